@@ -1,0 +1,1 @@
+"""cosim: training jobs as message-level traffic, replayed closed-loop over a network simulator."""

@@ -1,0 +1,142 @@
+"""Records: what the engine writes down during a run, and all that results are made from.
+
+Everything is a column; memory grows with operations, not with messages, unless messages were asked for.
+Operation rows come in the order in which they ended (then job, rank, stream, operation).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.network.simulator import NetworkStatistics
+from cosim.topology.graph import Topology
+from cosim.workload.program import Workload
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class JobInfo:
+    """One job as it was run: rank r of the workload sat on endpoint ``endpoints[r]``."""
+
+    name: str
+    workload: Workload
+    endpoints: I32
+    iterations: int
+    start_ps: int
+    weight: float = 1.0
+    priority: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class OpRecords:
+    """Ended operations: int32 ``job, iteration, rank, op`` (number in the rank's program), int64
+    ``start_ps, end_ps``. A collective starts when the rank arrives and ends when the rank is done.
+    """
+
+    job: I32
+    iteration: I32
+    rank: I32
+    op: I32
+    start_ps: I64
+    end_ps: I64
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+
+@dataclass(frozen=True, eq=False)
+class CollectiveRecord:
+    """One collective of one group: ``start_ps`` is its first arrival, ``ready_ps`` its last, ``end_ps`` when
+    its last rank was done. ``name`` is the operation's, ``algorithm`` what carried it.
+    """
+
+    job: int
+    iteration: int
+    op: int
+    name: str
+    collective: str
+    algorithm: str
+    ranks: tuple[int, ...]
+    size_bytes: int
+    messages: int
+    start_ps: int
+    ready_ps: int
+    end_ps: int
+
+
+@dataclass(frozen=True, eq=False)
+class FctHistogram:
+    """Flow completion times: counts in logarithmic bins of 1/64 relative width, plus exact extremes.
+
+    ``edges_ps[i] <= fct < edges_ps[i + 1]`` falls into ``counts[i]``. Marks (a rank to itself) are not
+    counted.
+    """
+
+    edges_ps: I64
+    counts: I64
+    min_ps: int
+    max_ps: int
+    sum_ps: int
+
+
+@dataclass(frozen=True, eq=False)
+class TrafficRecord:
+    """Bytes that arrived, rank to rank: ``size_bytes[b, p]`` in [b, b + 1) * ``bin_ps`` from endpoint
+    ``src[p]`` to endpoint ``dst[p]``; pairs that never talk have no column.
+    """
+
+    bin_ps: int
+    src: I32
+    dst: I32
+    size_bytes: I64
+
+
+@dataclass(frozen=True, eq=False)
+class MessageRecords:
+    """Every message, where it was asked for; sorted by (end, key)."""
+
+    job: I32
+    iteration: I32
+    op: I32
+    src: I32
+    dst: I32
+    size_bytes: I64
+    start_ps: I64
+    end_ps: I64
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """A run. ``interrupted`` says why it stopped early, or is empty; what was computed until then is kept.
+
+    ``finish_ps[job][rank]`` is when the rank ended its last operation; ``iteration_end_ps[job]`` is int64
+    [iterations done] x [ranks]. ``digest`` is a hex string over every completion and every operation's
+    start and end. ``wall_s`` and ``cpu_s`` are the only values that differ between two equal runs.
+    """
+
+    topology: Topology
+    network: str
+    release: str
+    seed: int
+    jobs: tuple[JobInfo, ...]
+    ops: OpRecords
+    collectives: tuple[CollectiveRecord, ...]
+    finish_ps: tuple[I64, ...]
+    iteration_end_ps: tuple[I64, ...]
+    fct: FctHistogram
+    traffic: TrafficRecord
+    links: NetworkStatistics
+    num_messages: int
+    end_ps: int
+    digest: str
+    wall_s: float
+    cpu_s: float
+    messages: MessageRecords | None = None
+    interrupted: str = ""
+    info: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,93 @@
+"""The seam: what the engine asks of a network, built in or behind gRPC.
+
+**Horizon.** The caller promises to start no flow before ``horizon_ps`` except in reaction to a completion
+of this network. The network runs to ``min(horizon, min over completions i it reports of (t_i +
+reaction_i))``, so with zero reactions it stops at its first completion: zero lookahead is exact. It
+reports every completion in (previous grant, grant], each with its own time. It may grant less than it
+could (a full buffer); the caller just asks again. A flow given later starts at or after the grant;
+anything earlier is a :class:`~cosim.errors.CausalityError`.
+
+**One instant.** A grant at t is closed for completions and open for starts: every completion due at t is
+reported, and no flow has started at t yet, whether given or released. Starts at t happen in the next
+``advance``. An instant is rounds of (all completions at t, then all starts at t) until neither is left.
+What a model does depends on the set of flows, never on where calls were cut: flows that start at one
+instant are taken in the order (cause, key).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from cosim.network.flows import F64, I64, Completions, FlowBatch
+from cosim.topology.graph import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a network can do.
+
+    ``dependent_flows``: releases flows by itself. ``peek``: knows its next completion without moving.
+    ``deterministic``: same input, same completions. ``quantum_ps``: completions are multiples of it.
+    """
+
+    name: str
+    dependent_flows: bool = True
+    peek: bool = False
+    deterministic: bool = True
+    quantum_ps: int = 1
+
+
+class Advance(NamedTuple):
+    """How far the network ran, and what completed on the way."""
+
+    granted_ps: int
+    completions: Completions
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkStatistics:
+    """Per directed link, since ``open``: bytes sent, time spent sending, and the latter over time.
+
+    ``busy_ps[b, l]`` is the time link l was busy in [b, b + 1) * ``bin_ps``; a fluid model counts the
+    fraction of the rate in use. Bins double as time goes on, so their number stays bounded.
+    """
+
+    link_bytes: I64
+    bin_ps: int
+    busy_ps: I64
+    flows_started: int
+    flows_completed: int
+    events: int
+    extra: Mapping[str, F64] = field(default_factory=dict)
+
+    @property
+    def link_busy_ps(self) -> I64:
+        """Time each link was busy, over all bins."""
+        return np.asarray(self.busy_ps.sum(axis=0), np.int64)
+
+
+@runtime_checkable
+class NetworkSimulator(Protocol):
+    """The seam. One object is one session: ``open`` once, ``close`` at the end."""
+
+    def describe(self) -> Capabilities:
+        """What this network can do; before or after ``open``."""
+
+    def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
+        """Build the network. ``options`` are the model's own; an unknown one is a NetworkError."""
+
+    def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
+        """Take the batch, then run as the module's text says."""
+
+    def peek(self) -> int | None:
+        """Time of the next completion if nothing more is given, without moving; None if there is none."""
+
+    def statistics(self) -> NetworkStatistics:
+        """Counters since ``open``."""
+
+    def close(self) -> None:
+        """Let go of everything; may be called twice."""

@@ -1,0 +1,35 @@
+"""A plan: one collective operation as chunks, each a sequence of phases.
+
+A collective of D bytes may be split into chunks (ASTRA-sim's ``preferred-dataset-splits``); each chunk runs
+through its phases (one for a flat algorithm; reduce-scatter, all-reduce, all-gather over the dimensions
+for a hierarchical one). On each rank a phase waits in the queue it names; at most ``active`` phases run
+in a queue of a rank at once, first come, first served. Chunks enter in order at the rank's arrival.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cosim.pattern.template import I32, Collective, Template
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Phase:
+    """One template on every sub-group: ``groups`` is int32[G, P] positions in the operation's group."""
+
+    template: Template
+    queue: int
+    groups: I32
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Plan:
+    """``chunks[c][p]`` is phase p of chunk c; ``active`` phases run in a queue of a rank at once."""
+
+    collective: Collective
+    num_ranks: int
+    size_bytes: int
+    algorithm: str
+    chunks: tuple[tuple[Phase, ...], ...]
+    active: int
+    num_queues: int

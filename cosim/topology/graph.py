@@ -1,0 +1,86 @@
+"""A topology: endpoints, switches and directed links, with a routing.
+
+Endpoints (GPUs, NPUs) are nodes 0..num_endpoints-1; every other node forwards. Links are directed and
+numbered; ``rate_bps`` is a float because ASTRA-sim's notation is not a whole number of bits per second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+
+class Paths(Protocol):
+    """What a routing does: paths for many (source, destination, channel) at once."""
+
+    name: str
+
+    def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
+        """CSR of link numbers: ``ptr`` int64[n + 1] and ``links`` int32; src == dst has no links.
+
+        Raises
+        ------
+        UnreachableError
+            No path; names both endpoints.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """Nodes and directed links. Immutable; columns of length L.
+
+    Attributes
+    ----------
+    name
+        As a person would say it: ``Ring(8)``, ``leaf-spine 4x4``.
+    num_endpoints
+        Nodes 0..num_endpoints-1 can host a rank.
+    node_names
+        One for each node.
+    link_src, link_dst, link_rate_bps, link_latency_ps
+        int32, int32, float64, int64.
+    routing
+        How (source, destination, channel) becomes links.
+    dims
+        Endpoints per dimension where the topology has dimensions (ASTRA-sim's notation; dimension 0
+        varies fastest), else ``(num_endpoints,)``.
+    info
+        Whatever the builder wants shown (oversubscription, tiers ...).
+    """
+
+    name: str
+    num_endpoints: int
+    node_names: tuple[str, ...]
+    link_src: I32
+    link_dst: I32
+    link_rate_bps: F64
+    link_latency_ps: I64
+    routing: Paths
+    dims: tuple[int, ...] = ()
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def num_nodes(self) -> int:
+        """Endpoints and switches."""
+        return len(self.node_names)
+
+    @property
+    def num_links(self) -> int:
+        """Directed links."""
+        return len(self.link_src)
+
+    def link_name(self, link: int) -> str:
+        """``gpu0 -> leaf1``."""
+        return f"{self.node_names[self.link_src[link]]} -> {self.node_names[self.link_dst[link]]}"
+
+    def paths(self, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
+        """Paths as CSR (ptr int64[n + 1], links int32), by this topology's routing."""
+        return self.routing.paths(self, src, dst, channel)

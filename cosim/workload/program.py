@@ -1,0 +1,174 @@
+"""A workload: a mesh of ranks and a few programs, whose size does not grow with the world size.
+
+A program is the operations of one class of ranks. An operation is started when its dependencies have
+ended and its stream is free; of several that could start, the lowest-numbered goes first (Chakra's
+feeder issues so). One operation runs at a time on a stream of a rank; ``stream=""`` has no limit (RECV).
+To have a stream in strict program order, as CUDA has it, chain its operations by dependencies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.errors import WorkloadError
+
+COMPUTE_STREAM = "compute"
+COMM_STREAM = "comm"
+CPU_STREAM = "cpu"
+NO_STREAM = ""
+
+
+class OpKind(Enum):
+    """What an operation is. MEMORY is timed like compute, but counted apart."""
+
+    COMPUTE = "compute"
+    MEMORY = "memory"
+    COLLECTIVE = "collective"
+    SEND = "send"
+    RECV = "recv"
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The other end of a send or receive: a rank, or an offset along a mesh axis (no wrap-around)."""
+
+    rank: int | None = None
+    axis: str | None = None
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of a program; which fields matter follows from ``kind``.
+
+    Attributes
+    ----------
+    deps
+        Numbers of operations of the same program that must have ended.
+    duration_ps
+        COMPUTE, MEMORY: the time it takes, measured or worked out by a compute model.
+    flops, bytes_moved
+        COMPUTE: what ``duration_ps`` was worked out from, where it was; shown, never timed again.
+    collective
+        COLLECTIVE: the name of a ``Collective`` (``all_reduce`` ...).
+    axes, ranks
+        COLLECTIVE: the group as mesh axes (all ranks that differ in these only), or as explicit
+        ranks in group order. Neither: all ranks of the job.
+    size_bytes
+        COLLECTIVE (as ``Collective`` counts it), SEND, RECV.
+    root
+        COLLECTIVE broadcast: position in the group.
+    peer, tag
+        SEND, RECV. The n-th SEND to a rank with a tag meets the n-th RECV from there with it.
+    phase
+        ``forward``, ``backward``, ``optimizer`` ...: for reports only.
+    """
+
+    name: str
+    kind: OpKind
+    stream: str = COMPUTE_STREAM
+    deps: tuple[int, ...] = ()
+    duration_ps: int = 0
+    flops: float = 0.0
+    bytes_moved: float = 0.0
+    collective: str = ""
+    axes: tuple[str, ...] = ()
+    ranks: tuple[int, ...] | None = None
+    size_bytes: int = 0
+    root: int = 0
+    peer: Peer | None = None
+    tag: int = 0
+    phase: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """The operations of one class of ranks. ``order`` numbers, if given, are what "lowest first" means."""
+
+    name: str
+    operations: tuple[Operation, ...]
+
+
+@dataclass(frozen=True)
+class DeviceMesh:
+    """Named axes, the *last* varying fastest: ``DeviceMesh({"dp": 4, "tp": 8})`` has tp peers adjacent."""
+
+    axes: Mapping[str, int]
+
+    def __post_init__(self) -> None:
+        for name, size in self.axes.items():
+            if size < 1:
+                raise WorkloadError(f"mesh axis {name!r} has size {size}; it needs at least 1")
+
+    @property
+    def world_size(self) -> int:
+        """Ranks in all."""
+        return int(np.prod(list(self.axes.values()), dtype=np.int64)) if self.axes else 1
+
+    def coordinates(self, rank: int) -> dict[str, int]:
+        """Where a rank sits, one number for each axis."""
+        where: dict[str, int] = {}
+    for name, size in reversed(list(self.axes.items())):
+            rank, where[name] = divmod(rank, size)
+        return {name: where[name] for name in self.axes}
+
+    def rank(self, where: Mapping[str, int]) -> int:
+        """The rank at coordinates."""
+        rank = 0
+        for name, size in self.axes.items():
+            rank = rank * size + where[name]
+        return rank
+
+    def group(self, rank: int, axes: tuple[str, ...]) -> tuple[int, ...]:
+        """Ranks that differ from ``rank`` in ``axes`` only, ascending; no axes: every rank.
+
+        Raises
+        ------
+        WorkloadError
+            An axis that the mesh doesn't have.
+        """
+        if not axes:
+            return tuple(range(self.world_size))
+        for axis in axes:
+            if axis not in self.axes:
+                raise WorkloadError(f"the mesh has no axis {axis!r}; it has {', '.join(self.axes)}")
+        where = self.coordinates(rank)
+        ranks = np.zeros(1, np.int64)
+        for name, size in self.axes.items():
+            steps = np.arange(size) if name in axes else np.array([where[name]])
+            ranks = (ranks[:, None] * size + steps[None, :]).reshape(-1)
+        return tuple(int(r) for r in ranks)
+
+
+@dataclass(frozen=True, eq=False)
+class ImportReport:
+    """What an importer read, ignored and invented; each line for a person to read."""
+
+    read: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    invented: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """One job's work: ``program_of[r]`` is the number of rank r's program. One pass is one iteration."""
+
+    name: str
+    mesh: DeviceMesh
+    programs: tuple[Program, ...]
+    program_of: NDArray[np.int32]
+    report: ImportReport = field(default_factory=ImportReport)
+
+    @property
+    def world_size(self) -> int:
+        """Ranks in all."""
+        return len(self.program_of)
+
+    def program(self, rank: int) -> Program:
+        """The program that ``rank`` runs."""
+        return self.programs[int(self.program_of[rank])]
