@@ -113,7 +113,7 @@ class DeviceMesh:
     def coordinates(self, rank: int) -> dict[str, int]:
         """Where a rank sits, one number for each axis."""
         where: dict[str, int] = {}
-    for name, size in reversed(list(self.axes.items())):
+        for name, size in reversed(list(self.axes.items())):
             rank, where[name] = divmod(rank, size)
         return {name: where[name] for name in self.axes}
 
