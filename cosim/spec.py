@@ -7,10 +7,11 @@ first line is what ``cosim list`` shows, its fields' descriptions are what ``cos
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
+from cosim.registry import refuse_unknown_keys
 from cosim.units import parse_rate, parse_size, parse_time
 
 TimePs = Annotated[int, BeforeValidator(parse_time)]
@@ -25,6 +26,13 @@ class Spec(BaseModel):
     """Base of everything that a scenario can name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _suggest_for_unknown_keys(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            refuse_unknown_keys(cls, data)
+        return data
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """(field, why) for each setting that was given but can't affect the result."""
