@@ -92,23 +92,30 @@ def refuse_unknown_keys(model: type[BaseModel], data: dict[Any, Any], extra: Ite
     unknown = [key for key in data if key not in accepted]
     if unknown:
         listed = ", ".join(known)
-        raise ValidationError.from_exception_data(
+        raise _located(
             model.__name__,
             [
-                InitErrorDetails(
-                    type=PydanticCustomError(
-                        "unknown_key",
-                        "{text}",
-                        {
-                            "text": f"unknown key {str(key)!r}{nearest(str(key), known)}\n  keys here: {listed}"
-                        },
-                    ),
-                    loc=(str(key),),
-                    input=data[key],
+                (
+                    str(key),
+                    f"unknown key {str(key)!r}{nearest(str(key), known)}\n  keys here: {listed}",
+                    data[key],
                 )
                 for key in unknown
             ],
         )
+
+
+def _located(title: str, errors: list[tuple[str, str, Any]]) -> ValidationError:
+    """A validation error of (key, text, value) each, so that an outer one gives it its place."""
+    return ValidationError.from_exception_data(
+        title,
+        [
+            InitErrorDetails(
+                type=PydanticCustomError("cosim", "{text}", {"text": text}), loc=(key,), input=value
+            )
+            for key, text, value in errors
+        ],
+    )
 
 
 @dataclass(frozen=True)
@@ -150,15 +157,13 @@ class Named:
         try:
             found = find(self.group, str(name))
         except ValueError as error:
-            custom = PydanticCustomError("unknown_name", "{text}", {"text": str(error)})
-            raise ValidationError.from_exception_data(
-                what, [InitErrorDetails(type=custom, loc=(self.key,), input=name)]
-            ) from None
+            raise _located(what, [(self.key, str(error), name)]) from None
         settings = {k: v for k, v in value.items() if k != self.key}
         if isinstance(found, BaseModel):
             if not settings:
                 return found
-            found, settings = type(found), found.model_dump(exclude_unset=True) | settings
+            settings = dict(found) | settings
+            found = type(found)
         return found.model_validate(settings)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
