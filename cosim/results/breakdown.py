@@ -1,0 +1,101 @@
+"""Where each rank's time went: compute, communication, exposed communication, host, idle.
+
+``compute``, ``exposed``, ``host_alone`` and ``idle`` add up to the rank's span (its job's start until its
+last operation ended). A collective, send or receive counts as communication from the rank's arrival until
+the rank is done, so waiting for a late peer is communication, as a profiler on a GPU shows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.engine.records import Records
+from cosim.results.intervals import time_in_states
+from cosim.results.optable import COMMUNICATION, COMPUTE, HOST, NUM_LAYERS, OpTable
+from cosim.workload.program import NO_STREAM, OpKind
+
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Breakdown:
+    """int64 columns, one value for each rank of the run (job after job), in picoseconds.
+
+    Attributes
+    ----------
+    span
+        From the job's start until the rank's last operation ended.
+    compute
+        An accelerator's computation or memory access under way.
+    communication
+        A collective, send or receive under way, whatever else runs.
+    exposed
+        Communication under way and no computation of the accelerator.
+    exposed_astra
+        As ASTRA-sim reports it (``Workload::report``): span less the durations of accelerator
+        computations; memory accesses and idle time count as exposed.
+    host_alone
+        Only a computation on the CPU stream under way.
+    idle
+        Nothing under way.
+    busiest_stream
+        The durations of all computations and memory accesses of the stream that has most of them: the
+        rank can't be faster than this, however fast its communication.
+    """
+
+    span: I64
+    compute: I64
+    communication: I64
+    exposed: I64
+    exposed_astra: I64
+    host_alone: I64
+    idle: I64
+    busiest_stream: I64
+
+
+def break_down(records: Records, table: OpTable) -> Breakdown:
+    """Sweep over every operation of every rank."""
+    ops, n = records.ops, table.num_ranks
+    rows, ranks = table.rows(ops), table.ranks(ops)
+    layer = table.layer[rows]
+    state = time_in_states(ranks, layer, ops.start_ps, ops.end_ps, n, NUM_LAYERS)
+    has = [(np.arange(1 << NUM_LAYERS) >> bit & 1).astype(bool) for bit in range(NUM_LAYERS)]
+    compute = state[:, has[COMPUTE]].sum(axis=1)
+    exposed = state[:, has[COMMUNICATION] & ~has[COMPUTE]].sum(axis=1)
+    host_alone = state[:, has[HOST] & ~has[COMMUNICATION] & ~has[COMPUTE]].sum(axis=1)
+    start = np.repeat([job.start_ps for job in records.jobs], np.diff(table.rank_base)).astype(np.int64)
+    finish = np.concatenate(records.finish_ps) if records.finish_ps else np.zeros(0, np.int64)
+    # A rank that ended nothing (an empty program, an early interruption) has a span of zero.
+    span = np.maximum(finish - start, 0)
+    duration = ops.end_ps - ops.start_ps
+    astra = np.zeros(n, np.int64)
+    counted = table.is_kind(OpKind.COMPUTE)[rows] & (layer == COMPUTE)
+    np.add.at(astra, ranks[counted], duration[counted])
+    return Breakdown(
+        span=span,
+        compute=compute,
+        communication=state[:, has[COMMUNICATION]].sum(axis=1),
+        exposed=exposed,
+        exposed_astra=span - astra,
+        host_alone=host_alone,
+        idle=span - compute - exposed - host_alone,
+        busiest_stream=_busiest_stream(table, rows, ranks, duration, layer != COMMUNICATION),
+    )
+
+
+def _busiest_stream(table: OpTable, rows: I64, ranks: I64, duration: I64, chosen: NDArray[np.bool_]) -> I64:
+    """The largest sum of durations over the streams of each rank.
+
+    Operations without a stream may all run at once, so only the longest of them bounds a rank.
+    """
+    busy = np.zeros((table.num_ranks, max(len(table.streams), 1)), np.int64)
+    stream = table.stream[rows]
+    unlimited = stream == (table.streams.index(NO_STREAM) if NO_STREAM in table.streams else -1)
+    one = chosen & ~unlimited
+    np.add.at(busy, (ranks[one], stream[one]), duration[one])
+    many = chosen & unlimited
+    np.maximum.at(busy, (ranks[many], stream[many]), duration[many])
+    return np.asarray(busy.max(axis=1), np.int64)

@@ -1,0 +1,104 @@
+"""Operations of all programs of all jobs, as columns that operation records index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.engine.records import JobInfo, OpRecords, Records
+from cosim.workload.program import CPU_STREAM, OpKind
+
+I8 = NDArray[np.int8]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+COMPUTE = 0
+"""Layer: a computation or memory access of the accelerator."""
+COMMUNICATION = 1
+"""Layer: a collective, send or receive, from the rank's arrival until the rank is done."""
+HOST = 2
+"""Layer: a computation on the CPU stream, which neither computes for the model nor hides communication."""
+NUM_LAYERS = 3
+
+_CODE = {kind.value: code for code, kind in enumerate(OpKind)}
+_IS_COMMUNICATION = np.array(
+    [kind in (OpKind.COLLECTIVE, OpKind.SEND, OpKind.RECV) for kind in OpKind], np.bool_
+)
+
+
+@dataclass(frozen=True, eq=False)
+class OpTable:
+    """One row for each operation of each program; ``rank_base[j]`` is where job j's ranks start, jobs after
+    each other, so that ``rank_base[job] + rank`` numbers all ranks of the run.
+
+    Attributes
+    ----------
+    layer, kind
+        int8 per row: ``COMPUTE``, ``COMMUNICATION`` or ``HOST``; position in ``OpKind``.
+    stream
+        int32 per row: position in ``streams``.
+    first
+        int64 per rank of the run: the row of its program's operation 0.
+    """
+
+    layer: I8
+    kind: I8
+    stream: I32
+    streams: tuple[str, ...]
+    rank_base: I64
+    first: I64
+
+    @property
+    def num_ranks(self) -> int:
+        """Ranks of the run, all jobs together."""
+        return int(self.rank_base[-1])
+
+    def ranks(self, ops: OpRecords) -> I64:
+        """Rank of the run of each record."""
+        return np.asarray(self.rank_base[ops.job] + ops.rank, np.int64)
+
+    def rows(self, ops: OpRecords) -> I64:
+        """Row of this table of each record."""
+        return np.asarray(self.first[self.ranks(ops)] + ops.op, np.int64)
+
+    def is_kind(self, kind: OpKind) -> NDArray[np.bool_]:
+        """Rows of one kind."""
+        return np.asarray(self.kind == _CODE[kind.value], np.bool_)
+
+
+def op_table(records: Records) -> OpTable:
+    """The table of a run's jobs."""
+    streams: dict[str, int] = {}
+    kinds: list[int] = []
+    stream_of: list[int] = []
+    firsts: list[I64] = []
+    for job in records.jobs:
+        firsts.append(_append_programs(job, kinds, stream_of, streams))
+    kind = np.array(kinds, np.int8)
+    stream = np.array(stream_of, np.int32)
+    layer = np.where(_IS_COMMUNICATION[kind], COMMUNICATION, COMPUTE).astype(np.int8)
+    on_host = (kind == _CODE[OpKind.COMPUTE.value]) & (stream == streams.get(CPU_STREAM, -1))
+    layer[on_host] = HOST
+    sizes = [job.workload.world_size for job in records.jobs]
+    return OpTable(
+        layer=layer,
+        kind=kind,
+        stream=stream,
+        streams=tuple(streams),
+        rank_base=np.concatenate([np.zeros(1, np.int64), np.cumsum(np.array(sizes, np.int64))]),
+        first=np.concatenate(firsts) if firsts else np.zeros(0, np.int64),
+    )
+
+
+def _append_programs(job: JobInfo, kinds: list[int], stream_of: list[int], streams: dict[str, int]) -> I64:
+    """Add a job's operations; the row of operation 0 of each of its ranks."""
+    base = []
+    for program in job.workload.programs:
+        base.append(len(kinds))
+        # An Enum hashes and yields its value through Python code; its _value_ is a plain attribute, which
+        # matters for traces with a program of many operations for each rank.
+        kinds += [_CODE[op.kind._value_] for op in program.operations]
+        stream_of += [streams.setdefault(op.stream, len(streams)) for op in program.operations]
+    return np.array(base, np.int64)[job.workload.program_of]

@@ -1,0 +1,60 @@
+"""Stragglers: ranks that arrive last at collectives while others already wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.engine.records import Records
+from cosim.results.optable import OpTable
+from cosim.workload.program import OpKind
+
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Straggler:
+    """``times_last``: collectives that it was (among) the last to reach, of those whose ranks didn't all
+    arrive together; ``waited_ps``: how long their first ranks waited, summed.
+    """
+
+    rank: int
+    endpoint: int
+    times_last: int
+    waited_ps: int
+
+
+def find_stragglers(records: Records, table: OpTable, job: int, count: int = 3) -> tuple[Straggler, ...]:
+    """The ``count`` ranks of a job that others waited longest for.
+
+    The last to arrive is found by time: a rank of the group that began a collective at the instant at
+    which the group was complete. Operation numbers can't say, since programs number differently.
+    """
+    late = [c for c in records.collectives if c.job == job and c.ready_ps > c.start_ps]
+    if not late:
+        return ()
+    sizes = np.array([len(c.ranks) for c in late], np.int64)
+    ranks = np.fromiter(chain.from_iterable(c.ranks for c in late), np.int64, int(sizes.sum()))
+    ready = np.repeat(np.array([c.ready_ps for c in late], np.int64), sizes)
+    wait = np.repeat(np.array([c.ready_ps - c.start_ps for c in late], np.int64), sizes)
+
+    ops = records.ops
+    instants = np.unique(ready)
+    begun = (ops.job == job) & table.is_kind(OpKind.COLLECTIVE)[table.rows(ops)]
+    place = np.minimum(np.searchsorted(instants, ops.start_ps), len(instants) - 1)
+    begun &= instants[place] == ops.start_ps
+    world = len(records.jobs[job].endpoints)
+    arrivals = place[begun] * world + ops.rank[begun]
+    last = np.isin(np.searchsorted(instants, ready) * world + ranks, arrivals)
+
+    times = np.bincount(ranks[last], minlength=world)
+    waited = np.zeros(world, np.int64)
+    np.add.at(waited, ranks[last], wait[last])
+    order = np.lexsort((np.arange(world), -times, -waited))[:count]
+    endpoints = records.jobs[job].endpoints
+    return tuple(
+        Straggler(int(r), int(endpoints[r]), int(times[r]), int(waited[r])) for r in order if times[r]
+    )
