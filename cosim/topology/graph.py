@@ -21,7 +21,9 @@ F64 = NDArray[np.float64]
 class Paths(Protocol):
     """What a routing does: paths for many (source, destination, channel) at once."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As a scenario names it: ``shortest``, ``ecmp``."""
 
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
         """CSR of link numbers: ``ptr`` int64[n + 1] and ``links`` int32; src == dst has no links.

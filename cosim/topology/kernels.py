@@ -1,0 +1,212 @@
+"""Compiled inner loops of the routings: numba, no fastmath, integers only.
+
+Imported on first use, so that building a topology does not pay for numba.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from cosim.topology.graph import I32, I64
+
+RING, FULLY_CONNECTED, SWITCH = 0, 1, 2
+"""Codes of a dimension's kind, as :func:`grid_paths` takes them."""
+
+FAR = np.int32(1 << 30)
+"""Distance of a node from which the destination can't be reached."""
+
+
+@njit(cache=True)
+def grid_paths(
+    kind: I64, size: I64, first_link: I64, num_endpoints: int, src: I32, dst: I32
+) -> tuple[I64, I32]:
+    """Dimension-ordered paths on a grid, in closed form: (ptr int64[n + 1], links int32).
+
+    The link numbers are those of :func:`cosim.topology.grid.grid_links`; dimension 0 comes first.
+    """
+    n = len(src)
+    ptr = np.zeros(n + 1, np.int64)
+    for i in range(n):
+        a, b, hops = np.int64(src[i]), np.int64(dst[i]), np.int64(0)
+        for d in range(len(size)):
+            offset = b % size[d] - a % size[d]
+            if offset != 0:
+                if kind[d] == RING:
+                    clockwise = offset % size[d]
+                    hops += min(clockwise, size[d] - clockwise)
+                elif kind[d] == FULLY_CONNECTED:
+                    hops += 1
+                else:
+                    hops += 2
+            a //= size[d]
+            b //= size[d]
+        ptr[i + 1] = ptr[i] + hops
+    links = np.empty(ptr[n], np.int32)
+    at = np.int64(0)
+    for i in range(n):
+        a, b = np.int64(src[i]), np.int64(dst[i])
+        node = np.int64(src[i])
+        stride = np.int64(1)
+        for d in range(len(size)):
+            here, there = a % size[d], b % size[d]
+            target = node + (there - here) * stride
+            if here != there:
+                base = first_link[d]
+                if kind[d] == RING:
+                    clockwise = (there - here) % size[d]
+                    forward = clockwise <= size[d] - clockwise
+                    step = 1 if forward else -1
+                    while node != target:
+                        links[at] = base + node if forward else base + num_endpoints + node
+                        at += 1
+                        following = (here + step) % size[d]
+                        node += (following - here) * stride
+                        here = following
+                elif kind[d] == FULLY_CONNECTED:
+                    links[at] = base + node * (size[d] - 1) + (there if there < here else there - 1)
+                    at += 1
+                else:
+                    links[at] = base + node
+                    links[at + 1] = base + num_endpoints + target
+                    at += 2
+            node = target
+            a //= size[d]
+            b //= size[d]
+            stride *= size[d]
+    return ptr, links
+
+
+@njit(cache=True)
+def distances(
+    roots: I64, first_node: int, in_ptr: I64, in_link: I32, link_src: I32, cost: I32, rows: Any
+) -> None:
+    """Cost of the cheapest way from each forwarding node to each root, into ``rows`` int32[R, F].
+
+    Forwarding nodes are ``first_node`` and up; column c is node ``first_node + c``. ``in_ptr``/``in_link``
+    list, per node, the links into it whose source forwards. Label-correcting with a FIFO queue, which is
+    plain breadth-first search where every cost is 1.
+    """
+    width = rows.shape[1]
+    queue = np.empty(width + 1, np.int64)
+    queued = np.zeros(width, np.bool_)
+    for r in range(len(roots)):
+        row = rows[r]
+        row[:] = FAR
+        head, tail = 0, 0
+        node, far = np.int64(roots[r]), np.int32(0)
+        if node >= first_node:
+            row[node - first_node] = 0
+        while True:
+            for k in range(in_ptr[node], in_ptr[node + 1]):
+                link = in_link[k]
+                column = link_src[link] - first_node
+                d = far + cost[link]
+                if d < row[column]:
+                    row[column] = d
+                    if not queued[column]:
+                        queued[column] = True
+                        queue[tail] = column
+                        tail = tail + 1 if tail < width else 0
+            if head == tail:
+                break
+            column = queue[head]
+            head = head + 1 if head < width else 0
+            queued[column] = False
+            node, far = column + first_node, row[column]
+
+
+@njit(cache=True)
+def _mix(x: Any) -> Any:
+    """The finaliser of splitmix64 (Steele, Lea, Flood 2014, doi:10.1145/2714064.2660195)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@njit(cache=True)
+def walk(
+    src: I32,
+    dst: I32,
+    channel: I32,
+    first_node: int,
+    root_of: I32,
+    last_link: I32,
+    row_of: I32,
+    rows: Any,
+    out_ptr: I64,
+    out_link: I32,
+    link_dst: I32,
+    cost: I32,
+    spread: bool,
+    seed: Any,
+) -> tuple[I64, I32, int]:
+    """Follow the distance tables: (ptr, links, -1), or the number of the first flow without a path.
+
+    At each node the candidates are the out-links on a cheapest way, in link order. ``spread`` picks one
+    by a hash of (src, dst, channel, seed) and the node, else it is the first.
+    """
+    golden = np.uint64(0x9E3779B97F4A7C15)
+    n = len(src)
+    ptr = np.zeros(n + 1, np.int64)
+    links = np.empty(max(16, 4 * n), np.int32)
+    at = 0
+    for i in range(n):
+        if src[i] != dst[i]:
+            root = root_of[dst[i]]
+            row = rows[row_of[root]]
+            h = np.uint64(0)
+            if spread:
+                h = _mix(_mix(_mix(np.uint64(seed) + golden) + np.uint64(src[i])) + np.uint64(dst[i]))
+                h = _mix(h + np.uint64(channel[i]))
+            node = np.int64(src[i])
+            while True:
+                if at + 2 > len(links):
+                    grown = np.empty(2 * len(links), np.int32)
+                    grown[:at] = links[:at]
+                    links = grown
+                if node == root:
+                    break
+                best, ways, pick = FAR, 0, -1
+                for k in range(out_ptr[node], out_ptr[node + 1]):
+                    link = out_link[k]
+                    v = link_dst[link]
+                    if v == root:
+                        d = cost[link]
+                    elif v >= first_node:
+                        d = row[v - first_node] + cost[link]
+                    else:
+                        continue
+                    if d < best:
+                        best, ways, pick = d, 1, link
+                    elif d == best:
+                        ways += 1
+                if pick < 0:
+                    return ptr, links, i
+                if spread and ways > 1:
+                    x = _mix(h + np.uint64(node) * golden)
+                    skip = np.int64(((x >> np.uint64(32)) * np.uint64(ways)) >> np.uint64(32))
+                    for k in range(out_ptr[node], out_ptr[node + 1]):
+                        link = out_link[k]
+                        v = link_dst[link]
+                        if v == root:
+                            d = cost[link]
+                        elif v >= first_node:
+                            d = row[v - first_node] + cost[link]
+                        else:
+                            continue
+                        if d == best:
+                            if skip == 0:
+                                pick = link
+                                break
+                            skip -= 1
+                links[at] = pick
+                at += 1
+                node = np.int64(link_dst[pick])
+            if root != dst[i]:
+                links[at] = last_link[dst[i]]
+                at += 1
+        ptr[i + 1] = at
+    return ptr, links[:at].copy(), -1

@@ -1,0 +1,244 @@
+"""Routings by tables: cheapest paths over any directed graph, the first one or one picked by hash.
+
+Cost is hops, unless the builder gave links other costs. Distances are found per destination, when a
+destination is first asked for; endpoints that hang on one switch share the table of that switch.
+Routing is static: paths do not react to load, and (source, destination, channel) always has the same one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cosim.errors import UnreachableError
+from cosim.topology.graph import I32, I64, Topology
+from cosim.topology.ranges import check_endpoints
+
+_TABLE_BYTES = 128 << 20
+"""Distance tables kept at once; past it they are computed anew, which changes no path."""
+
+
+@dataclass(eq=False)
+class _Tables:
+    """Adjacency of one topology, and the distance rows found so far."""
+
+    first_node: int
+    cost: I32
+    out_ptr: I64
+    out_link: I32
+    in_ptr: I64
+    in_link: I32
+    root_of: I32
+    last_link: I32
+    row_of: I32
+    rows: Any
+    used: int = 0
+
+    @classmethod
+    def of(cls, topology: Topology, endpoints_forward: bool, link_cost: I32 | None) -> _Tables:
+        nodes, n = topology.num_nodes, topology.num_endpoints
+        first = 0 if endpoints_forward else n
+        cost = link_cost if link_cost is not None else np.ones(topology.num_links, np.int32)
+        out_link = np.argsort(topology.link_src, kind="stable").astype(np.int32)
+        by_target = np.argsort(topology.link_dst, kind="stable").astype(np.int32)
+        in_link = by_target[topology.link_src[by_target] >= first]
+        in_count = np.bincount(topology.link_dst[in_link], minlength=nodes)
+        # An endpoint with one link into it is reached through that link's source: they share a table.
+        root_of = np.arange(nodes, dtype=np.int32)
+        last_link = np.full(n, -1, np.int32)
+        all_in = np.bincount(topology.link_dst, minlength=nodes)
+        single = np.flatnonzero((in_count[:n] == 1) & (all_in[:n] == 1))
+        in_ptr = _pointer(in_count)
+        last_link[single] = in_link[in_ptr[single]]
+        root_of[single] = topology.link_src[last_link[single]]
+        return cls(
+            first_node=first,
+            cost=cost,
+            out_ptr=_pointer(np.bincount(topology.link_src, minlength=nodes)),
+            out_link=out_link,
+            in_ptr=in_ptr,
+            in_link=in_link,
+            root_of=root_of,
+            last_link=last_link,
+            row_of=np.full(nodes, -1, np.int32),
+            rows=np.empty((0, max(1, nodes - first)), np.int32),
+        )
+
+    def batches(self, roots: I64) -> list[I64]:
+        """Roots in portions whose tables fit the memory; one portion where all do."""
+        limit = max(1, _TABLE_BYTES // (4 * self.rows.shape[1]))
+        return [roots[i : i + limit] for i in range(0, len(roots), limit)]
+
+    def fill(self, topology: Topology, roots: I64) -> None:
+        """Make sure that each root has its row."""
+        from cosim.topology import kernels
+
+        limit = max(1, _TABLE_BYTES // (4 * self.rows.shape[1]))
+        missing = roots[self.row_of[roots] < 0]
+        if self.used + len(missing) > limit:
+            self.row_of[:] = -1
+            self.used, missing = 0, roots
+        end = self.used + len(missing)
+        if end > len(self.rows):
+            grown = np.empty((min(limit, max(end, 2 * self.used)), self.rows.shape[1]), np.int32)
+            grown[: self.used] = self.rows[: self.used]
+            self.rows = grown
+        kernels.distances(
+            missing,
+            self.first_node,
+            self.in_ptr,
+            self.in_link,
+            topology.link_src,
+            self.cost,
+            self.rows[self.used : end],
+        )
+        self.row_of[missing] = np.arange(self.used, end)
+        self.used = end
+
+
+def _pointer(counts: Any) -> I64:
+    ptr = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=ptr[1:])
+    return ptr
+
+
+@dataclass(frozen=True, eq=False)
+class _TableRouting:
+    """What the table routings share; ``endpoints_forward`` lets a path pass through other endpoints."""
+
+    endpoints_forward: bool = False
+    link_cost: I32 | None = None
+    _kept: list[Any] = field(default_factory=list, init=False, repr=False)
+
+    def _tables(self, topology: Topology) -> _Tables:
+        # A topology that differs in rates or latencies only (dataclasses.replace) keeps its tables.
+        links = (topology.link_src, topology.link_dst)
+        if not self._kept or self._kept[0] is not links[0] or self._kept[1] is not links[1]:
+            self._kept[:] = [*links, _Tables.of(topology, self.endpoints_forward, self.link_cost)]
+        tables: _Tables = self._kept[2]
+        return tables
+
+    def _route(
+        self, topology: Topology, src: I32, dst: I32, channel: I32, *, spread: bool, seed: int
+    ) -> tuple[I64, I32]:
+        src, dst, channel = check_endpoints(topology, src, dst, channel)
+        tables = self._tables(topology)
+        root = tables.root_of[dst]
+        wanted = np.zeros(topology.num_nodes, np.bool_)
+        wanted[root[src != dst]] = True
+        batches = tables.batches(np.flatnonzero(wanted))
+        if len(batches) <= 1:
+            for batch in batches:
+                tables.fill(topology, batch)
+            return self._walk(topology, tables, src, dst, channel, spread, seed)
+        hops = np.zeros(len(src), np.int64)
+        parts = []
+        for batch in batches:
+            wanted[:] = False
+            wanted[batch] = True
+            at = np.flatnonzero(wanted[root] & (src != dst))
+            tables.fill(topology, batch)
+            ptr, links = self._walk(topology, tables, src[at], dst[at], channel[at], spread, seed)
+            hops[at] = np.diff(ptr)
+            parts.append((at, ptr, links))
+        total = _pointer(hops)
+        out = np.empty(int(total[-1]), np.int32)
+        for at, ptr, links in parts:
+            shift = np.repeat(total[at] - ptr[:-1], np.diff(ptr))
+            out[np.arange(len(links)) + shift] = links
+        return total, out
+
+    def _walk(
+        self,
+        topology: Topology,
+        tables: _Tables,
+        src: I32,
+        dst: I32,
+        channel: I32,
+        spread: bool,
+        seed: int,
+    ) -> tuple[I64, I32]:
+        from cosim.topology import kernels
+
+        rows = tables.rows if len(tables.rows) else np.empty((1, tables.rows.shape[1]), np.int32)
+        ptr, links, failed = kernels.walk(
+            src,
+            dst,
+            channel,
+            tables.first_node,
+            tables.root_of,
+            tables.last_link,
+            tables.row_of,
+            rows,
+            tables.out_ptr,
+            tables.out_link,
+            topology.link_dst,
+            tables.cost,
+            spread,
+            np.uint64(seed & 0xFFFFFFFFFFFFFFFF),
+        )
+        if failed >= 0:
+            raise unreachable(topology, int(src[failed]), int(dst[failed]), self.endpoints_forward)
+        return ptr, links
+
+
+@dataclass(frozen=True, eq=False)
+class Shortest(_TableRouting):
+    """The cheapest path; among equals, the lowest-numbered link at each node. The channel plays no part."""
+
+    name: str = "shortest"
+
+    def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
+        """See :class:`~cosim.topology.graph.Paths`."""
+        return self._route(topology, src, dst, channel, spread=False, seed=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Ecmp(_TableRouting):
+    """Equal-cost multi-path, per flow: a hash of (source, destination, channel, seed) picks at each node.
+
+    Each node mixes its own number into the hash, so that choices at successive nodes are independent;
+    the hash polarisation of switches that all hash alike is not modelled, nor are flowlets, adaptive
+    routing or packet spraying. RFC 2992 (analysis of ECMP).
+    """
+
+    seed: int = 0
+    name: str = "ecmp"
+
+    def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
+        """See :class:`~cosim.topology.graph.Paths`."""
+        return self._route(topology, src, dst, channel, spread=True, seed=self.seed)
+
+
+def unreachable(topology: Topology, src: int, dst: int, endpoints_forward: bool) -> UnreachableError:
+    """The error for a pair without a path: both names, and how many nodes either side has."""
+    side = _closure(topology, src, topology.link_src, topology.link_dst, endpoints_forward)
+    other = _closure(topology, dst, topology.link_dst, topology.link_src, endpoints_forward)
+    names = topology.node_names
+    text = (
+        f"no path from {names[src]} to {names[dst]} in {topology.name}: it is partitioned; of "
+        f"{topology.num_nodes} nodes, {names[src]} reaches {side.sum()} (itself included), and "
+        f"{other.sum()} reach {names[dst]}"
+    )
+    if (
+        not endpoints_forward
+        and _closure(topology, src, topology.link_src, topology.link_dst, everyone=True)[dst]
+    ):
+        text += "; there is a way through other endpoints, but endpoints do not forward here"
+    return UnreachableError(text)
+
+
+def _closure(topology: Topology, start: int, tail: I32, head: I32, everyone: bool) -> Any:
+    """Nodes reached from ``start``, following links from ``tail`` to ``head``."""
+    reached = np.zeros(topology.num_nodes, np.bool_)
+    reached[start] = True
+    relays = np.ones(topology.num_nodes, np.bool_)
+    relays[: topology.num_endpoints] = everyone
+    relays[start] = True
+    while True:
+        found = head[(reached & relays)[tail]]
+        if reached[found].all():
+            return reached
+        reached[found] = True

@@ -1,0 +1,133 @@
+"""What the topologies and routings that a scenario can name have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator
+
+from cosim.registry import nearest
+from cosim.spec import RateBps, Spec, TimePs
+from cosim.topology.graph import I32, Paths, Topology
+from cosim.topology.grid import Dimension, DimensionOrdered
+from cosim.topology.routing import Ecmp, Shortest
+
+Count = Annotated[int, Field(gt=0)]
+"""Field type: how many; at least one."""
+Rate = RateBps
+"""Field type: ``"400Gbps"``, above zero, in bits per second, per direction of a link."""
+Latency = Annotated[TimePs, Field(ge=0)]
+"""Field type: ``"500ns"``, zero or more, in picoseconds, of one link."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Fabric:
+    """What a routing may need to know of the topology it is built for.
+
+    ``dimensions`` is empty where there are none; ``endpoints_forward`` says that paths may pass through
+    endpoints; ``link_cost`` int32[L] is None where every link counts as one hop.
+    """
+
+    dimensions: tuple[Dimension, ...] = ()
+    endpoints_forward: bool = False
+    link_cost: I32 | None = None
+
+
+class RoutingSpec(Spec):
+    """Base of the routings that a scenario can name."""
+
+    needs_dimensions: ClassVar[bool] = False
+
+    @abstractmethod
+    def build(self, fabric: Fabric, seed: int = 0) -> Paths:
+        """The routing; ``seed`` is the run's, which a routing's own seed overrides."""
+
+
+class ShortestSpec(RoutingSpec):
+    """Cheapest path; among equals, the lowest-numbered link at each node."""
+
+    def build(self, fabric: Fabric, seed: int = 0) -> Shortest:  # noqa: ARG002
+        """The routing; it uses no seed."""
+        return Shortest(fabric.endpoints_forward, fabric.link_cost)
+
+
+class EcmpSpec(RoutingSpec):
+    """Equal-cost multi-path, per flow: a seeded hash of source, destination and channel picks."""
+
+    seed: int | None = Field(None, description="Seed of the hash; omitted: the run's seed.")
+
+    def build(self, fabric: Fabric, seed: int = 0) -> Ecmp:
+        """The routing."""
+        own = seed if self.seed is None else self.seed
+        return Ecmp(fabric.endpoints_forward, fabric.link_cost, seed=own)
+
+
+class DimensionOrderedSpec(RoutingSpec):
+    """Dimension 0 first, then 1, and so on; the shorter way round a ring, clockwise on a tie."""
+
+    needs_dimensions: ClassVar[bool] = True
+
+    def build(self, fabric: Fabric, seed: int = 0) -> DimensionOrdered:  # noqa: ARG002
+        """The routing; it uses no seed."""
+        return DimensionOrdered(fabric.dimensions)
+
+
+_ROUTINGS: dict[str, type[RoutingSpec]] = {
+    "shortest": ShortestSpec,
+    "ecmp": EcmpSpec,
+    "dimension_ordered": DimensionOrderedSpec,
+}
+
+
+def _parse_routing(value: Any) -> Any:
+    """A :class:`RoutingSpec` from ``ecmp`` or ``{kind: ecmp, seed: 1}``."""
+    if isinstance(value, RoutingSpec):
+        return value
+    fields = dict(value) if isinstance(value, Mapping) else {"kind": value}
+    kind = fields.pop("kind", None)
+    found: Any = _ROUTINGS.get(kind) if isinstance(kind, str) else None
+    if found is None:
+        points = {point.name: point for point in entry_points(group="cosim.routings")}
+        if kind not in points:
+            known = sorted({*_ROUTINGS, *points})
+            raise ValueError(
+                f"there is no routing {kind!r}{nearest(str(kind), known)}\n  there are: {', '.join(known)}"
+            )
+        found = points[kind].load()
+    return found.model_validate(fields)
+
+
+Routing = Annotated[SerializeAsAny[RoutingSpec], BeforeValidator(_parse_routing)]
+"""Field type: a routing's name, or ``{kind: NAME, <its settings>}``."""
+
+
+class TopologySpec(Spec):
+    """Base of the topologies that a scenario can name."""
+
+    has_dimensions: ClassVar[bool] = False
+
+    routing: Routing = Field(ShortestSpec(), description="shortest, ecmp or dimension_ordered.")
+
+    @field_validator("routing")
+    @classmethod
+    def _routing_fits(cls, routing: RoutingSpec) -> RoutingSpec:
+        if routing.needs_dimensions and not cls.has_dimensions:
+            raise ValueError("dimension_ordered needs a topology with dimensions; here: shortest or ecmp")
+        return routing
+
+    @abstractmethod
+    def build(self, seed: int = 0, base: Path | None = None) -> Topology:
+        """The topology. ``seed`` is the run's; ``base`` is the folder that relative files start from."""
+
+    def idle_routing(self, why: str) -> list[tuple[str, str]]:
+        """The routing settings that were given although every pair has one path only."""
+        if "routing" not in self.model_fields_set:
+            return []
+        if isinstance(self.routing, EcmpSpec) and self.routing.seed is not None:
+            return [("routing.seed", why)]
+        return [("routing", why)]
