@@ -10,8 +10,8 @@ Repeats
 A step that is repeated k times stays one step: rows come in *blocks*, a block is repeated, and flow
 ``f`` of a table is (block, repetition, row) with ``f = base[block] + repetition * rows + row``.
 A dependency is a *distance* back: flow ``f`` waits for flow ``f - distance``, which is the same number in
-every repetition. A distance that reaches before flow 0 doesn't exist for that repetition.
-So a ring all-reduce over 4,096 ranks, 33.5 million messages, is a table of a few thousand rows.
+every repetition. So a ring all-reduce over 4,096 ranks, 33.5 million messages, is a table of
+twenty thousand rows.
 
 Given flows
 -----------
@@ -94,8 +94,7 @@ class FlowTable:
     block_row, block_repeat
         int64[B + 1] row offsets and int64[B] repeats.
 
-    A dependency between blocks of which one repeats needs equally many rows in both, or one
-    repetition in the later block.
+    A distance reaches back at most to flow 0.
     """
 
     num_participants: int
@@ -119,8 +118,11 @@ class FlowTable:
         object.__setattr__(self, "block_base", base)
         if len(self.dep_ptr) != self.num_rows + 1 or self.block_row[-1] != self.num_rows:
             raise ValueError("dep_ptr and block_row must span the rows")
-        if len(self.dep_distance) and self.dep_distance.min() < 1:
-            raise ValueError("a dependency distance is at least 1")
+        if len(self.dep_distance):
+            first = np.repeat(base[:-1] - self.block_row[:-1], rows) + np.arange(self.num_rows)
+            reach = self.dep_distance > np.repeat(first, np.diff(self.dep_ptr))
+            if self.dep_distance.min() < 1 or reach.any():
+                raise ValueError("a dependency distance is at least 1 and reaches back at most to flow 0")
 
     @property
     def num_rows(self) -> int:
@@ -151,7 +153,8 @@ class FlowGroup:
 
     ``release`` says who starts flows that have dependencies. ``weight`` and ``priority`` (0 is served
     first) matter to networks that share links by them; ``coflow`` and ``coflow_bytes`` (the
-    iteration's share of the job, in bytes) to job-aware congestion control.
+    iteration's share of the job, in bytes) to job-aware congestion control. ``channel`` is added to the
+    rows' channels.
     """
 
     handle: int
@@ -162,6 +165,7 @@ class FlowGroup:
     job: int = 0
     coflow: int = 0
     coflow_bytes: int = 0
+    channel: int = 0
     priority: int = 0
     weight: float = 1.0
 

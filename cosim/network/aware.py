@@ -1,0 +1,223 @@
+"""``congestion_aware``: ASTRA-sim's congestion-aware analytical model, on any routed topology.
+
+Per directed link of bandwidth B (bytes per ns) and latency ``lat``: a message of m bytes keeps the link
+busy for ``int(m / B)`` ns and is at the next node ``int(lat + m / B)`` ns after it started; it starts when
+the link is free, first come, first served, the queue unbounded; the next hop starts at full arrival
+(store-and-forward of whole messages). ``int`` truncates a double. A mark (source = destination) takes no
+time.
+
+Messages that reach a link at the same instant are served in the order (when their arrival became certain,
+key): the order in which ASTRA-sim's event list, first come, first served within one time, holds
+them, but independent of the order in which the flows were given.
+
+Source: ASTRA-sim, ``astra-network-analytical`` (congestion_aware/network/Link.cpp); there 1-D topologies only.
+Not modelled: packets, fair sharing, back-pressure, loss, a switch's own capacity.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numba import njit
+
+from cosim.network.calendar import HEAP_N, Records, free, push, room, take_instant
+from cosim.network.compiled import (
+    BOUND,
+    CURSOR,
+    DONE,
+    EVENTS_N,
+    INSTANT,
+    INSTANT_N,
+    NEED_CALENDAR,
+    NEED_MORE,
+    NEED_PENDING,
+    PENDING_N,
+    REPORT_LIMIT,
+    SERIAL,
+    CompiledNetwork,
+    Core,
+    add_busy,
+    complete,
+    release,
+)
+from cosim.network.flows import I32
+from cosim.network.simulator import NetworkSimulator
+from cosim.spec import Spec
+from cosim.topology.graph import Topology
+
+PS_PER_NS = 1000
+
+
+LINK = np.dtype([("rate", "f8"), ("latency", "f8"), ("free", "i8"), ("seen", "i8")])
+"""Bytes per ns, ns, when it is free again (ps), and the last instant at which something reached it."""
+
+
+@njit(cache=True)
+def _before(events: Records, reps: Records, groups: Records, a: int, b: int) -> bool:
+    """Whether event a is served before event b: by cause, then key."""
+    if events[a].cause != events[b].cause:
+        return events[a].cause < events[b].cause
+    one = groups[events[a].handle]
+    two = groups[events[b].handle]
+    if one.key_high != two.key_high:
+        return one.key_high < two.key_high
+    first = one.key_low + reps[events[a].rep].base + events[a].row - reps[events[a].rep].row
+    second = two.key_low + reps[events[b].rep].base + events[b].row - reps[events[b].rep].row
+    return first < second
+
+
+@njit(cache=True)
+def _sort(events: Records, reps: Records, groups: Records, instant: I32, count: int) -> None:
+    """Sort ``instant[:count]`` by :func:`_before`: bottom-up merges, stable, none where it is sorted."""
+    in_order = True
+    for k in range(1, count):
+        if _before(events, reps, groups, instant[k], instant[k - 1]):
+            in_order = False
+            break
+    if in_order:
+        return
+    source = instant[:count].copy()
+    target = np.empty_like(source)
+    width = 1
+    while width < count:
+        low = 0
+        while low < count:
+            middle = min(low + width, count)
+            high = min(low + 2 * width, count)
+            a = low
+            b = middle
+            for k in range(low, high):
+                if a < middle and (b >= high or not _before(events, reps, groups, source[b], source[a])):
+                    target[k] = source[a]
+                    a += 1
+                else:
+                    target[k] = source[b]
+                    b += 1
+            low = high
+        source, target = target, source
+        width *= 2
+    instant[:count] = source
+
+
+@njit(cache=True)
+def run_aware(core: Core, links: Records, instant: I32, horizon: int) -> int:
+    """Run every instant before the horizon and before any completion's reaction could matter."""
+    meta = core.meta
+    cal_meta, events, buckets, hashes, heap = core.calendar
+    count, rows, successors, reps, groups, pages, cells, unused, work, out = core.store
+    pending = core.pending
+    path_ptr = core.path_ptr
+    path_link = core.path_link
+    link_bytes = core.link_bytes
+    link_busy = core.link_busy
+    while True:
+        status = release(
+            cal_meta,
+            events,
+            buckets,
+            hashes,
+            heap,
+            count,
+            rows,
+            successors,
+            reps,
+            groups,
+            pages,
+            cells,
+            unused,
+            work,
+            out,
+        )
+        if status != DONE:
+            return status
+        if meta[CURSOR] == meta[INSTANT_N]:
+            # The next instant: its events, in order where two of them reach the same link.
+            if cal_meta[HEAP_N] == 0 or heap[0].time >= min(horizon, meta[BOUND]):
+                return DONE
+            if meta[PENDING_N] >= REPORT_LIMIT and heap[0].time > meta[INSTANT]:
+                return DONE
+            if len(instant) < len(events):
+                return NEED_MORE
+            meta[INSTANT] = heap[0].time
+            meta[SERIAL] += 1
+            serial = meta[SERIAL]
+            at = take_instant(cal_meta, buckets, hashes, heap)
+            found = 0
+            clash = False
+            while at != -1:
+                instant[found] = at
+                found += 1
+                e = events[at]
+                if rows[e.row].src != rows[e.row].dst:
+                    link = path_link[path_ptr[groups[e.handle].path + e.row] + e.hop]
+                    clash = clash or links[link].seen == serial
+                    links[link].seen = serial
+                at = e.next
+            meta[CURSOR] = 0
+            meta[INSTANT_N] = found
+            if clash:
+                _sort(events, reps, groups, instant, found)
+        if not room(cal_meta, events, 1):
+            return NEED_CALENDAR
+        if meta[PENDING_N] == len(pending):
+            return NEED_PENDING
+        at = instant[meta[CURSOR]]
+        meta[CURSOR] += 1
+        meta[EVENTS_N] += 1
+        time = meta[INSTANT]
+        handle = events[at].handle
+        rep = events[at].rep
+        row = events[at].row
+        hop = events[at].hop
+        origin = events[at].origin
+        free(cal_meta, events, at)
+        if rows[row].src == rows[row].dst:
+            complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, origin, time)
+            continue
+        path = groups[handle].path + row
+        link = path_link[path_ptr[path] + hop]
+        size = rows[row].size
+        transfer = size / links[link].rate
+        start = max(time, links[link].free)
+        serialization = np.int64(transfer) * PS_PER_NS
+        arrival = start + np.int64(links[link].latency + transfer) * PS_PER_NS
+        links[link].free = start + serialization
+        link_bytes[link] += size
+        add_busy(meta, link_busy, link, start, serialization)
+        if path_ptr[path] + hop + 1 == path_ptr[path + 1]:
+            complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, origin, arrival)
+        else:
+            push(cal_meta, events, buckets, hashes, heap, arrival, start, origin, handle, rep, row, hop + 1)
+
+
+class CongestionAwareNetwork(CompiledNetwork):
+    """The model of the module's text."""
+
+    name = "congestion_aware"
+    quantum_ps = PS_PER_NS
+
+    def _open_model(self, topology: Topology, seed: int) -> None:
+        del seed
+        self._links = np.zeros(topology.num_links, LINK)
+        # In ASTRA-sim's own order of operations: GB/s * 2^30 / 10^9, here with bits/s = GB/s * 2^33.
+        self._links["rate"] = topology.link_rate_bps / 8.0 / 1e9
+        self._links["latency"] = topology.link_latency_ps / 1000.0
+        self._instant = np.zeros(0, np.int32)
+
+    def _grow_model(self, what: int) -> None:
+        del what  # only ever NEED_MORE, between two instants
+        self._instant = np.zeros(len(self._arrays["calendar"].events), np.int32)
+
+    def _run(self, core: Core, horizon_ps: int) -> int:
+        return int(run_aware(core, self._links, self._instant, horizon_ps))
+
+
+class CongestionAware(Spec):
+    """ASTRA-sim's congestion-aware analytical model: first come, first served, store-and-forward."""
+
+    shares_by_weight: ClassVar[bool] = False
+
+    def build(self) -> NetworkSimulator:
+        """A fresh network."""
+        return CongestionAwareNetwork()

@@ -1,0 +1,232 @@
+"""The calendar of a compiled network: events by instant, in constant time for instants that recur.
+
+Symmetric traffic puts thousands of events on the same instant, irregular traffic one on each. So events
+hang in *buckets*, one for each distinct time; a hash table finds the bucket of a time, and a binary heap
+orders the buckets. Pushing to a known instant costs no heap operation.
+
+The order of events within an instant is the model's affair (see ``aware``); the calendar keeps none.
+All functions are compiled, work on plain arrays, and never allocate: the caller checks :func:`room`
+first, and grows the arrays in Python.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from cosim.network.flows import I32, I64
+
+HEAP_N, EVENT_FREE, EVENT_N, BUCKET_FREE, HASH_SHIFT = range(5)
+"""Scalars in ``Calendar.meta``."""
+
+EVENT = np.dtype(
+    [
+        ("cause", "i8"),
+        ("origin", "i8"),
+        ("handle", "i4"),
+        ("rep", "i4"),
+        ("row", "i4"),
+        ("hop", "i4"),
+        ("next", "i4"),
+        ("pad", "i4"),
+    ]
+)
+"""``cause``: when it became certain; ``origin``: when its flow started; ``hop``: what it is about."""
+BUCKET = np.dtype([("time", "i8"), ("head", "i4"), ("tail", "i4")])
+HEAP = np.dtype([("time", "i8"), ("bucket", "i8")])
+
+Records = Any
+"""A structured array; numba reads its fields as attributes."""
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_NONE = -1
+
+
+class Calendar(NamedTuple):
+    """The arrays, in the order in which every function here takes them. Free lists run through ``next``
+    and ``head``.
+    """
+
+    meta: I64
+    events: Records
+    buckets: Records
+    hashes: I32
+    heap: Records
+
+
+def make_calendar(capacity: int) -> Calendar:
+    """An empty calendar for ``capacity`` (a power of two) events."""
+    meta = np.zeros(8, np.int64)
+    meta[HASH_SHIFT] = 64 - (2 * capacity).bit_length() + 1
+    events, buckets = np.zeros(capacity, EVENT), np.zeros(capacity, BUCKET)
+    for chain in (events["next"], buckets["head"]):
+        chain[:] = np.arange(1, capacity + 1)
+        chain[-1] = _NONE
+    return Calendar(meta, events, buckets, np.full(2 * capacity, _NONE, np.int32), np.zeros(capacity, HEAP))
+
+
+def grown(old: Calendar) -> Calendar:
+    """The same events in a calendar twice as large."""
+    new = make_calendar(2 * len(old.events))
+    move(*old, *new)
+    return new
+
+
+@njit(cache=True)
+def move(
+    meta: I64,
+    events: Records,
+    buckets: Records,
+    hashes: I32,
+    heap: Records,
+    new_meta: I64,
+    new_events: Records,
+    new_buckets: Records,
+    new_hashes: I32,
+    new_heap: Records,
+) -> None:
+    """Push every event to the new calendar, instant by instant, each in its order."""
+    while meta[HEAP_N] > 0:
+        time = heap[0].time
+        at = take_instant(meta, buckets, hashes, heap)
+        while at != _NONE:
+            e = events[at]
+            push(
+                new_meta,
+                new_events,
+                new_buckets,
+                new_hashes,
+                new_heap,
+                time,
+                e.cause,
+                e.origin,
+                e.handle,
+                e.rep,
+                e.row,
+                e.hop,
+            )
+            at = e.next
+
+
+@njit(cache=True, forceinline=True)
+def room(meta: I64, events: Records, count: int) -> bool:
+    """Whether ``count`` more events fit."""
+    return meta[EVENT_N] + count <= len(events)
+
+
+@njit(cache=True, forceinline=True)
+def _home(meta: I64, time: int) -> np.int64:
+    return np.int64((np.uint64(time) * _GOLDEN) >> np.uint64(meta[HASH_SHIFT]))
+
+
+@njit(cache=True, forceinline=True)
+def push(
+    meta: I64,
+    events: Records,
+    buckets: Records,
+    hashes: I32,
+    heap: Records,
+    time: int,
+    cause: int,
+    origin: int,
+    handle: int,
+    rep: int,
+    row: int,
+    hop: int,
+) -> None:
+    """Add an event; the caller has checked :func:`room`."""
+    at = meta[EVENT_FREE]
+    meta[EVENT_FREE] = events[at].next
+    meta[EVENT_N] += 1
+    events[at].cause = cause
+    events[at].origin = origin
+    events[at].handle = handle
+    events[at].rep = rep
+    events[at].row = row
+    events[at].hop = hop
+    events[at].next = _NONE
+    mask = len(hashes) - 1
+    slot = _home(meta, time)
+    bucket = hashes[slot]
+    while bucket != _NONE:
+        if buckets[bucket].time == time:
+            events[buckets[bucket].tail].next = at
+            buckets[bucket].tail = at
+            return
+        slot = (slot + 1) & mask
+        bucket = hashes[slot]
+    new = meta[BUCKET_FREE]
+    meta[BUCKET_FREE] = buckets[new].head
+    hashes[slot] = new
+    buckets[new].time = time
+    buckets[new].head = at
+    buckets[new].tail = at
+    place = meta[HEAP_N]
+    meta[HEAP_N] = place + 1
+    while place > 0:
+        parent = (place - 1) >> 1
+        if heap[parent].time <= time:
+            break
+        heap[place].time = heap[parent].time
+        heap[place].bucket = heap[parent].bucket
+        place = parent
+    heap[place].time = time
+    heap[place].bucket = new
+
+
+@njit(cache=True, forceinline=True)
+def take_instant(meta: I64, buckets: Records, hashes: I32, heap: Records) -> int:
+    """Remove the earliest instant; its first event, chained by ``next``. Free each with :func:`free`."""
+    bucket = heap[0].bucket
+    head = buckets[bucket].head
+    _forget(meta, buckets, hashes, heap[0].time)
+    buckets[bucket].head = meta[BUCKET_FREE]
+    meta[BUCKET_FREE] = bucket
+    last = meta[HEAP_N] - 1
+    meta[HEAP_N] = last
+    time = heap[last].time
+    moved = heap[last].bucket
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= last:
+            break
+        if child + 1 < last and heap[child + 1].time < heap[child].time:
+            child += 1
+        if heap[child].time >= time:
+            break
+        heap[place].time = heap[child].time
+        heap[place].bucket = heap[child].bucket
+        place = child
+    heap[place].time = time
+    heap[place].bucket = moved
+    return head
+
+
+@njit(cache=True, forceinline=True)
+def _forget(meta: I64, buckets: Records, hashes: I32, time: int) -> None:
+    """Take a time out of the hash table, closing the gap (linear probing without tombstones)."""
+    mask = len(hashes) - 1
+    gap = _home(meta, time)
+    while buckets[hashes[gap]].time != time:
+        gap = (gap + 1) & mask
+    probe = gap
+    while True:
+        probe = (probe + 1) & mask
+        bucket = hashes[probe]
+        if bucket == _NONE:
+            break
+        if ((probe - _home(meta, buckets[bucket].time)) & mask) >= ((probe - gap) & mask):
+            hashes[gap] = bucket
+            gap = probe
+    hashes[gap] = _NONE
+
+
+@njit(cache=True, forceinline=True)
+def free(meta: I64, events: Records, at: int) -> None:
+    """Give an event back."""
+    events[at].next = meta[EVENT_FREE]
+    meta[EVENT_FREE] = at
+    meta[EVENT_N] -= 1
