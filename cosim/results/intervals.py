@@ -65,11 +65,8 @@ def lanes(start_ps: I64, end_ps: I64) -> I64:
     free_at: list[int] = []
     for i in np.lexsort((end_ps, start_ps)):
         begin = int(start_ps[i])
-        for lane, free in enumerate(free_at):
-            if free <= begin:
-                break
-        else:
-            lane = len(free_at)
+        lane = next((k for k, free in enumerate(free_at) if free <= begin), len(free_at))
+        if lane == len(free_at):
             free_at.append(0)
         free_at[lane] = int(end_ps[i])
         out[i] = lane

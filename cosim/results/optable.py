@@ -73,9 +73,7 @@ def op_table(records: Records) -> OpTable:
     streams: dict[str, int] = {}
     kinds: list[int] = []
     stream_of: list[int] = []
-    firsts: list[I64] = []
-    for job in records.jobs:
-        firsts.append(_append_programs(job, kinds, stream_of, streams))
+    firsts = [_append_programs(job, kinds, stream_of, streams) for job in records.jobs]
     kind = np.array(kinds, np.int8)
     stream = np.array(stream_of, np.int32)
     layer = np.where(_IS_COMMUNICATION[kind], COMMUNICATION, COMPUTE).astype(np.int8)

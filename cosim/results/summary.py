@@ -1,0 +1,285 @@
+"""The summary: what a run says, in one object, from which pages and JSON are made.
+
+``Summary.to_json()`` is stable: its keys are the field names below and in the modules that define the parts,
+units in the names (``_ps`` picoseconds, ``_bytes``, ``_bps`` bits per second; shares and utilisations are
+fractions). ``format`` changes when a key changes its meaning or goes away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
+
+from cosim.engine.records import Records
+from cosim.errors import InputError
+from cosim.results.breakdown import Breakdown, break_down
+from cosim.results.collectives import CollectiveSummary, summarize_collectives
+from cosim.results.fct import FctSummary, summarize_fct
+from cosim.results.links import LinkSummary, LinkTotals, summarize_link_totals, summarize_links
+from cosim.results.optable import op_table
+from cosim.results.stragglers import Straggler, find_stragglers
+
+I64 = NDArray[np.int64]
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A time over the ranks of a job. ``share`` is its part of the ranks' spans, all ranks together."""
+
+    min_ps: int
+    mean_ps: int
+    max_ps: int
+    max_rank: int
+    share: float
+
+
+@dataclass(frozen=True)
+class JobSummary:
+    """One job.
+
+    Attributes
+    ----------
+    iteration_ps
+        Time of each iteration that every rank ended: when its last rank ended it, less when the last rank
+        ended the one before (the first: less the job's start). Mean, minimum, maximum follow; None without
+        an iteration.
+    finish_ps
+        When each rank ended its last operation; a point of simulated time, as ``start_ps``.
+    duration_ps
+        The last finish less the start.
+    compute, communication, exposed, exposed_astra, host_alone, idle
+        As in :class:`~cosim.results.breakdown.Breakdown`, over all iterations.
+    free_communication_ps
+        What if communication took no time: the job would still take at least this long (the busiest
+        stream of the busiest rank). Waiting between pipeline stages is not in it, so it is a lower bound.
+    free_communication_iteration_ps, free_communication_speedup
+        The same for one iteration, on average; how many times faster the job would be at most.
+    """
+
+    name: str
+    workload: str
+    num_ranks: int
+    start_ps: int
+    weight: float
+    priority: int
+    iterations_asked: int
+    iterations_done: int
+    iteration_ps: tuple[int, ...]
+    iteration_mean_ps: int | None
+    iteration_min_ps: int | None
+    iteration_max_ps: int | None
+    finish_min_ps: int
+    finish_max_ps: int
+    finish_ps: tuple[int, ...]
+    duration_ps: int
+    compute: Spread
+    communication: Spread
+    exposed: Spread
+    exposed_astra: Spread
+    host_alone: Spread
+    idle: Spread
+    free_communication_ps: int
+    free_communication_iteration_ps: int | None
+    free_communication_speedup: float | None
+    stragglers: tuple[Straggler, ...]
+    ignored: tuple[str, ...]
+    invented: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TrafficSummary:
+    """Bytes that arrived between two different endpoints, and the pair with most of them."""
+
+    total_bytes: int
+    pairs: int
+    busiest_src: int | None
+    busiest_dst: int | None
+    busiest_bytes: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run. ``interrupted`` is empty, or says why the run stopped early. ``wall_s`` and ``cpu_s`` are the
+    only values that differ between two equal runs.
+    """
+
+    format: int
+    name: str
+    topology: str
+    num_endpoints: int
+    network: str
+    release: str
+    seed: int
+    interrupted: str
+    end_ps: int
+    num_messages: int
+    digest: str
+    wall_s: float
+    cpu_s: float
+    jobs: tuple[JobSummary, ...]
+    collectives: tuple[CollectiveSummary, ...]
+    links: tuple[LinkSummary, ...]
+    link_totals: LinkTotals
+    fct: FctSummary | None
+    traffic: TrafficSummary
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict of plain values; tuples become lists once it is written."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Any) -> Summary:
+        """The summary that ``to_json`` gave.
+
+        Raises
+        ------
+        InputError
+            Another format, or a key that is missing or wrong; says which.
+        """
+        found = data.get("format") if isinstance(data, dict) else None
+        if found != FORMAT:
+            raise InputError(
+                f"this is not a summary of format {FORMAT} (it says format: {found!r})",
+                hint="run the scenario again with this version of cosim",
+            )
+        try:
+            return _adapter().validate_python(data)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"])
+            raise InputError(f"the summary's {key!r} can't be used: {first['msg']}") from error
+
+
+@cache
+def _adapter() -> TypeAdapter[Summary]:
+    return TypeAdapter(Summary)
+
+
+def summarize(
+    records: Records, *, name: str = "", warnings: Sequence[str] = (), top_links: int = 10
+) -> Summary:
+    """What ``records`` say. ``warnings`` of whoever set the run up come before those that the run itself
+    gives rise to.
+    """
+    table = op_table(records)
+    parts = break_down(records, table)
+    base = table.rank_base
+    return Summary(
+        format=FORMAT,
+        name=name,
+        topology=records.topology.name,
+        num_endpoints=records.topology.num_endpoints,
+        network=records.network,
+        release=records.release,
+        seed=records.seed,
+        interrupted=records.interrupted,
+        end_ps=records.end_ps,
+        num_messages=records.num_messages,
+        digest=records.digest,
+        wall_s=records.wall_s,
+        cpu_s=records.cpu_s,
+        jobs=tuple(
+            _job(records, j, parts, slice(int(base[j]), int(base[j + 1])), find_stragglers(records, table, j))
+            for j in range(len(records.jobs))
+        ),
+        collectives=summarize_collectives(records.collectives, records.jobs),
+        links=summarize_links(records.topology, records.links, records.end_ps, top_links),
+        link_totals=summarize_link_totals(records.links, records.end_ps),
+        fct=summarize_fct(records.fct),
+        traffic=_traffic(records),
+        warnings=(*warnings, *_own_warnings(records)),
+    )
+
+
+def iteration_times(iteration_end_ps: I64, start_ps: int) -> I64:
+    """Time of each iteration, from the ends [iterations, ranks]: int64[iterations]."""
+    if iteration_end_ps.size == 0:
+        return np.zeros(0, np.int64)
+    ends = iteration_end_ps.max(axis=1)
+    return np.asarray(np.diff(ends, prepend=np.int64(start_ps)), np.int64)
+
+
+def _job(
+    records: Records, j: int, parts: Breakdown, ranks: slice, stragglers: tuple[Straggler, ...]
+) -> JobSummary:
+    job = records.jobs[j]
+    times = [int(t) for t in iteration_times(records.iteration_end_ps[j], job.start_ps)]
+    finish = records.finish_ps[j]
+    total = int(parts.span[ranks].sum())
+    duration = int(parts.span[ranks].max(initial=0))
+    free = int(parts.busiest_stream[ranks].max(initial=0))
+    return JobSummary(
+        name=job.name,
+        workload=job.workload.name,
+        num_ranks=len(job.endpoints),
+        start_ps=job.start_ps,
+        weight=job.weight,
+        priority=job.priority,
+        iterations_asked=job.iterations,
+        iterations_done=len(times),
+        iteration_ps=tuple(times),
+        iteration_mean_ps=round(sum(times) / len(times)) if times else None,
+        iteration_min_ps=min(times) if times else None,
+        iteration_max_ps=max(times) if times else None,
+        finish_min_ps=int(finish.min()) if len(finish) else job.start_ps,
+        finish_max_ps=int(finish.max()) if len(finish) else job.start_ps,
+        finish_ps=tuple(int(t) for t in finish),
+        duration_ps=duration,
+        compute=_spread(parts.compute[ranks], total),
+        communication=_spread(parts.communication[ranks], total),
+        exposed=_spread(parts.exposed[ranks], total),
+        exposed_astra=_spread(parts.exposed_astra[ranks], total),
+        host_alone=_spread(parts.host_alone[ranks], total),
+        idle=_spread(parts.idle[ranks], total),
+        free_communication_ps=free,
+        free_communication_iteration_ps=round(free / len(times)) if times else None,
+        free_communication_speedup=duration / free if free else None,
+        stragglers=stragglers,
+        ignored=job.workload.report.ignored,
+        invented=job.workload.report.invented,
+    )
+
+
+def _spread(values: I64, total_span: int) -> Spread:
+    if len(values) == 0:
+        return Spread(0, 0, 0, 0, 0.0)
+    total = int(values.sum())
+    return Spread(
+        min_ps=int(values.min()),
+        mean_ps=round(total / len(values)),
+        max_ps=int(values.max()),
+        max_rank=int(values.argmax()),
+        share=total / total_span if total_span else 0.0,
+    )
+
+
+def _traffic(records: Records) -> TrafficSummary:
+    traffic = records.traffic
+    pair_bytes = traffic.size_bytes.sum(axis=0)
+    if pair_bytes.size == 0 or not pair_bytes.any():
+        return TrafficSummary(0, 0, None, None, 0)
+    most = int(pair_bytes.argmax())
+    return TrafficSummary(
+        total_bytes=int(pair_bytes.sum()),
+        pairs=int((pair_bytes > 0).sum()),
+        busiest_src=int(traffic.src[most]),
+        busiest_dst=int(traffic.dst[most]),
+        busiest_bytes=int(pair_bytes[most]),
+    )
+
+
+def _own_warnings(records: Records) -> list[str]:
+    found = [f"stopped early: {records.interrupted}"] if records.interrupted else []
+    for job, ends in zip(records.jobs, records.iteration_end_ps, strict=True):
+        if len(ends) < job.iterations and not records.interrupted:
+            found.append(f"job {job.name}: {len(ends)} of {job.iterations} iterations ended")
+    return found

@@ -1,0 +1,218 @@
+"""The page that a person reads at a glance: jobs, what if, collectives, links, messages, notes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from cosim.results.summary import JobSummary, Spread, Summary
+from cosim.units import format_rate, format_size, format_time
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_ASCII = ".:-=+*#%"
+_BOLD, _DIM, _RESET = "\033[1m", "\033[2m", "\033[0m"
+_MAX_ROWS = 8
+_MAX_LINKS = 5
+
+
+def render(summary: Summary, *, color: bool = False, plain_ascii: bool = False) -> str:
+    """The page as text, a line feed at its end. ``plain_ascii`` is for terminals without UTF-8."""
+    lines = _head(summary, color)
+    for table in (_jobs(summary), _collectives(summary), _links(summary, _ASCII if plain_ascii else _BLOCKS)):
+        if table:
+            lines += ["", _bold(table[0], color), *table[1:]]
+    lines += ["", *_messages(summary)]
+    if summary.warnings:
+        lines += ["", _bold("notes", color), *_at_most(list(summary.warnings), 5)]
+    text = "\n".join(line.rstrip() for line in lines) + "\n"
+    return text.encode("ascii", "replace").decode("ascii") if plain_ascii else text
+
+
+def show(summary: Summary, file: TextIO | None = None) -> None:
+    """Print the page: in colour on a terminal (unless NO_COLOR is set), plain elsewhere."""
+    out = sys.stdout if file is None else file
+    color = out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    try:
+        _BLOCKS.encode(out.encoding or "utf-8")
+        plain_ascii = False
+    except (UnicodeEncodeError, LookupError):
+        plain_ascii = True
+    out.write(render(summary, color=color, plain_ascii=plain_ascii))
+
+
+def align(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,), gap: str = "  ") -> list[str]:
+    """Rows of cells as lines; columns in ``left`` flush left, the others flush right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        gap.join(
+            c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+
+
+def sparkline(values: Sequence[float], blocks: str = _BLOCKS) -> str:
+    """One character for each value between 0 and 1; a blank for exactly 0."""
+    last = len(blocks) - 1
+    return "".join(" " if v <= 0 else blocks[min(int(v * len(blocks)), last)] for v in values)
+
+
+def percent(share: float) -> str:
+    """``12.3 %``."""
+    return f"{100 * share:.1f} %"
+
+
+def _bold(text: str, color: bool) -> str:
+    return f"{_BOLD}{text}{_RESET}" if color else text
+
+
+def _head(summary: Summary, color: bool) -> list[str]:
+    name = summary.name or "run"
+    place = f"{summary.topology} ({summary.num_endpoints} endpoints), network {summary.network}"
+    cost = f"{format_time(summary.end_ps)} simulated in {summary.wall_s:.2f} s"
+    how = f"release {summary.release}, seed {summary.seed}, digest {summary.digest[:16]}"
+    how = f"{_DIM}{how}{_RESET}" if color else how
+    lines = [_bold(f"{name}: {place}", color), f"{cost}, {summary.num_messages:,} messages; {how}"]
+    if summary.interrupted:
+        lines.append(
+            _bold(f"INTERRUPTED ({summary.interrupted}): what follows was computed until then", color)
+        )
+    return lines
+
+
+def _jobs(summary: Summary) -> list[str]:
+    rows = [["job", "ranks", "iterations", "iteration", "compute", "communication", "exposed", "idle"]]
+    for job in summary.jobs[:_MAX_ROWS]:
+        done = str(job.iterations_done)
+        if job.iterations_done != job.iterations_asked:
+            done += f" of {job.iterations_asked}"
+        parts = [
+            _per_iteration(job, part) for part in (job.compute, job.communication, job.exposed, job.idle)
+        ]
+        rows.append([f"  {job.name}", str(job.num_ranks), done, _time(job.iteration_mean_ps), *parts])
+    if len(rows) == 1:
+        return []
+    lines = align(rows)
+    if len(summary.jobs) > _MAX_ROWS:
+        lines.append(f"  ... and {len(summary.jobs) - _MAX_ROWS} more jobs")
+    for job in summary.jobs[:_MAX_ROWS]:
+        lines += _about_job(job, f"{job.name}: " if len(summary.jobs) > 1 else "")
+    return lines
+
+
+def _about_job(job: JobSummary, who: str) -> list[str]:
+    lines = []
+    if len(set(job.iteration_ps)) > 1:
+        shown = ", ".join(format_time(t) for t in job.iteration_ps[:6])
+        more = ", ..." if len(job.iteration_ps) > 6 else ""
+        least, most = _time(job.iteration_min_ps), _time(job.iteration_max_ps)
+        lines.append(f"  {who}iterations {shown}{more} (from {least} to {most})")
+    if job.finish_min_ps != job.finish_max_ps:
+        first, last = format_time(job.finish_min_ps), format_time(job.finish_max_ps)
+        lines.append(f"  {who}first rank finished at {first}, last at {last}")
+    if job.stragglers:
+        worst = job.stragglers[0]
+        more = f" (then {', '.join(str(s.rank) for s in job.stragglers[1:])})" if job.stragglers[1:] else ""
+        lines.append(
+            f"  {who}rank {worst.rank} on endpoint {worst.endpoint} was last at {worst.times_last:,}"
+            f" collectives; others waited up to {format_time(worst.waited_ps)} in all{more}"
+        )
+    if job.free_communication_speedup is not None and job.free_communication_iteration_ps is not None:
+        bound = format_time(job.free_communication_iteration_ps)
+        lines.append(
+            f"  {who}what if communication were free: at least {bound} an iteration,"
+            f" at most {job.free_communication_speedup:.2f} x faster"
+        )
+    return lines
+
+
+def _collectives(summary: Summary) -> list[str]:
+    if not summary.collectives:
+        return []
+    several = len(summary.jobs) > 1
+    names = [
+        "collective",
+        "algorithm",
+        "size",
+        "ranks",
+        "count",
+        "time",
+        "min",
+        "max",
+        "late wait",
+        "algbw",
+        "busbw",
+    ]
+    rows = [[*names[:1], *(["job"] if several else []), *names[1:]]]
+    for c in summary.collectives[:_MAX_ROWS]:
+        cells = [c.algorithm, format_size(c.size_bytes), str(c.group_size), f"{c.count:,}"]
+        cells += [format_time(t) for t in (c.mean_ps, c.min_ps, c.max_ps, c.wait_mean_ps)]
+        cells += [_rate(c.algbw_bps), _rate(c.busbw_bps)]
+        rows.append([f"  {c.collective}", *([c.job] if several else []), *cells])
+    lines = align(rows, left=(0, 1, 2) if several else (0, 1))
+    if len(summary.collectives) > _MAX_ROWS:
+        lines.append(f"  ... and {len(summary.collectives) - _MAX_ROWS} more kinds")
+    return lines
+
+
+def _links(summary: Summary, blocks: str) -> list[str]:
+    if not summary.links:
+        return []
+    rows = [
+        [
+            f"  {link.name}",
+            format_rate(link.rate_bps),
+            format_size(link.sent_bytes),
+            percent(link.utilisation),
+            percent(link.peak_utilisation),
+            f"|{sparkline(link.over_time, blocks)}|",
+        ]
+        for link in summary.links[:_MAX_LINKS]
+    ]
+    rows.insert(0, ["busiest links", "rate", "sent", "busy", "peak", "over the run"])
+    totals = summary.link_totals
+    return [
+        *align(rows, left=(0, 5)),
+        f"  {totals.used:,} of {totals.links:,} links carried {format_size(totals.sent_bytes)},"
+        f" busy {percent(totals.mean_utilisation)} of the time on average",
+    ]
+
+
+def _messages(summary: Summary) -> list[str]:
+    traffic = summary.traffic
+    lines = [f"traffic: {format_size(traffic.total_bytes)} between {traffic.pairs:,} pairs of endpoints"]
+    if traffic.busiest_src is not None:
+        most = format_size(traffic.busiest_bytes)
+        lines[0] += f", most from {traffic.busiest_src} to {traffic.busiest_dst} ({most})"
+    if summary.fct is not None:
+        f = summary.fct
+        marks = (
+            ("p50", f.p50_ps),
+            ("p90", f.p90_ps),
+            ("p99", f.p99_ps),
+            ("p99.9", f.p999_ps),
+            ("max", f.max_ps),
+        )
+        lines.append("message times: " + ", ".join(f"{name} {format_time(t)}" for name, t in marks))
+    return lines
+
+
+def _per_iteration(job: JobSummary, part: Spread) -> str:
+    """A mean over ranks and iterations, with its share of the job's time."""
+    value = part.mean_ps // job.iterations_done if job.iterations_done else part.mean_ps
+    return f"{format_time(value)} {percent(part.share):>7}"
+
+
+def _time(ps: int | None) -> str:
+    return "-" if ps is None else format_time(ps)
+
+
+def _rate(bps: float | None) -> str:
+    return "-" if bps is None else format_rate(bps)
+
+
+def _at_most(texts: list[str], count: int) -> list[str]:
+    shown = [f"  {text}" for text in texts[:count]]
+    return shown + ([f"  ... and {len(texts) - count} more"] if len(texts) > count else [])
