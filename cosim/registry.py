@@ -23,6 +23,7 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, cor
 GROUPS = {
     "cosim.networks": "network",
     "cosim.topologies": "topology",
+    "cosim.routings": "routing",
     "cosim.workloads": "workload",
     "cosim.gpus": "gpu",
     "cosim.collectives": "collective algorithm",
@@ -92,11 +93,11 @@ def refuse_unknown_keys(model: type[BaseModel], data: dict[Any, Any], extra: Ite
     unknown = [key for key in data if key not in accepted]
     if unknown:
         listed = ", ".join(known)
-        raise _located(
+        raise located(
             model.__name__,
             [
                 (
-                    str(key),
+                    (str(key),),
                     f"unknown key {str(key)!r}{nearest(str(key), known)}\n  keys here: {listed}",
                     data[key],
                 )
@@ -105,15 +106,15 @@ def refuse_unknown_keys(model: type[BaseModel], data: dict[Any, Any], extra: Ite
         )
 
 
-def _located(title: str, errors: list[tuple[str, str, Any]]) -> ValidationError:
-    """A validation error of (key, text, value) each, so that an outer one gives it its place."""
+def located(title: str, errors: Iterable[tuple[tuple[str | int, ...], str, Any]]) -> ValidationError:
+    """A validation error of (path, text, value) each: raised in a validator, an outer one adds its place."""
     return ValidationError.from_exception_data(
         title,
         [
             InitErrorDetails(
-                type=PydanticCustomError("cosim", "{text}", {"text": text}), loc=(key,), input=value
+                type=PydanticCustomError("cosim", "{text}", {"text": text}), loc=path, input=value
             )
-            for key, text, value in errors
+            for path, text, value in errors
         ],
     )
 
@@ -157,7 +158,7 @@ class Named:
         try:
             found = find(self.group, str(name))
         except ValueError as error:
-            raise _located(what, [(self.key, str(error), name)]) from None
+            raise located(what, [((self.key,), str(error), name)]) from None
         settings = {k: v for k, v in value.items() if k != self.key}
         if isinstance(found, BaseModel):
             if not settings:

@@ -1,0 +1,149 @@
+"""The command ``cosim``: run, compare, list.
+
+Exit codes: 0 done; 1 the simulation or a network could not go on; 2 a mistake in what was given; 130
+interrupted (what was computed is kept). Results go to stdout, everything else to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cosim.errors import CosimError, InputError
+
+app = typer.Typer(
+    name="cosim",
+    help="Training jobs as message-level traffic over a network simulator: how long does an iteration take?",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+INTERRUPTED = 130
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        import cosim
+
+        typer.echo(f"cosim {cosim.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def run(
+    scenario: Annotated[Path, typer.Argument(help="A scenario file (YAML).", metavar="SCENARIO")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="PATH=VALUE", help="Change a setting: jobs[0].iterations=5. Repeatable."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write summary, columns, timeline (Perfetto) and scenario here."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    release: Annotated[
+        str | None,
+        typer.Option(
+            metavar="network|engine", help="Who starts dependent messages; the results are the same."
+        ),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No summary, no progress, no warnings.")
+    ] = False,
+) -> None:
+    """Run a scenario and say what came of it."""
+    from cosim.experiment.build import build
+    from cosim.experiment.progress import ProgressBar
+    from cosim.experiment.run import simulate
+    from cosim.experiment.scenario import load
+
+    changes = [*(settings or ()), *([f"release={release}"] if release else ())]
+    loaded = load(scenario, changes)
+    built = build(loaded)
+    if not quiet:
+        for warning in built.warnings:
+            _say(f"warning: {warning}")
+    with ProgressBar(shown=not quiet and sys.stderr.isatty()) as bar:
+        done = simulate(loaded, built, progress=bar.update)
+    if out is not None:
+        done.save(out)
+        if not quiet:
+            _say(f"written to {out}")
+    if as_json:
+        typer.echo(json.dumps(done.summary.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
+    elif not quiet:
+        from cosim.results.terminal import show
+
+        show(done.summary)
+    if done.records.interrupted:
+        _say(f"interrupted: {done.records.interrupted}; what was computed until then is kept")
+        raise typer.Exit(INTERRUPTED)
+
+
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="RUN", help="A folder that cosim run --out wrote.")],
+    second: Annotated[Path, typer.Argument(metavar="RUN", help="Another.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the differences as JSON.")] = False,
+) -> None:
+    """Say what differs between two runs: settings first, then results."""
+    from cosim.results.compare import compare as compare_runs
+    from cosim.results.compare import render_comparison
+    from cosim.results.store import load as load_run
+
+    comparison = compare_runs(load_run(first), load_run(second))
+    if as_json:
+        typer.echo(json.dumps(comparison.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        typer.echo(render_comparison(comparison), nl=False)
+
+
+@app.command("list")
+def list_names(
+    kind: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[KIND", help="topology, network, workload, collective ...", show_default=False
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]]", help="One of that kind: show its fields.", show_default=False),
+    ] = None,
+) -> None:
+    """List everything that a scenario can name; with KIND and NAME, the fields of one."""
+    from cosim.experiment.catalog import list_all, list_group, list_one
+
+    typer.echo(
+        list_all() if kind is None else list_group(kind) if name is None else list_one(kind, name), nl=False
+    )
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def main() -> None:
+    """Entry point: a :class:`CosimError` is said on stderr, without a traceback; anything else is a defect."""
+    try:
+        app()
+    except CosimError as error:
+        _say(f"error: {error}")
+        sys.exit(2 if isinstance(error, InputError) else 1)

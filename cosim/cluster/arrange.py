@@ -1,0 +1,60 @@
+"""Several jobs onto one fabric: each job's placement in turn, with the endpoints that are left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.cluster.placement import I32, Placement
+from cosim.errors import Location, WorkloadError
+
+
+@dataclass(frozen=True)
+class Request:
+    """A job that wants endpoints: its name, how many ranks it has, and how it wants them chosen."""
+
+    name: str
+    num_ranks: int
+    placement: Placement
+
+
+def arrange(
+    requests: Sequence[Request],
+    num_endpoints: int,
+    *,
+    share_endpoints: bool = False,
+    seed: int = 0,
+    locate: Callable[[int], Location | None] = lambda _: None,
+) -> list[I32]:
+    """Endpoints of each job, by rank.
+
+    With ``share_endpoints`` every job chooses among all endpoints, whoever else sits there; their
+    computations don't slow each other down, their flows share links.
+
+    Raises
+    ------
+    WorkloadError
+        A job doesn't fit, or takes an endpoint of another; at ``locate(number of the job)``.
+    """
+    owner = np.full(num_endpoints, -1, np.int32)
+    placed: list[I32] = []
+    for number, request in enumerate(requests):
+        free = np.flatnonzero((owner < 0) | share_endpoints).astype(np.int32)
+        try:
+            endpoints = request.placement.choose(request.num_ranks, free, num_endpoints, seed)
+        except WorkloadError as error:
+            raise WorkloadError(error.message, location=locate(number), hint=error.hint) from None
+        taken = endpoints[owner[endpoints] >= 0]
+        if len(taken) and not share_endpoints:
+            endpoint = int(taken.min())
+            raise WorkloadError(
+                f"endpoint {endpoint} is wanted by the job {request.name!r}, but it has a rank of the job "
+                f"{requests[owner[endpoint]].name!r}",
+                location=locate(number),
+                hint="choose another, or say share_endpoints: true",
+            )
+        owner[endpoints] = number
+        placed.append(endpoints)
+    return placed

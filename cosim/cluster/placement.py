@@ -1,0 +1,116 @@
+"""Placements: which endpoint each rank of a job sits on.
+
+Jobs are placed in the scenario's order. Each placement but ``explicit`` chooses among the endpoints that no
+earlier job has taken. Not modelled: a scheduler that queues jobs until endpoints are free.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from cosim.errors import WorkloadError
+from cosim.spec import Spec
+
+I32 = NDArray[np.int32]
+
+
+class Placement(Spec):
+    """Base of the placements."""
+
+    @abstractmethod
+    def choose(self, num_ranks: int, free: I32, num_endpoints: int, seed: int) -> I32:
+        """Endpoints, one for each rank, in rank order.
+
+        ``free`` are the endpoints that no earlier job has taken, ascending; ``seed`` is the scenario's.
+
+        Raises
+        ------
+        WorkloadError
+            Fewer endpoints than ranks, or an endpoint that isn't there.
+        """
+
+    def uses_scenario_seed(self) -> bool:
+        """The scenario's seed changes what this placement chooses."""
+        return False
+
+
+def _enough(num_ranks: int, free: I32, num_endpoints: int) -> None:
+    if num_ranks > len(free):
+        taken = num_endpoints - len(free)
+        others = f", of which {taken} are taken by earlier jobs" if taken else ""
+        raise WorkloadError(
+            f"the job has {num_ranks} ranks, the topology has {num_endpoints} endpoints{others}",
+            hint="make the topology larger or the job smaller, or say share_endpoints: true",
+        )
+
+
+class Packed(Placement):
+    """Ranks in order on the lowest-numbered free endpoints"""
+
+    def choose(self, num_ranks: int, free: I32, num_endpoints: int, seed: int) -> I32:
+        """See :meth:`Placement.choose`."""
+        _enough(num_ranks, free, num_endpoints)
+        return free[:num_ranks].copy()
+
+
+class Spread(Placement):
+    """Ranks in order, evenly spaced over the free endpoints: rank r of n on free endpoint r F / n
+
+    Endpoints are numbered leaf by leaf, so neighbouring ranks land on different leaves where they can.
+    """
+
+    def choose(self, num_ranks: int, free: I32, num_endpoints: int, seed: int) -> I32:
+        """See :meth:`Placement.choose`."""
+        _enough(num_ranks, free, num_endpoints)
+        return free[np.arange(num_ranks, dtype=np.int64) * len(free) // num_ranks]
+
+
+class Random(Placement):
+    """Ranks on free endpoints in a seeded random order (the same on every machine)"""
+
+    seed: int | None = Field(
+        None, ge=0, description="seed of the order; the scenario's seed where it is left out"
+    )
+
+    def choose(self, num_ranks: int, free: I32, num_endpoints: int, seed: int) -> I32:
+        """See :meth:`Placement.choose`."""
+        _enough(num_ranks, free, num_endpoints)
+        drawn = _splitmix64(free.astype(np.uint64), seed if self.seed is None else self.seed)
+        return free[np.lexsort((free, drawn))][:num_ranks]
+
+    def uses_scenario_seed(self) -> bool:
+        """Without a seed of its own."""
+        return self.seed is None
+
+
+class Explicit(Placement):
+    """Rank r on the r-th endpoint of a list"""
+
+    endpoints: tuple[int, ...] = Field(description="endpoint of each rank, in rank order")
+
+    def choose(self, num_ranks: int, free: I32, num_endpoints: int, seed: int) -> I32:
+        """See :meth:`Placement.choose`; taken endpoints are the caller's to refuse."""
+        if len(self.endpoints) != num_ranks:
+            raise WorkloadError(f"{len(self.endpoints)} endpoints are listed, the job has {num_ranks} ranks")
+        for rank, endpoint in enumerate(self.endpoints):
+            if not 0 <= endpoint < num_endpoints:
+                raise WorkloadError(
+                    f"rank {rank} is put on endpoint {endpoint}; the topology has 0 to {num_endpoints - 1}"
+                )
+        if len(set(self.endpoints)) != num_ranks:
+            twice = next(e for e in self.endpoints if self.endpoints.count(e) > 1)
+            ranks = [r for r, e in enumerate(self.endpoints) if e == twice]
+            raise WorkloadError(f"endpoint {twice} is given to ranks {ranks}; a rank needs one of its own")
+        return np.array(self.endpoints, np.int32)
+
+
+def _splitmix64(value: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+    """Output number ``value`` of SplitMix64 (Steele, Lea, Flood, doi:10.1145/2714064.2660195) from a seed."""
+    mixed = (value + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed % 2**64)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

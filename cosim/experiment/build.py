@@ -1,0 +1,92 @@
+"""A scenario made into what the engine takes: topology, network, jobs on endpoints, planner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from cosim.cluster.arrange import Request, arrange
+from cosim.engine.records import JobInfo
+from cosim.errors import InputError, Location
+from cosim.experiment.idle import idle_settings
+from cosim.experiment.scenario import Scenario
+from cosim.network.simulator import NetworkSimulator
+from cosim.pattern.planner import Planner
+from cosim.topology.graph import Topology
+from cosim.workload.program import Workload
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """Ready to run. ``warnings`` are settings that can't affect the result, with their places."""
+
+    topology: Topology
+    network: NetworkSimulator
+    jobs: tuple[JobInfo, ...]
+    planner: Planner
+    warnings: tuple[str, ...]
+
+
+@contextmanager
+def _at(place: Location | None) -> Iterator[None]:
+    """Give an input error that has no place of its own the place in the scenario that led to it."""
+    try:
+        yield
+    except InputError as error:
+        if place is None:
+            raise
+        if error.location is not None:
+            place = Location(place.file, place.line, f"{place.key}: {error.location}")
+        raise type(error)(error.message, location=place, hint=error.hint) from error
+
+
+def build(scenario: Scenario) -> Built:
+    """Make everything that the scenario names.
+
+    Raises
+    ------
+    InputError
+        Something that can't be made, or doesn't fit together; with its place in the scenario.
+    """
+    with _at(scenario.locate("topology")):
+        topology = _topology(scenario)
+    requests, workloads = [], []
+    for number, job in enumerate(scenario.jobs):
+        with _at(scenario.locate("jobs", number, "workload")):
+            workload = (
+                job.workload if isinstance(job.workload, Workload) else job.workload.build(scenario.base)
+            )
+        workloads.append(workload)
+        requests.append(Request(job.name, workload.world_size, job.placement))
+    placed = arrange(
+        requests,
+        topology.num_endpoints,
+        share_endpoints=scenario.share_endpoints,
+        seed=scenario.seed,
+        locate=lambda number: scenario.locate("jobs", number, "placement"),
+    )
+    jobs = tuple(
+        JobInfo(
+            name=job.name,
+            workload=workload,
+            endpoints=endpoints,
+            iterations=job.iterations,
+            start_ps=job.start,
+            weight=job.weight,
+            priority=job.priority,
+        )
+        for job, workload, endpoints in zip(scenario.jobs, workloads, placed, strict=True)
+    )
+    with _at(scenario.locate("network")):
+        network = scenario.network.build()
+    with _at(scenario.locate("collectives")):
+        planner = Planner(scenario.collectives)
+    return Built(topology, network, jobs, planner, tuple(idle_settings(scenario, jobs)))
+
+
+def _topology(scenario: Scenario) -> Topology:
+    if isinstance(scenario.topology, Topology):
+        return scenario.topology
+    built: Topology = scenario.topology.build(seed=scenario.seed, base=scenario.base)
+    return built

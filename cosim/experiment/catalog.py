@@ -1,0 +1,114 @@
+"""Everything that a scenario can name, for people: ``cosim list``."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from pydantic import BaseModel
+
+from cosim.errors import InputError
+from cosim.experiment.fields import describe, group_of, show_default
+from cosim.registry import GROUPS, find, names, nearest
+
+_SCENARIO = "scenario"
+
+
+def list_all() -> str:
+    """Every kind, every name, and the first line of what it is."""
+    parts = [list_group(group) for group in GROUPS if names(group)]
+    return "\n".join(
+        [*parts, "scenario: the keys of a scenario file\n  cosim list scenario\n  cosim list KIND NAME\n"]
+    )
+
+
+def list_group(kind: str) -> str:
+    """The names of one kind.
+
+    Raises
+    ------
+    InputError
+        No such kind.
+    """
+    if kind == _SCENARIO:
+        return _scenario_keys()
+    group = _group(kind)
+    lines = [f"{GROUPS[group]}:"]
+    width = max((len(name) for name in names(group)), default=0)
+    for name in names(group):
+        lines.append(f"  {name:<{width}}  {_first_line(find(group, name))}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def list_one(kind: str, name: str) -> str:
+    """What one name is: its text, and each field with what it takes and its default.
+
+    Raises
+    ------
+    InputError
+        No such kind or name.
+    """
+    group = _group(kind)
+    try:
+        found = find(group, name)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    text = inspect.cleandoc(_doc(found))
+    return "\n".join([f"{name} ({GROUPS[group]})", "", text, "", *_fields(found)]) + "\n"
+
+
+def _group(kind: str) -> str:
+    group = group_of(kind)
+    if group is None:
+        kinds = [*(group.removeprefix("cosim.") for group in GROUPS), _SCENARIO]
+        singles = [*GROUPS.values(), *kinds]
+        raise InputError(
+            f"there is no kind {kind!r}{nearest(kind, singles)}", hint=f"there are: {', '.join(kinds)}"
+        )
+    return group
+
+
+def _doc(found: Any) -> str:
+    own = getattr(found, "description", "") if isinstance(found, BaseModel) else ""
+    return own or (found if inspect.isclass(found) else type(found)).__doc__ or ""
+
+
+def _first_line(found: Any) -> str:
+    first: list[str] = []
+    for line in inspect.cleandoc(_doc(found)).splitlines():
+        if not line:
+            break
+        first.append(line)
+    return " ".join(first).removesuffix(".")
+
+
+def _fields(found: Any) -> list[str]:
+    model = found if inspect.isclass(found) else type(found)
+    if not issubclass(model, BaseModel):
+        return []
+    if not model.model_fields:
+        return ["no fields"]
+    lines = ["fields:"]
+    for key, info in model.model_fields.items():
+        if isinstance(found, BaseModel):
+            default = f"here {_value(getattr(found, key))}"
+        else:
+            default = "required" if info.is_required() else f"default {show_default(info) or 'empty'}"
+        lines.append(f"  {info.alias or key} ({default})")
+        lines.append(f"      {describe(info)}")
+        if info.description:
+            lines.append(f"      {info.description}")
+    return lines
+
+
+def _value(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _scenario_keys() -> str:
+    from cosim.experiment.scenario import Job, Record, Scenario
+
+    lines = ["scenario: the keys of a scenario file"]
+    for title, model in (("", Scenario), ("jobs[...]", Job), ("record", Record)):
+        lines += ["", *([title] if title else []), *_fields(model)]
+    return "\n".join(lines) + "\n"

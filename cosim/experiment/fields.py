@@ -1,0 +1,156 @@
+"""What a spec's field takes, in words: for ``cosim list KIND NAME`` and for error messages."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import annotated_types
+from pydantic import BaseModel, BeforeValidator
+from pydantic.fields import FieldInfo
+
+from cosim.experiment.located_yaml import Key
+from cosim.registry import GROUPS, Named, find, names
+from cosim.units import format_rate, format_size, format_time, parse_rate, parse_size, parse_time
+
+_UNITS = {
+    parse_time: "a time such as 10us (ps, ns, us, ms, s)",
+    parse_size: "a size such as 64MiB (B, kB, MB, GB, KiB, MiB, GiB)",
+    parse_rate: "a rate such as 100Gbps or 50GB/s",
+}
+_FORMATS = {parse_time: format_time, parse_size: format_size, parse_rate: format_rate}
+_PLAIN: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    bool: "true or false",
+    dict: "a mapping",
+    list: "a list",
+    tuple: "a list",
+    type(None): "nothing",
+    Any: "anything",
+}
+
+
+def describe(field: FieldInfo) -> str:
+    """``a time such as 10us (ps, ns, us, ms, s)``, ``a whole number, at least 1``."""
+    return _describe(field.annotation, field.metadata)
+
+
+def _describe(annotation: Any, metadata: Sequence[Any] = ()) -> str:
+    text = ""
+    for item in metadata:
+        if isinstance(item, Named):
+            text = f"one of {', '.join(names(item.group))}; or {{{item.key}: NAME, its fields}}"
+        elif isinstance(item, BeforeValidator) and item.func in _UNITS:
+            text = _UNITS[item.func]  # type: ignore[index]
+    return (text or _type(annotation)) + _bounds(metadata)
+
+
+def _type(annotation: Any) -> str:
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _describe(args[0], args[1:])
+    if origin is Literal:
+        return "one of " + ", ".join("false" if a is False else "true" if a is True else str(a) for a in args)
+    if origin in (Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_type(a) for a in args if a is not type(None)))
+    if origin in (list, tuple, set, frozenset) or getattr(origin, "__name__", "") == "Sequence":
+        inner = [a for a in args if a is not Ellipsis]
+        return f"a list, each {_type(inner[0])}" if inner else "a list"
+    if origin is dict or getattr(origin, "__name__", "") == "Mapping":
+        return f"a mapping, each value {_type(args[1])}" if len(args) == 2 else "a mapping"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return f"a mapping of {', '.join(annotation.model_fields)}"
+    return _PLAIN.get(annotation) or getattr(annotation, "__name__", str(annotation))
+
+
+def _bounds(metadata: Sequence[Any]) -> str:
+    text = ""
+    for item in metadata:
+        if isinstance(item, annotated_types.Ge):
+            text += f", at least {item.ge}"
+        elif isinstance(item, annotated_types.Gt):
+            text += f", above {item.gt}"
+        elif isinstance(item, annotated_types.Le):
+            text += f", at most {item.le}"
+        elif isinstance(item, annotated_types.Lt):
+            text += f", below {item.lt}"
+    return text
+
+
+def parsers_of(field: FieldInfo) -> list[Any]:
+    """The functions that read the field's text (``parse_time`` ...), of every alternative that it has."""
+    pending: list[Any] = [field.annotation, *field.metadata]
+    found = []
+    for item in pending:
+        if isinstance(item, BeforeValidator):
+            found.append(item.func)
+        elif get_origin(item) is not None:
+            pending.extend(get_args(item))
+    return found
+
+
+def show_default(field: FieldInfo) -> str:
+    """The default as a person would write it; empty where there is none."""
+    if field.is_required():
+        return ""
+    value = field.get_default(call_default_factory=True, validated_data={})
+    for parser in parsers_of(field):
+        if parser in _FORMATS and isinstance(value, int | float):
+            return _FORMATS[parser](value)
+    if isinstance(value, BaseModel):
+        given = ", ".join(f"{k}: {v!r}" for k, v in value if k in value.model_fields_set)
+        return type(value).__name__.lower() + (f" ({given})" if given else "")
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def field_at(model: type[BaseModel], value: Any, path: Sequence[Key]) -> FieldInfo | None:
+    """The field that ``path`` means in a raw value of ``model``; None where that can't be said."""
+    here: Any = model
+    field: FieldInfo | None = None
+    for key in path:
+        if isinstance(here, type) and issubclass(here, BaseModel):
+            field = here.model_fields.get(str(key))
+            if field is None:
+                return None
+            value = value.get(key) if isinstance(value, dict) else None
+            here = _model_of(field, value)
+        else:
+            field = None
+            value = _item(value, key)
+            here = _item_model(here)
+    return field
+
+
+def _item(value: Any, key: Key) -> Any:
+    try:
+        return value[key]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def _item_model(annotation: Any) -> Any:
+    args = [a for a in get_args(annotation) if a is not Ellipsis]
+    return args[-1] if args else None
+
+
+def _model_of(field: FieldInfo, value: Any) -> Any:
+    for item in field.metadata:
+        if isinstance(item, Named):
+            name = value.get(item.key) if isinstance(value, dict) else value
+            if isinstance(name, str) and name in names(item.group):
+                found = find(item.group, name)
+                return found if isinstance(found, type) else type(found)
+    return field.annotation
+
+
+def group_of(word: str) -> str | None:
+    """The entry-point group that ``topology``, ``topologies`` or ``cosim.topologies`` means."""
+    asked = word.lower().replace("-", " ").replace("_", " ")
+    for group, single in GROUPS.items():
+        plural = group.removeprefix("cosim.")
+        if asked in (group, plural, single, single.split()[0], single + "s"):
+            return group
+    return None

@@ -1,0 +1,112 @@
+"""Settings that were given but can't affect the result, each with where it was given and why it can't."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from cosim.engine.records import JobInfo
+from cosim.errors import Location
+from cosim.experiment.located_yaml import Key, show_path
+from cosim.experiment.scenario import Scenario
+from cosim.spec import Spec
+from cosim.workload.program import OpKind
+
+_Found = tuple[tuple[Key, ...], str]
+
+
+def idle_settings(scenario: Scenario, jobs: Sequence[JobInfo]) -> list[str]:
+    """``scenarios/x.yaml:12: jobs[0].weight: has no effect: ...`` for each, in the scenario's order."""
+    found = [
+        *_specs(scenario, ()),
+        *_link_shares(scenario),
+        *_seed(scenario),
+        *_collectives(scenario, jobs),
+        *_endpoints(scenario, jobs),
+    ]
+    shown = []
+    for path, why in dict(found).items():
+        place = scenario.locate(*path) or Location(scenario.name, None, show_path(path))
+        shown.append(f"{place}: has no effect: {why}")
+    return shown
+
+
+def _specs(value: Any, path: tuple[Key, ...]) -> Iterator[_Found]:
+    """What each spec says of itself, those nested in it included."""
+    if isinstance(value, Spec):
+        for field, why in value.idle_settings():
+            yield (*path, *(int(k) if k.isdigit() else k for k in field.split("."))), why
+    if isinstance(value, BaseModel):
+        for key, inner in value:
+            if key in value.model_fields_set:
+                yield from _specs(inner, (*path, key))
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            yield from _specs(inner, (*path, index))
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _specs(inner, (*path, key))
+
+
+def _link_shares(scenario: Scenario) -> Iterator[_Found]:
+    shares = getattr(type(scenario.network), "shares_links", True)
+    for field in ("weight", "priority"):
+        values = {getattr(job, field) for job in scenario.jobs}
+        for number, job in enumerate(scenario.jobs):
+            if (
+                field not in job.model_fields_set
+                or getattr(job, field) == type(job).model_fields[field].default
+            ):
+                continue
+            if not shares:
+                yield ("jobs", number, field), "this network model does not share links by it"
+            elif len(scenario.jobs) == 1:
+                yield ("jobs", number, field), "there is no other job to compare with"
+            elif len(values) == 1:
+                yield ("jobs", number, field), "every job has the same"
+
+
+def _seed(scenario: Scenario) -> Iterator[_Found]:
+    if "seed" not in scenario.model_fields_set:
+        return
+    users = [
+        getattr(type(scenario.network), "uses_seed", True),
+        *(job.placement.uses_scenario_seed() for job in scenario.jobs),
+        _routes_by_seed(scenario.topology),
+    ]
+    if not any(users):
+        yield ("seed",), "nothing in this scenario draws from it"
+
+
+def _routes_by_seed(topology: Any) -> bool:
+    routing = getattr(topology, "routing", None)
+    return "seed" in getattr(type(routing), "model_fields", {}) and routing.seed is None
+
+
+def _collectives(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
+    """Settings of collectives that no job has."""
+    given = scenario.collectives.model_fields_set
+    used = {
+        op.collective
+        for job in jobs
+        for program in job.workload.programs
+        for op in program.operations
+        if op.kind is OpKind.COLLECTIVE
+    }
+    for key in given:
+        if not used:
+            yield ("collectives", key), "no job has a collective"
+        elif key in _COLLECTIVES and key not in used:
+            yield ("collectives", key), f"no job has this collective; they have {', '.join(sorted(used))}"
+
+
+_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "barrier")
+
+
+def _endpoints(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
+    if scenario.share_endpoints:
+        taken = [int(endpoint) for job in jobs for endpoint in job.endpoints]
+        if len(set(taken)) == len(taken):
+            yield ("share_endpoints",), "no two jobs share an endpoint"

@@ -1,0 +1,111 @@
+"""Mistakes in a scenario: pydantic's errors, said with file, line, key, value and what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from cosim.errors import ScenarioError
+from cosim.experiment.fields import describe, field_at
+from cosim.experiment.located_yaml import Document, Key
+from cosim.registry import nearest
+
+_SHOWN = 12
+
+_WRONG = {
+    "int_type": "is not a whole number",
+    "int_parsing": "is not a whole number",
+    "int_from_float": "is not a whole number",
+    "float_type": "is not a number",
+    "float_parsing": "is not a number",
+    "finite_number": "is not a finite number",
+    "bool_type": "is not true or false",
+    "bool_parsing": "is not true or false",
+    "string_type": "is not text",
+    "list_type": "is not a list",
+    "tuple_type": "is not a list",
+    "dict_type": "is not a mapping of keys to values",
+    "mapping_type": "is not a mapping of keys to values",
+    "model_type": "is not a mapping of keys to values",
+    "model_attributes_type": "is not a mapping of keys to values",
+}
+
+
+def scenario_error(error: ValidationError, model: type[BaseModel], document: Document) -> ScenarioError:
+    """One error that lists every mistake, in the order of the file."""
+    found: dict[tuple[Key, ...], tuple[str, str | None]] = {}
+    for item in error.errors(include_url=False):
+        path = _known_part(document.value, item["loc"], item["type"])
+        text, hint = _say(item, path, model, document)
+        if path in found and found[path][0] != text:
+            first, first_hint = found[path]
+            found[path] = (f"{first}, and {text}", hint or first_hint)
+        else:
+            found[path] = (text, hint)
+    mistakes = [
+        ScenarioError(text, location=document.locate(path), hint=hint) for path, (text, hint) in found.items()
+    ]
+    mistakes.sort(key=lambda mistake: (mistake.location.line or 0) if mistake.location else 0)
+    first = mistakes[0]
+    if len(mistakes) == 1:
+        return first
+    more = [str(mistake) for mistake in mistakes[1:_SHOWN]]
+    if len(mistakes) > _SHOWN:
+        more.append(f"... and {len(mistakes) - _SHOWN} more")
+    return ScenarioError(
+        first.message, location=first.location, hint="\n".join([first.hint, *more] if first.hint else more)
+    )
+
+
+def _known_part(value: Any, path: Sequence[Key], kind: str) -> tuple[Key, ...]:
+    """``path`` without what pydantic adds for unions and validators, which the scenario doesn't have."""
+    known: list[Key] = []
+    for n, key in enumerate(path):
+        is_there = (
+            key in value if isinstance(value, dict) else isinstance(key, int) and isinstance(value, list)
+        )
+        if is_there:
+            value = value[key] if isinstance(value, dict) or key < len(value) else None
+            known.append(key)
+        elif kind == "missing" and n == len(path) - 1:
+            known.append(key)
+    return tuple(known)
+
+
+def _show(value: Any) -> str:
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _say(
+    item: Any, path: tuple[Key, ...], model: type[BaseModel], document: Document
+) -> tuple[str, str | None]:
+    """The mistake and what would be right."""
+    kind, value, context = item["type"], item["input"], item.get("ctx", {})
+    field = field_at(model, document.value, path)
+    right = None
+    if field is not None:
+        what = f": {field.description}" if field.description else ""
+        right = f"it takes {describe(field)}{what}"
+    if kind == "cosim":
+        text, _, hint = str(item["msg"]).partition("\n  ")
+        return text, hint or None
+    if kind == "value_error":
+        text, _, hint = str(context["error"]).partition("\n  ")
+        return text, hint or right
+    if kind == "missing":
+        return "is missing", right
+    if kind == "literal_error":
+        choices = [str(a) for a in _choices(context)]
+        return f"{_show(value)} is not one of {', '.join(choices)}{nearest(str(value), choices)}", None
+    if kind in _WRONG:
+        return f"{_show(value)} {_WRONG[kind]}", right
+    message = str(item["msg"])
+    message = message.removeprefix("Input ").removeprefix("Value ")
+    return f"{_show(value)} {message[:1].lower()}{message[1:]}", right
+
+
+def _choices(context: dict[str, Any]) -> list[str]:
+    return [part.strip("'") for part in str(context.get("expected", "")).replace(" or ", ", ").split(", ")]

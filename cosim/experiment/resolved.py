@@ -1,0 +1,59 @@
+"""A scenario back as plain values, with units where a field has one, so that reading it again gives it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from cosim.errors import ScenarioError
+from cosim.experiment.fields import parsers_of
+from cosim.registry import GROUPS, name_of
+from cosim.units import parse_rate, parse_time
+
+_KEYS = {"cosim.networks": "model", "cosim.collectives": "algorithm"}
+
+
+def plain(value: Any, *, defaults: bool = False) -> Any:
+    """``value`` as what YAML can hold; ``defaults`` says whether settings that were not given are shown.
+
+    Raises
+    ------
+    ScenarioError
+        An object that only Python can make, such as a ``Topology`` built by hand.
+    """
+    if isinstance(value, BaseModel):
+        shown: dict[str, Any] = {}
+        for group in GROUPS:
+            name = name_of(group, type(value))
+            if name is not None:
+                shown[_KEYS.get(group, "kind")] = name
+        for key, info in type(value).model_fields.items():
+            if defaults or key in value.model_fields_set:
+                shown[info.alias or key] = _with_unit(info, getattr(value, key), defaults)
+        return shown
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(k): plain(v, defaults=defaults) for k, v in value.items()}
+    if isinstance(value, Sequence):
+        return [plain(item, defaults=defaults) for item in value]
+    raise ScenarioError(f"a {type(value).__name__} made in Python can't be written as YAML")
+
+
+def _with_unit(info: FieldInfo, value: Any, defaults: bool) -> Any:
+    if isinstance(value, int | float):
+        parsers = parsers_of(info)
+        if parse_time in parsers:
+            return f"{value}ps"
+        if parse_rate in parsers:
+            return f"{value!r}bps"
+    return plain(value, defaults=defaults)

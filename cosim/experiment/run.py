@@ -1,0 +1,110 @@
+"""Run a scenario: the path that ``cosim run``, Python users and the validation scripts all take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cosim.experiment.scenario import Scenario, load
+
+if TYPE_CHECKING:
+    from cosim.engine.records import Records
+    from cosim.experiment.build import Built
+    from cosim.results.summary import Summary
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A scenario and what came of it. ``warnings`` are settings that could not affect the result."""
+
+    scenario: Scenario
+    records: Records
+    warnings: tuple[str, ...] = ()
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Iteration times, exposed communication, busy links ... in one object."""
+        from cosim.results.summary import summarize
+
+        return summarize(self.records, name=self.scenario.name, warnings=self.warnings)
+
+    @property
+    def digest(self) -> str:
+        """A hex string over every completion and every operation's start and end."""
+        return self.records.digest
+
+    def save(self, directory: str | Path) -> Path:
+        """Write summary, columns, timeline, the scenario as resolved, and the messages if recorded.
+
+        Raises
+        ------
+        InputError
+            The folder can't be written.
+        """
+        from cosim.experiment.save import save_run
+
+        return save_run(self, directory)
+
+    def __str__(self) -> str:
+        from cosim.results.terminal import render
+
+        return render(self.summary)
+
+
+def run(
+    scenario: Scenario | str | Path,
+    set: Mapping[str, Any] | Iterable[str] = (),  # noqa: A002
+    out: str | Path | None = None,
+    *,
+    progress: Callable[[Any], None] | None = None,
+) -> Run:
+    """Run a scenario, given as a file or as an object.
+
+    Parameters
+    ----------
+    scenario
+        A YAML file, or a :class:`~cosim.experiment.scenario.Scenario`.
+    set
+        Changes, as in ``{"jobs[0].iterations": 5}``.
+    out
+        A folder to write the results to.
+    progress
+        Called now and then with the engine's progress.
+
+    Raises
+    ------
+    InputError
+        A mistake in the scenario, with its place.
+    SimulationError
+        The run can't go on; says who waits for whom.
+    """
+    if not isinstance(scenario, Scenario):
+        scenario = load(scenario, set)
+    elif set:
+        scenario = scenario.with_settings(set)
+    from cosim.experiment.build import build
+
+    done = simulate(scenario, build(scenario), progress=progress)
+    if out is not None:
+        done.save(out)
+    return done
+
+
+def simulate(scenario: Scenario, built: Built, *, progress: Callable[[Any], None] | None = None) -> Run:
+    """Replay what was built. An interrupt (Ctrl-C) gives the part that was computed."""
+    from cosim.engine.replay import replay
+
+    records = replay(
+        built.topology,
+        built.network,
+        built.jobs,
+        built.planner,
+        release=scenario.release,
+        seed=scenario.seed,
+        record_messages=scenario.record.messages is not False,
+        progress=progress,
+    )
+    return Run(scenario, records, built.warnings)

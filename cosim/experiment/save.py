@@ -1,0 +1,55 @@
+"""A run as a folder: what :mod:`cosim.results.store` writes, the timeline, and the scenario as resolved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from cosim.errors import InputError, Location, ScenarioError
+from cosim.experiment.resolved import plain
+
+if TYPE_CHECKING:
+    from cosim.experiment.run import Run
+    from cosim.experiment.scenario import Scenario
+
+TIMELINE_FILE = "timeline.json"
+
+
+def save_run(run: Run, directory: str | Path) -> Path:
+    """Write everything; files of an earlier run in the folder are replaced.
+
+    Raises
+    ------
+    InputError
+        The folder can't be written.
+    """
+    from cosim.results.store import SCENARIO_FILE, save
+    from cosim.results.timeline import write_timeline
+
+    target = Path(directory)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        (target / SCENARIO_FILE).write_text(resolved_yaml(run.scenario), encoding="utf-8")
+        write_timeline(run.records, target / TIMELINE_FILE)
+    except OSError as error:
+        raise InputError(f"can't write the run: {error}", location=Location(str(target))) from error
+    messages = run.scenario.record.messages
+    save(run.records, run.summary, target, messages=messages or None)
+    return target
+
+
+def resolved_yaml(scenario: Scenario) -> str:
+    """The scenario with its ``--set`` applied, as YAML that can be run again from the same folder."""
+    source = scenario.source
+    head = (
+        f"# as it was run, --set applied; relative paths start at the folder of {source}\n" if source else ""
+    )
+    try:
+        value = scenario.as_written() if source else plain(scenario)
+    except ScenarioError as error:
+        return f"# {error.message}\n"
+    return head + yaml.safe_dump(
+        value, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110
+    )

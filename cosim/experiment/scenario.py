@@ -1,0 +1,189 @@
+"""A scenario: one question, as a YAML file or as Python objects.
+
+::
+
+    topology: {kind: leaf_spine, ...}     # a name that `cosim list topology` shows, and its fields
+    network: fair_share                   # short for {model: fair_share}
+    jobs:
+      - workload: {kind: transformer, ...}
+
+`cosim list` shows every name, `cosim list topology leaf_spine` its fields.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PrivateAttr, ValidationError, field_validator
+
+from cosim.cluster.placement import Packed
+from cosim.errors import Location
+from cosim.experiment import located_yaml, settings
+from cosim.experiment.mistakes import scenario_error
+from cosim.pattern.config import CollectiveConfig
+from cosim.registry import Named, located
+from cosim.spec import Spec, TimePs
+from cosim.topology.graph import Topology
+from cosim.workload.program import Workload
+
+
+class Job(Spec):
+    """One training job: what it computes and sends, how often, from when, and where it sits"""
+
+    name: str = Field("", description="how reports call it; job0, job1 ... where it is left out")
+    workload: Annotated[Any, Named("cosim.workloads", also=(Workload,))] = Field(
+        description="what the job computes and sends in one iteration"
+    )
+    iterations: int = Field(1, ge=1, description="how often the workload is run, back to back")
+    start: TimePs = Field(0, ge=0, description="when its ranks start")
+    placement: Annotated[Any, Named("cosim.placements")] = Field(
+        Packed(), description="which endpoints its ranks sit on"
+    )
+    weight: float = Field(
+        1.0, gt=0, allow_inf_nan=False, description="share of a link against flows of other jobs"
+    )
+    priority: int = Field(0, ge=0, description="0 is served first; lower ones get what is left")
+
+
+class Record(Spec):
+    """What is written down beyond the summary"""
+
+    messages: Literal[False, "npz", "parquet"] = Field(
+        False, description="every message, as a file in --out; true is npz"
+    )
+
+    @field_validator("messages", mode="before")
+    @classmethod
+    def _true_is_npz(cls, value: Any) -> Any:
+        return "npz" if value is True else value
+
+
+class Scenario(Spec):
+    """One question: a topology, a network model, jobs, and how their collectives are carried"""
+
+    name: str = Field("", description="what reports call it; the file's name where it is left out")
+    description: str = Field("", description="for people")
+    topology: Annotated[Any, Named("cosim.topologies", also=(Topology,))] = Field(
+        description="nodes, links and routing"
+    )
+    network: Annotated[Any, Named("cosim.networks", key="model")] = Field(
+        description="how long a message takes: the network simulator"
+    )
+    jobs: tuple[Job, ...] = Field(min_length=1, description="the jobs that share the fabric")
+    collectives: CollectiveConfig = Field(
+        default_factory=CollectiveConfig, description="which algorithms carry the collectives"
+    )
+    release: Literal["network", "engine"] = Field(
+        "network", description="who starts a message once what it waits for is there; same results"
+    )
+    seed: int = Field(0, ge=0, description="of everything random that has no seed of its own")
+    share_endpoints: bool = Field(False, description="ranks of several jobs may sit on one endpoint")
+    record: Record = Field(default_factory=Record, description="what is written down beyond the summary")
+
+    _document: located_yaml.Document | None = PrivateAttr(None)
+    _base: Path = PrivateAttr(default_factory=Path)
+
+    @field_validator("jobs")
+    @classmethod
+    def _name_jobs(cls, jobs: tuple[Job, ...]) -> tuple[Job, ...]:
+        named = tuple(
+            job if job.name else job.model_copy(update={"name": f"job{n}"}) for n, job in enumerate(jobs)
+        )
+        for n, job in enumerate(named):
+            if any(job.name == other.name for other in named[:n]):
+                raise located(
+                    "jobs", [((n, "name"), f"the name {job.name!r} is taken by another job", job.name)]
+                )
+        return named
+
+    @property
+    def base(self) -> Path:
+        """Where relative paths start: the folder of the scenario file, or the working folder."""
+        return self._base
+
+    @property
+    def source(self) -> str:
+        """The file it was read from; empty for one that was made in Python."""
+        return self._document.file if self._document is not None else ""
+
+    def as_written(self) -> Any:
+        """The YAML value it was read from, changes applied; for one made in Python, what YAML would say."""
+        if self._document is not None:
+            return self._document.value
+        from cosim.experiment.resolved import plain
+
+        return plain(self)
+
+    def locate(self, *path: str | int) -> Location | None:
+        """Where the scenario says a key; None for one that was made in Python."""
+        return self._document.locate(path) if self._document is not None else None
+
+    def with_settings(self, values: Mapping[str, Any]) -> Scenario:
+        """A copy with ``{"jobs[0].iterations": 5}`` set."""
+        document = located_yaml.Document(self.source, copy.deepcopy(self.as_written()))
+        if self._document is not None:
+            document.lines = dict(self._document.lines)
+            document.settings = dict(self._document.settings)
+        settings.apply_values(document, values)
+        return _validate(document, self._base, self.name)
+
+
+def load(path: str | Path, set: Mapping[str, Any] | Iterable[str] = ()) -> Scenario:  # noqa: A002
+    """Read a scenario file.
+
+    Parameters
+    ----------
+    path
+        A YAML file.
+    set
+        Changes: ``{"jobs[0].iterations": 5}``, or texts as the command line takes them,
+        ``["jobs[0].iterations=5"]``.
+
+    Raises
+    ------
+    ScenarioError
+        Each mistake, with file, line, key, value, and what would be right.
+    """
+    path = Path(path)
+    document = located_yaml.read(path)
+    return from_document(document, path.parent, path.stem, set)
+
+
+def loads(
+    text: str,
+    set: Mapping[str, Any] | Iterable[str] = (),  # noqa: A002
+    *,
+    base: str | Path = ".",
+    name: str = "scenario",
+) -> Scenario:
+    """A scenario from YAML text; relative paths start at ``base``."""
+    return from_document(located_yaml.parse(text, name), Path(base), name, set)
+
+
+def from_document(
+    document: located_yaml.Document,
+    base: Path,
+    name: str,
+    changes: Mapping[str, Any] | Iterable[str] = (),
+) -> Scenario:
+    """A scenario from located YAML; ``name`` is used where it has none of its own."""
+    if isinstance(changes, Mapping):
+        settings.apply_values(document, changes)
+    else:
+        settings.apply_texts(document, changes)
+    return _validate(document, base, name)
+
+
+def _validate(document: located_yaml.Document, base: Path, name: str) -> Scenario:
+    try:
+        scenario = Scenario.model_validate({} if document.value is None else document.value)
+    except ValidationError as error:
+        raise scenario_error(error, Scenario, document) from None
+    if not scenario.name:
+        scenario = scenario.model_copy(update={"name": name})
+    scenario._document = document
+    scenario._base = base
+    return scenario
