@@ -53,7 +53,7 @@ LINK = np.dtype([("rate", "f8"), ("latency", "f8"), ("free", "i8"), ("seen", "i8
 """Bytes per ns, ns, when it is free again (ps), and the last instant at which something reached it."""
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def _before(events: Records, reps: Records, groups: Records, a: int, b: int) -> bool:
     """Whether event a is served before event b: by cause, then key."""
     if events[a].cause != events[b].cause:
@@ -67,8 +67,10 @@ def _before(events: Records, reps: Records, groups: Records, a: int, b: int) -> 
     return first < second
 
 
-@njit(cache=True)
-def _sort(events: Records, reps: Records, groups: Records, instant: I32, count: int) -> None:
+@njit(cache=True, _nrt=False)
+def _sort(
+    events: Records, reps: Records, groups: Records, instant: I32, source: I32, target: I32, count: int
+) -> None:
     """Sort ``instant[:count]`` by :func:`_before`: bottom-up merges, stable, none where it is sorted."""
     in_order = True
     for k in range(1, count):
@@ -77,8 +79,8 @@ def _sort(events: Records, reps: Records, groups: Records, instant: I32, count: 
             break
     if in_order:
         return
-    source = instant[:count].copy()
-    target = np.empty_like(source)
+    for k in range(count):
+        source[k] = instant[k]
     width = 1
     while width < count:
         low = 0
@@ -97,11 +99,12 @@ def _sort(events: Records, reps: Records, groups: Records, instant: I32, count: 
             low = high
         source, target = target, source
         width *= 2
-    instant[:count] = source
+    for k in range(count):
+        instant[k] = source[k]
 
 
-@njit(cache=True)
-def run_aware(core: Core, links: Records, instant: I32, horizon: int) -> int:
+@njit(cache=True, _nrt=False)
+def run_aware(core: Core, links: Records, instant: I32, spare: I32, other: I32, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter."""
     meta = core.meta
     cal_meta, events, buckets, hashes, heap = core.calendar
@@ -157,7 +160,7 @@ def run_aware(core: Core, links: Records, instant: I32, horizon: int) -> int:
             meta[CURSOR] = 0
             meta[INSTANT_N] = found
             if clash:
-                _sort(events, reps, groups, instant, found)
+                _sort(events, reps, groups, instant, spare, other, found)
         if not room(cal_meta, events, 1):
             return NEED_CALENDAR
         if meta[PENDING_N] == len(pending):
@@ -203,14 +206,15 @@ class CongestionAwareNetwork(CompiledNetwork):
         # In ASTRA-sim's own order of operations: GB/s * 2^30 / 10^9, here with bits/s = GB/s * 2^33.
         self._links["rate"] = topology.link_rate_bps / 8.0 / 1e9
         self._links["latency"] = topology.link_latency_ps / 1000.0
-        self._instant = np.zeros(0, np.int32)
+        self._scratch = [np.zeros(0, np.int32)] * 3
 
     def _grow_model(self, what: int) -> None:
         del what  # only ever NEED_MORE, between two instants
-        self._instant = np.zeros(len(self._arrays["calendar"].events), np.int32)
+        size = len(self._arrays["calendar"].events)
+        self._scratch = [np.zeros(size, np.int32) for _ in range(3)]
 
     def _run(self, core: Core, horizon_ps: int) -> int:
-        return int(run_aware(core, self._links, self._instant, horizon_ps))
+        return int(run_aware(core, self._links, *self._scratch, horizon_ps))
 
 
 class CongestionAware(Spec):

@@ -64,7 +64,7 @@ class Core(NamedTuple):
     link_busy: I64
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def give(core: Core, handle: I32, rep: I32, row: I32, start: I64, cause: I64) -> None:
     """Put given starts into the calendar; there is room for them."""
     cal_meta, events, buckets, hashes, heap = core.calendar
@@ -88,7 +88,7 @@ def give(core: Core, handle: I32, rep: I32, row: I32, start: I64, cause: I64) ->
             note(count, work, handle[k], rep[k], row[k], start[k], STARTED)
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def release(
     cal_meta: I64,
     events: Records,
@@ -136,7 +136,7 @@ def release(
             return status
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def complete(
     meta: I64,
     pending: Records,
@@ -166,7 +166,7 @@ def complete(
         note(count, work, handle, rep, row, time, COMPLETED)
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def _widen(meta: I64, busy: I64) -> None:
     half = len(busy) // 2
     for b in range(half):
@@ -176,7 +176,7 @@ def _widen(meta: I64, busy: I64) -> None:
     meta[BIN_PS] *= 2
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def add_busy(meta: I64, busy: I64, link: int, start: int, duration: int) -> None:
     """Count a link as busy in [start, start + duration)."""
     while start + duration > len(busy) * meta[BIN_PS]:
@@ -191,7 +191,7 @@ def add_busy(meta: I64, busy: I64, link: int, start: int, duration: int) -> None
         b += 1
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def report(
     meta: I64,
     pending: Records,

@@ -86,7 +86,7 @@ class Store(NamedTuple):
     out: Records
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def _size_class(rows: int) -> int:
     size = 0
     while (1 << size) < rows:
@@ -94,7 +94,7 @@ def _size_class(rows: int) -> int:
     return size
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def _give_page(cells: Records, unused: I64, first: int, rows: int) -> None:
     """Give a run of cells back, to the free list of its size."""
     size = _size_class(rows)
@@ -102,7 +102,7 @@ def _give_page(cells: Records, unused: I64, first: int, rows: int) -> None:
     unused[size] = first
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def touch_page(
     count: I64,
     rows: Records,
@@ -130,7 +130,7 @@ def touch_page(
     return first
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def drop_pages(
     reps: Records, pages: Records, cells: Records, unused: I64, page: int, rep: int, num_reps: int
 ) -> None:
@@ -141,7 +141,7 @@ def drop_pages(
             pages[page + k].cell = _NONE
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def note(count: I64, work: Records, handle: int, rep: int, row: int, time: int, kind: int) -> None:
     """Remember that a flow completed or started at ``time``, for :func:`drain`."""
     n = count[WORK_N]
@@ -153,7 +153,7 @@ def note(count: I64, work: Records, handle: int, rep: int, row: int, time: int, 
     count[WORK_N] = n + 1
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def drain(
     count: I64,
     rows: Records,
@@ -224,7 +224,7 @@ def drain(
     return DRAINED
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def _successors(
     row0: int,
     block_row: I64,
