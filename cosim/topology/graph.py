@@ -52,8 +52,8 @@ class Topology:
     routing
         How (source, destination, channel) becomes links.
     dims
-        Endpoints per dimension where the topology has dimensions (ASTRA-sim's notation; dimension 0
-        varies fastest), else ``(num_endpoints,)``.
+        Endpoints per dimension where the topology has dimensions (ASTRA-sim's notation; hosts with a
+        scale-up switch: GPUs in a host, hosts; dimension 0 varies fastest), else ``(num_endpoints,)``.
     info
         Whatever the builder wants shown (oversubscription, tiers ...).
     """

@@ -1,0 +1,76 @@
+"""Builder of topologies that are not grids: nodes by name, links by the array, then a routed topology."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cosim.topology.graph import I64, Topology
+from cosim.topology.spec import Fabric, RoutingSpec
+
+
+class Builder:
+    """Collects nodes and directed links; the endpoints come first.
+
+    Links are numbered in the order in which they are added.
+    """
+
+    def __init__(self, endpoints: Iterable[str]) -> None:
+        self.names = list(endpoints)
+        self.num_endpoints = len(self.names)
+        self._links: list[tuple[I64, I64, float, int, int]] = []
+
+    def add_switches(self, names: Iterable[str]) -> I64:
+        """Add nodes that forward; their numbers, int64."""
+        first = len(self.names)
+        self.names += names
+        return np.arange(first, len(self.names), dtype=np.int64)
+
+    def link(self, src: Any, dst: Any, rate_bps: float, latency_ps: int, cost: int = 1) -> None:
+        """Add one-way links; ``src`` and ``dst`` are node numbers that broadcast against each other."""
+        a, b = np.broadcast_arrays(np.asarray(src, np.int64), np.asarray(dst, np.int64))
+        self._links.append((a.ravel(), b.ravel(), rate_bps, latency_ps, cost))
+
+    def connect(self, src: Any, dst: Any, rate_bps: float, latency_ps: int, cost: int = 1) -> None:
+        """Add links both ways: first all from ``src`` to ``dst``, then all back."""
+        self.link(src, dst, rate_bps, latency_ps, cost)
+        self.link(dst, src, rate_bps, latency_ps, cost)
+
+    def topology(
+        self,
+        name: str,
+        routing: RoutingSpec,
+        seed: int,
+        *,
+        endpoints_forward: bool = False,
+        dims: tuple[int, ...] = (),
+        info: Mapping[str, Any] | None = None,
+    ) -> Topology:
+        """The topology, routed by ``routing``."""
+        counts = [len(entry[0]) for entry in self._links]
+
+        def column(index: int, dtype: Any) -> Any:
+            values = [entry[index] for entry in self._links]
+            return np.repeat(np.array(values, dtype), counts)
+
+        def nodes(index: int) -> Any:
+            parts: list[Any] = [entry[index] for entry in self._links]
+            return np.concatenate([np.empty(0, np.int64), *parts]).astype(np.int32)
+
+        cost = column(4, np.int32)
+        uniform = len(cost) == 0 or bool((cost == cost[0]).all())
+        fabric = Fabric((), endpoints_forward, None if uniform else cost)
+        return Topology(
+            name=name,
+            num_endpoints=self.num_endpoints,
+            node_names=tuple(self.names),
+            link_src=nodes(0),
+            link_dst=nodes(1),
+            link_rate_bps=column(2, np.float64),
+            link_latency_ps=column(3, np.int64),
+            routing=routing.build(fabric, seed),
+            dims=dims or (self.num_endpoints,),
+            info=dict(info or {}),
+        )
