@@ -141,7 +141,7 @@ def _say(text: str) -> None:
 
 
 def main() -> None:
-    """Entry point: a :class:`CosimError` is said on stderr, without a traceback; anything else is a defect."""
+    """Entry point: says a :class:`CosimError` without a traceback; anything else is a defect."""
     try:
         app()
     except CosimError as error:

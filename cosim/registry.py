@@ -110,13 +110,12 @@ def located(title: str, errors: Iterable[tuple[tuple[str | int, ...], str, Any]]
     """A validation error of (path, text, value) each: raised in a validator, an outer one adds its place."""
     return ValidationError.from_exception_data(
         title,
-        [
-            InitErrorDetails(
-                type=PydanticCustomError("cosim", "{text}", {"text": text}), loc=path, input=value
-            )
-            for path, text, value in errors
-        ],
+        [InitErrorDetails(type=_error(text), loc=path, input=value) for path, text, value in errors],
     )
+
+
+def _error(text: str) -> PydanticCustomError:
+    return PydanticCustomError("cosim", "{text}", {"text": text})
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,9 @@ class Named:
         if isinstance(found, BaseModel):
             if not settings:
                 return found
-            settings = dict(found) | settings
+            from cosim.written import plain
+
+            settings = {k: v for k, v in plain(found).items() if k in type(found).model_fields} | settings
             found = type(found)
         return found.model_validate(settings)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.cluster.placement import I32, Placement
+from cosim.cluster.placement import I32, Placement, Wanted
 from cosim.errors import Location, WorkloadError
 
 
@@ -43,7 +43,7 @@ def arrange(
     for number, request in enumerate(requests):
         free = np.flatnonzero((owner < 0) | share_endpoints).astype(np.int32)
         try:
-            endpoints = request.placement.choose(request.num_ranks, free, num_endpoints, seed)
+            endpoints = request.placement.choose(Wanted(request.num_ranks, free, num_endpoints, seed))
         except WorkloadError as error:
             raise WorkloadError(error.message, location=locate(number), hint=error.hint) from None
         taken = endpoints[owner[endpoints] >= 0]

@@ -7,6 +7,7 @@ earlier job has taken. Not modelled: a scheduler that queues jobs until endpoint
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +19,41 @@ from cosim.spec import Spec
 I32 = NDArray[np.int32]
 
 
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What a job wants, and what there is.
+
+    ``free`` are the endpoints that no earlier job has taken, ascending; ``seed`` is the scenario's.
+    """
+
+    num_ranks: int
+    free: I32
+    num_endpoints: int
+    seed: int = 0
+
+    def check_enough(self) -> None:
+        """There is a free endpoint for each rank.
+
+        Raises
+        ------
+        WorkloadError
+            There is not; says who has them.
+        """
+        if self.num_ranks > len(self.free):
+            taken = self.num_endpoints - len(self.free)
+            others = f", of which {taken} are taken by earlier jobs" if taken else ""
+            raise WorkloadError(
+                f"the job has {self.num_ranks} ranks, the topology {self.num_endpoints} endpoints{others}",
+                hint="make the topology larger or the job smaller, or say share_endpoints: true",
+            )
+
+
 class Placement(Spec):
     """Base of the placements."""
 
     @abstractmethod
-    def choose(self, num_ranks: int, free: I32, num_endpoints: int, seed: int) -> I32:
+    def choose(self, wanted: Wanted) -> I32:
         """Endpoints, one for each rank, in rank order.
-
-        ``free`` are the endpoints that no earlier job has taken, ascending; ``seed`` is the scenario's.
 
         Raises
         ------
@@ -38,23 +66,13 @@ class Placement(Spec):
         return False
 
 
-def _enough(num_ranks: int, free: I32, num_endpoints: int) -> None:
-    if num_ranks > len(free):
-        taken = num_endpoints - len(free)
-        others = f", of which {taken} are taken by earlier jobs" if taken else ""
-        raise WorkloadError(
-            f"the job has {num_ranks} ranks, the topology has {num_endpoints} endpoints{others}",
-            hint="make the topology larger or the job smaller, or say share_endpoints: true",
-        )
-
-
 class Packed(Placement):
     """Ranks in order on the lowest-numbered free endpoints"""
 
-    def choose(self, num_ranks: int, free: I32, num_endpoints: int, seed: int) -> I32:
+    def choose(self, wanted: Wanted) -> I32:
         """See :meth:`Placement.choose`."""
-        _enough(num_ranks, free, num_endpoints)
-        return free[:num_ranks].copy()
+        wanted.check_enough()
+        return wanted.free[: wanted.num_ranks].copy()
 
 
 class Spread(Placement):
@@ -63,9 +81,10 @@ class Spread(Placement):
     Endpoints are numbered leaf by leaf, so neighbouring ranks land on different leaves where they can.
     """
 
-    def choose(self, num_ranks: int, free: I32, num_endpoints: int, seed: int) -> I32:
+    def choose(self, wanted: Wanted) -> I32:
         """See :meth:`Placement.choose`."""
-        _enough(num_ranks, free, num_endpoints)
+        wanted.check_enough()
+        free, num_ranks = wanted.free, wanted.num_ranks
         return free[np.arange(num_ranks, dtype=np.int64) * len(free) // num_ranks]
 
 
@@ -76,11 +95,12 @@ class Random(Placement):
         None, ge=0, description="seed of the order; the scenario's seed where it is left out"
     )
 
-    def choose(self, num_ranks: int, free: I32, num_endpoints: int, seed: int) -> I32:
+    def choose(self, wanted: Wanted) -> I32:
         """See :meth:`Placement.choose`."""
-        _enough(num_ranks, free, num_endpoints)
-        drawn = _splitmix64(free.astype(np.uint64), seed if self.seed is None else self.seed)
-        return free[np.lexsort((free, drawn))][:num_ranks]
+        wanted.check_enough()
+        seed = wanted.seed if self.seed is None else self.seed
+        drawn = _splitmix64(wanted.free.astype(np.uint64), seed)
+        return wanted.free[np.lexsort((wanted.free, drawn))][: wanted.num_ranks]
 
     def uses_scenario_seed(self) -> bool:
         """Without a seed of its own."""
@@ -92,8 +112,9 @@ class Explicit(Placement):
 
     endpoints: tuple[int, ...] = Field(description="endpoint of each rank, in rank order")
 
-    def choose(self, num_ranks: int, free: I32, num_endpoints: int, seed: int) -> I32:
+    def choose(self, wanted: Wanted) -> I32:
         """See :meth:`Placement.choose`; taken endpoints are the caller's to refuse."""
+        num_ranks, num_endpoints = wanted.num_ranks, wanted.num_endpoints
         if len(self.endpoints) != num_ranks:
             raise WorkloadError(f"{len(self.endpoints)} endpoints are listed, the job has {num_ranks} ranks")
         for rank, endpoint in enumerate(self.endpoints):

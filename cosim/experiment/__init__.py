@@ -8,6 +8,8 @@
 ``fields``         what a field takes, in words
 ``idle``           settings that can't affect the result
 ``build``          topology, network, jobs on endpoints and planner of a scenario
-``run``            the run itself; ``save`` writes its folder, ``resolved`` its scenario
+``run``            the run itself; ``save`` writes its folder
+``progress``       a bar for long runs
+``catalog``        ``cosim list``
 =================  ==========================================================================
 """

@@ -33,11 +33,9 @@ def list_group(kind: str) -> str:
     if kind == _SCENARIO:
         return _scenario_keys()
     group = _group(kind)
-    lines = [f"{GROUPS[group]}:"]
     width = max((len(name) for name in names(group)), default=0)
-    for name in names(group):
-        lines.append(f"  {name:<{width}}  {_first_line(find(group, name))}".rstrip())
-    return "\n".join(lines) + "\n"
+    lines = [f"  {name:<{width}}  {_first_line(find(group, name))}".rstrip() for name in names(group)]
+    return "\n".join([f"{GROUPS[group]}:", *lines]) + "\n"
 
 
 def list_one(kind: str, name: str) -> str:

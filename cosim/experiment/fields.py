@@ -13,13 +13,14 @@ from pydantic.fields import FieldInfo
 from cosim.experiment.located_yaml import Key
 from cosim.registry import GROUPS, Named, find, names
 from cosim.units import format_rate, format_size, format_time, parse_rate, parse_size, parse_time
+from cosim.written import parsers_of
 
 _UNITS = {
     parse_time: "a time such as 10us (ps, ns, us, ms, s)",
     parse_size: "a size such as 64MiB (B, kB, MB, GB, KiB, MiB, GiB)",
     parse_rate: "a rate such as 100Gbps or 50GB/s",
 }
-_FORMATS = {parse_time: format_time, parse_size: format_size, parse_rate: format_rate}
+_FORMATS: dict[Any, Any] = {parse_time: format_time, parse_size: format_size, parse_rate: format_rate}
 _PLAIN: dict[Any, str] = {
     int: "a whole number",
     float: "a number",
@@ -44,7 +45,7 @@ def _describe(annotation: Any, metadata: Sequence[Any] = ()) -> str:
         if isinstance(item, Named):
             text = f"one of {', '.join(names(item.group))}; or {{{item.key}: NAME, its fields}}"
         elif isinstance(item, BeforeValidator) and item.func in _UNITS:
-            text = _UNITS[item.func]  # type: ignore[index]
+            text = _UNITS[item.func]
     return (text or _type(annotation)) + _bounds(metadata)
 
 
@@ -63,7 +64,7 @@ def _type(annotation: Any) -> str:
         return f"a mapping, each value {_type(args[1])}" if len(args) == 2 else "a mapping"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return f"a mapping of {', '.join(annotation.model_fields)}"
-    return _PLAIN.get(annotation) or getattr(annotation, "__name__", str(annotation))
+    return _PLAIN.get(annotation) or str(getattr(annotation, "__name__", annotation))
 
 
 def _bounds(metadata: Sequence[Any]) -> str:
@@ -80,18 +81,6 @@ def _bounds(metadata: Sequence[Any]) -> str:
     return text
 
 
-def parsers_of(field: FieldInfo) -> list[Any]:
-    """The functions that read the field's text (``parse_time`` ...), of every alternative that it has."""
-    pending: list[Any] = [field.annotation, *field.metadata]
-    found = []
-    for item in pending:
-        if isinstance(item, BeforeValidator):
-            found.append(item.func)
-        elif get_origin(item) is not None:
-            pending.extend(get_args(item))
-    return found
-
-
 def show_default(field: FieldInfo) -> str:
     """The default as a person would write it; empty where there is none."""
     if field.is_required():
@@ -99,7 +88,7 @@ def show_default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True, validated_data={})
     for parser in parsers_of(field):
         if parser in _FORMATS and isinstance(value, int | float):
-            return _FORMATS[parser](value)
+            return str(_FORMATS[parser](value))
     if isinstance(value, BaseModel):
         given = ", ".join(f"{k}: {v!r}" for k, v in value if k in value.model_fields_set)
         return type(value).__name__.lower() + (f" ({given})" if given else "")

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from cosim.engine.records import JobInfo
 from cosim.errors import Location
 from cosim.experiment.located_yaml import Key, show_path
-from cosim.experiment.scenario import Scenario
+from cosim.experiment.scenario import Job, Scenario
 from cosim.spec import Spec
 from cosim.workload.program import OpKind
 
@@ -55,10 +55,7 @@ def _link_shares(scenario: Scenario) -> Iterator[_Found]:
     for field in ("weight", "priority"):
         values = {getattr(job, field) for job in scenario.jobs}
         for number, job in enumerate(scenario.jobs):
-            if (
-                field not in job.model_fields_set
-                or getattr(job, field) == type(job).model_fields[field].default
-            ):
+            if getattr(job, field) == Job.model_fields[field].default:
                 continue
             if not shares:
                 yield ("jobs", number, field), "this network model does not share links by it"
@@ -81,7 +78,7 @@ def _seed(scenario: Scenario) -> Iterator[_Found]:
 
 
 def _routes_by_seed(topology: Any) -> bool:
-    routing = getattr(topology, "routing", None)
+    routing: Any = getattr(topology, "routing", None)
     return "seed" in getattr(type(routing), "model_fields", {}) and routing.seed is None
 
 

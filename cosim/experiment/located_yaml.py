@@ -105,7 +105,7 @@ def parse(text: str, file: str) -> Document:
     except yaml.YAMLError as error:
         raise ScenarioError(f"this is not YAML: {error}", location=Location(file)) from None
     finally:
-        loader.dispose()  # type: ignore[no-untyped-call]
+        loader.dispose()
     return document
 
 
@@ -156,7 +156,7 @@ def _scalar(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
             ("0x", "0b", ".", "-.")
         ):
             return text
-    return loader.construct_object(node, deep=True)  # type: ignore[no-untyped-call]
+    return loader.construct_object(node, deep=True)
 
 
 def _pairs(node: yaml.MappingNode, path: KeyPath, document: Document) -> Iterator[tuple[str, int, yaml.Node]]:

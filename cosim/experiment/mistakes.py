@@ -40,34 +40,33 @@ def scenario_error(error: ValidationError, model: type[BaseModel], document: Doc
         path = _known_part(document.value, item["loc"], item["type"])
         text, hint = _say(item, path, model, document)
         if path in found and found[path][0] != text:
-            first, first_hint = found[path]
-            found[path] = (f"{first}, and {text}", hint or first_hint)
+            earlier, earlier_hint = found[path]
+            found[path] = (f"{earlier}, and {text}", hint or earlier_hint)
         else:
             found[path] = (text, hint)
     mistakes = [
-        ScenarioError(text, location=document.locate(path), hint=hint) for path, (text, hint) in found.items()
+        ScenarioError(said[0], location=document.locate(path), hint=said[1]) for path, said in found.items()
     ]
     mistakes.sort(key=lambda mistake: (mistake.location.line or 0) if mistake.location else 0)
     first = mistakes[0]
     if len(mistakes) == 1:
         return first
-    more = [str(mistake) for mistake in mistakes[1:_SHOWN]]
+    more = [first.hint] if first.hint else []
+    more += [str(mistake) for mistake in mistakes[1:_SHOWN]]
     if len(mistakes) > _SHOWN:
         more.append(f"... and {len(mistakes) - _SHOWN} more")
-    return ScenarioError(
-        first.message, location=first.location, hint="\n".join([first.hint, *more] if first.hint else more)
-    )
+    return ScenarioError(first.message, location=first.location, hint="\n".join(more))
 
 
 def _known_part(value: Any, path: Sequence[Key], kind: str) -> tuple[Key, ...]:
     """``path`` without what pydantic adds for unions and validators, which the scenario doesn't have."""
     known: list[Key] = []
     for n, key in enumerate(path):
-        is_there = (
-            key in value if isinstance(value, dict) else isinstance(key, int) and isinstance(value, list)
-        )
-        if is_there:
-            value = value[key] if isinstance(value, dict) or key < len(value) else None
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+            known.append(key)
+        elif isinstance(value, list) and isinstance(key, int):
+            value = value[key] if key < len(value) else None
             known.append(key)
         elif kind == "missing" and n == len(path) - 1:
             known.append(key)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import yaml
 
 from cosim.errors import InputError, Location, ScenarioError
-from cosim.experiment.resolved import plain
 
 if TYPE_CHECKING:
     from cosim.experiment.run import Run
@@ -47,7 +46,7 @@ def resolved_yaml(scenario: Scenario) -> str:
         f"# as it was run, --set applied; relative paths start at the folder of {source}\n" if source else ""
     )
     try:
-        value = scenario.as_written() if source else plain(scenario)
+        value = scenario.as_written()
     except ScenarioError as error:
         return f"# {error.message}\n"
     return head + yaml.safe_dump(

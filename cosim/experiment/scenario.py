@@ -113,7 +113,7 @@ class Scenario(Spec):
         """The YAML value it was read from, changes applied; for one made in Python, what YAML would say."""
         if self._document is not None:
             return self._document.value
-        from cosim.experiment.resolved import plain
+        from cosim.written import plain
 
         return plain(self)
 
@@ -121,14 +121,13 @@ class Scenario(Spec):
         """Where the scenario says a key; None for one that was made in Python."""
         return self._document.locate(path) if self._document is not None else None
 
-    def with_settings(self, values: Mapping[str, Any]) -> Scenario:
-        """A copy with ``{"jobs[0].iterations": 5}`` set."""
+    def with_settings(self, changes: Mapping[str, Any] | Iterable[str]) -> Scenario:
+        """A copy with ``{"jobs[0].iterations": 5}`` or ``["jobs[0].iterations=5"]`` set."""
         document = located_yaml.Document(self.source, copy.deepcopy(self.as_written()))
         if self._document is not None:
             document.lines = dict(self._document.lines)
             document.settings = dict(self._document.settings)
-        settings.apply_values(document, values)
-        return _validate(document, self._base, self.name)
+        return from_document(document, self._base, self.name, changes)
 
 
 def load(path: str | Path, set: Mapping[str, Any] | Iterable[str] = ()) -> Scenario:  # noqa: A002

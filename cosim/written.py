@@ -1,21 +1,32 @@
-"""A scenario back as plain values, with units where a field has one, so that reading it again gives it again."""
+"""A spec back as plain values, with units, so that reading them gives the spec again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from cosim.errors import ScenarioError
-from cosim.experiment.fields import parsers_of
 from cosim.registry import GROUPS, name_of
 from cosim.units import parse_rate, parse_time
 
 _KEYS = {"cosim.networks": "model", "cosim.collectives": "algorithm"}
+
+
+def parsers_of(field: FieldInfo) -> list[Any]:
+    """The functions that read the field's text (``parse_time`` ...), of every alternative that it has."""
+    pending: list[Any] = [field.annotation, *field.metadata]
+    found = []
+    for item in pending:
+        if isinstance(item, BeforeValidator):
+            found.append(item.func)
+        elif get_origin(item) is not None:
+            pending.extend(get_args(item))
+    return found
 
 
 def plain(value: Any, *, defaults: bool = False) -> Any:
