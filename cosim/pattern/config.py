@@ -1,0 +1,103 @@
+"""The ``collectives:`` section of a scenario: which algorithms carry what, and what their steps cost."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, SerializeAsAny
+
+from cosim.pattern.algorithm import Algorithm
+from cosim.pattern.costs import Costs
+from cosim.pattern.direct import Direct
+from cosim.pattern.dissemination import Dissemination
+from cosim.pattern.ring import Ring
+from cosim.pattern.send_recv import SendRecv
+from cosim.pattern.template import Collective
+from cosim.pattern.tree import BinomialTree
+from cosim.registry import Named
+from cosim.spec import RateBps, Spec, TimePs
+
+_NAMED = Named("cosim.collectives", key="algorithm")
+_WINDOWED = re.compile(r"direct([1-9]\d*)$")
+
+
+def _one(value: Any) -> Any:
+    windowed = _WINDOWED.match(value) if isinstance(value, str) else None
+    if windowed is not None:  # ASTRA-sim's way to write a window: direct4
+        return Direct(window=int(windowed.group(1)))
+    return _NAMED.resolve(value)
+
+
+def _choice(value: Any) -> Any:
+    if not isinstance(value, (list, tuple)):
+        return _one(value)
+    if not value:
+        raise ValueError("an empty list; name one algorithm for each dimension, or one for all")
+    return tuple(_one(each) for each in value)
+
+
+Choice = Annotated[
+    SerializeAsAny[Algorithm] | tuple[SerializeAsAny[Algorithm], ...], BeforeValidator(_choice)
+]
+"""One algorithm over the whole group, or one for each dimension of the topology, dimension 0 first."""
+
+
+class CollectiveConfig(Spec):
+    """How collectives are carried: algorithms, delays, chunks"""
+
+    endpoint_delay: TimePs = Field(0, description="before each send and after each receive")
+    reduction_rate: RateBps | None = Field(
+        None,
+        description="local memory bandwidth that reductions read and write at; omitted: reductions are free",
+    )
+    sizing: Literal["exact", "floor"] = Field(
+        "exact", description="exact loses no byte; floor divides as ASTRA-sim does, dropping remainders"
+    )
+    optimization: Literal["local_bw_aware", "baseline"] = Field(
+        "local_bw_aware",
+        description="all-reduce over dimensions: reduce-scatter in, all-gather out, or whole in each",
+    )
+    splits: int = Field(1, ge=1, le=4096, description="chunks that an operation is split into")
+    active_chunks: int = Field(1, ge=1, description="chunks under way at once in a dimension of a rank")
+    queues: int = Field(1, ge=1, le=64, description="queues of a dimension, which share active_chunks")
+    all_reduce: Choice = Field(Ring(), description="a name, {algorithm: name, ...}, or a list by dimension")
+    all_gather: Choice = Field(Ring(), description="as all_reduce")
+    reduce_scatter: Choice = Field(Ring(), description="as all_reduce")
+    all_to_all: Choice = Field(Direct(), description="as all_reduce")
+    broadcast: Choice = Field(BinomialTree(), description="a name, or {algorithm: name, ...}")
+    barrier: Choice = Field(Dissemination(), description="a name, or {algorithm: name, ...}")
+    send_recv: Choice = Field(SendRecv(), description="a name, or {algorithm: name, ...}")
+
+    def build(self) -> CollectiveConfig:
+        """The section itself; a ``Planner`` is made of it."""
+        return self
+
+    @property
+    def costs(self) -> Costs:
+        """What algorithms need to know of this section."""
+        return Costs(self.endpoint_delay, self.reduction_rate, self.sizing == "floor")
+
+    def choice(self, collective: Collective) -> Algorithm | tuple[Algorithm, ...]:
+        """The algorithm of a collective, or one for each dimension."""
+        chosen: Algorithm | tuple[Algorithm, ...] = getattr(self, collective.value)
+        return chosen
+
+    def idle_settings(self) -> list[tuple[str, str]]:
+        """Settings that were given but can't affect any result."""
+        idle: list[tuple[str, str]] = []
+        given = self.model_fields_set
+        if "active_chunks" in given and self.active_chunks > 1 and self.splits == 1:
+            idle.append(("active_chunks", "an operation is one chunk (splits: 1)"))
+        elif "active_chunks" in given and self.active_chunks > self.splits * self.queues:
+            idle.append(("active_chunks", f"no more than {self.splits} chunks exist (splits: {self.splits})"))
+        if "queues" in given and self.queues > 1 and self.splits == 1:
+            idle.append(("queues", "an operation is one chunk (splits: 1), which takes one queue"))
+        if "optimization" in given and not isinstance(self.all_reduce, tuple):
+            idle.append(("optimization", "all_reduce is one algorithm; it matters to a list by dimension"))
+        for name in (kind.value for kind in Collective):
+            chosen = getattr(self, name)
+            for number, algorithm in enumerate(chosen if isinstance(chosen, tuple) else (chosen,)):
+                where = f"{name}.{number}" if isinstance(chosen, tuple) else name
+                idle += [(f"{where}.{key}", why) for key, why in algorithm.idle_settings()]
+        return idle

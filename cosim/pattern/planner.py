@@ -1,0 +1,173 @@
+"""The planner: collectives in, plans out; every template proved before it is handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cosim.errors import AlgorithmError
+from cosim.pattern.algorithm import Algorithm
+from cosim.pattern.build import alone
+from cosim.pattern.config import CollectiveConfig
+from cosim.pattern.hierarchical import Queues, chunk_sizes, phases, sub_groups
+from cosim.pattern.plan import Phase, Plan
+from cosim.pattern.template import Collective, Template
+
+_WHOLE = (Collective.BARRIER, Collective.SEND_RECV)
+"""Collectives that aren't split into chunks."""
+_ONE_GROUP = (Collective.BROADCAST, *_WHOLE)
+"""Collectives that run over the whole group, never by dimension."""
+
+
+class Planner:
+    """Plans of one ``collectives:`` section, cached; templates are shared by plans.
+
+    A template's proof is kept by (algorithm, collective, ranks, direction, variant, root): sizes and delays
+    don't change which message carries what.
+    """
+
+    def __init__(self, config: CollectiveConfig | None = None) -> None:
+        self.config = config if config is not None else CollectiveConfig()
+        self._plans: dict[tuple[object, ...], Plan] = {}
+        self._templates: dict[tuple[object, ...], Template] = {}
+        self._proved: set[tuple[object, ...]] = set()
+
+    def plan(
+        self,
+        collective: Collective,
+        num_ranks: int,
+        size_bytes: int,
+        *,
+        root: int = 0,
+        dims: tuple[int, ...] | None = None,
+    ) -> Plan:
+        """The plan of one operation.
+
+        Parameters
+        ----------
+        collective, num_ranks, size_bytes
+            What is to be done, as :class:`~cosim.pattern.template.Collective` counts bytes.
+        root
+            Position of a broadcast's root.
+        dims
+            Sizes per dimension where the group is a full grid (dimension 0 varies fastest); needed where the
+            configuration lists an algorithm for each dimension.
+
+        Raises
+        ------
+        AlgorithmError
+            The configured algorithm can't do this, or is wrong.
+        """
+        key = (collective, num_ranks, size_bytes, root, dims)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self._make(collective, num_ranks, size_bytes, root, dims)
+        return plan
+
+    def _make(
+        self, collective: Collective, num_ranks: int, size_bytes: int, root: int, dims: tuple[int, ...] | None
+    ) -> Plan:
+        if num_ranks < 1 or size_bytes < 0 or not 0 <= root < num_ranks:
+            raise AlgorithmError(
+                f"{collective.value} over {num_ranks} ranks of {size_bytes} bytes from root {root} makes no sense"
+            )
+        config = self.config
+        active = -(-config.active_chunks // config.queues)
+        if num_ranks == 1:
+            phase = Phase(alone(collective, size_bytes), 0, np.zeros((1, 1), np.int32))
+            return Plan(collective, 1, size_bytes, "alone", ((phase,),), active, config.queues)
+        chosen = config.choice(collective)
+        algorithms, shape = self._by_dimension(chosen, collective, num_ranks, dims)
+        whole = collective in _WHOLE
+        sizes = [size_bytes] if whole else chunk_sizes(
+            collective, num_ranks, size_bytes, config.splits, config.costs
+        )  # fmt: skip
+        queues = Queues(len(shape), config.queues)
+        groups = [sub_groups(shape, dim) for dim in range(len(shape))]
+        chunks = []
+        for number, size in enumerate(sizes):
+            steps = phases(
+                collective, shape, size, queues, config.costs, baseline=config.optimization == "baseline"
+            )
+            chunks.append(
+                tuple(
+                    Phase(
+                        self._template(
+                            algorithms[step.dim],
+                            step.collective,
+                            shape[step.dim],
+                            step.size_bytes,
+                            step.reverse,
+                            number,
+                            root,
+                        ),
+                        step.queue,
+                        groups[step.dim],
+                    )
+                    for step in steps
+                )
+            )
+        name = "+".join(algorithm.name for algorithm in algorithms)
+        return Plan(
+            collective, num_ranks, size_bytes, name, tuple(chunks), active, len(shape) * config.queues
+        )
+
+    def _by_dimension(
+        self,
+        chosen: Algorithm | tuple[Algorithm, ...],
+        collective: Collective,
+        num_ranks: int,
+        dims: tuple[int, ...] | None,
+    ) -> tuple[Sequence[Algorithm], tuple[int, ...]]:
+        """The algorithm and the size of each dimension; one algorithm for all makes one dimension."""
+        if dims is not None and int(np.prod(dims, dtype=np.int64)) != num_ranks:
+            raise AlgorithmError(f"dimensions {dims} don't multiply to the group's {num_ranks} ranks")
+        if not isinstance(chosen, tuple):
+            return (chosen,), (num_ranks,)
+        if len(chosen) == 1 and (dims is None or len(dims) == 1):
+            return chosen, (num_ranks,)
+        listed = ", ".join(algorithm.name for algorithm in chosen)
+        if collective in _ONE_GROUP:
+            raise AlgorithmError(
+                f"collectives.{collective.value} lists algorithms by dimension ({listed})",
+                hint=f"{collective.value} runs over the whole group: name one",
+            )
+        if dims is None:
+            raise AlgorithmError(
+                f"collectives.{collective.value} lists algorithms by dimension ({listed}), but a group of "
+                f"{num_ranks} ranks isn't a full grid of the topology's dimensions",
+                hint="name one algorithm instead of a list, or place the group on whole dimensions",
+            )
+        if len(dims) != len(chosen):
+            raise AlgorithmError(
+                f"collectives.{collective.value} lists {len(chosen)} algorithms ({listed}), but there are "
+                f"{len(dims)} dimensions: {' x '.join(map(str, dims))}",
+                hint="name one for each dimension, dimension 0 first, or a single one for the whole group",
+            )
+        return chosen, dims
+
+    def _template(
+        self,
+        algorithm: Algorithm,
+        collective: Collective,
+        num_ranks: int,
+        size_bytes: int,
+        reverse: bool,
+        chunk: int,
+        root: int,
+    ) -> Template:
+        structure = (algorithm, collective, num_ranks, reverse, algorithm.variant(chunk), root)
+        key = (*structure, size_bytes)
+        template = self._templates.get(key)
+        if template is None:
+            template = algorithm.build(
+                collective, num_ranks, size_bytes, self.config.costs, reverse=reverse, chunk=chunk, root=root
+            )
+            if structure not in self._proved:
+                self._prove(template)
+                self._proved.add(structure)
+            self._templates[key] = template
+        return template
+
+    _prove: Callable[[Template], None] = staticmethod(lambda template: None)
