@@ -1,1 +1,13 @@
-"""."""
+"""What: one job's work, as programs of operations for classes of ranks.
+
+==================  ==========================================================================
+``program``         operations, programs, device mesh, workload
+``check``           whether a workload can end, as far as is certain before simulating
+``chakra``          traces of MLCommons' Chakra
+``models``          models cut by a parallelism
+``synthetic``       small workloads with answers that can be worked out by hand
+``written``         operations written in the scenario
+``gpus``            peaks of GPUs
+``roofline``        time of a kernel from FLOPs and bytes
+==================  ==========================================================================
+"""

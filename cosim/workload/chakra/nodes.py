@@ -10,8 +10,8 @@ could start, the one with the lowest id goes first, so operations are numbered b
 
 COMP takes ``duration_micros``, 1 ns where that is 0. METADATA and INVALID nodes take no time. MEM nodes take
 ``latency + int(tensor_size / rate)``, in whole ns, as ASTRA-sim's ``PER_NPU_MEMORY_EXPANSION``; its other
-forms, in which NPUs queue for a shared memory, are not modelled. ASTRA-sim replays the duration of a BROADCAST
-and refuses BARRIER; both are simulated here. ``comm_priority`` and local memory use have no effect.
+forms, in which NPUs queue for a shared memory, are not modelled. ASTRA-sim replays the duration of a
+BROADCAST and refuses BARRIER; both are simulated here. ``comm_priority`` and local memory use have no effect.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reads .et files: a varint length before each message, one GlobalMetadata first, then Nodes.
 
 Follows Chakra's FeederV3 (``protobuf_util.h``): lengths are varints of at most 32 bits. What the feeder takes
-in silence is an error here: a file that ends inside a message, a file without nodes, bytes that aren't a trace.
-A file cut exactly between two nodes can't be told from a shorter trace, unless a dependency dangles.
+in silence is an error here: a file that ends inside a message, a file without nodes, bytes that aren't a
+trace. A file cut exactly between two nodes can't be told from a shorter trace, unless a dependency dangles.
 """
 
 from __future__ import annotations

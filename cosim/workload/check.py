@@ -1,0 +1,131 @@
+"""Whether a workload can end: what is certain before anything is simulated.
+
+:func:`check` looks at each program alone (numbers, fields, cycles), then at what ranks do together:
+collectives of a group in equal number, kind and size, in equal order where dependencies fix one; a RECV for
+each SEND. What depends on timing (which free operation starts first, messages that overtake) is the engine's
+to find.
+"""
+
+from __future__ import annotations
+
+from cosim.errors import WorkloadError
+from cosim.workload.dependencies import find_cycle
+from cosim.workload.match_collectives import check_collectives
+from cosim.workload.match_messages import check_messages
+from cosim.workload.program import DeviceMesh, Operation, OpKind, Program, Workload
+
+COLLECTIVES = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "barrier"})
+"""Names that an operation may use; those of ``cosim.pattern.template.Collective``."""
+
+
+def check(workload: Workload) -> None:
+    """Refuse a workload that can't be run to its end.
+
+    Raises
+    ------
+    WorkloadError
+        Ranks without a program, numbers out of range, a cycle (names its operations), a group without the
+        rank.
+    MismatchError
+        Ranks of a group that do unequal collectives; a SEND and a RECV of unequal size.
+    StallError
+        A SEND without a RECV or the reverse; a line for each who would wait.
+    """
+    _check_ranks(workload)
+    for program in workload.programs:
+        check_program(program, workload.mesh)
+    check_collectives(workload)
+    check_messages(workload)
+
+
+def check_program(program: Program, mesh: DeviceMesh) -> None:
+    """Check what can be seen in one program alone.
+
+    Raises
+    ------
+    WorkloadError
+        An operation that makes no sense, a dependency that isn't there, a cycle.
+    """
+    count = len(program.operations)
+    for number, op in enumerate(program.operations):
+        for other in op.deps:
+            if not 0 <= other < count:
+                raise _error(
+                    program, number, f"depends on operation {other}; the program has 0 to {count - 1}"
+                )
+        if len(set(op.deps)) != len(op.deps):
+            raise _error(program, number, f"names a dependency twice: {list(op.deps)}")
+        wrong = _wrong(op, mesh)
+        if wrong:
+            raise _error(program, number, wrong)
+    cycle = find_cycle([op.deps for op in program.operations])
+    if cycle:
+        names = [f"op {number} {program.operations[number].name!r}" for number in cycle]
+        shown = " -> ".join([*names[:8], "..." if len(names) > 8 else names[0]])
+        raise WorkloadError(f"program {program.name!r}: operations that wait for each other: {shown}")
+
+
+def _check_ranks(workload: Workload) -> None:
+    world_size, program_of = workload.mesh.world_size, workload.program_of
+    if world_size != len(program_of):
+        raise WorkloadError(
+            f"workload {workload.name!r}: the mesh has {world_size} ranks, but {len(program_of)} have a program"
+        )
+    wrong = (program_of < 0) | (program_of >= len(workload.programs))
+    if wrong.any():
+        rank = int(wrong.argmax())
+        raise WorkloadError(
+            f"workload {workload.name!r}: rank {rank} runs program {program_of[rank]};"
+            f" there are {len(workload.programs)}"
+        )
+
+
+def _wrong(op: Operation, mesh: DeviceMesh) -> str:
+    """What is wrong with an operation's fields, or nothing."""
+    if op.duration_ps < 0 or op.size_bytes < 0:
+        return f"has a negative duration or size: {op.duration_ps} ps, {op.size_bytes} B"
+    if op.kind is OpKind.COLLECTIVE:
+        if op.collective not in COLLECTIVES:
+            return f"is the collective {op.collective!r}; there are: {', '.join(sorted(COLLECTIVES))}"
+        return _wrong_group(op, mesh)
+    if op.kind in (OpKind.SEND, OpKind.RECV):
+        return _wrong_peer(op, mesh)
+    return ""
+
+
+def _wrong_group(op: Operation, mesh: DeviceMesh) -> str:
+    size = mesh.world_size
+    if op.ranks is not None:
+        if op.axes:
+            return "has both axes and ranks"
+        if not op.ranks or len(set(op.ranks)) != len(op.ranks):
+            return f"has the group {list(op.ranks)}: it should name some ranks, each once"
+        if min(op.ranks) < 0 or max(op.ranks) >= size:
+            return f"has the group {list(op.ranks)}, but ranks are 0 to {size - 1}"
+        size = len(op.ranks)
+    elif op.axes:
+        unknown = [axis for axis in op.axes if axis not in mesh.axes]
+        if unknown:
+            return f"is over axis {unknown[0]!r}; the mesh has {', '.join(mesh.axes)}"
+        size = 1
+        for axis in set(op.axes):
+            size *= mesh.axes[axis]
+    return "" if 0 <= op.root < size else f"has root {op.root} in a group of {size}"
+
+
+def _wrong_peer(op: Operation, mesh: DeviceMesh) -> str:
+    peer = op.peer
+    if peer is None or (peer.rank is None) == (peer.axis is None):
+        return "needs a peer: a rank, or an axis and an offset"
+    if peer.rank is not None and not 0 <= peer.rank < mesh.world_size:
+        return f"has peer {peer.rank}, but ranks are 0 to {mesh.world_size - 1}"
+    if peer.axis is not None and peer.axis not in mesh.axes:
+        return f"has a peer along axis {peer.axis!r}; the mesh has {', '.join(mesh.axes)}"
+    if peer.axis is not None and peer.offset == 0:
+        return "has itself as peer: offset 0"
+    return ""
+
+
+def _error(program: Program, number: int, message: str) -> WorkloadError:
+    op = program.operations[number]
+    return WorkloadError(f"program {program.name!r}: {op.kind.value} op {number} {op.name!r} {message}")

@@ -1,0 +1,119 @@
+"""GPUs: peak arithmetic and memory rate, each from its vendor's data sheet.
+
+Peaks are dense (without structured sparsity), in FLOP/s with a multiply-add counted as two; matrix units
+where a type has them. Not modelled: clocks under power limits, caches, launch overhead; an efficiency stands
+for all.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, PositiveFloat, field_validator
+
+from cosim.spec import RateBps, Spec
+
+DType = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8"]
+
+DTYPE_BYTES: dict[DType, int] = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1}
+"""Bytes of one number in memory."""
+
+
+class Gpu(Spec):
+    """A GPU of your own: peak FLOP/s by number type, and memory rate."""
+
+    name: str = Field(default="custom", description="what reports call it")
+    peak_flops: dict[DType, PositiveFloat] = Field(description="dense FLOP/s by number type, {bf16: 312e12}")
+    memory_rate: RateBps = Field(description="of the GPU's own memory")
+    source: str = Field(default="the scenario", description="where the numbers are from")
+
+    @field_validator("peak_flops")
+    @classmethod
+    def _some(cls, value: dict[DType, float]) -> dict[DType, float]:
+        if not value:
+            raise ValueError("needs at least one number type, as in {bf16: 312e12}")
+        return value
+
+    def peak(self, dtype: DType) -> float:
+        """Dense FLOP/s.
+
+        Raises
+        ------
+        ValueError
+            No peak known for the type.
+        """
+        if dtype not in self.peak_flops:
+            raise ValueError(f"{self.name} has no {dtype}; it has {', '.join(sorted(self.peak_flops))}")
+        return self.peak_flops[dtype]
+
+
+def _gpu(name: str, source: str, memory: str, **teraflops: float) -> Gpu:
+    peaks = {dtype: round(value * 1e12) for dtype, value in teraflops.items()}
+    return Gpu.model_validate({"name": name, "source": source, "memory_rate": memory, "peak_flops": peaks})
+
+
+V100_SXM2 = _gpu("V100-SXM2", "NVIDIA V100 datasheet (2020)", "900GB/s", fp64=7.8, fp32=15.7, fp16=125)
+A100_40GB = _gpu(
+    "A100-SXM4-40GB",
+    "NVIDIA A100 datasheet (2021)",
+    "1555GB/s",
+    fp64=19.5,
+    fp32=19.5,
+    tf32=156,
+    bf16=312,
+    fp16=312,
+)
+A100_80GB = _gpu(
+    "A100-SXM4-80GB",
+    "NVIDIA A100 datasheet (2021)",
+    "2039GB/s",
+    fp64=19.5,
+    fp32=19.5,
+    tf32=156,
+    bf16=312,
+    fp16=312,
+)
+H100_SXM = _gpu(
+    "H100-SXM5",
+    "NVIDIA H100 Tensor Core GPU Architecture, v1.04, table 2",
+    "3350GB/s",
+    fp64=66.9,
+    fp32=66.9,
+    tf32=494.7,
+    bf16=989.4,
+    fp16=989.4,
+    fp8=1978.9,
+)
+H200_SXM = _gpu(
+    "H200-SXM",
+    "NVIDIA H200 datasheet (2024); arithmetic as the H100",
+    "4800GB/s",
+    fp64=66.9,
+    fp32=66.9,
+    tf32=494.7,
+    bf16=989.4,
+    fp16=989.4,
+    fp8=1978.9,
+)
+B200 = _gpu(
+    "B200",
+    "NVIDIA DGX B200 datasheet (2024), an eighth of the system, dense",
+    "8000GB/s",
+    fp64=37,
+    fp32=75,
+    tf32=1125,
+    bf16=2250,
+    fp16=2250,
+    fp8=4500,
+)
+MI300X = _gpu(
+    "MI300X",
+    "AMD Instinct MI300X data sheet (2023)",
+    "5300GB/s",
+    fp64=163.4,
+    fp32=163.4,
+    tf32=653.7,
+    bf16=1307.4,
+    fp16=1307.4,
+    fp8=2614.9,
+)

@@ -1,0 +1,1 @@
+"""Models that become workloads: layers with FLOPs, bytes and parameters, cut by a parallelism."""

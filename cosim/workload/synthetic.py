@@ -1,0 +1,149 @@
+"""Small workloads whose answers can be worked out by hand: kinds ``periodic`` and ``collective``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+
+from cosim.spec import SizeBytes, Spec, TimePs
+from cosim.workload.program import (
+    COMM_STREAM,
+    NO_STREAM,
+    DeviceMesh,
+    Operation,
+    OpKind,
+    Peer,
+    Program,
+    Workload,
+)
+
+CollectiveName = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "barrier"]
+
+
+class Periodic(Spec):
+    """Compute for a while, then communicate; an iteration ends when the communication does.
+
+    With ``send``, ranks 0, 2, ... send to ranks 1, 3, ...: one flow per pair and iteration. The traffic of
+    Rajasekaran et al., "Congestion Control in Machine Learning Clusters", HotNets 2022,
+    doi:10.1145/3563766.3564115.
+    """
+
+    compute: TimePs = Field(ge=0, description="computation before the communication")
+    size: SizeBytes = Field(ge=0, description="bytes of the message or collective")
+    communication: Literal["send"] | CollectiveName = Field(
+        default="send", description="send: rank 2k to rank 2k + 1; or a collective over all ranks"
+    )
+    ranks: PositiveInt = Field(default=2, description="ranks; an even number for send")
+    steps: PositiveInt = Field(default=1, description="compute and communicate so often per iteration")
+
+    @model_validator(mode="after")
+    def _pairs(self) -> Periodic:
+        if self.communication == "send" and self.ranks % 2:
+            raise ValueError(f"send pairs ranks, but {self.ranks} is odd")
+        return self
+
+    def build(self, base: Path = Path()) -> Workload:  # noqa: ARG002 - every workload's signature
+        """Two programs for ``send`` (senders, receivers), else one."""
+        senders: list[Operation] = []
+        receivers: list[Operation] = []
+        last: tuple[int, ...] = ()
+        for step in range(self.steps):
+            senders.append(Operation(f"compute {step}", OpKind.COMPUTE, deps=last, duration_ps=self.compute))
+            last = (len(senders) - 1,)
+            if self.communication == "send":
+                senders.append(
+                    Operation(
+                        f"send {step}",
+                        OpKind.SEND,
+                        COMM_STREAM,
+                        last,
+                        size_bytes=self.size,
+                        peer=Peer(axis="end", offset=1),
+                    )
+                )
+                receivers.append(
+                    Operation(
+                        f"receive {step}",
+                        OpKind.RECV,
+                        NO_STREAM,
+                        (step - 1,) if step else (),
+                        size_bytes=self.size,
+                        peer=Peer(axis="end", offset=-1),
+                    )
+                )
+            else:
+                senders.append(
+                    _collective(f"{self.communication} {step}", self.communication, self.size, last)
+                )
+            last = (len(senders) - 1,)
+        if self.communication != "send":
+            return Workload(
+                "periodic",
+                DeviceMesh({"rank": self.ranks}),
+                (Program("every rank", tuple(senders)),),
+                np.zeros(self.ranks, np.int32),
+            )
+        return Workload(
+            "periodic",
+            DeviceMesh({"pair": self.ranks // 2, "end": 2}),
+            (Program("sender", tuple(senders)), Program("receiver", tuple(receivers))),
+            np.tile(np.array([0, 1], np.int32), self.ranks // 2),
+        )
+
+
+class Repeated(Spec):
+    """One collective over all ranks, one after another ``repeat`` times."""
+
+    collective: CollectiveName = Field(description="what is done")
+    size: SizeBytes = Field(
+        default=0, ge=0, description="bytes, as nccl-tests' buffer of one rank; all_gather: each rank's input"
+    )
+    ranks: PositiveInt = Field(description="ranks")
+    repeat: PositiveInt = Field(default=1, description="how often")
+    root: NonNegativeInt = Field(default=0, description="broadcast: the rank that has the data")
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Repeated:
+        if self.root >= self.ranks:
+            raise ValueError(f"root is {self.root}, but there are {self.ranks} ranks")
+        if self.collective != "barrier" and self.size == 0:
+            raise ValueError(f"{self.collective} needs a size, as in `size: 64MiB`")
+        return self
+
+    def idle_settings(self) -> list[tuple[str, str]]:
+        """A size for a barrier, a root for what has none."""
+        idle = []
+        if self.collective == "barrier" and "size" in self.model_fields_set:
+            idle.append(("size", "a barrier carries no data"))
+        if self.collective != "broadcast" and "root" in self.model_fields_set:
+            idle.append(("root", f"{self.collective} has no root"))
+        return idle
+
+    def build(self, base: Path = Path()) -> Workload:  # noqa: ARG002 - every workload's signature
+        """One program."""
+        size = 0 if self.collective == "barrier" else self.size
+        operations = tuple(
+            _collective(
+                f"{self.collective} {number}",
+                self.collective,
+                size,
+                (number - 1,) if number else (),
+                self.root if self.collective == "broadcast" else 0,
+            )
+            for number in range(self.repeat)
+        )
+        return Workload(
+            self.collective,
+            DeviceMesh({"rank": self.ranks}),
+            (Program("every rank", operations),),
+            np.zeros(self.ranks, np.int32),
+        )
+
+
+def _collective(name: str, collective: str, size: int, deps: tuple[int, ...], root: int = 0) -> Operation:
+    return Operation(
+        name, OpKind.COLLECTIVE, COMM_STREAM, deps, collective=collective, size_bytes=size, root=root
+    )
