@@ -127,17 +127,46 @@ def _mix(x: Any) -> Any:
 
 
 @njit(cache=True)
+def _left(
+    node: Any,
+    dst: Any,
+    first_node: int,
+    row: Any,
+    offset: Any,
+    near_node: I32,
+    near_cost: I32,
+    begin: Any,
+    end: Any,
+) -> Any:
+    """Cost from a node to the destination, :data:`FAR` or more where there is no way."""
+    if node == dst:
+        return np.int32(0)
+    if node < first_node:
+        return FAR
+    left = row[node - first_node] + offset
+    for k in range(begin, end):
+        if near_node[k] == node:
+            left = min(left, near_cost[k])
+    return left
+
+
+@njit(cache=True)
 def walk(
     src: I32,
     dst: I32,
     channel: I32,
     first_node: int,
     root_of: I32,
+    offset_of: I32,
+    near_ptr: I64,
+    near_node: I32,
+    near_cost: I32,
     last_link: I32,
     row_of: I32,
     rows: Any,
     out_ptr: I64,
     out_link: I32,
+    link_src: I32,
     link_dst: I32,
     cost: I32,
     spread: bool,
@@ -154,31 +183,24 @@ def walk(
     links = np.empty(max(16, 4 * n), np.int32)
     at = 0
     for i in range(n):
-        if src[i] != dst[i]:
-            root = root_of[dst[i]]
-            row = rows[row_of[root]]
-            h = np.uint64(0)
-            if spread:
-                h = _mix(_mix(_mix(np.uint64(seed) + golden) + np.uint64(src[i])) + np.uint64(dst[i]))
-                h = _mix(h + np.uint64(channel[i]))
-            node = np.int64(src[i])
-            while True:
-                if at + 2 > len(links):
-                    grown = np.empty(2 * len(links), np.int32)
-                    grown[:at] = links[:at]
-                    links = grown
-                if node == root:
-                    break
-                best, ways, pick = FAR, 0, -1
+        node, goal = np.int64(src[i]), np.int64(dst[i])
+        h = np.uint64(0)
+        if spread:
+            h = _mix(_mix(_mix(np.uint64(seed) + golden) + np.uint64(node)) + np.uint64(goal))
+            h = _mix(h + np.uint64(channel[i]))
+        row, offset = rows[max(row_of[root_of[goal]], 0)], offset_of[goal]
+        begin, end = near_ptr[goal], near_ptr[goal + 1]
+        last = last_link[goal]
+        while node != goal:
+            if last >= 0 and link_src[last] == node:
+                pick = last
+            else:
+                best, ways, pick = FAR, 0, np.int32(-1)
                 for k in range(out_ptr[node], out_ptr[node + 1]):
                     link = out_link[k]
-                    v = link_dst[link]
-                    if v == root:
-                        d = cost[link]
-                    elif v >= first_node:
-                        d = row[v - first_node] + cost[link]
-                    else:
-                        continue
+                    d = cost[link] + _left(
+                        link_dst[link], goal, first_node, row, offset, near_node, near_cost, begin, end
+                    )
                     if d < best:
                         best, ways, pick = d, 1, link
                     elif d == best:
@@ -190,23 +212,20 @@ def walk(
                     skip = np.int64(((x >> np.uint64(32)) * np.uint64(ways)) >> np.uint64(32))
                     for k in range(out_ptr[node], out_ptr[node + 1]):
                         link = out_link[k]
-                        v = link_dst[link]
-                        if v == root:
-                            d = cost[link]
-                        elif v >= first_node:
-                            d = row[v - first_node] + cost[link]
-                        else:
-                            continue
+                        d = cost[link] + _left(
+                            link_dst[link], goal, first_node, row, offset, near_node, near_cost, begin, end
+                        )
                         if d == best:
                             if skip == 0:
                                 pick = link
                                 break
                             skip -= 1
-                links[at] = pick
-                at += 1
-                node = np.int64(link_dst[pick])
-            if root != dst[i]:
-                links[at] = last_link[dst[i]]
-                at += 1
+            if at == len(links):
+                grown = np.empty(2 * len(links), np.int32)
+                grown[:at] = links
+                links = grown
+            links[at] = pick
+            at += 1
+            node = np.int64(link_dst[pick])
         ptr[i + 1] = at
     return ptr, links[:at].copy(), -1

@@ -14,94 +14,8 @@ import numpy as np
 
 from cosim.errors import UnreachableError
 from cosim.topology.graph import I32, I64, Topology
+from cosim.topology.hop_tables import HopTables, pointer
 from cosim.topology.ranges import check_endpoints
-
-_TABLE_BYTES = 128 << 20
-"""Distance tables kept at once; past it they are computed anew, which changes no path."""
-
-
-@dataclass(eq=False)
-class _Tables:
-    """Adjacency of one topology, and the distance rows found so far."""
-
-    first_node: int
-    cost: I32
-    out_ptr: I64
-    out_link: I32
-    in_ptr: I64
-    in_link: I32
-    root_of: I32
-    last_link: I32
-    row_of: I32
-    rows: Any
-    used: int = 0
-
-    @classmethod
-    def of(cls, topology: Topology, endpoints_forward: bool, link_cost: I32 | None) -> _Tables:
-        nodes, n = topology.num_nodes, topology.num_endpoints
-        first = 0 if endpoints_forward else n
-        cost = link_cost if link_cost is not None else np.ones(topology.num_links, np.int32)
-        out_link = np.argsort(topology.link_src, kind="stable").astype(np.int32)
-        by_target = np.argsort(topology.link_dst, kind="stable").astype(np.int32)
-        in_link = by_target[topology.link_src[by_target] >= first]
-        in_count = np.bincount(topology.link_dst[in_link], minlength=nodes)
-        # An endpoint with one link into it is reached through that link's source: they share a table.
-        root_of = np.arange(nodes, dtype=np.int32)
-        last_link = np.full(n, -1, np.int32)
-        all_in = np.bincount(topology.link_dst, minlength=nodes)
-        single = np.flatnonzero((in_count[:n] == 1) & (all_in[:n] == 1))
-        in_ptr = _pointer(in_count)
-        last_link[single] = in_link[in_ptr[single]]
-        root_of[single] = topology.link_src[last_link[single]]
-        return cls(
-            first_node=first,
-            cost=cost,
-            out_ptr=_pointer(np.bincount(topology.link_src, minlength=nodes)),
-            out_link=out_link,
-            in_ptr=in_ptr,
-            in_link=in_link,
-            root_of=root_of,
-            last_link=last_link,
-            row_of=np.full(nodes, -1, np.int32),
-            rows=np.empty((0, max(1, nodes - first)), np.int32),
-        )
-
-    def batches(self, roots: I64) -> list[I64]:
-        """Roots in portions whose tables fit the memory; one portion where all do."""
-        limit = max(1, _TABLE_BYTES // (4 * self.rows.shape[1]))
-        return [roots[i : i + limit] for i in range(0, len(roots), limit)]
-
-    def fill(self, topology: Topology, roots: I64) -> None:
-        """Make sure that each root has its row."""
-        from cosim.topology import kernels
-
-        limit = max(1, _TABLE_BYTES // (4 * self.rows.shape[1]))
-        missing = roots[self.row_of[roots] < 0]
-        if self.used + len(missing) > limit:
-            self.row_of[:] = -1
-            self.used, missing = 0, roots
-        end = self.used + len(missing)
-        if end > len(self.rows):
-            grown = np.empty((min(limit, max(end, 2 * self.used)), self.rows.shape[1]), np.int32)
-            grown[: self.used] = self.rows[: self.used]
-            self.rows = grown
-        kernels.distances(
-            missing,
-            self.first_node,
-            self.in_ptr,
-            self.in_link,
-            topology.link_src,
-            self.cost,
-            self.rows[self.used : end],
-        )
-        self.row_of[missing] = np.arange(self.used, end)
-        self.used = end
-
-
-def _pointer(counts: Any) -> I64:
-    ptr = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=ptr[1:])
-    return ptr
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,12 +26,12 @@ class _TableRouting:
     link_cost: I32 | None = None
     _kept: list[Any] = field(default_factory=list, init=False, repr=False)
 
-    def _tables(self, topology: Topology) -> _Tables:
+    def _tables(self, topology: Topology) -> HopTables:
         # A topology that differs in rates or latencies only (dataclasses.replace) keeps its tables.
         links = (topology.link_src, topology.link_dst)
         if not self._kept or self._kept[0] is not links[0] or self._kept[1] is not links[1]:
-            self._kept[:] = [*links, _Tables.of(topology, self.endpoints_forward, self.link_cost)]
-        tables: _Tables = self._kept[2]
+            self._kept[:] = [*links, HopTables.of(topology, self.endpoints_forward, self.link_cost)]
+        tables: HopTables = self._kept[2]
         return tables
 
     def _route(
@@ -143,7 +57,7 @@ class _TableRouting:
             ptr, links = self._walk(topology, tables, src[at], dst[at], channel[at], spread, seed)
             hops[at] = np.diff(ptr)
             parts.append((at, ptr, links))
-        total = _pointer(hops)
+        total = pointer(hops)
         out = np.empty(int(total[-1]), np.int32)
         for at, ptr, links in parts:
             shift = np.repeat(total[at] - ptr[:-1], np.diff(ptr))
@@ -153,7 +67,7 @@ class _TableRouting:
     def _walk(
         self,
         topology: Topology,
-        tables: _Tables,
+        tables: HopTables,
         src: I32,
         dst: I32,
         channel: I32,
@@ -169,11 +83,16 @@ class _TableRouting:
             channel,
             tables.first_node,
             tables.root_of,
+            tables.offset_of,
+            tables.near_ptr,
+            tables.near_node,
+            tables.near_cost,
             tables.last_link,
             tables.row_of,
             rows,
             tables.out_ptr,
             tables.out_link,
+            topology.link_src,
             topology.link_dst,
             tables.cost,
             spread,

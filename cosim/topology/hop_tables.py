@@ -1,0 +1,163 @@
+"""Distance tables for routing on any graph: found per destination, when it is first asked for.
+
+Most destinations share a table. Say that d is reached through *near* nodes, each with one link into it at
+most from nodes that forward (a GPU's NVSwitch and its NIC), and these from one *root* (the leaf switch). Then
+whoever is not near d reaches it through the root, at the root's distance plus the rest, an *offset*. So
+16,384 GPUs behind 512 leaf switches need 512 rows. A destination with several such roots has its own row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cosim.topology.graph import I32, I64, Topology
+
+_TABLE_BYTES = 128 << 20
+"""Rows kept at once; past it they are computed anew, which changes no path."""
+
+
+@dataclass(eq=False)
+class HopTables:
+    """Adjacency of one topology, and the distance rows found so far.
+
+    Attributes
+    ----------
+    first_node
+        Nodes from here on forward.
+    cost
+        int32[L].
+    out_ptr, out_link
+        CSR: links out of each node, by number.
+    in_ptr, in_link
+        CSR: links into each node from nodes that forward.
+    root_of, offset_of
+        int32 per endpoint: the node whose row it uses, and the cost from there; itself and 0 if its own.
+    near_ptr, near_node, near_cost
+        CSR per endpoint: near nodes and their cost to it.
+    last_link
+        int32 per endpoint: the only link into it, or -1.
+    row_of, rows
+        int32 per node (-1: none yet), int32[rows, forwarding nodes]; ``used`` rows are filled.
+    """
+
+    first_node: int
+    cost: I32
+    out_ptr: I64
+    out_link: I32
+    in_ptr: I64
+    in_link: I32
+    root_of: I32
+    offset_of: I32
+    near_ptr: I64
+    near_node: I32
+    near_cost: I32
+    last_link: I32
+    row_of: I32
+    rows: Any
+    used: int = 0
+
+    @classmethod
+    def of(cls, topology: Topology, endpoints_forward: bool, link_cost: I32 | None) -> HopTables:
+        """Tables of a topology, without any row yet."""
+        nodes, n = topology.num_nodes, topology.num_endpoints
+        tail, head = topology.link_src, topology.link_dst
+        first = 0 if endpoints_forward else n
+        cost = link_cost if link_cost is not None else np.ones(topology.num_links, np.int32)
+        by_head = np.argsort(head, kind="stable").astype(np.int32)
+        in_link = by_head[tail[by_head] >= first]
+        in_ptr = pointer(np.bincount(head[in_link], minlength=nodes))
+        all_in = pointer(np.bincount(head, minlength=nodes))
+        single = np.flatnonzero(np.diff(all_in)[:n] == 1)
+        last_link = np.full(n, -1, np.int32)
+        last_link[single] = by_head[all_in[single]]
+        root, offset, near = np.arange(n), np.zeros(n, np.int64), np.empty((0, 3), np.int64)
+        if not endpoints_forward:
+            root, offset, near = _roots(topology, cost, in_ptr, in_link)
+        return cls(
+            first_node=first,
+            cost=cost,
+            out_ptr=pointer(np.bincount(tail, minlength=nodes)),
+            out_link=np.argsort(tail, kind="stable").astype(np.int32),
+            in_ptr=in_ptr,
+            in_link=in_link,
+            root_of=root.astype(np.int32),
+            offset_of=offset.astype(np.int32),
+            near_ptr=pointer(np.bincount(near[:, 0], minlength=n)),
+            near_node=near[:, 1].astype(np.int32),
+            near_cost=near[:, 2].astype(np.int32),
+            last_link=last_link,
+            row_of=np.full(nodes, -1, np.int32),
+            rows=np.empty((0, max(1, nodes - first)), np.int32),
+        )
+
+    def batches(self, roots: I64) -> list[I64]:
+        """Roots in portions whose rows fit the memory; one portion where all do."""
+        return [roots[i : i + self._limit] for i in range(0, len(roots), self._limit)]
+
+    def fill(self, topology: Topology, roots: I64) -> None:
+        """Make sure that each root of a portion has its row."""
+        from cosim.topology import kernels
+
+        missing = roots[self.row_of[roots] < 0]
+        if self.used + len(missing) > self._limit:
+            self.row_of[:] = -1
+            self.used, missing = 0, roots
+        end = self.used + len(missing)
+        if end > len(self.rows):
+            grown = np.empty((min(self._limit, max(end, 2 * self.used)), self.rows.shape[1]), np.int32)
+            grown[: self.used] = self.rows[: self.used]
+            self.rows = grown
+        kernels.distances(
+            missing,
+            self.first_node,
+            self.in_ptr,
+            self.in_link,
+            topology.link_src,
+            self.cost,
+            self.rows[self.used : end],
+        )
+        self.row_of[missing] = np.arange(self.used, end)
+        self.used = end
+
+    @property
+    def _limit(self) -> int:
+        return max(1, _TABLE_BYTES // (4 * int(self.rows.shape[1])))
+
+
+def _roots(topology: Topology, cost: I32, in_ptr: I64, in_link: I32) -> tuple[I64, I64, I64]:
+    """Root and offset of each endpoint, and rows (endpoint, near node, cost) sorted by endpoint."""
+    nodes, n, tail = topology.num_nodes, topology.num_endpoints, topology.link_src
+    degree = np.diff(in_ptr)
+    enter = in_link[: in_ptr[n]]
+    goal = np.repeat(np.arange(n), degree[:n])
+    node, left = tail[enter].astype(np.int64), cost[enter].astype(np.int64)
+    is_near = degree[node] <= 1
+    behind = degree[node] == 1
+    link = in_link[in_ptr[node[behind]]]
+    # Ways in: straight from a node that is not near, or from the one behind a near node.
+    way_goal = np.concatenate([goal[~is_near], goal[behind]])
+    way_node = np.concatenate([node[~is_near], tail[link]]).astype(np.int64)
+    way_left = np.concatenate([left[~is_near], left[behind] + cost[link]])
+    low, high = np.full(n, nodes), np.full(n, -1)
+    offset = np.full(n, np.iinfo(np.int64).max)
+    np.minimum.at(low, way_goal, way_node)
+    np.maximum.at(high, way_goal, way_node)
+    np.minimum.at(offset, way_goal, way_left)
+    # Near nodes that feed each other would chain: those destinations keep a row of their own.
+    chained = np.isin(way_goal * nodes + way_node, (goal * nodes + node)[is_near])
+    shared = low == high
+    shared[way_goal[chained]] = False
+    root = np.where(shared, low, np.arange(n))
+    keep = is_near & shared[goal]
+    near = np.stack([goal[keep], node[keep], left[keep]], axis=1)
+    return root, np.where(shared, offset, 0), near
+
+
+def pointer(counts: Any) -> I64:
+    """CSR offsets from counts: int64[n + 1]."""
+    ptr = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=ptr[1:])
+    return ptr
