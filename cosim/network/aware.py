@@ -33,8 +33,9 @@ from cosim.network.compiled import (
     NEED_MORE,
     NEED_PENDING,
     PENDING_N,
-    REPORT_LIMIT,
+    REPORT_N,
     SERIAL,
+    STARTED_N,
     CompiledNetwork,
     Core,
     add_busy,
@@ -45,9 +46,7 @@ from cosim.network.flows import I32
 from cosim.network.simulator import NetworkSimulator
 from cosim.spec import Spec
 from cosim.topology.graph import Topology
-
-PS_PER_NS = 1000
-
+from cosim.units import PS_PER_NS
 
 LINK = np.dtype([("rate", "f8"), ("latency", "f8"), ("free", "i8"), ("seen", "i8")])
 """Bytes per ns, ns, when it is free again (ps), and the last instant at which something reached it."""
@@ -138,7 +137,7 @@ def run_aware(core: Core, links: Records, instant: I32, spare: I32, other: I32, 
             # The next instant: its events, in order where two of them reach the same link.
             if cal_meta[HEAP_N] == 0 or heap[0].time >= min(horizon, meta[BOUND]):
                 return DONE
-            if meta[PENDING_N] >= REPORT_LIMIT and heap[0].time > meta[INSTANT]:
+            if meta[PENDING_N] >= meta[REPORT_N] and heap[0].time > meta[INSTANT]:
                 return DONE
             if len(instant) < len(events):
                 return NEED_MORE
@@ -175,6 +174,8 @@ def run_aware(core: Core, links: Records, instant: I32, spare: I32, other: I32, 
         hop = events[at].hop
         origin = events[at].origin
         free(cal_meta, events, at)
+        if hop == 0:
+            meta[STARTED_N] += 1
         if rows[row].src == rows[row].dst:
             complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, origin, time)
             continue

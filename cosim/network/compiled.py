@@ -33,14 +33,13 @@ from cosim.network.store import (
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
-GRANT, BOUND, PENDING_N, CURSOR, INSTANT_N, INSTANT, SERIAL, STARTED_N, COMPLETED_N, EVENTS_N, BIN_PS = range(
-    11
-)
-"""Scalars in ``Core.meta``."""
+GRANT, BOUND, PENDING_N, REPORT_N, CURSOR, INSTANT_N, INSTANT, SERIAL = range(8)
+STARTED_N, COMPLETED_N, EVENTS_N, BIN_PS, MODEL = range(8, 13)
+"""Scalars in ``Core.meta``; a model's own start at MODEL. REPORT_N: pending completions to stop at."""
 
 DONE, NEED_CALENDAR, NEED_PENDING, NEED_MORE = 0, 10, 11, 12
 REPORT_LIMIT = 1 << 20
-"""Completions after which an advance returns, so that what it reports stays small."""
+"""Completions after which an advance returns (or twice as many as stayed), so that reports stay small."""
 
 _FIRST_BIN_PS = 1 << 16
 _BIN_CELLS = 1 << 22
@@ -229,6 +228,7 @@ def report(
             bound = min(bound, pending[k].react)
             kept += 1
     meta[PENDING_N] = kept
+    meta[REPORT_N] = max(REPORT_LIMIT, 2 * kept)
     meta[BOUND] = bound
     meta[GRANT] = grant
     meta[COMPLETED_N] += out
@@ -262,8 +262,9 @@ class CompiledNetwork:
         bins = 8
         while bins < 512 and 2 * bins * max(links, 1) <= _BIN_CELLS:
             bins *= 2
-        meta = np.zeros(16, np.int64)
+        meta = np.zeros(32, np.int64)
         meta[BOUND] = NEVER
+        meta[REPORT_N] = REPORT_LIMIT
         meta[BIN_PS] = _FIRST_BIN_PS
         self._arrays: dict[str, Any] = {
             "meta": meta,
@@ -350,7 +351,6 @@ class CompiledNetwork:
             calendar = self._arrays["calendar"]
         self._store.reserve_work(count)
         give(self.core(), flows.start_handle, rep, row, flows.start_ps, flows.cause_ps)
-        self._arrays["meta"][STARTED_N] += count
 
     def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
@@ -367,7 +367,8 @@ class CompiledNetwork:
 
     def _next_instant(self) -> int:
         """Earliest time at which something is left to do after a loop that stopped early, else NEVER."""
-        if int(self._arrays["meta"][PENDING_N]) < REPORT_LIMIT:
+        meta = self._arrays["meta"]
+        if int(meta[PENDING_N]) < int(meta[REPORT_N]):
             return NEVER
         calendar: Calendar = self._arrays["calendar"]
         return int(calendar.heap[0]["time"]) if calendar.meta[HEAP_N] else NEVER
