@@ -44,7 +44,7 @@ def nodes_of(topology: Topology, src: int, dst: int) -> list[str]:
 
 
 def digraph(topology: Topology) -> Any:
-    graph = nx.DiGraph()
+    graph: Any = nx.DiGraph()
     graph.add_nodes_from(range(topology.num_nodes))
     graph.add_edges_from(zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True))
     return graph
@@ -144,8 +144,9 @@ def test_each_dimension_has_its_own_rate() -> None:
 
 
 def test_network_file_reads_as_the_lists(tmp_path: Path) -> None:
-    text = "topology: [ Ring, Switch ]  # comment\nnpus_count: [ 4, 2 ]\nbandwidth: [ 50.0, 25 ]\nlatency: [ 500.0, 1 ]\n"
-    (tmp_path / "net.yml").write_text(text)
+    lines = ["topology: [ Ring, Switch ]  # comment", "npus_count: [ 4, 2 ]"]
+    lines += ["bandwidth: [ 50.0, 25 ]", "latency: [ 500.0, 1 ]"]
+    (tmp_path / "net.yml").write_text("\n".join(lines))
     read = AstraSim(file="net.yml").build(base=tmp_path)
     inline = AstraSim(
         topology=["Ring", "Switch"], npus_count=[4, 2], bandwidth=[50.0, 25], latency=[500.0, 1]
@@ -207,7 +208,9 @@ def test_bad_lists_are_refused(fields: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "links"), [(Ring, 16), (FullyConnected, 56), (Switch, 16)], ids=lambda v: getattr(v, "__name__", v)
+    ("spec", "links"),
+    [(Ring, 16), (FullyConnected, 56), (Switch, 16)],
+    ids=lambda v: getattr(v, "__name__", v),
 )
 def test_plain_specs_take_our_units(spec: Any, links: int) -> None:
     built = spec(endpoints=8, rate="400Gbps", latency="1.5us").build()
@@ -261,7 +264,9 @@ def test_settings_that_cannot_matter_are_told() -> None:
     line = {"rate": "1Gbps", "latency": "1ns", "routing": {"kind": "ecmp", "seed": 1}}
     assert Ring(endpoints=8, **line).idle_settings() == []
     assert [key for key, _ in Ring(endpoints=7, **line).idle_settings()] == ["routing.seed"]
-    assert [key for key, _ in Switch(endpoints=8, **(line | {"routing": "ecmp"})).idle_settings()] == ["routing"]
+    assert [key for key, _ in Switch(endpoints=8, **(line | {"routing": "ecmp"})).idle_settings()] == [
+        "routing"
+    ]
     assert Switch(endpoints=8, rate="1Gbps", latency="1ns").idle_settings() == []
 
 
