@@ -63,7 +63,7 @@ def find(group: str, name: str) -> Any:
     Raises
     ------
     ValueError
-        No such name; suggests the nearest and lists what there is.
+        No such name: suggests the nearest and lists what there is. Or its package is broken.
     """
     point = _all()[group].get(name)
     if point is None:
@@ -71,7 +71,10 @@ def find(group: str, name: str) -> Any:
         raise ValueError(
             f"there is no {GROUPS[group]} {name!r}{nearest(name, known)}\n  there are: {', '.join(known)}"
         )
-    return point.load()
+    try:
+        return point.load()
+    except ImportError as error:
+        raise ValueError(f"the {GROUPS[group]} {name!r} can't be imported: {error}") from error
 
 
 def name_of(group: str, kind: type) -> str | None:
@@ -92,13 +95,13 @@ def refuse_unknown_keys(model: type[BaseModel], data: dict[Any, Any], extra: Ite
     accepted = {*known, *model.model_fields}
     unknown = [key for key in data if key not in accepted]
     if unknown:
-        listed = ", ".join(known)
+        listed = f"keys here: {', '.join(known)}" if known else "it has no keys"
         raise located(
             model.__name__,
             [
                 (
                     (str(key),),
-                    f"unknown key {str(key)!r}{nearest(str(key), known)}\n  keys here: {listed}",
+                    f"unknown key {str(key)!r}{nearest(str(key), known)}\n  {listed}",
                     data[key],
                 )
                 for key in unknown

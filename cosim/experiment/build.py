@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from cosim.cluster.arrange import Request, arrange
 from cosim.engine.records import JobInfo
-from cosim.errors import InputError, Location
+from cosim.errors import InputError, Location, SimulationError
 from cosim.experiment.idle import idle_settings
 from cosim.experiment.scenario import Scenario
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
+from cosim.workload.check import check
 from cosim.workload.program import Workload
 
 
@@ -39,6 +40,10 @@ def _at(place: Location | None) -> Iterator[None]:
         if error.location is not None:
             place = Location(place.file, place.line, f"{place.key}: {error.location}")
         raise type(error)(error.message, location=place, hint=error.hint) from error
+    except SimulationError as error:
+        if place is not None:
+            error.args = (f"{place}: {error}",)
+        raise
 
 
 def build(scenario: Scenario) -> Built:
@@ -57,6 +62,7 @@ def build(scenario: Scenario) -> Built:
             workload = (
                 job.workload if isinstance(job.workload, Workload) else job.workload.build(scenario.base)
             )
+            check(workload)
         workloads.append(workload)
         requests.append(Request(job.name, workload.world_size, job.placement))
     placed = arrange(

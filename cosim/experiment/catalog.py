@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from cosim.errors import InputError
-from cosim.experiment.fields import describe, group_of, show_default
+from cosim.experiment.fields import describe, group_of, show, show_default
 from cosim.registry import GROUPS, find, names, nearest
 
 _SCENARIO = "scenario"
@@ -34,7 +34,7 @@ def list_group(kind: str) -> str:
         return _scenario_keys()
     group = _group(kind)
     width = max((len(name) for name in names(group)), default=0)
-    lines = [f"  {name:<{width}}  {_first_line(find(group, name))}".rstrip() for name in names(group)]
+    lines = [f"  {name:<{width}}  {_about(group, name)}".rstrip() for name in names(group)]
     return "\n".join([f"{GROUPS[group]}:", *lines]) + "\n"
 
 
@@ -66,9 +66,18 @@ def _group(kind: str) -> str:
     return group
 
 
+def _about(group: str, name: str) -> str:
+    try:
+        return _first_line(find(group, name))
+    except ValueError as error:  # somebody's package; its siblings are still worth listing
+        return f"({error})"
+
+
 def _doc(found: Any) -> str:
-    own = getattr(found, "description", "") if isinstance(found, BaseModel) else ""
-    return own or (found if inspect.isclass(found) else type(found)).__doc__ or ""
+    if isinstance(found, BaseModel):
+        told = [getattr(found, key, "") for key in ("name", "source")]
+        return ", ".join(text for text in told if text) or type(found).__doc__ or ""
+    return found.__doc__ or ""
 
 
 def _first_line(found: Any) -> str:
@@ -89,7 +98,7 @@ def _fields(found: Any) -> list[str]:
     lines = ["fields:"]
     for key, info in model.model_fields.items():
         if isinstance(found, BaseModel):
-            default = f"here {_value(getattr(found, key))}"
+            default = f"here {show(info, getattr(found, key))}"
         else:
             default = "required" if info.is_required() else f"default {show_default(info) or 'empty'}"
         lines.append(f"  {info.alias or key} ({default})")
@@ -97,10 +106,6 @@ def _fields(found: Any) -> list[str]:
         if info.description:
             lines.append(f"      {info.description}")
     return lines
-
-
-def _value(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _scenario_keys() -> str:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from cosim.experiment.located_yaml import Key
-from cosim.registry import GROUPS, Named, find, names
+from cosim.registry import GROUPS, Named, find, name_of, names
 from cosim.units import format_rate, format_size, format_time, parse_rate, parse_size, parse_time
 from cosim.written import parsers_of
 
@@ -63,7 +63,8 @@ def _type(annotation: Any) -> str:
     if origin is dict or getattr(origin, "__name__", "") == "Mapping":
         return f"a mapping, each value {_type(args[1])}" if len(args) == 2 else "a mapping"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return f"a mapping of {', '.join(annotation.model_fields)}"
+        keys = ", ".join(annotation.model_fields)
+        return f"a mapping of {keys}" if keys else "a name, or a mapping"
     return _PLAIN.get(annotation) or str(getattr(annotation, "__name__", annotation))
 
 
@@ -85,14 +86,28 @@ def show_default(field: FieldInfo) -> str:
     """The default as a person would write it; empty where there is none."""
     if field.is_required():
         return ""
-    value = field.get_default(call_default_factory=True, validated_data={})
+    return show(field, field.get_default(call_default_factory=True, validated_data={}))
+
+
+def show(field: FieldInfo, value: Any) -> str:
+    """A field's value as a person would write it."""
     for parser in parsers_of(field):
         if parser in _FORMATS and isinstance(value, int | float):
             return str(_FORMATS[parser](value))
+    return _show(value)
+
+
+def _show(value: Any) -> str:
     if isinstance(value, BaseModel):
-        given = ", ".join(f"{k}: {v!r}" for k, v in value if k in value.model_fields_set)
-        return type(value).__name__.lower() + (f" ({given})" if given else "")
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        group = next((g for g in GROUPS if name_of(g, type(value))), None)
+        name = name_of(group, type(value)) if group else None
+        given = ", ".join(f"{k}: {_show(v)}" for k, v in value if k in value.model_fields_set)
+        return " ".join(part for part in (name or "", f"{{{given}}}" if given else "") if part)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}: {_show(v)}" for k, v in value.items()) + "}"
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def field_at(model: type[BaseModel], value: Any, path: Sequence[Key]) -> FieldInfo | None:

@@ -50,6 +50,11 @@ class Document:
                 return Location(f"--set {self.settings[parent]}", None, key if length < len(where) else None)
             if parent in self.lines:
                 return Location(self.file, self.lines[parent], key)
+            made = next(
+                (text for path, text in self.settings.items() if parent and path[:length] == parent), None
+            )
+            if made is not None:
+                return Location(f"--set {made}", None, key)
         return Location(self.file, 1 if self.lines else None, key)
 
 

@@ -73,6 +73,16 @@ def _known_part(value: Any, path: Sequence[Key], kind: str) -> tuple[Key, ...]:
     return tuple(known)
 
 
+def _as_written(value: Any, path: tuple[Key, ...], parsed: Any) -> Any:
+    """What stands in the scenario, of which pydantic may only know what it was parsed to."""
+    try:
+        for key in path:
+            value = value[key]
+    except (KeyError, IndexError, TypeError):
+        return parsed
+    return value
+
+
 def _show(value: Any) -> str:
     text = "nothing" if value is None else repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
@@ -82,7 +92,8 @@ def _say(
     item: Any, path: tuple[Key, ...], model: type[BaseModel], document: Document
 ) -> tuple[str, str | None]:
     """The mistake and what would be right."""
-    kind, value, context = item["type"], item["input"], item.get("ctx", {})
+    kind, context = item["type"], item.get("ctx", {})
+    value = _as_written(document.value, path, item["input"])
     field = field_at(model, document.value, path)
     right = None
     if field is not None:
@@ -107,4 +118,8 @@ def _say(
 
 
 def _choices(context: dict[str, Any]) -> list[str]:
-    return [part.strip("'") for part in str(context.get("expected", "")).replace(" or ", ", ").split(", ")]
+    spoken = {"False": "false", "True": "true", "None": "null"}
+    return [
+        spoken.get(part, part.strip("'"))
+        for part in str(context.get("expected", "")).replace(" or ", ", ").split(", ")
+    ]
