@@ -44,7 +44,7 @@ class CollectiveSummary:
 
 
 def bus_factor(collective: str, num_ranks: int) -> float:
-    """What to multiply algbw by to get busbw for ``num_ranks`` ranks; 0 for a barrier, which carries no data."""
+    """What to multiply algbw by to get busbw; 0 for a barrier, which carries no data."""
     n = num_ranks
     factor = {
         Collective.ALL_REDUCE: 2 * (n - 1) / n,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from cosim.results.collectives import CollectiveSummary
 from cosim.results.store import StoredRun
@@ -21,7 +21,6 @@ Number = int | float
 
 _MAX_ROWS = 20
 _Key = tuple[str, str, int, int, str]
-_K = TypeVar("_K", str, _Key)
 
 
 @dataclass(frozen=True)
@@ -201,7 +200,7 @@ def _link_rows(a: Summary, b: Summary) -> Iterator[Row]:
                 yield Row("links", name, key, unit, _get(one, key), _get(other, key))
 
 
-def _matched(a: Mapping[_K, Any], b: Mapping[_K, Any]) -> list[tuple[_K, tuple[Any, Any]]]:
+def _matched(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> list[tuple[Any, tuple[Any, Any]]]:
     """Both sides by name, in an order that doesn't depend on which run is which."""
     shared, alone = sorted(a.keys() & b.keys()), sorted(a.keys() ^ b.keys())
     return [(name, (a.get(name), b.get(name))) for name in [*shared, *alone]]
@@ -257,4 +256,5 @@ def _value(value: Number | None, unit: Unit) -> str:
 
 
 def _signed(value: Number, unit: Unit) -> str:
-    return f"{'-' if value < 0 else '+'}{_value(abs(value), unit)}"
+    size = f"{100 * abs(value):.1f} points" if unit == "share" else _value(abs(value), unit)
+    return f"{'-' if value < 0 else '+'}{size}"

@@ -246,7 +246,7 @@ def _broken(path: Path, error: Exception) -> InputError:
 def _check_columns(path: Path) -> None:
     """Look at the table of contents only; columns are read when asked for."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             missing = [name for name in COLUMNS if name not in stored.files]
             found = None if "format" not in stored.files else int(stored["format"])
     except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
@@ -263,7 +263,7 @@ def _check_columns(path: Path) -> None:
 
 def _read_npz(path: Path, names: tuple[str, ...]) -> dict[str, Column]:
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return {name: stored[name] for name in names}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise _broken(path, error) from error

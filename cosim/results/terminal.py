@@ -83,15 +83,17 @@ def _head(summary: Summary, color: bool) -> list[str]:
 
 
 def _jobs(summary: Summary) -> list[str]:
-    rows = [["job", "ranks", "iterations", "iteration", "compute", "communication", "exposed", "idle"]]
+    parts = ["compute", "communication", "exposed", "idle"]
+    if any(job.host_alone.max_ps for job in summary.jobs):
+        parts.insert(3, "host_alone")
+    heads = [part.replace("_", " ") for part in parts]
+    rows = [["job (means)", "ranks", "iterations", "iteration", *heads]]
     for job in summary.jobs[:_MAX_ROWS]:
         done = str(job.iterations_done)
         if job.iterations_done != job.iterations_asked:
             done += f" of {job.iterations_asked}"
-        parts = [
-            _per_iteration(job, part) for part in (job.compute, job.communication, job.exposed, job.idle)
-        ]
-        rows.append([f"  {job.name}", str(job.num_ranks), done, _time(job.iteration_mean_ps), *parts])
+        cells = [_per_iteration(job, getattr(job, part)) for part in parts]
+        rows.append([f"  {job.name}", str(job.num_ranks), done, _time(job.iteration_mean_ps), *cells])
     if len(rows) == 1:
         return []
     lines = align(rows)
@@ -202,7 +204,7 @@ def _messages(summary: Summary) -> list[str]:
 def _per_iteration(job: JobSummary, part: Spread) -> str:
     """A mean over ranks and iterations, with its share of the job's time."""
     value = part.mean_ps // job.iterations_done if job.iterations_done else part.mean_ps
-    return f"{format_time(value)} {percent(part.share):>7}"
+    return f"{format_time(value)} {100 * part.share:3.0f}%"
 
 
 def _time(ps: int | None) -> str:

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import dataclasses
+import io
+
+import pytest
+from synthetic_run import US, example
+
+from cosim.results.summary import summarize
+from cosim.results.terminal import align, render, show, sparkline
+
+
+def test_page_fits_a_screen_and_says_the_main_things() -> None:
+    page = render(summarize(example().records(), name="quickstart", warnings=["beware"]))
+    lines = page.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 110
+    for said in (
+        "quickstart: Switch(4)",
+        "200 us simulated",
+        "100 us",
+        "52.5 us  52%",
+        "what if communication were free: at least 50 us an iteration, at most 2.00 x faster",
+        "rank 3 on endpoint 0",
+        "1.92 Tbps",
+        "gpu0 -> switch",
+        "100.0 %",
+        "31 MB",
+        "p99.9",
+        "beware",
+    ):
+        assert said in page
+
+
+def test_page_is_plain_off_a_terminal_and_coloured_on_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for name, value in (("NO_COLOR", ""), ("TERM", "xterm")):
+        monkeypatch.setenv(name, value)
+    summary = summarize(example().records())
+    plain, coloured = io.StringIO(), Terminal()
+    show(summary, plain)
+    show(summary, coloured)
+    assert "\033[" not in plain.getvalue()
+    assert "\033[1m" in coloured.getvalue()
+
+
+def test_page_without_utf8_is_ascii() -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    show(summarize(example().records()), out)
+    out.flush()
+    assert "|%" in raw.getvalue().decode("ascii")
+
+
+def test_many_rows_are_cut_and_the_rest_counted() -> None:
+    summary = summarize(example().records())
+    one = summary.collectives[0]
+    many = dataclasses.replace(
+        summary,
+        collectives=tuple(dataclasses.replace(one, size_bytes=i) for i in range(50)),
+        jobs=summary.jobs * 20,
+    )
+    page = render(many)
+    assert "... and 42 more kinds" in page
+    assert "... and 12 more jobs" in page
+
+
+def test_changing_iterations_and_interruption_are_shown() -> None:
+    build = example()
+    build.rows = [(i, r, o, s, e + 10 * US * (i == 1 and e == 200 * US)) for i, r, o, s, e in build.rows]
+    page = render(summarize(build.records(interrupted="Ctrl-C")))
+    assert "iterations 100 us, 110 us (from 100 us to 110 us)" in page
+    assert "INTERRUPTED (Ctrl-C)" in page
+
+
+def test_columns_line_up() -> None:
+    assert align([["name", "n"], ["a", "100"]]) == ["name    n", "a     100"]
+
+
+def test_sparkline_spans_its_range() -> None:
+    assert sparkline([0, 0.01, 0.5, 1.0, 7.0]) == " ▁▅██"
