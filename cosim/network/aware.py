@@ -10,7 +10,8 @@ Messages that reach a link at the same instant are served in the order (when the
 key): the order in which ASTRA-sim's event list, first come, first served within one time, holds
 them, but independent of the order in which the flows were given.
 
-Source: ASTRA-sim, ``astra-network-analytical`` (congestion_aware/network/Link.cpp); there 1-D topologies only.
+Source: ASTRA-sim, ``astra-network-analytical`` (congestion_aware/network/Link.cpp); there 1-D
+topologies only.
 Not modelled: packets, fair sharing, back-pressure, loss, a switch's own capacity.
 """
 
@@ -19,7 +20,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
 from cosim.network.calendar import HEAP_N, Records, free, push, room, take_instant
 from cosim.network.compiled import (
@@ -43,6 +43,7 @@ from cosim.network.compiled import (
     release,
 )
 from cosim.network.flows import I32
+from cosim.network.jit import compiled
 from cosim.network.simulator import NetworkSimulator
 from cosim.spec import Spec
 from cosim.topology.graph import Topology
@@ -52,21 +53,21 @@ LINK = np.dtype([("rate", "f8"), ("latency", "f8"), ("free", "i8"), ("seen", "i8
 """Bytes per ns, ns, when it is free again (ps), and the last instant at which something reached it."""
 
 
-@njit(cache=True, _nrt=False)
+@compiled
 def _before(events: Records, reps: Records, groups: Records, a: int, b: int) -> bool:
     """Whether event a is served before event b: by cause, then key."""
     if events[a].cause != events[b].cause:
-        return events[a].cause < events[b].cause
+        return bool(events[a].cause < events[b].cause)
     one = groups[events[a].handle]
     two = groups[events[b].handle]
     if one.key_high != two.key_high:
-        return one.key_high < two.key_high
+        return bool(one.key_high < two.key_high)
     first = one.key_low + reps[events[a].rep].base + events[a].row - reps[events[a].rep].row
     second = two.key_low + reps[events[b].rep].base + events[b].row - reps[events[b].rep].row
-    return first < second
+    return bool(first < second)
 
 
-@njit(cache=True, _nrt=False)
+@compiled
 def _sort(
     events: Records, reps: Records, groups: Records, instant: I32, source: I32, target: I32, count: int
 ) -> None:
@@ -102,7 +103,7 @@ def _sort(
         instant[k] = source[k]
 
 
-@njit(cache=True, _nrt=False)
+@compiled
 def run_aware(core: Core, links: Records, instant: I32, spare: I32, other: I32, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter."""
     meta = core.meta
@@ -184,8 +185,8 @@ def run_aware(core: Core, links: Records, instant: I32, spare: I32, other: I32, 
         size = rows[row].size
         transfer = size / links[link].rate
         start = max(time, links[link].free)
-        serialization = np.int64(transfer) * PS_PER_NS
-        arrival = start + np.int64(links[link].latency + transfer) * PS_PER_NS
+        serialization = int(transfer) * PS_PER_NS
+        arrival = start + int(links[link].latency + transfer) * PS_PER_NS
         links[link].free = start + serialization
         link_bytes[link] += size
         add_busy(meta, link_busy, link, start, serialization)
@@ -215,7 +216,8 @@ class CongestionAwareNetwork(CompiledNetwork):
         self._scratch = [np.zeros(size, np.int32) for _ in range(3)]
 
     def _run(self, core: Core, horizon_ps: int) -> int:
-        return int(run_aware(core, self._links, *self._scratch, horizon_ps))
+        instant, spare, other = self._scratch
+        return int(run_aware(core, self._links, instant, spare, other, horizon_ps))
 
 
 class CongestionAware(Spec):

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from cosim.network.flows import I32, I64
+from cosim.network.jit import compiled, inlined
 
 HEAP_N, EVENT_FREE, EVENT_N, BUCKET_FREE, HASH_SHIFT = range(5)
 """Scalars in ``Calendar.meta``."""
@@ -74,7 +74,7 @@ def grown(old: Calendar) -> Calendar:
     return new
 
 
-@njit(cache=True, _nrt=False)
+@compiled
 def move(
     meta: I64,
     events: Records,
@@ -110,18 +110,18 @@ def move(
             at = e.next
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@inlined
 def room(meta: I64, events: Records, count: int) -> bool:
     """Whether ``count`` more events fit."""
-    return meta[EVENT_N] + count <= len(events)
+    return bool(meta[EVENT_N] + count <= len(events))
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@inlined
 def _home(meta: I64, time: int) -> np.int64:
     return np.int64((np.uint64(time) * _GOLDEN) >> np.uint64(meta[HASH_SHIFT]))
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@inlined
 def push(
     meta: I64,
     events: Records,
@@ -176,11 +176,11 @@ def push(
     heap[place].bucket = new
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@inlined
 def take_instant(meta: I64, buckets: Records, hashes: I32, heap: Records) -> int:
     """Remove the earliest instant; its first event, chained by ``next``. Free each with :func:`free`."""
     bucket = heap[0].bucket
-    head = buckets[bucket].head
+    head = int(buckets[bucket].head)
     _forget(meta, buckets, hashes, heap[0].time)
     buckets[bucket].head = meta[BUCKET_FREE]
     meta[BUCKET_FREE] = bucket
@@ -205,7 +205,7 @@ def take_instant(meta: I64, buckets: Records, hashes: I32, heap: Records) -> int
     return head
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@inlined
 def _forget(meta: I64, buckets: Records, hashes: I32, time: int) -> None:
     """Take a time out of the hash table, closing the gap (linear probing without tombstones)."""
     mask = len(hashes) - 1
@@ -224,7 +224,7 @@ def _forget(meta: I64, buckets: Records, hashes: I32, time: int) -> None:
     hashes[gap] = _NONE
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@inlined
 def free(meta: I64, events: Records, at: int) -> None:
     """Give an event back."""
     events[at].next = meta[EVENT_FREE]

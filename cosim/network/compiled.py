@@ -7,15 +7,16 @@ arrays only grow in Python, between two calls of the loop, which goes on where i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from cosim.errors import CausalityError, NetworkError
 from cosim.network.calendar import HEAP_N, Calendar, Records, grown, make_calendar, push, room
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup
+from cosim.network.jit import compiled, inlined
 from cosim.network.simulator import Advance, Capabilities, NetworkStatistics
 from cosim.network.store import (
     COMPLETED,
@@ -63,7 +64,7 @@ class Core(NamedTuple):
     link_busy: I64
 
 
-@njit(cache=True, _nrt=False)
+@compiled
 def give(core: Core, handle: I32, rep: I32, row: I32, start: I64, cause: I64) -> None:
     """Put given starts into the calendar; there is room for them."""
     cal_meta, events, buckets, hashes, heap = core.calendar
@@ -87,7 +88,7 @@ def give(core: Core, handle: I32, rep: I32, row: I32, start: I64, cause: I64) ->
             note(count, work, handle[k], rep[k], row[k], start[k], STARTED)
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@inlined
 def release(
     cal_meta: I64,
     events: Records,
@@ -135,7 +136,7 @@ def release(
             return status
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@inlined
 def complete(
     meta: I64,
     pending: Records,
@@ -165,7 +166,7 @@ def complete(
         note(count, work, handle, rep, row, time, COMPLETED)
 
 
-@njit(cache=True, _nrt=False)
+@compiled
 def _widen(meta: I64, busy: I64) -> None:
     half = len(busy) // 2
     for b in range(half):
@@ -175,7 +176,7 @@ def _widen(meta: I64, busy: I64) -> None:
     meta[BIN_PS] *= 2
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@inlined
 def add_busy(meta: I64, busy: I64, link: int, start: int, duration: int) -> None:
     """Count a link as busy in [start, start + duration)."""
     while start + duration > len(busy) * meta[BIN_PS]:
@@ -190,7 +191,7 @@ def add_busy(meta: I64, busy: I64, link: int, start: int, duration: int) -> None
         b += 1
 
 
-@njit(cache=True, _nrt=False)
+@compiled
 def report(
     meta: I64,
     pending: Records,
@@ -235,7 +236,7 @@ def report(
     return out, num_closed
 
 
-class CompiledNetwork:
+class CompiledNetwork(ABC):
     """Base of the in-process models: implements the seam but for the loop itself."""
 
     name = ""
@@ -281,18 +282,19 @@ class CompiledNetwork:
         self._groups: dict[int, FlowGroup] = {}
         self._open_model(topology, seed)
 
+    @abstractmethod
     def _open_model(self, topology: Topology, seed: int) -> None:
         """Make the model's own state."""
 
+    @abstractmethod
     def _run(self, core: Core, horizon_ps: int) -> int:
         """Run the model's loop once; :data:`DONE`, or what must grow."""
-        raise AssertionError("a model has a loop")  # pragma: no cover
 
     def _grow_model(self, what: int) -> None:
         """Grow what the model's loop found too small."""
         raise AssertionError(f"no model array {what}")  # pragma: no cover
 
-    def _open_group(self, group: FlowGroup) -> None:
+    def _open_group(self, group: FlowGroup) -> None:  # noqa: B027 - most models need nothing
         """Tell the model about a new group, after the store knows it."""
 
     def core(self) -> Core:
@@ -392,7 +394,9 @@ class CompiledNetwork:
             self._store.close(one)
             del self._groups[one]
         if count < most // 2:  # do not keep a large buffer alive for a few rows
-            handle, index, start, time = (c[:count].copy() for c in (handle, index, start, time))
+            return Completions(
+                handle[:count].copy(), index[:count].copy(), start[:count].copy(), time[:count].copy()
+            )
         return Completions(handle[:count], index[:count], start[:count], time[:count])
 
     def _grow(self, what: int) -> None:

@@ -17,15 +17,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from cosim.errors import NetworkError
 from cosim.network.calendar import Records
 from cosim.network.flows import I8, I32, I64, FlowGroup, FlowTable
+from cosim.network.jit import compiled, inlined
 
 WORK_N, OUT_N, POOL_TOP, MAX_PAGE = range(4)
-"""Scalars in ``Store.count``."""
+"""Scalars in ``Store.counts``."""
 COMPLETED, STARTED = 0, 1
 DRAINED, NEED_WORK, NEED_OUT, NEED_POOL = range(4)
 _NONE = -1
@@ -74,7 +74,7 @@ OUT = np.dtype(
 class Store(NamedTuple):
     """The arrays, in the order in which :func:`drain` takes them."""
 
-    count: I64
+    counts: I64
     rows: Records
     successors: Records
     reps: Records
@@ -86,7 +86,7 @@ class Store(NamedTuple):
     out: Records
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@inlined
 def _size_class(rows: int) -> int:
     size = 0
     while (1 << size) < rows:
@@ -94,7 +94,7 @@ def _size_class(rows: int) -> int:
     return size
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@inlined
 def _give_page(cells: Records, unused: I64, first: int, rows: int) -> None:
     """Give a run of cells back, to the free list of its size."""
     size = _size_class(rows)
@@ -102,7 +102,7 @@ def _give_page(cells: Records, unused: I64, first: int, rows: int) -> None:
     unused[size] = first
 
 
-@njit(cache=True, _nrt=False)
+@compiled
 def touch_page(
     count: I64,
     rows: Records,
@@ -115,7 +115,7 @@ def touch_page(
 ) -> int:
     """Make the page of a repetition (absolute number); its first cell. The caller saw to the room."""
     size = _size_class(reps[rep].rows)
-    first = unused[size]
+    first = int(unused[size])
     if first != _NONE:
         unused[size] = cells[first].ready
     else:
@@ -130,7 +130,7 @@ def touch_page(
     return first
 
 
-@njit(cache=True, _nrt=False)
+@compiled
 def drop_pages(
     reps: Records, pages: Records, cells: Records, unused: I64, page: int, rep: int, num_reps: int
 ) -> None:
@@ -141,7 +141,7 @@ def drop_pages(
             pages[page + k].cell = _NONE
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@inlined
 def note(count: I64, work: Records, handle: int, rep: int, row: int, time: int, kind: int) -> None:
     """Remember that a flow completed or started at ``time``, for :func:`drain`."""
     n = count[WORK_N]
@@ -153,7 +153,7 @@ def note(count: I64, work: Records, handle: int, rep: int, row: int, time: int, 
     count[WORK_N] = n + 1
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@inlined
 def drain(
     count: I64,
     rows: Records,
@@ -224,7 +224,7 @@ def drain(
     return DRAINED
 
 
-@njit(cache=True, _nrt=False)
+@compiled
 def _successors(
     row0: int,
     block_row: I64,
@@ -287,7 +287,7 @@ def _successors(
 
 
 _DTYPES: dict[str, Any] = {
-    "count": np.int64,
+    "counts": np.int64,
     "rows": ROW,
     "successors": SUCCESSOR,
     "reps": REPETITION,
@@ -306,7 +306,7 @@ class FlowStore:
 
     def __init__(self) -> None:
         self._arrays: dict[str, NDArray[Any]] = {name: np.zeros(64, dtype) for name, dtype in _DTYPES.items()}
-        self._count = self._arrays["count"]
+        self._count = self._arrays["counts"]
         self._count[MAX_PAGE] = 1
         self._arrays["unused"][:] = _NONE
         self._used = {"rows": 0, "successors": 0, "reps": 0, "pages": 0}
@@ -417,7 +417,7 @@ class FlowStore:
         store = self.view()
         for k in range(table.num_reps):
             touch_page(
-                store.count,
+                store.counts,
                 store.rows,
                 store.reps,
                 store.pages,

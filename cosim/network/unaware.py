@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
 from cosim.network.calendar import HEAP_N, free, take_instant
 from cosim.network.compiled import (
@@ -38,13 +37,14 @@ from cosim.network.compiled import (
     release,
 )
 from cosim.network.flows import F64
+from cosim.network.jit import compiled
 from cosim.network.simulator import NetworkSimulator
 from cosim.spec import Spec
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_NS
 
 
-@njit(cache=True, _nrt=False)
+@compiled
 def run_unaware(core: Core, rate: F64, latency: F64, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter.
 
@@ -107,9 +107,9 @@ def run_unaware(core: Core, rate: F64, latency: F64, horizon: int) -> int:
                 slowest = min(slowest, rate[link])
                 wait += latency[link]
                 link_bytes[link] += size
-                add_busy(meta, link_busy, link, time, np.int64(size / rate[link]) * PS_PER_NS)
+                add_busy(meta, link_busy, link, time, int(size / rate[link]) * PS_PER_NS)
             # Whole picoseconds add up exactly, in any order; the division by 1000 comes last.
-            arrival = time + np.int64(wait / PS_PER_NS + size / slowest) * PS_PER_NS
+            arrival = time + int(wait / PS_PER_NS + size / slowest) * PS_PER_NS
         complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, time, arrival)
 
 
