@@ -33,3 +33,13 @@ class Plan:
     chunks: tuple[tuple[Phase, ...], ...]
     active: int
     num_queues: int
+
+    @property
+    def num_messages(self) -> int:
+        """Messages of all chunks, phases and sub-groups."""
+        return sum(p.template.num_messages * len(p.groups) for chunk in self.chunks for p in chunk)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all messages."""
+        return sum(p.template.total_bytes * len(p.groups) for chunk in self.chunks for p in chunk)

@@ -98,6 +98,13 @@ class Template:
         return int((per_block * self.block_repeat).sum())
 
     @property
+    def total_bytes(self) -> int:
+        """Bytes of all messages between two different ranks."""
+        between = np.where(self.src != self.dst, self.bytes, 0)
+        per_block = np.add.reduceat(between, self.block_row[:-1])
+        return int((per_block * self.block_repeat).sum())
+
+    @property
     def exit_base(self) -> int:
         """Flow number of rank 0's exit; rank r's is ``exit_base + r``."""
         return int(self.block_base[-2])

@@ -156,13 +156,17 @@ class ImportReport:
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """One job's work: ``program_of[r]`` is the number of rank r's program. One pass is one iteration."""
+    """One job's work: ``program_of[r]`` is the number of rank r's program. One pass is one iteration.
+
+    With ``rendezvous`` a receiver first asks for each message with 8 KiB, as ASTRA-sim's option does.
+    """
 
     name: str
     mesh: DeviceMesh
     programs: tuple[Program, ...]
     program_of: NDArray[np.int32]
     report: ImportReport = field(default_factory=ImportReport)
+    rendezvous: bool = False
 
     @property
     def world_size(self) -> int:
