@@ -1,0 +1,141 @@
+"""One collective under way: chunks, phases and queues on each of its ranks.
+
+A rank brings its chunks in order; each waits in the queue that its phase names. At most ``active`` phases
+run in a queue of a rank at once, first come, first served; a phase's flows exist from its first rank's
+arrival to its last one's exit.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cosim.engine.desk import Desk
+from cosim.network.flows import I32, pack_key
+from cosim.pattern.plan import Plan
+
+
+@dataclass(eq=False, slots=True)
+class _Instance:
+    """A phase on one sub-group: its handle, and how many of its ranks have yet to exit."""
+
+    run: CollectiveRun
+    part: int
+    number: int
+    left: int
+    handle: int = -1
+
+    def arrived(self, index: int, now: int) -> None:
+        """A rank of the sub-group exits."""
+        self.left -= 1
+        if self.left == 0:
+            self.run.desk.finish(self.handle)
+        self.run.exited(self, index, now)
+
+
+@dataclass(eq=False)
+class CollectiveRun:
+    """Runs a plan for one group. ``done`` is called with a rank's position when all its chunks are."""
+
+    plan: Plan
+    endpoints: I32
+    ranks: tuple[int, ...]
+    key: tuple[int, int, int]
+    """Job, iteration, operation."""
+    traits: dict[str, object]
+    desk: Desk
+    done: Callable[[int, int], None]
+    _where: list[tuple[I32, I32]] = field(default_factory=list)
+    _instances: dict[tuple[int, int], _Instance] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        plan = self.plan
+        self._phases = len(plan.chunks[0])
+        self._chunks_left = [len(plan.chunks)] * plan.num_ranks
+        self._simple = len(plan.chunks) == 1 and self._phases == 1
+        if not self._simple:
+            queues = plan.num_queues
+            self._running = [[0] * queues for _ in range(plan.num_ranks)]
+            self._waiting: list[list[deque[int]]] = [
+                [deque() for _ in range(queues)] for _ in range(plan.num_ranks)
+            ]
+        # For each phase number: the sub-group of a position, and its place in it.
+        for phase in plan.chunks[0]:
+            group, place = np.empty(plan.num_ranks, np.int32), np.empty(plan.num_ranks, np.int32)
+            for number, members in enumerate(phase.groups):
+                group[members] = number
+                place[members] = np.arange(len(members))
+            self._where.append((group, place))
+
+    def waits(self) -> list[tuple[int, int, list[int]]]:
+        """Of each phase under way: chunk, phase, and positions that have not arrived or not left."""
+        return [
+            (
+                *divmod(part, self._phases),
+                self.plan.chunks[part // self._phases][part % self._phases].groups[number].tolist(),
+            )
+            for (part, number) in sorted(self._instances)
+        ]
+
+    def arrive(self, position: int, now: int) -> None:
+        """A rank is here, with its chunks."""
+        if self._simple:
+            self._enter(0, position, now)
+            return
+        for chunk in range(len(self.plan.chunks)):
+            self._queue(chunk * self._phases, position, now)
+
+    def _queue(self, part: int, position: int, now: int) -> None:
+        chunk, step = divmod(part, self._phases)
+        queue = self.plan.chunks[chunk][step].queue
+        self._waiting[position][queue].append(part)
+        self._pump(queue, position, now)
+
+    def _pump(self, queue: int, position: int, now: int) -> None:
+        waiting, running = self._waiting[position][queue], self._running[position]
+        while waiting and running[queue] < self.plan.active:
+            running[queue] += 1
+            self._enter(waiting.popleft(), position, now)
+
+    def _enter(self, part: int, position: int, now: int) -> None:
+        chunk, step = divmod(part, self._phases)
+        groups, places = self._where[step]
+        number = int(groups[position])
+        instance = self._instances.get((part, number))
+        if instance is None:
+            phase = self.plan.chunks[chunk][step]
+            members = phase.groups[number]
+            lowest = min(self.ranks[position] for position in members.tolist())
+            key = pack_key(*self.key, lowest, part)
+            instance = self._instances[part, number] = _Instance(self, part, number, len(members))
+            instance.handle = self.desk.open_template(
+                instance, phase.template, self.endpoints[members], key, **self.traits
+            )
+        self.desk.start(instance.handle, int(places[position]), now)
+
+    def exited(self, instance: _Instance, index: int, now: int) -> None:
+        """A rank of an instance exits: on to its next phase, and let the next chunk in."""
+        part, number = instance.part, instance.number
+        chunk, step = divmod(part, self._phases)
+        phase = self.plan.chunks[chunk][step]
+        if instance.left == 0:
+            del self._instances[part, number]
+        position = int(phase.groups[number][index])
+        last = step + 1 == self._phases
+        if not self._simple:
+            self._running[position][phase.queue] -= 1
+            if last:
+                self._pump(phase.queue, position, now)
+            else:
+                # As ASTRA-sim: into the next queue first, then the freed place is filled.
+                following = self.plan.chunks[chunk][step + 1].queue
+                self._waiting[position][following].append(part + 1)
+                self._pump(phase.queue, position, now)
+                self._pump(following, position, now)
+        if last:
+            self._chunks_left[position] -= 1
+            if self._chunks_left[position] == 0:
+                self.done(position, now)

@@ -1,0 +1,174 @@
+"""Programs made ready to run: successors instead of dependencies, and who meets whom in collectives.
+
+The n-th collective that a program has on a group, in operation order, meets the n-th that every other
+member has on it, whatever the order in which they start. Sends and receives meet by (sender, receiver,
+tag) in the order in which they are posted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cosim.engine.records import JobInfo
+from cosim.errors import WorkloadError
+from cosim.network.flows import I32
+from cosim.pattern.template import Collective
+from cosim.topology.graph import Topology
+from cosim.workload.program import NO_STREAM, Operation, OpKind, Program
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ReadyProgram:
+    """A program's operations with what the engine looks up at each start.
+
+    ``streams`` names the streams; ``stream[op]`` is -1 where there is no limit. ``occurrence[op]`` counts
+    the collectives before it that name their group alike.
+    """
+
+    name: str
+    operations: tuple[Operation, ...]
+    streams: tuple[str, ...]
+    stream: tuple[int, ...]
+    waits: tuple[int, ...]
+    successors: tuple[tuple[int, ...], ...]
+    roots: tuple[int, ...]
+    occurrence: tuple[int, ...]
+
+
+def ready_program(program: Program) -> ReadyProgram:
+    """Turn a program's dependencies round.
+
+    Raises
+    ------
+    WorkloadError
+        A dependency on an operation that isn't there.
+    """
+    operations = program.operations
+    streams = tuple(sorted({o.stream for o in operations} - {NO_STREAM}))
+    number = {name: k for k, name in enumerate(streams)}
+    successors: list[list[int]] = [[] for _ in operations]
+    waits = []
+    seen: dict[tuple[tuple[str, ...], tuple[int, ...] | None], int] = {}
+    occurrence = []
+    for at, operation in enumerate(operations):
+        deps = sorted(set(operation.deps))
+        for dep in deps:
+            if not 0 <= dep < len(operations) or dep == at:
+                raise WorkloadError(
+                    f"program {program.name!r}: operation {at} {operation.name!r} depends on {dep}, "
+                    f"which is not another of its {len(operations)} operations"
+                )
+            successors[dep].append(at)
+        waits.append(len(deps))
+        naming = (operation.axes, operation.ranks)
+        occurrence.append(seen.get(naming, 0))
+        if operation.kind is OpKind.COLLECTIVE:
+            seen[naming] = seen.get(naming, 0) + 1
+    return ReadyProgram(
+        program.name,
+        operations,
+        streams,
+        tuple(number.get(o.stream, -1) for o in operations),
+        tuple(waits),
+        tuple(tuple(s) for s in successors),
+        tuple(at for at, count in enumerate(waits) if count == 0),
+        tuple(occurrence),
+    )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Group:
+    """A process group: ranks of the job in group order, where they sit, and their grid, if they form one."""
+
+    ranks: tuple[int, ...]
+    position: dict[int, int]
+    endpoints: I32
+    dims: tuple[int, ...] | None
+
+
+def grid_dims(endpoints: I32, dims: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Sizes per topology dimension where ``endpoints`` are a full sub-grid, dimension 0 fastest, else None.
+
+    Dimensions that the group doesn't extend along have size 1.
+    """
+    if len(dims) < 2:
+        return None
+    sizes, grid = [], np.zeros(1, np.int64)
+    stride = 1
+    for size in dims:
+        where = np.unique((endpoints // stride) % size)
+        sizes.append(len(where))
+        grid = (where[:, None] * stride + grid[None, :]).reshape(-1)
+        if len(grid) > len(endpoints):
+            return None
+        stride *= size
+    if len(grid) != len(endpoints) or not np.array_equal(grid, endpoints):
+        return None
+    return tuple(sizes)
+
+
+@dataclass(eq=False, slots=True)
+class ReadyJob:
+    """A job with its programs made ready, and its groups, made when first met."""
+
+    number: int
+    info: JobInfo
+    topology: Topology
+    programs: tuple[ReadyProgram, ...]
+    coflow_bytes: int = 0
+    _groups: dict[tuple[int, ...], Group] = field(default_factory=dict)
+    _by_axes: dict[tuple[int, tuple[str, ...]], Group] = field(default_factory=dict)
+
+    def traits(self, iteration: int) -> dict[str, object]:
+        """What a flow group says of its job."""
+        return {
+            "job": self.number,
+            "coflow": (self.number << 20) | iteration,
+            "coflow_bytes": self.coflow_bytes,
+            "priority": self.info.priority,
+            "weight": self.info.weight,
+        }
+
+    def program(self, rank: int) -> ReadyProgram:
+        """The program of a rank."""
+        return self.programs[int(self.info.workload.program_of[rank])]
+
+    def group(self, rank: int, operation: Operation) -> Group:
+        """The process group of a collective, seen from one of its members.
+
+        Raises
+        ------
+        WorkloadError
+            The rank is not in the group it names, or a rank is beyond the world.
+        """
+        if operation.ranks is None:
+            key = (rank, operation.axes)
+            known = self._by_axes.get(key)
+            if known is None:
+                known = self._group_of(self.info.workload.mesh.group(rank, operation.axes))
+                for member in known.ranks:
+                    self._by_axes[(member, operation.axes)] = known
+            return known
+        group = self._group_of(operation.ranks)
+        if rank not in group.position:
+            raise WorkloadError(
+                f"rank {rank} runs {operation.name!r} on a group that it is not in: {operation.ranks}"
+            )
+        return group
+
+    def _group_of(self, ranks: tuple[int, ...]) -> Group:
+        known = self._groups.get(ranks)
+        if known is None:
+            world = self.info.workload.world_size
+            if len(set(ranks)) != len(ranks) or not all(0 <= r < world for r in ranks):
+                raise WorkloadError(f"group {ranks} is not made of different ranks in 0..{world - 1}")
+            endpoints = np.ascontiguousarray(self.info.endpoints[list(ranks)], np.int32)
+            position = {r: k for k, r in enumerate(ranks)}
+            known = Group(ranks, position, endpoints, grid_dims(endpoints, self.topology.dims))
+            self._groups[ranks] = known
+        return known
+
+
+COLLECTIVES = {c.value: c for c in Collective}

@@ -1,0 +1,396 @@
+"""The replay: programs run on ranks, messages on the network, closed-loop, on SimPy's clock.
+
+At each instant the engine first applies all that ended, then starts what became ready in (job, rank,
+stream, operation) order, again and again until neither is left: the order in which SimPy inserted its
+events decides nothing that a user can see.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.engine.collective import CollectiveRun
+from cosim.engine.desk import Desk, Release
+from cosim.engine.environment import CoSimEnvironment
+from cosim.engine.fold import mix_columns
+from cosim.engine.ledger import Ledger, Reaction
+from cosim.engine.meeting import Meeting
+from cosim.engine.messages import Messages
+from cosim.engine.programs import COLLECTIVES, Group, ReadyJob, ready_program
+from cosim.engine.rank import Rank
+from cosim.engine.records import CollectiveRecord, JobInfo, OpRecords, Records
+from cosim.engine.stall import waits
+from cosim.errors import StallError, WorkloadError
+from cosim.network.flows import I64, Completions
+from cosim.network.simulator import NetworkSimulator
+from cosim.pattern.plan import Plan
+from cosim.pattern.planner import Planner
+from cosim.topology.graph import Topology
+from cosim.units import format_time
+from cosim.workload.program import Operation, OpKind
+
+_PROGRESS_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressInfo:
+    """How far a run is."""
+
+    now_ps: int
+    operations_done: int
+    operations_total: int
+    messages: int
+
+
+def replay(
+    topology: Topology,
+    network: NetworkSimulator,
+    jobs: Sequence[JobInfo],
+    planner: Planner,
+    *,
+    release: Release = "network",
+    seed: int = 0,
+    record_messages: bool = False,
+    progress: Callable[[ProgressInfo], None] | None = None,
+) -> Records:
+    """Run jobs to their end.
+
+    Parameters
+    ----------
+    topology, network, jobs, planner
+        Where, on what, what, and how. The network is fresh; it is closed at the end.
+    release
+        Who starts flows whose dependencies resolve: the network, or the engine. The times are the same.
+    seed
+        Given to the network.
+    record_messages
+        Keep every message (memory grows with their number).
+    progress
+        Called now and then.
+
+    Returns
+    -------
+    Records
+        All that happened; what happened until then, with ``interrupted`` set, after a KeyboardInterrupt.
+
+    Raises
+    ------
+    StallError
+        Nothing can happen any more, but ranks have not finished; lists who waits for whom.
+    MismatchError
+        Ranks disagree on what they do together.
+    WorkloadError, AlgorithmError, UnreachableError, NetworkError
+        As they say.
+    """
+    return Replay(topology, network, jobs, planner, release, seed, record_messages, progress).run()
+
+
+class Replay:
+    """One run. ``environment`` is a SimPy environment: processes of one's own may join it before ``run``."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        network: NetworkSimulator,
+        jobs: Sequence[JobInfo],
+        planner: Planner,
+        release: Release = "network",
+        seed: int = 0,
+        record_messages: bool = False,
+        progress: Callable[[ProgressInfo], None] | None = None,
+    ) -> None:
+        self._topology = topology
+        self._network = network
+        self._planner = planner
+        self._release: Release = release
+        self._seed = seed
+        self._progress = progress
+        self._progress_at = 0.0
+        self.environment = CoSimEnvironment(network, self._deliver, self._instant)
+        self._ledger = Ledger(topology.num_endpoints, record_messages=record_messages)
+        self._desk = Desk(self.environment.outbox, self._ledger, release)
+        self._messages = Messages(self._desk, self._end)
+        self._jobs = [
+            ReadyJob(number, info, topology, tuple(ready_program(p) for p in info.workload.programs))
+            for number, info in enumerate(jobs)
+        ]
+        self._ranks = [
+            [Rank(job, rank) for rank in range(job.info.workload.world_size)] for job in self._jobs
+        ]
+        self._meetings: dict[object, Meeting] = {}
+        self._ends: dict[int, list[tuple[Rank, int]]] = {}
+        self._reactions: dict[int, list[Reaction]] = {}
+        self._starting: dict[int, list[ReadyJob]] = {}
+        self._touched: dict[tuple[int, int], Rank] = {}
+        self._op_rows: list[tuple[int, int, int, int, int, int]] = []
+        self._collectives: list[CollectiveRecord] = []
+        self._total = sum(
+            len(rank.program.operations) * job.info.iterations
+            for job, ranks in zip(self._jobs, self._ranks, strict=True)
+            for rank in ranks
+        )
+
+    def run(self) -> Records:
+        """See :func:`replay`."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        interrupted = ""
+        self._network.open(self._topology, self._seed)
+        try:
+            for job in self._jobs:
+                job.coflow_bytes = self._iteration_bytes(job)
+                self._starting.setdefault(job.info.start_ps, []).append(job)
+                self.environment.wake(job.info.start_ps)
+            self.environment.run()
+            self._check_finished()
+        except KeyboardInterrupt:
+            interrupted = f"interrupted at {format_time(int(self.environment.now))} of simulated time"
+        records = self._records(interrupted, wall, cpu)
+        self._network.close()
+        return records
+
+    # -- what happens --------------------------------------------------------------------------------
+
+    def _deliver(self, completions: Completions) -> None:
+        """Sort what the engine waits for into instants."""
+        reaction = self._desk.take(completions)
+        times = reaction.time_ps
+        if not len(times):
+            return
+        order = np.argsort(times, kind="stable")
+        ordered = times[order]
+        cuts = np.flatnonzero(np.diff(ordered)) + 1
+        for chosen in np.split(order, cuts):
+            now = int(times[chosen[0]])
+            part = Reaction(reaction.handle[chosen], reaction.index[chosen], times[chosen])
+            self._reactions.setdefault(now, []).append(part)
+            self.environment.wake(now)
+        self._tell_progress()
+
+    def _instant(self, now: int) -> None:
+        """One instant: all that ended, then all starts, until neither is left."""
+        for job in self._starting.pop(now, ()):
+            for rank in self._ranks[job.number]:
+                self._begin(rank, now)
+        for reaction in self._reactions.pop(now, ()):
+            self._desk.react(reaction, now)
+        while True:
+            for rank, op in self._ends.pop(now, ()):
+                self._apply_end(rank, op, now)
+            if not self._touched:
+                break
+            touched, self._touched = self._touched, {}
+            for _, rank in sorted(touched.items()):
+                for op in rank.startable():
+                    self._start(rank, op, now)
+        self._tell_progress()
+
+    def _begin(self, rank: Rank, now: int) -> None:
+        """Begin a rank's next iterations; an empty program ends as it begins."""
+        while rank.begin():
+            if rank.left:
+                self._touched[rank.order] = rank
+                return
+            rank.iteration_ends.append(now)
+            rank.finish_ps = now
+
+    def _start(self, rank: Rank, op: int, now: int) -> None:
+        rank.started[op] = now
+        operation = rank.program.operations[op]
+        kind = operation.kind
+        if kind is OpKind.COMPUTE or kind is OpKind.MEMORY:
+            end = now + operation.duration_ps
+            self._ends.setdefault(end, []).append((rank, op))
+            if end > now:
+                self.environment.wake(end)
+            else:
+                self._touched[rank.order] = rank
+        elif kind is OpKind.COLLECTIVE:
+            self._meet(rank, op, operation, now)
+        else:
+            self._messages.post(rank, op, now)
+
+    def _end(self, rank: Rank, op: int) -> None:
+        """An operation ends now; applied with all else that ends now."""
+        self._ends.setdefault(int(self.environment.now), []).append((rank, op))
+        self._touched[rank.order] = rank
+
+    def _apply_end(self, rank: Rank, op: int, now: int) -> None:
+        started = rank.end(op, now)
+        self._op_rows.append((rank.job.number, rank.iteration, rank.number, op, started, now))
+        self._touched[rank.order] = rank
+        if rank.left == 0:
+            self._begin(rank, now)
+
+    # -- collectives ---------------------------------------------------------------------------------
+
+    def _plan(self, operation: Operation, group: Group) -> Plan:
+        kind = COLLECTIVES.get(operation.collective)
+        if kind is None:
+            known = ", ".join(sorted(COLLECTIVES))
+            raise WorkloadError(
+                f"operation {operation.name!r}: no collective {operation.collective!r}",
+                hint=f"there are {known}",
+            )
+        return self._planner.plan(
+            kind, len(group.ranks), operation.size_bytes, root=operation.root, dims=group.dims
+        )
+
+    def _meet(self, rank: Rank, op: int, operation: Operation, now: int) -> None:
+        job = rank.job
+        group = job.group(rank.number, operation)
+        naming = operation.axes if operation.ranks is None else None
+        occurrence = rank.program.occurrence[op]
+        key = (job.number, group.ranks, naming, rank.iteration, occurrence)
+        meeting = self._meetings.get(key)
+        if meeting is None:
+            meeting = Meeting(group, operation, op, rank, rank.iteration, now)
+            self._meetings[key] = meeting
+            plan = self._plan(operation, group)
+            lowest = min(group.ranks)
+            # A stable operation number: that of the group's lowest rank, which all members agree on.
+            number = self._number_of(job, lowest, naming, group, occurrence, op)
+            meeting.run = CollectiveRun(
+                plan,
+                group.endpoints,
+                group.ranks,
+                (job.number, rank.iteration, number),
+                job.traits(rank.iteration),
+                self._desk,
+                lambda position, at: self._leave(key, position, at),
+            )
+        meeting.arrive(rank, op, now)
+        assert meeting.run is not None
+        meeting.run.arrive(group.position[rank.number], now)
+
+    def _number_of(
+        self,
+        job: ReadyJob,
+        lowest: int,
+        naming: tuple[str, ...] | None,
+        group: Group,
+        occurrence: int,
+        default: int,
+    ) -> int:
+        program = job.program(lowest)
+        for at, operation in enumerate(program.operations):
+            if operation.kind is not OpKind.COLLECTIVE or program.occurrence[at] != occurrence:
+                continue
+            same = operation.axes == naming if operation.ranks is None else operation.ranks == group.ranks
+            if same:
+                return at
+        return default
+
+    def _leave(self, key: object, position: int, now: int) -> None:
+        meeting = self._meetings[key]
+        rank, op = meeting.ranks[meeting.group.ranks[position]]
+        meeting.left.add(rank.number)
+        self._end(rank, op)
+        if len(meeting.left) < len(meeting.group.ranks):
+            return
+        del self._meetings[key]
+        assert meeting.run is not None
+        plan, operation = meeting.run.plan, meeting.operation
+        self._collectives.append(
+            CollectiveRecord(
+                job=rank.job.number,
+                iteration=meeting.iteration,
+                op=meeting.run.key[2],
+                name=operation.name,
+                collective=operation.collective,
+                algorithm=plan.algorithm,
+                ranks=meeting.group.ranks,
+                size_bytes=operation.size_bytes,
+                messages=plan.num_messages,
+                start_ps=meeting.start_ps,
+                ready_ps=meeting.ready_ps,
+                end_ps=now,
+            )
+        )
+
+    def _iteration_bytes(self, job: ReadyJob) -> int:
+        """Bytes that one iteration of a job sends, over all its ranks; plans its collectives on the way."""
+        total = 0
+        program_of = job.info.workload.program_of
+        for number, program in enumerate(job.programs):
+            members = np.flatnonzero(program_of == number)
+            if not len(members):
+                continue
+            mine = 0.0
+            for operation in program.operations:
+                if operation.kind is OpKind.SEND:
+                    mine += operation.size_bytes
+                elif operation.kind is OpKind.COLLECTIVE:
+                    group = job.group(int(members[0]), operation)
+                    mine += self._plan(operation, group).total_bytes / len(group.ranks)
+            total += round(mine * len(members))
+        return total
+
+    # -- the end -------------------------------------------------------------------------------------
+
+    def _tell_progress(self) -> None:
+        if self._progress is None or time.monotonic() - self._progress_at < _PROGRESS_S:
+            return
+        self._progress_at = time.monotonic()
+        self._progress(
+            ProgressInfo(
+                int(self.environment.now), len(self._op_rows), self._total, self._ledger.num_messages
+            )
+        )
+
+    def _check_finished(self) -> None:
+        everyone = [rank for ranks in self._ranks for rank in ranks]
+        stuck = [rank for rank in everyone if not rank.is_done]
+        unmatched = list(self._messages.unmatched())
+        if not stuck and not unmatched:
+            return
+        at = format_time(int(self.environment.now))
+        if stuck:
+            what = (
+                f"nothing can happen after {at}, but {len(stuck)} of {len(everyone)} ranks have not finished"
+            )
+        else:
+            what = f"every rank finished by {at}, but {len(unmatched)} messages were only posted at one end"
+        raise StallError(what, list(waits(stuck, self._meetings, unmatched)))
+
+    def _records(self, interrupted: str, wall: float, cpu: float) -> Records:
+        rows: I64 = np.array(self._op_rows, np.int64).reshape(-1, 6)
+        rows = rows[np.lexsort((rows[:, 3], rows[:, 2], rows[:, 0], rows[:, 5]))]
+        job, iteration, rank, op = (rows[:, c].astype(np.int32) for c in range(4))
+        ops = OpRecords(job, iteration, rank, op, rows[:, 4], rows[:, 5])
+        sums = mix_columns(*(rows[:, c] for c in range(6))) if len(rows) else (0, 0)
+        flows = [int(x) for x in self._ledger.digest]
+        digest = "".join(f"{(a ^ (b * 3)) & (2**64 - 1):016x}" for a, b in zip(flows, sums, strict=True))
+        return Records(
+            topology=self._topology,
+            network=self._network.describe().name,
+            release=self._release,
+            seed=self._seed,
+            jobs=tuple(job.info for job in self._jobs),
+            ops=ops,
+            collectives=tuple(
+                sorted(self._collectives, key=lambda c: (c.end_ps, c.job, c.iteration, c.op, c.ranks))
+            ),
+            finish_ps=tuple(np.array([r.finish_ps for r in ranks], np.int64) for ranks in self._ranks),
+            iteration_end_ps=tuple(_iteration_ends(ranks) for ranks in self._ranks),
+            fct=self._ledger.fct(),
+            traffic=self._ledger.traffic(),
+            links=self._network.statistics(),
+            num_messages=self._ledger.num_messages,
+            end_ps=int(rows[:, 5].max(initial=0)),
+            digest=digest,
+            wall_s=time.perf_counter() - wall,
+            cpu_s=time.process_time() - cpu,
+            messages=self._ledger.messages(),
+            interrupted=interrupted,
+            info={"advances": self.environment.num_advances},
+        )
+
+
+def _iteration_ends(ranks: Sequence[Rank]) -> I64:
+    """int64 [iterations that every rank ended] x [ranks]."""
+    done = min((len(rank.iteration_ends) for rank in ranks), default=0)
+    return np.array([rank.iteration_ends[:done] for rank in ranks], np.int64).reshape(len(ranks), done).T
