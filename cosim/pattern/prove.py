@@ -1,0 +1,260 @@
+"""The prover: a template is replayed on chunk values before it is ever timed.
+
+Every rank starts with values that tell whose they are; messages copy and add them; at the end each rank must hold what
+the collective promises. Groups of up to 63 ranks carry contributor sets, exactly; larger ones random 64-bit
+fingerprints that add up modulo 2^64, so that a wrong result passes with probability about 2^-64 a chunk.
+What a rank has not received yet is garbage, never zero.
+
+What is checked, and why it is enough
+-------------------------------------
+*Dependencies.* Each points back in flow number (else a cycle is looked for), every flow but the entries has one,
+and names only what its sender can see: messages that arrived there, its own messages.
+So numbers are an order in which all can run: nothing deadlocks.
+
+*Values, in two orders.* A message reads at its start and writes at its completion. A dependency on completion
+orders write before read; two accesses to one cell that no chain of dependencies orders can happen either way.
+The eager order writes at once, the lazy order only when a dependency needs the completion: a flow that reads what
+it doesn't wait for finds it in the one and not in the other, and so does an exit that doesn't wait for the last data.
+
+*Races.* Up to 4,096 flows the happens-before relation is computed in full: any two accesses of a cell, not both
+reads and not both reductions, that it doesn't order, are refused; then all orders give what these
+two gave. Larger templates rest on the two orders; the planner proves the same algorithm on a small group first.
+Order within a channel is not relied on. Reductions are taken to be commutative and associative.
+
+All-to-all over more than 256 ranks follows, for each piece, its source's copy and the copy that arrived last: exact
+for algorithms that hand a piece along one path, as all do; others would be refused.
+
+A template without chunks (a barrier; a custom algorithm) is checked for its dependencies; a barrier's exits
+must happen after all entries.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+
+from cosim.errors import AlgorithmError
+from cosim.pattern.happens_before import RACE_LIMIT, check_barrier, check_races
+from cosim.pattern.template import I64, NO_DATA, Collective, Template
+from cosim.pattern.tell import Teller
+
+DENSE_LIMIT = 1 << 24
+"""Cells up to which all-to-all state is kept for every rank and piece."""
+_GARBAGE = np.uint64(1 << 63)
+
+
+def prove(template: Template) -> None:
+    """Refuse a template that doesn't do what its collective promises.
+
+    Raises
+    ------
+    AlgorithmError
+        Names rank, chunk and step of the first thing wrong.
+    """
+    tell = Teller(template)
+    _check_columns(template, tell)
+    for lazy in (False, True):
+        state = _State(template)
+        state.run(lazy, tell)
+        wrong = state.first_wrong()
+        if wrong is not None:
+            _refuse_value(template, lazy, *wrong, tell)
+    if template.collective is Collective.BARRIER and template.num_ranks > 1:
+        check_barrier(template, tell)
+    if template.num_chunks and template.num_flows <= RACE_LIMIT:
+        check_races(template, tell)
+
+
+def _check_columns(template: Template, tell: Teller) -> None:
+    """What the replay relies on: entries, exits, ranges, dependencies that point back."""
+    t, n = template, template.num_ranks
+    ranks = np.arange(n)
+    for block, what in ((0, "entries"), (len(t.block_repeat) - 1, "exits")):
+        rows = slice(int(t.block_row[block]), int(t.block_row[block + 1]))
+        marks = np.array_equal(t.src[rows], ranks) and np.array_equal(t.dst[rows], ranks)
+        if not marks or t.block_repeat[block] != 1 or t.action[rows].any():
+            raise AlgorithmError(f"{tell.name}: block {block} must be the {what}, one mark for each rank in order")
+    if t.dep_ptr[n] != 0:
+        raise AlgorithmError(f"{tell.name}: an entry waits for something; entries are the ranks' arrivals")
+    for column, least, limit, what in (
+        (t.src, 0, n, "a source"),
+        (t.dst, 0, n, "a destination"),
+        (t.bytes, 0, None, "a size"),
+        (t.delay_ps, 0, None, "a delay"),
+        (t.chunk_count, 0, t.num_chunks + 1, "a number of chunks"),
+        (t.action, 0, 3, "an action"),
+    ):
+        bad = column < least if limit is None else (column < least) | (column >= limit)
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise AlgorithmError(f"{tell.name}: row {row} has {what} out of range: {column[row]}")
+    if len(t.dep_distance) and t.dep_distance.min() < 1:
+        tell.refuse_cycle()
+
+
+class _State:
+    """Chunk values of every rank, before and after a replay."""
+
+    def __init__(self, template: Template, weights: np.ndarray | None = None) -> None:  # type: ignore[type-arg]
+        t = self.template = template
+        n, chunks = t.num_ranks, t.num_chunks
+        self.bits = weights is None and n <= 63
+        if weights is not None:
+            self.weights, self.garbage = weights, np.uint64(0)
+        elif self.bits:
+            self.weights, self.garbage = np.uint64(1) << np.arange(n, dtype=np.uint64), _GARBAGE
+        else:
+            self.weights, self.garbage = _splitmix(np.arange(n)), _splitmix(np.array([-1]))[0]
+        self.total = np.bitwise_or.reduce(self.weights) if self.bits else self.weights.sum(dtype=np.uint64)
+        self.per_rank = chunks // n if t.collective is Collective.ALL_TO_ALL and n * chunks > DENSE_LIMIT else 0
+        self.tag = np.full(chunks if self.per_rank else 1, -1, np.int32)
+        if self.per_rank:
+            self.values = np.empty(2 * chunks + 1, np.uint64)
+            self.values[:chunks] = self.weights.repeat(self.per_rank)
+            self.values[chunks:] = self.garbage
+        elif t.collective in (Collective.ALL_REDUCE, Collective.REDUCE_SCATTER):
+            self.values = self.weights.repeat(max(chunks, 1))
+        else:
+            self.values = np.full(n * max(chunks, 1), self.garbage, np.uint64)
+            if chunks:
+                at = np.arange(chunks)
+                holder = at // (chunks // n) if t.collective is Collective.ALL_TO_ALL else t.owner
+                self.values[holder * np.int64(chunks) + at] = self.weights[holder]
+
+    def run(self, lazy: bool, tell: Teller, watch: tuple[int, int] = (-1, -1)) -> int:
+        """Replay; the flow that wrote the watched (rank, chunk) last, or -1."""
+        from cosim.pattern.replay_chunks import FINE, replay
+
+        t = self.template
+        chunks = max(t.num_chunks, 1)
+        longest = int(t.dep_distance.max()) if len(t.dep_distance) else 1
+        code, flow, before, writer = replay(
+            t.src,
+            t.dst,
+            t.dep_ptr,
+            t.dep_distance,
+            t.dep_kind,
+            t.block_row,
+            t.block_repeat,
+            t.block_base,
+            t.chunk.astype(np.int64) % chunks,
+            t.chunk_step.astype(np.int64) % chunks,
+            t.chunk_count,
+            t.action,
+            chunks,
+            self.values,
+            self.tag,
+            self.per_rank,
+            self.bits,
+            lazy,
+            1 << longest.bit_length(),
+            _payload_words(t, longest) if lazy else 1,
+            *watch,
+        )
+        if code != FINE:
+            tell.refuse_flow(code, flow, before)
+        return int(writer)
+
+    def first_wrong(self) -> tuple[int, int] | None:
+        """The first (rank, chunk) that isn't as promised."""
+        t = self.template
+        n, chunks = t.num_ranks, t.num_chunks
+        if not chunks:
+            return None
+        at = np.arange(chunks)
+        if self.per_rank:
+            source = at // self.per_rank
+            stays = t.owner == source
+            held = np.where(stays, self.values[:chunks], self.values[chunks:-1])
+            wrong = (held != self.weights[source]) | (~stays & (self.tag != t.owner))
+            where = np.flatnonzero(wrong)
+            return (int(t.owner[where[0]]), int(where[0])) if len(where) else None
+        table = self.values.reshape(n, chunks)
+        if t.collective is Collective.ALL_REDUCE:
+            bad = table != self.total
+        elif t.collective in (Collective.ALL_GATHER, Collective.BROADCAST, Collective.SEND_RECV):
+            bad = table != self.weights[t.owner][None, :]
+        else:
+            source = at // (chunks // n)
+            due = self.weights[source] if t.collective is Collective.ALL_TO_ALL else self.total
+            where = np.flatnonzero(table[t.owner, at] != due)
+            return (int(t.owner[where[0]]), int(where[0])) if len(where) else None
+        if not bad.any():
+            return None
+        rank, chunk = divmod(int(bad.argmax()), chunks)
+        return rank, chunk
+
+
+def _splitmix(number: I64) -> np.ndarray:  # type: ignore[type-arg]
+    """uint64, as splitmix64 draws them (Steele, Lea and Flood, doi:10.1145/2714064.2660195)."""
+    with np.errstate(over="ignore"):
+        z = (number.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def _payload_words(template: Template, longest: int) -> int:
+    """Words that messages of any ``longest`` + 1 flows in a row can take, at most."""
+    rows = np.diff(template.block_row)
+    carried = np.where(template.action != NO_DATA, template.chunk_count, 0).astype(np.int64)
+    words = np.add.reduceat(carried, template.block_row[:-1])
+    times = np.minimum(template.block_repeat, (longest + 1) // rows + 2)
+    return int((words * times).sum()) + 1
+
+
+def _refuse_value(template: Template, lazy: bool, rank: int, chunk: int, tell: Teller) -> NoReturn:
+    """Say what a cell has and should have, and which message wrote it last."""
+    t, n = template, template.num_ranks
+    counts: list[int] = []
+    writer = -1
+    # Sixteen contributors at a time, four bits of a word for each count: exact up to 15.
+    affordable = max(1, 200_000_000 // t.num_flows) * 16
+    for low in range(0, min(n, affordable), 16):
+        number = np.arange(n) - low
+        weights = np.zeros(n, np.uint64)
+        within = (number >= 0) & (number < 16)
+        weights[within] = np.uint64(1) << (4 * number[within]).astype(np.uint64)
+        state = _State(t, weights)
+        writer = state.run(lazy, tell, (rank, chunk))
+        value = int(_get_cell(state, rank, chunk))
+        counts += [(value >> (4 * i)) & 15 for i in range(min(16, n - low))]
+    if t.collective in (Collective.ALL_REDUCE, Collective.REDUCE_SCATTER):
+        due = dict.fromkeys(range(len(counts)), 1)
+    elif t.collective is Collective.ALL_TO_ALL:
+        due = {chunk // (t.num_chunks // n): 1}
+    else:
+        due = {int(t.owner[chunk]): 1}
+    missing = [r for r in range(len(counts)) if counts[r] < due.get(r, 0)]
+    doubled = [r for r in range(len(counts)) if counts[r] > max(due.get(r, 0), 1)]
+    foreign = [r for r in range(len(counts)) if counts[r] and r not in due]
+    said = [
+        f"{what} {_listed(ranks)}"
+        for what, ranks in (
+            ("lacks what comes from", missing),
+            ("counts twice what comes from", doubled),
+            ("has what comes from", foreign),
+        )
+        if ranks
+    ] or ["has what was never written"]
+    order = "when messages arrive as late as dependencies allow, " if lazy else ""
+    last = f"last written by {tell.flow(writer)}" if writer >= 0 else "never written"
+    raise AlgorithmError(
+        f"{tell.name}: {order}rank {rank} ends with a wrong chunk {chunk}: it {' and '.join(said)}; {last}"
+    )
+
+
+def _get_cell(state: _State, rank: int, chunk: int) -> np.uint64:
+    t = state.template
+    if not state.per_rank:
+        return np.uint64(state.values[rank * t.num_chunks + chunk])
+    if chunk // state.per_rank == rank:
+        return np.uint64(state.values[chunk])
+    return np.uint64(state.values[t.num_chunks + chunk] if state.tag[chunk] == rank else 0)
+
+
+def _listed(ranks: list[int]) -> str:
+    shown = ", ".join(map(str, ranks[:8]))
+    more = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
+    return f"rank {shown}" if len(ranks) == 1 else f"ranks {shown}{more}"
