@@ -69,7 +69,7 @@ def _check_ranks(workload: Workload) -> None:
     world_size, program_of = workload.mesh.world_size, workload.program_of
     if world_size != len(program_of):
         raise WorkloadError(
-            f"workload {workload.name!r}: the mesh has {world_size} ranks, but {len(program_of)} have a program"
+            f"workload {workload.name!r}: the mesh has {world_size} ranks, {len(program_of)} have a program"
         )
     wrong = (program_of < 0) | (program_of >= len(workload.programs))
     if wrong.any():

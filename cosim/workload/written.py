@@ -62,7 +62,7 @@ class WrittenOperation(Spec):
     deps: list[str] = Field(default=[], description="names of operations that must have ended")
     stream: str | None = Field(
         default=None,
-        description="one operation at a time runs on it, '' has no limit; by default compute, comm, '' (recv)",
+        description="one operation at a time runs on it ('': no limit); default: compute, comm or '' (recv)",
     )
     duration: TimePs | None = Field(default=None, ge=0, description="compute, memory")
     collective: CollectiveName | None = Field(default=None, description="collective: which")

@@ -1,0 +1,34 @@
+import pytest
+
+from cosim.workload import gpus
+from cosim.workload.gpus import Gpu
+
+CATALOGUE = [gpu for gpu in vars(gpus).values() if isinstance(gpu, Gpu)]
+
+
+def test_the_catalogue_has_the_usual_gpus() -> None:
+    assert {gpu.name for gpu in CATALOGUE} >= {"V100-SXM2", "A100-SXM4-80GB", "H100-SXM5", "H200-SXM", "B200"}
+
+
+@pytest.mark.parametrize("gpu", CATALOGUE, ids=lambda gpu: gpu.name)
+def test_entries_name_a_source_and_rank_their_types(gpu: Gpu) -> None:
+    assert "datasheet" in gpu.source or "data sheet" in gpu.source or "Architecture" in gpu.source
+    assert gpu.peak("fp16") > gpu.peak("fp32")
+    assert 0.9e12 <= gpu.memory_rate / 8 <= 8e12
+    if "fp8" in gpu.peak_flops:
+        assert gpu.peak("fp8") == pytest.approx(2 * gpu.peak("fp16"), rel=1e-3)
+    if "tf32" in gpu.peak_flops:
+        assert gpu.peak("tf32") == pytest.approx(gpu.peak("fp16") / 2, rel=1e-3)
+
+
+def test_peaks_are_exact_numbers_of_flops() -> None:
+    assert gpus.A100_80GB.peak("bf16") == 312e12
+    assert gpus.A100_80GB.memory_rate == 2039 * 8e9
+    assert gpus.H100_SXM.peak("fp8") == 1978.9e12
+
+
+def test_an_unknown_number_type_is_refused() -> None:
+    with pytest.raises(ValueError, match="V100-SXM2 has no bf16; it has fp16, fp32, fp64"):
+        gpus.V100_SXM2.peak("bf16")
+    with pytest.raises(ValueError, match="at least one number type"):
+        Gpu.model_validate({"peak_flops": {}, "memory_rate": "1TB/s"})
