@@ -148,6 +148,7 @@ class Operations(Spec):
     )
     world_size: PositiveInt | None = Field(default=None, description="ranks, where no mesh is needed")
     programs: list[WrittenProgram] = Field(min_length=1, description="together they cover every rank once")
+    rendezvous: bool = Field(default=False, description="a receiver asks for each message first, with 8 KiB")
 
     @model_validator(mode="after")
     def _one_size(self) -> Operations:
@@ -179,6 +180,6 @@ class Operations(Spec):
                 hint="a rank that does nothing can run a compute of 0ps",
             )
         programs = tuple(program.program(number) for number, program in enumerate(self.programs))
-        workload = Workload("operations", mesh, programs, program_of)
+        workload = Workload("operations", mesh, programs, program_of, rendezvous=self.rendezvous)
         check(workload)
         return workload

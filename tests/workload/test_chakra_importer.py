@@ -174,6 +174,13 @@ def test_bad_nodes_are_refused_with_file_and_node(tmp_path: Path, message: str) 
     assert "job.0.et: node" in str(caught.value)
 
 
+def test_rendezvous_is_passed_on_and_reported(tmp_path: Path) -> None:
+    workload = build(tmp_path, [send(0, 1)], [recv(0, 0)], rendezvous=True)
+    assert workload.rendezvous
+    assert workload.report.invented[-1].startswith("a request of 8 KiB")
+    assert not Chakra(path=".").build(tmp_path).rendezvous
+
+
 def test_unknown_node_types_are_refused(tmp_path: Path) -> None:
     strange = node(0, "COMP")
     strange.type = 42  # type: ignore[assignment]

@@ -53,6 +53,10 @@ class Chakra(Spec):
     memory: RemoteMemory | None = Field(
         default=None, description="{latency, rate} of remote memory; without it memory nodes are refused"
     )
+    rendezvous: bool = Field(
+        default=False,
+        description="a receiver asks for each message first, as ASTRA-sim's rendezvous-protocol",
+    )
 
     def build(self, base: Path) -> Workload:
         """Read the traces; ``path`` and ``comm_groups`` are relative to ``base``.
@@ -80,7 +84,9 @@ class Chakra(Spec):
             mesh = DeviceMesh({"rank": world_size})
         else:
             mesh = DeviceMesh({dim_axis(d): self.dims[d] for d in reversed(range(len(self.dims)))})
-        return Workload(path.name, mesh, programs, program_of, tally.report())
+        if self.rendezvous:
+            tally.invented("a request of 8 KiB before each message (rendezvous)")
+        return Workload(path.name, mesh, programs, program_of, tally.report(), self.rendezvous)
 
     def _one_per_rank(self, files: list[Path], tally: Tally) -> list[Path]:
         wanted = self.world_size
