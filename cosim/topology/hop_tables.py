@@ -146,10 +146,8 @@ def _roots(topology: Topology, cost: I32, in_ptr: I64, in_link: I32) -> tuple[I6
     np.minimum.at(low, way_goal, way_node)
     np.maximum.at(high, way_goal, way_node)
     np.minimum.at(offset, way_goal, way_left)
-    # Near nodes that feed each other would chain: those destinations keep a row of their own.
-    chained = np.isin(way_goal * nodes + way_node, (goal * nodes + node)[is_near])
+    # A root that is near itself has no link from a node that forwards, so that its row is right as well.
     shared = low == high
-    shared[way_goal[chained]] = False
     root = np.where(shared, low, np.arange(n))
     keep = is_near & shared[goal]
     near = np.stack([goal[keep], node[keep], left[keep]], axis=1)

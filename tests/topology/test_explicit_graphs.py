@@ -89,6 +89,12 @@ def test_costs_steer_routing() -> None:
     assert nodes_of(graph, 0, 1) == ["a", "s", "u", "v", "t", "b"]
 
 
+def test_a_near_node_with_a_dear_link_goes_round() -> None:
+    links = [link("a", "s"), link("s", "b", cost=10), link("s", "r"), link("r", "t"), link("t", "b")]
+    graph = Graph.model_validate({"endpoints": ["a", "b"], "switches": list("rst"), "links": links}).build()
+    assert nodes_of(graph, 0, 1) == ["a", "s", "r", "t", "b"]
+
+
 def test_parallel_links_are_kept_and_shared_by_ecmp() -> None:
     links = [link("a", "s"), link("s", "t"), link("s", "t"), link("s", "t"), link("t", "b")]
     graph = Graph.model_validate(
@@ -154,7 +160,7 @@ def test_any_networkx_graph_has_the_shortest_paths_of_networkx(
     total = endpoints + switches
     graph: Any = nx.gnp_random_graph(total, 0.35, seed=seed, directed=directed)
     for i, edge in enumerate(graph.edges):
-        graph.edges[edge].update(rate_bps=10**9, latency_ps=5, cost=1 + (i * 7 + seed) % 3)
+        graph.edges[edge].update(rate_bps=10**9, latency_ps=5, cost=1 + (i * 7 + seed) % 7)
     built = from_networkx(
         graph, range(endpoints), cost="cost", routing=EcmpSpec(seed=seed) if ecmp else ShortestSpec()
     )
