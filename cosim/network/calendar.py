@@ -68,46 +68,30 @@ def make_calendar(capacity: int) -> Calendar:
 
 
 def grown(old: Calendar) -> Calendar:
-    """The same events in a calendar twice as large."""
-    new = make_calendar(2 * len(old.events))
-    move(*old, *new)
+    """The same calendar with twice the room; events and buckets keep their numbers."""
+    size = len(old.events)
+    new = make_calendar(2 * size)
+    new.meta[[HEAP_N, EVENT_N]] = old.meta[[HEAP_N, EVENT_N]]
+    for array, before, chain, free_list in (
+        (new.events, old.events, "next", EVENT_FREE),
+        (new.buckets, old.buckets, "head", BUCKET_FREE),
+    ):
+        array[:size] = before
+        array[chain][-1] = old.meta[free_list]
+        new.meta[free_list] = size
+    new.heap[:size] = old.heap
+    _fill_hashes(*new)
     return new
 
 
 @compiled
-def move(
-    meta: I64,
-    events: Records,
-    buckets: Records,
-    hashes: I32,
-    heap: Records,
-    new_meta: I64,
-    new_events: Records,
-    new_buckets: Records,
-    new_hashes: I32,
-    new_heap: Records,
-) -> None:
-    """Push every event to the new calendar, instant by instant, each in its order."""
-    while meta[HEAP_N] > 0:
-        time = heap[0].time
-        at = take_instant(meta, buckets, hashes, heap)
-        while at != _NONE:
-            e = events[at]
-            push(
-                new_meta,
-                new_events,
-                new_buckets,
-                new_hashes,
-                new_heap,
-                time,
-                e.cause,
-                e.origin,
-                e.handle,
-                e.rep,
-                e.row,
-                e.hop,
-            )
-            at = e.next
+def _fill_hashes(meta: I64, events: Records, buckets: Records, hashes: I32, heap: Records) -> None:
+    mask = len(hashes) - 1
+    for place in range(meta[HEAP_N]):
+        slot = _home(meta, heap[place].time)
+        while hashes[slot] != _NONE:
+            slot = (slot + 1) & mask
+        hashes[slot] = heap[place].bucket
 
 
 @inlined
