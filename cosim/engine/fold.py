@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cosim.network.calendar import Records
 from cosim.network.flows import I32, I64
-from cosim.network.jit import inlined, kernel
+from cosim.network.jit import compiled, inlined
 
 U64 = NDArray[np.uint64]
 
@@ -84,7 +84,7 @@ def _fct_bin(value: int) -> int:
     return 64 + shift * 64 + (value >> shift) - 64
 
 
-@kernel
+@compiled
 def fold(
     handle: I32,
     index: I64,

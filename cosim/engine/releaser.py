@@ -8,11 +8,11 @@ import numpy as np
 
 from cosim.network.calendar import Records
 from cosim.network.flows import I32, I64, FlowGroup
-from cosim.network.jit import kernel
+from cosim.network.jit import compiled
 from cosim.network.store import DRAINED, NEED_OUT, OUT_N, STARTED, FlowStore, Store, drain, note
 
 
-@kernel
+@compiled
 def _note_all(
     count: I64, work: Records, rows: Records, handle: I32, rep: I32, row: I32, time: I64, kind: int
 ) -> None:
@@ -22,7 +22,7 @@ def _note_all(
             note(count, work, handle[k], rep[k], row[k], time[k], kind)
 
 
-@kernel
+@compiled
 def _drain(store: Store) -> int:
     return drain(*store)
 
@@ -45,20 +45,19 @@ class Releaser:
         """Flows completed or started; batches of (handle, index, start, cause) that may start now."""
         rep, row = self._store.locate(handle, index)
         self._store.reserve_work(len(handle))
-        store = self._store.view()
-        _note_all(store.count, store.work, store.rows, handle, rep, row, time_ps, kind)
+        counts, rows, _, _, _, _, _, _, work, _ = self._store.view()
+        _note_all(counts, work, rows, handle, rep, row, time_ps, kind)
         released = []
         while True:
             store = self._store.view()
             status = _drain(store)
-            if store.count[OUT_N]:
-                out = store.out[: int(store.count[OUT_N])].copy()
-                store.count[OUT_N] = 0
-                reps = store.reps[out["rep"]]
-                number = reps["base"] + out["row"] - reps["row"]
-                released.append(
-                    (out["handle"].copy(), np.asarray(number), out["start"].copy(), out["cause"].copy())
-                )
+            counts, _, _, reps, _, _, _, _, _, buffer = store
+            if counts[OUT_N]:
+                out = buffer[: int(counts[OUT_N])].copy()
+                counts[OUT_N] = 0
+                place = reps[out["rep"]]
+                number = np.asarray(place["base"] + out["row"] - place["row"], np.int64)
+                released.append((out["handle"].copy(), number, out["start"].copy(), out["cause"].copy()))
             if status == DRAINED:
                 return released
             if status != NEED_OUT or not released:
