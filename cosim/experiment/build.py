@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cosim.cluster.arrange import Request, arrange
 from cosim.engine.records import JobInfo
-from cosim.errors import InputError, Location, SimulationError
+from cosim.errors import CosimError, InputError, Location, SimulationError
 from cosim.experiment.idle import idle_settings
 from cosim.experiment.scenario import Scenario
 from cosim.network.simulator import NetworkSimulator
@@ -30,18 +30,18 @@ class Built:
 
 
 @contextmanager
-def _at(place: Location | None) -> Iterator[None]:
-    """Give an input error that has no place of its own the place in the scenario that led to it."""
+def at(place: Location | None, *only: type[CosimError]) -> Iterator[None]:
+    """Give an error (of ``only`` these classes, where given) the place in the scenario that led to it."""
     try:
         yield
     except InputError as error:
-        if place is None:
+        if place is None or (only and not isinstance(error, only)):
             raise
         if error.location is not None:
             place = Location(place.file, place.line, f"{place.key}: {error.location}")
         raise type(error)(error.message, location=place, hint=error.hint) from error
     except SimulationError as error:
-        if place is not None:
+        if place is not None and not only:
             error.args = (f"{place}: {error}",)
         raise
 
@@ -54,11 +54,11 @@ def build(scenario: Scenario) -> Built:
     InputError
         Something that can't be made, or doesn't fit together; with its place in the scenario.
     """
-    with _at(scenario.locate("topology")):
+    with at(scenario.locate("topology")):
         topology = _topology(scenario)
     requests, workloads = [], []
     for number, job in enumerate(scenario.jobs):
-        with _at(scenario.locate("jobs", number, "workload")):
+        with at(scenario.locate("jobs", number, "workload")):
             workload = (
                 job.workload if isinstance(job.workload, Workload) else job.workload.build(scenario.base)
             )
@@ -84,9 +84,9 @@ def build(scenario: Scenario) -> Built:
         )
         for job, workload, endpoints in zip(scenario.jobs, workloads, placed, strict=True)
     )
-    with _at(scenario.locate("network")):
+    with at(scenario.locate("network")):
         network = scenario.network.build()
-    with _at(scenario.locate("collectives")):
+    with at(scenario.locate("collectives")):
         planner = Planner(scenario.collectives)
     return Built(topology, network, jobs, planner, tuple(idle_settings(scenario, jobs)))
 

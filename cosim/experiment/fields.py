@@ -145,7 +145,10 @@ def _model_of(field: FieldInfo, value: Any) -> Any:
         if isinstance(item, Named):
             name = value.get(item.key) if isinstance(value, dict) else value
             if isinstance(name, str) and name in names(item.group):
-                found = find(item.group, name)
+                try:
+                    found = find(item.group, name)
+                except ValueError:  # a broken package; that is the mistake then, not the field
+                    return None
                 return found if isinstance(found, type) else type(found)
     return field.annotation
 

@@ -1,4 +1,8 @@
-"""Settings that were given but can't affect the result, each with where it was given and why it can't."""
+"""Settings that were given but can't affect the result, each with where it was given and why it can't.
+
+A network spec says of itself whether it shares links by weight and priority (``shares_by_weight``, true where
+it doesn't say) and whether it draws from the seed (``uses_seed``, false where it doesn't say).
+"""
 
 from __future__ import annotations
 
@@ -51,7 +55,7 @@ def _specs(value: Any, path: tuple[Key, ...]) -> Iterator[_Found]:
 
 
 def _link_shares(scenario: Scenario) -> Iterator[_Found]:
-    shares = getattr(type(scenario.network), "shares_links", True)
+    shares = getattr(type(scenario.network), "shares_by_weight", True)
     for field in ("weight", "priority"):
         values = {getattr(job, field) for job in scenario.jobs}
         for number, job in enumerate(scenario.jobs):
@@ -69,7 +73,7 @@ def _seed(scenario: Scenario) -> Iterator[_Found]:
     if "seed" not in scenario.model_fields_set:
         return
     users = [
-        getattr(type(scenario.network), "uses_seed", True),
+        getattr(type(scenario.network), "uses_seed", False),
         *(job.placement.uses_scenario_seed() for job in scenario.jobs),
         _routes_by_seed(scenario.topology),
     ]

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
+
+from cosim.units import format_time
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress, TaskID
+
+    from cosim.engine.replay import ProgressInfo
 
 PATIENCE_S = 2.0
 """Runs shorter than this show no bar."""
 
 
 class ProgressBar:
-    """Pass :meth:`update` to a run; a bar shows once the run has taken :data:`PATIENCE_S`."""
+    """Pass :meth:`update` to a run; a bar shows once the run has taken ``patience_s``."""
 
-    def __init__(self, *, shown: bool) -> None:
+    def __init__(
+        self, *, shown: bool, patience_s: float = PATIENCE_S, console: Console | None = None
+    ) -> None:
         self._shown = shown
+        self._console = console
+        self._patience_s = patience_s
         self._began = time.monotonic()
         self._bar: Progress | None = None
         self._task: TaskID | None = None
 
     def __enter__(self) -> Self:
+        self._began = time.monotonic()
         return self
 
     def __exit__(
@@ -31,5 +41,32 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.stop()
 
-    def update(self, info: Any) -> None:
-        """Show the engine's progress."""
+    def update(self, info: ProgressInfo) -> None:
+        """Show how far the run is: operations that ended, simulated time, messages."""
+        if not self._shown or time.monotonic() - self._began < self._patience_s:
+            return
+        if self._bar is None:
+            self._start()
+        assert self._bar is not None
+        assert self._task is not None
+        self._bar.update(
+            self._task,
+            total=info.operations_total,
+            completed=info.operations_done,
+            said=f"{format_time(info.now_ps)} simulated, {info.messages:,} messages",
+        )
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+        self._bar = Progress(
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[said]}"),
+            console=self._console or Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task("run", total=None, said="")
+        self._bar.start()

@@ -8,10 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cosim.errors import AlgorithmError
 from cosim.experiment.scenario import Scenario, load
 
 if TYPE_CHECKING:
     from cosim.engine.records import Records
+    from cosim.engine.replay import ProgressInfo
     from cosim.experiment.build import Built
     from cosim.results.summary import Summary
 
@@ -59,7 +61,7 @@ def run(
     set: Mapping[str, Any] | Iterable[str] = (),  # noqa: A002
     out: str | Path | None = None,
     *,
-    progress: Callable[[Any], None] | None = None,
+    progress: Callable[[ProgressInfo], None] | None = None,
 ) -> Run:
     """Run a scenario, given as a file or as an object.
 
@@ -93,18 +95,22 @@ def run(
     return done
 
 
-def simulate(scenario: Scenario, built: Built, *, progress: Callable[[Any], None] | None = None) -> Run:
+def simulate(
+    scenario: Scenario, built: Built, *, progress: Callable[[ProgressInfo], None] | None = None
+) -> Run:
     """Replay what was built. An interrupt (Ctrl-C) gives the part that was computed."""
     from cosim.engine.replay import replay
+    from cosim.experiment.build import at
 
-    records = replay(
-        built.topology,
-        built.network,
-        built.jobs,
-        built.planner,
-        release=scenario.release,
-        seed=scenario.seed,
-        record_messages=scenario.record.messages is not False,
-        progress=progress,
-    )
+    with at(scenario.locate("collectives"), AlgorithmError):
+        records = replay(
+            built.topology,
+            built.network,
+            built.jobs,
+            built.planner,
+            release=scenario.release,
+            seed=scenario.seed,
+            record_messages=scenario.record.messages is not False,
+            progress=progress,
+        )
     return Run(scenario, records, built.warnings)

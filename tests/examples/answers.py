@@ -1,0 +1,84 @@
+"""The answer beside each scenario: the page that ``cosim run`` prints, then the exact figures.
+
+``python -m tests.examples.answers`` compares; with ``--update`` writes them anew. An answer that changes is a
+changed result: say so in CHANGELOG.md.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from cosim.cli import app
+from cosim.results.store import load
+from cosim.results.summary import Summary
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))
+
+_WALL = re.compile(r"simulated in [0-9.]+ s")
+_RELEASE = re.compile(r"release (network|engine)")
+
+
+def without_wall_time(text: str) -> str:
+    """A page without what differs between two equal runs."""
+    return _WALL.sub("simulated in ... s", text)
+
+
+def without_release(text: str) -> str:
+    """A page without who released the messages."""
+    return _RELEASE.sub("release ...", text)
+
+
+def answer_file(scenario: Path) -> Path:
+    """``quickstart.answer.txt``."""
+    return scenario.with_suffix(".answer.txt")
+
+
+def answer(scenario: Path, release: str) -> str:
+    """Run a scenario as the command line does."""
+    with tempfile.TemporaryDirectory() as out:
+        arguments = ["run", str(scenario), "--release", release, "--out", out]
+        result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        if result.exit_code:
+            raise RuntimeError(f"{scenario.name}: exit code {result.exit_code}\n{result.stderr}")
+        exact = "\n".join(_exact(load(out).summary))
+        return without_wall_time(result.stdout) + f"\nexact\n{exact}\n" + _notes(result.stderr)
+
+
+def _exact(summary: Summary) -> Iterator[str]:
+    yield f"  digest {summary.digest}"
+    yield f"  end_ps {summary.end_ps}"
+    yield f"  messages {summary.num_messages}"
+    yield f"  sent_bytes {summary.link_totals.sent_bytes}"
+    for job in summary.jobs:
+        yield f"  {job.name} iteration_ps {' '.join(str(t) for t in job.iteration_ps)}"
+        yield f"  {job.name} compute_ps {job.compute.mean_ps}"
+        yield f"  {job.name} communication_ps {job.communication.mean_ps}"
+        yield f"  {job.name} exposed_ps {job.exposed.mean_ps}"
+
+
+def _notes(stderr: str) -> str:
+    return "".join(f"{line}\n" for line in stderr.splitlines() if line.startswith("warning:"))
+
+
+def main() -> None:
+    """Compare or update."""
+    different = 0
+    for scenario in SCENARIOS:
+        found, file = answer(scenario, "network"), answer_file(scenario)
+        same = file.exists() and file.read_text(encoding="utf-8") == found
+        different += not same
+        print(f"{scenario.name}: {'same' if same else 'different'}")
+        if not same and "--update" in sys.argv[1:]:
+            file.write_text(found, encoding="utf-8")
+    sys.exit(1 if different and "--update" not in sys.argv[1:] else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Every scenario gives the answer that stands beside it, whoever releases the messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from answers import SCENARIOS, answer, answer_file, without_release
+
+import cosim
+
+
+@pytest.mark.parametrize("release", ["network", "engine"])
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda path: path.stem)
+def test_a_scenario_gives_its_answer_with_either_release(scenario: Path, release: str) -> None:
+    printed = answer_file(scenario).read_text(encoding="utf-8")
+    assert without_release(answer(scenario, release)) == without_release(printed)
+
+
+def iterations(name: str, settings: dict[str, object]) -> list[list[float]]:
+    (path,) = (path for path in SCENARIOS if path.stem == name)
+    summary = cosim.run(path, set=settings).summary
+    return [[time / 1e9 for time in job.iteration_ps] for job in summary.jobs]
+
+
+@pytest.mark.parametrize("release", ["network", "engine"])
+def test_equal_weights_stay_in_each_others_way(release: str) -> None:
+    """c + 2 d = 369 ms for ever."""
+    one, two = iterations("unfair-exact", {"release": release, "jobs[0].weight": 1})
+    assert one == two == [369.0] * 12
+
+
+@pytest.mark.parametrize("release", ["network", "engine"])
+def test_unequal_weights_slide_apart(release: str) -> None:
+    """Each round halves how long the flows still meet: 312, 283.5, 269.25, ... -> 255 = c + d."""
+    one, two = iterations("unfair-exact", {"release": release})
+    expected = [255 + 114 / 2 ** (n + 1) for n in range(12)]
+    assert one == pytest.approx(expected, abs=1e-6)
+    assert two == pytest.approx([369.0, *expected[:-1]], abs=1e-6)
+
+
+@pytest.mark.parametrize("release", ["network", "engine"])
+def test_jobs_that_want_too_much_cannot_slide_apart(release: str) -> None:
+    """c = 50 ms, d = 100 ms, weights 2:1: 200, 175, 175, 200, ... (mean 187.5) and 250."""
+    one, two = iterations("unfair-exact-overlong", {"release": release})
+    assert one[:4] == [200.0, 175.0, 175.0, 200.0]
+    assert sum(one[:12]) / 12 == 187.5
+    assert two == [250.0] * len(two)
+
+
+def test_equal_jobs_that_want_too_much_take_turns() -> None:
+    one, two = iterations("unfair-exact-overlong", {"jobs[0].weight": 1, "jobs[0].iterations": 10})
+    assert one == two == [250.0] * 10

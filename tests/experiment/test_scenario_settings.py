@@ -1,0 +1,136 @@
+"""``--set``, and scenarios made and changed in Python."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import cosim
+from cosim.experiment.build import build
+from cosim.experiment.save import resolved_yaml
+from cosim.experiment.scenario import Job, Scenario, load, loads
+from cosim.network.aware import CongestionAware
+from cosim.topology.regular import Ring
+from cosim.units import PS_PER_MS, PS_PER_US
+from cosim.workload.synthetic import Repeated
+from cosim.written import plain
+
+TEXT = """\
+topology: {kind: ring, endpoints: 8, rate: 100Gbps, latency: 1us}
+network: congestion_aware
+jobs:
+  - workload: {kind: collective, collective: all_reduce, ranks: 4, size: 1MiB}
+"""
+
+
+def test_settings_change_and_make_keys() -> None:
+    scenario = loads(
+        TEXT,
+        [
+            "jobs[0].iterations=5",
+            "jobs.0.start=2ms",
+            "topology.latency=3us",
+            "jobs[0].placement.kind=spread",
+            "jobs[1].workload={kind: collective, collective: barrier, ranks: 2}",
+            "collectives.all_reduce.algorithm=halving_doubling",
+            "record.messages=true",
+        ],
+    )
+    assert [job.iterations for job in scenario.jobs] == [5, 1]
+    assert scenario.jobs[0].start == 2 * PS_PER_MS
+    assert scenario.topology.latency == 3 * PS_PER_US
+    assert [job.endpoints.tolist() for job in build(scenario).jobs] == [[0, 2, 4, 6], [1, 3]]
+    assert scenario.record.messages == "npz"
+
+
+def test_a_name_given_short_can_get_fields() -> None:
+    text = TEXT + "collectives: {all_reduce: ring}\n"
+    scenario = loads(text, ["collectives.all_reduce.channels=2", "network.model=congestion_aware"])
+    assert plain(scenario.collectives)["all_reduce"] == {"algorithm": "ring", "channels": 2}
+
+
+def test_the_last_setting_wins() -> None:
+    assert loads(TEXT, ["seed=1", "seed=2"]).seed == 2
+    assert loads(TEXT, ["jobs[0].iterations=3", "jobs[0].iterations=4"]).jobs[0].iterations == 4
+
+
+def test_python_values_can_be_set() -> None:
+    assert loads(TEXT, {"jobs[0].iterations": 7}).jobs[0].iterations == 7
+    assert loads(TEXT).with_settings({"seed": 3}).seed == 3
+
+
+def test_changing_a_copy_leaves_the_scenario_as_it_was() -> None:
+    scenario = loads(TEXT)
+    scenario.with_settings({"topology.endpoints": 16, "jobs[0].weight": 2})
+    assert scenario.topology.endpoints == 8
+    assert loads(resolved_yaml(scenario)).topology.endpoints == 8
+
+
+def test_anchors_and_merges_are_understood() -> None:
+    text = TEXT.replace("workload: {", "workload: &work {") + (
+        "  - workload: {<<: *work, ranks: 2}\n    iterations: 2\n  - workload: *work\n"
+    )
+    scenario = loads(text, ["topology.endpoints=10"])
+    assert [job.workload.ranks for job in scenario.jobs] == [4, 2, 4]
+    assert [job.name for job in scenario.jobs] == ["job0", "job1", "job2"]
+
+
+@pytest.mark.parametrize(("text", "value"), [("1e3", 1000.0), ("0x10", 16), ("1_000", 1000), (".5", 0.5)])
+def test_numbers_are_read_as_people_write_them(text: str, value: float) -> None:
+    assert loads(TEXT + f"    weight: {text}\n").jobs[0].weight == value
+
+
+def test_the_resolved_scenario_is_the_same_scenario() -> None:
+    scenario = loads(TEXT, ["jobs[0].iterations=5", "jobs[0].start=1ms"])
+    again = loads(resolved_yaml(scenario))
+    assert plain(again) == plain(scenario)
+
+
+def test_a_scenario_made_in_python_is_the_one_that_yaml_makes() -> None:
+    made = Scenario(
+        name="scenario",
+        topology=Ring.model_validate({"endpoints": 8, "rate": "100Gbps", "latency": "1us"}),
+        network=CongestionAware(),
+        jobs=(
+            Job(workload=Repeated.model_validate({"collective": "all_reduce", "ranks": 4, "size": "1MiB"})),
+        ),
+    )
+    read = loads(TEXT)
+    assert plain(loads(yaml.safe_dump(plain(made)))) == plain(read)
+    assert [job.endpoints.tolist() for job in build(made).jobs] == [[0, 1, 2, 3]]
+    assert made.with_settings({"jobs[0].iterations": 2}).jobs[0].iterations == 2
+
+
+def test_made_objects_pass_as_they_are() -> None:
+    read = loads(TEXT)
+    built = build(read)
+    made = Scenario(
+        topology=built.topology, network="congestion_aware", jobs=(Job(workload=built.jobs[0].workload),)
+    )
+    assert build(made).topology is built.topology
+    assert resolved_yaml(made).startswith("#")
+
+
+def test_relative_paths_start_at_the_scenario(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(TEXT)
+    scenario = load(tmp_path / "a.yaml")
+    assert scenario.base == tmp_path
+    assert scenario.name == "a"
+    assert scenario.with_settings({"seed": 1}).base == tmp_path
+
+
+def test_importing_cosim_imports_next_to_nothing() -> None:
+    heavy = "numpy numba torch pydantic simpy yaml typer rich networkx"
+    code = f"import sys, cosim; print([m for m in '{heavy}'.split() if m in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+def test_every_public_name_is_there() -> None:
+    assert all(getattr(cosim, name) is not None for name in cosim.__all__)
+    assert set(cosim.__all__) <= set(dir(cosim))
+    with pytest.raises(AttributeError):
+        cosim.nothing  # noqa: B018
