@@ -93,19 +93,19 @@ def distances(
     queue = np.empty(width + 1, np.int64)
     queued = np.zeros(width, np.bool_)
     for r in range(len(roots)):
-        row = rows[r]
-        row[:] = FAR
+        for column in range(width):
+            rows[r, column] = FAR
         head, tail = 0, 0
         node, far = np.int64(roots[r]), np.int32(0)
         if node >= first_node:
-            row[node - first_node] = 0
+            rows[r, node - first_node] = 0
         while True:
             for k in range(in_ptr[node], in_ptr[node + 1]):
                 link = in_link[k]
                 column = link_src[link] - first_node
                 d = far + cost[link]
-                if d < row[column]:
-                    row[column] = d
+                if d < rows[r, column]:
+                    rows[r, column] = d
                     if not queued[column]:
                         queued[column] = True
                         queue[tail] = column
@@ -115,7 +115,7 @@ def distances(
             column = queue[head]
             head = head + 1 if head < width else 0
             queued[column] = False
-            node, far = column + first_node, row[column]
+            node, far = column + first_node, rows[r, column]
 
 
 @njit(cache=True)
@@ -131,6 +131,7 @@ def _left(
     node: Any,
     dst: Any,
     first_node: int,
+    rows: Any,
     row: Any,
     offset: Any,
     near_node: I32,
@@ -143,7 +144,7 @@ def _left(
         return np.int32(0)
     if node < first_node:
         return FAR
-    left = row[node - first_node] + offset
+    left = rows[row, node - first_node] + offset
     for k in range(begin, end):
         if near_node[k] == node:
             left = min(left, near_cost[k])
@@ -172,7 +173,9 @@ def walk(
     spread: bool,
     seed: Any,
 ) -> tuple[I64, I32, int]:
-    """Follow the distance tables: (ptr, links, -1), or the number of the first flow without a path.
+    """Follow the distance tables: (ptr, links, -1), or last the number of the first flow without a path.
+
+    ``links`` may be longer than ``ptr`` says.
 
     At each node the candidates are the out-links on a cheapest way, in link order. ``spread`` picks one
     by a hash of (src, dst, channel, seed) and the node, else it is the first.
@@ -181,6 +184,7 @@ def walk(
     n = len(src)
     ptr = np.zeros(n + 1, np.int64)
     links = np.empty(max(16, 4 * n), np.int32)
+    candidates = np.empty(len(out_link), np.int32)
     at = 0
     for i in range(n):
         node, goal = np.int64(src[i]), np.int64(dst[i])
@@ -188,44 +192,38 @@ def walk(
         if spread:
             h = _mix(_mix(_mix(np.uint64(seed) + golden) + np.uint64(node)) + np.uint64(goal))
             h = _mix(h + np.uint64(channel[i]))
-        row, offset = rows[max(row_of[root_of[goal]], 0)], offset_of[goal]
+        row, offset = max(row_of[root_of[goal]], 0), offset_of[goal]
         begin, end = near_ptr[goal], near_ptr[goal + 1]
         last = last_link[goal]
         while node != goal:
             if last >= 0 and link_src[last] == node:
                 pick = last
             else:
-                best, ways, pick = FAR, 0, np.int32(-1)
+                best, ways = FAR, 0
                 for k in range(out_ptr[node], out_ptr[node + 1]):
                     link = out_link[k]
                     d = cost[link] + _left(
-                        link_dst[link], goal, first_node, row, offset, near_node, near_cost, begin, end
+                        link_dst[link], goal, first_node, rows, row, offset, near_node, near_cost, begin, end
                     )
                     if d < best:
-                        best, ways, pick = d, 1, link
-                    elif d == best:
+                        best, ways = d, 0
+                    if d == best and d < FAR:
+                        candidates[ways] = link
                         ways += 1
-                if pick < 0:
+                if ways == 0:
                     return ptr, links, i
-                if spread and ways > 1:
+                chosen = np.int64(0)
+                if spread:
                     x = _mix(h + np.uint64(node) * golden)
-                    skip = np.int64(((x >> np.uint64(32)) * np.uint64(ways)) >> np.uint64(32))
-                    for k in range(out_ptr[node], out_ptr[node + 1]):
-                        link = out_link[k]
-                        d = cost[link] + _left(
-                            link_dst[link], goal, first_node, row, offset, near_node, near_cost, begin, end
-                        )
-                        if d == best:
-                            if skip == 0:
-                                pick = link
-                                break
-                            skip -= 1
+                    chosen = np.int64(((x >> np.uint64(32)) * np.uint64(ways)) >> np.uint64(32))
+                pick = candidates[chosen]
             if at == len(links):
                 grown = np.empty(2 * len(links), np.int32)
-                grown[:at] = links
+                for k in range(at):  # a loop compiles far faster than an assigned slice
+                    grown[k] = links[k]
                 links = grown
             links[at] = pick
             at += 1
             node = np.int64(link_dst[pick])
         ptr[i + 1] = at
-    return ptr, links[:at].copy(), -1
+    return ptr, links, -1

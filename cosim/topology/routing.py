@@ -100,7 +100,7 @@ class _TableRouting:
         )
         if failed >= 0:
             raise unreachable(topology, int(src[failed]), int(dst[failed]), self.endpoints_forward)
-        return ptr, links
+        return ptr, links[: ptr[-1]].copy()
 
 
 @dataclass(frozen=True, eq=False)

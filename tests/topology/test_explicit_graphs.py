@@ -89,9 +89,11 @@ def test_costs_steer_routing() -> None:
     assert nodes_of(graph, 0, 1) == ["a", "s", "u", "v", "t", "b"]
 
 
-def test_a_near_node_with_a_dear_link_goes_round() -> None:
-    links = [link("a", "s"), link("s", "b", cost=10), link("s", "r"), link("r", "t"), link("t", "b")]
-    graph = Graph.model_validate({"endpoints": ["a", "b"], "switches": list("rst"), "links": links}).build()
+def test_a_node_next_to_the_destination_by_a_dear_link_is_left_the_cheap_way() -> None:
+    # a-w-b costs 5, a-s-b 11, a-s-r-t-b 4.
+    links = [link("a", "w"), link("w", "b", cost=4), link("a", "s"), link("s", "b", cost=10)]
+    links += [link("s", "r"), link("r", "t"), link("t", "b")]
+    graph = Graph.model_validate({"endpoints": ["a", "b"], "switches": list("rstw"), "links": links}).build()
     assert nodes_of(graph, 0, 1) == ["a", "s", "r", "t", "b"]
 
 
