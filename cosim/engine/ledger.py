@@ -23,6 +23,7 @@ from cosim.engine.fold import (
 )
 from cosim.engine.records import FctHistogram, MessageRecords, TrafficRecord
 from cosim.network.flows import I32, I64, Completions, FlowGroup, FlowTable
+from cosim.network.jit import compiled
 
 _TRAFFIC_CELLS = 1 << 22
 _DENSE_ENDPOINTS = 4096
@@ -37,6 +38,23 @@ class Reaction:
     time_ps: I64
 
 
+@compiled
+def _number_pairs(
+    src: I32, dst: I32, num_endpoints: int, numbers: I32, codes: I64, count: int, out: I64
+) -> int:
+    """Give each row its pair's number, new pairs the next ones; how many pairs there are then."""
+    for k in range(len(src)):
+        code = src[k] * num_endpoints + dst[k]
+        number = numbers[code]
+        if number < 0:
+            number = count
+            numbers[code] = count
+            codes[count] = code
+            count += 1
+        out[k] = number
+    return count
+
+
 class Pairs:
     """Numbers for (source, destination) endpoint pairs, in order of first use."""
 
@@ -45,35 +63,28 @@ class Pairs:
         dense = num_endpoints <= _DENSE_ENDPOINTS
         self._dense = np.full(num_endpoints**2, -1, np.int32) if dense else None
         self._sparse: dict[int, int] = {}
-        self._codes: list[I64] = []
+        self._codes = np.zeros(64, np.int64)
         self.count = 0
 
     def numbers(self, src: I32, dst: I32) -> I64:
         """The pair's number for each row; new pairs get the next ones."""
-        codes = src.astype(np.int64) * self._endpoints + dst
         if self._dense is None:
+            codes = src.astype(np.int64) * self._endpoints + dst
             unique, inverse = np.unique(codes, return_inverse=True)
             for code in unique.tolist():
-                if code not in self._sparse:
-                    self._sparse[code] = len(self._sparse)
+                self._sparse.setdefault(code, len(self._sparse))
             self.count = len(self._sparse)
             return np.array([self._sparse[code] for code in unique.tolist()], np.int64)[inverse]
-        new = codes[self._dense[codes] < 0]
-        if len(new):
-            self._dense[new] = np.arange(len(new))  # of equal codes the last stays
-            first = new[self._dense[new] == np.arange(len(new))]
-            self._dense[first] = self.count + np.arange(len(first))
-            self._codes.append(first)
-            self.count += len(first)
-        return np.asarray(self._dense[codes], np.int64)
+        most = min(self.count + len(src), self._endpoints**2)
+        if most > len(self._codes):
+            self._codes = np.concatenate([self._codes, np.zeros(most, np.int64)])
+        out = np.empty(len(src), np.int64)
+        self.count = int(_number_pairs(src, dst, self._endpoints, self._dense, self._codes, self.count, out))
+        return out
 
     def endpoints(self) -> tuple[I32, I32]:
         """(Sources, destinations) by number."""
-        codes = (
-            np.concatenate([*self._codes, np.empty(0, np.int64)])
-            if self._dense is not None
-            else np.array(list(self._sparse), np.int64)
-        )
+        codes = np.array(list(self._sparse), np.int64) if self._dense is None else self._codes[: self.count]
         return (codes // self._endpoints).astype(np.int32), (codes % self._endpoints).astype(np.int32)
 
 
@@ -148,7 +159,8 @@ class Ledger:
             old = old.reshape(len(old) // 2, 2, -1).sum(axis=1)
             self._counts[TRAFFIC_BIN] *= 2
         self._traffic = np.zeros((len(old), pairs), np.int64)
-        self._traffic[:, : old.shape[1]] = old
+        if self._counts[MESSAGES]:
+            self._traffic[:, : old.shape[1]] = old
 
     def open(self, group: FlowGroup, react_from: int) -> None:
         """Expect a group's completions; those from flow ``react_from`` on are reported back."""
@@ -239,9 +251,7 @@ class Ledger:
     def traffic(self) -> TrafficRecord:
         """Bytes between endpoints over time so far."""
         src, dst = self._pairs.endpoints()
-        return TrafficRecord(
-            int(self._counts[TRAFFIC_BIN]), src, dst, self._traffic[:, : self._pairs.count].copy()
-        )
+        return TrafficRecord(int(self._counts[TRAFFIC_BIN]), src, dst, self._traffic[:, : self._pairs.count])
 
     def messages(self) -> MessageRecords | None:
         """Every message, sorted by (end, key), where they were to be recorded."""
