@@ -58,7 +58,7 @@ def test_an_idle_setting_is_said(settings: list[str], place: str, why: str) -> N
         ["seed=5", "jobs[1].placement=random"],
         [
             "seed=5",
-            "topology={kind: leaf_spine, leaves: 2, spines: 2, endpoints_per_leaf: 4, rate: 1Gbps, latency: 1us}",
+            "topology={kind: fat_tree, k: 4, rate: 1Gbps, latency: 1us}",
         ],
         ["share_endpoints=true"],
         ["collectives.splits=4", "collectives.active_chunks=4"],
