@@ -149,9 +149,9 @@ def format_time(ps: int) -> str:
 
 
 def format_size(size_bytes: float) -> str:
-    """``64 MiB`` or ``25 MB``: binary units where they are exact, decimal ones elsewhere."""
+    """``64 MiB`` or ``25 MB``: binary units where they are whole and below 1,024, decimal ones elsewhere."""
     for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if size_bytes >= scale and size_bytes % scale == 0:
+        if scale <= size_bytes < 1024 * scale and size_bytes % scale == 0:
             return f"{int(size_bytes) // scale} {unit}"
     for unit, scale in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size_bytes >= scale:
