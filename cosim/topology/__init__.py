@@ -1,1 +1,9 @@
-"""."""
+"""WHERE: endpoints, switches, directed links, and how a message finds its way.
+
+``graph``        ``Topology``, and the routing seam ``Paths``
+``regular``      Ring, FullyConnected, Switch; ``astra_sim``: 1 to N dimensions of them; ``grid``: behind both
+``leaf_spine``, ``fat_tree``   switched ``tree`` s, with ``hosts`` (NVSwitch, NICs, rails) below
+``explicit``     graphs from YAML and from networkx
+``routing``      shortest and ECMP over ``hop_tables``; dimension-ordered is in ``grid``
+``spec``         what a scenario can name: ``TopologySpec`` and ``RoutingSpec``
+"""

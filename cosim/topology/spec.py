@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator
+from pydantic import Field, SerializeAsAny, field_validator
 
-from cosim.registry import nearest
+from cosim.registry import Named
 from cosim.spec import RateBps, Spec, TimePs
 from cosim.topology.graph import I32, Paths, Topology
 from cosim.topology.grid import Dimension, DimensionOrdered
@@ -77,32 +75,7 @@ class DimensionOrderedSpec(RoutingSpec):
         return DimensionOrdered(fabric.dimensions)
 
 
-_ROUTINGS: dict[str, type[RoutingSpec]] = {
-    "shortest": ShortestSpec,
-    "ecmp": EcmpSpec,
-    "dimension_ordered": DimensionOrderedSpec,
-}
-
-
-def _parse_routing(value: Any) -> Any:
-    """A :class:`RoutingSpec` from ``ecmp`` or ``{kind: ecmp, seed: 1}``."""
-    if isinstance(value, RoutingSpec):
-        return value
-    fields = dict(value) if isinstance(value, Mapping) else {"kind": value}
-    kind = fields.pop("kind", None)
-    found: Any = _ROUTINGS.get(kind) if isinstance(kind, str) else None
-    if found is None:
-        points = {point.name: point for point in entry_points(group="cosim.routings")}
-        if kind not in points:
-            known = sorted({*_ROUTINGS, *points})
-            raise ValueError(
-                f"there is no routing {kind!r}{nearest(str(kind), known)}\n  there are: {', '.join(known)}"
-            )
-        found = points[kind].load()
-    return found.model_validate(fields)
-
-
-Routing = Annotated[SerializeAsAny[RoutingSpec], BeforeValidator(_parse_routing)]
+Routing = Annotated[SerializeAsAny[RoutingSpec], Named("cosim.routings")]
 """Field type: a routing's name, or ``{kind: NAME, <its settings>}``."""
 
 
@@ -116,6 +89,8 @@ class TopologySpec(Spec):
     @field_validator("routing")
     @classmethod
     def _routing_fits(cls, routing: RoutingSpec) -> RoutingSpec:
+        if not isinstance(routing, RoutingSpec):
+            raise ValueError(f"{type(routing).__name__} is not a routing; name one, as in 'routing: ecmp'")
         if routing.needs_dimensions and not cls.has_dimensions:
             raise ValueError("dimension_ordered needs a topology with dimensions; here: shortest or ecmp")
         return routing

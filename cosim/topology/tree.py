@@ -93,7 +93,7 @@ class Tree(TopologySpec):
         return (builder.num_endpoints,)
 
     def idle_settings(self) -> list[tuple[str, str]]:
-        """Settings of uplinks that nothing uses, of a choice with one option, of absent parts of hosts."""
+        """Settings of uplinks that nothing uses, and of a choice with one option; hosts tell their own."""
         idle: list[tuple[str, str]] = []
         edges, _, up = self.edge_shape()
         if edges == 1:
@@ -102,6 +102,4 @@ class Tree(TopologySpec):
             idle += [(name, why) for name in names if name in self.model_fields_set]
         if edges == 1 or up == 1:
             idle += self.idle_routing("each pair of endpoints has one path only")
-        if self.hosts is not None:
-            idle += [(f"hosts.{name}", why) for name, why in self.hosts.idle_settings()]
         return idle

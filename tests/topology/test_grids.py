@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -19,6 +21,7 @@ from cosim.topology.astra_sim import AstraSim
 from cosim.topology.graph import Topology
 from cosim.topology.regular import FullyConnected, Ring, Switch
 
+SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 KINDS = ("Ring", "FullyConnected", "Switch")
 
 
@@ -278,3 +281,25 @@ def test_a_million_pairs_on_a_switch_are_two_links_each() -> None:
     assert np.array_equal(switch.link_src[links[::2]], src[src != dst])
     assert np.array_equal(switch.link_dst[links[1::2]], dst[src != dst])
     assert ptr[-1] == len(links)
+
+
+def test_every_network_of_the_reference_cases_is_built(tmp_path: Path) -> None:
+    reference = SHARED / "reference" / "astra_sim_analytical.json"
+    if not reference.exists():
+        pytest.skip("shared/data is not beside this checkout")
+    for case in json.loads(reference.read_text())["cases"]:
+        if "network_yml" in case:
+            (tmp_path / "network.yml").write_text(case["network_yml"])
+            spec, sizes = AstraSim(file="network.yml"), yaml.safe_load(case["network_yml"])["npus_count"]
+        else:
+            sizes = case["npus_count"]
+            spec = AstraSim(
+                topology=case["topology"],
+                npus_count=sizes,
+                bandwidth=case["bandwidth_GiBps"],
+                latency=case["latency_ns"],
+            )
+        if math.prod(sizes) <= 256:
+            grid = spec.build(base=tmp_path)
+            assert grid.dims == tuple(sizes)
+            assert grid.num_endpoints == math.prod(sizes)

@@ -12,6 +12,7 @@ from scipy.stats import chi2
 
 from cosim.topology.fat_tree import FatTree
 from cosim.topology.graph import Topology
+from cosim.topology.hosts import Hosts
 from cosim.topology.leaf_spine import LeafSpine
 
 LINE: dict[str, Any] = {"rate": "100Gbps", "latency": "500ns"}
@@ -342,11 +343,6 @@ def test_settings_that_cannot_matter_are_told() -> None:
     one_leaf = LeafSpine(leaves=1, spines=4, endpoints_per_leaf=2, oversubscription=2, **LINE)
     assert [key for key, _ in one_leaf.idle_settings()] == ["oversubscription"]
     assert LeafSpine(leaves=4, spines=2, endpoints_per_leaf=2, routing=ecmp, **LINE).idle_settings() == []
-    lone = LeafSpine(
-        leaves=4,
-        spines=2,
-        endpoints_per_leaf=2,
-        latency=0,
-        hosts={"gpus": 1, "nics": 1, "nic_rate": "1Gbps", "rails": True, "nvlink_rate": "9Gbps"},
-    )
-    assert [key for key, _ in lone.idle_settings()] == ["hosts.nvlink_rate", "hosts.rails"]
+    lone = Hosts(gpus=1, nics=1, nic_rate="1Gbps", rails=True, nvlink_rate="9Gbps")
+    assert [key for key, _ in lone.idle_settings()] == ["nvlink_rate", "rails"]
+    assert Hosts.model_validate(HOST | {"rails": True}).idle_settings() == []
