@@ -19,12 +19,15 @@ from cosim.topology.graph import Topology
 from cosim.workload.program import NO_STREAM, Operation, OpKind, Program
 
 
+Naming = tuple[tuple[str, ...], tuple[int, ...] | None]
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class ReadyProgram:
     """A program's operations with what the engine looks up at each start.
 
     ``streams`` names the streams; ``stream[op]`` is -1 where there is no limit. ``occurrence[op]`` counts
-    the collectives before it that name their group alike.
+    the collectives before it that name their group alike; ``collective`` finds one by that name and count.
     """
 
     name: str
@@ -35,6 +38,12 @@ class ReadyProgram:
     successors: tuple[tuple[int, ...], ...]
     roots: tuple[int, ...]
     occurrence: tuple[int, ...]
+    collective: dict[tuple[Naming, int], int]
+
+
+def naming(operation: Operation) -> Naming:
+    """How a collective names its group."""
+    return operation.axes, operation.ranks
 
 
 def ready_program(program: Program) -> ReadyProgram:
@@ -50,7 +59,8 @@ def ready_program(program: Program) -> ReadyProgram:
     number = {name: k for k, name in enumerate(streams)}
     successors: list[list[int]] = [[] for _ in operations]
     waits = []
-    seen: dict[tuple[tuple[str, ...], tuple[int, ...] | None], int] = {}
+    seen: dict[Naming, int] = {}
+    collective: dict[tuple[Naming, int], int] = {}
     occurrence = []
     for at, operation in enumerate(operations):
         deps = sorted(set(operation.deps))
@@ -62,10 +72,11 @@ def ready_program(program: Program) -> ReadyProgram:
                 )
             successors[dep].append(at)
         waits.append(len(deps))
-        naming = (operation.axes, operation.ranks)
-        occurrence.append(seen.get(naming, 0))
+        name = naming(operation)
+        occurrence.append(seen.get(name, 0))
         if operation.kind is OpKind.COLLECTIVE:
-            seen[naming] = seen.get(naming, 0) + 1
+            collective[name, occurrence[at]] = at
+            seen[name] = occurrence[at] + 1
     return ReadyProgram(
         program.name,
         operations,
@@ -75,6 +86,7 @@ def ready_program(program: Program) -> ReadyProgram:
         tuple(tuple(s) for s in successors),
         tuple(at for at, count in enumerate(waits) if count == 0),
         tuple(occurrence),
+        collective,
     )
 
 

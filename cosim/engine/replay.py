@@ -20,7 +20,7 @@ from cosim.engine.fold import mix_columns
 from cosim.engine.ledger import Ledger, Reaction
 from cosim.engine.meeting import Meeting
 from cosim.engine.messages import Messages
-from cosim.engine.programs import COLLECTIVES, Group, ReadyJob, ready_program
+from cosim.engine.programs import COLLECTIVES, Group, ReadyJob, naming, ready_program
 from cosim.engine.rank import Rank
 from cosim.engine.records import CollectiveRecord, JobInfo, OpRecords, Records
 from cosim.engine.stall import waits
@@ -242,17 +242,16 @@ class Replay:
     def _meet(self, rank: Rank, op: int, operation: Operation, now: int) -> None:
         job = rank.job
         group = job.group(rank.number, operation)
-        naming = operation.axes if operation.ranks is None else None
+        name = naming(operation)
         occurrence = rank.program.occurrence[op]
-        key = (job.number, group.ranks, naming, rank.iteration, occurrence)
+        key = (job.number, group.ranks, name, rank.iteration, occurrence)
         meeting = self._meetings.get(key)
         if meeting is None:
             meeting = Meeting(group, operation, op, rank, rank.iteration, now)
             self._meetings[key] = meeting
             plan = self._plan(operation, group)
-            lowest = min(group.ranks)
             # A stable operation number: that of the group's lowest rank, which all members agree on.
-            number = self._number_of(job, lowest, naming, group, occurrence, op)
+            number = job.program(min(group.ranks)).collective.get((name, occurrence), op)
             meeting.run = CollectiveRun(
                 plan,
                 group.endpoints,
@@ -265,24 +264,6 @@ class Replay:
         meeting.arrive(rank, op, now)
         assert meeting.run is not None
         meeting.run.arrive(group.position[rank.number], now)
-
-    def _number_of(
-        self,
-        job: ReadyJob,
-        lowest: int,
-        naming: tuple[str, ...] | None,
-        group: Group,
-        occurrence: int,
-        default: int,
-    ) -> int:
-        program = job.program(lowest)
-        for at, operation in enumerate(program.operations):
-            if operation.kind is not OpKind.COLLECTIVE or program.occurrence[at] != occurrence:
-                continue
-            same = operation.axes == naming if operation.ranks is None else operation.ranks == group.ranks
-            if same:
-                return at
-        return default
 
     def _leave(self, key: object, position: int, now: int) -> None:
         meeting = self._meetings[key]
