@@ -1,1 +1,1 @@
-"""How collectives are carried: algorithms -> message templates with dependencies, proved before they are timed."""
+"""How collectives are carried: algorithms -> templates of messages, proved before they are timed."""

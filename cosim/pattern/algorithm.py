@@ -14,12 +14,14 @@ from cosim.spec import Spec
 class Algorithm(Spec):
     """Base of collective algorithms. A subclass names itself, what it carries, and builds templates.
 
-    ``carries`` are the collectives it can do; ``power_of_two``: only groups of 2, 4, 8, ... ranks.
+    ``carries`` are the collectives it can do; ``power_of_two``: only groups of 2, 4, 8, ... ranks;
+    ``splits``: the data may be split into chunks.
     """
 
     name: ClassVar[str]
     carries: ClassVar[frozenset[Collective]]
     power_of_two: ClassVar[bool] = False
+    splits: ClassVar[bool] = True
 
     def check(self, collective: Collective, num_ranks: int) -> None:
         """Refuse what this algorithm can't do.

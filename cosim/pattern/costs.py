@@ -1,8 +1,9 @@
 """What an algorithm's steps cost beside the network: endpoint delay, reduction, rounding of sizes.
 
-The form is ASTRA-sim's (``PacketBundle.cc``, ``MemBus.cc``): before each send and after each receive an endpoint
-takes ``endpoint_delay``; a receive that is reduced takes two reads and a write of the message at the local
-memory's bandwidth besides, each truncated to a nanosecond. Reductions don't share that bandwidth with anything.
+The form is ASTRA-sim's (``PacketBundle.cc``, ``MemBus.cc``): before each send and after each receive an
+endpoint takes ``endpoint_delay``; a receive that is reduced takes two reads and a write of the message at
+the local memory's bandwidth besides, each truncated to a nanosecond. Reductions don't share that bandwidth
+with anything.
 """
 
 from __future__ import annotations

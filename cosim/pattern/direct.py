@@ -1,15 +1,16 @@
 """Direct: every rank sends to every other one itself, without forwarding.
 
 All-to-all, all-gather and reduce-scatter are one round of N - 1 messages a rank, an all-reduce is a
-reduce-scatter and an all-gather. Timing follows ASTRA-sim's ``AllToAll.cc``: all of a rank's messages leave together an
-endpoint delay after it arrives, to ranks r + 1, r + 2, ... in that order, each receive takes an endpoint delay (and its
-reduction), and the rank is done after the last. With ``window`` w only w messages of a rank are out at once:
-its k-th leaves an endpoint delay (and a reduction) after message k - w of the rank that far before it arrived.
+reduce-scatter and an all-gather. Timing follows ASTRA-sim's ``AllToAll.cc``: all of a rank's messages leave
+together an endpoint delay after it arrives, to ranks r + 1, r + 2, ... in that order, each receive takes an
+endpoint delay (and its reduction), and the rank is done after the last. With ``window`` w only w messages of
+a rank are out at once: its k-th leaves an endpoint delay (and a reduction) after message k - w of the rank
+that far before it arrived.
 
-Where it differs from ASTRA-sim: there the second round of an all-reduce is let go piece by piece, by whichever
-reductions end after the last arrival; here all of it is let go by the last arrival's. The two are the same
-where a rank's messages arrive together, or farther apart than a reduction takes. In ASTRA-sim a windowed
-reduce-scatter reduces only every other window's messages; here all are reduced.
+Where it differs from ASTRA-sim: there the second round of an all-reduce is let go piece by piece, by
+whichever reductions end after the last arrival; here all of it is let go by the last arrival's. The two are
+the same where a rank's messages arrive together, or farther apart than a reduction takes. In ASTRA-sim a
+windowed reduce-scatter reduces only every other window's messages; here all are reduced.
 
 Rounding: a message carries D/N bytes (all-gather: D), rounded up in exact sizing, down in floor sizing.
 """

@@ -1,8 +1,8 @@
 """Dissemination barrier: in step i rank r tells r + 2^i that it, and all it heard of, has arrived.
 
-Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", Int. J. Parallel Programming 17(1), 1988,
-doi:10.1007/BF01379320. ceil(log2 N) steps of one small message a rank, an endpoint delay before each send and after each
-receive.
+Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", Int. J. Parallel Programming 17(1),
+1988, doi:10.1007/BF01379320. ceil(log2 N) steps of one small message a rank, an endpoint delay before each
+send and after each receive.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Dissemination(Algorithm):
 
     name: ClassVar[str] = "dissemination"
     carries: ClassVar[frozenset[Collective]] = frozenset({Collective.BARRIER})
+    splits: ClassVar[bool] = False
 
     message: SizeBytes = Field(8, ge=0, description="bytes of one message")
 

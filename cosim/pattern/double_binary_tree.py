@@ -1,14 +1,15 @@
 """Double binary tree: reduce up a tree, hand down again; chunks alternate between two trees.
 
-After Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel
-Computing 35(12), 2009, doi:10.1016/j.parco.2009.09.001, in the form of ASTRA-sim's ``BinaryTree.cc`` and
-``DoubleBinaryTreeAllReduce.cc``: trees numbered in order, the first with its root at rank N - 1, the second at
-rank 0; chunk c of an operation uses tree c mod 2, whole, on every edge. So the two trees run side by side
-only with splits, and nothing is pipelined inside a chunk; both are ASTRA-sim's. Powers of two only.
+After Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan",
+Parallel Computing 35(12), 2009, doi:10.1016/j.parco.2009.09.001, in the form of ASTRA-sim's
+``BinaryTree.cc`` and ``DoubleBinaryTreeAllReduce.cc``: trees numbered in order, the first with its root at
+rank N - 1, the second at rank 0; chunk c of an operation uses tree c mod 2, whole, on every edge. So the two
+trees run side by side only with splits, and nothing is pipelined inside a chunk; both are ASTRA-sim's.
+Powers of two only.
 
-Timing: a leaf sends an endpoint delay after it arrives; a rank that has its children's data takes the delay and the
-reduction of one message, then sends up; data from above costs an inner rank delay and reduction again (ASTRA-sim charges
-it), a leaf the delay. An inner rank is done when it issues its messages down.
+Timing: a leaf sends an endpoint delay after it arrives; a rank that has its children's data takes the delay
+and the reduction of one message, then sends up; data from above costs an inner rank delay and reduction
+again (ASTRA-sim charges it), a leaf the delay. An inner rank is done when it issues its messages down.
 
 Rounding: none; every message is the chunk's D bytes.
 """
@@ -107,8 +108,8 @@ class DoubleBinaryTree(Algorithm):
         node_of = np.empty(n, np.int64)
         node_of[rank_of[1:]] = np.arange(1, n + 1)
         leaf = node_of % 2 == 1
-        half = np.where(node_of == n, 0, (node_of & -node_of) // 2)
-        last = np.where(node_of == n, n // 2, node_of + half)
+        step = np.where(node_of == n, 0, (node_of & -node_of) // 2)
+        last = np.where(node_of == n, n // 2, node_of + step)
         here = base + np.arange(n, dtype=np.int64)
         waits_for = np.stack(
             [

@@ -1,12 +1,12 @@
 """Recursive halving and doubling: log2 N steps, partners 1, 2, 4, ... apart.
 
 Reduce-scatter halves what is left at each step, all-gather doubles it, an all-reduce is one after the other
-(Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 19(1), 2005,
-doi:10.1177/1094342005051521). As in ASTRA-sim's ``HalvingDoubling.cc`` the largest messages go to the nearest partner
-(r xor 1), and timing follows it: after step i < k = log2 N of a reduce-scatter a rank takes the endpoint delay
-and the reduction of a message of the size of step i + 1's; after step k, and in an all-gather, the delay only.
-(That charges half of what a reduction of the received message would take; it is kept because it is what
-ASTRA-sim's published times contain.) Groups that aren't a power of two are refused.
+(Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA
+19(1), 2005, doi:10.1177/1094342005051521). As in ASTRA-sim's ``HalvingDoubling.cc`` the largest messages go
+to the nearest partner (r xor 1), and timing follows it: after step i < k = log2 N of a reduce-scatter a rank
+takes the endpoint delay and the reduction of a message of the size of step i + 1's; after step k, and in an
+all-gather, the delay only. (That charges half of what a reduction of the received message would take; it is
+kept because it is what ASTRA-sim's published times contain.) Groups that aren't a power of two are refused.
 
 Rounding: step i carries D/2^i bytes, rounded up in exact sizing; in floor sizing halved and doubled again as
 integers, as ASTRA-sim does.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from cosim.errors import AlgorithmError
-from cosim.pattern.template import NO_DATA, REDUCE, Template
 from cosim.pattern.tell import Teller
+from cosim.pattern.template import NO_DATA, REDUCE, Template
 
 RACE_LIMIT = 4096
 """Flows up to which the whole relation is computed."""

@@ -1,19 +1,21 @@
 """Over dimensions: an operation as phases, one dimension after another, as ASTRA-sim's ``Sys.cc`` forms them.
 
-``local_bw_aware`` all-reduce: reduce-scatter in every dimension but the last, ascending, what is left shrinking;
-all-reduce in the last; all-gather back, descending. ``baseline``: an all-reduce of everything in each dimension.
-Reduce-scatter: ascending, shrinking; all-gather: descending, growing; all-to-all: ascending, everything in each
-dimension. Dimensions of one rank are skipped. One dimension is the case of a flat algorithm.
+``local_bw_aware`` all-reduce: reduce-scatter in every dimension but the last, ascending, what is left
+shrinking; all-reduce in the last; all-gather back, descending. ``baseline``: an all-reduce of everything in
+each dimension. Reduce-scatter: ascending, shrinking; all-gather: descending, growing; all-to-all: ascending,
+everything in each dimension. Dimensions of one rank are skipped. One dimension is the case of a flat
+algorithm.
 
-Each dimension has its own queues. All-reduce phases under ``local_bw_aware`` take the first half of them on the way in
-and run clockwise, the second half on the way back and run anticlockwise; other phases go round all queues,
-the upper half anticlockwise (``QueueLevelHandler.cc``). ASTRA-sim goes round on from operation to operation; here every
-operation begins with the first queue.
+Each dimension has its own queues. All-reduce phases under ``local_bw_aware`` take the first half of them on
+the way in and run clockwise, the second half on the way back and run anticlockwise; other phases go round
+all queues, the upper half anticlockwise (``QueueLevelHandler.cc``). ASTRA-sim goes round on from operation
+to operation; here every operation begins with the first queue.
 
 Why the phases add up to the collective, given that each phase does what it promises in its sub-groups: after
-reduce-scatter in dimensions 0..d a rank has, for the piece that its first d + 1 coordinates name, the sum over all
-ranks that differ from it in those only; an all-reduce of that piece over the last dimension makes it the
-sum over all, equal for all ranks that share the first coordinates; each all-gather undoes one division.
+reduce-scatter in dimensions 0..d a rank has, for the piece that its first d + 1 coordinates name, the sum
+over all ranks that differ from it in those only; an all-reduce of that piece over the last dimension makes
+it the sum over all, equal for all ranks that share the first coordinates; each all-gather undoes one
+division.
 """
 
 from __future__ import annotations
@@ -76,10 +78,10 @@ def chunk_sizes(
 ) -> list[int]:
     """Bytes of each chunk of an operation.
 
-    Exact sizing: ``splits`` chunks that add up to ``size_bytes`` and differ by at most a byte (fewer, of one byte,
-    where there are fewer bytes). Floor sizing is ASTRA-sim's: chunks of ``size_bytes // splits``, at least one
-    byte a rank except for an all-gather, as many as it takes to cover ``size_bytes``; so a remainder makes
-    one chunk more.
+    Exact sizing: ``splits`` chunks that add up to ``size_bytes`` and differ by at most a byte (fewer, of one
+    byte, where there are fewer bytes). Floor sizing is ASTRA-sim's: chunks of ``size_bytes // splits``, at
+    least one byte a rank except for an all-gather, as many as it takes to cover ``size_bytes``; so a
+    remainder makes one chunk more.
     """
     if not costs.floor:
         parts = max(1, min(splits, size_bytes))

@@ -9,14 +9,16 @@ import numpy as np
 from cosim.errors import AlgorithmError
 from cosim.pattern.algorithm import Algorithm
 from cosim.pattern.build import alone
+from cosim.pattern.chakra import ChakraFiles
 from cosim.pattern.config import CollectiveConfig
+from cosim.pattern.custom import RankNodes, custom_template
+from cosim.pattern.happens_before import RACE_LIMIT
 from cosim.pattern.hierarchical import Queues, chunk_sizes, phases, sub_groups
 from cosim.pattern.plan import Phase, Plan
+from cosim.pattern.prove import prove
 from cosim.pattern.template import Collective, Template
 
-_WHOLE = (Collective.BARRIER, Collective.SEND_RECV)
-"""Collectives that aren't split into chunks."""
-_ONE_GROUP = (Collective.BROADCAST, *_WHOLE)
+_ONE_GROUP = (Collective.BROADCAST, Collective.BARRIER, Collective.SEND_RECV)
 """Collectives that run over the whole group, never by dimension."""
 
 
@@ -24,11 +26,18 @@ class Planner:
     """Plans of one ``collectives:`` section, cached; templates are shared by plans.
 
     A template's proof is kept by (algorithm, collective, ranks, direction, variant, root): sizes and delays
-    don't change which message carries what.
+    don't change which message carries what. ``read_custom`` reads the files of a custom algorithm, given its
+    path: the nodes of each rank.
     """
 
-    def __init__(self, config: CollectiveConfig | None = None) -> None:
+    def __init__(
+        self,
+        config: CollectiveConfig | None = None,
+        *,
+        read_custom: Callable[[str], Sequence[RankNodes]] | None = None,
+    ) -> None:
         self.config = config if config is not None else CollectiveConfig()
+        self._read_custom = read_custom
         self._plans: dict[tuple[object, ...], Plan] = {}
         self._templates: dict[tuple[object, ...], Template] = {}
         self._proved: set[tuple[object, ...]] = set()
@@ -70,7 +79,7 @@ class Planner:
     ) -> Plan:
         if num_ranks < 1 or size_bytes < 0 or not 0 <= root < num_ranks:
             raise AlgorithmError(
-                f"{collective.value} over {num_ranks} ranks of {size_bytes} bytes from root {root} makes no sense"
+                f"{collective.value}: {num_ranks} ranks, {size_bytes} bytes, root {root} can't be meant"
             )
         config = self.config
         active = -(-config.active_chunks // config.queues)
@@ -79,7 +88,7 @@ class Planner:
             return Plan(collective, 1, size_bytes, "alone", ((phase,),), active, config.queues)
         chosen = config.choice(collective)
         algorithms, shape = self._by_dimension(chosen, collective, num_ranks, dims)
-        whole = collective in _WHOLE
+        whole = not all(algorithm.splits for algorithm in algorithms)
         sizes = [size_bytes] if whole else chunk_sizes(
             collective, num_ranks, size_bytes, config.splits, config.costs
         )  # fmt: skip
@@ -161,13 +170,54 @@ class Planner:
         key = (*structure, size_bytes)
         template = self._templates.get(key)
         if template is None:
-            template = algorithm.build(
-                collective, num_ranks, size_bytes, self.config.costs, reverse=reverse, chunk=chunk, root=root
-            )
+            template = self._build(algorithm, collective, num_ranks, size_bytes, reverse, chunk, root)
             if structure not in self._proved:
-                self._prove(template)
+                if template.num_chunks and template.num_flows > RACE_LIMIT:
+                    self._prove_small(algorithm, collective, num_ranks, reverse, chunk, root)
+                prove(template)
                 self._proved.add(structure)
             self._templates[key] = template
         return template
 
-    _prove: Callable[[Template], None] = staticmethod(lambda template: None)
+    def _build(
+        self,
+        algorithm: Algorithm,
+        collective: Collective,
+        num_ranks: int,
+        size_bytes: int,
+        reverse: bool,
+        chunk: int,
+        root: int,
+    ) -> Template:
+        if not isinstance(algorithm, ChakraFiles):
+            return algorithm.build(
+                collective, num_ranks, size_bytes, self.config.costs, reverse=reverse, chunk=chunk, root=root
+            )
+        if self._read_custom is None:
+            raise AlgorithmError(
+                f"the algorithm in {algorithm.path} can't be read here",
+                hint="make the Planner with read_custom=",
+            )
+        ranks = self._read_custom(algorithm.path)
+        if len(ranks) != num_ranks:
+            raise AlgorithmError(
+                f"the algorithm in {algorithm.path} is for {len(ranks)} ranks, and this group has {num_ranks}"
+            )
+        return custom_template(algorithm.path, collective, size_bytes, ranks)
+
+    def _prove_small(
+        self,
+        algorithm: Algorithm,
+        collective: Collective,
+        num_ranks: int,
+        reverse: bool,
+        chunk: int,
+        root: int,
+    ) -> None:
+        """Prove the same algorithm on a group small enough for the prover to look at all orders."""
+        for few in (8, 4, 2):
+            if few < num_ranks:
+                small = self._build(algorithm, collective, few, few, reverse, chunk, root % few)
+                if small.num_flows <= RACE_LIMIT:
+                    prove(small)
+                    return

@@ -1,17 +1,17 @@
 """Ring algorithms: every rank sends to the next one only, in steps.
 
-Reduce-scatter and all-gather take N - 1 steps of D/N bytes, an all-reduce is one after the other (Patarasuk and
-Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69(2), 2009,
-doi:10.1016/j.jpdc.2008.09.002). All-to-all hands on each piece hop by hop, farthest first: N(N-1)/2 messages of D/N
-bytes a rank, one after another. Broadcast is a chain from the root, the buffer cut into N pieces that follow
-each other. Timing follows ASTRA-sim's ``Ring.cc``: a rank posts its s-th receive when it issues its s-th send, and
-issues send s + 1 an endpoint delay (and a reduction) after the later of the two.
+Reduce-scatter and all-gather take N - 1 steps of D/N bytes, an all-reduce is one after the other (Patarasuk
+and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69(2), 2009,
+doi:10.1016/j.jpdc.2008.09.002). All-to-all hands on each piece hop by hop, farthest first: N(N-1)/2 messages
+of D/N bytes a rank, one after another. Broadcast is a chain from the root, the buffer cut into N pieces that
+follow each other. Timing follows ASTRA-sim's ``Ring.cc``: a rank posts its s-th receive when it issues its
+s-th send, and issues send s + 1 an endpoint delay (and a reduction) after the later of the two.
 
-Several channels are several rings at once, each with an equal part of the data; ``bidirectional`` turns every
-other one round. Not modelled: pipelining of a step's message (NCCL's slices), as in ASTRA-sim.
+Several channels are several rings at once, each with an equal part of the data; ``bidirectional`` turns
+every other one round. Not modelled: pipelining of a step's message (NCCL's slices), as in ASTRA-sim.
 
-Rounding: one message carries D/(N channels) bytes, rounded up in exact sizing (so at most N channels bytes more
-than D go round), down in floor sizing.
+Rounding: one message carries D/(N channels) bytes, rounded up in exact sizing (so at most N channels bytes
+more than D go round), down in floor sizing.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Rings:
     def step(
         self, size_bytes: int, repeat: int, delay_ps: int, action: int, index: I64, index_step: int
     ) -> Block:
-        """``repeat`` steps in which row i carries piece ``index[i]``, then ``index_step * way`` further on."""
+        """``repeat`` steps: row i carries piece ``index[i]``, then each time ``index_step * way`` further."""
         return Block(
             self.rows,
             self.src,

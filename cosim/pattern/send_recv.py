@@ -1,7 +1,7 @@
 """Send and receive: one message from rank 0 to rank 1 of a group of two.
 
-As in ASTRA-sim's workload layer no endpoint delay is charged: the message leaves when the sender is there, and both
-are done when it has arrived and the receiver is there too (the sender: when it has arrived).
+As in ASTRA-sim's workload layer no endpoint delay is charged: the message leaves when the sender is there,
+and both are done when it has arrived and the receiver is there too (the sender: when it has arrived).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ class SendRecv(Algorithm):
 
     name: ClassVar[str] = "send_recv"
     carries: ClassVar[frozenset[Collective]] = frozenset({Collective.SEND_RECV})
+    splits: ClassVar[bool] = False
 
     def check(self, collective: Collective, num_ranks: int) -> None:
         """Two ranks, no more.

@@ -1,8 +1,8 @@
 """Binomial tree broadcast: who has the data hands it on, so holders double at each step.
 
-As in MPICH (Thakur, Rabenseifner and Gropp, doi:10.1177/1094342005051521): counted from the root, rank v < 2^i sends to
-v + 2^i, the farthest first, each message whole and the next one after it arrived. An endpoint delay lies before
-each send and after each receive. Not modelled: segmentation.
+As in MPICH (Thakur, Rabenseifner and Gropp, doi:10.1177/1094342005051521): counted from the root, rank v <
+2^i sends to v + 2^i, the farthest first, each message whole and the next one after it arrived. An endpoint
+delay lies before each send and after each receive. Not modelled: segmentation.
 """
 
 from __future__ import annotations
