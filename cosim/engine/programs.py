@@ -18,7 +18,6 @@ from cosim.pattern.template import Collective
 from cosim.topology.graph import Topology
 from cosim.workload.program import NO_STREAM, Operation, OpKind, Program
 
-
 Naming = tuple[tuple[str, ...], tuple[int, ...] | None]
 
 
