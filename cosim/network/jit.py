@@ -15,11 +15,11 @@ from numba import njit
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def kernel(function: _F) -> _F:
+def compiled(function: _F) -> _F:
     """Compile a function that is called from Python, or seldom."""
-    return cast(_F, cast(Any, njit)(cache=True, _nrt=False)(function))
+    return cast("_F", cast("Any", njit)(cache=True, _nrt=False)(function))
 
 
 def inlined(function: _F) -> _F:
     """Compile a small function into its callers."""
-    return cast(_F, cast(Any, njit)(cache=True, forceinline=True, _nrt=False)(function))
+    return cast("_F", cast("Any", njit)(cache=True, forceinline=True, _nrt=False)(function))
