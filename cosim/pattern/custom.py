@@ -47,7 +47,7 @@ class RankNodes:
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Sequence[Any]]) -> RankNodes:
-        """From plain columns ``id, kind, peer, tag, bytes, duration_ps, deps``; kind is "send", "recv", "comp"."""
+        """From columns ``id, kind, peer, tag, bytes, duration_ps, deps``; kinds "send", "recv", "comp"."""
         return cls(
             node=np.asarray(columns["id"], np.int64),
             kind=np.array([_KIND.index(kind.upper()) for kind in columns["kind"]], np.int8),
