@@ -193,15 +193,18 @@ def add_busy(meta: I64, busy: I64, link: int, start: int, duration: int) -> None
 
 @inlined
 def add_share(meta: I64, busy: I64, link: int, start: int, end: int, fraction: float) -> None:
-    """Count a fraction of a link as busy in [start, end), in each bin to the nearest picosecond."""
+    """Count a fraction of a link as busy in [start, end), to the nearest picosecond at each bin's end."""
     while end > len(busy) * meta[BIN_PS]:
         _widen(meta, busy)
     width = meta[BIN_PS]
     b = start // width
-    while start < end:
+    counted = 0
+    stop = start
+    while stop < end:
         stop = min(end, (b + 1) * width)
-        busy[b, link] += int((stop - start) * fraction + 0.5)
-        start = stop
+        total = int((stop - start) * fraction + 0.5)
+        busy[b, link] += total - counted
+        counted = total
         b += 1
 
 

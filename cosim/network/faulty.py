@@ -8,8 +8,8 @@ is not there, whatever the other network can do.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
 
-class _Late(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Late:
     handle: int
     index: int
     start_ps: int
@@ -69,7 +70,7 @@ class FaultyNetwork:
         kept = np.ones(len(done), np.bool_)
         for k in np.flatnonzero(np.isin(done.handle, list(self._chosen))).tolist():
             kept[k] = not self._delayed(done, k)
-        due = sorted(late for late in self._late if late.time_ps <= granted)
+        due = [late for late in self._late if late.time_ps <= granted]
         self._late = [late for late in self._late if late.time_ps > granted]
         return Advance(
             granted,

@@ -30,6 +30,7 @@ class FixedRoutes:
     name = "fixed"
 
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
+        del channel
         ptr, links = [0], list[int]()
         for one, other in zip(src.tolist(), dst.tolist(), strict=True):
             links += self._path(topology, one, other)
