@@ -353,7 +353,7 @@ class Replay:
         ops = OpRecords(job, iteration, rank, op, rows[:, 4], rows[:, 5])
         sums = mix_columns(*(rows[:, c] for c in range(6))) if len(rows) else (0, 0)
         flows = [int(x) for x in self._ledger.digest]
-        digest = "".join(f"{(a ^ (b * 3)) & (2**64 - 1):016x}" for a, b in zip(flows, sums, strict=True))
+        digest = "".join(f"{(a + b) % 2**64:016x}" for a, b in zip(flows, sums, strict=True))
         return Records(
             topology=self._topology,
             network=self._network.describe().name,
