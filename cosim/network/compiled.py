@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim.errors import CausalityError, NetworkError
-from cosim.network.calendar import HEAP_N, Calendar, Records, grown, make_calendar, push, room
+from cosim.network.calendar import EVENT_N, HEAP_N, Calendar, Records, grown, make_calendar, push, room
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup
 from cosim.network.jit import compiled, inlined
 from cosim.network.simulator import Advance, Capabilities, NetworkStatistics
@@ -39,14 +39,15 @@ STARTED_N, COMPLETED_N, EVENTS_N, BIN_PS, MODEL = range(8, 13)
 """Scalars in ``Core.meta``; a model's own start at MODEL. REPORT_N: pending completions to stop at."""
 
 DONE, NEED_CALENDAR, NEED_PENDING, NEED_MORE = 0, 10, 11, 12
-REPORT_LIMIT = 1 << 20
+REPORT_LIMIT = 1 << 18
 """Completions after which an advance returns (or twice as many as stayed), so that reports stay small."""
 
 _FIRST_BIN_PS = 1 << 16
 _BIN_CELLS = 1 << 22
+_MOST_EXPECTED = 1 << 22
 
-PENDING = np.dtype([("time", "i8"), ("react", "i8"), ("start", "i8"), ("index", "i8"), ("handle", "i8")])
-"""A completion that is certain, but not reported; ``react``: the earliest that the caller may react."""
+PENDING = np.dtype([("time", "i8"), ("start", "i8"), ("index", "i8"), ("handle", "i4"), ("row", "i4")])
+"""A completion that is certain, but not reported."""
 
 
 class Core(NamedTuple):
@@ -137,6 +138,12 @@ def release(
 
 
 @inlined
+def _react(rows: Records, row: int, time: int) -> int:
+    """The earliest that the caller may react to a completion."""
+    return int(min(time + min(rows[row].reaction, NEVER), NEVER))
+
+
+@inlined
 def complete(
     meta: I64,
     pending: Records,
@@ -158,10 +165,8 @@ def complete(
     pending[n].index = reps[rep].base + row - reps[rep].row
     pending[n].start = start
     pending[n].time = time
-    reaction = rows[row].reaction
-    react = time + reaction if reaction < NEVER - time else NEVER
-    pending[n].react = react
-    meta[BOUND] = min(meta[BOUND], react)
+    pending[n].row = row
+    meta[BOUND] = min(meta[BOUND], _react(rows, row, time))
     if groups[handle].release and rows[row].first < rows[row].middle:
         note(count, work, handle, rep, row, time, COMPLETED)
 
@@ -212,6 +217,7 @@ def add_share(meta: I64, busy: I64, link: int, start: int, end: int, fraction: f
 def report(
     meta: I64,
     pending: Records,
+    rows: Records,
     groups: Records,
     grant: int,
     handle: I32,
@@ -242,8 +248,8 @@ def report(
             pending[kept].index = pending[k].index
             pending[kept].start = pending[k].start
             pending[kept].time = pending[k].time
-            pending[kept].react = pending[k].react
-            bound = min(bound, pending[k].react)
+            pending[kept].row = pending[k].row
+            bound = min(bound, _react(rows, pending[k].row, pending[k].time))
             kept += 1
     meta[PENDING_N] = kept
     meta[REPORT_N] = max(REPORT_LIMIT, 2 * kept)
@@ -297,6 +303,7 @@ class CompiledNetwork(ABC):
         self._ptr_used = 0
         self._link_used = 0
         self._groups: dict[int, FlowGroup] = {}
+        self._open_rows = 0
         self._open_model(topology, seed)
 
     @abstractmethod
@@ -360,7 +367,10 @@ class CompiledNetwork(ABC):
             table = self._store.open(group)
             self._store.set_path(group.handle, first - table.row0)
             self._groups[group.handle] = group
+            self._open_rows += table.table.num_rows
             self._open_group(group)
+        if flows.groups:
+            self._expect(min(self._open_rows, _MOST_EXPECTED))
         count = len(flows.start_handle)
         if not count:
             return
@@ -371,12 +381,34 @@ class CompiledNetwork(ABC):
                 f"but {grant} ps had been granted"
             )
         rep, row = self._store.locate(flows.start_handle, flows.start_index)
+        store = self._store.view()
+        released = (store.rows["waits"][row] > 0) & (store.groups["release"][flows.start_handle] > 0)
+        if released.any():
+            k = int(np.flatnonzero(released)[0])
+            raise NetworkError(
+                f"{self.name}: flow {flows.start_index[k]} of group {flows.start_handle[k]} was given, "
+                "but has dependencies that the network follows"
+            )
         calendar: Calendar = self._arrays["calendar"]
-        while not room(calendar.meta, calendar.events, count):
+        while int(calendar.meta[EVENT_N]) + count > len(calendar.events):
             self._grow(NEED_CALENDAR)
             calendar = self._arrays["calendar"]
         self._store.reserve_work(count)
         give(self.core(), flows.start_handle, rep, row, flows.start_ps, flows.cause_ps)
+
+    def _expect(self, rows: int) -> None:
+        """Make room for as many flows at once as rows are open: a guess, and more than is touched."""
+        self._reserve("pending", rows)
+        have = len(self._arrays["calendar"].events)
+        if rows > have:
+            self._grow_calendar(1 << (rows - 1).bit_length())
+        self._expect_model(rows)
+
+    def _expect_model(self, rows: int) -> None:  # noqa: B027 - most models need nothing
+        """Make the model's own room for ``rows`` flows at once."""
+
+    def _grow_calendar(self, size: int) -> None:
+        self._arrays["calendar"] = grown(self._arrays["calendar"], size)
 
     def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
@@ -406,6 +438,7 @@ class CompiledNetwork(ABC):
         count, num_closed = report(
             self._arrays["meta"],
             self._arrays["pending"],
+            self._store.view().rows,
             self._store.view().groups,
             grant,
             handle,
@@ -416,7 +449,7 @@ class CompiledNetwork(ABC):
         )
         for one in closed[:num_closed].tolist():
             self._store.close(one)
-            del self._groups[one]
+            self._open_rows -= self._groups.pop(one).table.num_rows
         if count < most // 2:  # do not keep a large buffer alive for a few rows
             return Completions(
                 handle[:count].copy(), index[:count].copy(), start[:count].copy(), time[:count].copy()
@@ -425,7 +458,7 @@ class CompiledNetwork(ABC):
 
     def _grow(self, what: int) -> None:
         if what == NEED_CALENDAR:
-            self._arrays["calendar"] = grown(self._arrays["calendar"])
+            self._grow_calendar(2 * len(self._arrays["calendar"].events))
         elif what == NEED_PENDING:
             self._reserve("pending", 2 * len(self._arrays["pending"]))
         elif what in (NEED_WORK, NEED_OUT, NEED_POOL):

@@ -61,11 +61,13 @@ from cosim.network.sharing import (
     DRAIN_N,
     FLOW,
     FLOW_FREE,
+    FLOW_TOP,
     LEVEL,
     LINK,
     MEMBER,
     MEMBER_FREE,
-    MEMBER_LEFT,
+    MEMBER_N,
+    MEMBER_TOP,
     mark,
     share,
 )
@@ -145,7 +147,7 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
             return status
         if meta[PENDING_N] == len(pending):
             return NEED_PENDING
-        if meta[FLOW_FREE] == _NONE:
+        if meta[FLOW_FREE] == _NONE and meta[FLOW_TOP] == len(flows):
             return NEED_FLOWS
         now = meta[INSTANT]
 
@@ -154,19 +156,23 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
             f = meta[BEGIN] - 1
             path = groups[flows[f].handle].path + flows[f].row
             hops = path_ptr[path + 1] - path_ptr[path]
-            if hops > meta[MEMBER_LEFT]:
+            if meta[MEMBER_N] + hops > len(members):
                 return NEED_MEMBERS
             meta[BEGIN] = 0
             if flows[f].remaining == 0.0:
                 meta[DRAIN_N] = set_drain(meta[DRAIN_N], drains, flows, f, now)
                 continue
             flows[f].touched = now
-            meta[MEMBER_LEFT] -= hops
+            meta[MEMBER_N] += hops
             last = _NONE
             for k in range(path_ptr[path], path_ptr[path + 1]):
                 link = path_link[k]
                 m = meta[MEMBER_FREE]
-                meta[MEMBER_FREE] = members[m].after
+                if m == _NONE:
+                    m = meta[MEMBER_TOP]
+                    meta[MEMBER_TOP] = m + 1
+                else:
+                    meta[MEMBER_FREE] = members[m].after
                 first = links[link].first
                 members[m].flow = f
                 members[m].link = link
@@ -195,7 +201,11 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
                 complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, now, now)
                 continue
             f = meta[FLOW_FREE]
-            meta[FLOW_FREE] = flows[f].next
+            if f == _NONE:
+                f = meta[FLOW_TOP]
+                meta[FLOW_TOP] = f + 1
+            else:
+                meta[FLOW_FREE] = flows[f].next
             channel = fluid.channel_of[groups[handle].path + row]
             flows[f].handle = handle
             flows[f].rep = rep
@@ -269,7 +279,7 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
                     members[behind].before = ahead
                 members[m].after = meta[MEMBER_FREE]
                 meta[MEMBER_FREE] = m
-                meta[MEMBER_LEFT] += 1
+                meta[MEMBER_N] -= 1
                 mark(meta, links, dirty, link)
                 m = members[m].sibling
             channel = flows[f].channel
@@ -373,28 +383,20 @@ class FairShareNetwork(CompiledNetwork):
             new[: len(old)] = old
             self._fluid[name] = new
 
+    def _expect_model(self, rows: int) -> None:
+        for name in ("flows", "drains", "found"):
+            self._extend(name, rows)
+        self._extend("members", min(2 * rows, self._link_used))
+
     def _grow_model(self, what: int) -> None:
-        meta = self._arrays["meta"]
         if what == NEED_FLOWS:
-            meta[FLOW_FREE] = self._chain("flows", "next", int(meta[FLOW_FREE]))
-            for name in ("drains", "found"):
-                self._extend(name, len(self._fluid["flows"]))
+            for name in ("flows", "drains", "found"):
+                self._extend(name, max(1024, 2 * len(self._fluid[name])))
         elif what == NEED_MEMBERS:
-            old = len(self._fluid["members"])
-            meta[MEMBER_FREE] = self._chain("members", "after", int(meta[MEMBER_FREE]))
-            meta[MEMBER_LEFT] += len(self._fluid["members"]) - old
+            self._extend("members", max(1024, 2 * len(self._fluid["members"])))
         else:
             for name in ("instant", "spare", "other"):
                 self._extend(name, len(self._arrays["calendar"].events))
-
-    def _chain(self, name: str, chain: str, head: int) -> int:
-        """Double an array of slots; the first of its free ones, chained."""
-        old = len(self._fluid[name])
-        self._extend(name, max(1024, 2 * old))
-        made = self._fluid[name][chain]
-        made[old:] = np.arange(old + 1, len(made) + 1)
-        made[-1] = head
-        return old
 
     def _run(self, core: Core, horizon_ps: int) -> int:
         return int(run_fair(core, Fluid(**self._fluid), horizon_ps))

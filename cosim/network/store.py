@@ -35,12 +35,11 @@ ROW = np.dtype(
         ("size", "i8"),
         ("delay", "i8"),
         ("reaction", "i8"),
-        ("first", "i8"),
-        ("middle", "i8"),
-        ("last", "i8"),
+        ("first", "i4"),
+        ("middle", "i4"),
+        ("last", "i4"),
         ("src", "i4"),
         ("dst", "i4"),
-        ("channel", "i4"),
         ("waits", "i4"),
     ]
 )
@@ -353,7 +352,7 @@ class FlowStore:
             return known
         sizes = np.diff(table.block_row)
         row0, rows = self._append("rows", table.num_rows)
-        rows["src"], rows["dst"], rows["channel"] = table.src, table.dst, table.channel
+        rows["src"], rows["dst"] = table.src, table.dst
         rows["size"], rows["delay"], rows["reaction"] = table.size_bytes, table.delay_ps, table.reaction_ps
         rows["waits"] = np.diff(table.dep_ptr)
         rep0, reps = self._append("reps", int(table.block_repeat.sum()))
@@ -452,11 +451,13 @@ class FlowStore:
             An unknown handle, or an index beyond its table.
         """
         rep, row = np.empty(len(handle), np.int32), np.empty(len(handle), np.int32)
-        for one in np.unique(handle):
-            table = self._open.get(int(one))
+        order = np.argsort(handle, kind="stable")
+        ends = np.flatnonzero(np.diff(handle[order], append=-1))
+        for chosen in np.split(order, ends[:-1] + 1) if len(handle) else []:
+            one = int(handle[chosen[0]])
+            table = self._open.get(one)
             if table is None:
                 raise NetworkError(f"a flow of unknown group handle {one}")
-            chosen = handle == one
             flows = index[chosen]
             if not 0 <= int(flows.min()) <= int(flows.max()) < table.table.num_flows:
                 raise NetworkError(f"flow index beyond the {table.table.num_flows} flows of group {one}")
