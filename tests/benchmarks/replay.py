@@ -8,8 +8,8 @@ reads it by way of a small case of the same shape; that and imports are not coun
 - ``peak_mb`` is the process's peak resident set, interpreter and libraries included; the most of the three.
 
 Every message is simulated; nothing is folded. The ring all-reduce moves 1 MiB a rank on ASTRA-sim's Ring of
-50 GB/s and 500 ns links, all-to-all 1 MiB a rank on its Switch; endpoint delay 10 ns, reductions at 1600 GB/s,
-one chunk, ``congestion_aware``. ASTRA-sim itself takes 13.0 (ring-1024), 318 (ring-4096) and 22.0
+50 GB/s and 500 ns links, all-to-all 1 MiB a rank on its Switch; endpoint delay 10 ns, reductions at
+1600 GB/s, one chunk, ``congestion_aware``. ASTRA-sim itself takes 13.0 (ring-1024), 318 (ring-4096) and 22.0
 (all-to-all-1024) CPU-seconds.
 """
 
