@@ -411,10 +411,11 @@ class FlowStore:
         return table
 
     def _touch_all(self, table: _Table, page: int) -> None:
-        need = sum(_page_size(int(rows)) for rows in np.diff(table.table.block_row))
-        self._reserve("cells", int(self._count[POOL_TOP]) + need)
-        store = self.view()
-        for k in range(table.num_reps):
+        for k, rows in enumerate(np.diff(table.table.block_row).tolist()):
+            size = _page_size(rows)
+            if self._arrays["unused"][size.bit_length() - 1] == _NONE:
+                self._reserve("cells", int(self._count[POOL_TOP]) + size)
+            store = self.view()
             touch_page(
                 store.counts,
                 store.rows,
