@@ -141,9 +141,9 @@ def test_store_uses_a_table_and_its_pages_again() -> None:
     store = FlowStore()
     table = flat_table([0] * 100, [1] * 100, [1] * 100)
     sizes = set()
-    for handle in (0, 1, 0, 1, 0):
-        store.open(FlowGroup(handle, table, np.zeros(2, np.int32), (0, 0)))
-        store.close(handle)
+    for number in (0, 1, 0, 1, 0):
+        store.open(FlowGroup(number, table, np.zeros(2, np.int32), (0, 0)))
+        store.close(number)
         view = store.view()
         sizes.add((len(view.rows), len(view.reps), len(view.pages), len(view.cells)))
     assert len(sizes) == 1
@@ -152,8 +152,8 @@ def test_store_uses_a_table_and_its_pages_again() -> None:
 def test_store_finds_flows_of_many_groups() -> None:
     store = FlowStore()
     table = flat_table([0] * 5, [1] * 5, [1] * 5)
-    for handle in range(4):
-        store.open(FlowGroup(handle, table, np.zeros(2, np.int32), (0, 0)))
+    for number in range(4):
+        store.open(FlowGroup(number, table, np.zeros(2, np.int32), (0, 0)))
     handle, index = np.array([3, 0, 3, 1, 0], np.int32), np.array([4, 0, 1, 2, 3])
     rep, row = store.locate(handle, index)
     assert row.tolist() == index.tolist()
