@@ -46,7 +46,7 @@ Choice = Annotated[
 class CollectiveConfig(Spec):
     """How collectives are carried: algorithms, delays, chunks"""
 
-    endpoint_delay: TimePs = Field(0, description="before each send and after each receive")
+    endpoint_delay: TimePs = Field(0, ge=0, description="before each send and after each receive")
     reduction_rate: RateBps | None = Field(
         None,
         description="local memory bandwidth that reductions read and write at; omitted: reductions are free",
