@@ -38,7 +38,8 @@ def simulate(
     table = flat_table(src, dst, size, num_participants=topology.num_endpoints)
     group = FlowGroup(0, table, np.arange(topology.num_endpoints, dtype=np.int32), pack_key(0, 0, 0, 0))
     times = [-1] * len(sends)
-    flows = batch([group], [(0, k, t * PS_PER_NS, t * PS_PER_NS) for k, t in enumerate(start)])
+    starts = [(0, k, t * PS_PER_NS, t * PS_PER_NS) for k, t in enumerate(start)]
+    flows = batch([group], starts[::-1])  # against the order of keys, which must not matter
     while -1 in times:
         done = network.advance(flows, NEVER).completions
         flows = batch()
