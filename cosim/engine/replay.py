@@ -347,7 +347,7 @@ class Replay:
             )
         else:
             what = f"every rank finished by {at}, but {len(unmatched)} messages were only posted at one end"
-        raise StallError(what, list(waits(stuck, self._meetings, unmatched)))
+        raise StallError(what, waits(self._jobs, stuck, self._meetings, unmatched))
 
     def _records(self, interrupted: str, wall: float, cpu: float) -> Records:
         rows: I64 = np.array(self._op_rows, np.int64).reshape(-1, 6)
