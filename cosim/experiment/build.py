@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cosim.cluster.arrange import Request, arrange
 from cosim.engine.records import JobInfo
-from cosim.errors import CosimError, InputError, Location, SimulationError
+from cosim.errors import AlgorithmError, CosimError, InputError, Location, SimulationError, WorkloadError
 from cosim.experiment.idle import idle_settings
 from cosim.experiment.scenario import Scenario
 from cosim.network.simulator import NetworkSimulator
@@ -105,4 +105,7 @@ def _custom_algorithm(base: Path, path: str) -> list[RankNodes]:
     """The nodes of a collective that is written as Chakra files, rank by rank."""
     from cosim.workload.chakra.custom import read_messages  # brings protobuf, which few scenarios need
 
-    return [RankNodes.from_columns(columns) for columns in read_messages(base / path)]
+    try:
+        return [RankNodes.from_columns(columns) for columns in read_messages(base / path)]
+    except WorkloadError as error:  # these files are an algorithm's, not a job's
+        raise AlgorithmError(error.message, location=error.location, hint=error.hint) from error
