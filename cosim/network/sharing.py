@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from cosim.network.calendar import Records
-from cosim.network.compiled import MODEL, add_share
+from cosim.network.core import MODEL, add_share
 from cosim.network.drains import drain_time, set_drain
 from cosim.network.flows import I32, I64
 from cosim.network.jit import compiled, inlined
