@@ -23,6 +23,9 @@ from cosim.workload.program import Operation
 REQUEST_BYTES = 8192
 """A rendezvous request, as ASTRA-sim sends it."""
 
+MESSAGE_PART, REQUEST_PART = 4095, 4094
+"""Parts in flow keys; those below are the chunks and phases of collectives, so that keys never meet."""
+
 Ended = Callable[[Rank, int], None]
 
 
@@ -143,7 +146,7 @@ class Messages:
             if message.send:
                 self._send(message, ends, at)
 
-        self._start(recv, (ends[1], ends[0]), REQUEST_BYTES, 1, reached, now)
+        self._start(recv, (ends[1], ends[0]), REQUEST_BYTES, REQUEST_PART, reached, now)
 
     def _send(self, message: _Message, ends: tuple[int, int], now: int) -> None:
         send = message.send
@@ -156,7 +159,7 @@ class Messages:
             if message.recv:
                 self._ended(message.recv.rank, message.recv.op)
 
-        self._start(send, ends, send.operation.size_bytes, 0, reached, now)
+        self._start(send, ends, send.operation.size_bytes, MESSAGE_PART, reached, now)
 
     def _start(
         self, post: Post, ends: tuple[int, int], size: int, part: int, then: Callable[[int], None], now: int

@@ -19,12 +19,12 @@ from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.fold import mix_columns
 from cosim.engine.ledger import Ledger, Reaction
 from cosim.engine.meeting import Meeting
-from cosim.engine.messages import Messages
+from cosim.engine.messages import REQUEST_PART, Messages
 from cosim.engine.programs import COLLECTIVES, Group, ReadyJob, naming, ready_program
 from cosim.engine.rank import Rank
 from cosim.engine.records import CollectiveRecord, JobInfo, OpRecords, Records
 from cosim.engine.stall import waits
-from cosim.errors import StallError, WorkloadError
+from cosim.errors import AlgorithmError, StallError, WorkloadError
 from cosim.network.flows import I64, Completions
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.plan import FIRST, Plan, Turn
@@ -245,9 +245,17 @@ class Replay:
                 f"operation {operation.name!r}: no collective {operation.collective!r}",
                 hint=f"there are {known}",
             )
-        return self._planner.plan(
+        plan = self._planner.plan(
             kind, len(group.ranks), operation.size_bytes, root=operation.root, dims=group.dims, turn=turn
         )
+        phases = len(plan.chunks[0])
+        if len(plan.chunks) * phases > REQUEST_PART:
+            raise AlgorithmError(
+                f"operation {operation.name!r}: {len(plan.chunks)} chunks of {phases} phases are more than "
+                f"the {REQUEST_PART} that flow keys can tell apart",
+                hint=f"set collectives.splits to {REQUEST_PART // phases} or less",
+            )
+        return plan
 
     def _meet(self, rank: Rank, op: int, operation: Operation, now: int) -> None:
         job = rank.job
