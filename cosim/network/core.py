@@ -135,11 +135,12 @@ def complete(
     """A flow's completion at ``time`` is certain: report it when the grant gets there, tell dependents."""
     n = meta[PENDING_N]
     meta[PENDING_N] = n + 1
-    pending[n].handle = handle
-    pending[n].index = reps[rep].base + row - reps[rep].row
-    pending[n].start = start
-    pending[n].time = time
-    pending[n].row = row
+    one = pending[n]
+    one.handle = handle
+    one.index = reps[rep].base + row - reps[rep].row
+    one.start = start
+    one.time = time
+    one.row = row
     meta[BOUND] = min(meta[BOUND], _react(rows, row, time))
     if groups[handle].release and rows[row].first < rows[row].middle:
         note(count, work, handle, rep, row, time, COMPLETED)
