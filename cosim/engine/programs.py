@@ -182,4 +182,33 @@ class ReadyJob:
         return known
 
 
+def ready_job(number: int, info: JobInfo, topology: Topology) -> ReadyJob:
+    """Make a job ready to run.
+
+    Raises
+    ------
+    WorkloadError
+        It doesn't fit the topology or the numbers that flow keys hold, or starts before time does.
+    """
+    what = f"job {number} {info.name!r}"
+    ranks, endpoints = info.workload.world_size, info.endpoints
+    if len(endpoints) != ranks:
+        raise WorkloadError(f"{what} has {ranks} ranks, but {len(endpoints)} endpoints")
+    if ranks and not 0 <= int(endpoints.min()) <= int(endpoints.max()) < topology.num_endpoints:
+        raise WorkloadError(
+            f"{what} sits on endpoints {int(endpoints.min())} to {int(endpoints.max())}; "
+            f"{topology.name} has 0 to {topology.num_endpoints - 1}"
+        )
+    if info.start_ps < 0:
+        raise WorkloadError(f"{what} starts at {info.start_ps} ps; time begins at 0")
+    for name, value, limit in (
+        ("the number of jobs", number, 1 << 12),
+        ("iterations", info.iterations, 1 << 20),
+        ("ranks", ranks, 1 << 19),
+    ):
+        if value >= limit:
+            raise WorkloadError(f"{what}: {name} must stay below {limit}, for flow keys; here {value}")
+    return ReadyJob(number, info, topology, tuple(ready_program(p) for p in info.workload.programs))
+
+
 COLLECTIVES = {c.value: c for c in Collective}

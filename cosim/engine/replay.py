@@ -20,7 +20,7 @@ from cosim.engine.fold import mix_columns
 from cosim.engine.ledger import Ledger, Reaction
 from cosim.engine.meeting import Meeting
 from cosim.engine.messages import REQUEST_PART, Messages
-from cosim.engine.programs import COLLECTIVES, Group, ReadyJob, naming, ready_program
+from cosim.engine.programs import COLLECTIVES, Group, ReadyJob, naming, ready_job
 from cosim.engine.rank import Rank
 from cosim.engine.records import CollectiveRecord, JobInfo, OpRecords, Records
 from cosim.engine.stall import waits
@@ -118,10 +118,7 @@ class Replay:
         self._ledger = Ledger(topology.num_endpoints, record_messages=record_messages)
         self._desk = Desk(self.environment.outbox, self._ledger, release)
         self._messages = Messages(self._desk, self._end)
-        self._jobs = [
-            ReadyJob(number, info, topology, tuple(ready_program(p) for p in info.workload.programs))
-            for number, info in enumerate(jobs)
-        ]
+        self._jobs = [ready_job(number, info, topology) for number, info in enumerate(jobs)]
         self._ranks = [
             [Rank(job, rank) for rank in range(job.info.workload.world_size)] for job in self._jobs
         ]
@@ -143,8 +140,8 @@ class Replay:
         """See :func:`replay`."""
         wall, cpu = time.perf_counter(), time.process_time()
         interrupted = ""
-        self._network.open(self._topology, self._seed)
         try:
+            self._network.open(self._topology, self._seed)
             for job in self._jobs:
                 job.coflow_bytes = self._iteration_bytes(job)
                 self._starting.setdefault(job.info.start_ps, []).append(job)
@@ -153,6 +150,9 @@ class Replay:
             self._check_finished()
         except KeyboardInterrupt:
             interrupted = f"interrupted at {format_time(int(self.environment.now))} of simulated time"
+        except BaseException:
+            self._network.close()
+            raise
         records = self._records(interrupted, wall, cpu)
         self._network.close()
         return records
