@@ -47,6 +47,19 @@ def test_page_is_plain_off_a_terminal_and_coloured_on_one(monkeypatch: pytest.Mo
     assert "\033[1m" in coloured.getvalue()
 
 
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_page_leaves_out_what_matters_least_until_it_fits(width: int) -> None:
+    build = example()
+    build.rows = [(i, r, o, s, e + 10 * US * (i == 1 and e == 200 * US)) for i, r, o, s, e in build.rows]
+    summary = summarize(build.records(), name="a name", warnings=["beware of what is very long " * 5])
+    page = render(summary, width=width)
+    assert max(map(len, page.splitlines())) <= width
+    assert ("algbw" in page) == (width > 80)
+    for said in ("exposed", "busbw", "busy", "100.0 %", "digest", "iterations 100 us, 110 us"):
+        assert said in page
+    assert render(summary, width=1000) == render(summary)
+
+
 def test_page_without_utf8_is_ascii() -> None:
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding="ascii")
