@@ -1,10 +1,11 @@
 """One collective under way: chunks, phases and queues on each of its ranks.
 
 A rank brings its chunks in order; each waits in the queue that its phase names. At most ``active`` phases
-run in a queue of a rank at once. They begin in the same order on all ranks: that in which each first came to
-the queue on any of them. Where ranks are in step, this is first come, first served, as in ASTRA-sim; where
-they are not, first come on each rank could have chunks wait for each other in a circle. A phase's flows exist
-from its first rank's arrival to its last one's exit.
+run in a queue of a rank at once. There is one order on all ranks: that in which each phase first came to the
+queue on any of them. A phase that comes may begin while there is a place for it and for each one before it
+that has yet to come. Where ranks are in step, or there are places enough, this is first come, first served,
+as in ASTRA-sim; elsewhere, first come on each rank could have chunks wait for each other in a circle. A
+phase's flows exist from its first rank's arrival to its last one's exit.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class CollectiveRun:
             self._ordered: set[int] = set()
             self._begun = [[0] * queues for _ in range(plan.num_ranks)]
             self._waiting: list[set[int]] = [set() for _ in range(plan.num_ranks)]
+            self._ahead: list[set[int]] = [set() for _ in range(plan.num_ranks)]
         # For each phase number: the sub-group of a position, and its place in it.
         for phase in plan.chunks[0]:
             group, place = np.empty(plan.num_ranks, np.int32), np.empty(plan.num_ranks, np.int32)
@@ -101,17 +103,23 @@ class CollectiveRun:
         return queue
 
     def _pump(self, queue: int, position: int, now: int) -> None:
-        """Begin what is next in a queue of a rank, as long as it has come and there is a free place."""
-        order, begun = self._order[queue], self._begun[position]
-        waiting, running = self._waiting[position], self._running[position]
-        while begun[queue] < len(order) and running[queue] < self.plan.active:
-            part = order[begun[queue]]
-            if part not in waiting:
-                return
-            waiting.remove(part)
+        """Begin what has come to a queue of a rank, while places are left for all that come before it."""
+        order, waiting, ahead = self._order[queue], self._waiting[position], self._ahead[position]
+        running, begun = self._running[position], self._begun[position]
+        at, kept = begun[queue], 0
+        while at < len(order) and running[queue] + kept < self.plan.active:
+            part = order[at]
+            if part in waiting:
+                waiting.remove(part)
+                ahead.add(part)
+                running[queue] += 1
+                self._enter(part, position, now)
+            elif part not in ahead:
+                kept += 1
+            at += 1
+        while begun[queue] < len(order) and order[begun[queue]] in ahead:
+            ahead.remove(order[begun[queue]])
             begun[queue] += 1
-            running[queue] += 1
-            self._enter(part, position, now)
 
     def _enter(self, part: int, position: int, now: int) -> None:
         chunk, step = divmod(part, self._phases)
