@@ -48,7 +48,7 @@ class CoSimEnvironment(simpy.Environment):
 
     def schedule(self, event: Event, priority: int = 1, delay: float = 0) -> None:
         """As SimPy's, but only whole picoseconds, and never back in time."""
-        if delay < 0 or int(delay) != delay:
+        if not 0 <= delay < NEVER or int(delay) != delay:
             raise CausalityError(f"a delay is a whole number of picoseconds >= 0, not {delay}")
         super().schedule(event, priority, int(delay))  # type: ignore[arg-type]
 
