@@ -287,14 +287,7 @@ class Replay:
 
     def _leave(self, key: object, position: int, now: int) -> None:
         meeting = self._meetings[key]
-        number = meeting.group.ranks[position]
-        if number not in meeting.ranks:
-            raise AlgorithmError(
-                f"rank {number} is done with {meeting.title} before it came; in the algorithm that carries it, "
-                "a rank's exit must wait for its entry"
-            )
-        rank, op = meeting.ranks[number]
-        meeting.left.add(rank.number)
+        rank, op = meeting.leave(position)
         self._end(rank, op)
         if len(meeting.left) < len(meeting.group.ranks):
             return
