@@ -103,8 +103,9 @@ def run_aware(core: Core, links: Records, instant: I32, spare: I32, other: I32, 
                 instant[found] = at
                 found += 1
                 e = events[at]
-                if rows[e.row].src != rows[e.row].dst:
-                    link = path_link[path_ptr[groups[e.handle].path + e.row] + e.hop]
+                path = groups[e.handle].path + e.row
+                if path_ptr[path] != path_ptr[path + 1]:
+                    link = path_link[path_ptr[path] + e.hop]
                     clash = clash or links[link].seen == serial
                     links[link].seen = serial
                 at = e.next
@@ -128,10 +129,10 @@ def run_aware(core: Core, links: Records, instant: I32, spare: I32, other: I32, 
         free(cal_meta, events, at)
         if hop == 0:
             meta[STARTED_N] += 1
-        if rows[row].src == rows[row].dst:
+        path = groups[handle].path + row
+        if path_ptr[path] == path_ptr[path + 1]:  # a mark, or two participants on one endpoint
             complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, origin, time)
             continue
-        path = groups[handle].path + row
         link = path_link[path_ptr[path] + hop]
         size = rows[row].size
         transfer = size / links[link].rate

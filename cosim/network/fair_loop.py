@@ -167,7 +167,8 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
             rep = event.rep
             row = event.row
             free(cal_meta, events, at)
-            if rows[row].src == rows[row].dst:
+            path = groups[handle].path + row
+            if path_ptr[path] == path_ptr[path + 1]:  # a mark, or two participants on one endpoint
                 complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, now, now)
                 continue
             f = meta[FLOW_FREE]
@@ -176,7 +177,7 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
                 meta[FLOW_TOP] = f + 1
             else:
                 meta[FLOW_FREE] = flows[f].next
-            channel = fluid.channel_of[groups[handle].path + row]
+            channel = fluid.channel_of[path]
             flow = flows[f]
             flow.handle = handle
             flow.rep = rep

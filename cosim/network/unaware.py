@@ -97,9 +97,9 @@ def run_unaware(core: Core, rate: F64, latency: F64, horizon: int) -> int:
         row = events[at].row
         free(cal_meta, events, at)
         arrival = time
-        if rows[row].src != rows[row].dst:
+        path = groups[handle].path + row
+        if path_ptr[path] != path_ptr[path + 1]:  # neither a mark nor two participants on one endpoint
             size = rows[row].size
-            path = groups[handle].path + row
             slowest = np.inf
             wait = 0.0
             for k in range(path_ptr[path], path_ptr[path + 1]):
