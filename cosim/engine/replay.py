@@ -20,7 +20,7 @@ from cosim.engine.fold import mix_columns
 from cosim.engine.ledger import Ledger, Reaction
 from cosim.engine.meeting import Meeting
 from cosim.engine.messages import REQUEST_PART, Messages
-from cosim.engine.programs import COLLECTIVES, Group, ReadyJob, naming, ready_job
+from cosim.engine.programs import COLLECTIVES, Group, ReadyJob, ready_job
 from cosim.engine.rank import Rank
 from cosim.engine.records import CollectiveRecord, JobInfo, OpRecords, Records
 from cosim.engine.stall import waits
@@ -260,7 +260,7 @@ class Replay:
     def _meet(self, rank: Rank, op: int, operation: Operation, now: int) -> None:
         job = rank.job
         group = job.group(rank.number, operation)
-        name = naming(operation)
+        name = rank.program.naming[op]
         occurrence = rank.program.occurrence[op]
         key = (job.number, group.ranks, name, rank.iteration, occurrence)
         meeting = self._meetings.get(key)
