@@ -15,7 +15,7 @@ from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import Replay, replay
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
-from cosim.network.flows import Completions, FlowBatch, FlowGroup, FlowTable
+from cosim.network.flows import FlowBatch, FlowGroup, FlowTable
 from cosim.network.recorder import Recording
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.network.unaware import CongestionUnawareNetwork
@@ -251,10 +251,7 @@ class Shuffled(Front):
         at = self._order(len(flows.start_handle))
         starts = (flows.start_handle[at], flows.start_index[at], flows.start_ps[at], flows.cause_ps[at])
         granted, done = self.inner.advance(FlowBatch(groups, *starts), horizon_ps)
-        at = self._order(len(done))
-        return Advance(
-            granted, Completions(done.handle[at], done.index[at], done.start_ps[at], done.time_ps[at])
-        )
+        return Advance(granted, done.take(np.array(self._order(len(done)), np.int64)))
 
 
 class Hesitant(Front):
