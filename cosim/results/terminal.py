@@ -1,4 +1,4 @@
-"""The page that a person reads at a glance: jobs, what if, collectives, links, messages, notes."""
+"""The page that a person reads at a glance: jobs, what if, collectives, links, messages, imports, notes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _ASCII = ".:-=+*#%"
 _BOLD, _DIM, _RESET = "\033[1m", "\033[2m", "\033[0m"
 _MAX_ROWS = 8
 _MAX_LINKS = 5
+_MAX_SAID = 8
 
 
 def render(
@@ -33,6 +34,10 @@ def render(
         if table:
             lines += ["", _bold(table[0], color), *table[1:]]
     lines += ["", *_wrapped(_messages(summary), width)]
+    for job in summary.jobs[:_MAX_ROWS]:
+        imported = _wrapped(_import_report(job), width)
+        if imported:
+            lines += ["", _bold(f"import of {job.name}", color), *imported]
     if summary.warnings:
         lines += ["", _bold("notes", color), *_wrapped(_at_most(list(summary.warnings), 5), width)]
     text = "\n".join(line.rstrip() for line in lines) + "\n"
@@ -237,6 +242,17 @@ def _messages(summary: Summary) -> list[str]:
             ("max", f.max_ps),
         )
         lines.append("message times: " + ", ".join(f"{name} {format_time(t)}" for name, t in marks))
+    return lines
+
+
+def _import_report(job: JobSummary) -> list[str]:
+    """What was read, ignored and invented, where the workload is an imported trace."""
+    lines = []
+    for name in ("read", "ignored", "invented"):
+        said = getattr(job, name)
+        if said:
+            more = f", and {len(said) - _MAX_SAID} more in --json" if len(said) > _MAX_SAID else ""
+            lines.append(f"  {name}: {', '.join(said[:_MAX_SAID])}{more}")
     return lines
 
 

@@ -89,6 +89,17 @@ def test_changing_iterations_and_interruption_are_shown() -> None:
     assert "INTERRUPTED (Ctrl-C)" in page
 
 
+def test_what_an_import_read_ignored_and_invented_is_shown() -> None:
+    summary = summarize(example().records())
+    assert "import of" not in render(summary)
+    said = tuple(f"{n} x kind {n}" for n in range(1, 11))
+    job = dataclasses.replace(summary.jobs[0], read=said, ignored=("tensors",), invented=())
+    page = render(dataclasses.replace(summary, jobs=(job,)))
+    assert f"import of {job.name}\n  read: 1 x kind 1, 2 x kind 2" in page
+    assert "8 x kind 8, and 2 more in --json\n  ignored: tensors\n\n" in page + "\n"
+    assert "invented" not in page
+
+
 def test_columns_line_up() -> None:
     assert align([["name", "n"], ["a", "100"]]) == ["name    n", "a     100"]
 
