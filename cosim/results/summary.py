@@ -64,7 +64,7 @@ class JobSummary:
     free_communication_iteration_ps, free_communication_speedup
         The same for one iteration, on average; how many times faster the job would be at most.
     read, ignored, invented
-        What an importer made of a trace, each with its count; empty for a workload that isn't imported.
+        What was read, ignored and invented to make the workload, each with its count.
     """
 
     name: str

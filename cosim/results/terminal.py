@@ -1,4 +1,4 @@
-"""The page that a person reads at a glance: jobs, what if, collectives, links, messages, imports, notes."""
+"""The page that a person reads at a glance: jobs, what if, collectives, links, messages, workloads, notes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _BOLD, _DIM, _RESET = "\033[1m", "\033[2m", "\033[0m"
 _MAX_ROWS = 8
 _MAX_LINKS = 5
 _MAX_SAID = 8
+_WIDE = 110
 
 
 def render(
@@ -35,9 +36,9 @@ def render(
             lines += ["", _bold(table[0], color), *table[1:]]
     lines += ["", *_wrapped(_messages(summary), width)]
     for job in summary.jobs[:_MAX_ROWS]:
-        imported = _wrapped(_import_report(job), width)
-        if imported:
-            lines += ["", _bold(f"import of {job.name}", color), *imported]
+        report = _wrapped(_workload_report(job), width or _WIDE)
+        if report:
+            lines += ["", _bold(f"workload of {job.name}", color), *report]
     if summary.warnings:
         lines += ["", _bold("notes", color), *_wrapped(_at_most(list(summary.warnings), 5), width)]
     text = "\n".join(line.rstrip() for line in lines) + "\n"
@@ -245,8 +246,8 @@ def _messages(summary: Summary) -> list[str]:
     return lines
 
 
-def _import_report(job: JobSummary) -> list[str]:
-    """What was read, ignored and invented, where the workload is an imported trace."""
+def _workload_report(job: JobSummary) -> list[str]:
+    """What was read, ignored and invented to make the workload."""
     lines = []
     for name in ("read", "ignored", "invented"):
         said = getattr(job, name)
