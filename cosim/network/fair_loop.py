@@ -169,7 +169,7 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
             free(cal_meta, events, at)
             path = groups[handle].path + row
             if path_ptr[path] == path_ptr[path + 1]:  # a mark, or two participants on one endpoint
-                complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, now, now)
+                complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, now, now, now)
                 continue
             f = meta[FLOW_FREE]
             if f == _NONE:
@@ -262,7 +262,7 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
             meta[FLOW_FREE] = f
             rep = flow.rep
             origin = flow.origin
-            complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, origin, arrival)
+            complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, origin, arrival, drain)
             continue
 
         if next_start >= limit:
@@ -286,7 +286,7 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
         meta[CURSOR] = 0
         meta[INSTANT_N] = found
         if clash:
-            sort_instant(events, reps, groups, instant, fluid.spare, fluid.other, found)
+            sort_instant(events, reps, groups, core.path_source, instant, fluid.spare, fluid.other, found)
 
 
 @compiled
