@@ -257,7 +257,7 @@ def test_jobs_that_do_not_fit_are_refused() -> None:
         ({"iterations": 1 << 20}, "iterations must stay below"),
     ):
         with pytest.raises(WorkloadError, match=told):
-            run(ring, job(work, **settings))  # type: ignore[arg-type]
+            run(ring, job(work, **settings))
 
 
 def test_an_algorithm_that_can_not_be_built_is_an_input_error() -> None:
