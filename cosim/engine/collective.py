@@ -30,12 +30,12 @@ class _Instance:
     left: int
     handle: int = -1
 
-    def arrived(self, index: int, now: int) -> None:
+    def arrived(self, index: int, now: int, cause: int) -> None:
         """A rank of the sub-group exits."""
         self.left -= 1
         if self.left == 0:
             self.run.desk.finish(self.handle)
-        self.run.exited(self, index, now)
+        self.run.exited(self, index, now, cause)
 
 
 @dataclass(eq=False)
@@ -49,7 +49,7 @@ class CollectiveRun:
     """Job, iteration, operation."""
     traits: dict[str, object]
     desk: Desk
-    done: Callable[[int, int], None]
+    done: Callable[[int, int, int], None]
     _where: list[tuple[I32, I32]] = field(default_factory=list)
     _instances: dict[tuple[int, int], _Instance] = field(default_factory=dict)
 
@@ -135,9 +135,9 @@ class CollectiveRun:
             instance.handle = self.desk.open_template(
                 instance, phase.template, self.endpoints[members], key, **self.traits
             )
-        self.desk.start(instance.handle, int(places[position]), now)
+        self.desk.start(instance.handle, int(places[position]), now, now)
 
-    def exited(self, instance: _Instance, index: int, now: int) -> None:
+    def exited(self, instance: _Instance, index: int, now: int, cause: int) -> None:
         """A rank of an instance exits: on to its next phase, and let the next chunk in."""
         part, number = instance.part, instance.number
         chunk, step = divmod(part, self._phases)
@@ -158,4 +158,4 @@ class CollectiveRun:
         if last:
             self._chunks_left[position] -= 1
             if self._chunks_left[position] == 0:
-                self.done(position, now)
+                self.done(position, now, cause)

@@ -32,11 +32,12 @@ _DENSE_ENDPOINTS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """Completions that the engine waits for, as columns."""
+    """Completions that the engine waits for, as columns; ``cause_ps``: when each became certain."""
 
     handle: I32
     index: I64
     time_ps: I64
+    cause_ps: I64
 
 
 @compiled
@@ -230,7 +231,10 @@ class Ledger:
             )
         chosen = react[:num_react]
         reaction = Reaction(
-            completions.handle[chosen], completions.index[chosen], completions.time_ps[chosen]
+            completions.handle[chosen],
+            completions.index[chosen],
+            completions.time_ps[chosen],
+            completions.since()[chosen],
         )
         return reaction, closed[:num_closed].tolist()
 

@@ -124,7 +124,7 @@ class Replay:
         ]
         self._meetings: dict[object, Meeting] = {}
         self._turns: dict[tuple[int, tuple[int, ...]], tuple[int, Turn]] = {}
-        self._ends: dict[int, list[tuple[Rank, int]]] = {}
+        self._ends: dict[int, list[tuple[Rank, int, int]]] = {}
         self._reactions: dict[int, list[Reaction]] = {}
         self._starting: dict[int, list[ReadyJob]] = {}
         self._touched: dict[tuple[int, int], Rank] = {}
@@ -175,7 +175,9 @@ class Replay:
         cuts = np.flatnonzero(np.diff(ordered)) + 1
         for chosen in np.split(order, cuts):
             now = int(times[chosen[0]])
-            part = Reaction(reaction.handle[chosen], reaction.index[chosen], times[chosen])
+            part = Reaction(
+                reaction.handle[chosen], reaction.index[chosen], times[chosen], reaction.cause_ps[chosen]
+            )
             self._reactions.setdefault(now, []).append(part)
             self.environment.wake(now)
         self._tell_progress()
@@ -188,7 +190,8 @@ class Replay:
         for reaction in self._reactions.pop(now, ()):
             self._desk.react(reaction, now)
         while True:
-            for rank, op in self._ends.pop(now, ()):
+            for rank, op, cause in self._ends.pop(now, ()):
+                rank.cause_ps = max(rank.cause_ps, cause)
                 self._apply_end(rank, op, now)
             if not self._touched:
                 break
@@ -196,6 +199,7 @@ class Replay:
             for _, rank in sorted(touched.items()):
                 for op in rank.startable():
                     self._start(rank, op, now)
+                rank.cause_ps = 0
         self._tell_progress()
 
     def _begin(self, rank: Rank, now: int) -> None:
@@ -213,7 +217,7 @@ class Replay:
         kind = operation.kind
         if kind is OpKind.COMPUTE or kind is OpKind.MEMORY:
             end = now + operation.duration_ps
-            self._ends.setdefault(end, []).append((rank, op))
+            self._ends.setdefault(end, []).append((rank, op, now))
             if end > now:
                 self.environment.wake(end)
             else:
@@ -223,9 +227,9 @@ class Replay:
         else:
             self._messages.post(rank, op, now)
 
-    def _end(self, rank: Rank, op: int) -> None:
-        """An operation ends now; applied with all else that ends now."""
-        self._ends.setdefault(int(self.environment.now), []).append((rank, op))
+    def _end(self, rank: Rank, op: int, cause: int) -> None:
+        """An operation ends now, certain since ``cause``; applied with all else that ends now."""
+        self._ends.setdefault(int(self.environment.now), []).append((rank, op, cause))
         self._touched[rank.order] = rank
 
     def _apply_end(self, rank: Rank, op: int, now: int) -> None:
@@ -279,16 +283,16 @@ class Replay:
                 (job.number, rank.iteration, number),
                 job.traits(rank.iteration),
                 self._desk,
-                lambda position, at: self._leave(key, position, at),
+                lambda position, at, cause: self._leave(key, position, at, cause),
             )
         meeting.arrive(rank, op, now)
         assert meeting.run is not None
         meeting.run.arrive(group.position[rank.number], now)
 
-    def _leave(self, key: object, position: int, now: int) -> None:
+    def _leave(self, key: object, position: int, now: int, cause: int) -> None:
         meeting = self._meetings[key]
         rank, op = meeting.leave(position)
-        self._end(rank, op)
+        self._end(rank, op, cause)
         if len(meeting.left) < len(meeting.group.ranks):
             return
         del self._meetings[key]
