@@ -224,6 +224,7 @@ class Watched(Front):
         assert (self.granted <= done.time_ps).all()
         assert (done.time_ps <= answer.granted_ps).all()
         assert (done.start_ps <= done.time_ps).all()
+        assert (done.since() <= done.time_ps).all()
         for handle in done.handle.tolist():
             self.left[handle] -= 1
             if self.left[handle] == 0:

@@ -25,7 +25,8 @@ from cosim.network.simulator import NetworkSimulator
 
 Model = Callable[[], NetworkSimulator]
 every_network = pytest.mark.parametrize("model", NETWORKS.values(), ids=NETWORKS)
-many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(some, max_examples=8)
 
 
 def ran(world: World, network: NetworkSimulator, release: str = "network") -> Records:
@@ -73,14 +74,14 @@ def matrix(records: Records) -> dict[tuple[int, int], list[int]]:
 
 
 @every_network
-@many
+@some
 @given(world=worlds())
 def test_released_by_the_network_or_by_the_engine_a_run_is_the_same(model: Model, world: World) -> None:
     assert_same(ran(world, Watched(model())), ran(world, Watched(model()), "engine"))
 
 
 @every_network
-@many
+@few
 @given(world=worlds(), seed=st.integers(0, 2**32))
 def test_order_cuts_and_lookahead_change_nothing(model: Model, world: World, seed: int) -> None:
     whole = ran(world, model())
