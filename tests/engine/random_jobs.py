@@ -15,7 +15,8 @@ import numpy as np
 from engine_worlds import collective, compute, config, job, recv, send, workload
 from hypothesis import strategies as st
 
-from cosim.engine.records import JobInfo
+from cosim.engine.programs import COLLECTIVES, grid_dims
+from cosim.engine.records import CollectiveRecord, JobInfo
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
@@ -39,6 +40,19 @@ class World:
     topology: Topology
     jobs: tuple[JobInfo, ...]
     planner: Planner
+
+    def planned_bytes(self, record: CollectiveRecord) -> int:
+        """Bytes that a collective of one of the jobs moves, by its plan; any turn moves as many."""
+        one = self.jobs[record.job]
+        operation = next(
+            operation
+            for operation in one.workload.program(min(record.ranks)).operations
+            if operation.name == record.name
+        )
+        dims = grid_dims(one.endpoints[list(record.ranks)], self.topology.dims)
+        kind = COLLECTIVES[record.collective]
+        size = record.size_bytes
+        return self.planner.plan(kind, len(record.ranks), size, root=operation.root, dims=dims).total_bytes
 
     def __repr__(self) -> str:
         lines = [f"{self.topology.name}; {self.planner.config!r}"]

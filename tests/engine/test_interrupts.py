@@ -19,11 +19,13 @@ from engine_worlds import (
     workload,
 )
 
+import cosim.engine.replay as module
 from cosim.engine.records import JobInfo
 from cosim.engine.replay import ProgressInfo
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.flows import FlowBatch
 from cosim.network.simulator import Advance
+from cosim.pattern.planner import Planner
 from cosim.units import PS_PER_US
 
 either_release = pytest.mark.parametrize("release", ["network", "engine"])
@@ -95,8 +97,6 @@ def test_an_interrupt_in_a_progress_callback_counts_too() -> None:
     assert calls  # told at least once, the first time at once
     assert [call.now_ps for call in calls] == sorted(call.now_ps for call in calls)
 
-    import cosim.engine.replay as module
-
     before = module._PROGRESS_S
     module._PROGRESS_S = 0.0
     try:
@@ -110,8 +110,6 @@ def test_an_interrupt_in_a_progress_callback_counts_too() -> None:
 def test_an_interrupt_while_collectives_are_planned_leaves_empty_records(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from cosim.pattern.planner import Planner
-
     def impatient(*arguments: object, **settings: object) -> None:
         raise KeyboardInterrupt
 
