@@ -52,6 +52,7 @@ class Desk:
         self._owners: list[Owner | None] = []
         self._free: list[int] = []
         self._unfinished: dict[int, int] = {}
+        self._closing: dict[int, list[int]] = {}
         self.engine_released = release == "engine"
 
     def _handle(self, owner: Owner) -> int:
@@ -150,7 +151,12 @@ class Desk:
                 completions.handle, completions.index, completions.time_ps, completions.since()
             )
         for handle in closed:
-            self._let_go(handle)
+            if self._releaser is not None and self._is_template(handle):
+                # Flows that no exit waits for may be the last: dependents are released at their times first.
+                last = int(completions.time_ps[completions.handle == handle].max())
+                self._closing.setdefault(last, []).append(handle)
+            else:
+                self._let_go(handle)
         return reaction
 
     def react(self, reaction: Reaction, now: int) -> None:
@@ -173,6 +179,8 @@ class Desk:
             owner = self._owners[handle]
             assert owner is not None
             owner.arrived(index, now, cause)
+        for handle in self._closing.pop(now, ()):
+            self._let_go(handle)
 
     def finish(self, handle: int) -> None:
         """The owner has been told all that it waits for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -13,8 +14,14 @@ from engine_worlds import (
     ShortSighted,
     Shuffled,
     Watched,
+    collective,
+    compute,
+    config,
+    job,
     never_hangs,  # noqa: F401 - runs by itself
+    one_dimension,
     run,
+    workload,
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,6 +29,12 @@ from random_jobs import World, worlds
 
 from cosim.engine.records import Records
 from cosim.network.simulator import NetworkSimulator
+from cosim.pattern.build import COMPLETION, START, Block, assemble, entries, exits
+from cosim.pattern.costs import Costs
+from cosim.pattern.dissemination import Dissemination
+from cosim.pattern.planner import Planner
+from cosim.pattern.template import Collective, Template
+from cosim.topology.grid import Dimension, grid_topology
 
 Model = Callable[[], NetworkSimulator]
 every_network = pytest.mark.parametrize("model", NETWORKS.values(), ids=NETWORKS)
@@ -90,3 +103,57 @@ def test_order_cuts_and_lookahead_change_nothing(model: Model, world: World, see
     assert_same(whole, ran(world, Hesitant(model(), seed)))
     assert_same(whole, ran(world, ShortSighted(model())))
     assert_same(whole, ran(world, Shuffled(Hesitant(ShortSighted(model()), seed), seed), "engine"))
+
+
+@every_network
+@pytest.mark.parametrize("active", [1, 2])
+def test_queues_of_a_collective_do_not_depend_on_the_order_of_reports(model: Model, active: int) -> None:
+    """In three dimensions chunks reach the queue of the middle one from both sides at one instant."""
+    grid = grid_topology([Dimension("Ring", 2, rate, 500_000) for rate in (800e9, 400e9, 100e9)])
+    planner = Planner(config(all_reduce=["ring"] * 3, splits=8, active_chunks=active))
+    world = World(grid, (job(workload([collective(1 << 20)], mesh={"dp": 8})),), planner)
+    whole = ran(world, model())
+    for seed in range(4):
+        assert_same(whole, ran(world, Shuffled(model(), seed)))
+    assert_same(whole, ran(world, model(), "engine"))
+
+
+class Gossip(Dissemination):
+    """A barrier of two ranks, and messages that no exit waits for: a long one, and one after it"""
+
+    name: ClassVar[str] = "gossip"
+
+    def build(
+        self, collective: Collective, num_ranks: int, size_bytes: int, costs: Costs, **settings: Any
+    ) -> Template:
+        del num_ranks, costs, settings
+        rank = np.arange(2, dtype=np.int64)
+        other = 1 - rank
+        blocks = [
+            entries(2),
+            *(
+                Block(2, rank, other, np.full((2, 1), back), (COMPLETION,), size_bytes=size)
+                for size, back in ((8, 2), (1 << 20, 4), (1 << 10, 2))
+            ),
+            exits(2, np.stack([6 + rank - other, np.full(2, 6)], axis=1), (COMPLETION, START)),
+        ]
+        nobody = np.empty(0, np.int32)
+        return assemble(self.name, collective, 2, size_bytes, blocks, num_chunks=0, owner=nobody)
+
+
+@every_network
+def test_messages_that_no_exit_waits_for_may_outlast_the_collective(model: Model) -> None:
+    program = [
+        collective(0, kind="barrier"),
+        compute(10, 0),
+        collective(0, 1, kind="barrier"),
+        compute(10**9),
+    ]
+    work = workload(program, mesh={"dp": 2})
+    planner = Planner(config(barrier=Gossip()))
+    world = World(one_dimension("Ring", 2), (job(work, iterations=2),), planner)
+    whole = ran(world, Watched(model()))
+    assert whole.num_messages == 2 * 2 * 6
+    assert whole.messages is not None
+    assert int(whole.messages.end_ps[:12].max()) > whole.collectives[0].end_ps
+    assert_same(whole, ran(world, Watched(model()), "engine"))
