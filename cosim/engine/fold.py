@@ -34,8 +34,10 @@ HANDLE = np.dtype(
 """A group in flight: flows from number ``react_from`` on are what the engine waits for."""
 BLOCK = np.dtype([("base", "i8"), ("row", "i8"), ("rows", "i8")])
 """A table's block: first flow, first row, rows in one repetition."""
-INFO = np.dtype([("size", "i8"), ("pair", "i8")])
-"""A bound row: bytes, and the column of its (source, destination) pair; -1 for a mark."""
+SIZE_BITS = 36
+"""A bound row is one int64, bytes below and the number of its (source, destination) pair above, or -1 for a
+mark: rows are met in no order, so what counts is how many of them a cache holds.
+"""
 
 FCT_BINS = 64 + 56 * 64
 _C1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -94,7 +96,7 @@ def fold(
     counts: I64,
     handles: Records,
     blocks: Records,
-    info: Records,
+    info: I64,
     fct: I64,
     traffic: I64,
     react: I64,
@@ -130,7 +132,7 @@ def fold(
             at -= 1
         row = blocks[at].row + (flow - blocks[at].base) % blocks[at].rows
         one = info[h.info + row]
-        if one.pair < 0:
+        if one < 0:
             continue
         took = time[k] - start[k]
         if took != last_fct:
@@ -148,7 +150,7 @@ def fold(
                     traffic[b, pair] = traffic[2 * b, pair] + traffic[2 * b + 1, pair]
             traffic[half:, :] = 0
             counts[TRAFFIC_BIN] *= 2
-        traffic[time[k] // counts[TRAFFIC_BIN], one.pair] += one.size
+        traffic[time[k] // counts[TRAFFIC_BIN], one >> SIZE_BITS] += one & ((1 << SIZE_BITS) - 1)
     digest[DIGEST_A] = sum_a
     digest[DIGEST_B] = sum_b
     return num_react, num_closed

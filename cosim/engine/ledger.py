@@ -15,13 +15,14 @@ from cosim.engine.fold import (
     FCT_MIN,
     FCT_SUM,
     HANDLE,
-    INFO,
     MESSAGES,
+    SIZE_BITS,
     TRAFFIC_BIN,
     fct_edges,
     fold,
 )
 from cosim.engine.records import FctHistogram, MessageRecords, TrafficRecord
+from cosim.errors import WorkloadError
 from cosim.network.flows import I32, I64, Completions, FlowGroup, FlowTable
 from cosim.network.jit import compiled
 
@@ -42,8 +43,11 @@ class Reaction:
 def _number_pairs(
     src: I32, dst: I32, num_endpoints: int, numbers: I32, codes: I64, count: int, out: I64
 ) -> int:
-    """Give each row its pair's number, new pairs the next ones; how many pairs there are then."""
+    """Give each row its pair's number, new pairs the next ones, -1 to itself; how many pairs there are."""
     for k in range(len(src)):
+        if src[k] == dst[k]:
+            out[k] = -1
+            continue
         code = src[k] * num_endpoints + dst[k]
         number = numbers[code]
         if number < 0:
@@ -67,14 +71,13 @@ class Pairs:
         self.count = 0
 
     def numbers(self, src: I32, dst: I32) -> I64:
-        """The pair's number for each row; new pairs get the next ones."""
+        """The pair's number for each row; new pairs get the next ones, an endpoint to itself -1."""
         if self._dense is None:
-            codes = src.astype(np.int64) * self._endpoints + dst
+            codes = np.where(src == dst, -1, src.astype(np.int64) * self._endpoints + dst)
             unique, inverse = np.unique(codes, return_inverse=True)
-            for code in unique.tolist():
-                self._sparse.setdefault(code, len(self._sparse))
+            known = [self._sparse.setdefault(c, len(self._sparse)) if c >= 0 else -1 for c in unique.tolist()]
             self.count = len(self._sparse)
-            return np.array([self._sparse[code] for code in unique.tolist()], np.int64)[inverse]
+            return np.array(known, np.int64)[inverse]
         most = min(self.count + len(src), self._endpoints**2)
         if most > len(self._codes):
             self._codes = np.concatenate([self._codes, np.zeros(most, np.int64)])
@@ -99,7 +102,7 @@ class Ledger:
         self._handles = np.zeros(64, HANDLE)
         self._blocks: NDArray[Any] = np.zeros(64, BLOCK)
         self._blocks_used = 0
-        self._info: NDArray[Any] = np.zeros(64, INFO)
+        self._info: I64 = np.zeros(64, np.int64)
         self._info_used = 0
         self._fct = np.zeros(FCT_BINS, np.int64)
         self._pairs = Pairs(num_endpoints)
@@ -140,12 +143,12 @@ class Ledger:
         known = self._bindings.get(key)
         if known is not None:
             return known
-        info = np.zeros(table.num_rows, INFO)
-        info["size"], info["pair"] = table.size_bytes, -1
-        between = table.src != table.dst
-        info["pair"][between] = self._pairs.numbers(
-            endpoints[table.src[between]], endpoints[table.dst[between]]
-        )
+        if len(table.size_bytes) and int(table.size_bytes.max()) >> SIZE_BITS:
+            raise WorkloadError(
+                f"a message of {int(table.size_bytes.max())} bytes; at most 64 GiB are counted"
+            )
+        numbers = self._pairs.numbers(endpoints[table.src], endpoints[table.dst])
+        info = (numbers << SIZE_BITS) | table.size_bytes
         while self._pairs.count > self._traffic.shape[1]:
             self._widen_traffic()
         first = self._append("_info", "_info_used", info)
@@ -222,15 +225,15 @@ class Ledger:
         block = self._blocks[at]
         row = block["row"] + (done.index - block["base"]) % block["rows"]
         info = self._info[one["info"] + row]
-        kept = info["pair"] >= 0
+        kept = info >= 0
         self._messages.append(
             tuple(
                 np.asarray(column[kept], np.int64)
                 for column in (
                     one["key_high"],
                     one["key_low"] + done.index,
-                    info["pair"],
-                    info["size"],
+                    info >> SIZE_BITS,
+                    info & ((1 << SIZE_BITS) - 1),
                     done.start_ps,
                     done.time_ps,
                 )

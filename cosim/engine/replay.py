@@ -86,7 +86,11 @@ def replay(
     WorkloadError, AlgorithmError, UnreachableError, NetworkError
         As they say.
     """
-    return Replay(topology, network, jobs, planner, release, seed, record_messages, progress).run()
+    one = Replay(topology, network, jobs, planner, release, seed, record_messages, progress)
+    try:
+        return one.run()
+    finally:
+        one.close()
 
 
 class Replay:
@@ -151,6 +155,11 @@ class Replay:
         records = self._records(interrupted, wall, cpu)
         self._network.close()
         return records
+
+    def close(self) -> None:
+        """Let go of the arrays now: callbacks make cycles that the garbage collector takes its time over."""
+        del self.environment, self._network, self._ledger, self._desk, self._messages
+        del self._ranks, self._meetings, self._ends, self._reactions
 
     # -- what happens --------------------------------------------------------------------------------
 

@@ -44,6 +44,7 @@ from cosim.network.compiled import (
 )
 from cosim.network.flows import I32
 from cosim.network.jit import compiled
+from cosim.network.order import sort_instant
 from cosim.network.simulator import NetworkSimulator
 from cosim.spec import Spec
 from cosim.topology.graph import Topology
@@ -51,56 +52,6 @@ from cosim.units import PS_PER_NS
 
 LINK = np.dtype([("rate", "f8"), ("latency", "f8"), ("free", "i8"), ("seen", "i8")])
 """Bytes per ns, ns, when it is free again (ps), and the last instant at which something reached it."""
-
-
-@compiled
-def _before(events: Records, reps: Records, groups: Records, a: int, b: int) -> bool:
-    """Whether event a is served before event b: by cause, then key."""
-    if events[a].cause != events[b].cause:
-        return bool(events[a].cause < events[b].cause)
-    one = groups[events[a].handle]
-    two = groups[events[b].handle]
-    if one.key_high != two.key_high:
-        return bool(one.key_high < two.key_high)
-    first = one.key_low + reps[events[a].rep].base + events[a].row - reps[events[a].rep].row
-    second = two.key_low + reps[events[b].rep].base + events[b].row - reps[events[b].rep].row
-    return bool(first < second)
-
-
-@compiled
-def _sort(
-    events: Records, reps: Records, groups: Records, instant: I32, source: I32, target: I32, count: int
-) -> None:
-    """Sort ``instant[:count]`` by :func:`_before`: bottom-up merges, stable, none where it is sorted."""
-    in_order = True
-    for k in range(1, count):
-        if _before(events, reps, groups, instant[k], instant[k - 1]):
-            in_order = False
-            break
-    if in_order:
-        return
-    for k in range(count):
-        source[k] = instant[k]
-    width = 1
-    while width < count:
-        low = 0
-        while low < count:
-            middle = min(low + width, count)
-            high = min(low + 2 * width, count)
-            a = low
-            b = middle
-            for k in range(low, high):
-                if a < middle and (b >= high or not _before(events, reps, groups, source[b], source[a])):
-                    target[k] = source[a]
-                    a += 1
-                else:
-                    target[k] = source[b]
-                    b += 1
-            low = high
-        source, target = target, source
-        width *= 2
-    for k in range(count):
-        instant[k] = source[k]
 
 
 @compiled
@@ -160,7 +111,7 @@ def run_aware(core: Core, links: Records, instant: I32, spare: I32, other: I32, 
             meta[CURSOR] = 0
             meta[INSTANT_N] = found
             if clash:
-                _sort(events, reps, groups, instant, spare, other, found)
+                sort_instant(events, reps, groups, instant, spare, other, found)
         if not room(cal_meta, events, 1):
             return NEED_CALENDAR
         if meta[PENDING_N] == len(pending):

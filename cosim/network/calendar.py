@@ -80,12 +80,12 @@ def grown(old: Calendar) -> Calendar:
         array[chain][-1] = old.meta[free_list]
         new.meta[free_list] = size
     new.heap[:size] = old.heap
-    _fill_hashes(*new)
+    _fill_hashes(new.meta, new.hashes, new.heap)
     return new
 
 
 @compiled
-def _fill_hashes(meta: I64, events: Records, buckets: Records, hashes: I32, heap: Records) -> None:
+def _fill_hashes(meta: I64, hashes: I32, heap: Records) -> None:
     mask = len(hashes) - 1
     for place in range(meta[HEAP_N]):
         slot = _home(meta, heap[place].time)

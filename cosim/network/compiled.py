@@ -191,6 +191,23 @@ def add_busy(meta: I64, busy: I64, link: int, start: int, duration: int) -> None
         b += 1
 
 
+@inlined
+def add_share(meta: I64, busy: I64, link: int, start: int, end: int, fraction: float) -> None:
+    """Count a fraction of a link as busy in [start, end), to the nearest picosecond at each bin's end."""
+    while end > len(busy) * meta[BIN_PS]:
+        _widen(meta, busy)
+    width = meta[BIN_PS]
+    b = start // width
+    counted = 0
+    stop = start
+    while stop < end:
+        stop = min(end, (b + 1) * width)
+        total = int((stop - start) * fraction + 0.5)
+        busy[b, link] += total - counted
+        counted = total
+        b += 1
+
+
 @compiled
 def report(
     meta: I64,
@@ -276,7 +293,7 @@ class CompiledNetwork(ABC):
             "link_bytes": np.zeros(links, np.int64),
             "link_busy": np.zeros((bins, links), np.int64),
         }
-        self._bindings: dict[tuple[int, bytes, int], int] = {}
+        self._bindings: dict[tuple[int, bytes, int, int], int] = {}
         self._ptr_used = 0
         self._link_used = 0
         self._groups: dict[int, FlowGroup] = {}
@@ -297,6 +314,11 @@ class CompiledNetwork(ABC):
     def _open_group(self, group: FlowGroup) -> None:  # noqa: B027 - most models need nothing
         """Tell the model about a new group, after the store knows it."""
 
+    def _bind_model(  # noqa: B027 - most models need nothing
+        self, first: int, job: int, src: I32, dst: I32, channel: I32
+    ) -> None:
+        """Tell the model about rows that got a path, the first of them at ``path_ptr[first]``."""
+
     def core(self) -> Core:
         """The state as it is now."""
         return Core(store=self._store.view(), **self._arrays)
@@ -310,7 +332,7 @@ class CompiledNetwork(ABC):
 
     def _bind(self, group: FlowGroup) -> int:
         table = group.table
-        key = (id(table), group.endpoints.tobytes(), group.channel)
+        key = (id(table), group.endpoints.tobytes(), group.channel, group.job)
         known = self._bindings.get(key)
         if known is not None:
             return known
@@ -319,7 +341,8 @@ class CompiledNetwork(ABC):
             raise NetworkError(
                 f"a table of {table.num_participants} participants was bound to {len(nodes)} endpoints"
             )
-        ptr, links = self._topology.paths(nodes[table.src], nodes[table.dst], table.channel + group.channel)
+        src, dst, channel = nodes[table.src], nodes[table.dst], table.channel + np.int32(group.channel)
+        ptr, links = self._topology.paths(src, dst, channel)
         first, rows = self._ptr_used, table.num_rows
         self._reserve("path_ptr", first + rows + 1)
         self._reserve("path_link", self._link_used + len(links))
@@ -327,6 +350,7 @@ class CompiledNetwork(ABC):
         self._arrays["path_link"][self._link_used : self._link_used + len(links)] = links
         self._ptr_used += rows + 1
         self._link_used += len(links)
+        self._bind_model(first, group.job, src, dst, channel)
         self._bindings[key] = first
         return first
 

@@ -3,11 +3,17 @@
 Compiled functions here work on arrays that Python keeps alive, and never allocate. So numba's reference
 counts are switched off (``_nrt``); with them, the congestion-aware loop took 20 times as long. There is
 no fastmath: results are the same on any machine.
+
+numba's cache asks whether the file of a function changed, but not those of the functions that were
+compiled into it. Here the cache of each function also depends on every file of this room, so that an
+edit in ``calendar`` can't leave an old calendar behind in the loop of ``aware``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import njit
@@ -15,11 +21,25 @@ from numba import njit
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def kernel(function: _F) -> _F:
+def compiled(function: _F) -> _F:
     """Compile a function that is called from Python, or seldom."""
-    return cast(_F, cast(Any, njit)(cache=True, _nrt=False)(function))
+    return cast("_F", _watched(cast("Any", njit)(cache=True, _nrt=False)(function)))
 
 
 def inlined(function: _F) -> _F:
     """Compile a small function into its callers."""
-    return cast(_F, cast(Any, njit)(cache=True, forceinline=True, _nrt=False)(function))
+    return cast("_F", _watched(cast("Any", njit)(cache=True, forceinline=True, _nrt=False)(function)))
+
+
+def _watched(dispatcher: Any) -> Any:
+    index = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if index is not None:
+        index._source_stamp = (index._source_stamp, _sources())
+    return dispatcher
+
+
+@lru_cache(maxsize=1)
+def _sources() -> tuple[tuple[str, int, int], ...]:
+    """(name, time, size) of this room's files."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)

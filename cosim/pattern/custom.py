@@ -14,8 +14,9 @@ splits don't change a custom algorithm; its messages are as its nodes say.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,19 @@ class RankNodes:
     size_bytes: I64
     duration_ps: I64
     deps: Sequence[Sequence[int]]
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Sequence[Any]]) -> RankNodes:
+        """From columns ``id, kind, peer, tag, bytes, duration_ps, deps``; kinds "send", "recv", "comp"."""
+        return cls(
+            node=np.asarray(columns["id"], np.int64),
+            kind=np.array([_KIND.index(kind.upper()) for kind in columns["kind"]], np.int8),
+            peer=np.asarray(columns["peer"], np.int32),
+            tag=np.asarray(columns["tag"], np.int64),
+            size_bytes=np.asarray(columns["bytes"], np.int64),
+            duration_ps=np.asarray(columns["duration_ps"], np.int64),
+            deps=columns["deps"],
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,14 +38,13 @@ class Teller:
             return f"rank {src}'s exit"
         step = int(t.block_repeat[:block].sum()) + repetition
         where = f"in step {step} (block {block}, repetition {repetition})"
-        if src == dst:
-            return f"rank {src}'s mark {where}"
+        what = f"rank {src}'s mark" if src == dst else f"the message {src} -> {dst}"
         if t.action[row] == NO_DATA or not t.num_chunks:
-            return f"the message {src} -> {dst} {where}"
+            return f"{what} {where}"
         first = (int(t.chunk[row]) + repetition * int(t.chunk_step[row])) % t.num_chunks
         count = int(t.chunk_count[row])
         chunks = f"chunk {first}" if count == 1 else f"chunks {first}..{(first + count - 1) % t.num_chunks}"
-        return f"the message {src} -> {dst} with {chunks} {where}"
+        return f"{what} with {chunks} {where}"
 
     def refuse_flow(self, code: int, flow: int, before: int) -> NoReturn:
         """Raise for what the replay found at a flow."""

@@ -54,8 +54,9 @@ class Template:
     """Messages of ``collective`` over ``num_ranks`` ranks; columns as in the module's text.
 
     ``owner[c]`` is the rank that chunk position c belongs to, where the collective scatters or
-    gathers (chunk positions need not be in rank order); for all-to-all position ``s * N + d`` is what s
-    has for d.
+    gathers (chunk positions need not be in rank order), or a broadcast's root. For all-to-all the first
+    ``num_chunks / N`` positions are what rank 0 has for others, the next what rank 1 has, and so on;
+    ``owner[c]`` is whom position c is for. ``num_chunks`` is 0 where no data is known (barrier, custom).
     """
 
     name: str

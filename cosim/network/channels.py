@@ -1,0 +1,73 @@
+"""Channels: flows of one (job, source, destination, channel) go in order, one at a time.
+
+Each such quadruple gets a small number when a table is first bound to endpoints; a hash table in columns
+finds it again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cosim.network.calendar import Records
+from cosim.network.flows import I32, I64
+from cosim.network.jit import compiled
+
+CHANNEL = np.dtype([("head", "i4"), ("tail", "i4"), ("seen", "i8")])
+"""Its flow under way and the last one that waits behind it (slots, or -1); the last instant with a start."""
+
+_NAME = np.dtype([("high", "i8"), ("low", "i8")])
+_NONE = -1
+
+
+@compiled
+def _number(names: Records, hashes: I32, used: int, high: I64, low: I64, numbers: I32) -> int:
+    """Number each (high, low); how many there are now."""
+    mask = len(hashes) - 1
+    for k in range(len(high)):
+        mixed = np.uint64(high[k]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(low[k])
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+        slot = np.int64(mixed >> np.uint64(32)) & mask
+        one = hashes[slot]
+        while one != _NONE and (names[one].high != high[k] or names[one].low != low[k]):
+            slot = (slot + 1) & mask
+            one = hashes[slot]
+        if one == _NONE:
+            one = used
+            used += 1
+            hashes[slot] = one
+            names[one].high = high[k]
+            names[one].low = low[k]
+        numbers[k] = one
+    return used
+
+
+class ChannelNumbers:
+    """Numbers quadruples in the order in which they are first seen."""
+
+    def __init__(self) -> None:
+        self._names = np.zeros(64, _NAME)
+        self._hashes = np.full(128, _NONE, np.int32)
+        self._used = 0
+
+    def __len__(self) -> int:
+        return self._used
+
+    def number(self, job: int, src: I32, dst: I32, channel: I32) -> I32:
+        """The number of each row's channel, int32[R]."""
+        self._make_room(len(src))
+        high = np.int64(job) << 32 | channel.astype(np.int64) & 0xFFFFFFFF
+        low = src.astype(np.int64) << 32 | dst.astype(np.int64)
+        numbers = np.empty(len(src), np.int32)
+        self._used = _number(self._names, self._hashes, self._used, high, low, numbers)
+        return numbers
+
+    def _make_room(self, more: int) -> None:
+        need = self._used + more
+        if need <= len(self._names):
+            return
+        size = 1 << need.bit_length()
+        old = self._names[: self._used]
+        self._names = np.zeros(size, _NAME)
+        self._hashes = np.full(2 * size, _NONE, np.int32)
+        scratch = np.empty(len(old), np.int32)
+        _number(self._names, self._hashes, 0, old["high"].copy(), old["low"].copy(), scratch)

@@ -1,0 +1,62 @@
+"""The order of flows that reach something at the same instant: by cause, then key.
+
+``cause`` is when it became certain that they would; so they are in the order in which an event list that
+serves events of one time first come, first served would hold them, but independent of the order in which
+they were given.
+"""
+
+from __future__ import annotations
+
+from cosim.network.calendar import Records
+from cosim.network.flows import I32
+from cosim.network.jit import compiled
+
+
+@compiled
+def before(events: Records, reps: Records, groups: Records, a: int, b: int) -> bool:
+    """Whether event a comes before event b."""
+    if events[a].cause != events[b].cause:
+        return bool(events[a].cause < events[b].cause)
+    one = groups[events[a].handle]
+    two = groups[events[b].handle]
+    if one.key_high != two.key_high:
+        return bool(one.key_high < two.key_high)
+    first = one.key_low + reps[events[a].rep].base + events[a].row - reps[events[a].rep].row
+    second = two.key_low + reps[events[b].rep].base + events[b].row - reps[events[b].rep].row
+    return bool(first < second)
+
+
+@compiled
+def sort_instant(
+    events: Records, reps: Records, groups: Records, instant: I32, source: I32, target: I32, count: int
+) -> None:
+    """Sort ``instant[:count]`` by :func:`before`: bottom-up merges, stable, none where it is sorted."""
+    in_order = True
+    for k in range(1, count):
+        if before(events, reps, groups, instant[k], instant[k - 1]):
+            in_order = False
+            break
+    if in_order:
+        return
+    for k in range(count):
+        source[k] = instant[k]
+    width = 1
+    while width < count:
+        low = 0
+        while low < count:
+            middle = min(low + width, count)
+            high = min(low + 2 * width, count)
+            a = low
+            b = middle
+            for k in range(low, high):
+                if a < middle and (b >= high or not before(events, reps, groups, source[b], source[a])):
+                    target[k] = source[a]
+                    a += 1
+                else:
+                    target[k] = source[b]
+                    b += 1
+            low = high
+        source, target = target, source
+        width *= 2
+    for k in range(count):
+        instant[k] = source[k]

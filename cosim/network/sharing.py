@@ -1,0 +1,306 @@
+"""Weighted max-min rates with strict priorities, for what changed only.
+
+Flows and links form a graph: a flow touches the links on its path. A start or a drain marks those links;
+when time leaves the instant, :func:`share` takes the connected components that marked links lie in, and
+works out the rates of each by itself. So a component's rates are a function of its flows alone, and no
+other flow is looked at.
+
+Within a component, class by class of priority (0 first; a class gets what those before it left), the
+level (rate per unit of weight) of all flows rises until a link is full; its flows are frozen there, and
+the others go on (progressive filling). Links that are full at the same level, but for 10^-12 of it, are full
+together. Levels live in a heap of lower bounds, for they only rise.
+
+Order never matters: weights are whole numbers (billionths), so that their sums are exact; a link
+loses what was frozen in a round by one subtraction; rounds go by level. What is left of a link that is full
+is zero, not dust.
+
+Source: D. Bertsekas, R. Gallager, Data Networks, 2nd ed., section 6.5.2 (max-min flow control).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cosim.network.calendar import Records
+from cosim.network.compiled import MODEL, add_share
+from cosim.network.drains import drain_time, set_drain
+from cosim.network.flows import I32, I64
+from cosim.network.jit import compiled, inlined
+
+DIRTY_N, DRAIN_N, VISIT, FLOW_FREE, MEMBER_FREE, MEMBER_LEFT, BEGIN = range(MODEL, MODEL + 7)
+"""Scalars in ``Core.meta``. BEGIN: the flow that transfers next in its channel, plus one; 0: none."""
+
+FLOW = np.dtype(
+    [
+        ("touched", "i8"),
+        ("origin", "i8"),
+        ("weight", "i8"),
+        ("visit", "i8"),
+        ("remaining", "f8"),
+        ("rate", "f8"),
+        ("fresh", "f8"),
+        ("handle", "i4"),
+        ("rep", "i4"),
+        ("row", "i4"),
+        ("channel", "i4"),
+        ("priority", "i4"),
+        ("member", "i4"),
+        ("place", "i4"),
+        ("next", "i4"),
+    ]
+)
+"""A flow that has started and not drained. ``remaining`` bytes at ``touched``, at ``rate`` (bytes per ps)
+since; ``fresh``: the rate being worked out; ``member``: its first membership; ``place`` in the heap of
+drains; ``next`` in its channel."""
+MEMBER = np.dtype([("flow", "i4"), ("link", "i4"), ("before", "i4"), ("after", "i4"), ("sibling", "i4")])
+"""A flow on a link: ``before`` and ``after`` among the link's flows, ``sibling`` on the flow's next link."""
+LINK = np.dtype(
+    [
+        ("capacity", "f8"),
+        ("used", "f8"),
+        ("left", "f8"),
+        ("level", "f8"),
+        ("latency", "i8"),
+        ("since", "i8"),
+        ("weight", "i8"),
+        ("gone", "i8"),
+        ("visit", "i8"),
+        ("first", "i4"),
+        ("dirty", "i4"),
+    ]
+)
+"""``capacity`` in bytes per ps, of which ``used`` since ``since``. For the class at hand: ``left`` to share,
+``weight`` not yet frozen, ``gone`` of it in this round, and its ``level``."""
+LEVEL = np.dtype([("level", "f8"), ("link", "i8")])
+
+_NONE = -1
+_TOGETHER = 1.0 + 1e-12
+_EMPTY = 1e-12
+
+
+@inlined
+def mark(meta: I64, links: Records, dirty: I32, link: int) -> None:
+    """A flow came to this link, or left it."""
+    if links[link].dirty == 0:
+        links[link].dirty = 1
+        dirty[meta[DIRTY_N]] = link
+        meta[DIRTY_N] += 1
+
+
+@compiled
+def _raise_level(count: int, levels: Records, level: float, link: int) -> None:
+    """Put a link into the heap of levels, which has ``count`` entries and room for one more."""
+    at = count
+    while at > 0:
+        parent = (at - 1) >> 1
+        if levels[parent].level <= level:
+            break
+        levels[at].level = levels[parent].level
+        levels[at].link = levels[parent].link
+        at = parent
+    levels[at].level = level
+    levels[at].link = link
+
+
+@compiled
+def _next_level(count: int, levels: Records, links: Records) -> int:
+    """Bring the lowest level to the top of the heap, dropping links without weight; entries left."""
+    while count > 0:
+        link = levels[0].link
+        if links[link].weight > 0 and levels[0].level == links[link].level:
+            return count
+        if links[link].weight > 0:  # it has risen: put it where it belongs now
+            level = links[link].level
+        else:
+            count -= 1
+            level = levels[count].level
+            link = levels[count].link
+        at = 0
+        while True:
+            child = 2 * at + 1
+            if child >= count:
+                break
+            if child + 1 < count and levels[child + 1].level < levels[child].level:
+                child += 1
+            if levels[child].level >= level:
+                break
+            levels[at].level = levels[child].level
+            levels[at].link = levels[child].link
+            at = child
+        levels[at].level = level
+        levels[at].link = link
+    return 0
+
+
+@compiled
+def _fill(
+    flows: Records,
+    members: Records,
+    links: Records,
+    levels: Records,
+    full: I32,
+    touched: I32,
+    found: I32,
+    num_flows: int,
+    reached: I32,
+    num_links: int,
+    priority: int,
+) -> int:
+    """Share what is left among one class; the next class's priority, or -1 if there is none."""
+    later = _NONE
+    for k in range(num_links):
+        links[reached[k]].weight = 0
+    for k in range(num_flows):
+        f = found[k]
+        if flows[f].priority == priority:
+            flows[f].fresh = -1.0
+            m = flows[f].member
+            while m != _NONE:
+                links[members[m].link].weight += flows[f].weight
+                m = members[m].sibling
+        elif flows[f].priority > priority and (later == _NONE or flows[f].priority < later):
+            later = flows[f].priority
+    count = 0
+    for k in range(num_links):
+        link = reached[k]
+        if links[link].weight > 0:
+            links[link].level = links[link].left / links[link].weight
+            _raise_level(count, levels, links[link].level, link)
+            count += 1
+    while True:
+        count = _next_level(count, levels, links)
+        if count == 0:
+            return int(later)
+        level = levels[0].level
+        num_full = 0
+        while count > 0 and levels[0].level <= level * _TOGETHER:
+            link = levels[0].link
+            full[num_full] = link
+            num_full += 1
+            links[link].weight = -links[link].weight  # so that _next_level drops it
+            count = _next_level(count, levels, links)
+        num_touched = 0
+        for k in range(num_full):
+            links[full[k]].weight = -links[full[k]].weight
+        for k in range(num_full):
+            m = links[full[k]].first
+            while m != _NONE:
+                f = members[m].flow
+                if flows[f].priority == priority and flows[f].fresh < 0.0:
+                    flows[f].fresh = level * flows[f].weight
+                    one = flows[f].member
+                    while one != _NONE:
+                        link = members[one].link
+                        if links[link].gone == 0:
+                            touched[num_touched] = link
+                            num_touched += 1
+                        links[link].gone += flows[f].weight
+                        one = members[one].sibling
+                m = members[m].after
+        for k in range(num_touched):
+            link = touched[k]
+            links[link].weight -= links[link].gone
+            left = links[link].left - level * links[link].gone
+            links[link].left = left if left > links[link].capacity * _EMPTY else 0.0
+            links[link].gone = 0
+            if links[link].weight > 0:
+                links[link].level = max(links[link].level, links[link].left / links[link].weight)
+        for k in range(num_full):
+            links[full[k]].left = 0.0
+
+
+@compiled
+def share(
+    meta: I64,
+    busy: I64,
+    flows: Records,
+    members: Records,
+    links: Records,
+    drains: Records,
+    levels: Records,
+    dirty: I32,
+    full: I32,
+    touched: I32,
+    found: I32,
+    reached: I32,
+    now: int,
+) -> None:
+    """Give every flow in the components of the marked links its rate from ``now`` on."""
+    meta[VISIT] += 1
+    visit = meta[VISIT]
+    for d in range(meta[DIRTY_N]):
+        seed = dirty[d]
+        links[seed].dirty = 0
+        if links[seed].visit == visit:
+            continue
+        links[seed].visit = visit
+        reached[0] = seed
+        num_links = 1
+        num_flows = 0
+        lowest = _NONE
+        at = 0
+        while at < num_links:
+            m = links[reached[at]].first
+            links[reached[at]].left = links[reached[at]].capacity
+            at += 1
+            while m != _NONE:
+                f = members[m].flow
+                m = members[m].after
+                if flows[f].visit == visit:
+                    continue
+                flows[f].visit = visit
+                found[num_flows] = f
+                num_flows += 1
+                if lowest == _NONE or flows[f].priority < lowest:
+                    lowest = flows[f].priority
+                one = flows[f].member
+                while one != _NONE:
+                    link = members[one].link
+                    if links[link].visit != visit:
+                        links[link].visit = visit
+                        reached[num_links] = link
+                        num_links += 1
+                    one = members[one].sibling
+        if num_flows == 1:
+            rate = np.inf
+            for k in range(num_links):
+                rate = min(rate, links[reached[k]].capacity)
+            one = flows[found[0]].member
+            while one != _NONE:
+                links[members[one].link].left -= rate
+                one = members[one].sibling
+            flows[found[0]].fresh = rate
+        else:
+            while lowest != _NONE:
+                lowest = _fill(
+                    flows,
+                    members,
+                    links,
+                    levels,
+                    full,
+                    touched,
+                    found,
+                    num_flows,
+                    reached,
+                    num_links,
+                    lowest,
+                )
+        for k in range(num_links):
+            link = reached[k]
+            used = links[link].capacity - links[link].left
+            if used != links[link].used:
+                if links[link].used > 0.0:
+                    fraction = links[link].used / links[link].capacity
+                    add_share(meta, busy, link, links[link].since, now, fraction)
+                links[link].used = used
+                links[link].since = now
+        for k in range(num_flows):
+            f = found[k]
+            if flows[f].fresh != flows[f].rate:
+                sent = flows[f].rate * (now - flows[f].touched)
+                flows[f].remaining = max(flows[f].remaining - sent, 0.0)
+                flows[f].touched = now
+                flows[f].rate = flows[f].fresh
+                when = drain_time(now, flows[f].remaining, flows[f].rate)
+                meta[DRAIN_N] = set_drain(meta[DRAIN_N], drains, flows, f, when)
+    meta[DIRTY_N] = 0
