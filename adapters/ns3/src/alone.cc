@@ -74,7 +74,7 @@ GiveFlow(Network& network, std::istringstream& line)
     line >> spec.key_high >> spec.key_low >> src >> dst >> spec.size_bytes >> channel >> start >> spec.delay_ps;
     spec.reaction_ps = cosim::kNever;
     spec.coflow = network.CoflowOf(0, 0, 0);
-    spec.connection = src == dst ? cosim::kMark : network.GetFabric().Connect(src, dst, channel);
+    spec.connection = src == dst ? cosim::kMark : network.GetFabric().Connect(0, src, dst, channel);
     std::vector<std::pair<uint64_t, cosim::Wait>> waits;
     std::string wait;
     while (line >> wait)

@@ -1,4 +1,4 @@
-// One TCP connection for each (source, destination, channel), and messages as ranges of its bytes.
+// One TCP connection for each (job, source, destination, channel), and messages as ranges of its bytes.
 #pragma once
 
 #include "mltcp.h"

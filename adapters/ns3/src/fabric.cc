@@ -62,7 +62,7 @@ void
 Fabric::SetDefaults() const
 {
     using ns3::Config::SetDefault;
-    // ns-3's defaults are those of the Internet. shared facts: MSS 536 costs 17 times the events; a least timeout of 1 s is
+    // ns-3's defaults are those of the Internet: an MSS of 536 costs 17 times the events; a least timeout of 1 s is
     // a million packets at 100 Gb/s.
     SetDefault("ns3::TcpSocket::SegmentSize", ns3::UintegerValue(settings_.mtu_bytes - kIpAndTcpHeaders));
     SetDefault("ns3::TcpSocket::SndBufSize", ns3::UintegerValue(1u << 30));
@@ -274,14 +274,14 @@ Fabric::AddSpray(uint32_t dst)
 }
 
 uint32_t
-Fabric::Connect(uint32_t src, uint32_t dst, uint32_t channel)
+Fabric::Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel)
 {
-    const auto known = numbers_.find({src, dst, channel});
-    if (known != numbers_.end())
+    const auto [known, fresh] = numbers_.try_emplace({job, {src, dst, channel}}, connections_.size());
+    if (!fresh)
     {
         return known->second;
     }
-    const auto number = static_cast<uint32_t>(connections_.size());
+    const uint32_t number = known->second;
     const auto here = static_cast<uint16_t>(1024 + number / kPortsOnASide);
     const auto there = static_cast<uint16_t>(32768 + number % kPortsOnASide);
     std::vector<uint32_t> path;
@@ -320,7 +320,6 @@ Fabric::Connect(uint32_t src, uint32_t dst, uint32_t channel)
         WiredSocket::End{nodes_[src], AddressOf(src), here},
         WiredSocket::End{nodes_[dst], AddressOf(dst), there},
         arrived_));
-    numbers_[{src, dst, channel}] = number;
     return number;
 }
 

@@ -20,8 +20,8 @@ class Fabric
   public:
     Fabric(const Settings& settings, Connection::Arrived arrived);
 
-    /// The number of a connection; made when first asked for. Throws SessionError (NO_PATH).
-    uint32_t Connect(uint32_t src, uint32_t dst, uint32_t channel);
+    /// The number of a job's connection; made when first asked for. Throws SessionError (NO_PATH).
+    uint32_t Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel);
 
     Connection& At(uint32_t connection)
     {
@@ -62,7 +62,7 @@ class Fabric
     std::vector<ns3::Ptr<ns3::PointToPointNetDevice>> ports_;
     std::vector<std::pair<ns3::Ptr<DirectedChannel>, uint32_t>> cables_;
     std::vector<ns3::Ptr<ns3::QueueDisc>> discs_;
-    std::map<Triple, uint32_t> numbers_;
+    std::map<std::pair<uint32_t, Triple>, uint32_t> numbers_;
     std::map<Triple, std::vector<uint32_t>> given_;
     std::vector<std::unique_ptr<Connection>> connections_;
 };

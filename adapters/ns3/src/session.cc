@@ -169,7 +169,7 @@ Session::Serve()
         }
         else if (request.has_peek())
         {
-            throw SessionError("FEATURE_MISSING", "ns-3 can't peek", {{"feature", "FEATURE_PEEK"}});
+            throw SessionError("STATE", "ns-3 does not peek", {{"request", "peek"}});
         }
         else
         {

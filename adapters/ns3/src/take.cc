@@ -181,7 +181,7 @@ TakeFlows(const wire::Flows& flows, Network& network)
         spec.delay_ps = delay[k];
         spec.coflow = network.CoflowOf(job[k], coflow[k], coflow_bytes[k]);
         spec.connection =
-            src[k] == dst[k] ? kMark : network.GetFabric().Connect(src[k], dst[k], channel[k]);
+            src[k] == dst[k] ? kMark : network.GetFabric().Connect(job[k], src[k], dst[k], channel[k]);
         const int64_t starts = start[k];
         network.Give(spec, waits, starts, flows.cause_ps_size() == 0 ? starts : std::min(cause[k], starts));
     }
