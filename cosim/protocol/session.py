@@ -30,7 +30,7 @@ class Served:
 
     make: Callable[[], NetworkSimulator]
     shares: bool = False
-    max_open_flows: int = 1 << 20
+    max_open_flows: int = 1 << 18
     max_sessions: int = 8
     max_message_bytes: int = 1 << 24
     settings: Mapping[str, str] = field(default_factory=dict)
