@@ -37,6 +37,10 @@ DirectedChannel::TransmitStart(ns3::Ptr<const ns3::Packet> packet,
 {
     const uint32_t wire = src == GetSource(0) ? 0 : 1;
     Direction& direction = directions_[wire];
+    if (direction.gate != nullptr)
+    {
+        direction.gate->Left();
+    }
     if (!direction.up)
     {
         ++direction.meter->drops;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "meter.h"
+#include "send_gate.h"
 
 #include <ns3/point-to-point-channel.h>
 #include <ns3/point-to-point-net-device.h>
@@ -27,6 +28,8 @@ class DirectedChannel : public ns3::PointToPointChannel
         bool up = true;
         LinkMeter* meter = nullptr;
         ns3::Ptr<ns3::QueueDisc> queue_disc;
+        /// Hears of each packet that leaves the queue; null: nobody does.
+        SendGate* gate = nullptr;
     };
 
     void Set(uint32_t direction, const Direction& what, BusyMeter* busy);

@@ -19,24 +19,15 @@ namespace {
 ns3::Ptr<ns3::TcpCongestionOps>
 MakeCongestion(const Settings& settings)
 {
-    ns3::Ptr<ns3::TcpCongestionOps> made;
     if (settings.transport == "dctcp")
     {
-        made = ns3::CreateObject<ns3::TcpDctcp>();
+        return ns3::CreateObject<ns3::TcpDctcp>();
     }
-    else if (settings.transport == "newreno")
+    if (settings.transport == "newreno")
     {
-        made = ns3::CreateObject<ns3::TcpNewReno>();
+        return ns3::CreateObject<ns3::TcpNewReno>();
     }
-    else
-    {
-        made = ns3::CreateObject<ns3::TcpCubic>();
-    }
-    if (settings.mltcp)
-    {
-        made = ns3::CreateObject<MlTcp>(made, settings.mltcp_slope, settings.mltcp_intercept);
-    }
-    return made;
+    return ns3::CreateObject<ns3::TcpCubic>();
 }
 
 } // namespace
@@ -99,6 +90,24 @@ WiredSocket::Establish()
 }
 
 uint32_t
+WiredSocket::AvailableWindow() const
+{
+    const uint32_t window = TcpSocketBase::AvailableWindow();
+    if (window > 0 && gate_ != nullptr && gate_->IsShut())
+    {
+        gate_->Wait(const_cast<WiredSocket*>(this));
+        return 0;
+    }
+    return window;
+}
+
+void
+WiredSocket::Resume()
+{
+    SendPendingData(m_connected);
+}
+
+uint32_t
 WiredSocket::TakeAcknowledged()
 {
     const ns3::SequenceNumber32 head = m_txBuffer->HeadSequence();
@@ -120,12 +129,20 @@ WiredSocket::NewAck(const ns3::SequenceNumber32& ack, bool reset_rto)
 Connection::Connection(const Settings& settings,
                        const WiredSocket::End& from,
                        const WiredSocket::End& to,
+                       SendGate* gate,
                        Arrived arrived)
     : arrived_(std::move(arrived))
 {
-    auto congestion = MakeCongestion(settings);
-    mltcp_ = ns3::DynamicCast<MlTcp>(congestion);
-    sender_ = WiredSocket::Make(from, to, congestion);
+    ns3::Ptr<ns3::TcpCongestionOps> congestion = MakeCongestion(settings);
+    if (settings.mltcp)
+    {
+        mltcp_ = ns3::CreateObject<MlTcp>(congestion, settings.mltcp_slope, settings.mltcp_intercept);
+        congestion = mltcp_;
+    }
+    auto validated = ns3::CreateObject<ValidatedWindow>(congestion);
+    sender_ = WiredSocket::Make(from, to, validated);
+    validated->in_flight = [socket = ns3::PeekPointer(sender_)] { return socket->InFlight(); };
+    sender_->SetGate(gate);
     receiver_ = WiredSocket::Make(to, from, MakeCongestion(settings));
     sender_->SetSendCallback(ns3::Callback<void, ns3::Ptr<ns3::Socket>, uint32_t>(
         [this](ns3::Ptr<ns3::Socket>, uint32_t) { Pump(); }));

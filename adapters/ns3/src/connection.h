@@ -1,7 +1,8 @@
 // One TCP connection for each (job, source, destination, channel), and messages as ranges of its bytes.
 #pragma once
 
-#include "mltcp.h"
+#include "congestion.h"
+#include "send_gate.h"
 #include "settings.h"
 
 #include <ns3/tcp-socket-base.h>
@@ -38,11 +39,31 @@ class WiredSocket : public ns3::TcpSocketBase
     /// Called after each acknowledgement that brought something.
     std::function<void()> on_acknowledged;
 
+    /// Bytes sent and not acknowledged.
+    uint32_t InFlight() const
+    {
+        return BytesInFlight();
+    }
+
+    /// What to wait at before sending; null: nothing.
+    void SetGate(SendGate* gate)
+    {
+        gate_ = gate;
+    }
+
+    /// The gate is open: send.
+    void Resume();
+
+    /// Whether it is in the gate's line; the gate's to set.
+    bool waiting = false;
+
   protected:
+    uint32_t AvailableWindow() const override;
     void NewAck(const ns3::SequenceNumber32& ack, bool reset_rto) override;
 
   private:
     void Establish();
+    SendGate* gate_ = nullptr;
     ns3::SequenceNumber32 taken_{1};
 };
 
@@ -55,6 +76,7 @@ class Connection
     Connection(const Settings& settings,
                const WiredSocket::End& from,
                const WiredSocket::End& to,
+               SendGate* gate,
                Arrived arrived);
 
     void Send(uint64_t id, int64_t size_bytes, Coflow* coflow);

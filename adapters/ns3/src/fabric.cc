@@ -46,6 +46,7 @@ Fabric::Fabric(const Settings& settings, Connection::Arrived arrived)
     ports_.resize(links);
     cables_.resize(links);
     discs_.resize(links);
+    gates_.resize(links);
     SetDefaults();
     MakeNodes();
     for (uint32_t link = 0; link < links; ++link)
@@ -198,6 +199,15 @@ Fabric::MakeCable(uint32_t link, uint32_t opposite)
             direction.queue_disc = red;
             discs_[mine] = red;
         }
+        if (ends[side] < t.num_endpoints && settings_.send_gate_packets > 0)
+        {
+            auto queue = made[side]->GetQueue();
+            auto disc = direction.queue_disc;
+            gates_[mine] = std::make_unique<SendGate>(
+                [queue, disc] { return queue->GetNBytes() + (disc ? disc->GetNBytes() : 0); },
+                (settings_.send_gate_packets - 1) * uint64_t{settings_.mtu_bytes} + 1);
+            direction.gate = gates_[mine].get();
+        }
         channel->Set(side, direction, &busy_);
         ports_[mine] = made[side];
         cables_[mine] = {channel, side};
@@ -319,6 +329,7 @@ Fabric::Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel)
         settings_,
         WiredSocket::End{nodes_[src], AddressOf(src), here},
         WiredSocket::End{nodes_[dst], AddressOf(dst), there},
+        gates_[path.front()].get(),
         arrived_));
     return number;
 }

@@ -5,6 +5,7 @@
 #include "connection.h"
 #include "meter.h"
 #include "routing.h"
+#include "send_gate.h"
 #include "settings.h"
 
 #include <map>
@@ -62,6 +63,7 @@ class Fabric
     std::vector<ns3::Ptr<ns3::PointToPointNetDevice>> ports_;
     std::vector<std::pair<ns3::Ptr<DirectedChannel>, uint32_t>> cables_;
     std::vector<ns3::Ptr<ns3::QueueDisc>> discs_;
+    std::vector<std::unique_ptr<SendGate>> gates_;
     std::map<std::pair<uint32_t, Triple>, uint32_t> numbers_;
     std::map<Triple, std::vector<uint32_t>> given_;
     std::vector<std::unique_ptr<Connection>> connections_;

@@ -59,6 +59,7 @@ struct Settings
     int64_t delayed_ack_ps = 40'000'000;
     uint32_t delayed_ack_count = 2;
     uint32_t initial_window = 10;
+    uint32_t send_gate_packets = 2;
     uint64_t receive_buffer_bytes = uint64_t{16} << 20;
     double mltcp_slope = 1.75;
     double mltcp_intercept = 0.25;
