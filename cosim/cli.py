@@ -136,6 +136,32 @@ def list_names(
     )
 
 
+adapters = typer.Typer(help="Adapters that come with cosim: real simulators behind its protocol.", no_args_is_help=True)
+app.add_typer(adapters, name="adapters")
+
+
+@adapters.command("build")
+def build_adapter(
+    name: Annotated[str, typer.Argument(help="The adapter: ns3.", metavar="NAME")],
+    again: Annotated[bool, typer.Option("--again", help="Build although there is one.")] = False,
+) -> None:
+    """Build an adapter into the user's cache, or say which packages are missing. The first run does it too."""
+    from cosim.protocol.adapters import build
+
+    typer.echo(build(name, _say, again=again))
+
+
+@adapters.command("list")
+def list_adapters() -> None:
+    """List the adapters: whether each is built, and which packages are missing."""
+    from cosim.protocol.adapters import executable, missing_packages, names
+
+    for name in names():
+        place, absent = executable(name), missing_packages(name)
+        state = f"built: {place}" if place.exists() else "not built"
+        typer.echo(f"{name}  {state}" + (f"; missing packages: {', '.join(absent)}" if absent else ""))
+
+
 def _say(text: str) -> None:
     typer.echo(text, err=True)
 
