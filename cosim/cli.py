@@ -64,6 +64,14 @@ def run(
             metavar="network|engine", help="Who starts dependent messages; the results are the same."
         ),
     ] = None,
+    open_loop: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--open-loop",
+            metavar="PATH=VALUE",
+            help="Also replay, on the same network, the messages of a run with this setting, at their times.",
+        ),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No summary, no progress, no warnings.")
     ] = False,
@@ -92,6 +100,10 @@ def run(
         from cosim.results.terminal import show
 
         show(done.summary)
+    if open_loop and not done.records.interrupted:
+        from cosim.experiment.open_loop import compare_loops
+
+        typer.echo(f"\n{compare_loops(loaded, open_loop)}", nl=False)
     if done.records.interrupted:
         _say(f"interrupted: {done.records.interrupted}; what was computed until then is kept")
         raise typer.Exit(INTERRUPTED)

@@ -52,9 +52,9 @@ FAULTS = {
 """Every fault, and the check that fails because of it."""
 
 STRIKE = 10
-CRASH = 40
+CRASH = 50
 _FREEZE_S = 0.6
-_LARGE = 1_000_000
+_LARGE = 2_000_000
 
 
 class FaultySession(Session):
@@ -116,8 +116,6 @@ class FaultySession(Session):
         """Faults of what is taken in."""
         if self.fault == "overload" and message.flows.count > 4 * 1000:
             raise Refusal("OVERLOADED", "too much at once")
-        if self.fault == "cut_dependent" and 0 < message.horizon_ps < NEVER and message.flows.count > 4:
-            message.horizon_ps = message.horizon_ps
         if message.HasField("flows") and message.flows.count:
             flows = decode(message.flows)
             for name in DEFAULTS:
@@ -178,7 +176,7 @@ class FaultySession(Session):
         granted = ran.granted_ps
         for response in super().answers(ran, began):
             answer = response.advanced
-            if self._answers >= STRIKE and not answer.more:
+            if self._answers >= STRIKE and not answer.more and not self._lied:
                 self._lie(answer)
             yield response
         self._last_grant = granted
@@ -191,7 +189,8 @@ class FaultySession(Session):
     _budget = 0
 
     def _lie(self, answer: pb.Advanced) -> None:
-        if self.fault == "time_back" and not len(answer.id):
+        """Once in a session."""
+        if self.fault == "time_back" and not len(answer.id) and self._last_grant > 0:
             answer.granted_ps = self._last_grant - 1
         elif self.fault == "beyond_grant" and len(answer.id):
             answer.granted_ps = min(answer.time_ps) - 1
@@ -201,6 +200,11 @@ class FaultySession(Session):
             answer.time_ps.append(answer.granted_ps)
         elif self.fault == "wrong_digest":
             answer.digest.a ^= 1
+        else:
+            return
+        self._lied = True
+
+    _lied = False
 
     def _hold_back(self, ran: Ran) -> Ran:
         """Tell one of several completions at the grant with the next answer."""
