@@ -80,13 +80,17 @@ def run(
     from cosim.experiment.build import build
     from cosim.experiment.progress import ProgressBar
     from cosim.experiment.run import simulate
+    from cosim.experiment.save import prepare
     from cosim.experiment.scenario import load
 
     changes = [*(settings or ()), *([f"release={release}"] if release else ())]
     loaded = load(scenario, changes)
     built = build(loaded)
+    if out is not None:
+        prepare(out, loaded)
     if not quiet:
-        for warning in built.warnings:
+        idle = f"{loaded.locate('record', 'messages')}: has no effect: messages are written with --out only"
+        for warning in [*built.warnings, *([idle] if loaded.record.messages and out is None else ())]:
             _say(f"warning: {warning}")
     with ProgressBar(shown=not quiet and sys.stderr.isatty()) as bar:
         done = simulate(loaded, built, progress=bar.update)

@@ -7,11 +7,13 @@ first line is what ``cosim list`` shows, its fields' descriptions are what ``cos
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic.fields import FieldInfo
 
-from cosim.registry import refuse_unknown_keys
+from cosim.registry import located, refuse_unknown_keys
 from cosim.units import parse_rate, parse_size, parse_time
 
 TimePs = Annotated[int, BeforeValidator(parse_time)]
@@ -22,6 +24,12 @@ RateBps = Annotated[float, BeforeValidator(parse_rate)]
 """Field type: ``"100Gbps"`` or ``"50GB/s"`` becomes bits per second."""
 
 
+def _is_number(field: FieldInfo | None) -> bool:
+    annotation = None if field is None else field.annotation
+    options = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    return int in options or float in options
+
+
 class Spec(BaseModel):
     """Base of everything that a scenario can name."""
 
@@ -29,9 +37,17 @@ class Spec(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _suggest_for_unknown_keys(cls, data: Any) -> Any:
+    def _refuse_what_pydantic_takes(cls, data: Any) -> Any:
         if isinstance(data, dict):
             refuse_unknown_keys(cls, data)
+            # pydantic takes true for 1
+            numbers = [
+                ((key,), f"{str(value).lower()} is not a number", value)
+                for key, value in data.items()
+                if isinstance(value, bool) and _is_number(cls.model_fields.get(key))
+            ]
+            if numbers:
+                raise located(cls.__name__, numbers)
         return data
 
     def idle_settings(self) -> list[tuple[str, str]]:

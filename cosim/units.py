@@ -86,7 +86,7 @@ def parse_time(value: str | int | float) -> int:
     Raises
     ------
     ValueError
-        Unknown or missing unit, or finer than a picosecond.
+        Unknown or missing unit, finer than a picosecond, or longer than 53 days.
     """
     number, unit = _split(str(value), "time", "'10us' or '1.5ms'")
     if number == 0 and not unit:
@@ -96,6 +96,8 @@ def parse_time(value: str | int | float) -> int:
     exact = number * _TIME[unit]
     if exact.denominator != 1:
         raise ValueError(f"{value!r} is finer than a picosecond")
+    if abs(exact) >= NEVER:
+        raise ValueError(f"{value!r} is longer than the 53 days that picoseconds count to")
     return int(exact)
 
 

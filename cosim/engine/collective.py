@@ -1,13 +1,14 @@
 """One collective under way: chunks, phases and queues on each of its ranks.
 
 A rank brings its chunks in order; each waits in the queue that its phase names. At most ``active`` phases
-run in a queue of a rank at once, first come, first served; a phase's flows exist from its first rank's
-arrival to its last one's exit.
+run in a queue of a rank at once. They begin in the same order on all ranks: that in which each first came to
+the queue on any of them. Where ranks are in step, this is first come, first served, as in ASTRA-sim; where
+they are not, first come on each rank could have chunks wait for each other in a circle. A phase's flows exist
+from its first rank's arrival to its last one's exit.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -59,9 +60,10 @@ class CollectiveRun:
         if not self._simple:
             queues = plan.num_queues
             self._running = [[0] * queues for _ in range(plan.num_ranks)]
-            self._waiting: list[list[deque[int]]] = [
-                [deque() for _ in range(queues)] for _ in range(plan.num_ranks)
-            ]
+            self._order: list[list[int]] = [[] for _ in range(queues)]
+            self._ordered: set[int] = set()
+            self._begun = [[0] * queues for _ in range(plan.num_ranks)]
+            self._waiting: list[set[int]] = [set() for _ in range(plan.num_ranks)]
         # For each phase number: the sub-group of a position, and its place in it.
         for phase in plan.chunks[0]:
             group, place = np.empty(plan.num_ranks, np.int32), np.empty(plan.num_ranks, np.int32)
@@ -86,19 +88,30 @@ class CollectiveRun:
             self._enter(0, position, now)
             return
         for chunk in range(len(self.plan.chunks)):
-            self._queue(chunk * self._phases, position, now)
+            self._pump(self._queue(chunk * self._phases, position), position, now)
 
-    def _queue(self, part: int, position: int, now: int) -> None:
+    def _queue(self, part: int, position: int) -> int:
+        """A rank's part comes to its queue; which one that is."""
         chunk, step = divmod(part, self._phases)
         queue = self.plan.chunks[chunk][step].queue
-        self._waiting[position][queue].append(part)
-        self._pump(queue, position, now)
+        self._waiting[position].add(part)
+        if part not in self._ordered:
+            self._ordered.add(part)
+            self._order[queue].append(part)
+        return queue
 
     def _pump(self, queue: int, position: int, now: int) -> None:
-        waiting, running = self._waiting[position][queue], self._running[position]
-        while waiting and running[queue] < self.plan.active:
+        """Begin what is next in a queue of a rank, as long as it has come and there is a free place."""
+        order, begun = self._order[queue], self._begun[position]
+        waiting, running = self._waiting[position], self._running[position]
+        while begun[queue] < len(order) and running[queue] < self.plan.active:
+            part = order[begun[queue]]
+            if part not in waiting:
+                return
+            waiting.remove(part)
+            begun[queue] += 1
             running[queue] += 1
-            self._enter(waiting.popleft(), position, now)
+            self._enter(part, position, now)
 
     def _enter(self, part: int, position: int, now: int) -> None:
         chunk, step = divmod(part, self._phases)
@@ -131,8 +144,7 @@ class CollectiveRun:
                 self._pump(phase.queue, position, now)
             else:
                 # As ASTRA-sim: into the next queue first, then the freed place is filled.
-                following = self.plan.chunks[chunk][step + 1].queue
-                self._waiting[position][following].append(part + 1)
+                following = self._queue(part + 1, position)
                 self._pump(phase.queue, position, now)
                 self._pump(following, position, now)
         if last:

@@ -160,6 +160,9 @@ class Desk:
                 )
             waited = indices >= first
             handles, indices, first = handles[waited], indices[waited], first[waited]
+        if len(handles) > 1:  # a network reports in no particular order, but queues are first come
+            order = self._ledger.by_key(handles, indices)
+            handles, indices, first = handles[order], indices[order], first[order]
         for handle, index in zip(handles.tolist(), (indices - first).tolist(), strict=True):
             owner = self._owners[handle]
             assert owner is not None

@@ -15,7 +15,7 @@ from simpy.core import Infinity
 from simpy.events import Event
 
 from cosim.engine.outbox import Outbox
-from cosim.errors import CausalityError, NetworkError
+from cosim.errors import CausalityError, NetworkError, SimulationError
 from cosim.network.flows import Completions
 from cosim.network.simulator import NetworkSimulator
 from cosim.units import NEVER
@@ -58,6 +58,8 @@ class CoSimEnvironment(simpy.Environment):
             return
         if time_ps < self.now:
             raise CausalityError(f"{time_ps} ps is before now, {self.now} ps")
+        if time_ps >= NEVER:
+            raise SimulationError("simulated time would pass the 53 days that picoseconds count to")
         self._waking.add(time_ps)
         event = Event(self)
         event._ok = True

@@ -187,6 +187,11 @@ class Ledger:
         """The same, for many."""
         return np.asarray(self._handles["react_from"][handle], np.int64)
 
+    def by_key(self, handle: I32, index: I64) -> I64:
+        """The order of flows by key."""
+        one = self._handles[handle]
+        return np.lexsort((one["key_low"] + index, one["key_high"]))
+
     def fold(self, completions: Completions) -> tuple[Reaction, list[int]]:
         """Count completions; (those that the engine waits for, handles of groups that ended)."""
         count = len(completions)

@@ -116,12 +116,13 @@ class Messages:
         ends = (rank.number, other) if is_send else (other, rank.number)
         channel = self._channels.setdefault((rank.job.number, *ends, operation.tag), _Channel())
         mine = Post(rank, op, rank.iteration)
-        message = next((m for m in channel.open if (m.send if is_send else m.recv) is None), None)
-        if message is None:
+        # All that are open lack the same end, so the first is the one to match, or none is.
+        first = channel.open[0] if channel.open else None
+        if first is not None and (first.send if is_send else first.recv) is None:
+            message = channel.open.popleft()
+        else:
             message = _Message()
             channel.open.append(message)
-        else:
-            channel.open.remove(message)  # its other end is there already
         if is_send:
             message.send = mine
         else:
@@ -167,9 +168,9 @@ class Messages:
         flow.handle = self._desk.open_message(flow, endpoints, size, key, **job.traits(post.iteration))
         self._desk.start(flow.handle, 0, now)
 
-    def unmatched(self) -> Iterator[str]:
-        """A line for each message of which only one end was ever posted."""
-        for (_, sender, receiver, tag), channel in sorted(self._channels.items(), key=lambda item: item[0]):
+    def unmatched(self) -> Iterator[tuple[int, str]]:
+        """The job's number and a line for each message of which only one end was ever posted."""
+        for (job, sender, receiver, tag), channel in sorted(self._channels.items(), key=lambda item: item[0]):
             for message in channel.open:
                 post = message.send or message.recv
                 if post is None:
@@ -177,9 +178,9 @@ class Messages:
                 size = format_size(post.operation.size_bytes)
                 what = f"op {post.op} {post.operation.name!r}, {size}, tag {tag}"
                 if message.send:
-                    yield f"rank {sender}: SEND {what}: rank {receiver} never posts the RECV"
+                    yield job, f"rank {sender}: SEND {what}: rank {receiver} never posts the RECV"
                 else:
-                    yield f"rank {receiver}: RECV {what}: waits for rank {sender}, which never posts the SEND"
+                    yield job, f"rank {receiver}: RECV {what}: rank {sender} never posts the SEND"
 
 
 def _check(send: Post, recv: Post) -> None:

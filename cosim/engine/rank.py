@@ -81,9 +81,9 @@ class Rank:
             if self.waits[successor] == 0:
                 self._make_ready(successor)
         self.left -= 1
+        self.finish_ps = now
         if self.left == 0:
             self.iteration_ends.append(now)
-            self.finish_ps = now
         return self.started.pop(op)
 
     @property

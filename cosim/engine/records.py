@@ -115,9 +115,10 @@ class MessageRecords:
 class Records:
     """A run. ``interrupted`` says why it stopped early, or is empty; what was computed until then is kept.
 
-    ``finish_ps[job][rank]`` is when the rank ended its last operation; ``iteration_end_ps[job]`` is int64
-    [iterations done] x [ranks]. ``digest`` is a hex string over every completion and every operation's
-    start and end. ``wall_s`` and ``cpu_s`` are the only values that differ between two equal runs.
+    ``finish_ps[job][rank]`` is when the rank ended its last operation, -1 where it ended none;
+    ``iteration_end_ps[job]`` is int64 [iterations done] x [ranks]. ``digest`` is a hex string over every
+    completion and every operation's start and end. ``wall_s`` and ``cpu_s`` are the only values that differ
+    between two equal runs.
     """
 
     topology: Topology

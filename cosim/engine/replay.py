@@ -27,7 +27,7 @@ from cosim.engine.stall import waits
 from cosim.errors import StallError, WorkloadError
 from cosim.network.flows import I64, Completions
 from cosim.network.simulator import NetworkSimulator
-from cosim.pattern.plan import Plan
+from cosim.pattern.plan import FIRST, Plan, Turn
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
 from cosim.units import format_time
@@ -126,6 +126,7 @@ class Replay:
             [Rank(job, rank) for rank in range(job.info.workload.world_size)] for job in self._jobs
         ]
         self._meetings: dict[object, Meeting] = {}
+        self._turns: dict[tuple[int, tuple[int, ...]], tuple[int, Turn]] = {}
         self._ends: dict[int, list[tuple[Rank, int]]] = {}
         self._reactions: dict[int, list[Reaction]] = {}
         self._starting: dict[int, list[ReadyJob]] = {}
@@ -236,7 +237,7 @@ class Replay:
 
     # -- collectives ---------------------------------------------------------------------------------
 
-    def _plan(self, operation: Operation, group: Group) -> Plan:
+    def _plan(self, operation: Operation, group: Group, turn: Turn = FIRST) -> Plan:
         kind = COLLECTIVES.get(operation.collective)
         if kind is None:
             known = ", ".join(sorted(COLLECTIVES))
@@ -245,7 +246,7 @@ class Replay:
                 hint=f"there are {known}",
             )
         return self._planner.plan(
-            kind, len(group.ranks), operation.size_bytes, root=operation.root, dims=group.dims
+            kind, len(group.ranks), operation.size_bytes, root=operation.root, dims=group.dims, turn=turn
         )
 
     def _meet(self, rank: Rank, op: int, operation: Operation, now: int) -> None:
@@ -258,7 +259,9 @@ class Replay:
         if meeting is None:
             meeting = Meeting(group, operation, op, rank, rank.iteration, now)
             self._meetings[key] = meeting
-            plan = self._plan(operation, group)
+            iteration, turn = self._turns.get((job.number, group.ranks), (rank.iteration, FIRST))
+            plan = self._plan(operation, group, turn if iteration == rank.iteration else FIRST)
+            self._turns[job.number, group.ranks] = rank.iteration, plan.turn
             # A stable operation number: that of the group's lowest rank, which all members agree on.
             number = job.program(min(group.ranks)).collective.get((name, occurrence), op)
             meeting.run = CollectiveRun(
@@ -344,7 +347,7 @@ class Replay:
             )
         else:
             what = f"every rank finished by {at}, but {len(unmatched)} messages were only posted at one end"
-        raise StallError(what, list(waits(stuck, self._meetings, unmatched)))
+        raise StallError(what, waits(self._jobs, stuck, self._meetings, unmatched))
 
     def _records(self, interrupted: str, wall: float, cpu: float) -> Records:
         rows: I64 = np.array(self._op_rows, np.int64).reshape(-1, 6)
@@ -353,7 +356,7 @@ class Replay:
         ops = OpRecords(job, iteration, rank, op, rows[:, 4], rows[:, 5])
         sums = mix_columns(*(rows[:, c] for c in range(6))) if len(rows) else (0, 0)
         flows = [int(x) for x in self._ledger.digest]
-        digest = "".join(f"{(a ^ (b * 3)) & (2**64 - 1):016x}" for a, b in zip(flows, sums, strict=True))
+        digest = "".join(f"{(a + b) % 2**64:016x}" for a, b in zip(flows, sums, strict=True))
         return Records(
             topology=self._topology,
             network=self._network.describe().name,

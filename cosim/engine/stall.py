@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from cosim.engine.meeting import Meeting
+from cosim.engine.programs import ReadyJob
 from cosim.engine.rank import Rank
-from cosim.workload.program import OpKind
+
+_SHOWN = 4
+"""Operations shown of one rank."""
 
 
 def _some(ranks: Iterable[int]) -> str:
@@ -17,33 +20,46 @@ def _some(ranks: Iterable[int]) -> str:
 
 
 def waits(
-    ranks: Iterable[Rank], meetings: Mapping[object, Meeting], unmatched: Iterable[str]
-) -> Iterator[str]:
-    """A line for each collective that lacks ranks, each unmatched message, and each rank that is stuck."""
-    for meeting in meetings.values():
+    jobs: Iterable[ReadyJob],
+    ranks: Iterable[Rank],
+    meetings: Mapping[object, Meeting],
+    unmatched: Iterable[tuple[int, str]],
+) -> list[str]:
+    """A line for each collective that lacks ranks, each message with one end, each operation behind those.
+
+    ``unmatched`` are (number of the job, line). With several jobs each line begins with its job's name.
+    """
+    names = [job.info.name for job in jobs]
+    lines = [*_meetings(meetings.values()), *unmatched]
+    for rank in ranks:
+        lines += [(rank.job.number, line) for line in list(_behind(rank))[:_SHOWN]]
+    return [f"{names[job]}: {line}" if len(names) > 1 else line for job, line in lines]
+
+
+def _meetings(meetings: Iterable[Meeting]) -> Iterator[tuple[int, str]]:
+    for meeting in meetings:
         missing = set(meeting.group.ranks) - meeting.arrived
-        arrived = _some(meeting.arrived)
         if missing:
-            yield f"{arrived}: {meeting.title}: waits for {_some(missing)} to start it"
+            text = f"{_some(meeting.arrived)}: {meeting.title}: waits for {_some(missing)} to start it"
         else:
             left = set(meeting.group.ranks) - meeting.left
-            yield f"{_some(left)}: {meeting.title}: all arrived, but its messages do not complete"
-    yield from unmatched
-    for rank in ranks:
-        if rank.is_done or rank.started:
-            continue
-        held = [op for op, count in enumerate(rank.waits) if count > 0]
-        for op in held[:4]:
-            operation = rank.program.operations[op]
-            needs = [d for d in operation.deps if rank.waits[d] >= 0]
-            names = ", ".join(f"op {d} {rank.program.operations[d].name!r}" for d in needs[:4])
-            yield f"rank {rank.number}: op {op} {operation.name!r} waits for {names}"
+            text = f"{_some(left)}: {meeting.title}: all arrived, but its messages do not complete"
+        yield meeting.first.job.number, text
 
 
-def running(ranks: Iterable[Rank]) -> Iterator[str]:
-    """A line for each operation under way, point-to-point and collectives apart."""
-    for rank in ranks:
-        for op in sorted(rank.started):
-            operation = rank.program.operations[op]
-            if operation.kind in (OpKind.COMPUTE, OpKind.MEMORY):
-                yield f"rank {rank.number}: op {op} {operation.name!r} is computing"
+def _behind(rank: Rank) -> Iterator[str]:
+    """A rank's operations that wait for one under way: by dependency, or for its stream."""
+    operations = rank.program.operations
+
+    def title(op: int) -> str:
+        return f"op {op} {operations[op].name!r}"
+
+    for stream, ready in enumerate(rank.ready):
+        for op in sorted(ready):
+            taken = f"stream {rank.program.streams[stream]!r}, which {title(rank.busy[stream])} holds"
+            yield f"rank {rank.number}: {title(op)} waits for {taken}"
+    for op, count in enumerate(rank.waits):
+        behind = [dep for dep in operations[op].deps if dep in rank.started] if count else []
+        if behind:
+            awaited = ", ".join(title(dep) for dep in behind[:_SHOWN])
+            yield f"rank {rank.number}: {title(op)} waits for {awaited}"

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from cosim.cluster.arrange import Request, arrange
 from cosim.engine.records import JobInfo
-from cosim.errors import CosimError, InputError, Location, SimulationError
+from cosim.errors import AlgorithmError, CosimError, InputError, Location, SimulationError, WorkloadError
 from cosim.experiment.idle import idle_settings
 from cosim.experiment.scenario import Scenario
 from cosim.network.simulator import NetworkSimulator
+from cosim.pattern.custom import RankNodes
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
 from cosim.workload.check import check
@@ -87,7 +90,7 @@ def build(scenario: Scenario) -> Built:
     with at(scenario.locate("network")):
         network = scenario.network.build()
     with at(scenario.locate("collectives")):
-        planner = Planner(scenario.collectives)
+        planner = Planner(scenario.collectives, read_custom=partial(_custom_algorithm, scenario.base))
     return Built(topology, network, jobs, planner, tuple(idle_settings(scenario, jobs)))
 
 
@@ -96,3 +99,13 @@ def _topology(scenario: Scenario) -> Topology:
         return scenario.topology
     built: Topology = scenario.topology.build(seed=scenario.seed, base=scenario.base)
     return built
+
+
+def _custom_algorithm(base: Path, path: str) -> list[RankNodes]:
+    """The nodes of a collective that is written as Chakra files, rank by rank."""
+    from cosim.workload.chakra.custom import read_messages  # brings protobuf, which few scenarios need
+
+    try:
+        return [RankNodes.from_columns(columns) for columns in read_messages(base / path)]
+    except WorkloadError as error:  # these files are an algorithm's, not a job's
+        raise AlgorithmError(error.message, location=error.location, hint=error.hint) from error

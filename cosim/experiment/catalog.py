@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from cosim.errors import InputError
-from cosim.experiment.fields import describe, group_of, show, show_default
+from cosim.experiment.fields import describe, group_of, models_in, show, show_default
 from cosim.registry import GROUPS, find, names, nearest
 
 _SCENARIO = "scenario"
@@ -52,7 +52,7 @@ def list_one(kind: str, name: str) -> str:
     except ValueError as error:
         raise InputError(str(error)) from None
     text = inspect.cleandoc(_doc(found))
-    return "\n".join([f"{name} ({GROUPS[group]})", "", text, "", *_fields(found)]) + "\n"
+    return "\n".join([f"{name} ({GROUPS[group]})", "", text, "", *_fields(found), *_sections(found)]) + "\n"
 
 
 def _group(kind: str) -> str:
@@ -108,10 +108,19 @@ def _fields(found: Any) -> list[str]:
     return lines
 
 
-def _scenario_keys() -> str:
-    from cosim.experiment.scenario import Job, Record, Scenario
+def _sections(found: Any, path: str = "") -> list[str]:
+    """The fields of mappings within the fields, each under its path: ``hosts``, ``jobs[...]``."""
+    model = found if inspect.isclass(found) else type(found)
+    lines: list[str] = []
+    for key, info in getattr(model, "model_fields", {}).items():
+        for inner, listed in models_in(info):
+            where = f"{path}{info.alias or key}{'[...]' if listed else ''}"
+            lines += ["", where, *_fields(inner), *_sections(inner, f"{where}.")]
+    return lines
 
-    lines = ["scenario: the keys of a scenario file"]
-    for title, model in (("", Scenario), ("jobs[...]", Job), ("record", Record)):
-        lines += ["", *([title] if title else []), *_fields(model)]
-    return "\n".join(lines) + "\n"
+
+def _scenario_keys() -> str:
+    from cosim.experiment.scenario import Scenario
+
+    title = "scenario: the keys of a scenario file"
+    return "\n".join([title, "", *_fields(Scenario), *_sections(Scenario)]) + "\n"

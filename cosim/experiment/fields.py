@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Sequence
+from enum import Enum
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import annotated_types
@@ -54,7 +55,8 @@ def _type(annotation: Any) -> str:
     if origin is Annotated:
         return _describe(args[0], args[1:])
     if origin is Literal:
-        return "one of " + ", ".join("false" if a is False else "true" if a is True else str(a) for a in args)
+        shown = ["false" if a is False else "true" if a is True else str(a) for a in args]
+        return f"one of {', '.join(shown)}" if len(shown) > 1 else shown[0]
     if origin in (Union, types.UnionType):
         return " or ".join(dict.fromkeys(_type(a) for a in args if a is not type(None)))
     if origin in (list, tuple, set, frozenset) or getattr(origin, "__name__", "") == "Sequence":
@@ -62,10 +64,28 @@ def _type(annotation: Any) -> str:
         return f"a list, each {_type(inner[0])}" if inner else "a list"
     if origin is dict or getattr(origin, "__name__", "") == "Mapping":
         return f"a mapping, each value {_type(args[1])}" if len(args) == 2 else "a mapping"
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return f"one of {', '.join(str(member.value) for member in annotation)}"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        keys = ", ".join(annotation.model_fields)
+        keys = ", ".join(info.alias or key for key, info in annotation.model_fields.items())
         return f"a mapping of {keys}" if keys else "a name, or a mapping"
     return _PLAIN.get(annotation) or str(getattr(annotation, "__name__", annotation))
+
+
+def models_in(field: FieldInfo) -> list[tuple[type[BaseModel], bool]]:
+    """Classes of the mappings that a field takes, and whether it takes a list of them; named ones are not."""
+    if any(isinstance(item, Named) for item in field.metadata):
+        return []
+    found: list[tuple[type[BaseModel], bool]] = []
+    pending = [(field.annotation, False)]
+    for annotation, listed in pending:
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            if annotation.model_fields:
+                found.append((annotation, listed))
+        elif get_origin(annotation) is not Annotated:
+            inside = listed or get_origin(annotation) in (list, tuple)
+            pending.extend((inner, inside) for inner in get_args(annotation))
+    return found
 
 
 def _bounds(metadata: Sequence[Any]) -> str:

@@ -1,7 +1,8 @@
 """Settings that were given but can't affect the result, each with where it was given and why it can't.
 
 A network spec says of itself whether it shares links by weight and priority (``shares_by_weight``, true where
-it doesn't say) and whether it draws from the seed (``uses_seed``, false where it doesn't say).
+it doesn't say) and whether it draws from the seed (``uses_seed``, false where it doesn't say). A workload
+spec may say more once its workload is made: ``idle_in(workload)``, as ``idle_settings()``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from cosim.engine.records import JobInfo
 from cosim.errors import Location
 from cosim.experiment.located_yaml import Key, show_path
 from cosim.experiment.scenario import Job, Scenario
+from cosim.pattern.chakra import ChakraFiles
+from cosim.pattern.config import CollectiveConfig
+from cosim.pattern.template import Collective
 from cosim.spec import Spec
 from cosim.workload.program import OpKind
 
@@ -25,6 +29,7 @@ def idle_settings(scenario: Scenario, jobs: Sequence[JobInfo]) -> list[str]:
     """``scenarios/x.yaml:12: jobs[0].weight: has no effect: ...`` for each, in the scenario's order."""
     found = [
         *_specs(scenario, ()),
+        *_workloads(scenario, jobs),
         *_link_shares(scenario),
         *_seed(scenario),
         *_collectives(scenario, jobs),
@@ -52,6 +57,13 @@ def _specs(value: Any, path: tuple[Key, ...]) -> Iterator[_Found]:
     elif isinstance(value, dict):
         for key, inner in value.items():
             yield from _specs(inner, (*path, key))
+
+
+def _workloads(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
+    """What a workload's spec says of itself once it is made."""
+    for number, (job, info) in enumerate(zip(scenario.jobs, jobs, strict=True)):
+        for field, why in getattr(job.workload, "idle_in", lambda _: [])(info.workload):
+            yield ("jobs", number, "workload", field), why
 
 
 def _link_shares(scenario: Scenario) -> Iterator[_Found]:
@@ -96,14 +108,28 @@ def _collectives(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found
         for op in program.operations
         if op.kind is OpKind.COLLECTIVE
     }
-    for key in given:
+    named = {kind.value for kind in Collective}
+    chosen = [getattr(scenario.collectives, name) for name in sorted(used)]
+    algorithms = [one for each in chosen for one in (each if isinstance(each, tuple) else (each,))]
+    written = all(isinstance(one, ChakraFiles) for one in algorithms)
+    for key in CollectiveConfig.model_fields:  # in their order: that of a set changes from run to run
+        if key not in given:
+            continue
         if not used:
             yield ("collectives", key), "no job has a collective"
-        elif key in _COLLECTIVES and key not in used:
+        elif key in named and key not in used:
             yield ("collectives", key), f"no job has this collective; they have {', '.join(sorted(used))}"
+        elif key == "optimization" and "all_reduce" not in used:
+            yield ("collectives", key), "no job has an all_reduce"
+        elif key not in named and written:
+            yield ("collectives", key), "the algorithm's files say all there is to its messages"
+        elif key == "reduction_rate" and not used & _REDUCING:
+            yield ("collectives", key), f"nothing is reduced; jobs have {', '.join(sorted(used))}"
+        elif key in ("splits", "sizing") and used == {"barrier"}:
+            yield ("collectives", key), "a barrier carries no data"
 
 
-_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "barrier")
+_REDUCING = {"all_reduce", "reduce_scatter"}
 
 
 def _endpoints(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:

@@ -92,7 +92,13 @@ def parse(text: str, file: str) -> Document:
     ScenarioError
         Not YAML, more than one document, or a key given twice; with the line.
     """
-    loader = yaml.SafeLoader(text)
+    try:
+        loader = yaml.SafeLoader(text)
+    except yaml.reader.ReaderError as error:
+        place = Location(file, text.count("\n", 0, error.position) + 1)
+        raise ScenarioError(
+            f"this is not YAML: it holds the character {text[error.position]!r}", location=place
+        ) from None
     try:
         node = loader.get_single_node()
         document = Document(file, None)

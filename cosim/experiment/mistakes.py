@@ -109,7 +109,7 @@ def _say(
         right = f"it takes {describe(field)}{what}"
     if kind == "cosim":
         text, _, hint = str(item["msg"]).partition("\n  ")
-        return text, hint or None
+        return text, hint or right
     if kind == "value_error":
         text, _, hint = str(context["error"]).partition("\n  ")
         return text, hint or right

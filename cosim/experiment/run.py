@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cosim.errors import AlgorithmError
+from cosim.errors import AlgorithmError, WorkloadError
+from cosim.experiment.save import prepare
 from cosim.experiment.scenario import Scenario, load
 
 if TYPE_CHECKING:
@@ -89,7 +90,10 @@ def run(
         scenario = scenario.with_settings(set)
     from cosim.experiment.build import build
 
-    done = simulate(scenario, build(scenario), progress=progress)
+    built = build(scenario)
+    if out is not None:
+        prepare(out, scenario)
+    done = simulate(scenario, built, progress=progress)
     if out is not None:
         done.save(out)
     return done
@@ -102,7 +106,7 @@ def simulate(
     from cosim.engine.replay import replay
     from cosim.experiment.build import at
 
-    with at(scenario.locate("collectives"), AlgorithmError):
+    with at(scenario.locate("jobs"), WorkloadError), at(scenario.locate("collectives"), AlgorithmError):
         records = replay(
             built.topology,
             built.network,

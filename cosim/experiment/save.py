@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,32 @@ if TYPE_CHECKING:
     from cosim.experiment.scenario import Scenario
 
 TIMELINE_FILE = "timeline.json"
+
+
+def prepare(directory: str | Path, scenario: Scenario) -> None:
+    """Make the folder, so that what can't be written is known before the run and not after it.
+
+    Raises
+    ------
+    InputError
+        A folder that can't be made or written to, or Parquet without pyarrow.
+    """
+    from cosim.results.store import check_format
+
+    target = Path(directory)
+    if target.exists() and not target.is_dir():
+        raise InputError("is a file; the run is written to a folder", location=Location(str(target)))
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=target):
+            pass
+    except OSError as error:
+        raise _cannot(target, error) from error
+    check_format(scenario.record.messages or None)
+
+
+def _cannot(target: Path, error: OSError) -> InputError:
+    return InputError(f"can't write the run: {error.strerror or error}", location=Location(str(target)))
 
 
 def save_run(run: Run, directory: str | Path) -> Path:
@@ -33,7 +60,7 @@ def save_run(run: Run, directory: str | Path) -> Path:
         (target / SCENARIO_FILE).write_text(resolved_yaml(run.scenario), encoding="utf-8")
         write_timeline(run.records, target / TIMELINE_FILE)
     except OSError as error:
-        raise InputError(f"can't write the run: {error}", location=Location(str(target))) from error
+        raise _cannot(target, error) from error
     messages = run.scenario.record.messages
     save(run.records, run.summary, target, messages=messages or None)
     return target

@@ -13,7 +13,14 @@ from typing import Any
 from cosim.errors import Location, ScenarioError
 from cosim.experiment.located_yaml import Document, Key, KeyPath, parse_value, show_path
 
-SHORT_KEYS: dict[Key, str] = {"topology": "kind", "network": "model", "workload": "kind", "placement": "kind"}
+SHORT_KEYS: dict[Key, str] = {
+    "topology": "kind",
+    "routing": "kind",
+    "network": "model",
+    "workload": "kind",
+    "gpu": "kind",
+    "placement": "kind",
+}
 """What a lone name stands for: ``network: fair_share`` is ``network: {model: fair_share}``."""
 
 _PART = re.compile(r"\.?([^.\[\]=]+)|\[(\d+)\]")

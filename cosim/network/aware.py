@@ -22,7 +22,8 @@ from typing import ClassVar
 import numpy as np
 
 from cosim.network.calendar import HEAP_N, Records, free, push, room, take_instant
-from cosim.network.compiled import (
+from cosim.network.compiled import CompiledNetwork
+from cosim.network.core import (
     BOUND,
     CURSOR,
     DONE,
@@ -36,7 +37,6 @@ from cosim.network.compiled import (
     REPORT_N,
     SERIAL,
     STARTED_N,
-    CompiledNetwork,
     Core,
     add_busy,
     complete,

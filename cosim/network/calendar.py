@@ -18,7 +18,7 @@ import numpy as np
 from cosim.network.flows import I32, I64
 from cosim.network.jit import compiled, inlined
 
-HEAP_N, EVENT_FREE, EVENT_N, BUCKET_FREE, HASH_SHIFT = range(5)
+HEAP_N, EVENT_N, EVENT_FREE, EVENT_TOP, BUCKET_FREE, BUCKET_TOP, HASH_SHIFT = range(7)
 """Scalars in ``Calendar.meta``."""
 
 EVENT = np.dtype(
@@ -45,8 +45,10 @@ _NONE = -1
 
 
 class Calendar(NamedTuple):
-    """The arrays, in the order in which every function here takes them. Free lists run through ``next``
-    and ``head``.
+    """The arrays, in the order in which every function here takes them.
+
+    Free lists run through ``next`` and ``head``; what was never used lies from EVENT_TOP and BUCKET_TOP
+    on, untouched, so that a large calendar costs nothing before it is filled. ``hashes`` holds bucket + 1.
     """
 
     meta: I64
@@ -60,26 +62,26 @@ def make_calendar(capacity: int) -> Calendar:
     """An empty calendar for ``capacity`` (a power of two) events."""
     meta = np.zeros(8, np.int64)
     meta[HASH_SHIFT] = 64 - (2 * capacity).bit_length() + 1
-    events, buckets = np.zeros(capacity, EVENT), np.zeros(capacity, BUCKET)
-    for chain in (events["next"], buckets["head"]):
-        chain[:] = np.arange(1, capacity + 1)
-        chain[-1] = _NONE
-    return Calendar(meta, events, buckets, np.full(2 * capacity, _NONE, np.int32), np.zeros(capacity, HEAP))
+    meta[EVENT_FREE] = meta[BUCKET_FREE] = _NONE
+    return Calendar(
+        meta,
+        np.zeros(capacity, EVENT),
+        np.zeros(capacity, BUCKET),
+        np.zeros(2 * capacity, np.int32),
+        np.zeros(capacity, HEAP),
+    )
 
 
-def grown(old: Calendar) -> Calendar:
-    """The same calendar with twice the room; events and buckets keep their numbers."""
-    size = len(old.events)
-    new = make_calendar(2 * size)
-    new.meta[[HEAP_N, EVENT_N]] = old.meta[[HEAP_N, EVENT_N]]
-    for array, before, chain, free_list in (
-        (new.events, old.events, "next", EVENT_FREE),
-        (new.buckets, old.buckets, "head", BUCKET_FREE),
+def grown(old: Calendar, capacity: int) -> Calendar:
+    """The same calendar with more room (a power of two); events and buckets keep their numbers."""
+    new = make_calendar(capacity)
+    new.meta[:HASH_SHIFT] = old.meta[:HASH_SHIFT]
+    for one, other, used in (
+        (new.events, old.events, EVENT_TOP),
+        (new.buckets, old.buckets, BUCKET_TOP),
+        (new.heap, old.heap, HEAP_N),
     ):
-        array[:size] = before
-        array[chain][-1] = old.meta[free_list]
-        new.meta[free_list] = size
-    new.heap[:size] = old.heap
+        one[: old.meta[used]] = other[: old.meta[used]]
     _fill_hashes(new.meta, new.hashes, new.heap)
     return new
 
@@ -89,9 +91,9 @@ def _fill_hashes(meta: I64, hashes: I32, heap: Records) -> None:
     mask = len(hashes) - 1
     for place in range(meta[HEAP_N]):
         slot = _home(meta, heap[place].time)
-        while hashes[slot] != _NONE:
+        while hashes[slot] != 0:
             slot = (slot + 1) & mask
-        hashes[slot] = heap[place].bucket
+        hashes[slot] = heap[place].bucket + 1
 
 
 @inlined
@@ -122,7 +124,11 @@ def push(
 ) -> None:
     """Add an event; the caller has checked :func:`room`."""
     at = meta[EVENT_FREE]
-    meta[EVENT_FREE] = events[at].next
+    if at == _NONE:
+        at = meta[EVENT_TOP]
+        meta[EVENT_TOP] = at + 1
+    else:
+        meta[EVENT_FREE] = events[at].next
     meta[EVENT_N] += 1
     events[at].cause = cause
     events[at].origin = origin
@@ -133,17 +139,20 @@ def push(
     events[at].next = _NONE
     mask = len(hashes) - 1
     slot = _home(meta, time)
-    bucket = hashes[slot]
-    while bucket != _NONE:
+    while hashes[slot] != 0:
+        bucket = hashes[slot] - 1
         if buckets[bucket].time == time:
             events[buckets[bucket].tail].next = at
             buckets[bucket].tail = at
             return
         slot = (slot + 1) & mask
-        bucket = hashes[slot]
     new = meta[BUCKET_FREE]
-    meta[BUCKET_FREE] = buckets[new].head
-    hashes[slot] = new
+    if new == _NONE:
+        new = meta[BUCKET_TOP]
+        meta[BUCKET_TOP] = new + 1
+    else:
+        meta[BUCKET_FREE] = buckets[new].head
+    hashes[slot] = new + 1
     buckets[new].time = time
     buckets[new].head = at
     buckets[new].tail = at
@@ -194,18 +203,18 @@ def _forget(meta: I64, buckets: Records, hashes: I32, time: int) -> None:
     """Take a time out of the hash table, closing the gap (linear probing without tombstones)."""
     mask = len(hashes) - 1
     gap = _home(meta, time)
-    while buckets[hashes[gap]].time != time:
+    while buckets[hashes[gap] - 1].time != time:
         gap = (gap + 1) & mask
     probe = gap
     while True:
         probe = (probe + 1) & mask
-        bucket = hashes[probe]
-        if bucket == _NONE:
+        if hashes[probe] == 0:
             break
+        bucket = hashes[probe] - 1
         if ((probe - _home(meta, buckets[bucket].time)) & mask) >= ((probe - gap) & mask):
-            hashes[gap] = bucket
+            hashes[gap] = bucket + 1
             gap = probe
-    hashes[gap] = _NONE
+    hashes[gap] = 0
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""What the compiled networks share: state, the way in, the way out, and growing arrays.
+"""What the compiled networks share: the seam around a loop, and arrays that grow.
 
 A model adds its state and one compiled loop over instants. The loop returns when it reaches its limit
 (the horizon, or the first time at which a completion's reaction could matter), or when an array is full:
@@ -9,248 +9,39 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from cosim.errors import CausalityError, NetworkError
-from cosim.network.calendar import HEAP_N, Calendar, Records, grown, make_calendar, push, room
-from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup
-from cosim.network.jit import compiled, inlined
-from cosim.network.simulator import Advance, Capabilities, NetworkStatistics
-from cosim.network.store import (
-    COMPLETED,
-    DRAINED,
-    NEED_OUT,
-    NEED_POOL,
-    NEED_WORK,
-    OUT_N,
-    STARTED,
-    FlowStore,
-    Store,
-    drain,
-    note,
+from cosim.network.calendar import EVENT_N, HEAP_N, Calendar, grown, make_calendar
+from cosim.network.core import (
+    BIN_PS,
+    BOUND,
+    COMPLETED_N,
+    DONE,
+    EVENTS_N,
+    GRANT,
+    NEED_CALENDAR,
+    NEED_PENDING,
+    PENDING,
+    PENDING_N,
+    REPORT_LIMIT,
+    REPORT_N,
+    STARTED_N,
+    Core,
+    give,
+    report,
 )
+from cosim.network.flows import I32, Completions, FlowBatch, FlowGroup
+from cosim.network.simulator import Advance, Capabilities, NetworkStatistics
+from cosim.network.store import NEED_OUT, NEED_POOL, NEED_WORK, FlowStore
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
-GRANT, BOUND, PENDING_N, REPORT_N, CURSOR, INSTANT_N, INSTANT, SERIAL = range(8)
-STARTED_N, COMPLETED_N, EVENTS_N, BIN_PS, MODEL = range(8, 13)
-"""Scalars in ``Core.meta``; a model's own start at MODEL. REPORT_N: pending completions to stop at."""
-
-DONE, NEED_CALENDAR, NEED_PENDING, NEED_MORE = 0, 10, 11, 12
-REPORT_LIMIT = 1 << 20
-"""Completions after which an advance returns (or twice as many as stayed), so that reports stay small."""
-
 _FIRST_BIN_PS = 1 << 16
 _BIN_CELLS = 1 << 22
-
-PENDING = np.dtype([("time", "i8"), ("react", "i8"), ("start", "i8"), ("index", "i8"), ("handle", "i8")])
-"""A completion that is certain, but not reported; ``react``: the earliest that the caller may react."""
-
-
-class Core(NamedTuple):
-    """State that every compiled model has. A row's links are ``links[ptr[p]:ptr[p + 1]]`` with p =
-    ``groups[handle].path + row``; ``link_busy`` is [bins, links].
-    """
-
-    meta: I64
-    calendar: Calendar
-    store: Store
-    pending: Records
-    path_ptr: I64
-    path_link: I32
-    link_bytes: I64
-    link_busy: I64
-
-
-@compiled
-def give(core: Core, handle: I32, rep: I32, row: I32, start: I64, cause: I64) -> None:
-    """Put given starts into the calendar; there is room for them."""
-    cal_meta, events, buckets, hashes, heap = core.calendar
-    count, rows, _, _, groups, _, _, _, work, _ = core.store
-    for k in range(len(handle)):
-        push(
-            cal_meta,
-            events,
-            buckets,
-            hashes,
-            heap,
-            start[k],
-            cause[k],
-            start[k],
-            handle[k],
-            rep[k],
-            row[k],
-            0,
-        )
-        if groups[handle[k]].release and rows[row[k]].middle < rows[row[k]].last:
-            note(count, work, handle[k], rep[k], row[k], start[k], STARTED)
-
-
-@inlined
-def release(
-    cal_meta: I64,
-    events: Records,
-    buckets: Records,
-    hashes: I32,
-    heap: Records,
-    count: I64,
-    rows: Records,
-    successors: Records,
-    reps: Records,
-    groups: Records,
-    pages: Records,
-    cells: Records,
-    unused: I64,
-    work: Records,
-    out: Records,
-) -> int:
-    """Let dependents follow what is known; :data:`DONE`, or what must grow."""
-    while True:
-        status = drain(count, rows, successors, reps, groups, pages, cells, unused, work, out)
-        released = count[OUT_N]
-        if released > 0:
-            if not room(cal_meta, events, released):
-                return NEED_CALENDAR
-            for k in range(released):
-                o = out[k]
-                push(
-                    cal_meta,
-                    events,
-                    buckets,
-                    hashes,
-                    heap,
-                    o.start,
-                    o.cause,
-                    o.start,
-                    o.handle,
-                    o.rep,
-                    o.row,
-                    0,
-                )
-            count[OUT_N] = 0
-        if status == DRAINED:
-            return DONE
-        if status != NEED_OUT or released == 0:
-            return status
-
-
-@inlined
-def complete(
-    meta: I64,
-    pending: Records,
-    count: I64,
-    rows: Records,
-    reps: Records,
-    groups: Records,
-    work: Records,
-    handle: int,
-    rep: int,
-    row: int,
-    start: int,
-    time: int,
-) -> None:
-    """A flow's completion at ``time`` is certain: report it when the grant gets there, tell dependents."""
-    n = meta[PENDING_N]
-    meta[PENDING_N] = n + 1
-    pending[n].handle = handle
-    pending[n].index = reps[rep].base + row - reps[rep].row
-    pending[n].start = start
-    pending[n].time = time
-    reaction = rows[row].reaction
-    react = time + reaction if reaction < NEVER - time else NEVER
-    pending[n].react = react
-    meta[BOUND] = min(meta[BOUND], react)
-    if groups[handle].release and rows[row].first < rows[row].middle:
-        note(count, work, handle, rep, row, time, COMPLETED)
-
-
-@compiled
-def _widen(meta: I64, busy: I64) -> None:
-    half = len(busy) // 2
-    for b in range(half):
-        for link in range(busy.shape[1]):
-            busy[b, link] = busy[2 * b, link] + busy[2 * b + 1, link]
-    busy[half:, :] = 0
-    meta[BIN_PS] *= 2
-
-
-@inlined
-def add_busy(meta: I64, busy: I64, link: int, start: int, duration: int) -> None:
-    """Count a link as busy in [start, start + duration)."""
-    while start + duration > len(busy) * meta[BIN_PS]:
-        _widen(meta, busy)
-    width = meta[BIN_PS]
-    b = start // width
-    while duration > 0:
-        part = min(duration, (b + 1) * width - start)
-        busy[b, link] += part
-        start += part
-        duration -= part
-        b += 1
-
-
-@inlined
-def add_share(meta: I64, busy: I64, link: int, start: int, end: int, fraction: float) -> None:
-    """Count a fraction of a link as busy in [start, end), to the nearest picosecond at each bin's end."""
-    while end > len(busy) * meta[BIN_PS]:
-        _widen(meta, busy)
-    width = meta[BIN_PS]
-    b = start // width
-    counted = 0
-    stop = start
-    while stop < end:
-        stop = min(end, (b + 1) * width)
-        total = int((stop - start) * fraction + 0.5)
-        busy[b, link] += total - counted
-        counted = total
-        b += 1
-
-
-@compiled
-def report(
-    meta: I64,
-    pending: Records,
-    groups: Records,
-    grant: int,
-    handle: I32,
-    index: I64,
-    start: I64,
-    time: I64,
-    closed: I32,
-) -> tuple[int, int]:
-    """Move completions up to ``grant`` out of the pending ones; (how many, how many groups ended)."""
-    kept = 0
-    out = 0
-    num_closed = 0
-    bound = NEVER
-    for k in range(meta[PENDING_N]):
-        if pending[k].time <= grant:
-            one = pending[k].handle
-            handle[out] = one
-            index[out] = pending[k].index
-            start[out] = pending[k].start
-            time[out] = pending[k].time
-            out += 1
-            groups[one].left -= 1
-            if groups[one].left == 0:
-                closed[num_closed] = one
-                num_closed += 1
-        else:
-            pending[kept].handle = pending[k].handle
-            pending[kept].index = pending[k].index
-            pending[kept].start = pending[k].start
-            pending[kept].time = pending[k].time
-            pending[kept].react = pending[k].react
-            bound = min(bound, pending[k].react)
-            kept += 1
-    meta[PENDING_N] = kept
-    meta[REPORT_N] = max(REPORT_LIMIT, 2 * kept)
-    meta[BOUND] = bound
-    meta[GRANT] = grant
-    meta[COMPLETED_N] += out
-    return out, num_closed
+_MOST_EXPECTED = 1 << 22
 
 
 class CompiledNetwork(ABC):
@@ -297,6 +88,7 @@ class CompiledNetwork(ABC):
         self._ptr_used = 0
         self._link_used = 0
         self._groups: dict[int, FlowGroup] = {}
+        self._open_rows = 0
         self._open_model(topology, seed)
 
     @abstractmethod
@@ -360,7 +152,10 @@ class CompiledNetwork(ABC):
             table = self._store.open(group)
             self._store.set_path(group.handle, first - table.row0)
             self._groups[group.handle] = group
+            self._open_rows += table.table.num_rows
             self._open_group(group)
+        if flows.groups:
+            self._expect(min(self._open_rows, _MOST_EXPECTED))
         count = len(flows.start_handle)
         if not count:
             return
@@ -371,12 +166,34 @@ class CompiledNetwork(ABC):
                 f"but {grant} ps had been granted"
             )
         rep, row = self._store.locate(flows.start_handle, flows.start_index)
+        store = self._store.view()
+        released = (store.rows["waits"][row] > 0) & (store.groups["release"][flows.start_handle] > 0)
+        if released.any():
+            k = int(np.flatnonzero(released)[0])
+            raise NetworkError(
+                f"{self.name}: flow {flows.start_index[k]} of group {flows.start_handle[k]} was given, "
+                "but has dependencies that the network follows"
+            )
         calendar: Calendar = self._arrays["calendar"]
-        while not room(calendar.meta, calendar.events, count):
+        while int(calendar.meta[EVENT_N]) + count > len(calendar.events):
             self._grow(NEED_CALENDAR)
             calendar = self._arrays["calendar"]
         self._store.reserve_work(count)
         give(self.core(), flows.start_handle, rep, row, flows.start_ps, flows.cause_ps)
+
+    def _expect(self, rows: int) -> None:
+        """Make room for as many flows at once as rows are open: a guess, and more than is touched."""
+        self._reserve("pending", rows)
+        have = len(self._arrays["calendar"].events)
+        if rows > have:
+            self._grow_calendar(1 << (rows - 1).bit_length())
+        self._expect_model(rows)
+
+    def _expect_model(self, rows: int) -> None:  # noqa: B027 - most models need nothing
+        """Make the model's own room for ``rows`` flows at once."""
+
+    def _grow_calendar(self, size: int) -> None:
+        self._arrays["calendar"] = grown(self._arrays["calendar"], size)
 
     def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
@@ -406,6 +223,7 @@ class CompiledNetwork(ABC):
         count, num_closed = report(
             self._arrays["meta"],
             self._arrays["pending"],
+            self._store.view().rows,
             self._store.view().groups,
             grant,
             handle,
@@ -416,7 +234,7 @@ class CompiledNetwork(ABC):
         )
         for one in closed[:num_closed].tolist():
             self._store.close(one)
-            del self._groups[one]
+            self._open_rows -= self._groups.pop(one).table.num_rows
         if count < most // 2:  # do not keep a large buffer alive for a few rows
             return Completions(
                 handle[:count].copy(), index[:count].copy(), start[:count].copy(), time[:count].copy()
@@ -425,7 +243,7 @@ class CompiledNetwork(ABC):
 
     def _grow(self, what: int) -> None:
         if what == NEED_CALENDAR:
-            self._arrays["calendar"] = grown(self._arrays["calendar"])
+            self._grow_calendar(2 * len(self._arrays["calendar"].events))
         elif what == NEED_PENDING:
             self._reserve("pending", 2 * len(self._arrays["pending"]))
         elif what in (NEED_WORK, NEED_OUT, NEED_POOL):

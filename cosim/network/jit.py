@@ -21,14 +21,22 @@ from numba import njit
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+_OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False, "no_cfunc_wrapper": True}
+
+
 def compiled(function: _F) -> _F:
     """Compile a function that is called from Python, or seldom."""
-    return cast("_F", _watched(cast("Any", njit)(cache=True, _nrt=False)(function)))
+    return cast("_F", _watched(cast("Any", njit)(**_OPTIONS)(function)))
 
 
 def inlined(function: _F) -> _F:
-    """Compile a small function into its callers."""
-    return cast("_F", _watched(cast("Any", njit)(cache=True, forceinline=True, _nrt=False)(function)))
+    """Compile a small function into its callers, all of them compiled: it can't be called from Python.
+
+    The way in from Python would be a good part of what there is to compile; without it, a call from there
+    ends the process.
+    """
+    made = cast("Any", njit)(forceinline=True, no_cpython_wrapper=True, **_OPTIONS)(function)
+    return cast("_F", _watched(made))
 
 
 def _watched(dispatcher: Any) -> Any:

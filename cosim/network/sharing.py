@@ -22,13 +22,15 @@ from __future__ import annotations
 import numpy as np
 
 from cosim.network.calendar import Records
-from cosim.network.compiled import MODEL, add_share
+from cosim.network.core import MODEL, add_share
 from cosim.network.drains import drain_time, set_drain
 from cosim.network.flows import I32, I64
 from cosim.network.jit import compiled, inlined
 
-DIRTY_N, DRAIN_N, VISIT, FLOW_FREE, MEMBER_FREE, MEMBER_LEFT, BEGIN = range(MODEL, MODEL + 7)
-"""Scalars in ``Core.meta``. BEGIN: the flow that transfers next in its channel, plus one; 0: none."""
+DIRTY_N, DRAIN_N, VISIT, BEGIN = range(MODEL, MODEL + 4)
+FLOW_FREE, FLOW_TOP, MEMBER_FREE, MEMBER_TOP, MEMBER_N = range(MODEL + 4, MODEL + 9)
+"""Scalars in ``Core.meta``. BEGIN: the flow that transfers next in its channel, plus one; 0: none. Flows and
+memberships are taken from free lists, then from the untouched rest that starts at TOP."""
 
 FLOW = np.dtype(
     [

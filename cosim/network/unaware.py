@@ -20,7 +20,8 @@ from typing import ClassVar
 import numpy as np
 
 from cosim.network.calendar import HEAP_N, free, take_instant
-from cosim.network.compiled import (
+from cosim.network.compiled import CompiledNetwork
+from cosim.network.core import (
     BOUND,
     CURSOR,
     DONE,
@@ -30,7 +31,6 @@ from cosim.network.compiled import (
     PENDING_N,
     REPORT_N,
     STARTED_N,
-    CompiledNetwork,
     Core,
     add_busy,
     complete,

@@ -15,13 +15,14 @@ class Algorithm(Spec):
     """Base of collective algorithms. A subclass names itself, what it carries, and builds templates.
 
     ``carries`` are the collectives it can do; ``power_of_two``: only groups of 2, 4, 8, ... ranks;
-    ``splits``: the data may be split into chunks.
+    ``splits``: the data may be split into chunks; ``variants``: chunk c uses the template of c mod variants.
     """
 
     name: ClassVar[str]
     carries: ClassVar[frozenset[Collective]]
     power_of_two: ClassVar[bool] = False
     splits: ClassVar[bool] = True
+    variants: ClassVar[int] = 1
 
     def check(self, collective: Collective, num_ranks: int) -> None:
         """Refuse what this algorithm can't do.
@@ -74,11 +75,6 @@ class Algorithm(Spec):
         AlgorithmError
             This algorithm can't.
         """
-
-    def variant(self, chunk: int) -> int:
-        """Chunks of the same variant share one template."""
-        del chunk
-        return 0
 
 
 def _which_could(collective: Collective, num_ranks: int) -> str:

@@ -46,7 +46,7 @@ Choice = Annotated[
 class CollectiveConfig(Spec):
     """How collectives are carried: algorithms, delays, chunks"""
 
-    endpoint_delay: TimePs = Field(0, description="before each send and after each receive")
+    endpoint_delay: TimePs = Field(0, ge=0, description="before each send and after each receive")
     reduction_rate: RateBps | None = Field(
         None,
         description="local memory bandwidth that reductions read and write at; omitted: reductions are free",
@@ -61,13 +61,16 @@ class CollectiveConfig(Spec):
     splits: int = Field(1, ge=1, le=4096, description="chunks that an operation is split into")
     active_chunks: int = Field(1, ge=1, description="chunks under way at once in a dimension of a rank")
     queues: int = Field(1, ge=1, le=64, description="queues of a dimension, which share active_chunks")
-    all_reduce: Choice = Field(Ring(), description="a name, {algorithm: name, ...}, or a list by dimension")
+    all_reduce: Choice = Field(
+        Ring(),
+        description="NAME, {algorithm: NAME, its fields}, or a list by dimension; `cosim list collective`",
+    )
     all_gather: Choice = Field(Ring(), description="as all_reduce")
     reduce_scatter: Choice = Field(Ring(), description="as all_reduce")
     all_to_all: Choice = Field(Direct(), description="as all_reduce")
-    broadcast: Choice = Field(BinomialTree(), description="a name, or {algorithm: name, ...}")
-    barrier: Choice = Field(Dissemination(), description="a name, or {algorithm: name, ...}")
-    send_recv: Choice = Field(SendRecv(), description="a name, or {algorithm: name, ...}")
+    broadcast: Choice = Field(BinomialTree(), description="as all_reduce, but no list")
+    barrier: Choice = Field(Dissemination(), description="as all_reduce, but no list")
+    send_recv: Choice = Field(SendRecv(), description="as all_reduce, but no list")
 
     def build(self) -> CollectiveConfig:
         """The section itself; a ``Planner`` is made of it."""
@@ -93,7 +96,7 @@ class CollectiveConfig(Spec):
             idle.append(("active_chunks", f"no more than {self.splits} chunks exist (splits: {self.splits})"))
         if "queues" in given and self.queues > 1 and self.splits == 1:
             idle.append(("queues", "an operation is one chunk (splits: 1), which takes one queue"))
-        if "optimization" in given and not isinstance(self.all_reduce, tuple):
+        if "optimization" in given and not (isinstance(self.all_reduce, tuple) and len(self.all_reduce) > 1):
             idle.append(("optimization", "all_reduce is one algorithm; it matters to a list by dimension"))
         for name in (kind.value for kind in Collective):
             chosen = getattr(self, name)

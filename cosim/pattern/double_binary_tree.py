@@ -3,7 +3,7 @@
 After Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan",
 Parallel Computing 35(12), 2009, doi:10.1016/j.parco.2009.09.001, in the form of ASTRA-sim's
 ``BinaryTree.cc`` and ``DoubleBinaryTreeAllReduce.cc``: trees numbered in order, the first with its root at
-rank N - 1, the second at rank 0; chunk c of an operation uses tree c mod 2, whole, on every edge. So the two
+rank N - 1, the second at rank 0; chunks take the two in turn, whole, on every edge. So the two
 trees run side by side only with splits, and nothing is pipelined inside a chunk; both are ASTRA-sim's.
 Powers of two only.
 
@@ -32,10 +32,7 @@ class DoubleBinaryTree(Algorithm):
     name: ClassVar[str] = "double_binary_tree"
     carries: ClassVar[frozenset[Collective]] = frozenset({Collective.ALL_REDUCE})
     power_of_two: ClassVar[bool] = True
-
-    def variant(self, chunk: int) -> int:
-        """Odd chunks use the tree that is rooted at rank 0."""
-        return chunk % 2
+    variants: ClassVar[int] = 2
 
     def build(
         self,

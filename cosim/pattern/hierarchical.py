@@ -21,11 +21,12 @@ division.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from cosim.pattern.costs import Costs
+from cosim.pattern.plan import FIRST, Turn
 from cosim.pattern.template import I32, Collective
 
 
@@ -40,19 +41,21 @@ class Step:
     reverse: bool
 
 
-@dataclass
 class Queues:
-    """Hands out the queues of each dimension; ``count`` of them in each."""
+    """Hands out the queues of each dimension, ``count`` of them in each, from ``turn`` on."""
 
-    num_dims: int
-    count: int
-    _next: list[int] = field(init=False)
-    _first: list[int] = field(init=False)
-    _last: list[int] = field(init=False)
+    def __init__(self, num_dims: int, count: int, turn: Turn = FIRST) -> None:
+        self.num_dims, self.count = num_dims, count
+        self._begin = (0, 0, count // 2)
+        places = [*turn.queues, *[self._begin] * (num_dims - len(turn.queues))]
+        self._next, self._first, self._last = (list(place) for place in zip(*places, strict=True))
 
-    def __post_init__(self) -> None:
-        self._next, self._first = [0] * self.num_dims, [0] * self.num_dims
-        self._last = [self.count // 2] * self.num_dims
+    def places(self) -> tuple[tuple[int, int, int], ...]:
+        """The next queues of each dimension, for the next turn."""
+        found = list(zip(self._next, self._first, self._last, strict=True))
+        while found and found[-1] == self._begin:
+            found.pop()
+        return tuple(found)
 
     def any(self, dim: int) -> tuple[int, bool]:
         """The next of all queues, and whether it runs anticlockwise."""

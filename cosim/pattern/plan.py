@@ -13,6 +13,22 @@ from dataclasses import dataclass
 from cosim.pattern.template import I32, Collective, Template
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Whose turn it is when a group's next operation begins: ASTRA-sim goes on where the one before stopped.
+
+    ``queues[d]`` are dimension d's next queues of all, of the first half and of the second; a dimension that
+    is not there begins with its first. ``variant`` is the next all-reduce chunk's, where there are several.
+    """
+
+    queues: tuple[tuple[int, int, int], ...] = ()
+    variant: int = 0
+
+
+FIRST = Turn()
+"""Nothing came before."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Phase:
     """One template on every sub-group: ``groups`` is int32[G, P] positions in the operation's group."""
@@ -24,7 +40,10 @@ class Phase:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Plan:
-    """``chunks[c][p]`` is phase p of chunk c; ``active`` phases run in a queue of a rank at once."""
+    """``chunks[c][p]`` is phase p of chunk c; ``active`` phases run in a queue of a rank at once.
+
+    ``turn`` is for the plan of the group's next operation.
+    """
 
     collective: Collective
     num_ranks: int
@@ -33,6 +52,7 @@ class Plan:
     chunks: tuple[tuple[Phase, ...], ...]
     active: int
     num_queues: int
+    turn: Turn = FIRST
 
     @property
     def num_messages(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -14,7 +15,7 @@ from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.custom import RankNodes, custom_template
 from cosim.pattern.happens_before import RACE_LIMIT
 from cosim.pattern.hierarchical import Queues, chunk_sizes, phases, sub_groups
-from cosim.pattern.plan import Phase, Plan
+from cosim.pattern.plan import FIRST, Phase, Plan, Turn
 from cosim.pattern.prove import prove
 from cosim.pattern.template import Collective, Template
 
@@ -50,6 +51,7 @@ class Planner:
         *,
         root: int = 0,
         dims: tuple[int, ...] | None = None,
+        turn: Turn = FIRST,
     ) -> Plan:
         """The plan of one operation.
 
@@ -62,20 +64,28 @@ class Planner:
         dims
             Sizes per dimension where the group is a full grid (dimension 0 varies fastest); needed where the
             configuration lists an algorithm for each dimension.
+        turn
+            Where the plan of the group's operation before this one stopped.
 
         Raises
         ------
         AlgorithmError
             The configured algorithm can't do this, or is wrong.
         """
-        key = (collective, num_ranks, size_bytes, root, dims)
+        key = (collective, num_ranks, size_bytes, root, dims, turn)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = self._make(collective, num_ranks, size_bytes, root, dims)
+            plan = self._plans[key] = self._make(collective, num_ranks, size_bytes, root, dims, turn)
         return plan
 
     def _make(
-        self, collective: Collective, num_ranks: int, size_bytes: int, root: int, dims: tuple[int, ...] | None
+        self,
+        collective: Collective,
+        num_ranks: int,
+        size_bytes: int,
+        root: int,
+        dims: tuple[int, ...] | None,
+        turn: Turn,
     ) -> Plan:
         if num_ranks < 1 or size_bytes < 0 or not 0 <= root < num_ranks:
             raise AlgorithmError(
@@ -85,17 +95,19 @@ class Planner:
         active = -(-config.active_chunks // config.queues)
         if num_ranks == 1:
             phase = Phase(alone(collective, size_bytes), 0, np.zeros((1, 1), np.int32))
-            return Plan(collective, 1, size_bytes, "alone", ((phase,),), active, config.queues)
+            return Plan(collective, 1, size_bytes, "alone", ((phase,),), active, config.queues, turn)
         chosen = config.choice(collective)
         algorithms, shape = self._by_dimension(chosen, collective, num_ranks, dims)
         whole = not all(algorithm.splits for algorithm in algorithms)
         sizes = [size_bytes] if whole else chunk_sizes(
             collective, num_ranks, size_bytes, config.splits, config.costs
         )  # fmt: skip
-        queues = Queues(len(shape), config.queues)
+        queues = Queues(len(shape), config.queues, turn)
+        variants = math.lcm(*(algorithm.variants for algorithm in algorithms))
+        first = turn.variant if collective is Collective.ALL_REDUCE else 0
         groups = [sub_groups(shape, dim) for dim in range(len(shape))]
         chunks = []
-        for number, size in enumerate(sizes):
+        for number, size in enumerate(sizes, first):
             steps = phases(
                 collective, shape, size, queues, config.costs, baseline=config.optimization == "baseline"
             )
@@ -118,8 +130,16 @@ class Planner:
                 )
             )
         name = "+".join(algorithm.name for algorithm in algorithms)
+        after = (first + len(sizes)) % variants if collective is Collective.ALL_REDUCE else turn.variant
         return Plan(
-            collective, num_ranks, size_bytes, name, tuple(chunks), active, len(shape) * config.queues
+            collective,
+            num_ranks,
+            size_bytes,
+            name,
+            tuple(chunks),
+            active,
+            queues.count * queues.num_dims,
+            Turn(queues.places(), after),
         )
 
     def _by_dimension(
@@ -166,7 +186,7 @@ class Planner:
         chunk: int,
         root: int,
     ) -> Template:
-        structure = (algorithm, collective, num_ranks, reverse, algorithm.variant(chunk), root)
+        structure = (algorithm, collective, num_ranks, reverse, chunk % algorithm.variants, root)
         key = (*structure, size_bytes)
         template = self._templates.get(key)
         if template is None:

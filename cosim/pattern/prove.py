@@ -46,6 +46,8 @@ U64 = NDArray[np.uint64]
 DENSE_LIMIT = 1 << 24
 """Cells up to which all-to-all state is kept for every rank and piece."""
 _GARBAGE = np.uint64(1 << 63)
+_INTERPRETED_STEPS = 1_000
+"""Chunk moves that take less time to interpret than the loop takes to compile."""
 
 
 def prove(template: Template) -> None:
@@ -148,7 +150,7 @@ class _State:
         t = self.template
         chunks = max(t.num_chunks, 1)
         longest = int(t.dep_distance.max()) if len(t.dep_distance) else 1
-        code, flow, before, writer = replay(
+        columns = (
             t.src,
             t.dst,
             t.dep_ptr,
@@ -161,17 +163,23 @@ class _State:
             t.chunk_step.astype(np.int64) % chunks,
             t.chunk_count,
             t.action,
-            chunks,
-            self.values,
-            self.stride,
-            self.tag,
-            self.per_rank,
-            self.bits,
-            lazy,
-            1 << longest.bit_length(),
-            _payload_words(t, longest) if lazy else 1,
-            *watch,
         )
+        steps = t.num_flows * (1 + int(t.chunk_count.max(initial=0)))
+        loop = replay if steps > _INTERPRETED_STEPS else replay.py_func
+        with np.errstate(over="ignore"):  # fingerprints are added modulo 2^64
+            code, flow, before, writer = loop(
+                *columns,
+                chunks,
+                self.values,
+                self.stride,
+                self.tag,
+                self.per_rank,
+                self.bits,
+                lazy,
+                1 << longest.bit_length(),
+                _payload_words(t, longest) if lazy else 1,
+                *watch,
+            )
         if code != FINE:
             tell.refuse_flow(code, flow, before)
         return int(writer)

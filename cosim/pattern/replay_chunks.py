@@ -5,6 +5,8 @@ message is written at its receiver as soon as it is read. ``LAZY``: it is read a
 when a flow that waits for its completion starts; one that nobody waits for is not written at all. What reads
 data before it must have arrived, finds it in the eager order and misses it in the lazy one. Dependencies are
 looked at in the lazy order only; the eager one is that of the numbers, whatever they say.
+
+Compiling the loop takes a second or two, once on a machine; small templates are replayed interpreted.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from cosim.pattern.template import I8, I32, I64
@@ -24,7 +27,7 @@ FINE, NEVER_RELEASED, BEFORE_FIRST, NOT_LOCAL = 0, 1, 2, 3
 that reaches before flow 0; one on what the sender can't see."""
 
 
-@njit(cache=True)
+@register_jitable
 def _get(state: U64, tag: I32 | None, per_rank: int, stride: int, rank: int, chunk: int) -> Any:
     if tag is None:
         return state[rank * stride + chunk]
@@ -34,7 +37,7 @@ def _get(state: U64, tag: I32 | None, per_rank: int, stride: int, rank: int, chu
     return state[stride + chunk] if tag[chunk] == rank else state[2 * stride]
 
 
-@njit(cache=True)
+@register_jitable
 def _put(
     state: U64,
     tag: I32 | None,

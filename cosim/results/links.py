@@ -65,9 +65,13 @@ def utilisation_over_time(statistics: NetworkStatistics, end_ps: int) -> F64:
 
 
 def busiest(statistics: NetworkStatistics, count: int) -> I64:
-    """Numbers of the links that were busy longest, then of those that carried most; unused ones left out."""
+    """Numbers of the links that were busy longest, then of those that carried most; unused ones left out.
+
+    A millionth of the busiest link's time decides nothing, so that links alike stay in their order.
+    """
     busy, size = statistics.link_busy_ps, statistics.link_bytes
-    order = np.lexsort((np.arange(len(size)), -size, -busy))[:count]
+    coarse = np.round(busy / max(int(busy.max(initial=0)), 1), 6)
+    order = np.lexsort((np.arange(len(size)), -size, -coarse))[:count]
     return np.asarray(order[(busy[order] > 0) | (size[order] > 0)], np.int64)
 
 

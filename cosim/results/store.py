@@ -138,8 +138,7 @@ def save(
             "the run recorded no messages, so they can't be saved",
             hint="set record.messages to true: --set record.messages=true",
         )
-    if messages == "parquet":
-        _pyarrow()
+    check_format(messages)
     try:
         target.mkdir(parents=True, exist_ok=True)
         for name in (SUMMARY_FILE, COLUMNS_FILE, *MESSAGE_FILES.values()):
@@ -153,6 +152,18 @@ def save(
     except OSError as error:
         raise InputError(f"can't write the run: {error}", location=Location(str(target))) from error
     return target
+
+
+def check_format(messages: Literal["npz", "parquet"] | None) -> None:
+    """Whether messages can be saved so.
+
+    Raises
+    ------
+    InputError
+        Parquet without pyarrow.
+    """
+    if messages == "parquet":
+        _pyarrow()
 
 
 def load(directory: str | Path) -> StoredRun:

@@ -52,7 +52,8 @@ class JobSummary:
         ended the one before (the first: less the job's start). Mean, minimum, maximum follow; None without
         an iteration.
     finish_ps
-        When each rank ended its last operation; a point of simulated time, as ``start_ps``.
+        When each rank ended its last operation, the job's start where it ended none; a point of simulated
+        time, as ``start_ps``.
     duration_ps
         The last finish less the start.
     compute, communication, exposed, exposed_astra, host_alone, idle
@@ -213,7 +214,7 @@ def _job(
 ) -> JobSummary:
     job = records.jobs[j]
     times = [int(t) for t in iteration_times(records.iteration_end_ps[j], job.start_ps)]
-    finish = records.finish_ps[j]
+    finish = np.maximum(records.finish_ps[j], job.start_ps)
     total = int(parts.span[ranks].sum())
     duration = int(parts.span[ranks].max(initial=0))
     free = int(parts.busiest_stream[ranks].max(initial=0))

@@ -60,7 +60,8 @@ class DimensionOrdered:
 
         src, dst, channel = check_endpoints(topology, src, dst, channel)
         counts = [d.links_per_endpoint * topology.num_endpoints for d in self.dimensions]
-        ptr, links = kernels.grid_paths(
+        grid_paths = kernels.for_work(kernels.grid_paths, 8 * len(src))
+        ptr, links = grid_paths(
             np.array([_CODES[d.kind] for d in self.dimensions], np.int64),
             np.array([d.size for d in self.dimensions], np.int64),
             np.concatenate([[0], np.cumsum(counts[:-1])]).astype(np.int64),

@@ -110,7 +110,8 @@ class HopTables:
             grown = np.empty((min(self._limit, max(end, 2 * self.used)), self.rows.shape[1]), np.int32)
             grown[: self.used] = self.rows[: self.used]
             self.rows = grown
-        kernels.distances(
+        distances = kernels.for_work(kernels.distances, len(missing) * topology.num_links)
+        distances(
             missing,
             self.first_node,
             self.in_ptr,

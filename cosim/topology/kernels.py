@@ -1,14 +1,17 @@
-"""Compiled inner loops of the routings: numba, no fastmath, integers only.
+"""Inner loops of the routings: numba, no fastmath, integers only.
 
-Imported on first use, so that building a topology does not pay for numba.
+Imported on first use, so that building a topology does not pay for numba. Compiling takes a second or two,
+once on a machine; for little work (:func:`for_work`) the same loops run interpreted instead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from cosim.topology.graph import I32, I64
 
@@ -17,6 +20,23 @@ RING, FULLY_CONNECTED, SWITCH = 0, 1, 2
 
 FAR = np.int32(1 << 30)
 """Distance of a node from which the destination can't be reached."""
+
+
+LITTLE_WORK = 4_000
+"""Steps of a loop that take less time to interpret than to compile."""
+
+
+def for_work(loop: Any, steps: int) -> Callable[..., Any]:
+    """The compiled loop, or the same interpreted where it has few steps to do."""
+    if steps > LITTLE_WORK:
+        compiled: Callable[..., Any] = loop
+        return compiled
+
+    def interpreted(*arguments: Any) -> Any:
+        with np.errstate(over="ignore"):  # hashes wrap round
+            return loop.py_func(*arguments)
+
+    return interpreted
 
 
 @njit(cache=True)
@@ -118,7 +138,7 @@ def distances(
             node, far = column + first_node, rows[r, column]
 
 
-@njit(cache=True)
+@register_jitable
 def _mix(x: Any) -> Any:
     """The finaliser of splitmix64 (Steele, Lea, Flood 2014, doi:10.1145/2714064.2660195)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -126,7 +146,7 @@ def _mix(x: Any) -> Any:
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True)
+@register_jitable
 def _left(
     node: Any,
     dst: Any,

@@ -77,7 +77,8 @@ class _TableRouting:
         from cosim.topology import kernels
 
         rows = tables.rows if len(tables.rows) else np.empty((1, tables.rows.shape[1]), np.int32)
-        ptr, links, failed = kernels.walk(
+        walk = kernels.for_work(kernels.walk, 32 * len(src))
+        ptr, links, failed = walk(
             src,
             dst,
             channel,

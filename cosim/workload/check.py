@@ -14,7 +14,9 @@ from cosim.workload.match_collectives import check_collectives
 from cosim.workload.match_messages import check_messages
 from cosim.workload.program import DeviceMesh, Operation, OpKind, Program, Workload
 
-COLLECTIVES = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "barrier"})
+COLLECTIVES = frozenset(
+    {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "barrier", "send_recv"}
+)
 """Names that an operation may use; those of ``cosim.pattern.template.Collective``."""
 
 

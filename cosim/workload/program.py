@@ -88,7 +88,7 @@ class Operation:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """The operations of one class of ranks. ``order`` numbers, if given, are what "lowest first" means."""
+    """The operations of one class of ranks; of those that could start, the first in the tuple does."""
 
     name: str
     operations: tuple[Operation, ...]

@@ -20,7 +20,9 @@ from cosim.workload.program import (
     Workload,
 )
 
-CollectiveName = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "barrier"]
+CollectiveName = Literal[
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "barrier", "send_recv"
+]
 
 
 class Periodic(Spec):
@@ -38,6 +40,12 @@ class Periodic(Spec):
     )
     ranks: PositiveInt = Field(default=2, description="ranks; an even number for send")
     steps: PositiveInt = Field(default=1, description="compute and communicate so often per iteration")
+
+    def idle_settings(self) -> list[tuple[str, str]]:
+        """A size for a barrier."""
+        return (
+            [("size", "a barrier carries no data")] if self.communication == "barrier" and self.size else []
+        )
 
     @model_validator(mode="after")
     def _pairs(self) -> Periodic:

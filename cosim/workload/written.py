@@ -83,8 +83,14 @@ class WrittenOperation(Spec):
                 raise ValueError(f"{kind.value} {self.name!r} takes no {name!r}")
             if not given and name in _NEEDED[kind]:
                 raise ValueError(f"{kind.value} {self.name!r} needs {name!r}")
-        if kind is OpKind.COLLECTIVE and self.size is None and self.collective != "barrier":
-            raise ValueError(f"collective {self.name!r} needs 'size'")
+        if kind is OpKind.COLLECTIVE:
+            barrier = self.collective == "barrier"
+            if self.size is None and not barrier:
+                raise ValueError(f"{self.collective} {self.name!r} needs 'size'")
+            if self.size is not None and barrier:
+                raise ValueError(f"barrier {self.name!r} takes no 'size'")
+            if self.root is not None and self.collective != "broadcast":
+                raise ValueError(f"{self.collective} {self.name!r} takes no 'root'")
         return self
 
     def operation(self, number_of: dict[str, int]) -> Operation:
@@ -155,6 +161,13 @@ class Operations(Spec):
         if (self.mesh is None) == (self.world_size is None):
             raise ValueError("give either `world_size: 4` or `mesh: {dp: 2, tp: 2}`")
         return self
+
+    def idle_settings(self) -> list[tuple[str, str]]:
+        """A rendezvous of no messages."""
+        kinds = {operation.kind for program in self.programs for operation in program.operations}
+        if self.rendezvous and OpKind.SEND not in kinds:
+            return [("rendezvous", "no operation is a send")]
+        return []
 
     def build(self, base: Path = Path()) -> Workload:  # noqa: ARG002 - every workload's signature
         """Programs as they are written; checked.

@@ -182,6 +182,29 @@ def test_an_interrupted_run_keeps_what_was_computed(
     assert len(summary.jobs[0].iteration_ps) == 1
 
 
+def test_a_folder_that_cannot_be_written_is_said_before_the_run(
+    cosim_command: Cosim, scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("the run has begun")
+
+    monkeypatch.setattr(engine, "replay", never)
+    (tmp_path / "taken").write_text("")
+    done = cosim_command("run", scenario, "--out", tmp_path / "taken")
+    assert (done.code, done.out) == (2, "")
+    assert "taken: is a file" in done.err
+    done = cosim_command("run", scenario, "--out", tmp_path / "taken" / "below")
+    assert done.code == 2
+    assert "can't write the run: Not a directory" in done.err
+
+
+def test_messages_that_nobody_would_see_draw_a_warning(cosim_command: Cosim, scenario: Path) -> None:
+    done = cosim_command("run", scenario, "--set", "record.messages=true")
+    assert done.err == (
+        "warning: --set record.messages=true: has no effect: messages are written with --out only\n"
+    )
+
+
 def test_list_shows_every_name_with_a_line(cosim_command: Cosim) -> None:
     page = cosim_command("list").out
     for name in (
@@ -215,6 +238,17 @@ def test_list_of_one_name_shows_fields_units_and_defaults(cosim_command: Cosim) 
     lost = cosim_command("list", "topology", "rign")
     assert lost.code == 2
     assert "did you mean 'ring'?" in lost.err
+
+
+def test_list_shows_the_fields_of_mappings_within_the_fields(cosim_command: Cosim) -> None:
+    page = cosim_command("list", "topology", "leaf_spine").out
+    assert "\nhosts\nfields:\n  gpus (required)\n" in page
+    page = cosim_command("list", "topology", "graph").out
+    assert "each a mapping of from, to, rate" in page
+    assert "\nlinks[...]\nfields:\n  from (required)\n" in page
+    page = cosim_command("list", "workload", "operations").out
+    assert "\nprograms[...].operations[...]\nfields:\n" in page
+    assert "one of compute, memory, collective, send, recv" in page
 
 
 def test_list_of_the_scenario_itself(cosim_command: Cosim) -> None:

@@ -16,6 +16,15 @@ jobs:
 """
 
 P2P = "{kind: periodic, compute: 1ms, size: 1MB}"
+WRITTEN = (
+    "{kind: operations, world_size: 2, programs: [{operations: [{name: a, kind: compute, duration: 1ms}]}]}"
+)
+GATHER = ["jobs[0].workload.collective=all_gather", "jobs[1].workload.collective=all_gather"]
+BARRIER = [
+    "jobs[0].workload={kind: collective, collective: barrier, ranks: 4}",
+    "jobs[1].workload={kind: collective, collective: barrier, ranks: 4}",
+]
+CUSTOM = ["collectives.all_reduce={algorithm: chakra, path: nowhere}"]
 
 
 def warnings(*settings: str) -> list[str]:
@@ -41,6 +50,16 @@ def warnings(*settings: str) -> list[str]:
             "--set jobs[0].weight=2",
             "every job has the same",
         ),
+        (["collectives.optimization=baseline"], "--set collectives.optimization", "one algorithm"),
+        ([*GATHER, "collectives.reduction_rate=1TB/s"], "--set collectives.reduction_rate", "is reduced"),
+        ([*CUSTOM, "collectives.splits=2"], "--set collectives.splits=2", "files say all"),
+        ([*BARRIER, "collectives.sizing=floor"], "--set collectives.sizing=floor", "carries no data"),
+        (
+            [f"jobs[0].workload={P2P}", "jobs[0].workload.communication=barrier"],
+            "--set jobs[0].workload=",
+            "carries no data",
+        ),
+        ([f"jobs[0].workload={WRITTEN}", "jobs[0].workload.rendezvous=true"], "--set jobs[0]", "is a send"),
     ],
 )
 def test_an_idle_setting_is_said(settings: list[str], place: str, why: str) -> None:

@@ -65,6 +65,10 @@ def test_the_scenario_without_a_mistake_loads() -> None:
         ("endpoints: 8", "endpoints: many", "x.yaml:4: topology.endpoints", "'many' is not a whole number"),
         ("iterations: 2", "iterations: 2.5", "x.yaml:10: jobs[0].iterations", "2.5 is not a whole number"),
         ("iterations: 2", "iterations: 0", "x.yaml:10: jobs[0].iterations", "at least 1"),
+        ("iterations: 2", "iterations: true", "x.yaml:10: jobs[0].iterations", "true is not a number"),
+        ("start: 1ms", "start: 1e10s", "x.yaml:18: jobs[1].start", "longer than the 53 days"),
+        ("all_reduce: ring", "endpoint_delay: -1ns", "x.yaml:19: collectives.endpoint_delay", "at least 0"),
+        ("name: small", "name: sm\0ll", "x.yaml:1", "not YAML: it holds the character '\\x00'"),
         ("start: 1ms", "weight: heavy", "x.yaml:18: jobs[1].weight", "'heavy' is not a number"),
         ("start: 1ms", "weight: .inf", "x.yaml:18: jobs[1].weight", "inf is not a finite number"),
         ("release: network", "release: nework", "x.yaml:20: release", "did you mean 'network'?"),
@@ -121,6 +125,7 @@ def test_a_mistake_is_said_with_its_place(right: str, wrong: str, place: str, sa
         ("topology.routing.kind=ecmpp", "did you mean 'ecmp'?"),
         ("topology.rate=5", "5 needs a rate unit"),
         ("network.speed=5", "unknown key 'speed'"),
+        ("jobs[0].workload.gpu=a100", "unknown key 'gpu'"),
     ],
 )
 def test_a_mistake_in_a_setting_is_said_with_the_setting(setting: str, said: str) -> None:

@@ -19,7 +19,7 @@ from cosim.units import NEVER
 Model = Callable[[], NetworkSimulator]
 MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]
 every_model = pytest.mark.parametrize("model", MODELS)
-many = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @every_model

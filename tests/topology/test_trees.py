@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 from scipy.stats import chi2
 
+from cosim.topology import kernels
 from cosim.topology.fat_tree import FatTree
 from cosim.topology.graph import Topology
 from cosim.topology.hosts import Hosts
@@ -346,3 +347,16 @@ def test_settings_that_cannot_matter_are_told() -> None:
     lone = Hosts(gpus=1, nics=1, nic_rate="1Gbps", rails=True, nvlink_rate="9Gbps")
     assert [key for key, _ in lone.idle_settings()] == ["nvlink_rate", "rails"]
     assert Hosts.model_validate(HOST | {"rails": True}).idle_settings() == []
+
+
+def test_interpreted_loops_walk_as_compiled_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    topology = LeafSpine(
+        leaves=4, spines=3, endpoints_per_leaf=4, rate="100Gbps", latency="1us", routing="ecmp"
+    ).build(seed=7)
+    src, dst = (a.ravel().astype(np.int32) for a in np.meshgrid(np.arange(16), np.arange(16)))
+    channel = (src * 5 + dst).astype(np.int32)
+    monkeypatch.setattr(kernels, "LITTLE_WORK", 0)
+    compiled = topology.paths(src, dst, channel)
+    monkeypatch.setattr(kernels, "LITTLE_WORK", 1 << 30)
+    interpreted = topology.paths(src, dst, channel)
+    assert all(np.array_equal(a, b) for a, b in zip(compiled, interpreted, strict=True))

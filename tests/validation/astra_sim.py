@@ -5,9 +5,9 @@
     python tests/validation/astra_sim.py shared/data/reference/astra_sim_analytical.json
 
 Every case becomes the scenario that a user would write for it, goes through ``cosim``'s own scenario loader
-and run, and has every message simulated; nothing is taken from closed forms. Compared are the last and the first
-rank's finish, the largest exposed time as ASTRA-sim reports it, and each rank's finish where the case has them.
-Exit status 0 if at least 99 % match within 1 ns.
+and run, and has every message simulated; nothing is taken from closed forms. Compared are the last and the
+first rank's finish, the largest exposed time as ASTRA-sim reports it, and each rank's finish where the case
+has them. Exit status 0 if at least 99 % match within 1 ns.
 """
 
 from __future__ import annotations

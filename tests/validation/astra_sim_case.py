@@ -3,7 +3,8 @@
 A case says what ASTRA-sim's analytical backend was run on, in one of two ways:
 
 - fields: ``topology``, ``npus_count``, ``bandwidth_GiBps``, ``latency_ns``, ``splits``, ``active_chunks``,
-  ``endpoint_delay_ns``, ``local_mem_bw_GBps``, ``optimization``, ``queues_per_dim``, ``impl`` (for each dimension);
+  ``endpoint_delay_ns``, ``local_mem_bw_GBps``, ``optimization``, ``queues_per_dim``, ``impl`` (for each
+  dimension);
 - ASTRA-sim's own files, as ``system_json`` (a dict) and ``network_yml`` (text).
 
 What runs is ``workload``, a folder of Chakra traces below the reference file's parent folder, with
@@ -95,7 +96,7 @@ def scenario_of(case: Case, folder: Path) -> tuple[dict[str, Any], list[str]]:
 def _workload(case: Case, npus: int, folder: Path) -> dict[str, Any]:
     if "workload" in case:
         # An absolute path stays one.
-        workload = {"kind": "chakra", "path": str(folder / case["workload"])}
+        workload: dict[str, Any] = {"kind": "chakra", "path": str(folder / case["workload"])}
         if case.get("comm_groups"):
             workload["comm_groups"] = case["comm_groups"]
         if case.get("rendezvous"):
@@ -137,9 +138,7 @@ def _collectives(
             }
         elif native is not None:
             section[name] = _algorithms(native, npus_count)
-    for key in _ONLY_OFF:
-        if system.pop(key, 0):
-            notes.append(f"{key} is on, which is not simulated")
+    notes += [f"{key} is on, which is not simulated" for key in _ONLY_OFF if system.pop(key, 0)]
     notes += [f"{key} is not simulated" for key in sorted(set(system) - _WITHOUT_EFFECT)]
     return section, notes
 

@@ -234,3 +234,23 @@ def test_a_message_can_not_be_every_ranks(tmp_path: Path) -> None:
     write_ranks(tmp_path, [send(0, 1)])
     with pytest.raises(WorkloadError, match="a COMM_SEND_NODE can't be every rank's"):
         Chakra(path=".", world_size=2).build(tmp_path)
+
+
+def test_settings_that_the_traces_have_no_use_for_are_named(tmp_path: Path) -> None:
+    write_ranks(tmp_path, [node(0, "COMP", us=1)], [node(0, "COMP", us=1)])
+    given = {
+        "comm_groups": {"1": [0, 1]},
+        "dims": [2],
+        "memory": {"latency": "1us", "rate": "1GB/s"},
+        "rendezvous": True,
+        "dependencies": "data",
+    }
+    spec = Chakra.model_validate({"path": ".", **given})
+    assert {name for name, _ in spec.idle_in(spec.build(tmp_path))} == set(given)
+
+
+def test_settings_that_the_traces_use_are_not_named(tmp_path: Path) -> None:
+    write_ranks(tmp_path, [coll(0, pg_name="1"), send(1, 1, ctrl=[0])], [coll(0, pg_name="1"), recv(1, 0)])
+    given = {"comm_groups": {"1": [0, 1]}, "rendezvous": True, "dependencies": "data"}
+    spec = Chakra.model_validate({"path": ".", **given})
+    assert spec.idle_in(spec.build(tmp_path)) == []

@@ -52,7 +52,7 @@ def one(**operation: object) -> dict[str, Any]:
         (one(name="c", kind="compute"), "compute 'c' needs 'duration'"),
         (one(name="c", kind="compute", duration="1us", size=3), "compute 'c' takes no 'size'"),
         (one(name="s", kind="send", size=1), "send 's' needs 'peer'"),
-        (one(name="a", kind="collective", collective="all_reduce"), "collective 'a' needs 'size'"),
+        (one(name="a", kind="collective", collective="all_reduce"), "all_reduce 'a' needs 'size'"),
         (one(name="c", kind="compute", duration="1us", deps=["x"]), "'c' depends on 'x'; there are: c"),
         ({"programs": [{"operations": [{"name": "c", "kind": "compute", "duration": 0}]}]}, "give either"),
     ],

@@ -26,7 +26,7 @@ from cosim.workload.program import DeviceMesh, Operation, OpKind, Program, Workl
 class RemoteMemory(Spec):
     """Times MEM_LOAD and MEM_STORE by latency + size / rate, each rank on its own."""
 
-    latency: TimePs = Field(description="of each access (ASTRA-sim: remote-mem-latency)")
+    latency: TimePs = Field(ge=0, description="of each access (ASTRA-sim: remote-mem-latency)")
     rate: RateBps = Field(description="of each access (ASTRA-sim: remote-mem-bw, in GB/s)")
 
 
@@ -87,6 +87,26 @@ class Chakra(Spec):
         if self.rendezvous:
             tally.invented("a request of 8 KiB before each message (rendezvous)")
         return Workload(path.name, mesh, programs, program_of, tally.report(), self.rendezvous)
+
+    def idle_in(self, workload: Workload) -> list[tuple[str, str]]:
+        """Settings that were given but that these traces have no use for."""
+        operations = [op for program in workload.programs for op in program.operations]
+        control = "control dependency (dependencies: data)"
+        uses = {
+            "comm_groups": (any(op.ranks is not None for op in operations), "no collective has a pg_name"),
+            "dims": (any(op.axes for op in operations), "no collective leaves dimensions out (involved_dim)"),
+            "memory": (any(op.kind is OpKind.MEMORY for op in operations), "there are no memory nodes"),
+            "rendezvous": (any(op.kind is OpKind.SEND for op in operations), "there are no SEND nodes"),
+            "dependencies": (
+                self.dependencies == "all" or any(control in line for line in workload.report.ignored),
+                "there are no control dependencies",
+            ),
+        }
+        return [
+            (name, why)
+            for name, (matters, why) in uses.items()
+            if name in self.model_fields_set and not matters and getattr(self, name)
+        ]
 
     def _one_per_rank(self, files: list[Path], tally: Tally) -> list[Path]:
         wanted = self.world_size

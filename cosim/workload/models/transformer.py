@@ -51,7 +51,9 @@ class Transformer(Spec):
 
     layers: PositiveInt = Field(description="transformer layers")
     hidden: PositiveInt = Field(description="hidden size h")
-    heads: PositiveInt = Field(description="attention heads")
+    heads: PositiveInt = Field(
+        description="attention heads, a multiple of tensor_parallel; how many changes no cost"
+    )
     ffn_multiplier: PositiveInt = Field(default=4, description="inner size of the MLP, in h")
     vocabulary: PositiveInt = Field(description="tokens in the vocabulary")
     sequence: PositiveInt = Field(description="sequence length s")

@@ -1,0 +1,168 @@
+"""How fast and how large a replay is, message by message: ``python -m tests.benchmarks.replay``.
+
+Each case runs three times, each time in a fresh process. A process before them fills numba's cache, and each
+reads it by way of a small case of the same shape; that and imports are not counted. Then
+
+- ``cpu_s`` is user and system time of everything else: topology, planner with its proof, network, engine,
+  records; the least of the three;
+- ``peak_mb`` is the process's peak resident set, interpreter and libraries included; the most of the three.
+
+Every message is simulated; nothing is folded. The ring all-reduce moves 1 MiB a rank on ASTRA-sim's Ring of
+50 GB/s and 500 ns links, all-to-all 1 MiB a rank on its Switch; endpoint delay 10 ns, reductions at
+1600 GB/s, one chunk, ``congestion_aware``. ASTRA-sim itself takes 13.0 (ring-1024), 318 (ring-4096) and 22.0
+(all-to-all-1024) CPU-seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+REPEATS = 3
+RATES_SEED = 20260301
+SMALL = 16
+"""Ranks of the case that loads the loops."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One replay. ``target`` is what is hoped for, shown beside; ``same_as`` names a case of equal digest."""
+
+    name: str
+    num_ranks: int
+    target: str
+    collective: str = "all_reduce"
+    topology: str = "Ring"
+    random_rates: bool = False
+    release: str = "network"
+    same_as: str = ""
+
+
+CASES = (
+    Case("ring-1024", 1024, "<= 0.5 CPU-s"),
+    Case("ring-1024-random-rates", 1024, "<= 2 x ring-1024", random_rates=True),
+    Case("ring-4096", 4096, "<= 10 CPU-s, 2000 MB"),
+    Case("all-to-all-1024", 1024, "<= 0.5 CPU-s", collective="all_to_all", topology="Switch"),
+    Case("ring-1024-engine-released", 1024, "<= 5 CPU-s", release="engine", same_as="ring-1024"),
+)
+
+
+def once(case: Case, num_ranks: int) -> tuple[float, int, str]:
+    """(CPU seconds, messages, digest) of a case, on ``num_ranks`` ranks."""
+    import numpy as np
+
+    from cosim.engine.records import JobInfo
+    from cosim.engine.replay import replay
+    from cosim.network.aware import CongestionAwareNetwork
+    from cosim.pattern.config import CollectiveConfig
+    from cosim.pattern.planner import Planner
+    from cosim.topology.astra_sim import BPS_PER_GIB, AstraSim
+    from cosim.workload.synthetic import Repeated
+
+    settings: dict[str, Any] = {
+        "topology": [case.topology],
+        "npus_count": [num_ranks],
+        "bandwidth": [50.0],
+        "latency": [500.0],
+    }
+    config = {
+        "endpoint_delay": "10ns",
+        "reduction_rate": "1600GB/s",
+        "all_reduce": "ring",
+        "all_to_all": "direct",
+    }
+    one = {"collective": case.collective, "ranks": num_ranks, "size": "1MiB"}
+    begin = time.process_time()
+    topology = AstraSim.model_validate(settings).build()
+    if case.random_rates:
+        rates = np.random.default_rng(RATES_SEED).uniform(40.0, 60.0, topology.num_links) * BPS_PER_GIB
+        topology = replace(topology, link_rate_bps=rates)
+    job = JobInfo("one", Repeated.model_validate(one).build(), np.arange(num_ranks, dtype=np.int32), 1, 0)
+    planner = Planner(CollectiveConfig.model_validate(config))
+    records = replay(
+        topology,
+        CongestionAwareNetwork(),
+        [job],
+        planner,
+        release="engine" if case.release == "engine" else "network",
+    )
+    return time.process_time() - begin, records.num_messages, records.digest
+
+
+def measure_here(case: Case) -> dict[str, Any]:
+    """Load the loops, run the case once, and say what it took: what each process of the case does."""
+    once(case, SMALL)
+    cpu_s, messages, digest = once(case, case.num_ranks)
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+    return {"cpu_s": cpu_s, "messages": messages, "digest": digest, "peak_mb": peak_mb}
+
+
+def in_fresh_process(case: Case) -> dict[str, Any]:
+    """:func:`measure_here`, over there."""
+    command = [sys.executable, "-m", "tests.benchmarks.replay", "--here", json.dumps(asdict(case))]
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(f"{case.name}: its process ended with {done.returncode}")
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def measure(case: Case, repeats: int = REPEATS) -> dict[str, Any]:
+    """A case's row: best CPU time and worst peak of ``repeats`` fresh processes.
+
+    Raises
+    ------
+    AssertionError
+        Two runs of one case gave different digests.
+    """
+    in_fresh_process(replace(case, num_ranks=SMALL))
+    runs = [in_fresh_process(case) for _ in range(repeats)]
+    assert len({run["digest"] for run in runs}) == 1, f"{case.name}: digests differ from run to run"
+    return {
+        "name": case.name,
+        "messages": runs[0]["messages"],
+        "cpu_s": round(min(run["cpu_s"] for run in runs), 3),
+        "peak_mb": round(max(run["peak_mb"] for run in runs), 1),
+        "digest": runs[0]["digest"],
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the cases asked for, print rows."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.replay", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--only", choices=[case.name for case in CASES], help="one case instead of all")
+    parser.add_argument("--json", action="store_true", help="a list of {name, messages, cpu_s, peak_mb}")
+    parser.add_argument("--here", help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    if given.here:
+        print(json.dumps(measure_here(Case(**json.loads(given.here)))))
+        return
+    by_name = {case.name: case for case in CASES}
+    rows: dict[str, dict[str, Any]] = {}
+    if not given.json:
+        print(f"{'name':<28}{'messages':>12}{'cpu_s':>9}{'peak_mb':>10}  target")
+    for case in CASES if given.only is None else [by_name[given.only]]:
+        row = rows[case.name] = measure(case)
+        if case.same_as:
+            same = rows.get(case.same_as) or measure(by_name[case.same_as], 1)
+            assert row["digest"] == same["digest"], f"{case.name} and {case.same_as} give different digests"
+        if not given.json:
+            measured = f"{row['messages']:>12}{row['cpu_s']:>9.3f}{row['peak_mb']:>10.1f}"
+            print(f"{case.name:<28}{measured}  {case.target}", flush=True)
+    if given.json:
+        for row in rows.values():
+            del row["digest"]
+        print(json.dumps(list(rows.values()), indent=2))
+
+
+if __name__ == "__main__":
+    main()
