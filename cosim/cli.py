@@ -46,7 +46,9 @@ def _root(
 
 @app.command()
 def run(
-    scenario: Annotated[Path, typer.Argument(help="A scenario file (YAML).", metavar="SCENARIO")],
+    scenario: Annotated[
+        Path | None, typer.Argument(help="A scenario file (YAML).", metavar="SCENARIO", show_default=False)
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -75,8 +77,13 @@ def run(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No summary, no progress, no warnings.")
     ] = False,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Go on with a run over a simulator elsewhere that broke off."),
+    ] = None,
 ) -> None:
     """Run a scenario and say what came of it."""
+    from cosim.experiment import resume as unfinished
     from cosim.experiment.build import build
     from cosim.experiment.progress import ProgressBar
     from cosim.experiment.run import simulate
@@ -84,10 +91,23 @@ def run(
     from cosim.experiment.scenario import load
 
     changes = [*(settings or ()), *([f"release={release}"] if release else ())]
-    loaded = load(scenario, changes)
+    if (scenario is None) == (resume is None):
+        raise InputError("give a scenario, or --resume with the folder of a run that broke off")
+    if resume is not None and (changes or out is not None):
+        raise InputError("--resume goes on as the run began: without --set, --release and --out")
+    if resume is not None:
+        out = resume
+        loaded = unfinished.load_unfinished(resume)
+    else:
+        assert scenario is not None
+        loaded = load(scenario, changes)
     built = build(loaded)
     if out is not None:
         prepare(out, loaded)
+    if resume is not None:
+        unfinished.go_on(built.network, resume)
+    elif out is not None:
+        unfinished.keep_log(built.network, loaded, out)
     if not quiet:
         idle = f"{loaded.locate('record', 'messages')}: has no effect: messages are written with --out only"
         for warning in [*built.warnings, *([idle] if loaded.record.messages and out is None else ())]:
@@ -96,6 +116,8 @@ def run(
         done = simulate(loaded, built, progress=bar.update)
     if out is not None:
         done.save(out)
+        if not done.records.interrupted:
+            unfinished.finished(out)
         if not quiet:
             _say(f"written to {out}")
     if as_json:
@@ -150,6 +172,56 @@ def list_names(
     typer.echo(
         list_all() if kind is None else list_group(kind) if name is None else list_one(kind, name), nl=False
     )
+
+
+@app.command()
+def serve(
+    network: Annotated[
+        str, typer.Option(metavar="NAME", help="What a scenario's network key takes: fair_share, {model: ...}.")
+    ],
+    address: Annotated[
+        str, typer.Option(help="unix:/path, or host:port; port 0 picks one. Off loopback only with TLS.")
+    ] = "127.0.0.1:0",
+    certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS: the server's.")] = None,
+    key: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS: its key.")] = None,
+    roots: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TLS: whose certificates clients must have.")
+    ] = None,
+) -> None:
+    """Serve a built-in network model over gRPC; says LISTENING and the address when it takes calls."""
+    from cosim.experiment.serve import serve_network
+
+    serve_network(network, address, certificate, key, roots)
+
+
+@app.command()
+def conformance(
+    address: Annotated[
+        str | None, typer.Argument(metavar="[ADDRESS]", help="Of a server that runs.", show_default=False)
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Start this instead: it can be killed and restarted then."),
+    ] = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="CHECK", help="Only this check. Repeatable.")] = None,
+    deadline: Annotated[float, typer.Option(metavar="SECONDS", help="How long an answer may take.")] = 20.0,
+) -> None:
+    """Check a network simulator behind gRPC against every rule of the protocol."""
+    import shlex
+
+    from cosim.protocol.conformance.kit import check_names, check_network_simulator
+
+    if (address is None) == (command is None):
+        raise InputError("give the address of a server, or --command")
+    unknown = sorted({*(only or ())} - {*check_names()})
+    if unknown:
+        raise InputError(f"no check {unknown[0]!r}", hint=f"there are: {', '.join(check_names())}")
+    report = check_network_simulator(
+        address if address is not None else shlex.split(command or ""), only=only or (), deadline_s=deadline
+    )
+    typer.echo(report)
+    if not report.passed:
+        raise typer.Exit(1)
 
 
 adapters = typer.Typer(help="Adapters that come with cosim: real simulators behind its protocol.", no_args_is_help=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cosim.engine.records import MessageRecords
 from cosim.errors import InputError
@@ -31,7 +32,8 @@ class JobLoops:
     """One job: times of its iterations, and of its messages.
 
     ``recorded_ps``, ``closed_ps``, ``open_ps`` are times of the iterations that all three have. ``early`` is
-    the share of messages that the open loop sent before the iteration before theirs had ended. ``fct_*``
+    the share of messages (of iterations after the first) that the open loop sent before all of the iteration
+    before had arrived at their sender: none in a closed loop. ``fct_*``
     are message times in the closed and in the open loop.
     """
 
@@ -152,19 +154,28 @@ def _job(number: int, name: str, closed: Run, recorded: Run, ends: I64) -> JobLo
         tail = recorded_end[k] - messages.end_ps[of_it].max()
         open_end[k] = max(int(recorded_end[k]), int(ends[of_it].max() + tail))
     open_end = np.maximum.accumulate(open_end) if count else open_end
-    later = mine & (messages.iteration > 0) & (messages.iteration < count)
-    before = open_end[np.maximum(messages.iteration[later] - 1, 0)] if count else np.empty(0, np.int64)
-    early = float((messages.start_ps[later] < before).mean()) if later.any() else 0.0
     ours = own.job == number
     return JobLoops(
         name,
         _times(recorded_end[:count], start),
         _times(closed_end[:count], start),
         _times(open_end, start),
-        early,
+        _early(messages, mine, ends),
         np.sort(own.end_ps[ours] - own.start_ps[ours]),
         np.sort(ends[mine] - messages.start_ps[mine]),
     )
+
+
+def _early(messages: MessageRecords, mine: NDArray[np.bool_], ends: I64) -> float:
+    """Share of messages sent before all of the iteration before had arrived at their sender."""
+    src, dst, iteration = messages.src[mine], messages.dst[mine], messages.iteration[mine]
+    if not len(src) or iteration.max() == iteration.min():
+        return 0.0
+    arrived = np.zeros((int(iteration.max()) + 1, int(max(src.max(), dst.max())) + 1), np.int64)
+    np.maximum.at(arrived, (iteration, dst), ends[mine])
+    later = iteration > 0
+    before = arrived[iteration[later] - 1, src[later]]
+    return float((messages.start_ps[mine][later] < before).mean())
 
 
 def _times(ends: I64, start: int) -> tuple[int, ...]:
@@ -205,8 +216,8 @@ def _job_lines(job: JobLoops) -> list[str]:
     if closed and opened:
         lines.append(
             f"  why: the open loop says {opened / closed - 1:+.1%} of the closed loop's time. It sent "
-            f"{job.early:.0%} of the messages (of iterations after the first) before the iteration before "
-            "theirs had ended:"
+            f"{job.early:.0%} of the messages (of iterations after the first) before their sender had received the "
+            "iteration before:"
         )
         lines.append(
             "       in the closed loop the computation that sends them waits for what is late, so they wait in no queue."
