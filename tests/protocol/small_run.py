@@ -24,10 +24,10 @@ topology: {kind: leaf_spine, leaves: 2, endpoints_per_leaf: 4, spines: 2, rate: 
 network: congestion_aware
 jobs:
   - name: a
-    workload: {kind: periodic, ranks: 4, collective: all_reduce, size: 4MB, compute: 200us}
+    workload: {kind: periodic, ranks: 4, communication: all_reduce, size: 4MB, compute: 200us}
     iterations: 4
   - name: b
-    workload: {kind: periodic, ranks: 4, collective: all_to_all, size: 2MB, compute: 150us}
+    workload: {kind: periodic, ranks: 4, communication: all_to_all, size: 2MB, compute: 150us}
     iterations: 4
 """
 
