@@ -177,7 +177,8 @@ def list_names(
 @app.command()
 def serve(
     network: Annotated[
-        str, typer.Option(metavar="NAME", help="What a scenario's network key takes: fair_share, {model: ...}.")
+        str,
+        typer.Option(metavar="NAME", help="What a scenario's network key takes: fair_share, {model: ...}."),
     ],
     address: Annotated[
         str, typer.Option(help="unix:/path, or host:port; port 0 picks one. Off loopback only with TLS.")
@@ -203,7 +204,9 @@ def conformance(
         str | None,
         typer.Option(metavar="COMMAND", help="Start this instead: it can be killed and restarted then."),
     ] = None,
-    only: Annotated[list[str] | None, typer.Option(metavar="CHECK", help="Only this check. Repeatable.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="CHECK", help="Only this check. Repeatable.")
+    ] = None,
     deadline: Annotated[float, typer.Option(metavar="SECONDS", help="How long an answer may take.")] = 20.0,
 ) -> None:
     """Check a network simulator behind gRPC against every rule of the protocol."""
@@ -224,7 +227,9 @@ def conformance(
         raise typer.Exit(1)
 
 
-adapters = typer.Typer(help="Adapters that come with cosim: real simulators behind its protocol.", no_args_is_help=True)
+adapters = typer.Typer(
+    help="Adapters that come with cosim: real simulators behind its protocol.", no_args_is_help=True
+)
 app.add_typer(adapters, name="adapters")
 
 
@@ -233,7 +238,7 @@ def build_adapter(
     name: Annotated[str, typer.Argument(help="The adapter: ns3.", metavar="NAME")],
     again: Annotated[bool, typer.Option("--again", help="Build although there is one.")] = False,
 ) -> None:
-    """Build an adapter into the user's cache, or say which packages are missing. The first run does it too."""
+    """Build an adapter into the user's cache, or say which packages are missing. A first run does it too."""
     from cosim.protocol.adapters import build
 
     typer.echo(build(name, _say, again=again))

@@ -91,9 +91,7 @@ def compare_loops(scenario: Scenario, changes: Iterable[str], closed: Run | None
     if recorded.records.topology.num_endpoints != built.topology.num_endpoints:
         raise InputError("the recorded run has another number of endpoints; its messages have no place here")
     ends = replay_open(messages, built.topology, built.network, scenario.seed)
-    jobs = tuple(
-        _job(number, job.name, closed, recorded, ends) for number, job in enumerate(scenario.jobs)
-    )
+    jobs = tuple(_job(number, job.name, closed, recorded, ends) for number, job in enumerate(scenario.jobs))
     return Loops(closed, recorded, changes, jobs)
 
 
@@ -188,7 +186,7 @@ def render(loops: Loops) -> str:
     lines = [
         "closed loop against open loop",
         f"  closed: messages are sent when what they wait for has arrived, on {loops.closed.records.network}",
-        f"  open:   the messages of a recorded run ({shown}), sent at their recorded times, on the same network",
+        f"  open:   the messages of a recorded run ({shown}), sent at their recorded times, on the same",
     ]
     for job in loops.jobs:
         lines += ["", *_job_lines(job)]
@@ -211,15 +209,14 @@ def _job_lines(job: JobLoops) -> list[str]:
     lines.append("  message times")
     for label, fct in (("closed", job.fct_closed_ps), ("open", job.fct_open_ps)):
         lines.append(
-            f"    {label:<7} p50 {share(fct, 0.5):>10}   p99 {share(fct, 0.99):>10}   max {share(fct, 1.0):>10}"
+            f"    {label:<7} "
+            f"p50 {share(fct, 0.5):>10}   p99 {share(fct, 0.99):>10}   max {share(fct, 1.0):>10}"
         )
     if closed and opened:
-        lines.append(
+        lines += [
             f"  why: the open loop says {opened / closed - 1:+.1%} of the closed loop's time. It sent "
-            f"{job.early:.0%} of the messages (of iterations after the first) before their sender had received the "
-            "iteration before:"
-        )
-        lines.append(
-            "       in the closed loop the computation that sends them waits for what is late, so they wait in no queue."
-        )
+            f"{job.early:.0%} of the",
+            "       messages (of iterations after the first) before their sender had received the iteration before:",
+            "       in the closed loop the computation that sends them waits for what is late.",
+        ]
     return lines

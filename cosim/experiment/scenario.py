@@ -63,7 +63,11 @@ class Record(Spec):
 
 def _elsewhere(network: Any) -> Any:
     """``{simulator: ns3}``, ``{command: ...}`` and ``{address: ...}`` are short for ``model: remote``."""
-    if isinstance(network, dict) and "model" not in network and network.keys() & {"simulator", "command", "address"}:
+    if (
+        isinstance(network, dict)
+        and "model" not in network
+        and network.keys() & {"simulator", "command", "address"}
+    ):
         return {"model": "remote", **network}
     return network
 

@@ -1,4 +1,4 @@
-"""What a scenario says of a simulator elsewhere: ``network: {simulator: ns3}``, or ``{address: unix:/path}``."""
+"""What a scenario says of a simulator elsewhere: ``{simulator: ns3}``, or ``{address: unix:/path}``."""
 
 from __future__ import annotations
 
@@ -60,12 +60,16 @@ class Remote(Spec):
     address: str = Field("", description="of a server that runs: unix:/path or host:port")
     tls: Certificates | None = Field(None, description="needed for an address off this machine")
     transport: str = Field("", description="congestion control; ns3 has cubic, newreno and dctcp")
-    mltcp: bool = Field(False, description="scale the window's growth by the share of the iteration sent (MLTCP)")
+    mltcp: bool = Field(
+        False, description="scale the window's growth by the share of the iteration sent (MLTCP)"
+    )
     mtu: SizeBytes = Field(0, ge=0, description="largest packet, network headers included")
     queue: str = Field("", description="queue discipline; ns3 has drop_tail and red")
     queue_size: SizeBytes = Field(0, ge=0, description="room in the queue of each link")
     ecn_min: SizeBytes | None = Field(None, ge=0, description="queue length from which packets are marked")
-    ecn_max: SizeBytes | None = Field(None, ge=0, description="queue length from which all are; omitted: ecn_min")
+    ecn_max: SizeBytes | None = Field(
+        None, ge=0, description="queue length from which all are; omitted: ecn_min"
+    )
     routing: Literal["auto", "given", "ecmp", "spray"] = Field(
         "auto", description="given: the topology's own paths; ecmp and spray: the simulator picks"
     )
@@ -83,8 +87,8 @@ class Remote(Spec):
         known = adapters.names()
         if simulator and simulator not in known:
             raise ValueError(
-                f"there is no simulator {simulator!r}{nearest(simulator, known)}\n  there are: {', '.join(known)}; "
-                "others by command or address"
+                f"there is no simulator {simulator!r}{nearest(simulator, known)}\n"
+                f"  there are: {', '.join(known)}; others by command or address"
             )
         return simulator
 

@@ -1,4 +1,4 @@
-"""What the tests of the ns-3 adapter share: where it is, small topologies, flows, a session without a server."""
+"""What the tests of the ns-3 adapter share: where it is, topologies, flows, a session without a server."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def send(
         for k, (src, dst, size) in enumerate(flows):
             job, coflow_bytes = jobs[k] if jobs else (0, 0)
             table = flat_table([0], [1], [size], reaction_ps=NEVER)
-            ends = np.array([src, dst], np.int32)
-            groups.append(FlowGroup(k, table, ends, (job, k), job=job, coflow=1, coflow_bytes=coflow_bytes))
+            pair = np.array([src, dst], np.int32)
+            groups.append(FlowGroup(k, table, pair, (job, k), job=job, coflow=1, coflow_bytes=coflow_bytes))
         n = len(flows)
         start = np.array(start_ps if start_ps is not None else [0] * n, np.int64)
         batch = FlowBatch(groups, np.arange(n, dtype=np.int32), np.zeros(n, np.int64), start, start)
@@ -134,8 +134,7 @@ def alone_text(log: Path, settings: dict[str, Any]) -> str:
     for exchange in found.exchanges():
         for request in exchange.requests:
             _take(pb.SessionRequest.FromString(request).advance, lines, flows)
-    for flow in flows.values():
-        lines.append("flow " + " ".join(str(part) for part in flow))
+    lines.extend("flow " + " ".join(str(part) for part in flow) for flow in flows.values())
     return "\n".join(lines) + "\n"
 
 

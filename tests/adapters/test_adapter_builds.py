@@ -30,8 +30,8 @@ def test_a_compiler_error_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     (tmp_path / "proto").mkdir()
     (broken / "CMakeLists.txt").write_text('message(FATAL_ERROR "an error of this test")\n')
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(adapters, "sources", lambda name: broken)
-    monkeypatch.setattr(adapters, "missing_packages", lambda name: ())
+    monkeypatch.setattr(adapters, "sources", lambda _: broken)
+    monkeypatch.setattr(adapters, "missing_packages", lambda _: ())
     if shutil.which("cmake") is None:
         pytest.skip("cmake is not here")
     with pytest.raises(LaunchError, match="an error of this test"):
@@ -43,7 +43,7 @@ def test_other_sources_build_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path
     changed = tmp_path / "adapters" / "ns3"
     shutil.copytree(adapters.sources("ns3"), changed)
     shutil.copytree(adapters.sources("ns3").parents[1] / "proto", tmp_path / "proto")
-    monkeypatch.setattr(adapters, "sources", lambda name: changed)
+    monkeypatch.setattr(adapters, "sources", lambda _: changed)
     assert adapters.executable("ns3") == first
     (changed / "src" / "server.cc").write_text("int main() {}\n")
     assert adapters.executable("ns3") != first
@@ -62,7 +62,9 @@ jobs:
 """
 
 
-@pytest.mark.parametrize("text", ["ns3", "{model: ns3}", "{simulator: ns3}", "{model: remote, simulator: ns3}"])
+@pytest.mark.parametrize(
+    "text", ["ns3", "{model: ns3}", "{simulator: ns3}", "{model: remote, simulator: ns3}"]
+)
 def test_ways_to_say_ns3(text: str) -> None:
     network = loads(SCENARIO % text).network
     assert isinstance(network, Remote)
@@ -70,7 +72,8 @@ def test_ways_to_say_ns3(text: str) -> None:
 
 
 def test_settings_reach_the_session() -> None:
-    text = "{simulator: ns3, transport: dctcp, mtu: 1500 B, ecn_min: 97 kB, failures: [{link: 3, down: 1ms, up: 2ms}]}"
+    failure = "{link: 3, down: 1ms, up: 2ms}"
+    text = f"{{simulator: ns3, transport: dctcp, mtu: 1500 B, ecn_min: 97 kB, failures: [{failure}]}}"
     network = loads(SCENARIO % text).network
     wanted = network.wanted()
     assert (wanted.transport, wanted.mtu_bytes, wanted.mark_min_bytes) == ("dctcp", 1500, 97_000)
@@ -89,4 +92,3 @@ def test_settings_reach_the_session() -> None:
 def test_mistakes_are_said_with_their_place(text: str, says: str) -> None:
     with pytest.raises(ScenarioError, match=says):
         loads(SCENARIO % text)
-

@@ -1,6 +1,6 @@
 """What co-simulation costs and how well it tells: ``python -m tests.benchmarks.cosim [SECTION ...]``.
 
-Each section is a module with ``section() -> str``; it prints a table and what it means. Without arguments all run.
+Each section is a module with ``section() -> str``: a table, and what it means. Without arguments all run.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import sys
 import time
+from pathlib import Path
 
 SECTIONS = {
     "loop": "tests.benchmarks.ns3_loop",
@@ -18,6 +19,8 @@ SECTIONS = {
 
 def main(names: list[str]) -> None:
     """Run sections and print what they say."""
+    # As pytest does: helpers of other rooms' tests are modules of their own.
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "adapters"))
     unknown = [name for name in names if name not in SECTIONS]
     if unknown:
         sys.exit(f"no section {', '.join(unknown)}; there are: {', '.join(SECTIONS)}")

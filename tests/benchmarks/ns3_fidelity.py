@@ -20,7 +20,13 @@ from cosim.units import NEVER, format_size
 
 SCENARIO = """
 topology:
-  {kind: leaf_spine, endpoints_per_leaf: 4, leaves: 4, spines: 4, rate: 100Gbps, latency: 1us, oversubscription: OVER}
+  kind: leaf_spine
+  leaves: 4
+  spines: 4
+  endpoints_per_leaf: 4
+  rate: 100Gbps
+  latency: 1us
+  oversubscription: OVER
 network: fair_share
 jobs:
   - workload: {kind: collective, collective: KIND, size: SIZE, ranks: 16}
@@ -34,11 +40,13 @@ _PERMUTATION_SEED = 7
 
 WHY = (
     "Where it parts by more than 10 %:",
-    "- messages of up to 64 KB (ring and halving-doubling of 1 MB and less): a packet is stored and forwarded whole at",
-    "  each hop, 0.72 us for 9,000 bytes, and the first window is ten packets; a fluid arrives at all links at once.",
-    "- halving-doubling 1:1: each step opens connections that are used twice in all. They start slowly while their",
-    "  acknowledgements wait in queues that the partner's data keeps at the marking threshold, and where hashed paths",
-    "  collide they share unequally: DCTCP evens windows out by a packet a round trip, longer than the messages take.",
+    "- messages of up to 64 KB (ring and halving-doubling of 1 MB and less): a packet is stored and forwarded",
+    "  whole at each hop, 0.72 us for 9,000 bytes, and the first window is ten packets; a fluid arrives at",
+    "  all links at once.",
+    "- halving-doubling 1:1: each step opens connections that are used twice in all. They start slowly while",
+    "  their acknowledgements wait in queues that the partner's data keeps at the marking threshold; and",
+    "  where hashed paths collide they share unequally: DCTCP evens windows out by a packet a round trip,",
+    "  which takes longer than the messages do.",
     "- permutation from 4 MB on: the same, on connections that are used once.",
 )
 
@@ -73,7 +81,9 @@ def _messages(pattern: str, size: int) -> list[tuple[int, int, int]]:
     return [(src, int(dst), size) for src, dst in enumerate(to) if src != dst]
 
 
-def _time_messages(network: NetworkSimulator, topology: Topology, messages: list[tuple[int, int, int]]) -> int:
+def _time_messages(
+    network: NetworkSimulator, topology: Topology, messages: list[tuple[int, int, int]]
+) -> int:
     src, dst, size = (list(column) for column in zip(*messages, strict=True))
     table = flat_table(src, dst, size, num_participants=_RANKS, reaction_ps=NEVER)
     count = len(messages)
@@ -112,7 +122,7 @@ def section(budget_s: float = 240.0) -> str:
     began = time.perf_counter()
     cost_per_byte = 12e-9  # seconds of wall time; measured on the way
     lines = [
-        "fair_share against ns-3 (DCTCP, MTU 9000), 16 endpoints, leaf-spine 4x4 at 100 Gb/s: error of the completion time",
+        "error of fair_share against ns-3 (DCTCP, MTU 9000), 16 endpoints, leaf-spine 4x4 at 100 Gb/s",
         "",
         f"{'':<27}" + "".join(f"{format_size(size):>10}" for size in SIZES),
     ]

@@ -1,4 +1,4 @@
-"""Cost of the loop: how much of a run's time is not ns-3's event loop, and what is run is what ns-3 alone runs."""
+"""Cost of the loop: how much of a run's time is not ns-3's, and that it runs what ns-3 alone runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from ns3_worlds import alone_text, run_alone
 
 from cosim.engine.replay import replay
 from cosim.experiment.build import Built, build
@@ -19,7 +20,6 @@ from cosim.network.simulator import Advance
 from cosim.protocol import adapters
 from cosim.protocol.client import RemoteNetwork
 from cosim.protocol.settings import Server, Wanted
-from tests.adapters.ns3_worlds import alone_text, run_alone
 
 SCENARIO = """
 topology: {kind: leaf_spine, endpoints_per_leaf: 4, leaves: 4, spines: 4, rate: 100Gbps, latency: 1us}
@@ -32,7 +32,7 @@ WANTED = Wanted(transport="cubic", mtu_bytes=9000)
 
 
 class Measured(RemoteNetwork):
-    """Counts round trips and adds up where the time went. ``lookahead=False``: reaction delays become zero."""
+    """Counts round trips and adds up where the time went. ``lookahead=False``: reaction delays are zero."""
 
     def __init__(self, *, lookahead: bool = True) -> None:
         super().__init__(Server(command=tuple(adapters.command("ns3"))), WANTED)
@@ -120,7 +120,8 @@ def section() -> str:
             f"{cost.trips:>6} {cost.events:>8}  {cost.digest[:16]}"
         )
     lines.append(
-        f"{'C++ alone, no server':<32} {alone['wall_ns'] / 1e9:>7.3f}s {alone['run_ns'] / 1e9:>7.3f}s {'':>8} "
+        f"{'C++ alone, no server':<32} "
+        f"{alone['wall_ns'] / 1e9:>7.3f}s {alone['run_ns'] / 1e9:>7.3f}s {'':>8} "
         f"{1 - alone['run_ns'] / alone['wall_ns']:>8.1%} {0:>6} {alone['events']:>8}  {alone['digest'][:16]}"
     )
     same = {(cost.events, cost.digest) for cost in rows.values()} == {(alone["events"], alone["digest"])}

@@ -63,10 +63,11 @@ def course(settings: dict[str, object]) -> Course:
 def section() -> str:
     """The table."""
     lines = [
-        "two jobs, 10 Gb/s bottleneck, 5 MB (4.14 ms alone) and 6 ms of computation; the second starts 0.3 ms later; "
-        f"ideal {IDEAL_MS:.2f} ms",
+        "two jobs, 10 Gb/s bottleneck, 5 MB (4.14 ms alone) and 6 ms of computation; the second starts "
+        f"0.3 ms later; ideal {IDEAL_MS:.2f} ms",
         "",
-        f"{'':<36} {'iterations 1-5':>14} {'last 5':>8}   share of communication that met the other's, by iteration",
+        f"{'':<36} {'iterations 1-5':>14} {'last 5':>8}   "
+        "share of communication that met the other's, by iteration",
     ]
     marks = {"network.queue": "red", "network.ecn_min": "97 kB", "network.queue_size": "600 kB"}
     for name, settings in (
@@ -85,8 +86,9 @@ def section() -> str:
             )
     lines += [
         "",
-        "marks: queues mark from 65 packets on, so that both jobs back off alike and plain congestion control keeps them",
-        "together. Where queues drop instead, one job's loss leaves the other its window for the next iterations: with room",
-        "enough plain NewReno drifts apart by itself, and MLTCP has nothing to add.",
+        "marks: queues mark from 65 packets on, so that both jobs back off alike and plain congestion",
+        "control keeps them together. Where queues drop instead, one job's loss leaves the other its window",
+        "for the next iterations: with room enough plain NewReno drifts apart by itself, and MLTCP has",
+        "nothing to add.",
     ]
     return "\n".join(lines)
