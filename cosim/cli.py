@@ -66,6 +66,20 @@ def run(
             metavar="network|engine", help="Who starts dependent messages; the results are the same."
         ),
     ] = None,
+    networks: Annotated[
+        str | None,
+        typer.Option(
+            "--network",
+            metavar="A,B,...",
+            help="Ask each of these networks; answers side by side, errors against the last.",
+        ),
+    ] = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vary", metavar="PATH=V1,V2,...", help="With --network: designs to compare. Repeatable."
+        ),
+    ] = None,
     open_loop: Annotated[
         list[str] | None,
         typer.Option(
@@ -101,6 +115,18 @@ def run(
     else:
         assert scenario is not None
         loaded = load(scenario, changes)
+    if networks is not None or vary:
+        from cosim.experiment.networks import ask_all
+
+        if networks is None or resume is not None or out is not None or open_loop:
+            raise InputError("--network and --vary go together, and without --out, --resume and --open-loop")
+        asked = ask_all(loaded, networks, vary or (), None if quiet else _say)
+        typer.echo(
+            json.dumps(asked.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
+            if as_json
+            else str(asked)
+        )
+        return
     built = build(loaded)
     if out is not None:
         prepare(out, loaded)

@@ -216,7 +216,7 @@ def _job_lines(job: JobLoops) -> list[str]:
         lines += [
             f"  why: the open loop says {opened / closed - 1:+.1%} of the closed loop's time. It sent "
             f"{job.early:.0%} of the",
-            "       messages (of iterations after the first) before their sender had received the iteration before:",
-            "       in the closed loop the computation that sends them waits for what is late.",
+            "       messages (of iterations after the first) before their sender had received the iteration",
+            "       before: in the closed loop the computation that sends them waits for what is late.",
         ]
     return lines

@@ -40,7 +40,7 @@ _PERMUTATION_SEED = 7
 
 WHY = (
     "Where it parts by more than 10 %:",
-    "- messages of up to 64 KB (ring and halving-doubling of 1 MB and less): a packet is stored and forwarded",
+    "- messages of up to 64 KB (ring and halving-doubling of 1 MB and less): a packet is stored and sent on",
     "  whole at each hop, 0.72 us for 9,000 bytes, and the first window is ten packets; a fluid arrives at",
     "  all links at once.",
     "- halving-doubling 1:1: each step opens connections that are used twice in all. They start slowly while",
