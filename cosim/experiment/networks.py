@@ -1,4 +1,4 @@
-"""The same question to several networks: ``cosim run S --network fair_share,ns3 --vary jobs[0].iterations=1,2``."""
+"""The same question to several networks: ``cosim run S --network A,B --vary jobs[0].iterations=1,2``."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import os
 import selectors
 import shutil
@@ -25,7 +24,15 @@ from pathlib import Path
 from cosim.errors import LaunchError
 
 _TAIL_BYTES = 4096
-_PR_SET_PDEATHSIG = 1
+_DIE_WITH_PARENT = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
+if os.getppid() != int(sys.argv[1]):  # it died in between
+    sys.exit(1)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+"""Run in a small Python of its own: a function to be run between fork and exec would make Python fork,
+and not vfork, and gRPC's threads don't bear that."""
 _started: weakref.WeakSet[Launched] = weakref.WeakSet()
 
 
@@ -54,15 +61,17 @@ class Launched:
         self._folder = Path(tempfile.mkdtemp(prefix="cosim-"))
         self._log = self._folder / "stderr"
         wanted = address or f"unix:{self._folder / 'socket'}"
+        whole = [*self.command, "--address", wanted]
+        if sys.platform == "linux" and shutil.which(self.command[0]):
+            whole = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid()), *whole]
         try:
             with self._log.open("wb") as log:
                 self._process = subprocess.Popen(
-                    [*self.command, "--address", wanted],
+                    whole,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=log,
                     start_new_session=True,
-                    preexec_fn=_die_with_parent() if sys.platform == "linux" else None,
                 )
         except OSError as error:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -121,6 +130,8 @@ class Launched:
         """End it at once, as a crash would."""
         self._signal(signal.SIGKILL)
         self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -151,19 +162,6 @@ class Launched:
         raise LaunchError(
             f"{self.command[0]} did not say LISTENING within {timeout_s:g} s", server_log=self.stderr_tail()
         )
-
-
-def _die_with_parent() -> object:
-    """A function for the child: SIGKILL when the parent is gone. libc is loaded here, before the fork."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    parent = os.getpid()
-
-    def prepare() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it died in between
-            os._exit(1)
-
-    return prepare
 
 
 @atexit.register

@@ -1,4 +1,4 @@
-"""The answers of several networks to one question, side by side: times, errors, order of designs, where they part."""
+"""Answers of several networks to one question: times, errors, order of designs, and where they part."""
 
 from __future__ import annotations
 

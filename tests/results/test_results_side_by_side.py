@@ -47,8 +47,8 @@ def test_spearman_is_scipys(pairs: list[tuple[int, int]]) -> None:
 
 def test_errors_are_against_the_last_network() -> None:
     [one, two, three] = ASKED.collectives()
-    assert one.errors == (pytest.approx(-0.1), 0)
-    assert two.errors == (pytest.approx(0.2), 0)
+    assert one.errors == pytest.approx((-0.1, 0))
+    assert two.errors == pytest.approx((0.2, 0))
     assert three.errors == (0, 0)
 
 
