@@ -98,6 +98,11 @@ class Remote(Spec):
             raise ValueError("a simulator elsewhere needs one of simulator, command and address")
         return self
 
+    @property
+    def shares_by_weight(self) -> bool:
+        """Whether jobs' weights and priorities may matter; of a simulator that is not ours nobody knows yet."""
+        return self.simulator != "ns3"
+
     def idle_settings(self) -> list[tuple[str, str]]:
         """See :class:`~cosim.spec.Spec`."""
         found = []

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cosim.errors import LaunchError, ScenarioError
+from cosim.experiment.idle import idle_settings
 from cosim.experiment.scenario import loads
 from cosim.protocol import adapters
 from cosim.protocol.spec import Remote
@@ -78,6 +79,13 @@ def test_settings_reach_the_session() -> None:
     wanted = network.wanted()
     assert (wanted.transport, wanted.mtu_bytes, wanted.mark_min_bytes) == ("dctcp", 1500, 97_000)
     assert [(event.time_ps, event.up) for event in wanted.link_events] == [(10**9, False), (2 * 10**9, True)]
+
+
+def test_weights_have_no_effect_in_ns3() -> None:
+    job = "  - workload: {kind: collective, collective: all_reduce, size: 1MB, ranks: 2}\n"
+    text = SCENARIO[: SCENARIO.index("jobs:")] + f"jobs:\n{job}    weight: 2\n{job}"
+    [warning] = idle_settings(loads(text % "ns3"), ())
+    assert "jobs[0].weight" in warning
 
 
 @pytest.mark.parametrize(

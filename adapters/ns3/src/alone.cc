@@ -1,11 +1,11 @@
 // The simulator without a server: reads a session from standard input, runs it in one go, says what came of it.
 //
-//   set KEY VALUE                     transport, mtu_bytes, queue, queue_bytes, mark_min_bytes, mark_max_bytes, seed, or an option
+//   set KEY VALUE                     transport, mltcp (0, 1), mtu_bytes, queue, queue_bytes, mark_bytes, seed, or an option
 //   nodes ENDPOINTS NODES
 //   link SRC DST RATE_BPS LATENCY_PS
 //   open
 //   path SRC DST CHANNEL LINKS...
-//   flow KEY_HIGH KEY_LOW SRC DST BYTES CHANNEL START_PS DELAY_PS [c|s]ID...   one line for each; START_PS -1: dependencies
+//   flow KEY_HIGH KEY_LOW SRC DST BYTES CHANNEL START_PS DELAY_PS [c|s]ID...     START_PS -1: by its dependencies
 //
 // Prints one line: events, completions, the last completion's time, the digest, and time on the wall in ns-3's event
 // loop and in all. Built for comparisons: what a server costs is what it takes more than this.
@@ -79,7 +79,8 @@ GiveFlow(Network& network, std::istringstream& line)
     std::string wait;
     while (line >> wait)
     {
-        waits.emplace_back(std::stoull(wait.substr(1)), wait[0] == 's' ? cosim::Wait::kStart : cosim::Wait::kCompletion);
+        const auto what = wait[0] == 's' ? cosim::Wait::kStart : cosim::Wait::kCompletion;
+        waits.emplace_back(std::stoull(wait.substr(1)), what);
     }
     network.Give(spec, waits, start, start);
 }
@@ -171,8 +172,8 @@ main()
         {
             last = std::max(last, completion.time);
         }
-        std::cout << "events " << network->GetClock().Events() << " completions " << done.completions.size() << " last_ps "
-                  << last << " digest " << std::hex << std::setfill('0') << std::setw(16) << network->GetDigest().a
+        std::cout << "events " << network->GetClock().Events() << " completions " << done.completions.size()
+                  << " last_ps " << last << " digest " << std::hex << std::setfill('0') << std::setw(16) << network->GetDigest().a
                   << std::setw(16) << network->GetDigest().b << std::dec << " run_ns " << network->GetClock().RunNs()
                   << " wall_ns " << std::chrono::duration_cast<std::chrono::nanoseconds>(wall).count() << std::endl;
     }

@@ -27,8 +27,8 @@ namespace cosim {
 namespace {
 
 constexpr uint32_t kIpAndTcpHeaders = 40;
-// ns-3's streams of random numbers are numbered for the life of the process. Streams given by number make a second session
-// in it draw the same numbers as the first.
+// ns-3's streams of random numbers are numbered for the life of the process. Streams given by number make a second
+// session in it draw the same numbers as the first.
 constexpr int64_t kFirstStream = 1000;
 constexpr uint32_t kPortsOnASide = 30000;
 constexpr uint32_t kSprayReordering = 1000;
@@ -144,10 +144,11 @@ ns3::Ptr<ns3::QueueDisc>
 Fabric::MakeRed(ns3::Ptr<ns3::PointToPointNetDevice> port, uint32_t node)
 {
     // DCTCP's marking is RED without averaging, with marks where RED would drop (RFC 8257, section 4.2).
+    const auto max_th = static_cast<double>(std::max(settings_.mark_max_bytes, settings_.mark_min_bytes + 1));
     auto red = ns3::CreateObjectWithAttributes<ns3::RedQueueDisc>(
         "MaxSize", ns3::QueueSizeValue(ns3::QueueSize(ns3::BYTES, static_cast<uint32_t>(settings_.queue_bytes))),
         "MinTh", ns3::DoubleValue(static_cast<double>(settings_.mark_min_bytes)),
-        "MaxTh", ns3::DoubleValue(static_cast<double>(std::max(settings_.mark_max_bytes, settings_.mark_min_bytes + 1))),
+        "MaxTh", ns3::DoubleValue(max_th),
         "QW", ns3::DoubleValue(1.0),
         "LInterm", ns3::DoubleValue(1.0));
     red->SetAttribute("Gentle", ns3::BooleanValue(false));

@@ -40,7 +40,8 @@ LinkMeter::Percentile(double share) const
             {
                 return 0;
             }
-            const double low = std::ldexp(8.0 + static_cast<double>((bin - 1) % 8), static_cast<int>((bin - 1) / 8) - 3);
+            const auto octave = static_cast<int>((bin - 1) / 8);
+            const double low = std::ldexp(8.0 + static_cast<double>((bin - 1) % 8), octave - 3);
             return std::min(low, static_cast<double>(queue_max));
         }
     }

@@ -99,7 +99,8 @@ main(int argc, char** argv)
     }
     if (!IsLocal(address))
     {
-        return Fail(address + " is not on this machine, and this adapter has no TLS: take unix:/path or 127.0.0.1:port");
+        return Fail(address + " is not on this machine, and this adapter has no TLS: take unix:/path or "
+                              "127.0.0.1:port");
     }
     ns3::Time::SetResolution(ns3::Time::PS);
 

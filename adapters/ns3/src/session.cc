@@ -211,7 +211,8 @@ Session::Take(const wire::Advance& advance, Clock::Wall::time_point at)
         throw SessionError("SEQUENCE",
                            "advance " + std::to_string(advance.sequence()) + " came, " + std::to_string(sequence_ + 1) +
                                " is due",
-                           {{"expected", std::to_string(sequence_ + 1)}, {"given", std::to_string(advance.sequence())}});
+                           {{"expected", std::to_string(sequence_ + 1)},
+                            {"given", std::to_string(advance.sequence())}});
     }
     if (!parts_)
     {

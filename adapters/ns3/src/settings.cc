@@ -123,7 +123,8 @@ Settings::Finish()
         }
         if (t.link_rate_bps[l] < 1 || t.link_latency_ps[l] < 0)
         {
-            Invalid("topology.link_rate_bps", "link " + std::to_string(l) + " needs a rate of 1 bit/s or more and a latency of 0 or more");
+            Invalid("topology.link_rate_bps",
+                    "link " + std::to_string(l) + " needs a rate of 1 bit/s or more and a latency of 0 or more");
         }
     }
     if (mtu_bytes < 576 || mtu_bytes > 65000)
