@@ -1,8 +1,10 @@
 """A log as few large advances: what brings a fresh server to where the old one was.
 
-All flows with their starts are given at once, and the horizon is the last grant. Flows that had completed by then
-get a reaction delay of never, so that nothing stops the run; the others keep theirs. How calls were cut is no part
-of a network's result, so a deterministic one comes to the same completions, and to the same digest.
+All flows with their starts are given at once, and the horizon is the last grant but one. Flows that had
+completed by then get a reaction delay of never, so that nothing stops the run; the others keep theirs. How calls
+were cut is no part of a network's result, so a deterministic one comes to the same completions, and to the same
+digest. Only the advances that led to the last grant are repeated as they were: they may have ended in the midst
+of an instant, after some of its rounds, and no horizon says which.
 """
 
 from __future__ import annotations
@@ -32,9 +34,10 @@ class Stage:
 
 @dataclass(eq=False)
 class Bulk:
-    """The stages, and what the log says that they must come to."""
+    """The stages, the exchanges to repeat after them, and what the log says that it must all come to."""
 
     stages: list[Stage]
+    repeat: list[Exchange]
     granted_ps: int
     digest: Digest
 
@@ -46,7 +49,20 @@ class _Collected:
         self.paths: list[pb.Paths] = []
         self.flows: list[FlatFlows] = []
         self.starts: list[tuple[I64, I64, I64]] = []
-        self.count = 0
+
+    def take(self, exchange: Exchange) -> I64:
+        """Add what an exchange brought; ids of the flows that completed in it."""
+        for part in _requests(exchange):
+            if part.HasField("paths"):
+                self.paths.append(part.paths)
+            if part.HasField("flows"):
+                self.flows.append(decode(part.flows))
+            if part.HasField("starts"):
+                start = array(part.starts.start_ps, np.int64)
+                cause = array(part.starts.cause_ps, np.int64) if part.starts.cause_ps else start
+                self.starts.append((array(part.starts.id, np.int64), start, cause))
+        answers = (pb.SessionResponse.FromString(raw).advanced for raw in exchange.answers)
+        return np.concatenate([array(answer.id, np.int64) for answer in answers])
 
 
 def bulk(exchanges: Iterable[Exchange], most_open: int) -> Bulk:
@@ -54,39 +70,34 @@ def bulk(exchanges: Iterable[Exchange], most_open: int) -> Bulk:
     collected = [_Collected()]
     horizons = [0]
     done: list[I64] = []
-    granted, digest, open_flows, in_stage = 0, Digest(), 0, 0
+    reached = open_flows = in_stage = 0
+    granted, digest = 0, Digest()
+    last: list[Exchange] = []
     for exchange in exchanges:
-        asked = [pb.SessionRequest.FromString(raw).advance for raw in exchange.requests]
-        flows = [decode(part.flows) for part in asked if part.HasField("flows")]
-        given = sum(part.count for part in flows)
-        if in_stage + given > most_open and collected[-1].flows:
-            collected.append(_Collected())
-            horizons.append(granted)
-            in_stage = open_flows
-        one = collected[-1]
-        one.flows += flows
-        one.paths += [part.paths for part in asked if part.HasField("paths")]
-        for part in asked:
-            if part.HasField("starts"):
-                start = array(part.starts.start_ps, np.int64)
-                cause = array(part.starts.cause_ps, np.int64) if part.starts.cause_ps else start
-                one.starts.append((array(part.starts.id, np.int64), start, cause))
-        in_stage += given
-        open_flows += given
-        for raw in exchange.answers:
-            answer = pb.SessionResponse.FromString(raw).advanced
-            done.append(array(answer.id, np.int64))
-            open_flows -= len(answer.id)
-            if not answer.more:
-                granted = answer.granted_ps
-                digest = Digest(answer.digest.a, answer.digest.b)
-        horizons[-1] = granted
+        answer = pb.SessionResponse.FromString(exchange.answers[-1]).advanced
+        if answer.granted_ps > granted:
+            ready, last = last, []
+            for one in ready:
+                given = sum(r.flows.count for r in _requests(one))
+                if in_stage + given > most_open and collected[-1].flows:
+                    collected.append(_Collected())
+                    horizons.append(granted)
+                    in_stage = open_flows
+                ids = collected[-1].take(one)
+                done.append(ids)
+                in_stage += given
+                open_flows += given - len(ids)
+            horizons[-1] = reached = granted
+        last.append(exchange)
+        granted = answer.granted_ps
+        digest = Digest(answer.digest.a, answer.digest.b)
     completed = np.concatenate([np.empty(0, np.int64), *done])
-    return Bulk(
-        [_stage(one, horizon, completed) for one, horizon in zip(collected, horizons, strict=True)],
-        granted,
-        digest,
-    )
+    stages = [_stage(one, horizon, completed) for one, horizon in zip(collected, horizons, strict=True)]
+    return Bulk(stages if reached or done else [], last, granted, digest)
+
+
+def _requests(exchange: Exchange) -> list[pb.Advance]:
+    return [pb.SessionRequest.FromString(raw).advance for raw in exchange.requests]
 
 
 def _stage(collected: _Collected, horizon_ps: int, completed: I64) -> Stage:

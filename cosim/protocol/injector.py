@@ -123,6 +123,8 @@ class Injector:
         spare = room - sum(max(0, need - self._held[n].sent) for n, need in needs.items())
         if spare < 0:
             raise self._overload(self.credit - spare)
+        # Half of the room is kept for what must be given: the starts of other groups, and of those to come.
+        spare = max(0, spare - (self.credit + self.open_flows) // 2)
         parts: list[FlatFlows] = []
         later: list[tuple[I64, I64, I64]] = []
         for number, need in needs.items():

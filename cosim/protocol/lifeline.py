@@ -320,6 +320,11 @@ class Lifeline:
                 if granted <= before and flows is None and not any(len(a.id) for a in answers):
                     raise DivergenceError(f"{self.name} stays at {granted} ps when its log is replayed")
                 paths, flows, starts = pb.Paths(), None, None
+        for exchange in to.repeat:
+            _, answers = self._exchange(exchange.requests)
+            self.replays += 1
+            granted = answers[-1].granted_ps
+            digest = Digest(answers[-1].digest.a, answers[-1].digest.b)
         if digest != to.digest or granted != to.granted_ps:
             raise DivergenceError(
                 f"{self.name} came to {digest} at {granted} ps when its log was replayed; before it was "

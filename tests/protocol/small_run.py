@@ -1,4 +1,4 @@
-"""A small run over a network that the caller chooses: two jobs on a leaf-spine, about 200 advances.
+"""A small run over a network that the caller chooses: two jobs on a leaf-spine, a few hundred advances.
 
 As a program: ``python small_run.py ADDRESS LOG DIE_AT`` runs over a server, its log at LOG (gone on with, if it is
 there), kills itself with SIGKILL before advance DIE_AT, or prints the digest.
@@ -25,10 +25,10 @@ network: congestion_aware
 jobs:
   - name: a
     workload: {kind: periodic, ranks: 4, communication: all_reduce, size: 4MB, compute: 200us}
-    iterations: 4
+    iterations: 10
   - name: b
     workload: {kind: periodic, ranks: 4, communication: all_to_all, size: 2MB, compute: 150us}
-    iterations: 4
+    iterations: 10
 """
 
 

@@ -84,7 +84,7 @@ def completions(network: NetworkSimulator, table: FlowTable) -> dict[tuple[int, 
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("credit", [1 << 18, 160])
+@pytest.mark.parametrize("credit", [1 << 18, 240])
 def test_groups_larger_than_the_credit_come_in_windows_and_give_the_same(
     serve: Serve, seed: int, credit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

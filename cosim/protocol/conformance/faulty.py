@@ -53,7 +53,7 @@ FAULTS = {
 
 STRIKE = 10
 CRASH = 50
-_FREEZE_S = 0.6
+_FREEZE_S = 0.4
 _LARGE = 2_000_000
 
 

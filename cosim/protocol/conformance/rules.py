@@ -19,7 +19,7 @@ from cosim.units import NEVER
 _MESSAGE = 20_000
 _LONG = 24
 _ENDURANCE = 60
-_IDLE_S = 0.8
+_IDLE_S = 0.5
 
 
 def refused(probe: Probe, reason: str, what: str) -> None:
@@ -203,6 +203,7 @@ def cancel(kit: Kit) -> None:
             probe.answer()
             probe.send(pb.SessionRequest(cancel=pb.Cancel(sequence=99)))
             probe.finish()
+            probe.advance()
         except NetworkError as error:
             expect(False, f"the session must go on after Cancel; {error}")
 
