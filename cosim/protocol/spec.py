@@ -100,7 +100,7 @@ class Remote(Spec):
 
     @property
     def shares_by_weight(self) -> bool:
-        """Whether jobs' weights and priorities may matter; of a simulator that is not ours nobody knows yet."""
+        """Whether weights and priorities of jobs may matter; not known of a simulator that is not ours."""
         return self.simulator != "ns3"
 
     def idle_settings(self) -> list[tuple[str, str]]:

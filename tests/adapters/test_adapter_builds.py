@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cosim.errors import LaunchError, ScenarioError
+from cosim.experiment.build import build
 from cosim.experiment.idle import idle_settings
 from cosim.experiment.scenario import loads
 from cosim.protocol import adapters
@@ -84,7 +85,7 @@ def test_settings_reach_the_session() -> None:
 def test_weights_have_no_effect_in_ns3() -> None:
     job = "  - workload: {kind: collective, collective: all_reduce, size: 1MB, ranks: 2}\n"
     text = SCENARIO[: SCENARIO.index("jobs:")] + f"jobs:\n{job}    weight: 2\n{job}"
-    [warning] = idle_settings(loads(text % "ns3"), ())
+    [warning] = idle_settings(loads(text % "ns3"), build(loads(text % "fair_share")).jobs)
     assert "jobs[0].weight" in warning
 
 
