@@ -14,7 +14,11 @@ from cosim.registry import Named
 
 
 def serve_network(
-    network: str, address: str, certificate: Path | None = None, key: Path | None = None, roots: Path | None = None
+    network: str,
+    address: str,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    roots: Path | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT. ``network`` is YAML, as a scenario has it: ``fair_share``.
 

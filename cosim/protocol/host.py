@@ -8,6 +8,7 @@ client need not be asked: same times either way.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -174,7 +175,7 @@ class Host:
             if len(flows.columns[name]) > 1:
                 breaks |= np.diff(flows.columns[name]) != 0
         cuts = [0, *(np.flatnonzero(breaks) + 1).tolist(), flows.count]
-        return list(zip(cuts[:-1], cuts[1:], strict=True))
+        return list(itertools.pairwise(cuts))
 
     def _open(self, run: FlatFlows) -> None:
         handle = self._free.pop() if self._free else len(self._first)

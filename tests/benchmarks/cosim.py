@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 SECTIONS = {
+    "echo": "tests.benchmarks.echo",
     "loop": "tests.benchmarks.ns3_loop",
     "fidelity": "tests.benchmarks.ns3_fidelity",
     "mltcp": "tests.benchmarks.ns3_mltcp",

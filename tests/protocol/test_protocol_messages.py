@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cosim.engine.fold import mix_columns
@@ -56,7 +56,7 @@ def same(one: FlatFlows, other: FlatFlows) -> bool:
 
 
 @given(flat_flows())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_flows_come_back_from_a_message_as_they_were(flows: FlatFlows) -> None:
     message = pb.Flows()
     encode(flows, message)
@@ -64,7 +64,7 @@ def test_flows_come_back_from_a_message_as_they_were(flows: FlatFlows) -> None:
 
 
 @given(flat_flows(), st.integers(400, 4000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_an_advance_in_parts_fits_and_is_the_same_put_together(flows: FlatFlows, most: int) -> None:
     ids = np.arange(17)
     raw = advance_parts(None, flows, (ids, ids + 5, ids + 3), 99, 7, most)

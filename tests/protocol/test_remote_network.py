@@ -50,7 +50,7 @@ def random_table(seed: int, rows: int, repeats: int) -> FlowTable:
         reaction_ps=np.full(2 * rows, NEVER),
         dep_ptr=np.concatenate([[0], np.cumsum(degree)]),
         dep_distance=1 + rng.integers(0, rows, total) % (back + rows),
-        dep_kind=np.where(rng.random(total) < 0.3, ON_START, ON_COMPLETION).astype(np.int8),
+        dep_kind=np.where(rng.random(total) < 0.1, ON_START, ON_COMPLETION).astype(np.int8),
         block_row=np.array([0, rows, 2 * rows]),
         block_repeat=np.array([1, repeats]),
     )
@@ -60,7 +60,8 @@ def completions(network: NetworkSimulator, table: FlowTable) -> dict[tuple[int, 
     network.open(star(6), 1)
     given = int(table.block_row[1])
     groups = [
-        FlowGroup(h, table, np.arange(6, dtype=np.int32), (0, h << 44), channel=2 * h, job=h) for h in range(2)
+        FlowGroup(h, table, np.arange(6, dtype=np.int32), (0, h << 44), channel=2 * h, job=h)
+        for h in range(2)
     ]
     done: dict[tuple[int, int], tuple[int, int]] = {}
     granted = 0
@@ -75,7 +76,10 @@ def completions(network: NetworkSimulator, table: FlowTable) -> dict[tuple[int, 
             granted, some_done = network.advance(batch, horizon)
             batch = FlowBatch()
             for h, k, s, t in zip(
-                *(c.tolist() for c in (some_done.handle, some_done.index, some_done.start_ps, some_done.time_ps)),
+                *(
+                    c.tolist()
+                    for c in (some_done.handle, some_done.index, some_done.start_ps, some_done.time_ps)
+                ),
                 strict=True,
             ):
                 done[h, k] = s, t
@@ -127,7 +131,9 @@ def test_a_start_in_the_past_is_named_as_in_process(serve: Serve) -> None:
         {"options": {"no": "1"}},
     ],
 )
-def test_what_a_simulator_lacks_is_an_error_and_never_left_out(serve: Serve, wanted: dict[str, object]) -> None:
+def test_what_a_simulator_lacks_is_an_error_and_never_left_out(
+    serve: Serve, wanted: dict[str, object]
+) -> None:
     network = connect(serve().address, **wanted)
     with pytest.raises(NetworkError) as caught:
         network.open(star(4))
@@ -143,5 +149,3 @@ def test_one_session_too_many_is_refused(serve: Serve) -> None:
         second.open(star(2))
     first.close()
     second.close()
-
-

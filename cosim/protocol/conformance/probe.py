@@ -145,10 +145,7 @@ class Probe:
     def times(self) -> dict[int, int]:
         """Completion times so far, of flows that were given."""
         return {
-            one: when
-            for answer in self.answers
-            for one, when in answer.times().items()
-            if one < self.next_id
+            one: when for answer in self.answers for one, when in answer.times().items() if one < self.next_id
         }
 
     def close(self) -> None:

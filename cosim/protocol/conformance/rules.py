@@ -135,9 +135,7 @@ def within(kit: Kit) -> None:
         long_run(probe)
         for answer in probe.answers:
             late = answer.time_ps[answer.time_ps > answer.granted_ps]
-            expect(
-                not len(late), f"completion at {late[:1]} ps with a grant of {answer.granted_ps} ps"
-            )
+            expect(not len(late), f"completion at {late[:1]} ps with a grant of {answer.granted_ps} ps")
         horizon = probe.answers[-1].granted_ps
         if horizon < NEVER - LATENCY_PS:
             answer = probe.advance(horizon_ps=horizon + LATENCY_PS)
@@ -183,7 +181,9 @@ def limits(kit: Kit) -> None:
         count = min(credit, 6000)
         marks = flows(0, [(k % 8, k % 8) for k in range(count)], 1, 1000, reaction=NEVER)
         answer = probe.advance(marks)
-        expect(max(answer.part_bytes) <= 1 << 16, f"a message of {max(answer.part_bytes)} bytes; 65536 was asked")
+        expect(
+            max(answer.part_bytes) <= 1 << 16, f"a message of {max(answer.part_bytes)} bytes; 65536 was asked"
+        )
         probe.finish()
     most = kit.described.limits.max_open_flows
     if most > 300_000:

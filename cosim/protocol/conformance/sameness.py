@@ -77,5 +77,3 @@ def replay(kit: Kit) -> None:
 
 def _differs(one: dict[int, int], other: dict[int, int]) -> list[int]:
     return [k for k in sorted({*one, *other}) if one.get(k) != other.get(k)]
-
-

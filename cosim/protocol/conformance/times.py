@@ -32,7 +32,9 @@ def latency(kit: Kit) -> None:
     with kit.probe() as probe:
         probe.advance(flows(0, [(0, 1)], 100, 0))
         took = probe.finish()[0]
-    expect(took >= HOPS * LATENCY_PS, f"100 bytes took {took} ps over links of {HOPS * LATENCY_PS} ps latency")
+    expect(
+        took >= HOPS * LATENCY_PS, f"100 bytes took {took} ps over links of {HOPS * LATENCY_PS} ps latency"
+    )
     expect(took <= 50 * LATENCY_PS, f"100 bytes took {took} ps on an idle network")
 
 
