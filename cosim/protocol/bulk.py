@@ -1,10 +1,10 @@
 """A log as few large advances: what brings a fresh server to where the old one was.
 
 All flows with their starts are given at once, and the horizon is the last grant but one. Flows that had
-completed by then get a reaction delay of never, so that nothing stops the run; the others keep theirs. How calls
-were cut is no part of a network's result, so a deterministic one comes to the same completions, and to the same
-digest. Only the advances that led to the last grant are repeated as they were: they may have ended in the midst
-of an instant, after some of its rounds, and no horizon says which.
+completed by then get a reaction delay of never, so that nothing stops the run; the others keep theirs. How
+calls were cut is no part of a network's result, so a deterministic one comes to the same completions, and to
+the same digest. Only the advances that led to the last grant are repeated as they were: they may have ended
+in the midst of an instant, after some of its rounds, and no horizon says which.
 """
 
 from __future__ import annotations

@@ -89,7 +89,8 @@ class Catalogue:
             raise NetworkError(f"flow group handle {handle} is still in use")
         if len(group.endpoints) != table.num_participants:
             raise NetworkError(
-                f"a table of {table.num_participants} participants was bound to {len(group.endpoints)} endpoints"
+                f"a table of {table.num_participants} participants was bound to "
+                f"{len(group.endpoints)} endpoints"
             )
         row, endpoint = self._table(table), self._list(group.endpoints)
         self._groups.room(handle + 1)

@@ -1,7 +1,7 @@
 """A network simulator elsewhere, behind the seam: :class:`RemoteNetwork`.
 
-Every advance is written to a log before it goes out, and its answer when it came. So a deterministic server that
-dies is started again and brought back, and a run whose own process died goes on from its log: until the
+Every advance is written to a log before it goes out, and its answer when it came. So a deterministic server
+that dies is started again and brought back, and a run whose own process died goes on from its log: until the
 log ends, the answers come from there (:mod:`cosim.protocol.lifeline`).
 """
 
@@ -37,7 +37,8 @@ class RemoteNetwork:
     wanted, patience
         What the simulator is asked to do; how long to wait and whether to recover.
     log
-        Where the injection log goes; None: a file of its own, removed at the end. :meth:`log_to` says so later.
+        Where the injection log goes; None: a file of its own, removed at the end. :meth:`log_to` says so
+        later.
     """
 
     def __init__(
@@ -87,7 +88,10 @@ class RemoteNetwork:
         )
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`; ``options`` go to the simulator as texts."""
+        """See :class:`~cosim.network.simulator.NetworkSimulator`.
+
+        ``options`` go to the simulator as texts.
+        """
         if self._topology is not None:
             raise NetworkError(f"{self._line.name}: a network is opened once")
         there = self._line.describe()

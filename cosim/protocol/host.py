@@ -1,9 +1,9 @@
 """An in-process network as a server sees it: flat flows in, completions out.
 
-The seam of :mod:`cosim.network.simulator` takes groups; the wire has flat flows. Flows in a run of
-successive keys and of equal traits become one group. Dependent flows are released here, so that a network that
-can't do so itself is served too; the network inside stops at every completion, and this goes on where the
-client need not be asked: same times either way.
+The seam of :mod:`cosim.network.simulator` takes groups; the wire has flat flows. Flows in a run of successive
+keys and of equal traits become one group. Dependent flows are released here, so that a network that can't do
+so itself is served too; the network inside stops at every completion, and this goes on where the client need
+not be asked: same times either way.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class Host:
         self.book.flows["handle"][run.first_id : run.first_id + run.count] = handle
 
     def _table(self, participants: int, local: I32, run: FlatFlows) -> FlowTable:
-        """A table of the run's flows; the same object for the same content, for networks keep what they saw."""
+        """A table of the run's flows; the same one for the same content, for networks keep what they saw."""
         size, channel = run.column("size_bytes"), run.column("channel")
         content = (local.tobytes(), size.tobytes(), channel.tobytes())
         known = self._tables.get(content)

@@ -74,7 +74,8 @@ class Injector:
         if len(handle) and self._windows:
             within = np.isin(handle, list(self._windows))
             ours = (handle[within], index[within], start[within], cause[within])
-            handle, index, start, cause = (c[~within] for c in (handle, index, start, cause))
+            rest = ~within
+            handle, index, start, cause = handle[rest], index[rest], start[rest], cause[rest]
         else:
             ours = (handle[:0], index[:0], start[:0], cause[:0])
         room = self.credit - len(handle)
@@ -83,7 +84,7 @@ class Injector:
             if room < 0:
                 raise self._overload(len(handle))
             order = np.lexsort((index, handle))
-            handle, index, start, cause = (c[order] for c in (handle, index, start, cause))
+            handle, index, start, cause = handle[order], index[order], start[order], cause[order]
             columns = self._catalogue.columns(handle, index)
             columns["start_ps"], columns["cause_ps"] = start, cause
             parts.append(self._number(handle, index, columns))
@@ -181,7 +182,8 @@ class Injector:
         Raises
         ------
         ProtocolError
-            Time goes back, a flow that isn't open completes, a completion lies outside of what was granted ...
+            Time goes back, a flow that isn't open completes, a completion lies outside of what was granted
+            ...
         """
         before = self.granted_ps
         if not before <= granted_ps <= horizon_ps:
@@ -201,8 +203,8 @@ class Injector:
         low, high = int(time_ps.min()), int(time_ps.max())
         if low < before or high > granted_ps:
             raise self._lie(
-                f"reported a completion at {low if low < before else high} ps with a grant of {granted_ps} ps "
-                f"after one of {before} ps"
+                f"reported a completion at {low if low < before else high} ps with a grant of {granted_ps} "
+                f"after one of {before}"
             )
         if (start_ps > time_ps).any() or ((rows["start"] != LATER) & (rows["start"] > start_ps)).any():
             raise self._lie("started a flow before its time, or after its completion")

@@ -3,8 +3,8 @@
 A file of records, only ever appended to: length (u32), CRC-32 of what follows (u32), kind (u8), content. A
 record is handed to the operating system as one write, before the request goes out and after the answer came
 in: it survives the death of this process at any moment. :meth:`Journal.sync` (at the start, every
-``sync_every_s`` and at the end) also has the disk write it, so that a power cut costs at most that much. What a
-death cut short at the end is noticed by its length or its CRC, and dropped.
+``sync_every_s`` and at the end) also has the disk write it, so that a power cut costs at most that much. What
+a death cut short at the end is noticed by its length or its CRC, and dropped.
 
 An *exchange* is the requests of one advance and the parts of its answer. Requests are kept without their
 sequence numbers, which belong to one stream; a log goes on over several.

@@ -113,7 +113,7 @@ class Launched:
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
     def stop(self, grace_s: float = 2.0) -> None:
-        """End the whole group: SIGTERM, and SIGKILL for what is left after ``grace_s``. May be called twice."""
+        """End the whole group: SIGTERM, and after ``grace_s`` SIGKILL. May be called twice."""
         _started.discard(self)
         self._signal(signal.SIGTERM)
         try:

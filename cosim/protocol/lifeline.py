@@ -192,7 +192,8 @@ class Lifeline:
         if there.version.major != VERSION[0]:
             self._disconnect()
             raise VersionError(
-                f"{there.simulator} speaks version {there.version.major}.{there.version.minor} of the protocol; "
+                f"{there.simulator} speaks version {there.version.major}.{there.version.minor}"
+                " of the protocol; "
                 f"this is {VERSION[0]}.{VERSION[1]}"
             )
         if self._there is not None and (there.simulator, there.build) != (

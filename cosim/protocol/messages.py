@@ -64,8 +64,8 @@ def advance_parts(
 def _mergeable(one: pb.Advance, other: pb.Advance) -> bool:
     """They hold different things, in the order in which a server takes them."""
     order = ("paths", "flows", "starts")
-    have = max(k for k, name in enumerate(order) if one.HasField(name))  # type: ignore[arg-type]
-    return not any(other.HasField(name) for name in order[: have + 1])  # type: ignore[arg-type]
+    have = max(k for k, name in enumerate(order) if one.HasField(name))
+    return not any(other.HasField(name) for name in order[: have + 1])
 
 
 def _flows(flows: FlatFlows, most_bytes: int) -> Iterator[pb.Flows]:
@@ -93,7 +93,7 @@ def _starts(starts: tuple[I64, I64, I64], most_bytes: int) -> Iterator[pb.Starts
         yield part
 
 
-def _put(field: Any, values: I64 | I32) -> None:
+def _put(field: Any, values: Any) -> None:
     field.extend(values.tolist())
 
 

@@ -32,7 +32,7 @@ STATUS = {
 """Every reason, and the gRPC status that goes with it."""
 
 
-class Refusal(Exception):
+class Refusal(Exception):  # noqa: N818 - an answer, not a mistake of this program
     """A server's answer that is an error. ``metadata`` is for programs, the message for people."""
 
     def __init__(self, reason: str, message: str, **metadata: object) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import sys
 import threading
@@ -26,8 +25,8 @@ _END = None
 class Server:
     """A gRPC server of one kind of network. ``address`` is where it really listens.
 
-    ``make_session`` makes the state of a new stream; another one than :class:`~cosim.protocol.session.Session`
-    is for servers that misbehave on purpose.
+    ``make_session`` makes the state of a new stream; another one than
+    :class:`~cosim.protocol.session.Session` is for servers that misbehave on purpose.
     """
 
     def __init__(
@@ -179,4 +178,4 @@ def run_server(
     server.stop()
     if server.address.startswith("unix:"):
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(server.address.removeprefix("unix:"))
+            Path(server.address.removeprefix("unix:")).unlink()

@@ -125,7 +125,7 @@ class Session:
         if message.version.major != VERSION[0]:
             raise Refusal(
                 "VERSION",
-                f"version {message.version.major}.{message.version.minor} of the protocol is not spoken here; "
+                f"version {message.version.major}.{message.version.minor} is not spoken here; "
                 f"{VERSION[0]}.{VERSION[1]} is",
                 spoken=f"{VERSION[0]}.{VERSION[1]}",
             )

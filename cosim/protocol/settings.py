@@ -118,8 +118,8 @@ class Wanted:
 class Patience:
     """How long to wait, in seconds of the wall's clock, and what to do about a server that dies.
 
-    ``answer_s``: for any answer. ``budget_s``: what an advance is asked to take at most before it says how far
-    it is. ``keepalive_s``: between pings, and for their answer.
+    ``answer_s``: for any answer. ``budget_s``: what an advance is asked to take at most before it says how
+    far it is. ``keepalive_s``: between pings, and for their answer.
     """
 
     start_s: float = 30.0

@@ -1,10 +1,10 @@
 """How much of a large group is given to a network that holds a bounded number of flows.
 
-A group that the network releases is given in prefixes of its flows. Dependencies reach back only, so a
-prefix is complete in itself; but the network must not run past the start of a flow that it doesn't know yet. A
-flow held back is *safe* while one of its dependencies is held back too, or is a completion still to come:
-the network stops there, for the flow that completes is given a reaction delay of at most the delay of what
-waits for it here. Whatever is not safe any more must be given next.
+A group that the network releases is given in prefixes of its flows. Dependencies reach back only, so a prefix
+is complete in itself; but the network must not run past the start of a flow that it doesn't know yet. A flow
+held back is *safe* while one of its dependencies is held back too, or is a completion still to come: the
+network stops there, for the flow that completes is given a reaction delay of at most the delay of what waits
+for it here. Whatever is not safe any more must be given next.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class Wire:
         """Whether grpc.health.v1 says that the service is SERVING."""
         from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-        stub = health_pb2_grpc.HealthStub(self._channel)
+        stub: Any = health_pb2_grpc.HealthStub(self._channel)
         try:
             answer = stub.Check(health_pb2.HealthCheckRequest(service=SERVICE), timeout=timeout_s)
         except self._error:
@@ -104,7 +104,7 @@ class Wire:
         self._requests = SimpleQueue()
         self._overdue = False
         self._closed = threading.Event()
-        call = self._channel.stream_stream(
+        call: Any = self._channel.stream_stream(
             f"/{SERVICE}/Session", request_serializer=None, response_deserializer=None
         )
         self._call = call(iter(self._requests.get, None), wait_for_ready=False)

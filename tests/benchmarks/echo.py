@@ -59,9 +59,7 @@ def echo() -> Iterator[str]:
     for flows, count in ((1000, 200), (10_000, 40), (1, 3000)):
         took, rate = _round_trips(count, flows)
         p50, p99 = np.percentile(took, [50, 99]) * 1e6
-        yield (
-            f"  batches of {flows:>6,}: {rate:>10,.0f} flows/s; round trip p50 {p50:,.0f} us, p99 {p99:,.0f} us"
-        )
+        yield (f"  batches of {flows:>6,}: {rate:>10,.0f} flows/s; p50 {p50:,.0f} us, p99 {p99:,.0f} us")
 
 
 class Blind:
@@ -98,7 +96,7 @@ collectives: {endpoint_delay: 20us}
 
 def lookahead() -> Iterator[str]:
     """Round trips of one run: dependents released by the network, by the engine, and without lookahead."""
-    yield "all-to-all and ring all-reduce side by side, 2 x 8 ranks, 16 MB, 20 us between messages; fair_share served"
+    yield "all-to-all and ring all-reduce at once, 2 x 8 ranks, 16 MB, 20 us between messages; fair_share served"
     command = [sys.executable, "-c", "from cosim.cli import main; main()", "serve", "--network", "fair_share"]
     for release, blind in (("network", False), ("engine", False), ("engine", True)):
         scenario = loads(SCENARIO, {"release": release})

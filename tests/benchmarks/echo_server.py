@@ -26,6 +26,7 @@ class EchoNetwork:
         return Capabilities("echo", dependent_flows=False)
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
+        del seed, options
         self._links = topology.num_links
         self._pending: list[tuple[Any, Any, Any]] = []
         self._next = NEVER

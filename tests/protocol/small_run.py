@@ -1,7 +1,7 @@
 """A small run over a network that the caller chooses: two jobs on a leaf-spine, a few hundred advances.
 
-As a program: ``python small_run.py ADDRESS LOG DIE_AT`` runs over a server, its log at LOG (gone on with, if it is
-there), kills itself with SIGKILL before advance DIE_AT, or prints the digest.
+As a program: ``python small_run.py ADDRESS LOG DIE_AT`` runs over a server, its log at LOG (gone on with, if
+it is there), kills itself with SIGKILL before advance DIE_AT, or prints the digest.
 """
 
 from __future__ import annotations

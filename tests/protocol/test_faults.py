@@ -211,7 +211,7 @@ def test_a_server_that_ends_at_once_shows_its_last_words() -> None:
 
 
 def test_a_server_that_says_nothing_is_given_up_and_ended() -> None:
-    with pytest.raises(LaunchError, match="did not say LISTENING within 0.2 s"):
+    with pytest.raises(LaunchError, match=r"did not say LISTENING within 0\.2 s"):
         Launched(shell("sleep 60"), timeout_s=0.2)
 
 

@@ -147,18 +147,18 @@ class FaultySession(Session):
         elif self.fault == "overrun":
             some = (column["reaction_delay_ps"] > 0) & (column["reaction_delay_ps"] < NEVER)
             column["reaction_delay_ps"][some] = NEVER
-        elif self.fault == "late_release" and flows.count == 5:
-            column["delay_ps"][degree > 0] += kept_quantum(self.described)
-        elif self.fault == "late_start" and len(flows.dependency_kind) and flows.dependency_kind.any():
-            column["delay_ps"][degree > 0] += kept_quantum(self.described)
+        elif self.fault in ("late_release", "late_start") and degree.any():
+            waits_for_start = bool(flows.dependency_kind.any())
+            if waits_for_start == (self.fault == "late_start") and (waits_for_start or flows.count == 5):
+                column["delay_ps"][degree > 0] += kept_quantum(self.described)
         elif self.fault == "eager" and flows.count == 2 and degree.any():
             start[(start == LATER) & (degree == 0)] = LATENCY_PS
         elif self.fault == "random" and self._answers >= STRIKE:
             column["size_bytes"] += 1 + int.from_bytes(os.urandom(2), "little")
         elif self.fault == "cut_dependent" and flows.count == 8 and message.horizon_ps < NEVER:
             column["size_bytes"] += 50_000
-        elif self.fault == "unrepeatable" and flows.count == 14:
-            column["size_bytes"] += 50_000
+        elif self.fault == "unrepeatable":
+            column["size_bytes"] += 50_000 * (flows.count == 14)
 
     def answers(self, ran: Ran, began: int) -> Iterator[pb.SessionResponse]:
         """Faults of what is answered."""

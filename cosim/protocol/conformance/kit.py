@@ -112,7 +112,7 @@ class Kit:
         return self._server.address
 
     def kill(self) -> None:
-        """kill -9."""
+        """End it as ``kill -9`` does."""
         assert self._process is not None
         self._process.kill()
 
@@ -170,7 +170,8 @@ def check_network_simulator(
     Parameters
     ----------
     target
-        The address of a server; a command that serves (it can be killed then); or a function that makes a network.
+        The address of a server; a command that serves (it can be killed then); or a function that makes a
+        network.
     only
         Names of checks to run; all, where empty.
     deadline_s

@@ -1,4 +1,4 @@
-"""A bare session, which believes everything that a server says: each check looks at its own property alone."""
+"""A bare session, which believes all that a server says: each check looks at its own property alone."""
 
 from __future__ import annotations
 

@@ -68,11 +68,11 @@ def handshake(kit: Kit) -> None:
         request = probe.request()
         request.version.major = VERSION[0] + 1
         _open_refused(probe, request, "VERSION", "another major version")
-    lacking = [feature for feature in pb.Feature.values() if feature and feature not in there.features]
+    lacking = [f for f in pb.Feature.values() if f and f not in there.features]
     if lacking:
         with kit.probe(opened=False) as probe:
             request = probe.request()
-            request.required_features.append(lacking[0])
+            request.required_features.extend(lacking[:1])  # type: ignore[arg-type]
             _open_refused(probe, request, "FEATURE_MISSING", "a required feature that isn't there")
     with kit.probe(opened=False) as probe:
         request = probe.request()
