@@ -96,7 +96,7 @@ collectives: {endpoint_delay: 20us}
 
 def lookahead() -> Iterator[str]:
     """Round trips of one run: dependents released by the network, by the engine, and without lookahead."""
-    yield "all-to-all and ring all-reduce at once, 2 x 8 ranks, 16 MB, 20 us between messages; fair_share served"
+    yield "all-to-all and all-reduce at once, 2 x 8 ranks, 16 MB, 20 us between messages; fair_share served"
     command = [sys.executable, "-c", "from cosim.cli import main; main()", "serve", "--network", "fair_share"]
     for release, blind in (("network", False), ("engine", False), ("engine", True)):
         scenario = loads(SCENARIO, {"release": release})
