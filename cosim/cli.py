@@ -46,7 +46,9 @@ def _root(
 
 @app.command()
 def run(
-    scenario: Annotated[Path, typer.Argument(help="A scenario file (YAML).", metavar="SCENARIO")],
+    scenario: Annotated[
+        Path | None, typer.Argument(help="A scenario file (YAML).", metavar="SCENARIO", show_default=False)
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -64,11 +66,38 @@ def run(
             metavar="network|engine", help="Who starts dependent messages; the results are the same."
         ),
     ] = None,
+    networks: Annotated[
+        str | None,
+        typer.Option(
+            "--network",
+            metavar="A,B,...",
+            help="Ask each of these networks; answers side by side, errors against the last.",
+        ),
+    ] = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vary", metavar="PATH=V1,V2,...", help="With --network: designs to compare. Repeatable."
+        ),
+    ] = None,
+    open_loop: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--open-loop",
+            metavar="PATH=VALUE",
+            help="Also replay, on the same network, the messages of a run with this setting, at their times.",
+        ),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No summary, no progress, no warnings.")
     ] = False,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Go on with a run over a simulator elsewhere that broke off."),
+    ] = None,
 ) -> None:
     """Run a scenario and say what came of it."""
+    from cosim.experiment import resume as unfinished
     from cosim.experiment.build import build
     from cosim.experiment.progress import ProgressBar
     from cosim.experiment.run import simulate
@@ -76,10 +105,35 @@ def run(
     from cosim.experiment.scenario import load
 
     changes = [*(settings or ()), *([f"release={release}"] if release else ())]
-    loaded = load(scenario, changes)
+    if (scenario is None) == (resume is None):
+        raise InputError("give a scenario, or --resume with the folder of a run that broke off")
+    if resume is not None and (changes or out is not None):
+        raise InputError("--resume goes on as the run began: without --set, --release and --out")
+    if resume is not None:
+        out = resume
+        loaded = unfinished.load_unfinished(resume)
+    else:
+        assert scenario is not None
+        loaded = load(scenario, changes)
+    if networks is not None or vary:
+        from cosim.experiment.networks import ask_all
+
+        if networks is None or resume is not None or out is not None or open_loop:
+            raise InputError("--network and --vary go together, and without --out, --resume and --open-loop")
+        asked = ask_all(loaded, networks, vary or (), None if quiet else _say)
+        typer.echo(
+            json.dumps(asked.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
+            if as_json
+            else str(asked)
+        )
+        return
     built = build(loaded)
     if out is not None:
         prepare(out, loaded)
+    if resume is not None:
+        unfinished.go_on(built.network, resume)
+    elif out is not None:
+        unfinished.keep_log(built.network, loaded, out)
     if not quiet:
         idle = f"{loaded.locate('record', 'messages')}: has no effect: messages are written with --out only"
         for warning in [*built.warnings, *([idle] if loaded.record.messages and out is None else ())]:
@@ -88,6 +142,8 @@ def run(
         done = simulate(loaded, built, progress=bar.update)
     if out is not None:
         done.save(out)
+        if not done.records.interrupted:
+            unfinished.finished(out)
         if not quiet:
             _say(f"written to {out}")
     if as_json:
@@ -96,6 +152,10 @@ def run(
         from cosim.results.terminal import show
 
         show(done.summary)
+    if open_loop and not done.records.interrupted:
+        from cosim.experiment.open_loop import compare_loops
+
+        typer.echo(f"\n{compare_loops(loaded, open_loop)}", nl=False)
     if done.records.interrupted:
         _say(f"interrupted: {done.records.interrupted}; what was computed until then is kept")
         raise typer.Exit(INTERRUPTED)
@@ -138,6 +198,87 @@ def list_names(
     typer.echo(
         list_all() if kind is None else list_group(kind) if name is None else list_one(kind, name), nl=False
     )
+
+
+@app.command()
+def serve(
+    network: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="What a scenario's network key takes: fair_share, {model: ...}."),
+    ],
+    address: Annotated[
+        str, typer.Option(help="unix:/path, or host:port; port 0 picks one. Off loopback only with TLS.")
+    ] = "127.0.0.1:0",
+    certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS: the server's.")] = None,
+    key: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS: its key.")] = None,
+    roots: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TLS: whose certificates clients must have.")
+    ] = None,
+) -> None:
+    """Serve a built-in network model over gRPC; says LISTENING and the address when it takes calls."""
+    from cosim.experiment.serve import serve_network
+
+    serve_network(network, address, certificate, key, roots)
+
+
+@app.command()
+def conformance(
+    address: Annotated[
+        str | None, typer.Argument(metavar="[ADDRESS]", help="Of a server that runs.", show_default=False)
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Start this instead: it can be killed and restarted then."),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="CHECK", help="Only this check. Repeatable.")
+    ] = None,
+    deadline: Annotated[float, typer.Option(metavar="SECONDS", help="How long an answer may take.")] = 20.0,
+) -> None:
+    """Check a network simulator behind gRPC against every rule of the protocol."""
+    import shlex
+
+    from cosim.protocol.conformance.kit import check_names, check_network_simulator
+
+    if (address is None) == (command is None):
+        raise InputError("give the address of a server, or --command")
+    unknown = sorted({*(only or ())} - {*check_names()})
+    if unknown:
+        raise InputError(f"no check {unknown[0]!r}", hint=f"there are: {', '.join(check_names())}")
+    report = check_network_simulator(
+        address if address is not None else shlex.split(command or ""), only=only or (), deadline_s=deadline
+    )
+    typer.echo(report)
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+adapters = typer.Typer(
+    help="Adapters that come with cosim: real simulators behind its protocol.", no_args_is_help=True
+)
+app.add_typer(adapters, name="adapters")
+
+
+@adapters.command("build")
+def build_adapter(
+    name: Annotated[str, typer.Argument(help="The adapter: ns3.", metavar="NAME")],
+    again: Annotated[bool, typer.Option("--again", help="Build although there is one.")] = False,
+) -> None:
+    """Build an adapter into the user's cache, or say which packages are missing. A first run does it too."""
+    from cosim.protocol.adapters import build
+
+    typer.echo(build(name, _say, again=again))
+
+
+@adapters.command("list")
+def list_adapters() -> None:
+    """List the adapters: whether each is built, and which packages are missing."""
+    from cosim.protocol.adapters import executable, missing_packages, names
+
+    for name in names():
+        place, absent = executable(name), missing_packages(name)
+        state = f"built: {place}" if place.exists() else "not built"
+        typer.echo(f"{name}  {state}" + (f"; missing packages: {', '.join(absent)}" if absent else ""))
 
 
 def _say(text: str) -> None:

@@ -11,7 +11,17 @@
     │   ├── MismatchError     ranks disagree on what they do together
     │   └── UnreachableError  no path between two that must talk
     └── NetworkError          a network simulator broke the seam's rules, or was misused
-        └── CausalityError    a flow in the past, time that goes back
+        ├── CausalityError    a flow in the past, time that goes back
+        └── RemoteError       a simulator elsewhere, behind gRPC
+            ├── LaunchError       it can't be started or reached
+            ├── VersionError      it speaks another version of the protocol
+            ├── FeatureError      it can't do what is asked
+            ├── RefusedError      it answered with an error of its own; says which
+            ├── OverloadError     more is asked of it than it takes
+            ├── ProtocolError     it lies: time that goes back, unknown flows, a wrong digest
+            ├── DeadlineError     it takes too long
+            ├── ServerDiedError   it died, or the way to it broke
+            └── DivergenceError   after a restart, it or the run does something else than before
 
 Users see the message of any :class:`CosimError` without a traceback; anything else is a defect.
 """
@@ -95,3 +105,53 @@ class NetworkError(CosimError):
 
 class CausalityError(NetworkError):
     """A flow in the past, or time that goes back."""
+
+
+class RemoteError(NetworkError):
+    """A network simulator elsewhere, behind gRPC. ``server_log`` is the end of what it wrote to stderr."""
+
+    def __init__(self, message: str, *, server_log: str = "") -> None:
+        self.message = message
+        self.server_log = server_log
+        shown = "".join(f"\n  | {line}" for line in server_log.splitlines())
+        super().__init__(f"{message}\n  the server's last words:{shown}" if shown else message)
+
+
+class LaunchError(RemoteError):
+    """A simulator that can't be started or reached."""
+
+
+class VersionError(RemoteError):
+    """A simulator that speaks another version of the protocol."""
+
+
+class FeatureError(RemoteError):
+    """A simulator that can't do what is asked; nothing is downgraded silently."""
+
+
+class RefusedError(RemoteError):
+    """A simulator's own error. ``reason`` is that of the protocol: CAUSALITY, INVALID_FLOWS, SIMULATOR ..."""
+
+    def __init__(self, message: str, *, reason: str = "", server_log: str = "") -> None:
+        self.reason = reason
+        super().__init__(f"{message} [{reason}]" if reason else message, server_log=server_log)
+
+
+class OverloadError(RemoteError):
+    """More is asked of a simulator than it takes: flows, sessions, message size."""
+
+
+class ProtocolError(RemoteError):
+    """A simulator that breaks the seam's rules: time that goes back, unknown flows, a wrong digest."""
+
+
+class DeadlineError(RemoteError):
+    """A simulator that does not answer in time."""
+
+
+class ServerDiedError(RemoteError):
+    """A simulator that died, or the way to it broke, and that could not be brought back."""
+
+
+class DivergenceError(RemoteError):
+    """A second time, the same input led elsewhere: a simulator or a run that is not deterministic."""

@@ -67,7 +67,7 @@ def _workloads(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
 
 
 def _link_shares(scenario: Scenario) -> Iterator[_Found]:
-    shares = getattr(type(scenario.network), "shares_by_weight", True)
+    shares = getattr(scenario.network, "shares_by_weight", True)
     for field in ("weight", "priority"):
         values = {getattr(job, field) for job in scenario.jobs}
         for number, job in enumerate(scenario.jobs):

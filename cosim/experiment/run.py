@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cosim.errors import AlgorithmError, WorkloadError
+from cosim.experiment.resume import finished, keep_log
 from cosim.experiment.save import prepare
 from cosim.experiment.scenario import Scenario, load
 
@@ -100,9 +102,12 @@ def run(
     built = build(scenario)
     if out is not None:
         prepare(out, scenario)
+        keep_log(built.network, scenario, out)
     done = simulate(scenario, built, progress=progress)
     if out is not None:
         done.save(out)
+        if not done.records.interrupted:
+            finished(out)
     return done
 
 
@@ -113,7 +118,11 @@ def simulate(
     from cosim.engine.replay import replay
     from cosim.experiment.build import at
 
-    with at(scenario.locate("jobs"), WorkloadError), at(scenario.locate("collectives"), AlgorithmError):
+    with (
+        at(scenario.locate("jobs"), WorkloadError),
+        at(scenario.locate("collectives"), AlgorithmError),
+        closing(built.network),
+    ):
         records = replay(
             built.topology,
             built.network,

@@ -1,0 +1,286 @@
+#include "routing.h"
+
+#include "channel.h"
+#include "error.h"
+#include "mix.h"
+
+#include <ns3/packet.h>
+
+#include <deque>
+
+namespace cosim {
+namespace {
+
+constexpr uint32_t kFar = ~uint32_t{0};
+
+uint32_t
+PortsOf(ns3::Ptr<const ns3::Packet> packet)
+{
+    uint8_t head[4];
+    packet->CopyData(head, 4);
+    return uint32_t{head[0]} << 24 | uint32_t{head[1]} << 16 | uint32_t{head[2]} << 8 | head[3];
+}
+
+ns3::Ptr<ns3::Ipv4Route>
+MakeRoute(ns3::Ipv4Address source, ns3::Ptr<ns3::NetDevice> out)
+{
+    auto route = ns3::Create<ns3::Ipv4Route>();
+    route->SetSource(source);
+    route->SetGateway(ns3::Ipv4Address::GetAny());
+    route->SetOutputDevice(out);
+    return route;
+}
+
+} // namespace
+
+ns3::Ipv4Address
+AddressOf(uint32_t endpoint)
+{
+    return ns3::Ipv4Address(0x0A000001 + endpoint);
+}
+
+PathFinder::PathFinder(const Settings& settings)
+    : settings_(settings),
+      out_(settings.topology.num_nodes),
+      in_(settings.topology.num_nodes),
+      opposite_(settings.topology.link_src.size(), kNoLink)
+{
+    const TopologySettings& t = settings.topology;
+    // The first link from a to b makes a cable with the first from b to a, the second with the second ...
+    std::map<std::pair<uint32_t, uint32_t>, std::deque<uint32_t>> single;
+    for (uint32_t link = 0; link < t.link_src.size(); ++link)
+    {
+        const uint32_t a = t.link_src[link];
+        const uint32_t b = t.link_dst[link];
+        out_[a].push_back(link);
+        in_[b].push_back(link);
+        auto other = single.find({b, a});
+        if (other != single.end() && !other->second.empty())
+        {
+            opposite_[link] = other->second.front();
+            opposite_[other->second.front()] = link;
+            other->second.pop_front();
+        }
+        else
+        {
+            single[{a, b}].push_back(link);
+        }
+    }
+}
+
+const std::vector<uint32_t>&
+PathFinder::Distances(uint32_t dst)
+{
+    auto [found, fresh] = distances_.try_emplace(dst);
+    std::vector<uint32_t>& distance = found->second;
+    if (!fresh)
+    {
+        return distance;
+    }
+    const TopologySettings& t = settings_.topology;
+    distance.assign(t.num_nodes, kFar);
+    distance[dst] = 0;
+    std::deque<uint32_t> queue{dst};
+    while (!queue.empty())
+    {
+        const uint32_t node = queue.front();
+        queue.pop_front();
+        // An endpoint can be where a path begins, but paths lead through it only where endpoints forward.
+        if (node != dst && node < t.num_endpoints && !settings_.endpoints_forward)
+        {
+            continue;
+        }
+        for (const uint32_t link : in_[node])
+        {
+            const uint32_t before = t.link_src[link];
+            if (distance[before] == kFar)
+            {
+                distance[before] = distance[node] + 1;
+                queue.push_back(before);
+            }
+        }
+    }
+    return distance;
+}
+
+std::vector<uint32_t>
+PathFinder::Choices(uint32_t node, uint32_t dst)
+{
+    const std::vector<uint32_t>& distance = Distances(dst);
+    const TopologySettings& t = settings_.topology;
+    std::vector<uint32_t> choices;
+    if (distance[node] == kFar)
+    {
+        return choices;
+    }
+    for (const uint32_t link : out_[node])
+    {
+        const uint32_t next = t.link_dst[link];
+        const bool forwards = next == dst || next >= t.num_endpoints || settings_.endpoints_forward;
+        if (forwards && distance[next] != kFar && distance[next] + 1 == distance[node])
+        {
+            choices.push_back(link);
+        }
+    }
+    return choices;
+}
+
+std::vector<uint32_t>
+PathFinder::Find(uint32_t src, uint32_t dst, uint32_t channel)
+{
+    uint64_t h = Mix(Mix(Mix(settings_.routing_seed + kGolden) + src) + dst);
+    h = Mix(h + channel);
+    std::vector<uint32_t> path;
+    for (uint32_t node = src; node != dst;)
+    {
+        const std::vector<uint32_t> choices = Choices(node, dst);
+        if (choices.empty())
+        {
+            throw SessionError("NO_PATH",
+                               "no path from node " + std::to_string(src) + " to node " + std::to_string(dst),
+                               {{"src", std::to_string(src)}, {"dst", std::to_string(dst)}});
+        }
+        const uint64_t x = Mix(h + node * kGolden);
+        path.push_back(choices[((x >> 32) * choices.size()) >> 32]);
+        node = settings_.topology.link_dst[path.back()];
+    }
+    return path;
+}
+
+std::vector<uint32_t>
+PathFinder::Back(const std::vector<uint32_t>& path, uint32_t src, uint32_t dst, uint32_t channel)
+{
+    std::vector<uint32_t> back;
+    for (auto link = path.rbegin(); link != path.rend(); ++link)
+    {
+        if (opposite_[*link] == kNoLink)
+        {
+            return Find(dst, src, channel);
+        }
+        back.push_back(opposite_[*link]);
+    }
+    return back;
+}
+
+NS_OBJECT_ENSURE_REGISTERED(NodeRouting);
+
+ns3::TypeId
+NodeRouting::GetTypeId()
+{
+    static ns3::TypeId tid =
+        ns3::TypeId("cosim::NodeRouting").SetParent<ns3::Ipv4RoutingProtocol>().AddConstructor<NodeRouting>();
+    return tid;
+}
+
+void
+NodeRouting::AddConnection(uint32_t ports, ns3::Ptr<ns3::NetDevice> out)
+{
+    connections_[ports] = MakeRoute(address_, out);
+}
+
+void
+NodeRouting::AddChoices(uint32_t endpoint, const std::vector<ns3::Ptr<ns3::NetDevice>>& outs)
+{
+    auto& routes = choices_[AddressOf(endpoint).Get()];
+    for (const auto& out : outs)
+    {
+        routes.push_back(MakeRoute(address_, out));
+    }
+}
+
+bool
+NodeRouting::HasChoices(uint32_t endpoint) const
+{
+    return choices_.count(AddressOf(endpoint).Get()) > 0;
+}
+
+void
+NodeRouting::SetSeed(uint64_t seed)
+{
+    seed_ = seed;
+}
+
+ns3::Ptr<ns3::Ipv4Route>
+NodeRouting::Lookup(ns3::Ptr<const ns3::Packet> packet, const ns3::Ipv4Header& header)
+{
+    const auto many = choices_.find(header.GetDestination().Get());
+    if (many != choices_.end())
+    {
+        const auto& routes = many->second;
+        if (routes.size() == 1)
+        {
+            return routes[0];
+        }
+        const uint64_t x = Mix(seed_ + ++packets_ * kGolden);
+        return routes[((x >> 32) * routes.size()) >> 32];
+    }
+    const auto one = connections_.find(PortsOf(packet));
+    return one == connections_.end() ? nullptr : one->second;
+}
+
+ns3::Ptr<ns3::Ipv4Route>
+NodeRouting::RouteOutput(ns3::Ptr<ns3::Packet> packet,
+                         const ns3::Ipv4Header& header,
+                         ns3::Ptr<ns3::NetDevice>,
+                         ns3::Socket::SocketErrno& fault)
+{
+    auto route = packet ? Lookup(packet, header) : nullptr;
+    fault = route ? ns3::Socket::ERROR_NOTERROR : ns3::Socket::ERROR_NOROUTETOHOST;
+    return route;
+}
+
+bool
+NodeRouting::RouteInput(ns3::Ptr<const ns3::Packet> packet,
+                        const ns3::Ipv4Header& header,
+                        ns3::Ptr<const ns3::NetDevice>,
+                        UnicastForwardCallback forward,
+                        MulticastForwardCallback,
+                        LocalDeliverCallback deliver,
+                        ErrorCallback)
+{
+    if (header.GetDestination() == address_)
+    {
+        deliver(packet, header, 1);
+        return true;
+    }
+    const auto route = Lookup(packet, header);
+    if (!route)
+    {
+        return false;
+    }
+    forward(route, packet, header);
+    return true;
+}
+
+// Paths are fixed when a session is opened: interfaces and addresses change nothing.
+void
+NodeRouting::NotifyInterfaceUp(uint32_t)
+{
+}
+
+void
+NodeRouting::NotifyInterfaceDown(uint32_t)
+{
+}
+
+void
+NodeRouting::NotifyAddAddress(uint32_t, ns3::Ipv4InterfaceAddress)
+{
+}
+
+void
+NodeRouting::NotifyRemoveAddress(uint32_t, ns3::Ipv4InterfaceAddress)
+{
+}
+
+void
+NodeRouting::SetIpv4(ns3::Ptr<ns3::Ipv4>)
+{
+}
+
+void
+NodeRouting::PrintRoutingTable(ns3::Ptr<ns3::OutputStreamWrapper>, ns3::Time::Unit) const
+{
+}
+
+} // namespace cosim

@@ -1,0 +1,74 @@
+"""Going on with a run that broke off: the folder of ``--out`` holds its scenario and its injection log.
+
+Only a run over a simulator elsewhere has a log (see :mod:`cosim.protocol.journal`); what runs in this process
+is as fast run again. Both files go when the run has ended and its results are written.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from cosim.errors import InputError, Location
+
+if TYPE_CHECKING:
+    from cosim.experiment.scenario import Scenario
+    from cosim.network.simulator import NetworkSimulator
+
+LOG_FILE = "injections.log"
+UNFINISHED_FILE = "unfinished.json"
+
+
+def keep_log(network: NetworkSimulator, scenario: Scenario, directory: str | Path) -> None:
+    """Have the network's log kept in the folder of the run, where it has one, and the scenario beside it."""
+    target = Path(directory)
+    if not _has_log(network):
+        return
+    content = {
+        "name": scenario.name,
+        "base": str(scenario.base.resolve()),
+        "scenario": scenario.as_written(),
+    }
+    (target / UNFINISHED_FILE).write_text(json.dumps(content, indent=1), encoding="utf-8")
+    network.log_to(target / LOG_FILE)  # type: ignore[attr-defined]
+
+
+def load_unfinished(directory: str | Path) -> Scenario:
+    """The scenario of a run that broke off.
+
+    Raises
+    ------
+    InputError
+        No such run there.
+    """
+    from cosim.experiment.scenario import loads
+
+    target = Path(directory)
+    try:
+        content: dict[str, Any] = json.loads((target / UNFINISHED_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise InputError(
+            "no unfinished run here",
+            location=Location(str(target)),
+            hint="a run over a simulator elsewhere, with --out, leaves one when it breaks off",
+        ) from None
+    text = yaml.safe_dump(content["scenario"], sort_keys=False)
+    return loads(text, base=content["base"], name=content["name"])
+
+
+def go_on(network: NetworkSimulator, directory: str | Path) -> None:
+    """Have the network answer from the log until that ends."""
+    network.log_to(Path(directory) / LOG_FILE, resume=True)  # type: ignore[attr-defined]
+
+
+def finished(directory: str | Path) -> None:
+    """The results are written: what was kept for going on is not needed any more."""
+    for name in (UNFINISHED_FILE, LOG_FILE):
+        (Path(directory) / name).unlink(missing_ok=True)
+
+
+def _has_log(network: object) -> bool:
+    return hasattr(network, "log_to")

@@ -1,0 +1,202 @@
+"""Adapters that come with cosim: servers of the protocol in other languages, built where they are used.
+
+Their sources are part of a checkout and of an installed package. A build lives in the user's cache folder,
+under a hash of the sources, so that another version of cosim builds its own and both stay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cosim.errors import LaunchError
+from cosim.registry import nearest
+
+_LOG_LINES = 15
+_HEADERS = (Path("/usr/include"), Path("/usr/local/include"))
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """One adapter: its executable, and what building takes.
+
+    ``tools`` and ``headers`` map a program or a header (any of several places) to its Debian package.
+    """
+
+    name: str
+    executable: str
+    tools: dict[str, str]
+    headers: dict[tuple[str, ...], str]
+
+
+_ADAPTERS = {
+    "ns3": Adapter(
+        "ns3",
+        "cosim-ns3",
+        {
+            "cmake": "cmake",
+            "c++": "g++",
+            "make": "make",
+            "pkg-config": "pkg-config",
+            "protoc": "protobuf-compiler",
+            "grpc_cpp_plugin": "protobuf-compiler-grpc",
+        },
+        {
+            ("ns3/simulator.h", "ns3.37/ns3/simulator.h"): "libns3-dev",
+            ("grpcpp/grpcpp.h",): "libgrpc++-dev",
+        },
+    ),
+}
+
+
+def names() -> tuple[str, ...]:
+    """Every adapter that can be built."""
+    return tuple(sorted(_ADAPTERS))
+
+
+def find(name: str) -> Adapter:
+    """The adapter of that name.
+
+    Raises
+    ------
+    LaunchError
+        No such adapter.
+    """
+    if name not in _ADAPTERS:
+        known = ", ".join(names())
+        raise LaunchError(f"there is no adapter {name!r}{nearest(name, names())}; there are: {known}")
+    return _ADAPTERS[name]
+
+
+def missing_packages(name: str) -> tuple[str, ...]:
+    """Debian packages that building the adapter needs and that are not here."""
+    adapter = find(name)
+    absent = [package for tool, package in adapter.tools.items() if shutil.which(tool) is None]
+    absent += [
+        package
+        for places, package in adapter.headers.items()
+        if not any((root / place).exists() for root in _HEADERS for place in places)
+    ]
+    return tuple(sorted(set(absent)))
+
+
+def sources(name: str) -> Path:
+    """The folder of an adapter's sources; the protocol's files are at ``../../proto`` from there.
+
+    Raises
+    ------
+    LaunchError
+        They are not where they were installed.
+    """
+    package = Path(__file__).resolve().parents[1]
+    for root in (package.parent, package / "shipped"):
+        folder = root / "adapters" / find(name).name
+        if (folder / "CMakeLists.txt").exists() and (root / "proto").is_dir():
+            return folder
+    raise LaunchError(
+        f"the sources of the adapter {name!r} are neither beside this package nor in it ({package})"
+    )
+
+
+def executable(name: str) -> Path:
+    """Where the adapter's executable is or would be: a hash of its sources is part of it."""
+    folder = sources(name)
+    proto = folder.parents[1] / "proto"
+    content = hashlib.sha256()
+    for root in (folder, proto):
+        for path in sorted(p for p in root.rglob("*") if p.is_file() and p.suffix != ".md"):
+            content.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    place = Path(base).expanduser() / "cosim" / "adapters" / f"{name}-{content.hexdigest()[:16]}"
+    return place / find(name).executable
+
+
+def command(name: str, say: Callable[[str], None] | None = None) -> list[str]:
+    """The command that starts the adapter, without an address; builds it first where it is not built.
+
+    Raises
+    ------
+    LaunchError
+        As :func:`build`.
+    """
+    return [str(build(name, say))]
+
+
+def build(name: str, say: Callable[[str], None] | None = None, *, again: bool = False) -> Path:
+    """Build an adapter with CMake, if it is not built yet; the executable.
+
+    Parameters
+    ----------
+    name
+        One of :func:`names`.
+    say
+        Told what goes on: a build takes a minute or two.
+    again
+        Build although there is one.
+
+    Raises
+    ------
+    LaunchError
+        Packages are missing (says which, and the command that installs them), or it doesn't compile (with
+        the end of what the compiler said).
+    """
+    target = executable(name)
+    if target.exists() and not again:
+        return target
+    absent = missing_packages(name)
+    if absent:
+        raise LaunchError(
+            f"the {name} adapter can't be built: missing {', '.join(absent)}\n"
+            f"  apt-get install -y {' '.join(absent)}"
+        )
+    place = target.parent
+    place.mkdir(parents=True, exist_ok=True)
+    with _locked(place / "lock"):
+        if target.exists() and not again:  # somebody else just built it
+            return target
+        if say is not None:
+            say(f"building the {name} adapter in {place} (a minute or two, once)")
+        with tempfile.TemporaryDirectory(prefix="build-", dir=place) as folder:
+            _make(name, Path(folder))
+            # Programs first, the one that says "built" last; each at once, so that none is seen half written.
+            made = sorted(Path(folder).glob(f"{target.name}*"), key=lambda path: path.name == target.name)
+            for path in made:
+                if path.is_file() and os.access(path, os.X_OK):
+                    path.replace(place / path.name)
+    return target
+
+
+def _make(name: str, folder: Path) -> None:
+    jobs = str(max(1, min(4, os.cpu_count() or 1)))
+    steps = (
+        ["cmake", "-S", str(sources(name)), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release"],
+        ["cmake", "--build", str(folder), "--parallel", jobs],
+    )
+    for step in steps:
+        done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        if done.returncode != 0:
+            lines = done.stdout.decode(errors="replace").splitlines()
+            # The first error says more than the last.
+            first = next(
+                (n for n, line in enumerate(lines) if "rror" in line), max(0, len(lines) - _LOG_LINES)
+            )
+            raise LaunchError(
+                f"building the {name} adapter failed: {' '.join(step[:2])} ended with {done.returncode}",
+                server_log="\n".join(lines[first : first + _LOG_LINES]),
+            )
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Only one process builds at a time; the lock ends with the process, whatever happens to it."""
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,191 @@
+"""A network simulator elsewhere, behind the seam: :class:`RemoteNetwork`.
+
+Every advance is written to a log before it goes out, and its answer when it came. So a deterministic server
+that dies is started again and brought back, and a run whose own process died goes on from its log: until the
+log ends, the answers come from there (:mod:`cosim.protocol.lifeline`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cosim.errors import FeatureError, NetworkError, ProtocolError
+from cosim.network.flows import Completions, FlowBatch
+from cosim.network.simulator import Advance, Capabilities, NetworkStatistics
+from cosim.protocol.catalogue import known_paths
+from cosim.protocol.columns import array
+from cosim.protocol.digest import Digest
+from cosim.protocol.injector import Injector, Parcel
+from cosim.protocol.lifeline import Lifeline
+from cosim.protocol.messages import advance_parts, make_paths
+from cosim.protocol.settings import Patience, Server, Wanted
+from cosim.protocol.v1 import network_simulator_pb2 as pb
+from cosim.topology.graph import Topology
+
+
+class RemoteNetwork:
+    """One session of a server. See :class:`~cosim.network.simulator.NetworkSimulator`.
+
+    Parameters
+    ----------
+    server
+        What to start, or where to connect. Nothing happens before it is needed.
+    wanted, patience
+        What the simulator is asked to do; how long to wait and whether to recover.
+    log
+        Where the injection log goes; None: a file of its own, removed at the end. :meth:`log_to` says so
+        later.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        wanted: Wanted = Wanted(),  # noqa: B008 - immutable
+        patience: Patience = Patience(),  # noqa: B008 - immutable
+        *,
+        log: Path | None = None,
+    ) -> None:
+        self._wanted = wanted
+        self._patience = patience
+        self._line = Lifeline(server, patience, log)
+        self._topology: Topology | None = None
+        self._injector: Injector | None = None
+        self._sent_paths: set[tuple[int, int, int]] | None = None
+        self.last: pb.Advanced | None = None
+
+    @property
+    def line(self) -> Lifeline:
+        """The server, its log, and how often it died."""
+        return self._line
+
+    def log_to(self, path: Path, *, resume: bool = False) -> None:
+        """Keep the injection log there; or go on with the one that is there. Before :meth:`open`.
+
+        Raises
+        ------
+        NetworkError
+            The session is open already.
+        InputError
+            There is no log to go on with.
+        """
+        if self._topology is not None:
+            raise NetworkError("the session is open already")
+        self._line.log_to(path, resume=resume)
+
+    def describe(self) -> Capabilities:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`. Starts the server, if need be."""
+        there = self._line.describe()
+        return Capabilities(
+            name=there.simulator,
+            dependent_flows=pb.FEATURE_DEPENDENT_FLOWS in there.features,
+            peek=pb.FEATURE_PEEK in there.features and not self._line.replaying,
+            deterministic=there.deterministic,
+            quantum_ps=max(1, there.quantum_ps),
+        )
+
+    def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`.
+
+        ``options`` go to the simulator as texts.
+        """
+        if self._topology is not None:
+            raise NetworkError(f"{self._line.name}: a network is opened once")
+        there = self._line.describe()
+        wanted = self._wanted
+        if options:
+            both = {**wanted.options, **{key: str(value) for key, value in options.items()}}
+            wanted = Wanted(**{**wanted.__dict__, "options": both})
+        request = wanted.request(topology, seed, there, self._line.most_bytes)
+        if request.routing.kind == pb.ROUTING_KIND_GIVEN:
+            self._sent_paths = set()
+        opened = self._line.open(pb.SessionRequest(open=request).SerializeToString(deterministic=True))
+        self._topology = topology
+        self._injector = Injector(there.simulator)
+        self._injector.credit = opened.credit
+        self.settings = dict(opened.settings)
+
+    def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        injector = self._injector
+        if injector is None:
+            raise NetworkError(f"{self._line.name}: advance needs an open network")
+        if not self._line.releases:
+            self._refuse_dependencies(flows)
+        parcel = injector.take(flows)
+        budget = int(self._patience.budget_s * 1e6)
+        parts = advance_parts(
+            self._paths(parcel), parcel.flows, parcel.starts, horizon_ps, budget, self._line.most_bytes
+        )
+        answers = self._line.advance(parts)
+        last = self.last = answers[-1]
+        if len(answers) == 1:
+            ids, start, time = (array(c, np.int64) for c in (last.id, last.start_ps, last.time_ps))
+        else:
+            ids, start, time = (
+                np.concatenate([array(getattr(a, name), np.int64) for a in answers])
+                for name in ("id", "start_ps", "time_ps")
+            )
+        handle, index = injector.finish(horizon_ps, last.granted_ps, ids, start, time)
+        injector.check_digest(Digest(last.digest.a, last.digest.b))
+        injector.credit = last.credit
+        return Advance(last.granted_ps, Completions(handle, index, start, time))
+
+    def peek(self) -> int | None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        answer = self._line.ask(pb.SessionRequest(peek=pb.PeekRequest())).peeked
+        return answer.time_ps if answer.HasField("time_ps") else None
+
+    def statistics(self) -> NetworkStatistics:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`.
+
+        Raises
+        ------
+        ProtocolError
+            Columns that don't fit the topology.
+        """
+        found = self._line.ask(pb.SessionRequest(statistics=pb.StatisticsRequest())).statistics
+        assert self._topology is not None
+        links = self._topology.num_links
+        columns = {column.name: array(column.values, np.float64) for column in found.columns}
+        sizes = {len(found.link_bytes), *(len(values) for values in columns.values())}
+        if sizes != {links} or (links and len(found.busy_ps) % links):
+            raise ProtocolError(f"{self._line.name}: statistics that don't fit the topology's {links} links")
+        busy = array(found.busy_ps, np.int64).reshape(-1, max(1, links))
+        return NetworkStatistics(
+            link_bytes=array(found.link_bytes, np.int64),
+            bin_ps=found.bin_ps,
+            busy_ps=busy if len(busy) else np.zeros((1, links), np.int64),
+            flows_started=found.flows_started,
+            flows_completed=found.flows_completed,
+            events=found.events,
+            extra=columns,
+        )
+
+    def close(self) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`. The log stays where it was asked for."""
+        self._line.close()
+
+    def _paths(self, parcel: Parcel) -> pb.Paths | None:
+        if self._sent_paths is None or parcel.triples is None:
+            return None
+        assert self._topology is not None
+        triples, ptr, links = known_paths(self._topology, parcel.triples, self._sent_paths)
+        return make_paths(triples, ptr, links) if triples else None
+
+    def _refuse_dependencies(self, flows: FlowBatch) -> None:
+        if any(g.release == "network" and len(g.table.dep_distance) for g in flows.groups):
+            raise FeatureError(f"{self._line.name} does not release dependent flows; set release: engine")
+
+
+def connect(address: str, **wanted: Any) -> RemoteNetwork:
+    """A session of a server that runs; keywords as :class:`~cosim.protocol.settings.Wanted` takes them."""
+    return RemoteNetwork(Server(address=address), Wanted(**wanted))
+
+
+def launch(command: Sequence[str], **wanted: Any) -> RemoteNetwork:
+    """A session of a server to be started."""
+    return RemoteNetwork(Server(command=tuple(command)), Wanted(**wanted))

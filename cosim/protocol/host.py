@@ -1,0 +1,262 @@
+"""An in-process network as a server sees it: flat flows in, completions out.
+
+The seam of :mod:`cosim.network.simulator` takes groups; the wire has flat flows. Flows in a run of successive
+keys and of equal traits become one group. Dependent flows are released here, so that a network that can't do
+so itself is served too; the network inside stops at every completion, and this goes on where the client need
+not be asked: same times either way.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.network.flows import I32, I64, FlowBatch, FlowGroup, FlowTable
+from cosim.network.simulator import NetworkSimulator
+from cosim.protocol.columns import LATER, FlatFlows
+from cosim.protocol.dependents import FlowBook
+from cosim.protocol.digest import Digest
+from cosim.protocol.refusal import Refusal
+from cosim.protocol.v1 import network_simulator_pb2 as pb
+from cosim.topology.graph import Topology
+from cosim.units import NEVER
+
+_TRAITS = ("job", "coflow", "coflow_bytes", "priority", "weight")
+_MOST_REPORTED = 1 << 17
+
+
+@dataclass(eq=False, slots=True)
+class Ran:
+    """What an advance came to; ``ids``, ``start_ps`` and ``time_ps`` are columns of completions."""
+
+    granted_ps: int
+    stop_reason: int
+    ids: I64
+    start_ps: I64
+    time_ps: I64
+    simulator_ns: int
+
+
+class Host:
+    """One session's network. ``digest`` is that of everything that completed."""
+
+    def __init__(self, network: NetworkSimulator, topology: Topology) -> None:
+        self._network = network
+        self._topology = topology
+        self._tables: dict[tuple[bytes, ...], FlowTable] = {}
+        self._first: dict[int, int] = {}
+        self._left: dict[int, int] = {}
+        self._free: list[int] = []
+        self._groups: list[FlowGroup] = []
+        self._starts: list[tuple[I64, I64, I64]] = []
+        self._granted = 0
+        self.book = FlowBook()
+        self.digest = Digest()
+
+    @property
+    def open_flows(self) -> int:
+        """Given, not completed."""
+        return self.book.count - self.book.completed
+
+    def take(self, flows: FlatFlows) -> None:
+        """Take flows.
+
+        Raises
+        ------
+        Refusal
+            INVALID_FLOWS, CAUSALITY.
+        """
+        if not flows.count:
+            return
+        self._check(flows)
+        ready = self.book.add(flows)
+        for first, last in self._runs(flows):
+            self._open(flows.part(first, last))
+        start = flows.column("start_ps")
+        given = np.flatnonzero(start != LATER)
+        if len(given):
+            cause = flows.column("cause_ps")[given]
+            start = start[given]
+            self._start(flows.first_id + given, start, np.where(cause == LATER, start, cause))
+        self._release(ready)
+
+    def start(self, ids: I64, start_ps: I64, cause_ps: I64) -> None:
+        """Start flows that were given without a start.
+
+        Raises
+        ------
+        Refusal
+            INVALID_FLOWS, CAUSALITY.
+        """
+        if not len(ids):
+            return
+        if not len(ids) == len(start_ps) == len(cause_ps):
+            raise Refusal("INVALID_FLOWS", "the columns of starts differ in length", field="starts")
+        if not 0 <= ids.min() <= ids.max() < self.book.count:
+            raise Refusal(
+                "INVALID_FLOWS", f"a start of a flow beyond the {self.book.count} given", field="id"
+            )
+        rows = self.book.flows[ids]
+        if (rows["start"] != LATER).any() or (rows["waits"] > 0).any() or len(np.unique(ids)) < len(ids):
+            raise Refusal("INVALID_FLOWS", "a flow is started once, and not where it waits", field="id")
+        self._start(ids, start_ps, cause_ps)
+
+    def run(self, horizon_ps: int, until: float | None, cancelled: Callable[[], bool]) -> Ran:
+        """Run to the horizon or to where the client may react; to ``until`` (``time.monotonic``) at most."""
+        if horizon_ps < self._granted:
+            raise Refusal("CAUSALITY", f"the horizon {horizon_ps} ps is before the grant {self._granted} ps")
+        bound, reason = NEVER, pb.STOP_REASON_UNSPECIFIED
+        ids, starts, times = [], [], []
+        count = spent = 0
+        while True:
+            limit = min(horizon_ps, bound)
+            began = time.perf_counter_ns()
+            granted, done = self._network.advance(self._batch(), limit)
+            spent += time.perf_counter_ns() - began
+            self._granted = granted
+            if len(done):
+                some = self._completed(done.handle, done.index)
+                ids.append(some)
+                starts.append(done.start_ps)
+                times.append(done.time_ps)
+                count += len(some)
+                self.book.flows["time"][some] = done.time_ps
+                react = np.minimum(self.book.flows["reaction"][some], NEVER - done.time_ps) + done.time_ps
+                bound = min(bound, int(react.min()))
+                self._release(self.book.feed(some, done.time_ps, 0))
+            if granted >= bound:
+                reason = pb.STOP_REASON_REACTION
+            elif granted >= horizon_ps:
+                reason = pb.STOP_REASON_HORIZON
+            elif count >= _MOST_REPORTED:
+                reason = pb.STOP_REASON_BUFFER
+            elif cancelled():
+                reason = pb.STOP_REASON_CANCELLED
+            elif until is not None and time.monotonic() >= until:
+                reason = pb.STOP_REASON_BUDGET
+            else:
+                continue
+            break
+        empty = np.empty(0, np.int64)
+        all_ids, all_starts, all_times = (np.concatenate([empty, *part]) for part in (ids, starts, times))
+        self.digest.add(self.book.flows["key_high"][all_ids], self.book.flows["key_low"][all_ids], all_times)
+        return Ran(granted, reason, all_ids, all_starts, all_times, spent)
+
+    # -- flows in ------------------------------------------------------------------------------------
+
+    def _check(self, flows: FlatFlows) -> None:
+        book, columns = self.book, flows.columns
+        if flows.first_id != book.count:
+            raise Refusal(
+                "INVALID_FLOWS", f"first_id is {flows.first_id}; {book.count} is next", field="first_id"
+            )
+        ends = self._topology.num_endpoints
+        for name in ("src", "dst"):
+            if columns[name].min() < 0 or columns[name].max() >= ends:
+                raise Refusal("INVALID_FLOWS", f"{name} beyond the {ends} endpoints", field=name)
+        if columns["size_bytes"].min() < 0 or columns["delay_ps"].min() < 0:
+            raise Refusal("INVALID_FLOWS", "sizes and delays are at least 0", field="size_bytes")
+        if flows.has_dependencies:
+            waiting = np.repeat(np.arange(flows.count), np.diff(flows.dependency_ptr)) + flows.first_id
+            ids = flows.dependency_id
+            if ids.min() < 0 or (ids >= waiting).any():
+                raise Refusal("INVALID_FLOWS", "a flow waits for flows of lower ids", field="dependency_id")
+            if (flows.column("start_ps")[waiting - flows.first_id] != LATER).any():
+                raise Refusal("INVALID_FLOWS", "a flow that waits is given no start", field="start_ps")
+
+    def _runs(self, flows: FlatFlows) -> list[tuple[int, int]]:
+        low = flows.column("key_low")
+        breaks = np.diff(low) != 1
+        for name in ("key_high", *_TRAITS):
+            if len(flows.columns[name]) > 1:
+                breaks |= np.diff(flows.columns[name]) != 0
+        cuts = [0, *(np.flatnonzero(breaks) + 1).tolist(), flows.count]
+        return list(itertools.pairwise(cuts))
+
+    def _open(self, run: FlatFlows) -> None:
+        handle = self._free.pop() if self._free else len(self._first)
+        endpoints, local = np.unique(
+            np.concatenate([run.column("src"), run.column("dst")]), return_inverse=True
+        )
+        table = self._table(len(endpoints), local.astype(np.int32), run)
+        traits = {name: run.columns[name][0].item() for name in _TRAITS}
+        key = int(run.columns["key_high"][0]), int(run.columns["key_low"][0])
+        self._groups.append(
+            FlowGroup(handle, table, endpoints.astype(np.int32), key, release="caller", **traits)
+        )
+        self._first[handle] = run.first_id
+        self._left[handle] = run.count
+        self.book.flows["handle"][run.first_id : run.first_id + run.count] = handle
+
+    def _table(self, participants: int, local: I32, run: FlatFlows) -> FlowTable:
+        """A table of the run's flows; the same one for the same content, for networks keep what they saw."""
+        size, channel = run.column("size_bytes"), run.column("channel")
+        content = (local.tobytes(), size.tobytes(), channel.tobytes())
+        known = self._tables.get(content)
+        if known is None:
+            count = run.count
+            known = self._tables[content] = FlowTable(
+                num_participants=participants,
+                src=local[:count].copy(),
+                dst=local[count:].copy(),
+                size_bytes=size.copy(),
+                channel=channel.copy(),
+                delay_ps=np.zeros(count, np.int64),
+                reaction_ps=np.zeros(count, np.int64),
+                dep_ptr=np.zeros(count + 1, np.int64),
+                dep_distance=np.empty(0, np.int64),
+                dep_kind=np.empty(0, np.int8),
+                block_row=np.array([0, count], np.int64),
+                block_repeat=np.array([1], np.int64),
+            )
+        return known
+
+    def _start(self, ids: I64, start: I64, cause: I64) -> None:
+        """Start flows, and those that waited for their starts."""
+        while len(ids):
+            if start.min() < self._granted:
+                raise Refusal(
+                    "CAUSALITY",
+                    f"a flow was given for {start.min()} ps, but {self._granted} ps had been granted",
+                    flow=ids[start.argmin()],
+                )
+            self.book.flows["start"][ids] = start
+            self._starts.append((ids, start, cause))
+            ids = self.book.feed(ids, start, 1)
+            cause = self.book.flows["ready"][ids]
+            start = cause + self.book.flows["delay"][ids]
+
+    def _release(self, ids: I64) -> None:
+        """Start flows that wait no more."""
+        cause = self.book.flows["ready"][ids]
+        self._start(ids, cause + self.book.flows["delay"][ids], cause)
+
+    def _batch(self) -> FlowBatch:
+        if not self._groups and not self._starts:
+            return FlowBatch()
+        groups, starts = self._groups, self._starts
+        self._groups, self._starts = [], []
+        if not starts:
+            return FlowBatch(groups)
+        ids, start, cause = (np.concatenate([s[c] for s in starts]) for c in range(3))
+        handle = self.book.flows["handle"][ids]
+        base = np.array([self._first[h] for h in handle.tolist()], np.int64)
+        return FlowBatch(groups, handle.astype(np.int32), ids - base, start, cause)
+
+    # -- completions out -----------------------------------------------------------------------------
+
+    def _completed(self, handle: I32, index: I64) -> I64:
+        """Ids of completions; lets go of groups that ended."""
+        handles, counts = np.unique(handle, return_counts=True)
+        first = np.array([self._first[h] for h in handles.tolist()], np.int64)
+        ids = first[np.searchsorted(handles, handle)] + index
+        for one, number in zip(handles.tolist(), counts.tolist(), strict=True):
+            self._left[one] -= number
+            if self._left[one] == 0:
+                self._free.append(one)
+        self.book.completed += len(ids)
+        return np.asarray(ids, np.int64)

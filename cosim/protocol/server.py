@@ -1,0 +1,181 @@
+"""Serving a network simulator: any :class:`~cosim.network.simulator.NetworkSimulator`, over gRPC."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from cosim.errors import LaunchError
+from cosim.protocol.address import Tls, check_address
+from cosim.protocol.refusal import Refusal, refusal_of, to_status
+from cosim.protocol.session import GONE, Served, Session
+from cosim.protocol.v1 import SERVICE
+from cosim.protocol.v1 import network_simulator_pb2 as pb
+
+_END = None
+
+
+class Server:
+    """A gRPC server of one kind of network. ``address`` is where it really listens.
+
+    ``make_session`` makes the state of a new stream; another one than
+    :class:`~cosim.protocol.session.Session` is for servers that misbehave on purpose.
+    """
+
+    def __init__(
+        self,
+        served: Served,
+        address: str,
+        *,
+        tls: Tls | None = None,
+        make_session: Callable[[Served], Session] = Session,
+    ) -> None:
+        import grpc
+        from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+        self._served = served
+        self._make_session = make_session
+        self._sessions = threading.BoundedSemaphore(served.max_sessions)
+        where = check_address(address, tls)
+        if where.startswith("unix:"):
+            with contextlib.suppress(FileNotFoundError):
+                Path(where.removeprefix("unix:")).unlink()
+        # One more than sessions: a stream too many must be told so; and some for the short calls.
+        self._pool = ThreadPoolExecutor(served.max_sessions + 4, thread_name_prefix="cosim-server")
+        room = served.max_message_bytes + 65536
+        self._server = grpc.server(
+            self._pool,
+            options=[
+                ("grpc.max_receive_message_length", room),
+                ("grpc.max_send_message_length", room),
+                ("grpc.so_reuseport", 0),
+                ("grpc.keepalive_permit_without_calls", 1),
+                ("grpc.http2.min_ping_interval_without_data_ms", 1000),
+                ("grpc.http2.max_ping_strikes", 0),
+            ],
+        )
+        self._server.add_generic_rpc_handlers(
+            (
+                grpc.method_handlers_generic_handler(
+                    SERVICE,
+                    {
+                        "Describe": grpc.unary_unary_rpc_method_handler(
+                            self._describe,
+                            pb.DescribeRequest.FromString,
+                            pb.DescribeResponse.SerializeToString,
+                        ),
+                        "Session": grpc.stream_stream_rpc_method_handler(
+                            self._session,
+                            pb.SessionRequest.FromString,
+                            pb.SessionResponse.SerializeToString,
+                        ),
+                    },
+                ),
+            )
+        )
+        self._health = health.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        for name in ("", SERVICE):
+            self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        try:
+            port = self._bind(where, tls)
+        except RuntimeError as error:
+            raise LaunchError(f"can't listen on {address!r}: {error}") from error
+        host = where if where.startswith("unix:") else where.rpartition(":")[0]
+        self.address = where if where.startswith("unix:") else f"{host}:{port}"
+
+    def _bind(self, where: str, tls: Tls | None) -> int:
+        import grpc
+
+        if tls is None:
+            return int(self._server.add_insecure_port(where))
+        if tls.key is None or tls.certificate is None:
+            raise LaunchError("a server with TLS needs a key and a certificate")
+        pair = (tls.key.read_bytes(), tls.certificate.read_bytes())
+        roots = tls.roots.read_bytes() if tls.roots else None
+        made = grpc.ssl_server_credentials([pair], roots, require_client_auth=roots is not None)
+        return int(self._server.add_secure_port(where, made))
+
+    def start(self) -> Server:
+        """Take calls."""
+        self._server.start()
+        return self
+
+    def stop(self, grace_s: float = 0.0) -> None:
+        """Take no more calls; sessions have ``grace_s`` to end."""
+        self._server.stop(grace_s).wait()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def __enter__(self) -> Server:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # -- calls ---------------------------------------------------------------------------------------
+
+    def _describe(self, request: pb.DescribeRequest, context: Any) -> pb.DescribeResponse:
+        del request, context
+        return self._make_session(self._served).described
+
+    def _session(self, requests: Iterator[pb.SessionRequest], context: Any) -> Iterator[pb.SessionResponse]:
+        if not self._sessions.acquire(blocking=False):
+            most = self._served.max_sessions
+            context.abort_with_status(
+                to_status(Refusal("OVERLOADED", f"all of {most} sessions are open", limit=most))
+            )
+        session = self._make_session(self._served)
+        queue: SimpleQueue[pb.SessionRequest | None] = SimpleQueue()
+        reader = threading.Thread(target=_read, args=(requests, session, queue), daemon=True)
+        reader.start()
+        try:
+            while (request := queue.get()) is not _END and not request.HasField("close"):
+                yield from session.handle(request)
+        except Refusal as refusal:
+            context.abort_with_status(to_status(refusal))
+        except (OSError, RuntimeError, AssertionError) as error:
+            context.abort_with_status(to_status(refusal_of(error)))
+        finally:
+            session.close()
+            self._sessions.release()
+
+
+def _read(requests: Iterator[pb.SessionRequest], session: Session, queue: SimpleQueue[Any]) -> None:
+    """Pass requests on; a cancel overtakes."""
+    try:
+        for request in requests:
+            if request.HasField("cancel"):
+                session.cancel(request.cancel.sequence)
+            else:
+                queue.put(request)
+    except Exception:  # grpc raises a bare one when the client went away
+        session.cancel(GONE)
+    queue.put(_END)
+
+
+def run_server(
+    served: Served,
+    address: str,
+    *,
+    tls: Tls | None = None,
+    make_session: Callable[[Served], Session] = Session,
+) -> None:
+    """Serve until SIGTERM or SIGINT; says ``LISTENING address`` on standard output."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    server = Server(served, address, tls=tls, make_session=make_session).start()
+    sys.stdout.write(f"LISTENING {server.address}\n")
+    sys.stdout.flush()
+    stop.wait()
+    server.stop()
+    if server.address.startswith("unix:"):
+        with contextlib.suppress(FileNotFoundError):
+            Path(server.address.removeprefix("unix:")).unlink()

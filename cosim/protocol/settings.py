@@ -1,0 +1,140 @@
+"""What a session asks of a simulator elsewhere, and how patient it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cosim.errors import FeatureError
+from cosim.protocol.address import Tls
+from cosim.protocol.v1 import network_simulator_pb2 as pb
+from cosim.protocol.world import encode_topology
+from cosim.topology.graph import Topology
+
+RoutingName = Literal["auto", "given", "ecmp", "spray"]
+_ROUTINGS = {
+    "given": (pb.ROUTING_KIND_GIVEN, pb.FEATURE_GIVEN_PATHS),
+    "ecmp": (pb.ROUTING_KIND_ECMP, pb.FEATURE_ECMP),
+    "spray": (pb.ROUTING_KIND_SPRAY, pb.FEATURE_SPRAY),
+}
+
+
+@dataclass(frozen=True)
+class LinkEvent:
+    """A link goes down, or comes back, at a time."""
+
+    time_ps: int
+    link: int
+    up: bool
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the simulator is to do; nothing said is left to its defaults."""
+
+    queue_discipline: str = ""
+    queue_bytes: int = 0
+    mark_min_bytes: int | None = None
+    mark_max_bytes: int | None = None
+    transport: str = ""
+    mtu_bytes: int = 0
+    mltcp: bool = False
+    routing: RoutingName = "auto"
+    routing_seed: int = 0
+    link_events: Sequence[LinkEvent] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def request(self, topology: Topology, seed: int, there: pb.DescribeResponse, most_bytes: int) -> pb.Open:
+        """The message that opens a session.
+
+        Raises
+        ------
+        FeatureError
+            The simulator can't do it, by what it says of itself.
+        """
+        message = pb.Open(seed=seed, options=self.options, max_message_bytes=most_bytes)
+        message.version.CopyFrom(there.version)
+        encode_topology(topology, message.topology)
+        needs = [pb.FEATURE_DEPENDENT_FLOWS] if pb.FEATURE_DEPENDENT_FLOWS in there.features else []
+        kind, feature = self._routing(topology, there)
+        message.routing.kind = kind
+        message.routing.seed = self.routing_seed
+        message.routing.endpoints_forward = bool(getattr(topology.routing, "endpoints_forward", False))
+        needs.append(feature)
+        if self.queue_discipline or self.queue_bytes:
+            message.queue.discipline = self.queue_discipline
+            message.queue.capacity_bytes = self.queue_bytes
+            known = there.queue_disciplines
+            if self.queue_discipline and known and self.queue_discipline not in known:
+                raise FeatureError(
+                    f"{there.simulator} has no queue discipline {self.queue_discipline!r}; "
+                    f"it has {', '.join(known)}"
+                )
+        if self.mark_min_bytes is not None or self.mark_max_bytes is not None:
+            low = self.mark_min_bytes if self.mark_min_bytes is not None else self.mark_max_bytes
+            high = self.mark_max_bytes if self.mark_max_bytes is not None else low
+            message.ecn.mark_min_bytes, message.ecn.mark_max_bytes = low or 0, high or 0
+            needs.append(pb.FEATURE_ECN)
+        if self.transport or self.mtu_bytes or self.mltcp:
+            message.transport.name = self.transport
+            message.transport.mtu_bytes = self.mtu_bytes
+            message.transport.mltcp = self.mltcp
+            if self.mltcp:
+                needs.append(pb.FEATURE_COFLOW)
+            if self.transport and self.transport not in there.transports:
+                raise FeatureError(
+                    f"{there.simulator} has no transport {self.transport!r}; "
+                    f"it has {', '.join(there.transports) or 'no choice'}"
+                )
+        if self.link_events:
+            needs.append(pb.FEATURE_LINK_EVENTS)
+            for event in sorted(self.link_events, key=lambda e: (e.time_ps, e.link, e.up)):
+                message.link_events.time_ps.append(event.time_ps)
+                message.link_events.link.append(event.link)
+                message.link_events.up.append(event.up)
+        missing = [f for f in needs if f not in there.features]
+        if missing:
+            names = ", ".join(pb.Feature.Name(f).removeprefix("FEATURE_").lower() for f in missing)
+            raise FeatureError(f"{there.simulator} can't do what is asked: {names}")
+        message.required_features.extend(needs)
+        return message
+
+    def _routing(self, topology: Topology, there: pb.DescribeResponse) -> tuple[pb.RoutingKind, pb.Feature]:
+        """As asked; else given paths where they are taken; else ECMP where the topology routes so."""
+        if self.routing != "auto":
+            return _ROUTINGS[self.routing]
+        if pb.FEATURE_GIVEN_PATHS in there.features:
+            return _ROUTINGS["given"]
+        if topology.routing.name in ("ecmp", "shortest") and pb.FEATURE_ECMP in there.features:
+            return _ROUTINGS["ecmp"]
+        raise FeatureError(
+            f"{there.simulator} can't route as this topology does ({topology.routing.name}); "
+            "set routing: ecmp or spray to have it route by itself"
+        )
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait, in seconds of the wall's clock, and what to do about a server that dies.
+
+    ``answer_s``: for any answer. ``budget_s``: what an advance is asked to take at most before it says how
+    far it is. ``keepalive_s``: between pings, and for their answer.
+    """
+
+    start_s: float = 30.0
+    answer_s: float = 60.0
+    budget_s: float = 2.0
+    keepalive_s: float = 5.0
+    recover: bool = True
+    most_deaths: int = 3
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where a simulator is: a command that serves, or the address of one that runs."""
+
+    command: tuple[str, ...] = ()
+    address: str | None = None
+    tls: Tls | None = None
+    name: str = ""

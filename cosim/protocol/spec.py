@@ -1,0 +1,152 @@
+"""What a scenario says of a simulator elsewhere: ``{simulator: ns3}``, or ``{address: unix:/path}``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from cosim.network.simulator import NetworkSimulator
+from cosim.protocol import adapters
+from cosim.protocol.address import Tls
+from cosim.protocol.client import RemoteNetwork
+from cosim.protocol.settings import LinkEvent, Patience, Server, Wanted
+from cosim.registry import nearest
+from cosim.spec import SizeBytes, Spec, TimePs
+
+
+class LinkFailure(Spec):
+    """A directed link that fails at a time, and may come back at another"""
+
+    link: int = Field(ge=0, description="its number, in the topology's order")
+    down: TimePs = Field(ge=0, description="when it stops working")
+    up: TimePs | None = Field(None, description="when it works again; omitted: never")
+
+    @model_validator(mode="after")
+    def _up_after_down(self) -> LinkFailure:
+        if self.up is not None and self.up <= self.down:
+            raise ValueError("a link comes back after it failed, not before")
+        return self
+
+    def events(self) -> list[LinkEvent]:
+        """As the protocol has it."""
+        back = [] if self.up is None else [LinkEvent(self.up, self.link, True)]
+        return [LinkEvent(self.down, self.link, False), *back]
+
+
+class Certificates(Spec):
+    """Files of a TLS connection, needed off this machine"""
+
+    roots: Path | None = Field(None, description="certificates to trust")
+    certificate: Path | None = Field(None, description="own certificate")
+    key: Path | None = Field(None, description="its key")
+
+
+class Remote(Spec):
+    """A network simulator behind gRPC: an adapter by name, a command that serves, or an address.
+
+    What is left out is left to the simulator, which tells what it runs with. It never does with less than
+    what is asked for.
+    """
+
+    uses_seed: ClassVar[bool] = True
+
+    simulator: str = Field(
+        "", description="an adapter that comes with cosim (ns3); built when it is first used"
+    )
+    command: tuple[str, ...] = Field((), description="a program that serves the protocol, and its arguments")
+    address: str = Field("", description="of a server that runs: unix:/path or host:port")
+    tls: Certificates | None = Field(None, description="needed for an address off this machine")
+    transport: str = Field("", description="congestion control; ns3 has cubic, newreno and dctcp")
+    mltcp: bool = Field(
+        False, description="scale the window's growth by the share of the iteration sent (MLTCP)"
+    )
+    mtu: SizeBytes = Field(0, ge=0, description="largest packet, network headers included")
+    queue: str = Field("", description="queue discipline; ns3 has drop_tail and red")
+    queue_size: SizeBytes = Field(0, ge=0, description="room in the queue of each link")
+    ecn_min: SizeBytes | None = Field(None, ge=0, description="queue length from which packets are marked")
+    ecn_max: SizeBytes | None = Field(
+        None, ge=0, description="queue length from which all are; omitted: ecn_min"
+    )
+    routing: Literal["auto", "given", "ecmp", "spray"] = Field(
+        "auto", description="given: the topology's own paths; ecmp and spray: the simulator picks"
+    )
+    routing_seed: int = Field(0, ge=0, description="of the simulator's own picks")
+    failures: tuple[LinkFailure, ...] = Field((), description="links that fail and come back")
+    options: dict[str, Any] = Field({}, description="the simulator's own settings")
+    recover: bool = Field(True, description="restart a server that dies, and bring it back to where it was")
+    answer_timeout: TimePs = Field(
+        60 * 10**12, gt=0, description="how long (by the wall's clock) the server may not answer at all"
+    )
+
+    @field_validator("simulator")
+    @classmethod
+    def _known(cls, simulator: str) -> str:
+        known = adapters.names()
+        if simulator and simulator not in known:
+            raise ValueError(
+                f"there is no simulator {simulator!r}{nearest(simulator, known)}\n"
+                f"  there are: {', '.join(known)}; others by command or address"
+            )
+        return simulator
+
+    @model_validator(mode="after")
+    def _one_server(self) -> Remote:
+        if sum(map(bool, (self.simulator, self.command, self.address))) != 1:
+            raise ValueError("a simulator elsewhere needs one of simulator, command and address")
+        return self
+
+    @property
+    def shares_by_weight(self) -> bool:
+        """Whether weights and priorities of jobs may matter; not known of a simulator that is not ours."""
+        return self.simulator != "ns3"
+
+    def idle_settings(self) -> list[tuple[str, str]]:
+        """See :class:`~cosim.spec.Spec`."""
+        found = []
+        if self.routing_seed and self.routing in ("auto", "given"):
+            found.append(("routing_seed", "the paths are the topology's own"))
+        if self.ecn_max is not None and self.ecn_min is None:
+            found.append(("ecn_max", "nothing is marked without ecn_min"))
+        return found
+
+    def build(self) -> NetworkSimulator:
+        """A session yet to be opened; the adapter is built here, if it is not yet.
+
+        Raises
+        ------
+        LaunchError
+            The adapter can't be built: names what is missing.
+        """
+        command = self.command
+        if self.simulator:
+            command = tuple(adapters.command(self.simulator, lambda text: print(text, file=sys.stderr)))
+        tls = None if self.tls is None else Tls(self.tls.roots, self.tls.certificate, self.tls.key)
+        return RemoteNetwork(
+            Server(command=command, address=self.address or None, tls=tls, name=self.simulator),
+            self.wanted(),
+            Patience(answer_s=self.answer_timeout / 1e12, recover=self.recover),
+        )
+
+    def wanted(self) -> Wanted:
+        """What the session asks for."""
+        marks = self.ecn_min is not None
+        return Wanted(
+            queue_discipline=self.queue,
+            queue_bytes=self.queue_size,
+            mark_min_bytes=self.ecn_min,
+            mark_max_bytes=self.ecn_max if marks else None,
+            transport=self.transport,
+            mtu_bytes=self.mtu,
+            mltcp=self.mltcp,
+            routing=self.routing,
+            routing_seed=self.routing_seed,
+            link_events=[event for failure in self.failures for event in failure.events()],
+            options={key: str(value) for key, value in self.options.items()},
+        )
+
+
+NS3 = Remote(simulator="ns3")
+"""``network: ns3``."""

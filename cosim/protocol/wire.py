@@ -1,0 +1,188 @@
+"""The connection to a server: bytes out, bytes in, each answer within a deadline, errors by their names."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from queue import SimpleQueue
+from typing import Any
+
+from cosim.errors import DeadlineError, NetworkError, OverloadError, ServerDiedError
+from cosim.protocol.address import Tls, check_address
+from cosim.protocol.refusal import error_of, reason_of
+from cosim.protocol.v1 import SERVICE, VERSION
+from cosim.protocol.v1 import network_simulator_pb2 as pb
+
+_POLL_S = 0.05
+MAX_MESSAGE_BYTES = 1 << 26
+
+
+class Wire:
+    """A channel to one server, and at most one session on it.
+
+    A stream of gRPC has no deadline for each message: a thread looks every 50 ms whether an answer is
+    overdue, and cancels the stream then. Pings find peers that are gone or frozen.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        tls: Tls | None = None,
+        deadline_s: float = 60.0,
+        keepalive_s: float = 5.0,
+        name: str = "",
+    ) -> None:
+        import grpc
+
+        where = check_address(address, tls)
+        self.address = where
+        self.name = name or where
+        self.deadline_s = deadline_s
+        every = int(keepalive_s * 1000)
+        options = [
+            ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES + 65536),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.keepalive_time_ms", every),
+            ("grpc.keepalive_timeout_ms", every),
+            ("grpc.http2.ping_timeout_ms", every),
+            ("grpc.http2.max_pings_without_data", 0),
+            ("grpc.enable_retries", 0),
+            ("grpc.use_local_subchannel_pool", 1),
+            ("grpc.enable_http_proxy", 0),
+        ]
+        if tls is None:
+            self._channel = grpc.insecure_channel(where, options)
+        else:
+            files = (tls.roots, tls.key, tls.certificate)
+            made = grpc.ssl_channel_credentials(*(f.read_bytes() if f else None for f in files))
+            self._channel = grpc.secure_channel(where, made, options)
+        self._error = grpc.RpcError
+        self._call: Any = None
+        self._requests: SimpleQueue[bytes | None] = SimpleQueue()
+        self._due: float | None = None
+        self._overdue = False
+        self._closed = threading.Event()
+
+    def describe(self, timeout_s: float | None = None) -> pb.DescribeResponse:
+        """What is there. Waits for a server that is still starting.
+
+        Raises
+        ------
+        NetworkError
+            As :meth:`receive`.
+        """
+        call = self._channel.unary_unary(
+            f"/{SERVICE}/Describe",
+            request_serializer=pb.DescribeRequest.SerializeToString,
+            response_deserializer=pb.DescribeResponse.FromString,
+        )
+        version = pb.Version(major=VERSION[0], minor=VERSION[1])
+        limit = self.deadline_s if timeout_s is None else timeout_s
+        try:
+            found = call(pb.DescribeRequest(version=version), timeout=limit, wait_for_ready=True)
+        except self._error as error:
+            raise self._named(error, limit) from None
+        assert isinstance(found, pb.DescribeResponse)
+        return found
+
+    def healthy(self, timeout_s: float = 5.0) -> bool:
+        """Whether grpc.health.v1 says that the service is SERVING."""
+        from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+        stub: Any = health_pb2_grpc.HealthStub(self._channel)
+        try:
+            answer = stub.Check(health_pb2.HealthCheckRequest(service=SERVICE), timeout=timeout_s)
+        except self._error:
+            return False
+        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+    def open_stream(self) -> None:
+        """Begin a session; one that is open is let go."""
+        self.drop_stream()
+        self._requests = SimpleQueue()
+        self._overdue = False
+        self._closed = threading.Event()
+        call: Any = self._channel.stream_stream(
+            f"/{SERVICE}/Session", request_serializer=None, response_deserializer=None
+        )
+        self._call = call(iter(self._requests.get, None), wait_for_ready=False)
+        watch = threading.Thread(target=self._watch, args=(self._call, self._closed), daemon=True)
+        watch.start()
+
+    def send(self, request: bytes) -> None:
+        """Send a serialized ``SessionRequest``."""
+        self._requests.put(request)
+
+    def receive(self, deadline_s: float | None = None) -> bytes:
+        """The next serialized ``SessionResponse``.
+
+        Raises
+        ------
+        DeadlineError
+            It didn't come in time.
+        ServerDiedError
+            The stream broke: the server is gone, or doesn't answer pings.
+        NetworkError
+            The server's own error, by its name.
+        """
+        limit = self.deadline_s if deadline_s is None else deadline_s
+        self._due = time.monotonic() + limit
+        try:
+            answer = next(self._call)
+        except StopIteration:
+            raise ServerDiedError(f"{self.name} ended the session without being asked to") from None
+        except self._error as error:
+            raise self._named(error, limit) from None
+        finally:
+            self._due = None
+        assert isinstance(answer, bytes)
+        return answer
+
+    def finish(self) -> None:
+        """Close the session and wait for the server's end of it."""
+        if self._call is None:
+            return
+        self.send(pb.SessionRequest(close=pb.Close()).SerializeToString())
+        self._requests.put(None)
+        self._due = time.monotonic() + min(self.deadline_s, 5.0)
+        with contextlib.suppress(self._error, StopIteration):
+            next(self._call)
+        self.drop_stream()
+
+    def drop_stream(self) -> None:
+        """Break the session off."""
+        if self._call is not None:
+            self._closed.set()
+            self._requests.put(None)
+            self._call.cancel()
+            self._call = None
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.drop_stream()
+        self._channel.close()
+
+    def _watch(self, call: Any, closed: threading.Event) -> None:
+        while not closed.wait(_POLL_S):
+            due = self._due
+            if due is not None and time.monotonic() > due:
+                self._overdue = True
+                call.cancel()
+                return
+
+    def _named(self, error: Any, limit_s: float) -> NetworkError:
+        import grpc
+
+        if self._overdue:
+            return DeadlineError(f"{self.name} did not answer within {limit_s:g} s")
+        reason, message, _ = reason_of(error)
+        if reason:
+            return error_of(reason, message, self.name)
+        code = error.code()
+        if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+            return DeadlineError(f"{self.name} did not answer within {limit_s:g} s")
+        if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+            return OverloadError(f"{self.name}: {message}")
+        return ServerDiedError(f"{self.name} is gone: {code.name}: {message}")

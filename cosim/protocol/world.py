@@ -1,0 +1,115 @@
+"""Topologies and routings on the wire, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cosim.errors import UnreachableError
+from cosim.network.flows import I32, I64
+from cosim.protocol.columns import array
+from cosim.protocol.refusal import Refusal
+from cosim.protocol.v1 import network_simulator_pb2 as pb
+from cosim.topology.graph import Paths, Topology
+from cosim.topology.routing import Ecmp
+
+
+def encode_topology(topology: Topology, into: pb.Topology) -> None:
+    """Write nodes and links into a message; the routing goes elsewhere."""
+    into.name = topology.name
+    into.num_endpoints = topology.num_endpoints
+    into.node_names.extend(topology.node_names)
+    into.link_src.extend(topology.link_src.tolist())
+    into.link_dst.extend(topology.link_dst.tolist())
+    into.link_rate_bps.extend(topology.link_rate_bps.tolist())
+    into.link_latency_ps.extend(topology.link_latency_ps.tolist())
+
+
+def decode_topology(message: pb.Topology, routing: pb.Routing) -> Topology:
+    """Read a topology.
+
+    Raises
+    ------
+    Refusal
+        INVALID_OPEN: columns of different lengths, links to nowhere, no such routing.
+    """
+    src, dst = array(message.link_src, np.int32), array(message.link_dst, np.int32)
+    rate, latency = array(message.link_rate_bps, np.float64), array(message.link_latency_ps, np.int64)
+    nodes = len(message.node_names)
+    if not len(src) == len(dst) == len(rate) == len(latency):
+        raise Refusal("INVALID_OPEN", "the columns of links differ in length", field="topology")
+    if not 0 < message.num_endpoints <= nodes:
+        raise Refusal("INVALID_OPEN", "there are as many endpoints as nodes, or fewer", field="num_endpoints")
+    if len(src) and not 0 <= min(src.min(), dst.min()) <= max(src.max(), dst.max()) < nodes:
+        raise Refusal("INVALID_OPEN", f"a link to a node beyond the {nodes} that there are", field="link_src")
+    if (rate <= 0).any() or not np.isfinite(rate).all() or (latency < 0).any():
+        raise Refusal(
+            "INVALID_OPEN", "a link's rate is above 0, its latency at least 0", field="link_rate_bps"
+        )
+    return Topology(
+        message.name,
+        message.num_endpoints,
+        tuple(message.node_names),
+        src,
+        dst,
+        rate,
+        latency,
+        _routing(routing),
+        (message.num_endpoints,),
+    )
+
+
+def _routing(message: pb.Routing) -> Paths:
+    if message.kind == pb.ROUTING_KIND_GIVEN:
+        return GivenPaths()
+    if message.kind == pb.ROUTING_KIND_ECMP:
+        return Ecmp(seed=message.seed, endpoints_forward=message.endpoints_forward)
+    name = pb.RoutingKind.Name(message.kind) if message.kind in pb.RoutingKind.values() else message.kind
+    raise Refusal("INVALID_OPEN", f"no routing of kind {name} here", field="routing")
+
+
+class GivenPaths:
+    """Paths that the other side gives, by (source, destination, channel)."""
+
+    name = "given"
+
+    def __init__(self) -> None:
+        self._links: dict[tuple[int, int, int], I32] = {}
+
+    def add(self, message: pb.Paths, num_links: int) -> None:
+        """Take paths.
+
+        Raises
+        ------
+        Refusal
+            INVALID_FLOWS: columns that don't fit each other, or links that don't exist.
+        """
+        ends, links = array(message.end, np.int64), array(message.link, np.int32)
+        if not len(message.src) == len(message.dst) == len(message.channel) == len(ends):
+            raise Refusal("INVALID_FLOWS", "the columns of paths differ in length", field="paths")
+        starts = np.concatenate([[0], ends])
+        if (
+            (np.diff(starts) < 0).any()
+            or starts[-1] != len(links)
+            or (len(links) and links.max() >= num_links)
+        ):
+            raise Refusal("INVALID_FLOWS", "paths.end must rise to the number of links", field="paths")
+        for k, triple in enumerate(zip(message.src, message.dst, message.channel, strict=True)):
+            self._links[triple] = links[starts[k] : starts[k + 1]]
+
+    def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
+        """See :class:`~cosim.topology.graph.Paths`."""
+        parts = []
+        for triple in zip(src.tolist(), dst.tolist(), channel.tolist(), strict=True):
+            if triple[0] == triple[1]:
+                parts.append(_NOWHERE)
+            elif triple in self._links:
+                parts.append(self._links[triple])
+            else:
+                one, other = (topology.node_names[node] for node in triple[:2])
+                raise UnreachableError(f"no path was given from {one} to {other} on channel {triple[2]}")
+        ptr = np.zeros(len(parts) + 1, np.int64)
+        np.cumsum([len(p) for p in parts], out=ptr[1:])
+        return ptr, np.concatenate(parts) if parts else _NOWHERE
+
+
+_NOWHERE = np.empty(0, np.int32)

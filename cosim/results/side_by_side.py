@@ -1,0 +1,190 @@
+"""Answers of several networks to one question: times, errors, order of designs, and where they part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cosim.results.summary import Summary
+from cosim.results.terminal import align
+from cosim.units import format_size, format_time
+
+_MOST = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What one network says of one design."""
+
+    design: str
+    network: str
+    summary: Summary
+
+    @property
+    def time_ps(self) -> float:
+        """Mean iteration, over all jobs; of a run without one, its length."""
+        means = [job.iteration_mean_ps for job in self.summary.jobs if job.iteration_mean_ps is not None]
+        return float(np.mean(means)) if means else float(self.summary.end_ps)
+
+
+def ranks(values: Sequence[float]) -> list[float]:
+    """Ranks from 1; equal values share the mean of theirs."""
+    order = sorted(range(len(values)), key=lambda k: values[k])
+    found = [0.0] * len(values)
+    first = 0
+    while first < len(order):
+        last = first
+        while last + 1 < len(order) and values[order[last + 1]] == values[order[first]]:
+            last += 1
+        for k in order[first : last + 1]:
+            found[k] = (first + last) / 2 + 1
+        first = last + 1
+    return found
+
+
+def spearman(a: Sequence[float], b: Sequence[float]) -> float | None:
+    """Spearman's rank correlation; None where one side has no order at all."""
+    x, y = np.array(ranks(a)), np.array(ranks(b))
+    if len(x) < 2 or x.std() == 0 or y.std() == 0:
+        return None
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+@dataclass(frozen=True)
+class CollectiveError:
+    """Mean time of one collective of one design, by network; ``errors`` are against the last."""
+
+    design: str
+    name: str
+    size_bytes: int
+    times_ps: tuple[float, ...]
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        """(time / last network's time) - 1."""
+        last = self.times_ps[-1]
+        return tuple(time / last - 1 if last else 0.0 for time in self.times_ps)
+
+
+@dataclass(frozen=True, eq=False)
+class SideBySide:
+    """Answers, all designs on each of ``networks``; the last network is the one to be held against."""
+
+    networks: tuple[str, ...]
+    answers: tuple[Answer, ...]
+
+    @property
+    def designs(self) -> tuple[str, ...]:
+        """In the order asked."""
+        return tuple(dict.fromkeys(answer.design for answer in self.answers))
+
+    def times(self, network: str) -> list[float]:
+        """Of each design, picoseconds."""
+        return [answer.time_ps for answer in self.answers if answer.network == network]
+
+    def collectives(self) -> list[CollectiveError]:
+        """Every collective (kind, algorithm, ranks, size) of every design."""
+        found: dict[tuple[str, str, int], dict[str, list[float]]] = {}
+        for answer in self.answers:
+            for one in answer.summary.collectives:
+                name = f"{one.collective} ({one.algorithm}, {one.group_size} ranks)"
+                key = (answer.design, name, one.size_bytes)
+                found.setdefault(key, {}).setdefault(answer.network, []).append(one.mean_ps)
+        return [
+            CollectiveError(*key, tuple(float(np.mean(by[network])) for network in self.networks))
+            for key, by in found.items()
+            if len(by) == len(self.networks)
+        ]
+
+    def correlation(self, network: str) -> float | None:
+        """Spearman's, of the designs' times, with the last network."""
+        return spearman(self.times(network), self.times(self.networks[-1]))
+
+    def disagreements(self, network: str) -> list[tuple[str, str]]:
+        """Pairs of designs (better, worse) by the last network, which this one has the other way round."""
+        mine, last = self.times(network), self.times(self.networks[-1])
+        names = self.designs
+        return [
+            (names[i], names[j])
+            for i in range(len(names))
+            for j in range(len(names))
+            if last[i] < last[j] and mine[i] > mine[j]
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "networks": list(self.networks),
+            "designs": [
+                {"design": name, "time_ps": {n: self.times(n)[k] for n in self.networks}}
+                for k, name in enumerate(self.designs)
+            ],
+            "collectives": [
+                {
+                    "design": one.design,
+                    "collective": one.name,
+                    "size_bytes": one.size_bytes,
+                    "time_ps": dict(zip(self.networks, one.times_ps, strict=True)),
+                    "error": dict(zip(self.networks, one.errors, strict=True)),
+                }
+                for one in self.collectives()
+            ],
+            "spearman": {network: self.correlation(network) for network in self.networks[:-1]},
+            "disagreements": {
+                network: [list(pair) for pair in self.disagreements(network)]
+                for network in self.networks[:-1]
+            },
+        }
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+def render(asked: SideBySide) -> str:
+    """The page."""
+    *others, last = asked.networks
+    lines = [f"mean iteration; error against {last}"]
+    columns = [asked.times(network) for network in asked.networks]
+    rows = [["", *_head(asked.networks)]]
+    for k, design in enumerate(asked.designs):
+        rows.append([f"  {design}", *_cells([column[k] for column in columns])])
+    lines += [line.rstrip() for line in align(rows)]
+    collectives = asked.collectives()
+    if collectives:
+        lines += ["", f"mean time of a collective; error against {last}"]
+        rows = [["", "", "", *_head(asked.networks)]]
+        for one in collectives:
+            rows.append([f"  {one.design}", one.name, format_size(one.size_bytes), *_cells(one.times_ps)])
+        lines += [line.rstrip() for line in align(rows, left=(0, 1))]
+    lines.append("")
+    if len(asked.designs) > 1:
+        for network in others:
+            found = asked.correlation(network)
+            shown = "-" if found is None else f"{found:.3f}"
+            lines.append(f"order of the {len(asked.designs)} designs, {network} and {last}: Spearman {shown}")
+            for better, worse in asked.disagreements(network)[:_MOST]:
+                lines.append(f"  {last} has {better} before {worse}, {network} the other way round")
+    for n, network in enumerate(others):
+        worst = max(collectives, key=lambda one: abs(one.errors[n]), default=None)
+        if worst is not None:
+            lines.append(
+                f"{network} and {last} part most in {worst.design}: {worst.name}, "
+                f"{format_size(worst.size_bytes)}, {worst.errors[n]:+.1%}"
+            )
+    return "\n".join(lines)
+
+
+def _head(networks: Sequence[str]) -> list[str]:
+    *others, last = networks
+    return [cell for network in others for cell in (network, "error")] + [last]
+
+
+def _cells(times: Sequence[float]) -> list[str]:
+    *others, last = times
+    cells = []
+    for time in others:
+        cells += [format_time(round(time)), f"{time / last - 1:+.1%}" if last else "-"]
+    return [*cells, format_time(round(last))]

@@ -1,0 +1,103 @@
+"""Adapters are found, and what building them needs is named."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cosim.errors import LaunchError, ScenarioError
+from cosim.experiment.build import build
+from cosim.experiment.idle import idle_settings
+from cosim.experiment.scenario import loads
+from cosim.protocol import adapters
+from cosim.protocol.spec import Remote
+
+
+def test_missing_packages_are_named_with_the_command_that_installs_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(shutil, "which", lambda tool: None if tool in ("cmake", "protoc") else f"/bin/{tool}")
+    monkeypatch.setattr(adapters, "_HEADERS", ())
+    with pytest.raises(LaunchError) as error:
+        adapters.build("ns3")
+    assert "apt-get install -y cmake libgrpc++-dev libns3-dev protobuf-compiler" in str(error.value)
+
+
+def test_a_compiler_error_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken = tmp_path / "adapters" / "ns3"
+    broken.mkdir(parents=True)
+    (tmp_path / "proto").mkdir()
+    (broken / "CMakeLists.txt").write_text('message(FATAL_ERROR "an error of this test")\n')
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(adapters, "sources", lambda _: broken)
+    monkeypatch.setattr(adapters, "missing_packages", lambda _: ())
+    if shutil.which("cmake") is None:
+        pytest.skip("cmake is not here")
+    with pytest.raises(LaunchError, match="an error of this test"):
+        adapters.build("ns3")
+
+
+def test_other_sources_build_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    first = adapters.executable("ns3")
+    changed = tmp_path / "adapters" / "ns3"
+    shutil.copytree(adapters.sources("ns3"), changed)
+    shutil.copytree(adapters.sources("ns3").parents[1] / "proto", tmp_path / "proto")
+    monkeypatch.setattr(adapters, "sources", lambda _: changed)
+    assert adapters.executable("ns3") == first
+    (changed / "src" / "server.cc").write_text("int main() {}\n")
+    assert adapters.executable("ns3") != first
+
+
+def test_an_unknown_adapter_is_answered_with_a_near_one() -> None:
+    with pytest.raises(LaunchError, match="did you mean 'ns3'"):
+        adapters.build("ns4")
+
+
+SCENARIO = """
+topology: {kind: leaf_spine, endpoints_per_leaf: 4, leaves: 1, spines: 1, rate: 100Gbps, latency: 1us}
+network: %s
+jobs:
+  - workload: {kind: collective, collective: all_reduce, size: 1MB, ranks: 4}
+"""
+
+
+@pytest.mark.parametrize(
+    "text", ["ns3", "{model: ns3}", "{simulator: ns3}", "{model: remote, simulator: ns3}"]
+)
+def test_ways_to_say_ns3(text: str) -> None:
+    network = loads(SCENARIO % text).network
+    assert isinstance(network, Remote)
+    assert network.simulator == "ns3"
+
+
+def test_settings_reach_the_session() -> None:
+    failure = "{link: 3, down: 1ms, up: 2ms}"
+    text = f"{{simulator: ns3, transport: dctcp, mtu: 1500 B, ecn_min: 97 kB, failures: [{failure}]}}"
+    network = loads(SCENARIO % text).network
+    wanted = network.wanted()
+    assert (wanted.transport, wanted.mtu_bytes, wanted.mark_min_bytes) == ("dctcp", 1500, 97_000)
+    assert [(event.time_ps, event.up) for event in wanted.link_events] == [(10**9, False), (2 * 10**9, True)]
+
+
+def test_weights_have_no_effect_in_ns3() -> None:
+    job = "  - workload: {kind: collective, collective: all_reduce, size: 1MB, ranks: 2}\n"
+    text = SCENARIO[: SCENARIO.index("jobs:")] + f"jobs:\n{job}    weight: 2\n{job}"
+    [warning] = idle_settings(loads(text % "ns3"), build(loads(text % "fair_share")).jobs)
+    assert "jobs[0].weight" in warning
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{simulator: ns4}", "did you mean 'ns3'"),
+        ("{simulator: ns3, address: 'unix:/tmp/x'}", "needs one of"),
+        ("{simulator: ns3, transprot: cubic}", "did you mean 'transport'"),
+        ("{simulator: ns3, failures: [{link: 0, down: 2ms, up: 1ms}]}", "after it failed"),
+    ],
+)
+def test_mistakes_are_said_with_their_place(text: str, says: str) -> None:
+    with pytest.raises(ScenarioError, match=says):
+        loads(SCENARIO % text)

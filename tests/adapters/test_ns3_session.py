@@ -1,0 +1,107 @@
+"""ns-3 as a server: conformance, the same results however they are asked for, and errors that help."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from ns3_worlds import US, alone_text, graph, network, ns3, run_alone, send, star
+
+from cosim.engine.replay import replay
+from cosim.errors import FeatureError, RefusedError
+from cosim.experiment.build import build
+from cosim.experiment.scenario import loads
+from cosim.protocol.conformance import check_network_simulator
+
+RING = """
+topology: {kind: leaf_spine, endpoints_per_leaf: 4, leaves: 2, spines: 2, rate: 100Gbps, latency: 1us}
+network: fair_share
+jobs:
+  - workload: {kind: collective, collective: all_reduce, size: 2MB, ranks: 8, repeat: 2}
+collectives: {all_reduce: ring}
+"""
+
+
+def test_conformance() -> None:
+    report = check_network_simulator([ns3()])
+    assert report.passed, str(report)
+
+
+def test_dependent_flows_released_by_ns3_or_by_the_engine_end_alike() -> None:
+    built = build(loads(RING))
+    seen = set()
+    for release in ("network", "engine"):
+        remote = network(transport="dctcp")
+        records = replay(built.topology, remote, built.jobs, built.planner, release=release)
+        assert remote.last is not None
+        seen.add((records.digest, remote.last.events))
+    assert len(seen) == 1
+
+
+def test_the_server_runs_what_ns3_alone_runs(tmp_path: Path) -> None:
+    built = build(loads(RING))
+    remote = network(transport="cubic", mtu_bytes=9000)
+    remote.log_to(tmp_path / "log")
+    replay(built.topology, remote, built.jobs, built.planner)
+    last = remote.last
+    assert last is not None
+    alone = run_alone(alone_text(tmp_path / "log", {"transport": "cubic", "mtu_bytes": 9000}))
+    assert alone["events"] == last.events
+    assert alone["digest"] == f"{last.digest.a:016x}{last.digest.b:016x}"
+
+
+def test_a_server_killed_in_the_middle_is_brought_back() -> None:
+    built = build(loads(RING))
+    whole = network()
+    expected = replay(built.topology, whole, built.jobs, built.planner, release="engine").digest
+    remote = network()
+    advance, calls = remote.advance, 0
+
+    def killing(flows, horizon_ps):  # type: ignore[no-untyped-def]
+        nonlocal calls
+        calls += 1
+        if calls in (5, 17):
+            assert remote.line.process is not None
+            remote.line.process.kill()
+        return advance(flows, horizon_ps)
+
+    remote.advance = killing  # type: ignore[method-assign]
+    assert replay(built.topology, remote, built.jobs, built.planner, release="engine").digest == expected
+    assert remote.line.deaths == 2
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text"),
+    [
+        ({"transport": "dctcp", "queue_discipline": "drop_tail"}, "dctcp needs marks"),
+        ({"queue_discipline": "drop_tail", "mark_min_bytes": 1000}, "marks nothing"),
+        ({"mtu_bytes": 100}, "an MTU is"),
+        ({"options": {"min_rto": "5"}}, "no option min_rto"),
+        ({"options": {"initial_window": "many"}}, "takes a number"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(wanted: dict[str, object], text: str) -> None:
+    remote = network(**wanted)
+    with pytest.raises(RefusedError, match=text):
+        remote.open(star(2))
+    remote.close()
+
+
+def test_what_is_not_claimed_is_refused() -> None:
+    remote = network(transport="bbr")
+    with pytest.raises(FeatureError, match="it has cubic, newreno, dctcp"):
+        remote.open(star(2))
+    remote.close()
+
+
+def test_no_way_is_said_so() -> None:
+    apart = graph(2, [(0, 2, 100.0, US), (2, 0, 100.0, US), (1, 3, 100.0, US), (3, 1, 100.0, US)])
+    with pytest.raises(RefusedError, match="no path from node 0 to node 1"):
+        send(apart, [(0, 1, 1000)], routing="ecmp")
+
+
+def test_it_serves_this_machine_only() -> None:
+    done = subprocess.run([ns3(), "--address", "0.0.0.0:0"], capture_output=True, text=True, timeout=20)
+    assert done.returncode != 0
+    assert "no TLS" in done.stderr

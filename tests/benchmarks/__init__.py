@@ -1,0 +1,1 @@
+"""Measurements; each section prints a table."""

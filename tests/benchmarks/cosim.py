@@ -1,0 +1,35 @@
+"""What co-simulation costs and how well it tells: ``python -m tests.benchmarks.cosim [SECTION ...]``.
+
+Each section is a module with ``section() -> str``: a table, and what it means. Without arguments all run.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from pathlib import Path
+
+SECTIONS = {
+    "echo": "tests.benchmarks.echo",
+    "loop": "tests.benchmarks.ns3_loop",
+    "fidelity": "tests.benchmarks.ns3_fidelity",
+    "mltcp": "tests.benchmarks.ns3_mltcp",
+}
+
+
+def main(names: list[str]) -> None:
+    """Run sections and print what they say."""
+    # As pytest does: helpers of other rooms' tests are modules of their own.
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "adapters"))
+    unknown = [name for name in names if name not in SECTIONS]
+    if unknown:
+        sys.exit(f"no section {', '.join(unknown)}; there are: {', '.join(SECTIONS)}")
+    for name in names or SECTIONS:
+        began = time.perf_counter()
+        text = importlib.import_module(SECTIONS[name]).section()
+        print(f"== {name} ({time.perf_counter() - began:.0f} s)\n\n{text}\n", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,258 @@
+"""A run over a server that misbehaves ends in a named error, or comes to the right result."""
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_run import Hooked, run
+
+from cosim.errors import (
+    CosimError,
+    DeadlineError,
+    DivergenceError,
+    LaunchError,
+    OverloadError,
+    ProtocolError,
+    ServerDiedError,
+    VersionError,
+)
+from cosim.network.flows import FlowBatch, FlowGroup, flat_table
+from cosim.protocol.client import RemoteNetwork, connect
+from cosim.protocol.conformance.faulty import faulty
+from cosim.protocol.conformance.worlds import star
+from cosim.protocol.launcher import Launched
+from cosim.protocol.server import Server
+from cosim.protocol.settings import Patience
+from cosim.protocol.settings import Server as Where
+
+Serve = Callable[..., Server]
+COSIM = (sys.executable, "-c", "from cosim.cli import main; main()")
+GOOD = (*COSIM, "serve", "--network", "congestion_aware")
+FAULTY = (sys.executable, "-m", "cosim.protocol.conformance.faulty", "--fault")
+RIGHT = "the same result"
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def right() -> str:
+    return run().digest
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        ("version", VersionError),
+        ("time_back", ProtocolError),
+        ("beyond_grant", ProtocolError),
+        ("unknown_id", ProtocolError),
+        ("wrong_digest", ProtocolError),
+        ("split_instant", ProtocolError),
+        ("slow", DeadlineError),
+        ("frozen", DeadlineError),
+        ("reorder", RIGHT),
+    ],
+)
+def test_a_fault_ends_in_its_named_error(
+    serve: Serve, fault: str, expected: type[CosimError] | str, right: str
+) -> None:
+    pause = threading.Event()
+
+    def before(count: int) -> None:
+        if count == 30 and fault == "frozen":
+            pause.wait(0.5)  # it freezes when it is left alone
+
+    address = serve(make_session=faulty(fault)).address
+    network = RemoteNetwork(Where(address=address), patience=Patience(answer_s=0.4))
+    if isinstance(expected, str):
+        assert run(Hooked(network, before)).digest == right
+        return
+    with pytest.raises(expected):
+        run(Hooked(network, before))
+    network.close()
+
+
+def test_an_overloaded_server_is_named(serve: Serve) -> None:
+    with pytest.raises(OverloadError):
+        run(connect(serve(max_open_flows=1).address))
+
+
+def test_a_server_that_crashes_is_brought_back_again_and_again(right: str, tmp_path: Path) -> None:
+    """It dies at the 50th answer of every session."""
+    network = RemoteNetwork(Where(command=(*FAULTY, "crash")), patience=Patience(most_deaths=50))
+    assert run(network).digest == right
+    assert network.line.deaths >= 2
+    assert network.line.replays <= 4 * network.line.deaths
+
+
+def test_a_server_that_dies_ten_times_at_random_moments_changes_nothing(right: str) -> None:
+    network = RemoteNetwork(Where(command=GOOD), patience=Patience(most_deaths=20))
+    rng = random.Random(7)
+    moments = sorted(rng.sample(range(2, run().records.info["advances"]), 10))
+    timers = []
+
+    def before(count: int) -> None:
+        if count in moments:
+            process = network.line.process
+            assert process is not None
+            timer = threading.Timer(rng.random() * 0.002, kill, [process.pid])
+            timers.append(timer)
+            timer.start()
+
+    assert run(Hooked(network, before)).digest == right
+    for timer in timers:
+        timer.join()
+    assert 5 <= network.line.deaths <= 10  # two moments may meet before it is noticed
+    assert network.line.replays <= 4 * network.line.deaths
+
+
+def kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_client_killed_ten_times_goes_on_from_its_log(serve: Serve, right: str, tmp_path: Path) -> None:
+    address, log = serve().address, tmp_path / "injections.log"
+    moments = sorted(random.Random(3).sample(range(2, run().records.info["advances"]), 10))
+    command = [sys.executable, str(HERE / "small_run.py"), address, str(log)]
+    for moment in moments:
+        died = subprocess.run([*command, str(moment)], capture_output=True, text=True, check=False)
+        assert died.returncode == -signal.SIGKILL, died.stderr
+    done = subprocess.run([*command, "-1"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == right
+
+
+def test_a_frozen_process_is_noticed_and_replaced(right: str) -> None:
+    """SIGSTOP: it is there, but answers nothing, not even pings."""
+    patience = Patience(keepalive_s=0.3, answer_s=30.0)
+    network = RemoteNetwork(Where(command=GOOD), patience=patience)
+
+    def before(count: int) -> None:
+        if count == 20:
+            assert network.line.process is not None
+            os.kill(network.line.process.pid, signal.SIGSTOP)
+
+    assert run(Hooked(network, before)).digest == right
+    assert network.line.deaths == 1
+
+
+def test_a_server_that_comes_to_something_else_is_a_divergence() -> None:
+    """unrepeatable: what 14 flows come to at once is not what they come to one by one."""
+    network = RemoteNetwork(Where(command=(*FAULTY, "unrepeatable")))
+    network.open(star(4))
+    granted = 0
+    zero = np.zeros(1, np.int64)
+    for k in range(14):
+        group = FlowGroup(k, flat_table([0], [1], [9000 + k]), np.arange(2, dtype=np.int32), (0, k))
+        now = np.array([granted], np.int64)
+        batch = FlowBatch([group], np.array([k], np.int32), zero, now, now)
+        horizon = granted + 90_000_000
+        while granted < horizon:
+            granted, _ = network.advance(batch, horizon)
+            batch = FlowBatch()
+    assert network.line.process is not None
+    network.line.process.kill()
+    with pytest.raises(DivergenceError, match="when its log was replayed"):
+        network.advance(FlowBatch(), granted + 1_000_000_000)
+    network.close()
+
+
+def test_where_recovery_is_off_the_run_says_so_and_ends(caplog: pytest.LogCaptureFixture) -> None:
+    network = RemoteNetwork(Where(command=GOOD), patience=Patience(recover=False))
+
+    def before(count: int) -> None:
+        if count == 5:
+            assert network.line.process is not None
+            network.line.process.kill()
+
+    with pytest.raises(ServerDiedError, match=r"killed by SIGKILL\); recovery is off"):
+        run(Hooked(network, before))
+    assert "recovery is off" in caplog.text
+
+
+def test_another_run_does_not_go_on_from_a_log(serve: Serve, tmp_path: Path) -> None:
+    address = serve().address
+
+    def before(count: int) -> None:
+        if count == 9:
+            raise KeyboardInterrupt
+
+    network = connect(address)
+    network.log_to(tmp_path / "log")
+    run(Hooked(network, before))
+    other = connect(address)
+    other.log_to(tmp_path / "log", resume=True)
+    with pytest.raises(DivergenceError, match="not the same run"):
+        run(other, release="network")
+
+
+def test_no_server_is_said_at_once() -> None:
+    with pytest.raises(LaunchError, match="no network simulator at unix:/nowhere"):
+        RemoteNetwork(Where(address="unix:/nowhere"), patience=Patience(start_s=0.3)).describe()
+
+
+# -- starting servers -------------------------------------------------------------------------------
+
+
+def shell(script: str) -> tuple[str, ...]:
+    return ("/bin/sh", "-c", script)
+
+
+def test_a_server_that_ends_at_once_shows_its_last_words() -> None:
+    with pytest.raises(LaunchError, match=r"(?s)ended with exit code 3 before it listened.*no such port"):
+        Launched(shell("echo no such port >&2; exit 3"))
+
+
+def test_a_server_that_says_nothing_is_given_up_and_ended() -> None:
+    with pytest.raises(LaunchError, match=r"did not say LISTENING within 0\.2 s"):
+        Launched(shell("sleep 60"), timeout_s=0.2)
+
+
+def test_no_such_program() -> None:
+    with pytest.raises(LaunchError, match="can't start '/no/such'"):
+        Launched(["/no/such"])
+
+
+def test_the_whole_group_is_ended() -> None:
+    script = "trap '' TERM; sleep 60 & echo $! >&2; echo LISTENING unix:/x; wait; wait"
+    one = Launched(shell(script))
+    while not (text := one.stderr_tail()):
+        pass
+    one.stop(grace_s=0.1)
+    wait_until_gone(int(text))
+
+
+def test_no_server_outlives_a_killed_client(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys\n"
+        "from cosim.protocol.launcher import Launched\n"
+        "print(Launched(['/bin/sh', '-c', 'echo LISTENING unix:/x; exec sleep 60']).pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    wait_until_gone(int(done.stdout))
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def wait_until_gone(pid: int) -> None:
+    deadline = threading.Event()
+    for _ in range(200):
+        if not alive(pid):
+            return
+        deadline.wait(0.01)
+    raise AssertionError(f"process {pid} is still there")

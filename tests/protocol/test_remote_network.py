@@ -1,0 +1,151 @@
+"""Over gRPC the same comes out as in this process."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from small_run import run
+
+from cosim.errors import CausalityError, FeatureError, NetworkError, OverloadError
+from cosim.network.aware import CongestionAwareNetwork
+from cosim.network.fair_share import FairShareNetwork
+from cosim.network.flows import ON_COMPLETION, ON_START, FlowBatch, FlowGroup, FlowTable, flat_table
+from cosim.network.simulator import NetworkSimulator
+from cosim.protocol import injector
+from cosim.protocol.client import connect
+from cosim.protocol.conformance.worlds import star
+from cosim.protocol.server import Server
+from cosim.units import NEVER
+
+Serve = Callable[..., Server]
+
+
+@pytest.mark.parametrize("make", [CongestionAwareNetwork, FairShareNetwork])
+@pytest.mark.parametrize("release", ["network", "engine"])
+def test_a_run_has_the_same_digest_served_as_in_process(
+    serve: Serve, make: Callable[[], NetworkSimulator], release: str
+) -> None:
+    assert run(connect(serve(make).address), release).digest == run(make(), release).digest
+
+
+def test_messages_of_64_kib_are_enough(serve: Serve) -> None:
+    address = serve(max_message_bytes=1 << 16).address
+    assert run(connect(address), "network").digest == run().digest
+
+
+def random_table(seed: int, rows: int, repeats: int) -> FlowTable:
+    """Rows wait for some of the last ``rows`` flows, with delays; the first block is given."""
+    rng = np.random.default_rng(seed)
+    src = rng.integers(0, 6, 2 * rows)
+    degree = np.concatenate([np.zeros(rows, np.int64), rng.integers(1, 4, rows)])
+    total = int(degree.sum())
+    back = np.repeat(np.arange(2 * rows) - rows, degree)
+    return FlowTable(
+        num_participants=6,
+        src=src.astype(np.int32),
+        dst=((src + rng.integers(0, 6, 2 * rows)) % 6).astype(np.int32),
+        size_bytes=rng.integers(0, 200_000, 2 * rows),
+        channel=rng.integers(0, 2, 2 * rows).astype(np.int32),
+        delay_ps=rng.integers(0, 3, 2 * rows) * 100_000,
+        reaction_ps=np.full(2 * rows, NEVER),
+        dep_ptr=np.concatenate([[0], np.cumsum(degree)]),
+        dep_distance=1 + rng.integers(0, rows, total) % (back + rows),
+        dep_kind=np.where(rng.random(total) < 0.1, ON_START, ON_COMPLETION).astype(np.int8),
+        block_row=np.array([0, rows, 2 * rows]),
+        block_repeat=np.array([1, repeats]),
+    )
+
+
+def completions(network: NetworkSimulator, table: FlowTable) -> dict[tuple[int, int], tuple[int, int]]:
+    network.open(star(6), 1)
+    given = int(table.block_row[1])
+    groups = [
+        FlowGroup(h, table, np.arange(6, dtype=np.int32), (0, h << 44), channel=2 * h, job=h)
+        for h in range(2)
+    ]
+    done: dict[tuple[int, int], tuple[int, int]] = {}
+    granted = 0
+    starts = [(h, k, 50_000 * k + 7_000_000 * h) for h in range(2) for k in range(given)]
+    for late in (False, True):  # some are started only later
+        some = [s for k, s in enumerate(starts) if (k % 3 == 2) == late]
+        columns = np.array(some, np.int64)
+        when = np.maximum(columns[:, 2], granted)
+        batch = FlowBatch([] if late else groups, columns[:, 0].astype(np.int32), columns[:, 1], when, when)
+        horizon = NEVER if late else 30_000
+        while granted < horizon:
+            granted, some_done = network.advance(batch, horizon)
+            batch = FlowBatch()
+            for h, k, s, t in zip(
+                *(
+                    c.tolist()
+                    for c in (some_done.handle, some_done.index, some_done.start_ps, some_done.time_ps)
+                ),
+                strict=True,
+            ):
+                done[h, k] = s, t
+    network.close()
+    return done
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("credit", [1 << 18, 240])
+def test_groups_larger_than_the_credit_come_in_windows_and_give_the_same(
+    serve: Serve, seed: int, credit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = random_table(seed, 12, 30)
+    monkeypatch.setattr(injector, "WINDOW", 48)
+    right = completions(CongestionAwareNetwork(), table)
+    assert len(right) == 2 * table.num_flows
+    assert completions(connect(serve(max_open_flows=credit).address), table) == right
+
+
+def test_more_than_the_credit_at_once_is_an_overload(serve: Serve) -> None:
+    network = connect(serve(max_open_flows=10).address)
+    network.open(star(4))
+    group = FlowGroup(0, flat_table([0] * 11, [1] * 11, [5] * 11), np.arange(2, dtype=np.int32), (0, 0))
+    zeros = np.zeros(11, np.int64)
+    with pytest.raises(OverloadError, match="takes 10 more"):
+        network.advance(FlowBatch([group], zeros.astype(np.int32), np.arange(11), zeros, zeros), 1000)
+    network.close()
+
+
+def test_a_start_in_the_past_is_named_as_in_process(serve: Serve) -> None:
+    network = connect(serve().address)
+    network.open(star(4))
+    network.advance(FlowBatch(), 1000)
+    group = FlowGroup(0, flat_table([0], [1], [5]), np.arange(2, dtype=np.int32), (0, 0))
+    zero = np.zeros(1, np.int64)
+    with pytest.raises(CausalityError, match="1000 ps had been granted"):
+        network.advance(FlowBatch([group], zero.astype(np.int32), zero, zero, zero), 2000)
+    network.close()
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"mark_min_bytes": 1000},
+        {"transport": "cubic"},
+        {"mltcp": True},
+        {"routing": "spray"},
+        {"queue_discipline": "red"},
+        {"options": {"no": "1"}},
+    ],
+)
+def test_what_a_simulator_lacks_is_an_error_and_never_left_out(
+    serve: Serve, wanted: dict[str, object]
+) -> None:
+    network = connect(serve().address, **wanted)
+    with pytest.raises(NetworkError) as caught:
+        network.open(star(4))
+    network.close()
+    assert isinstance(caught.value, FeatureError) or "INVALID_OPEN" in str(caught.value)
+
+
+def test_one_session_too_many_is_refused(serve: Serve) -> None:
+    address = serve(max_sessions=1).address
+    first, second = connect(address), connect(address)
+    first.open(star(2))
+    with pytest.raises(OverloadError, match="all of 1 sessions are open"):
+        second.open(star(2))
+    first.close()
+    second.close()
