@@ -152,7 +152,8 @@ def complete(
 
 
 @compiled
-def _widen(meta: I64, busy: I64) -> None:
+def widen(meta: I64, busy: I64) -> None:
+    """Make bins twice as wide."""
     half = len(busy) // 2
     for b in range(half):
         for link in range(busy.shape[1]):
@@ -165,7 +166,7 @@ def _widen(meta: I64, busy: I64) -> None:
 def add_busy(meta: I64, busy: I64, link: int, start: int, duration: int) -> None:
     """Count a link as busy in [start, start + duration)."""
     while start + duration > len(busy) * meta[BIN_PS]:
-        _widen(meta, busy)
+        widen(meta, busy)
     width = meta[BIN_PS]
     b = start // width
     while duration > 0:
@@ -180,7 +181,7 @@ def add_busy(meta: I64, busy: I64, link: int, start: int, duration: int) -> None
 def add_share(meta: I64, busy: I64, link: int, start: int, end: int, fraction: float) -> None:
     """Count a fraction of a link as busy in [start, end), to the nearest picosecond at each bin's end."""
     while end > len(busy) * meta[BIN_PS]:
-        _widen(meta, busy)
+        widen(meta, busy)
     width = meta[BIN_PS]
     b = start // width
     counted = 0

@@ -22,6 +22,7 @@ import numpy as np
 from cosim.network.calendar import HEAP_N, free, take_instant
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.core import (
+    BIN_PS,
     BOUND,
     CURSOR,
     DONE,
@@ -32,20 +33,51 @@ from cosim.network.core import (
     REPORT_N,
     STARTED_N,
     Core,
-    add_busy,
     complete,
     release,
+    widen,
 )
-from cosim.network.flows import F64
-from cosim.network.jit import compiled
-from cosim.network.simulator import NetworkSimulator
+from cosim.network.flows import F64, I32, I64
+from cosim.network.jit import compiled, inlined
+from cosim.network.simulator import NetworkSimulator, NetworkStatistics
 from cosim.spec import Spec
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_NS
 
 
 @compiled
-def run_unaware(core: Core, rate: F64, latency: F64, horizon: int) -> int:
+def spread(meta: I64, busy: I64, whole: I32) -> None:
+    """Add to each bin the messages that fill it; ``whole`` says where they begin to, and where they end."""
+    for b in range(len(busy)):
+        for link in range(busy.shape[1]):
+            busy[b, link] += whole[b, link] * meta[BIN_PS]
+            whole[b + 1, link] += whole[b, link]
+            whole[b, link] = 0
+    whole[len(busy), :] = 0
+
+
+@inlined
+def _add_busy(meta: I64, busy: I64, whole: I32, link: int, start: int, duration: int) -> None:
+    """Count a link as busy in [start, start + duration), in a time that does not grow with the duration."""
+    end = start + duration
+    while end > len(busy) * meta[BIN_PS]:
+        spread(meta, busy, whole)
+        widen(meta, busy)
+    width = meta[BIN_PS]
+    first = start // width
+    last = end // width
+    if first == last:
+        busy[first, link] += duration
+        return
+    busy[first, link] += (first + 1) * width - start
+    whole[first + 1, link] += 1
+    whole[last, link] -= 1
+    if last < len(busy):
+        busy[last, link] += end - last * width
+
+
+@compiled
+def run_unaware(core: Core, rate: F64, latency: F64, whole: I32, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter.
 
     ``meta[CURSOR]`` is the event that comes next in the instant under way, plus one; 0: none is.
@@ -108,7 +140,7 @@ def run_unaware(core: Core, rate: F64, latency: F64, horizon: int) -> int:
                 slowest = min(slowest, rate[link])
                 wait += latency[link]
                 link_bytes[link] += size
-                add_busy(meta, link_busy, link, time, int(size / rate[link]) * PS_PER_NS)
+                _add_busy(meta, link_busy, whole, link, time, int(size / rate[link]) * PS_PER_NS)
             # Whole picoseconds add up exactly, in any order; the division by 1000 comes last.
             cause = time
             arrival = time + int(wait / PS_PER_NS + size / slowest) * PS_PER_NS
@@ -125,9 +157,16 @@ class CongestionUnawareNetwork(CompiledNetwork):
         del seed
         self._rate = topology.link_rate_bps / 8.0 / 1e9
         self._latency = topology.link_latency_ps.astype(np.float64)
+        bins, links = self._arrays["link_busy"].shape
+        self._whole = np.zeros((bins + 1, links), np.int32)
 
     def _run(self, core: Core, horizon_ps: int) -> int:
-        return int(run_unaware(core, self._rate, self._latency, horizon_ps))
+        return int(run_unaware(core, self._rate, self._latency, self._whole, horizon_ps))
+
+    def statistics(self) -> NetworkStatistics:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        spread(self._arrays["meta"], self._arrays["link_busy"], self._whole)
+        return super().statistics()
 
 
 class CongestionUnaware(Spec):
