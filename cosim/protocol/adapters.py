@@ -174,10 +174,20 @@ def build(name: str, say: Callable[[str], None] | None = None, *, again: bool = 
     return target
 
 
+def _google_protos() -> Path:
+    """The folder that holds google/rpc/status.proto: it comes with googleapis-common-protos."""
+    from google.rpc import status_pb2
+
+    return Path(status_pb2.__file__).resolve().parents[2]
+
+
 def _make(name: str, folder: Path) -> None:
     jobs = str(max(1, min(4, os.cpu_count() or 1)))
     steps = (
-        ["cmake", "-S", str(sources(name)), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release"],
+        [
+            *("cmake", "-S", str(sources(name)), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release"),
+            f"-DGOOGLE_PROTO_DIR={_google_protos()}",
+        ],
         ["cmake", "--build", str(folder), "--parallel", jobs],
     )
     for step in steps:
