@@ -29,8 +29,10 @@ def parsers_of(field: FieldInfo) -> list[Any]:
     return found
 
 
-def plain(value: Any, *, defaults: bool = False) -> Any:
+def plain(value: Any, *, defaults: bool = False, keep: bool = False) -> Any:
     """``value`` as what YAML can hold; ``defaults`` says whether settings that were not given are shown.
+
+    With ``keep`` an object that only Python can make stays as it is.
 
     Raises
     ------
@@ -45,7 +47,7 @@ def plain(value: Any, *, defaults: bool = False) -> Any:
                 shown[_KEYS.get(group, "kind")] = name
         for key, info in type(value).model_fields.items():
             if defaults or key in value.model_fields_set:
-                shown[info.alias or key] = _with_unit(info, getattr(value, key), defaults)
+                shown[info.alias or key] = _with_unit(info, getattr(value, key), defaults, keep)
         return shown
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -54,17 +56,19 @@ def plain(value: Any, *, defaults: bool = False) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(k): plain(v, defaults=defaults) for k, v in value.items()}
+        return {str(k): plain(v, defaults=defaults, keep=keep) for k, v in value.items()}
     if isinstance(value, Sequence):
-        return [plain(item, defaults=defaults) for item in value]
+        return [plain(item, defaults=defaults, keep=keep) for item in value]
+    if keep:
+        return value
     raise ScenarioError(f"a {type(value).__name__} made in Python can't be written as YAML")
 
 
-def _with_unit(info: FieldInfo, value: Any, defaults: bool) -> Any:
+def _with_unit(info: FieldInfo, value: Any, defaults: bool, keep: bool) -> Any:
     if isinstance(value, int | float):
         parsers = parsers_of(info)
         if parse_time in parsers:
             return f"{value}ps"
         if parse_rate in parsers:
             return f"{value!r}bps"
-    return plain(value, defaults=defaults)
+    return plain(value, defaults=defaults, keep=keep)

@@ -1,10 +1,11 @@
 """One collective under way: chunks, phases and queues on each of its ranks.
 
 A rank brings its chunks in order; each waits in the queue that its phase names. At most ``active`` phases
-run in a queue of a rank at once. They begin in the same order on all ranks: that in which each first came to
-the queue on any of them. Where ranks are in step, this is first come, first served, as in ASTRA-sim; where
-they are not, first come on each rank could have chunks wait for each other in a circle. A phase's flows exist
-from its first rank's arrival to its last one's exit.
+run in a queue of a rank at once. There is one order on all ranks: that in which each phase first came to the
+queue on any of them. A phase that comes may begin while there is a place for it and for each one before it
+that has yet to come. Where ranks are in step, or there are places enough, this is first come, first served,
+as in ASTRA-sim; elsewhere, first come on each rank could have chunks wait for each other in a circle. A
+phase's flows exist from its first rank's arrival to its last one's exit.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ class _Instance:
     left: int
     handle: int = -1
 
-    def arrived(self, index: int, now: int) -> None:
+    def arrived(self, index: int, now: int, cause: int) -> None:
         """A rank of the sub-group exits."""
         self.left -= 1
         if self.left == 0:
             self.run.desk.finish(self.handle)
-        self.run.exited(self, index, now)
+        self.run.exited(self, index, now, cause)
 
 
 @dataclass(eq=False)
@@ -48,7 +49,7 @@ class CollectiveRun:
     """Job, iteration, operation."""
     traits: dict[str, object]
     desk: Desk
-    done: Callable[[int, int], None]
+    done: Callable[[int, int, int], None]
     _where: list[tuple[I32, I32]] = field(default_factory=list)
     _instances: dict[tuple[int, int], _Instance] = field(default_factory=dict)
 
@@ -64,6 +65,7 @@ class CollectiveRun:
             self._ordered: set[int] = set()
             self._begun = [[0] * queues for _ in range(plan.num_ranks)]
             self._waiting: list[set[int]] = [set() for _ in range(plan.num_ranks)]
+            self._ahead: list[set[int]] = [set() for _ in range(plan.num_ranks)]
         # For each phase number: the sub-group of a position, and its place in it.
         for phase in plan.chunks[0]:
             group, place = np.empty(plan.num_ranks, np.int32), np.empty(plan.num_ranks, np.int32)
@@ -101,17 +103,23 @@ class CollectiveRun:
         return queue
 
     def _pump(self, queue: int, position: int, now: int) -> None:
-        """Begin what is next in a queue of a rank, as long as it has come and there is a free place."""
-        order, begun = self._order[queue], self._begun[position]
-        waiting, running = self._waiting[position], self._running[position]
-        while begun[queue] < len(order) and running[queue] < self.plan.active:
-            part = order[begun[queue]]
-            if part not in waiting:
-                return
-            waiting.remove(part)
+        """Begin what has come to a queue of a rank, while places are left for all that come before it."""
+        order, waiting, ahead = self._order[queue], self._waiting[position], self._ahead[position]
+        running, begun = self._running[position], self._begun[position]
+        at, kept = begun[queue], 0
+        while at < len(order) and running[queue] + kept < self.plan.active:
+            part = order[at]
+            if part in waiting:
+                waiting.remove(part)
+                ahead.add(part)
+                running[queue] += 1
+                self._enter(part, position, now)
+            elif part not in ahead:
+                kept += 1
+            at += 1
+        while begun[queue] < len(order) and order[begun[queue]] in ahead:
+            ahead.remove(order[begun[queue]])
             begun[queue] += 1
-            running[queue] += 1
-            self._enter(part, position, now)
 
     def _enter(self, part: int, position: int, now: int) -> None:
         chunk, step = divmod(part, self._phases)
@@ -127,9 +135,9 @@ class CollectiveRun:
             instance.handle = self.desk.open_template(
                 instance, phase.template, self.endpoints[members], key, **self.traits
             )
-        self.desk.start(instance.handle, int(places[position]), now)
+        self.desk.start(instance.handle, int(places[position]), now, now)
 
-    def exited(self, instance: _Instance, index: int, now: int) -> None:
+    def exited(self, instance: _Instance, index: int, now: int, cause: int) -> None:
         """A rank of an instance exits: on to its next phase, and let the next chunk in."""
         part, number = instance.part, instance.number
         chunk, step = divmod(part, self._phases)
@@ -150,4 +158,4 @@ class CollectiveRun:
         if last:
             self._chunks_left[position] -= 1
             if self._chunks_left[position] == 0:
-                self.done(position, now)
+                self.done(position, now, cause)

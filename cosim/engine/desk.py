@@ -20,8 +20,11 @@ Release = Literal["network", "engine"]
 class Owner(Protocol):
     """Who is told of the flows in a group that the engine waits for."""
 
-    def arrived(self, index: int, now: int) -> None:
-        """A flow that the engine waits for completed now: an exit's rank, or 0 for a message."""
+    def arrived(self, index: int, now: int, cause: int) -> None:
+        """A flow that the engine waits for completed now: an exit's rank, or 0 for a message.
+
+        That became certain at ``cause``.
+        """
 
 
 def lookahead(template: Template) -> I64:
@@ -125,9 +128,9 @@ class Desk:
         self._outbox.open(group)
         return handle
 
-    def start(self, handle: int, index: int, now: int) -> None:
-        """Start a given flow of a group now: a rank's arrival, or a message."""
-        self._outbox.start(handle, index, now, now)
+    def start(self, handle: int, index: int, now: int, cause: int) -> None:
+        """Start a given flow of a group, a rank's arrival or a message, now; certain since ``cause``."""
+        self._outbox.start(handle, index, now, cause)
         if self._releaser is not None and self._is_template(handle):
             one = np.array([handle], np.int32), np.array([index], np.int64), np.array([now], np.int64)
             self._send(self._releaser.feed(*one, STARTED))
@@ -143,14 +146,16 @@ class Desk:
         """Count completions; what the engine has to do about them, and when."""
         reaction, closed = self._ledger.fold(completions)
         if self._releaser is not None:
-            reaction = Reaction(completions.handle, completions.index, completions.time_ps)
+            reaction = Reaction(
+                completions.handle, completions.index, completions.time_ps, completions.since()
+            )
         for handle in closed:
             self._let_go(handle)
         return reaction
 
     def react(self, reaction: Reaction, now: int) -> None:
         """Do what completions at ``now`` call for: release dependents, tell owners."""
-        handles, indices = reaction.handle, reaction.index
+        handles, indices, causes = reaction.handle, reaction.index, reaction.cause_ps
         first = self._ledger.react_from_of(handles)
         if self._releaser is not None:
             inner = first > 0
@@ -159,14 +164,15 @@ class Desk:
                     self._releaser.feed(handles[inner], indices[inner], reaction.time_ps[inner], COMPLETED)
                 )
             waited = indices >= first
-            handles, indices, first = handles[waited], indices[waited], first[waited]
+            handles, indices, first, causes = handles[waited], indices[waited], first[waited], causes[waited]
         if len(handles) > 1:  # a network reports in no particular order, but queues are first come
             order = self._ledger.by_key(handles, indices)
-            handles, indices, first = handles[order], indices[order], first[order]
-        for handle, index in zip(handles.tolist(), (indices - first).tolist(), strict=True):
+            handles, indices, first, causes = handles[order], indices[order], first[order], causes[order]
+        columns = handles.tolist(), (indices - first).tolist(), causes.tolist()
+        for handle, index, cause in zip(*columns, strict=True):
             owner = self._owners[handle]
             assert owner is not None
-            owner.arrived(index, now)
+            owner.arrived(index, now, cause)
 
     def finish(self, handle: int) -> None:
         """The owner has been told all that it waits for."""

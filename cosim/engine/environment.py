@@ -48,7 +48,7 @@ class CoSimEnvironment(simpy.Environment):
 
     def schedule(self, event: Event, priority: int = 1, delay: float = 0) -> None:
         """As SimPy's, but only whole picoseconds, and never back in time."""
-        if delay < 0 or int(delay) != delay:
+        if not 0 <= delay < NEVER or int(delay) != delay:
             raise CausalityError(f"a delay is a whole number of picoseconds >= 0, not {delay}")
         super().schedule(event, priority, int(delay))  # type: ignore[arg-type]
 
@@ -77,6 +77,8 @@ class CoSimEnvironment(simpy.Environment):
 
         Raises
         ------
+        CausalityError
+            The network's time went back or beyond what it was asked for, or a completion's time did.
         NetworkError
             The network neither moved nor completed anything.
         """
@@ -96,6 +98,13 @@ class CoSimEnvironment(simpy.Environment):
                 raise CausalityError(f"{name} granted {granted} ps; it may grant {before} to {horizon} ps")
             if granted == before and not len(completions) and not len(batch.start_handle):
                 raise NetworkError(f"{self.network.describe().name} makes no progress at {granted} ps")
+            if len(completions):
+                first, last = int(completions.time_ps.min()), int(completions.time_ps.max())
+                if first < before or last > granted:
+                    name, wrong = self.network.describe().name, first if first < before else last
+                    raise CausalityError(
+                        f"{name} reports a completion at {wrong} ps; it went from {before} to {granted} ps"
+                    )
             self.granted_ps = granted
             if len(completions):
                 self._deliver(completions)

@@ -105,6 +105,7 @@ def fold(
     """Count completions; (how many rows of ``react`` hold an engine's completion, how many groups ended).
 
     ``react`` receives the row numbers of completions that the engine waits for, ``closed`` handles.
+    (k, -1): row k belongs to a group that has ended, or never began.
     """
     num_react = 0
     num_closed = 0
@@ -114,6 +115,8 @@ def fold(
     sum_b = digest[DIGEST_B]
     for k in range(len(handle)):
         h = handles[handle[k]]
+        if h.left <= 0:
+            return k, -1
         flow = index[k]
         state = mix(np.uint64(h.key_high) + _GOLDEN)
         state = mix(state + np.uint64(h.key_low + flow) + _GOLDEN)

@@ -22,7 +22,7 @@ from cosim.engine.fold import (
     fold,
 )
 from cosim.engine.records import FctHistogram, MessageRecords, TrafficRecord
-from cosim.errors import WorkloadError
+from cosim.errors import NetworkError, WorkloadError
 from cosim.network.flows import I32, I64, Completions, FlowGroup, FlowTable
 from cosim.network.jit import compiled
 
@@ -32,11 +32,12 @@ _DENSE_ENDPOINTS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """Completions that the engine waits for, as columns."""
+    """Completions that the engine waits for, as columns; ``cause_ps``: when each became certain."""
 
     handle: I32
     index: I64
     time_ps: I64
+    cause_ps: I64
 
 
 @compiled
@@ -193,8 +194,18 @@ class Ledger:
         return np.lexsort((one["key_low"] + index, one["key_high"]))
 
     def fold(self, completions: Completions) -> tuple[Reaction, list[int]]:
-        """Count completions; (those that the engine waits for, handles of groups that ended)."""
+        """Count completions; (those that the engine waits for, handles of groups that ended).
+
+        Raises
+        ------
+        NetworkError
+            Something completed that is not in flight.
+        """
         count = len(completions)
+        if count and not 0 <= completions.handle.min() <= completions.handle.max() < len(self._handles):
+            raise NetworkError("the network completed a flow of a group that it was never given")
+        if count and completions.index.min() < 0:
+            raise NetworkError("the network completed a flow of a negative number")
         react, closed = np.empty(count, np.int64), np.empty(count, np.int32)
         if self._messages is not None:
             self._keep(completions)
@@ -213,9 +224,17 @@ class Ledger:
             react,
             closed,
         )
+        if num_closed < 0:
+            handle, index = int(completions.handle[num_react]), int(completions.index[num_react])
+            raise NetworkError(
+                f"the network completed flow {index} of group {handle}, none of whose flows is under way"
+            )
         chosen = react[:num_react]
         reaction = Reaction(
-            completions.handle[chosen], completions.index[chosen], completions.time_ps[chosen]
+            completions.handle[chosen],
+            completions.index[chosen],
+            completions.time_ps[chosen],
+            completions.since()[chosen],
         )
         return reaction, closed[:num_closed].tolist()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from cosim.engine.collective import CollectiveRun
 from cosim.engine.programs import Group
 from cosim.engine.rank import Rank
-from cosim.errors import MismatchError
+from cosim.errors import AlgorithmError, MismatchError
 from cosim.units import format_size
 from cosim.workload.program import Operation
 
@@ -60,6 +60,23 @@ class Meeting:
         self.ranks[rank.number] = (rank, op)
         if len(self.arrived) == len(self.group.ranks):
             self.ready_ps = now
+
+    def leave(self, position: int) -> tuple[Rank, int]:
+        """A rank, by its position in the group, is done; which one, and its operation.
+
+        Raises
+        ------
+        AlgorithmError
+            It has not come yet.
+        """
+        number = self.group.ranks[position]
+        if number not in self.arrived:
+            raise AlgorithmError(
+                f"rank {number} is done with {self.title} before it came: the algorithm that carries it "
+                "must let each rank's exit wait for its entry"
+            )
+        self.left.add(number)
+        return self.ranks[number]
 
 
 def _short(ranks: tuple[int, ...]) -> str:

@@ -23,7 +23,11 @@ from cosim.workload.program import Operation
 REQUEST_BYTES = 8192
 """A rendezvous request, as ASTRA-sim sends it."""
 
-Ended = Callable[[Rank, int], None]
+MESSAGE_PART, REQUEST_PART = 4095, 4094
+"""Parts in flow keys; those below are the chunks and phases of collectives, so that keys never meet."""
+
+Ended = Callable[[Rank, int, int], None]
+"""Told rank, operation, and when it became certain that it ends now."""
 
 
 @dataclass(eq=False, slots=True)
@@ -45,13 +49,13 @@ class _Flow:
     """One flow of a message; tells what to do at its arrival."""
 
     desk: Desk
-    then: Callable[[int], None]
+    then: Callable[[int, int], None]
     handle: int = -1
 
-    def arrived(self, index: int, now: int) -> None:
+    def arrived(self, index: int, now: int, cause: int) -> None:
         del index
         self.desk.finish(self.handle)
-        self.then(now)
+        self.then(now, cause)
 
 
 @dataclass(eq=False, slots=True)
@@ -132,41 +136,50 @@ class Messages:
         rendezvous = rank.job.info.workload.rendezvous
         if rendezvous and not is_send:
             self._send_request(message, mine, ends, now)
-        if (is_send and not rendezvous) or (message.requested and is_send):
-            self._send(message, ends, now)
+        if is_send and not rendezvous:
+            self._send(message, ends, now, rank.cause_ps)
+        elif is_send and message.requested:
+            self._send(message, ends, now, now)
         elif not is_send and message.has_arrived:
-            self._ended(rank, op)
+            self._ended(rank, op, now)
 
     def _send_request(self, message: _Message, recv: Post, ends: tuple[int, int], now: int) -> None:
-        def reached(at: int) -> None:
+        def reached(at: int, cause: int) -> None:
             message.requested = True
             if message.send:
-                self._send(message, ends, at)
+                self._send(message, ends, at, cause)
 
-        self._start(recv, (ends[1], ends[0]), REQUEST_BYTES, 1, reached, now)
+        self._start(recv, (ends[1], ends[0]), REQUEST_BYTES, REQUEST_PART, reached, now, recv.rank.cause_ps)
 
-    def _send(self, message: _Message, ends: tuple[int, int], now: int) -> None:
+    def _send(self, message: _Message, ends: tuple[int, int], now: int, cause: int) -> None:
         send = message.send
         assert send is not None
 
-        def reached(at: int) -> None:
+        def reached(at: int, cause: int) -> None:
             del at
             message.has_arrived = True
-            self._ended(send.rank, send.op)
+            self._ended(send.rank, send.op, cause)
             if message.recv:
-                self._ended(message.recv.rank, message.recv.op)
+                self._ended(message.recv.rank, message.recv.op, cause)
 
-        self._start(send, ends, send.operation.size_bytes, 0, reached, now)
+        self._start(send, ends, send.operation.size_bytes, MESSAGE_PART, reached, now, cause)
 
     def _start(
-        self, post: Post, ends: tuple[int, int], size: int, part: int, then: Callable[[int], None], now: int
+        self,
+        post: Post,
+        ends: tuple[int, int],
+        size: int,
+        part: int,
+        then: Callable[[int, int], None],
+        now: int,
+        cause: int,
     ) -> None:
         job = post.rank.job
         key = pack_key(job.number, post.iteration, post.op, post.rank.number, part)
         flow = _Flow(self._desk, then)
         endpoints = np.ascontiguousarray(job.info.endpoints[list(ends)], np.int32)
         flow.handle = self._desk.open_message(flow, endpoints, size, key, **job.traits(post.iteration))
-        self._desk.start(flow.handle, 0, now)
+        self._desk.start(flow.handle, 0, now, cause)
 
     def unmatched(self) -> Iterator[tuple[int, str]]:
         """The job's number and a line for each message of which only one end was ever posted."""

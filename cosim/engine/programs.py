@@ -1,8 +1,8 @@
 """Programs made ready to run: successors instead of dependencies, and who meets whom in collectives.
 
 The n-th collective that a program has on a group, in operation order, meets the n-th that every other
-member has on it, whatever the order in which they start. Sends and receives meet by (sender, receiver,
-tag) in the order in which they are posted.
+member has on it, whatever the order in which they start, and however each names the group. Sends and receives
+meet by (sender, receiver, tag) in the order in which they are posted.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from cosim.errors import WorkloadError
 from cosim.network.flows import I32
 from cosim.pattern.template import Collective
 from cosim.topology.graph import Topology
-from cosim.workload.program import NO_STREAM, Operation, OpKind, Program
+from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Program
 
-Naming = tuple[tuple[str, ...], tuple[int, ...] | None]
+Naming = tuple[str, ...] | tuple[int, ...]
+"""A group as all its members name it: mesh axes longer than one, in mesh order, or other explicit ranks."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ReadyProgram:
     """A program's operations with what the engine looks up at each start.
 
-    ``streams`` names the streams; ``stream[op]`` is -1 where there is no limit. ``occurrence[op]`` counts
-    the collectives before it that name their group alike; ``collective`` finds one by that name and count.
+    ``streams`` names the streams; ``stream[op]`` is -1 where there is no limit. ``naming[op]`` is a
+    collective's group, ``occurrence[op]`` counts the collectives on it before; ``collective`` finds one by
+    those two.
     """
 
     name: str
@@ -36,17 +38,32 @@ class ReadyProgram:
     waits: tuple[int, ...]
     successors: tuple[tuple[int, ...], ...]
     roots: tuple[int, ...]
+    naming: tuple[Naming, ...]
     occurrence: tuple[int, ...]
     collective: dict[tuple[Naming, int], int]
 
 
-def naming(operation: Operation) -> Naming:
-    """How a collective names its group."""
-    return operation.axes, operation.ranks
+def naming(operation: Operation, mesh: DeviceMesh) -> Naming:
+    """A collective's group in the one form that all members share; ``()`` is a rank alone."""
+    wide = tuple(name for name, size in mesh.axes.items() if size > 1)
+    if operation.ranks is None:
+        return tuple(name for name in wide if name in operation.axes) if operation.axes else wide
+    ranks = operation.ranks
+    if not ranks or not all(0 <= rank < mesh.world_size for rank in ranks):
+        return ranks
+    places = [mesh.coordinates(rank) for rank in (ranks[0], ranks[-1])]
+    axes = tuple(name for name in wide if places[0][name] != places[1][name])
+    # A grid along some axes, in ascending order, has its first and last rank in opposite corners.
+    size = int(np.prod([mesh.axes[name] for name in axes], dtype=np.int64))
+    if size != len(ranks) or (axes and mesh.group(ranks[0], axes) != ranks):
+        return ranks
+    return axes
 
 
-def ready_program(program: Program) -> ReadyProgram:
-    """Turn a program's dependencies round.
+def ready_program(
+    program: Program, mesh: DeviceMesh, known: dict[tuple[object, object], Naming]
+) -> ReadyProgram:
+    """Turn a program's dependencies round. ``known`` keeps namings for other programs of the job.
 
     Raises
     ------
@@ -60,6 +77,7 @@ def ready_program(program: Program) -> ReadyProgram:
     waits = []
     seen: dict[Naming, int] = {}
     collective: dict[tuple[Naming, int], int] = {}
+    names: list[Naming] = []
     occurrence = []
     for at, operation in enumerate(operations):
         deps = sorted(set(operation.deps))
@@ -71,7 +89,13 @@ def ready_program(program: Program) -> ReadyProgram:
                 )
             successors[dep].append(at)
         waits.append(len(deps))
-        name = naming(operation)
+        name: Naming = ()
+        if operation.kind is OpKind.COLLECTIVE:
+            said = (operation.axes, operation.ranks)
+            if said not in known:
+                known[said] = naming(operation, mesh)
+            name = known[said]
+        names.append(name)
         occurrence.append(seen.get(name, 0))
         if operation.kind is OpKind.COLLECTIVE:
             collective[name, occurrence[at]] = at
@@ -84,6 +108,7 @@ def ready_program(program: Program) -> ReadyProgram:
         tuple(waits),
         tuple(tuple(s) for s in successors),
         tuple(at for at, count in enumerate(waits) if count == 0),
+        tuple(names),
         tuple(occurrence),
         collective,
     )
@@ -180,6 +205,37 @@ class ReadyJob:
             known = Group(ranks, position, endpoints, grid_dims(endpoints, self.topology.dims))
             self._groups[ranks] = known
         return known
+
+
+def ready_job(number: int, info: JobInfo, topology: Topology) -> ReadyJob:
+    """Make a job ready to run.
+
+    Raises
+    ------
+    WorkloadError
+        It doesn't fit the topology or the numbers that flow keys hold, or starts before time does.
+    """
+    what = f"job {number} {info.name!r}"
+    ranks, endpoints = info.workload.world_size, info.endpoints
+    if len(endpoints) != ranks:
+        raise WorkloadError(f"{what} has {ranks} ranks, but {len(endpoints)} endpoints")
+    if ranks and not 0 <= int(endpoints.min()) <= int(endpoints.max()) < topology.num_endpoints:
+        raise WorkloadError(
+            f"{what} sits on endpoints {int(endpoints.min())} to {int(endpoints.max())}; "
+            f"{topology.name} has 0 to {topology.num_endpoints - 1}"
+        )
+    if info.start_ps < 0:
+        raise WorkloadError(f"{what} starts at {info.start_ps} ps; time begins at 0")
+    for name, value, limit in (
+        ("the number of jobs", number, 1 << 12),
+        ("iterations", info.iterations, 1 << 20),
+        ("ranks", ranks, 1 << 19),
+    ):
+        if value >= limit:
+            raise WorkloadError(f"{what}: {name} must stay below {limit}, for flow keys; here {value}")
+    workload, known = info.workload, dict[tuple[object, object], Naming]()
+    programs = tuple(ready_program(program, workload.mesh, known) for program in workload.programs)
+    return ReadyJob(number, info, topology, programs)
 
 
 COLLECTIVES = {c.value: c for c in Collective}

@@ -12,6 +12,7 @@ class Rank:
 
     __slots__ = (
         "busy",
+        "cause_ps",
         "finish_ps",
         "free",
         "iteration",
@@ -39,6 +40,8 @@ class Rank:
         self.free: list[int] = []
         """Ready operations without a stream."""
         self.started: dict[int, int] = {}
+        self.cause_ps = 0
+        """When that became certain which lets operations start in the round under way."""
 
     @property
     def order(self) -> tuple[int, int]:

@@ -19,12 +19,12 @@ from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.fold import mix_columns
 from cosim.engine.ledger import Ledger, Reaction
 from cosim.engine.meeting import Meeting
-from cosim.engine.messages import Messages
-from cosim.engine.programs import COLLECTIVES, Group, ReadyJob, naming, ready_program
+from cosim.engine.messages import REQUEST_PART, Messages
+from cosim.engine.programs import COLLECTIVES, Group, ReadyJob, ready_job
 from cosim.engine.rank import Rank
 from cosim.engine.records import CollectiveRecord, JobInfo, OpRecords, Records
 from cosim.engine.stall import waits
-from cosim.errors import StallError, WorkloadError
+from cosim.errors import AlgorithmError, StallError, WorkloadError
 from cosim.network.flows import I64, Completions
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.plan import FIRST, Plan, Turn
@@ -118,16 +118,13 @@ class Replay:
         self._ledger = Ledger(topology.num_endpoints, record_messages=record_messages)
         self._desk = Desk(self.environment.outbox, self._ledger, release)
         self._messages = Messages(self._desk, self._end)
-        self._jobs = [
-            ReadyJob(number, info, topology, tuple(ready_program(p) for p in info.workload.programs))
-            for number, info in enumerate(jobs)
-        ]
+        self._jobs = [ready_job(number, info, topology) for number, info in enumerate(jobs)]
         self._ranks = [
             [Rank(job, rank) for rank in range(job.info.workload.world_size)] for job in self._jobs
         ]
         self._meetings: dict[object, Meeting] = {}
         self._turns: dict[tuple[int, tuple[int, ...]], tuple[int, Turn]] = {}
-        self._ends: dict[int, list[tuple[Rank, int]]] = {}
+        self._ends: dict[int, list[tuple[Rank, int, int]]] = {}
         self._reactions: dict[int, list[Reaction]] = {}
         self._starting: dict[int, list[ReadyJob]] = {}
         self._touched: dict[tuple[int, int], Rank] = {}
@@ -143,8 +140,8 @@ class Replay:
         """See :func:`replay`."""
         wall, cpu = time.perf_counter(), time.process_time()
         interrupted = ""
-        self._network.open(self._topology, self._seed)
         try:
+            self._network.open(self._topology, self._seed)
             for job in self._jobs:
                 job.coflow_bytes = self._iteration_bytes(job)
                 self._starting.setdefault(job.info.start_ps, []).append(job)
@@ -153,6 +150,9 @@ class Replay:
             self._check_finished()
         except KeyboardInterrupt:
             interrupted = f"interrupted at {format_time(int(self.environment.now))} of simulated time"
+        except BaseException:
+            self._network.close()
+            raise
         records = self._records(interrupted, wall, cpu)
         self._network.close()
         return records
@@ -175,7 +175,9 @@ class Replay:
         cuts = np.flatnonzero(np.diff(ordered)) + 1
         for chosen in np.split(order, cuts):
             now = int(times[chosen[0]])
-            part = Reaction(reaction.handle[chosen], reaction.index[chosen], times[chosen])
+            part = Reaction(
+                reaction.handle[chosen], reaction.index[chosen], times[chosen], reaction.cause_ps[chosen]
+            )
             self._reactions.setdefault(now, []).append(part)
             self.environment.wake(now)
         self._tell_progress()
@@ -188,7 +190,8 @@ class Replay:
         for reaction in self._reactions.pop(now, ()):
             self._desk.react(reaction, now)
         while True:
-            for rank, op in self._ends.pop(now, ()):
+            for rank, op, cause in self._ends.pop(now, ()):
+                rank.cause_ps = max(rank.cause_ps, cause)
                 self._apply_end(rank, op, now)
             if not self._touched:
                 break
@@ -196,6 +199,7 @@ class Replay:
             for _, rank in sorted(touched.items()):
                 for op in rank.startable():
                     self._start(rank, op, now)
+                rank.cause_ps = 0
         self._tell_progress()
 
     def _begin(self, rank: Rank, now: int) -> None:
@@ -213,7 +217,7 @@ class Replay:
         kind = operation.kind
         if kind is OpKind.COMPUTE or kind is OpKind.MEMORY:
             end = now + operation.duration_ps
-            self._ends.setdefault(end, []).append((rank, op))
+            self._ends.setdefault(end, []).append((rank, op, now))
             if end > now:
                 self.environment.wake(end)
             else:
@@ -223,9 +227,9 @@ class Replay:
         else:
             self._messages.post(rank, op, now)
 
-    def _end(self, rank: Rank, op: int) -> None:
-        """An operation ends now; applied with all else that ends now."""
-        self._ends.setdefault(int(self.environment.now), []).append((rank, op))
+    def _end(self, rank: Rank, op: int, cause: int) -> None:
+        """An operation ends now, certain since ``cause``; applied with all else that ends now."""
+        self._ends.setdefault(int(self.environment.now), []).append((rank, op, cause))
         self._touched[rank.order] = rank
 
     def _apply_end(self, rank: Rank, op: int, now: int) -> None:
@@ -245,14 +249,22 @@ class Replay:
                 f"operation {operation.name!r}: no collective {operation.collective!r}",
                 hint=f"there are {known}",
             )
-        return self._planner.plan(
+        plan = self._planner.plan(
             kind, len(group.ranks), operation.size_bytes, root=operation.root, dims=group.dims, turn=turn
         )
+        phases = len(plan.chunks[0])
+        if len(plan.chunks) * phases > REQUEST_PART:
+            raise AlgorithmError(
+                f"operation {operation.name!r}: {len(plan.chunks)} chunks of {phases} phases are more than "
+                f"the {REQUEST_PART} that flow keys can tell apart",
+                hint=f"set collectives.splits to {REQUEST_PART // phases} or less",
+            )
+        return plan
 
     def _meet(self, rank: Rank, op: int, operation: Operation, now: int) -> None:
         job = rank.job
         group = job.group(rank.number, operation)
-        name = naming(operation)
+        name = rank.program.naming[op]
         occurrence = rank.program.occurrence[op]
         key = (job.number, group.ranks, name, rank.iteration, occurrence)
         meeting = self._meetings.get(key)
@@ -271,17 +283,16 @@ class Replay:
                 (job.number, rank.iteration, number),
                 job.traits(rank.iteration),
                 self._desk,
-                lambda position, at: self._leave(key, position, at),
+                lambda position, at, cause: self._leave(key, position, at, cause),
             )
         meeting.arrive(rank, op, now)
         assert meeting.run is not None
         meeting.run.arrive(group.position[rank.number], now)
 
-    def _leave(self, key: object, position: int, now: int) -> None:
+    def _leave(self, key: object, position: int, now: int, cause: int) -> None:
         meeting = self._meetings[key]
-        rank, op = meeting.ranks[meeting.group.ranks[position]]
-        meeting.left.add(rank.number)
-        self._end(rank, op)
+        rank, op = meeting.leave(position)
+        self._end(rank, op, cause)
         if len(meeting.left) < len(meeting.group.ranks):
             return
         del self._meetings[key]

@@ -48,7 +48,10 @@ def _meetings(meetings: Iterable[Meeting]) -> Iterator[tuple[int, str]]:
 
 
 def _behind(rank: Rank) -> Iterator[str]:
-    """A rank's operations that wait for one under way: by dependency, or for its stream."""
+    """A rank's operations that wait for one under way: by dependency, or for its stream.
+
+    With none under way, those that wait for each other.
+    """
     operations = rank.program.operations
 
     def title(op: int) -> str:
@@ -59,7 +62,8 @@ def _behind(rank: Rank) -> Iterator[str]:
             taken = f"stream {rank.program.streams[stream]!r}, which {title(rank.busy[stream])} holds"
             yield f"rank {rank.number}: {title(op)} waits for {taken}"
     for op, count in enumerate(rank.waits):
-        behind = [dep for dep in operations[op].deps if dep in rank.started] if count else []
+        left = rank.started or {dep for dep, waits in enumerate(rank.waits) if waits}
+        behind = [dep for dep in operations[op].deps if dep in left] if count else []
         if behind:
             awaited = ", ".join(title(dep) for dep in behind[:_SHOWN])
             yield f"rank {rank.number}: {title(op)} waits for {awaited}"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cosim.engine.records import Records
     from cosim.engine.replay import ProgressInfo
     from cosim.experiment.build import Built
+    from cosim.results.matrices import TrafficMatrix
     from cosim.results.summary import Summary
 
 
@@ -40,6 +41,12 @@ class Run:
     def digest(self) -> str:
         """A hex string over every completion and every operation's start and end."""
         return self.records.digest
+
+    def traffic_matrix(self, job: int = 0, *, over_time: bool = True) -> TrafficMatrix:
+        """Bytes from rank to rank of a job, over time; more in :mod:`cosim.results.matrices`."""
+        from cosim.results.matrices import traffic_matrix
+
+        return traffic_matrix(self.records.traffic, self.records.jobs[job], over_time=over_time)
 
     def save(self, directory: str | Path) -> Path:
         """Write summary, columns, timeline, the scenario as resolved, and the messages if recorded.

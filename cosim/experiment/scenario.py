@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -28,6 +27,7 @@ from cosim.registry import Named, located
 from cosim.spec import Spec, TimePs
 from cosim.topology.graph import Topology
 from cosim.workload.program import Workload
+from cosim.written import plain
 
 
 class Job(Spec):
@@ -124,8 +124,6 @@ class Scenario(Spec):
         """The YAML value it was read from, changes applied; for one made in Python, what YAML would say."""
         if self._document is not None:
             return self._document.value
-        from cosim.written import plain
-
         return plain(self)
 
     def locate(self, *path: str | int) -> Location | None:
@@ -134,10 +132,12 @@ class Scenario(Spec):
 
     def with_settings(self, changes: Mapping[str, Any] | Iterable[str]) -> Scenario:
         """A copy with ``{"jobs[0].iterations": 5}`` or ``["jobs[0].iterations=5"]`` set."""
-        document = located_yaml.Document(self.source, copy.deepcopy(self.as_written()))
-        if self._document is not None:
-            document.lines = dict(self._document.lines)
-            document.settings = dict(self._document.settings)
+        if self._document is None:
+            document = located_yaml.Document("", plain(self, keep=True))
+        else:
+            value = plain(self._document.value, keep=True)
+            lines, settings = dict(self._document.lines), dict(self._document.settings)
+            document = located_yaml.Document(self.source, value, lines, settings)
         return from_document(document, self._base, self.name, changes)
 
 

@@ -1,1 +1,15 @@
-"""."""
+"""HOW LONG: the seam :class:`~cosim.network.simulator.NetworkSimulator`, and what stands behind it here.
+
+======================  ======================================================================
+``simulator``           the seam
+``flows``               tables, groups and batches of flows, as columns
+``unaware``, ``aware``  ASTRA-sim's analytical models
+``fair_share``          max-min fair sharing; its ``fair_loop``, ``sharing``, ``channels``, ``drains``
+``faulty``              a network whose chosen completions come late
+``recorder``            writes down what a network was asked and answered, and plays it again
+``compiled``, ``core``  what the compiled models share
+``store``, ``dependencies``  flows in flight, and what waits for what
+``calendar``, ``order``  events by instant, and their order within one
+``jit``                 how loops are compiled
+======================  ======================================================================
+"""

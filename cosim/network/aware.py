@@ -7,8 +7,10 @@ the link is free, first come, first served, the queue unbounded; the next hop st
 time.
 
 Messages that reach a link at the same instant are served in the order (when their arrival became certain,
-key): the order in which ASTRA-sim's event list, first come, first served within one time, holds
-them, but independent of the order in which the flows were given.
+endpoint they come from, key): the order in which ASTRA-sim's event list, first come, first served within one
+time, holds them, but independent of the order in which the flows were given. Of two that became certain at
+the same instant, ASTRA-sim takes first whose cause came first in that instant's list, and so on back to the
+beginning, where NPUs come by number; here NPUs come by number at once.
 
 Source: ASTRA-sim, ``astra-network-analytical`` (congestion_aware/network/Link.cpp); there 1-D
 topologies only.
@@ -103,15 +105,16 @@ def run_aware(core: Core, links: Records, instant: I32, spare: I32, other: I32, 
                 instant[found] = at
                 found += 1
                 e = events[at]
-                if rows[e.row].src != rows[e.row].dst:
-                    link = path_link[path_ptr[groups[e.handle].path + e.row] + e.hop]
+                path = groups[e.handle].path + e.row
+                if path_ptr[path] != path_ptr[path + 1]:
+                    link = path_link[path_ptr[path] + e.hop]
                     clash = clash or links[link].seen == serial
                     links[link].seen = serial
                 at = e.next
             meta[CURSOR] = 0
             meta[INSTANT_N] = found
             if clash:
-                sort_instant(events, reps, groups, instant, spare, other, found)
+                sort_instant(events, reps, groups, core.path_source, instant, spare, other, found)
         if not room(cal_meta, events, 1):
             return NEED_CALENDAR
         if meta[PENDING_N] == len(pending):
@@ -125,13 +128,14 @@ def run_aware(core: Core, links: Records, instant: I32, spare: I32, other: I32, 
         row = events[at].row
         hop = events[at].hop
         origin = events[at].origin
+        cause = events[at].cause
         free(cal_meta, events, at)
         if hop == 0:
             meta[STARTED_N] += 1
-        if rows[row].src == rows[row].dst:
-            complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, origin, time)
-            continue
         path = groups[handle].path + row
+        if path_ptr[path] == path_ptr[path + 1]:  # a mark, or two participants on one endpoint
+            complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, origin, time, cause)
+            continue
         link = path_link[path_ptr[path] + hop]
         size = rows[row].size
         transfer = size / links[link].rate
@@ -142,7 +146,7 @@ def run_aware(core: Core, links: Records, instant: I32, spare: I32, other: I32, 
         link_bytes[link] += size
         add_busy(meta, link_busy, link, start, serialization)
         if path_ptr[path] + hop + 1 == path_ptr[path + 1]:
-            complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, origin, arrival)
+            complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, origin, arrival, start)
         else:
             push(cal_meta, events, buckets, hashes, heap, arrival, start, origin, handle, rep, row, hop + 1)
 

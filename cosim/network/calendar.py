@@ -130,20 +130,21 @@ def push(
     else:
         meta[EVENT_FREE] = events[at].next
     meta[EVENT_N] += 1
-    events[at].cause = cause
-    events[at].origin = origin
-    events[at].handle = handle
-    events[at].rep = rep
-    events[at].row = row
-    events[at].hop = hop
-    events[at].next = _NONE
+    event = events[at]
+    event.cause = cause
+    event.origin = origin
+    event.handle = handle
+    event.rep = rep
+    event.row = row
+    event.hop = hop
+    event.next = _NONE
     mask = len(hashes) - 1
     slot = _home(meta, time)
     while hashes[slot] != 0:
-        bucket = hashes[slot] - 1
-        if buckets[bucket].time == time:
-            events[buckets[bucket].tail].next = at
-            buckets[bucket].tail = at
+        bucket = buckets[hashes[slot] - 1]
+        if bucket.time == time:
+            events[bucket.tail].next = at
+            bucket.tail = at
             return
         slot = (slot + 1) & mask
     new = meta[BUCKET_FREE]
@@ -153,9 +154,10 @@ def push(
     else:
         meta[BUCKET_FREE] = buckets[new].head
     hashes[slot] = new + 1
-    buckets[new].time = time
-    buckets[new].head = at
-    buckets[new].tail = at
+    bucket = buckets[new]
+    bucket.time = time
+    bucket.head = at
+    bucket.tail = at
     place = meta[HEAP_N]
     meta[HEAP_N] = place + 1
     while place > 0:

@@ -81,6 +81,7 @@ class CompiledNetwork(ABC):
             "pending": np.zeros(1 << 12, PENDING),
             "path_ptr": np.zeros(64, np.int64),
             "path_link": np.zeros(64, np.int32),
+            "path_source": np.zeros(64, np.int32),
             "link_bytes": np.zeros(links, np.int64),
             "link_busy": np.zeros((bins, links), np.int64),
         }
@@ -138,8 +139,10 @@ class CompiledNetwork(ABC):
         first, rows = self._ptr_used, table.num_rows
         self._reserve("path_ptr", first + rows + 1)
         self._reserve("path_link", self._link_used + len(links))
+        self._reserve("path_source", first + rows + 1)
         self._arrays["path_ptr"][first : first + rows + 1] = ptr + self._link_used
         self._arrays["path_link"][self._link_used : self._link_used + len(links)] = links
+        self._arrays["path_source"][first : first + rows] = src
         self._ptr_used += rows + 1
         self._link_used += len(links)
         self._bind_model(first, group.job, src, dst, channel)
@@ -219,7 +222,7 @@ class CompiledNetwork(ABC):
     def _report(self, grant: int) -> Completions:
         most = int(self._arrays["meta"][PENDING_N])
         handle, closed = np.empty(most, np.int32), np.empty(most, np.int32)
-        index, start, time = (np.empty(most, np.int64) for _ in range(3))
+        index, start, time, cause = (np.empty(most, np.int64) for _ in range(4))
         count, num_closed = report(
             self._arrays["meta"],
             self._arrays["pending"],
@@ -230,6 +233,7 @@ class CompiledNetwork(ABC):
             index,
             start,
             time,
+            cause,
             closed,
         )
         for one in closed[:num_closed].tolist():
@@ -237,9 +241,13 @@ class CompiledNetwork(ABC):
             self._open_rows -= self._groups.pop(one).table.num_rows
         if count < most // 2:  # do not keep a large buffer alive for a few rows
             return Completions(
-                handle[:count].copy(), index[:count].copy(), start[:count].copy(), time[:count].copy()
+                handle[:count].copy(),
+                index[:count].copy(),
+                start[:count].copy(),
+                time[:count].copy(),
+                cause[:count].copy(),
             )
-        return Completions(handle[:count], index[:count], start[:count], time[:count])
+        return Completions(handle[:count], index[:count], start[:count], time[:count], cause[:count])
 
     def _grow(self, what: int) -> None:
         if what == NEED_CALENDAR:

@@ -20,13 +20,15 @@ DONE, NEED_CALENDAR, NEED_PENDING, NEED_MORE = 0, 10, 11, 12
 REPORT_LIMIT = 1 << 18
 """Completions after which an advance returns (or twice as many as stayed), so that reports stay small."""
 
-PENDING = np.dtype([("time", "i8"), ("start", "i8"), ("index", "i8"), ("handle", "i4"), ("row", "i4")])
-"""A completion that is certain, but not reported."""
+PENDING = np.dtype(
+    [("time", "i8"), ("start", "i8"), ("cause", "i8"), ("index", "i8"), ("handle", "i4"), ("row", "i4")]
+)
+"""A completion that is certain, since ``cause``, but not reported."""
 
 
 class Core(NamedTuple):
     """State that every compiled model has. A row's links are ``links[ptr[p]:ptr[p + 1]]`` with p =
-    ``groups[handle].path + row``; ``link_busy`` is [bins, links].
+    ``groups[handle].path + row``, its endpoint is ``path_source[p]``; ``link_busy`` is [bins, links].
     """
 
     meta: I64
@@ -35,6 +37,7 @@ class Core(NamedTuple):
     pending: Records
     path_ptr: I64
     path_link: I32
+    path_source: I32
     link_bytes: I64
     link_busy: I64
 
@@ -131,15 +134,18 @@ def complete(
     row: int,
     start: int,
     time: int,
+    cause: int,
 ) -> None:
     """A flow's completion at ``time`` is certain: report it when the grant gets there, tell dependents."""
     n = meta[PENDING_N]
     meta[PENDING_N] = n + 1
-    pending[n].handle = handle
-    pending[n].index = reps[rep].base + row - reps[rep].row
-    pending[n].start = start
-    pending[n].time = time
-    pending[n].row = row
+    one = pending[n]
+    one.handle = handle
+    one.index = reps[rep].base + row - reps[rep].row
+    one.start = start
+    one.time = time
+    one.cause = cause
+    one.row = row
     meta[BOUND] = min(meta[BOUND], _react(rows, row, time))
     if groups[handle].release and rows[row].first < rows[row].middle:
         note(count, work, handle, rep, row, time, COMPLETED)
@@ -198,6 +204,7 @@ def report(
     index: I64,
     start: I64,
     time: I64,
+    cause: I64,
     closed: I32,
 ) -> tuple[int, int]:
     """Move completions up to ``grant`` out of the pending ones; (how many, how many groups ended)."""
@@ -212,6 +219,7 @@ def report(
             index[out] = pending[k].index
             start[out] = pending[k].start
             time[out] = pending[k].time
+            cause[out] = pending[k].cause
             out += 1
             groups[one].left -= 1
             if groups[one].left == 0:
@@ -222,6 +230,7 @@ def report(
             pending[kept].index = pending[k].index
             pending[kept].start = pending[k].start
             pending[kept].time = pending[k].time
+            pending[kept].cause = pending[k].cause
             pending[kept].row = pending[k].row
             bound = min(bound, _react(rows, pending[k].row, pending[k].time))
             kept += 1

@@ -106,8 +106,8 @@ def touch_page(
     unused: I64,
     page: int,
     rep: int,
-) -> int:
-    """Make the page of a repetition (absolute number); its first cell. The caller saw to the room."""
+) -> None:
+    """Make the page of a repetition (absolute number). The caller saw to the room."""
     size = _size_class(reps[rep].rows)
     first = int(unused[size])
     if first != _NONE:
@@ -121,7 +121,6 @@ def touch_page(
         cells[first + k].ready = 0
     pages[page].cell = first
     pages[page].left = reps[rep].rows
-    return first
 
 
 @compiled
@@ -139,11 +138,12 @@ def drop_pages(
 def note(count: I64, work: Records, handle: int, rep: int, row: int, time: int, kind: int) -> None:
     """Remember that a flow completed or started at ``time``, for :func:`drain`."""
     n = count[WORK_N]
-    work[n].time = time
-    work[n].handle = handle
-    work[n].rep = rep
-    work[n].row = row
-    work[n].kind = kind
+    one = work[n]
+    one.time = time
+    one.handle = handle
+    one.rep = rep
+    one.row = row
+    one.kind = kind
     count[WORK_N] = n + 1
 
 
@@ -166,55 +166,55 @@ def drain(
     """
     while count[WORK_N] > 0:
         n = count[WORK_N] - 1
-        row = work[n].row
-        if work[n].kind == COMPLETED:
-            first = rows[row].first
-            last = rows[row].middle
+        known = work[n]
+        row = rows[known.row]
+        if known.kind == COMPLETED:
+            first = row.first
+            last = row.middle
         else:
-            first = rows[row].middle
-            last = rows[row].last
+            first = row.middle
+            last = row.last
         if count[OUT_N] + last - first > len(out):
             return NEED_OUT
         if n + last - first > len(work):
             return NEED_WORK
         if count[POOL_TOP] + (last - first) * count[MAX_PAGE] > len(cells):
             return NEED_POOL
-        handle = work[n].handle
-        rep = work[n].rep
-        time = work[n].time
+        handle = known.handle
+        rep = known.rep
+        time = known.time
         count[WORK_N] = n
         page0 = groups[handle].page
         rep0 = groups[handle].rep
         for at in range(first, last):
-            to_rep = rep + successors[at].rep
+            successor = successors[at]
+            to_rep = rep + successor.rep
             in_table = to_rep - rep0
-            if in_table < successors[at].low or in_table > successors[at].high:
+            if in_table < successor.low or in_table > successor.high:
                 continue
-            to_row = successors[at].row
-            page = page0 + in_table
-            cell = pages[page].cell
-            if cell == _NONE:
-                cell = touch_page(count, rows, reps, pages, cells, unused, page, to_rep)
-            mine = cell + to_row - reps[to_rep].row
-            if cells[mine].ready < time:
-                cells[mine].ready = time
-            cells[mine].waits -= 1
-            if cells[mine].waits == 0:
-                ready = cells[mine].ready
-                start = ready + rows[to_row].delay
-                k = count[OUT_N]
-                out[k].start = start
-                out[k].cause = ready
-                out[k].handle = handle
-                out[k].rep = to_rep
-                out[k].row = to_row
-                count[OUT_N] = k + 1
-                if rows[to_row].middle < rows[to_row].last:
-                    note(count, work, handle, to_rep, to_row, start, STARTED)
-                pages[page].left -= 1
-                if pages[page].left == 0:
-                    _give_page(cells, unused, cell, reps[to_rep].rows)
-                    pages[page].cell = _NONE
+            page = pages[page0 + in_table]
+            if page.cell == _NONE:
+                touch_page(count, rows, reps, pages, cells, unused, page0 + in_table, to_rep)
+            mine = cells[page.cell + successor.row - reps[to_rep].row]
+            if mine.ready < time:
+                mine.ready = time
+            mine.waits -= 1
+            if mine.waits == 0:
+                to_row = rows[successor.row]
+                start = mine.ready + to_row.delay
+                one = out[count[OUT_N]]
+                one.start = start
+                one.cause = mine.ready
+                one.handle = handle
+                one.rep = to_rep
+                one.row = successor.row
+                count[OUT_N] += 1
+                if to_row.middle < to_row.last:
+                    note(count, work, handle, to_rep, successor.row, start, STARTED)
+                page.left -= 1
+                if page.left == 0:
+                    _give_page(cells, unused, page.cell, reps[to_rep].rows)
+                    page.cell = _NONE
     return DRAINED
 
 

@@ -92,6 +92,7 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
     channels = fluid.channels
     dirty = fluid.dirty
     instant = fluid.instant
+    never = int(np.int64(NEVER))  # as a literal it would have the heap compiled twice, by its type
     while True:
         status = release(
             cal_meta,
@@ -141,11 +142,12 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
                 else:
                     meta[MEMBER_FREE] = members[m].after
                 first = links[link].first
-                members[m].flow = f
-                members[m].link = link
-                members[m].before = _NONE
-                members[m].after = first
-                members[m].sibling = last
+                member = members[m]
+                member.flow = f
+                member.link = link
+                member.before = _NONE
+                member.after = first
+                member.sibling = last
                 if first != _NONE:
                     members[first].before = m
                 links[link].first = m
@@ -160,12 +162,14 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
             meta[CURSOR] += 1
             meta[STARTED_N] += 1
             meta[EVENTS_N] += 1
-            handle = events[at].handle
-            rep = events[at].rep
-            row = events[at].row
+            event = events[at]
+            handle = event.handle
+            rep = event.rep
+            row = event.row
             free(cal_meta, events, at)
-            if rows[row].src == rows[row].dst:
-                complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, now, now)
+            path = groups[handle].path + row
+            if path_ptr[path] == path_ptr[path + 1]:  # a mark, or two participants on one endpoint
+                complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, now, now, now)
                 continue
             f = meta[FLOW_FREE]
             if f == _NONE:
@@ -173,26 +177,28 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
                 meta[FLOW_TOP] = f + 1
             else:
                 meta[FLOW_FREE] = flows[f].next
-            channel = fluid.channel_of[groups[handle].path + row]
-            flows[f].handle = handle
-            flows[f].rep = rep
-            flows[f].row = row
-            flows[f].origin = now
-            flows[f].touched = now
-            flows[f].weight = fluid.classes[handle].weight
-            flows[f].priority = fluid.classes[handle].priority
-            flows[f].channel = channel
-            flows[f].remaining = rows[row].size
-            flows[f].rate = 0.0
-            flows[f].member = _NONE
-            flows[f].place = _NONE
-            flows[f].next = _NONE
-            if channels[channel].head == _NONE:
-                channels[channel].head = f
+            channel = fluid.channel_of[path]
+            flow = flows[f]
+            flow.handle = handle
+            flow.rep = rep
+            flow.row = row
+            flow.origin = now
+            flow.touched = now
+            flow.weight = fluid.classes[handle].weight
+            flow.priority = fluid.classes[handle].priority
+            flow.channel = channel
+            flow.remaining = rows[row].size
+            flow.rate = 0.0
+            flow.member = _NONE
+            flow.place = _NONE
+            flow.next = _NONE
+            queue = channels[channel]
+            if queue.head == _NONE:
+                queue.head = f
                 meta[BEGIN] = f + 1
             else:
-                flows[channels[channel].tail].next = f
-            channels[channel].tail = f
+                flows[queue.tail].next = f
+            queue.tail = f
             continue
 
         limit = min(horizon, meta[BOUND])
@@ -223,41 +229,40 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
 
         if meta[DRAIN_N] > 0 and drain <= next_start and drain <= limit:
             f = drains[0].flow
-            meta[DRAIN_N] = set_drain(meta[DRAIN_N], drains, flows, f, NEVER)
+            meta[DRAIN_N] = set_drain(meta[DRAIN_N], drains, flows, f, never)
             meta[INSTANT] = drain
             meta[EVENTS_N] += 1
-            handle = flows[f].handle
-            row = flows[f].row
+            flow = flows[f]
+            handle = flow.handle
+            row = flow.row
             path = groups[handle].path + row
             arrival = drain
             for k in range(path_ptr[path], path_ptr[path + 1]):
                 link_bytes[path_link[k]] += rows[row].size
                 arrival += links[path_link[k]].latency
-            m = flows[f].member
+            m = flow.member
             while m != _NONE:
-                link = members[m].link
-                ahead = members[m].before
-                behind = members[m].after
+                member = members[m]
+                ahead = member.before
+                behind = member.after
                 if ahead != _NONE:
                     members[ahead].after = behind
                 else:
-                    links[link].first = behind
+                    links[member.link].first = behind
                 if behind != _NONE:
                     members[behind].before = ahead
-                members[m].after = meta[MEMBER_FREE]
+                member.after = meta[MEMBER_FREE]
                 meta[MEMBER_FREE] = m
                 meta[MEMBER_N] -= 1
-                mark(meta, links, dirty, link)
-                m = members[m].sibling
-            channel = flows[f].channel
-            channels[channel].head = flows[f].next
-            meta[BEGIN] = flows[f].next + 1
-            flows[f].next = meta[FLOW_FREE]
+                mark(meta, links, dirty, member.link)
+                m = member.sibling
+            channels[flow.channel].head = flow.next
+            meta[BEGIN] = flow.next + 1
+            flow.next = meta[FLOW_FREE]
             meta[FLOW_FREE] = f
-            origin = flows[f].origin
-            complete(
-                meta, pending, count, rows, reps, groups, work, handle, flows[f].rep, row, origin, arrival
-            )
+            rep = flow.rep
+            origin = flow.origin
+            complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, origin, arrival, drain)
             continue
 
         if next_start >= limit:
@@ -281,7 +286,7 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
         meta[CURSOR] = 0
         meta[INSTANT_N] = found
         if clash:
-            sort_instant(events, reps, groups, instant, fluid.spare, fluid.other, found)
+            sort_instant(events, reps, groups, core.path_source, instant, fluid.spare, fluid.other, found)
 
 
 @compiled

@@ -72,13 +72,16 @@ class FaultyNetwork:
             kept[k] = not self._delayed(done, k)
         due = [late for late in self._late if late.time_ps <= granted]
         self._late = [late for late in self._late if late.time_ps > granted]
+        done = done.take(kept)
+        times = np.array([late.time_ps for late in due], np.int64)
         return Advance(
             granted,
             Completions(
-                np.append(done.handle[kept], np.array([late.handle for late in due], np.int32)),
-                np.append(done.index[kept], np.array([late.index for late in due], np.int64)),
-                np.append(done.start_ps[kept], np.array([late.start_ps for late in due], np.int64)),
-                np.append(done.time_ps[kept], np.array([late.time_ps for late in due], np.int64)),
+                np.append(done.handle, np.array([late.handle for late in due], np.int32)),
+                np.append(done.index, np.array([late.index for late in due], np.int64)),
+                np.append(done.start_ps, np.array([late.start_ps for late in due], np.int64)),
+                np.append(done.time_ps, times),
+                np.append(done.since(), times),
             ),
         )
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,7 +176,8 @@ class FlowBatch:
 
     ``start_ps`` is when a flow starts; ``cause_ps`` <= ``start_ps`` is when that became certain (its last
     dependency's time), which orders flows that reach a queue at the same instant as an event list that
-    serves events of one time first come, first served would.
+    serves events of one time first come, first served would. Where the start follows at once from a
+    completion, that is when the completion became certain.
     """
 
     groups: Sequence[FlowGroup] = ()
@@ -191,16 +192,27 @@ class Completions:
     """Flows that completed, as columns of equal length, in no particular order.
 
     ``start_ps`` is when the flow was handed to the network, ``time_ps`` when its last byte arrived:
-    their difference is the flow completion time (FCT).
+    their difference is the flow completion time (FCT). ``cause_ps`` <= ``time_ps`` is when that became
+    certain, which orders what is started because of it (see :class:`FlowBatch`); None: not known.
     """
 
     handle: I32
     index: I64
     start_ps: I64
     time_ps: I64
+    cause_ps: I64 | None = None
 
     def __len__(self) -> int:
         return len(self.handle)
+
+    def since(self) -> I64:
+        """When each became certain: at the latest when it came."""
+        return self.time_ps if self.cause_ps is None else self.cause_ps
+
+    def take(self, chosen: NDArray[Any]) -> Completions:
+        """Some of them: a mask, or numbers in the order wanted."""
+        columns = self.handle, self.index, self.start_ps, self.time_ps, self.since()
+        return Completions(*(column[chosen] for column in columns))
 
 
 def flat_table(

@@ -1,4 +1,4 @@
-"""The order of flows that reach something at the same instant: by cause, then key.
+"""The order of flows that reach something at the same instant: by cause, endpoint they come from, key.
 
 ``cause`` is when it became certain that they would; so they are in the order in which an event list that
 serves events of one time first come, first served would hold them, but independent of the order in which
@@ -13,12 +13,16 @@ from cosim.network.jit import compiled
 
 
 @compiled
-def before(events: Records, reps: Records, groups: Records, a: int, b: int) -> bool:
+def before(events: Records, reps: Records, groups: Records, sources: I32, a: int, b: int) -> bool:
     """Whether event a comes before event b."""
     if events[a].cause != events[b].cause:
         return bool(events[a].cause < events[b].cause)
     one = groups[events[a].handle]
     two = groups[events[b].handle]
+    from_one = sources[one.path + events[a].row]
+    from_two = sources[two.path + events[b].row]
+    if from_one != from_two:
+        return bool(from_one < from_two)
     if one.key_high != two.key_high:
         return bool(one.key_high < two.key_high)
     first = one.key_low + reps[events[a].rep].base + events[a].row - reps[events[a].rep].row
@@ -28,12 +32,19 @@ def before(events: Records, reps: Records, groups: Records, a: int, b: int) -> b
 
 @compiled
 def sort_instant(
-    events: Records, reps: Records, groups: Records, instant: I32, source: I32, target: I32, count: int
+    events: Records,
+    reps: Records,
+    groups: Records,
+    sources: I32,
+    instant: I32,
+    source: I32,
+    target: I32,
+    count: int,
 ) -> None:
     """Sort ``instant[:count]`` by :func:`before`: bottom-up merges, stable, none where it is sorted."""
     in_order = True
     for k in range(1, count):
-        if before(events, reps, groups, instant[k], instant[k - 1]):
+        if before(events, reps, groups, sources, instant[k], instant[k - 1]):
             in_order = False
             break
     if in_order:
@@ -49,7 +60,9 @@ def sort_instant(
             a = low
             b = middle
             for k in range(low, high):
-                if a < middle and (b >= high or not before(events, reps, groups, source[b], source[a])):
+                if a < middle and (
+                    b >= high or not before(events, reps, groups, sources, source[b], source[a])
+                ):
                     target[k] = source[a]
                     a += 1
                 else:

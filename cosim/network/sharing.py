@@ -153,21 +153,22 @@ def _fill(
     for k in range(num_links):
         links[reached[k]].weight = 0
     for k in range(num_flows):
-        f = found[k]
-        if flows[f].priority == priority:
-            flows[f].fresh = -1.0
-            m = flows[f].member
+        flow = flows[found[k]]
+        if flow.priority == priority:
+            flow.fresh = -1.0
+            m = flow.member
             while m != _NONE:
-                links[members[m].link].weight += flows[f].weight
-                m = members[m].sibling
-        elif flows[f].priority > priority and (later == _NONE or flows[f].priority < later):
-            later = flows[f].priority
-    count = 0
+                member = members[m]
+                links[member.link].weight += flow.weight
+                m = member.sibling
+        elif flow.priority > priority and (later == _NONE or flow.priority < later):
+            later = flow.priority
+    count = int(np.int64(0))  # as a literal it would have the heap compiled twice, by its type
     for k in range(num_links):
-        link = reached[k]
-        if links[link].weight > 0:
-            links[link].level = links[link].left / links[link].weight
-            _raise_level(count, levels, links[link].level, link)
+        link = links[reached[k]]
+        if link.weight > 0:
+            link.level = link.left / link.weight
+            _raise_level(count, levels, link.level, reached[k])
             count += 1
     while True:
         count = _next_level(count, levels, links)
@@ -176,37 +177,39 @@ def _fill(
         level = levels[0].level
         num_full = 0
         while count > 0 and levels[0].level <= level * _TOGETHER:
-            link = levels[0].link
-            full[num_full] = link
+            full[num_full] = levels[0].link
             num_full += 1
-            links[link].weight = -links[link].weight  # so that _next_level drops it
+            link = links[levels[0].link]
+            link.weight = -link.weight  # so that _next_level drops it
             count = _next_level(count, levels, links)
         num_touched = 0
         for k in range(num_full):
-            links[full[k]].weight = -links[full[k]].weight
+            link = links[full[k]]
+            link.weight = -link.weight
         for k in range(num_full):
             m = links[full[k]].first
             while m != _NONE:
-                f = members[m].flow
-                if flows[f].priority == priority and flows[f].fresh < 0.0:
-                    flows[f].fresh = level * flows[f].weight
-                    one = flows[f].member
-                    while one != _NONE:
-                        link = members[one].link
-                        if links[link].gone == 0:
-                            touched[num_touched] = link
-                            num_touched += 1
-                        links[link].gone += flows[f].weight
-                        one = members[one].sibling
+                flow = flows[members[m].flow]
                 m = members[m].after
+                if flow.priority == priority and flow.fresh < 0.0:
+                    flow.fresh = level * flow.weight
+                    one = flow.member
+                    while one != _NONE:
+                        member = members[one]
+                        link = links[member.link]
+                        if link.gone == 0:
+                            touched[num_touched] = member.link
+                            num_touched += 1
+                        link.gone += flow.weight
+                        one = member.sibling
         for k in range(num_touched):
-            link = touched[k]
-            links[link].weight -= links[link].gone
-            left = links[link].left - level * links[link].gone
-            links[link].left = left if left > links[link].capacity * _EMPTY else 0.0
-            links[link].gone = 0
-            if links[link].weight > 0:
-                links[link].level = max(links[link].level, links[link].left / links[link].weight)
+            link = links[touched[k]]
+            link.weight -= link.gone
+            left = link.left - level * link.gone
+            link.left = left if left > link.capacity * _EMPTY else 0.0
+            link.gone = 0
+            if link.weight > 0:
+                link.level = max(link.level, link.left / link.weight)
         for k in range(num_full):
             links[full[k]].left = 0.0
 
@@ -248,21 +251,22 @@ def share(
             while m != _NONE:
                 f = members[m].flow
                 m = members[m].after
-                if flows[f].visit == visit:
+                flow = flows[f]
+                if flow.visit == visit:
                     continue
-                flows[f].visit = visit
+                flow.visit = visit
                 found[num_flows] = f
                 num_flows += 1
-                if lowest == _NONE or flows[f].priority < lowest:
-                    lowest = flows[f].priority
-                one = flows[f].member
+                if lowest == _NONE or flow.priority < lowest:
+                    lowest = flow.priority
+                one = flow.member
                 while one != _NONE:
-                    link = members[one].link
-                    if links[link].visit != visit:
-                        links[link].visit = visit
-                        reached[num_links] = link
+                    member = members[one]
+                    if links[member.link].visit != visit:
+                        links[member.link].visit = visit
+                        reached[num_links] = member.link
                         num_links += 1
-                    one = members[one].sibling
+                    one = member.sibling
         if num_flows == 1:
             rate = np.inf
             for k in range(num_links):
@@ -288,21 +292,20 @@ def share(
                     lowest,
                 )
         for k in range(num_links):
-            link = reached[k]
-            used = links[link].capacity - links[link].left
-            if used != links[link].used:
-                if links[link].used > 0.0:
-                    fraction = links[link].used / links[link].capacity
-                    add_share(meta, busy, link, links[link].since, now, fraction)
-                links[link].used = used
-                links[link].since = now
+            link = links[reached[k]]
+            used = link.capacity - link.left
+            if used != link.used:
+                if link.used > 0.0:
+                    add_share(meta, busy, reached[k], link.since, now, link.used / link.capacity)
+                link.used = used
+                link.since = now
         for k in range(num_flows):
-            f = found[k]
-            if flows[f].fresh != flows[f].rate:
-                sent = flows[f].rate * (now - flows[f].touched)
-                flows[f].remaining = max(flows[f].remaining - sent, 0.0)
-                flows[f].touched = now
-                flows[f].rate = flows[f].fresh
-                when = drain_time(now, flows[f].remaining, flows[f].rate)
-                meta[DRAIN_N] = set_drain(meta[DRAIN_N], drains, flows, f, when)
+            flow = flows[found[k]]
+            if flow.fresh != flow.rate:
+                sent = flow.rate * (now - flow.touched)
+                flow.remaining = max(flow.remaining - sent, 0.0)
+                flow.touched = now
+                flow.rate = flow.fresh
+                when = drain_time(now, flow.remaining, flow.rate)
+                meta[DRAIN_N] = set_drain(meta[DRAIN_N], drains, flows, int(found[k]), when)
     meta[DIRTY_N] = 0

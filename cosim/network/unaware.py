@@ -95,11 +95,12 @@ def run_unaware(core: Core, rate: F64, latency: F64, horizon: int) -> int:
         handle = events[at].handle
         rep = events[at].rep
         row = events[at].row
+        cause = events[at].cause
         free(cal_meta, events, at)
         arrival = time
-        if rows[row].src != rows[row].dst:
+        path = groups[handle].path + row
+        if path_ptr[path] != path_ptr[path + 1]:  # neither a mark nor two participants on one endpoint
             size = rows[row].size
-            path = groups[handle].path + row
             slowest = np.inf
             wait = 0.0
             for k in range(path_ptr[path], path_ptr[path + 1]):
@@ -109,8 +110,9 @@ def run_unaware(core: Core, rate: F64, latency: F64, horizon: int) -> int:
                 link_bytes[link] += size
                 add_busy(meta, link_busy, link, time, int(size / rate[link]) * PS_PER_NS)
             # Whole picoseconds add up exactly, in any order; the division by 1000 comes last.
+            cause = time
             arrival = time + int(wait / PS_PER_NS + size / slowest) * PS_PER_NS
-        complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, time, arrival)
+        complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, time, arrival, cause)
 
 
 class CongestionUnawareNetwork(CompiledNetwork):

@@ -22,12 +22,16 @@ from cosim.pattern.template import Collective, Template
 _ONE_GROUP = (Collective.BROADCAST, Collective.BARRIER, Collective.SEND_RECV)
 """Collectives that run over the whole group, never by dimension."""
 
+_PROVED: set[tuple[object, ...]] = set()
+"""Structures proved in this process: a sweep proves each of them once."""
+
 
 class Planner:
     """Plans of one ``collectives:`` section, cached; templates are shared by plans.
 
-    A template's proof is kept by (algorithm, collective, ranks, direction, variant, root): sizes and delays
-    don't change which message carries what. ``read_custom`` reads the files of a custom algorithm, given its
+    A template's proof is kept by (algorithm, collective, ranks, direction, variant, root), for as long as the
+    process runs: sizes and delays don't change which message carries what. Algorithms read from files are
+    proved anew by each planner. ``read_custom`` reads the files of a custom algorithm, given its
     path: the nodes of each rank.
     """
 
@@ -42,6 +46,7 @@ class Planner:
         self._plans: dict[tuple[object, ...], Plan] = {}
         self._templates: dict[tuple[object, ...], Template] = {}
         self._proved: set[tuple[object, ...]] = set()
+        """What was read from files and proved."""
 
     def plan(
         self,
@@ -191,11 +196,12 @@ class Planner:
         template = self._templates.get(key)
         if template is None:
             template = self._build(algorithm, collective, num_ranks, size_bytes, reverse, chunk, root)
-            if structure not in self._proved:
+            proved = self._proved if isinstance(algorithm, ChakraFiles) else _PROVED
+            if structure not in proved:
                 if template.num_chunks and template.num_flows > RACE_LIMIT:
                     self._prove_small(algorithm, collective, num_ranks, reverse, chunk, root)
                 prove(template)
-                self._proved.add(structure)
+                proved.add(structure)
             self._templates[key] = template
         return template
 

@@ -230,13 +230,15 @@ class _Rings:
             end + rank - (n + np.arange(pieces)[:, None] * hops + (n - 2) * c + np.arange(c)).reshape(1, -1)
         )
         is_last = np.tile(place_of == n - 1, (1, pieces))
+        # The last rank sends nothing that waits for it, so every exit also waits for the rank's own arrival.
         waits = np.concatenate(
-            [np.where(place_of < n - 1, last_own, 0), np.where(is_last, arrived, 0)], axis=1
+            [np.full((n, 1), end), np.where(place_of < n - 1, last_own, 0), np.where(is_last, arrived, 0)],
+            axis=1,
         )
         steps = [
             piece(1, 0, received, arrival, kind=(COMPLETION, COMPLETION)),
             piece(pieces - 1, 1, received, own, kind=(COMPLETION, START)),
-            exits(n, waits, (START,) * c + (COMPLETION,) * (pieces * c), plain),
+            exits(n, waits, (COMPLETION,) + (START,) * c + (COMPLETION,) * (pieces * c), plain),
         ]
         return self._template(Collective.BROADCAST, size_bytes, steps, np.full(pieces * c, root))
 

@@ -63,6 +63,8 @@ class JobSummary:
         stream of the busiest rank). Waiting between pipeline stages is not in it, so it is a lower bound.
     free_communication_iteration_ps, free_communication_speedup
         The same for one iteration, on average; how many times faster the job would be at most.
+    read, ignored, invented
+        What was read, ignored and invented to make the workload, each with its count.
     """
 
     name: str
@@ -91,6 +93,7 @@ class JobSummary:
     free_communication_iteration_ps: int | None
     free_communication_speedup: float | None
     stragglers: tuple[Straggler, ...]
+    read: tuple[str, ...]
     ignored: tuple[str, ...]
     invented: tuple[str, ...]
 
@@ -245,6 +248,7 @@ def _job(
         free_communication_iteration_ps=round(free / len(times)) if times else None,
         free_communication_speedup=duration / free if free else None,
         stragglers=stragglers,
+        read=job.workload.report.read,
         ignored=job.workload.report.ignored,
         invented=job.workload.report.invented,
     )

@@ -1,9 +1,11 @@
-"""The page that a person reads at a glance: jobs, what if, collectives, links, messages, notes."""
+"""The page that a person reads at a glance: jobs, what if, collectives, links, messages, workloads, notes."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import TextIO
 
@@ -15,17 +17,30 @@ _ASCII = ".:-=+*#%"
 _BOLD, _DIM, _RESET = "\033[1m", "\033[2m", "\033[0m"
 _MAX_ROWS = 8
 _MAX_LINKS = 5
+_MAX_SAID = 8
+_WIDE = 110
 
 
-def render(summary: Summary, *, color: bool = False, plain_ascii: bool = False) -> str:
-    """The page as text, a line feed at its end. ``plain_ascii`` is for terminals without UTF-8."""
-    lines = _head(summary, color)
-    for table in (_jobs(summary), _collectives(summary), _links(summary, _ASCII if plain_ascii else _BLOCKS)):
+def render(
+    summary: Summary, *, color: bool = False, plain_ascii: bool = False, width: int | None = None
+) -> str:
+    """The page as text, a line feed at its end.
+
+    ``plain_ascii`` is for terminals without UTF-8. Where ``width`` is given, tables leave out what matters
+    least until they fit, and other lines are wrapped.
+    """
+    lines = _head(summary, color, width)
+    blocks = _ASCII if plain_ascii else _BLOCKS
+    for table in (_jobs(summary, width), _collectives(summary, width), _links(summary, blocks, width)):
         if table:
             lines += ["", _bold(table[0], color), *table[1:]]
-    lines += ["", *_messages(summary)]
+    lines += ["", *_wrapped(_messages(summary), width)]
+    for job in summary.jobs[:_MAX_ROWS]:
+        report = _wrapped(_workload_report(job), width or _WIDE)
+        if report:
+            lines += ["", _bold(f"workload of {job.name}", color), *report]
     if summary.warnings:
-        lines += ["", _bold("notes", color), *_at_most(list(summary.warnings), 5)]
+        lines += ["", _bold("notes", color), *_wrapped(_at_most(list(summary.warnings), 5), width)]
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     return text.encode("ascii", "replace").decode("ascii") if plain_ascii else text
 
@@ -39,7 +54,8 @@ def show(summary: Summary, file: TextIO | None = None) -> None:
         plain_ascii = False
     except (UnicodeEncodeError, LookupError):
         plain_ascii = True
-    out.write(render(summary, color=color, plain_ascii=plain_ascii))
+    width = shutil.get_terminal_size().columns if out.isatty() else None
+    out.write(render(summary, color=color, plain_ascii=plain_ascii, width=width))
 
 
 def align(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,), gap: str = "  ") -> list[str]:
@@ -51,6 +67,31 @@ def align(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,), gap: str = 
         )
         for row in rows
     ]
+
+
+def _fitted(
+    rows: Sequence[Sequence[str]], width: int | None, dispensable: Sequence[str], left: Sequence[str]
+) -> list[str]:
+    """Rows as lines no longer than ``width``, without ``dispensable`` columns, the first of them first."""
+    heads = rows[0]
+    gone: list[str] = []
+    while True:
+        kept = [i for i, head in enumerate(heads) if head not in gone]
+        chosen = [[row[i] for i in kept] for row in rows]
+        flush = [n for n, i in enumerate(kept) if i == 0 or heads[i] in left]
+        lines = align(chosen, left=flush)
+        if width is None or max(map(len, lines)) <= width or len(gone) == len(dispensable):
+            return lines
+        gone.append(dispensable[len(gone)])
+
+
+def _wrapped(lines: Sequence[str], width: int | None) -> list[str]:
+    if width is None:
+        return list(lines)
+    wrap = textwrap.TextWrapper(
+        max(width, 20), subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    return [part for line in lines for part in wrap.wrap(line) or [""]]
 
 
 def sparkline(values: Sequence[float], blocks: str = _BLOCKS) -> str:
@@ -68,13 +109,16 @@ def _bold(text: str, color: bool) -> str:
     return f"{_BOLD}{text}{_RESET}" if color else text
 
 
-def _head(summary: Summary, color: bool) -> list[str]:
+def _head(summary: Summary, color: bool, width: int | None) -> list[str]:
     name = summary.name or "run"
     place = f"{summary.topology} ({summary.num_endpoints} endpoints), network {summary.network}"
     cost = f"{format_time(summary.end_ps)} simulated in {summary.wall_s:.2f} s"
     how = f"release {summary.release}, seed {summary.seed}, digest {summary.digest[:16]}"
-    how = f"{_DIM}{how}{_RESET}" if color else how
-    lines = [_bold(f"{name}: {place}", color), f"{cost}, {summary.num_messages:,} messages; {how}"]
+    cost = f"{cost}, {summary.num_messages:,} messages"
+    parts = [f"{cost}; {how}"] if width is None or len(cost) + len(how) + 2 <= width else [cost, how]
+    if color:
+        parts[-1] = parts[-1].replace(how, f"{_DIM}{how}{_RESET}")
+    lines = [_bold(f"{name}: {place}", color), *parts]
     if summary.interrupted:
         lines.append(
             _bold(f"INTERRUPTED ({summary.interrupted}): what follows was computed until then", color)
@@ -82,7 +126,7 @@ def _head(summary: Summary, color: bool) -> list[str]:
     return lines
 
 
-def _jobs(summary: Summary) -> list[str]:
+def _jobs(summary: Summary, width: int | None) -> list[str]:
     parts = ["compute", "communication", "exposed", "idle"]
     if any(job.host_alone.max_ps for job in summary.jobs):
         parts.insert(3, "host_alone")
@@ -96,11 +140,11 @@ def _jobs(summary: Summary) -> list[str]:
         rows.append([f"  {job.name}", str(job.num_ranks), done, _time(job.iteration_mean_ps), *cells])
     if len(rows) == 1:
         return []
-    lines = align(rows)
+    lines = _fitted(rows, width, ("ranks", "iterations", "host alone"), ())
     if len(summary.jobs) > _MAX_ROWS:
         lines.append(f"  ... and {len(summary.jobs) - _MAX_ROWS} more jobs")
     for job in summary.jobs[:_MAX_ROWS]:
-        lines += _about_job(job, f"{job.name}: " if len(summary.jobs) > 1 else "")
+        lines += _wrapped(_about_job(job, f"{job.name}: " if len(summary.jobs) > 1 else ""), width)
     return lines
 
 
@@ -111,8 +155,8 @@ def _about_job(job: JobSummary, who: str) -> list[str]:
         more = ", ..." if len(job.iteration_ps) > 6 else ""
         least, most = _time(job.iteration_min_ps), _time(job.iteration_max_ps)
         lines.append(f"  {who}iterations {shown}{more} (from {least} to {most})")
-    if job.finish_min_ps != job.finish_max_ps:
-        first, last = format_time(job.finish_min_ps), format_time(job.finish_max_ps)
+    first, last = format_time(job.finish_min_ps), format_time(job.finish_max_ps)
+    if first != last:
         lines.append(f"  {who}first rank finished at {first}, last at {last}")
     if job.stragglers:
         worst = job.stragglers[0]
@@ -130,7 +174,7 @@ def _about_job(job: JobSummary, who: str) -> list[str]:
     return lines
 
 
-def _collectives(summary: Summary) -> list[str]:
+def _collectives(summary: Summary, width: int | None) -> list[str]:
     if not summary.collectives:
         return []
     several = len(summary.jobs) > 1
@@ -153,13 +197,13 @@ def _collectives(summary: Summary) -> list[str]:
         cells += [format_time(t) for t in (c.mean_ps, c.min_ps, c.max_ps, c.wait_mean_ps)]
         cells += [_rate(c.algbw_bps), _rate(c.busbw_bps)]
         rows.append([f"  {c.collective}", *([c.job] if several else []), *cells])
-    lines = align(rows, left=(0, 1, 2) if several else (0, 1))
+    lines = _fitted(rows, width, ("min", "max", "algbw", "late wait", "count"), ("job", "algorithm"))
     if len(summary.collectives) > _MAX_ROWS:
         lines.append(f"  ... and {len(summary.collectives) - _MAX_ROWS} more kinds")
     return lines
 
 
-def _links(summary: Summary, blocks: str) -> list[str]:
+def _links(summary: Summary, blocks: str, width: int | None) -> list[str]:
     if not summary.links:
         return []
     rows = [
@@ -175,11 +219,12 @@ def _links(summary: Summary, blocks: str) -> list[str]:
     ]
     rows.insert(0, ["busiest links", "rate", "sent", "busy", "peak", "over the run"])
     totals = summary.link_totals
-    return [
-        *align(rows, left=(0, 5)),
+    total = (
         f"  {totals.used:,} of {totals.links:,} links carried {format_size(totals.sent_bytes)},"
-        f" busy {percent(totals.mean_utilisation)} of the time on average",
-    ]
+        f" busy {percent(totals.mean_utilisation)} of the time on average"
+    )
+    lines = _fitted(rows, width, ("rate", "sent", "peak", "over the run"), ("over the run",))
+    return [*lines, *_wrapped([total], width)]
 
 
 def _messages(summary: Summary) -> list[str]:
@@ -198,6 +243,17 @@ def _messages(summary: Summary) -> list[str]:
             ("max", f.max_ps),
         )
         lines.append("message times: " + ", ".join(f"{name} {format_time(t)}" for name, t in marks))
+    return lines
+
+
+def _workload_report(job: JobSummary) -> list[str]:
+    """What was read, ignored and invented to make the workload."""
+    lines = []
+    for name in ("read", "ignored", "invented"):
+        said = getattr(job, name)
+        if said:
+            more = f", and {len(said) - _MAX_SAID} more in --json" if len(said) > _MAX_SAID else ""
+            lines.append(f"  {name}: {', '.join(said[:_MAX_SAID])}{more}")
     return lines
 
 

@@ -15,7 +15,7 @@ from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import Replay, replay
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
-from cosim.network.flows import Completions, FlowBatch, FlowGroup, FlowTable
+from cosim.network.flows import FlowBatch, FlowGroup, FlowTable
 from cosim.network.recorder import Recording
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.network.unaware import CongestionUnawareNetwork
@@ -23,7 +23,7 @@ from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
 from cosim.topology.grid import Dimension, Kind, grid_topology
-from cosim.units import PS_PER_NS
+from cosim.units import NEVER, PS_PER_NS
 from cosim.workload.program import (
     COMM_STREAM,
     COMPUTE_STREAM,
@@ -119,11 +119,12 @@ def run(
     topology: Topology,
     *jobs: JobInfo,
     network: NetworkSimulator | None = None,
-    collectives: CollectiveConfig | None = None,
+    collectives: CollectiveConfig | Planner | None = None,
     **settings: Any,
 ) -> Records:
     """A replay, on ``congestion_aware`` unless told."""
-    return replay(topology, network or CongestionAwareNetwork(), jobs, Planner(collectives), **settings)
+    planner = collectives if isinstance(collectives, Planner) else Planner(collectives)
+    return replay(topology, network or CongestionAwareNetwork(), jobs, planner, **settings)
 
 
 def times(records: Records) -> dict[tuple[int, int, int, int], tuple[int, int]]:
@@ -223,6 +224,7 @@ class Watched(Front):
         assert (self.granted <= done.time_ps).all()
         assert (done.time_ps <= answer.granted_ps).all()
         assert (done.start_ps <= done.time_ps).all()
+        assert (done.since() <= done.time_ps).all()
         for handle in done.handle.tolist():
             self.left[handle] -= 1
             if self.left[handle] == 0:
@@ -250,22 +252,21 @@ class Shuffled(Front):
         at = self._order(len(flows.start_handle))
         starts = (flows.start_handle[at], flows.start_index[at], flows.start_ps[at], flows.cause_ps[at])
         granted, done = self.inner.advance(FlowBatch(groups, *starts), horizon_ps)
-        at = self._order(len(done))
-        return Advance(
-            granted, Completions(done.handle[at], done.index[at], done.start_ps[at], done.time_ps[at])
-        )
+        return Advance(granted, done.take(np.array(self._order(len(done)), np.int64)))
 
 
 class Hesitant(Front):
-    """Grants less than it could, now and then: never past a few steps of random width."""
+    """Grants less than it could, a hundred times: a random, small step at most."""
 
     def __init__(self, inner: NetworkSimulator, seed: int) -> None:
         super().__init__(inner)
         self._random = random.Random(seed)
         self._granted = 0
+        self._left = 100
 
     def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
-        step = self._random.choice((1, 999, 1_000, 123_456, 10**7, 10**15))
+        self._left -= 1
+        step = self._random.choice((1, 999, 1_000, 123_456, 10**7)) if self._left > 0 else NEVER
         answer = self.inner.advance(flows, max(self._granted, min(horizon_ps, self._granted + step)))
         self._granted = answer.granted_ps
         return answer

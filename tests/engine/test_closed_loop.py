@@ -185,8 +185,8 @@ def test_a_message_sent_after_a_computation_slows_the_collective_under_way() -> 
     )
     topology = one_dimension("Ring", 2)
     alone, shared = times(run(topology, job(quiet))), times(run(topology, job(busy)))
-    # 512 KiB keep the link for 10485 ns and are there at 10985 ns, when the second step wants the link; but it
-    # has been taken for another 1310 ns by the 64 KiB that queued behind the first step.
+    # 512 KiB keep the link for 10485 ns and are there at 10985 ns, when the second step wants the link; but
+    # it has been taken for another 1310 ns by the 64 KiB that queued behind the first step.
     assert alone[0, 0, 1, 0] == (0, 2 * 10985 * PS_PER_NS)
     assert shared[0, 0, 1, 0] == (0, (11795 + 10985) * PS_PER_NS)
     assert shared[0, 0, 0, 0] == alone[0, 0, 0, 0]  # what rank 0 gets comes over the other link

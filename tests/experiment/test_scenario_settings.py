@@ -113,6 +113,11 @@ def test_made_objects_pass_as_they_are() -> None:
     )
     assert build(made).topology is built.topology
     assert resolved_yaml(made).startswith("#")
+    for changed in (made, made.with_settings({"seed": 1}), made.with_settings({"jobs[0].iterations": 2})):
+        again = changed.with_settings({"jobs[0].start": "1us"})
+        assert again.topology is built.topology
+        assert again.jobs[0].workload is made.jobs[0].workload
+        assert (again.seed, again.jobs[0].iterations) == (changed.seed, changed.jobs[0].iterations)
 
 
 def test_relative_paths_start_at_the_scenario(tmp_path: Path) -> None:

@@ -53,6 +53,21 @@ def test_a_flow_in_the_past_is_refused(model: Model) -> None:
 
 
 @every_model
+def test_what_two_participants_on_one_endpoint_send_arrives_at_once(model: Model) -> None:
+    network = opened(model)
+    table = flat_table([0, 0, 0], [1, 1, 2], [1_000, 2_000, 1_000])
+    three = FlowGroup(0, table, np.array([0, 0, 1], np.int32), pack_key(0, 0, 0, 0))
+    done: dict[int, int] = {}
+    flows = batch([three], [(0, 0, 5_000, 0), (0, 1, 5_000, 0), (0, 2, 5_000, 0)])
+    for _ in range(8):
+        _, completions = network.advance(flows, NEVER)
+        done |= dict(zip(completions.index.tolist(), completions.time_ps.tolist(), strict=True))
+        flows = batch()
+    assert done == {0: 5_000, 1: 5_000, 2: 5_000 + 2 * PS_PER_US}  # 1,000 bytes at 1 byte/ns, and 1 us
+    assert network.statistics().link_bytes.tolist() == [1_000, 0]
+
+
+@every_model
 def test_time_does_not_go_back(model: Model) -> None:
     network = opened(model)
     network.advance(batch(), 500)

@@ -39,6 +39,9 @@ def random_table(seed: int, rows: int, repeats: int) -> FlowTable:
     src = rng.integers(0, 6, 2 * rows)
     degree = np.concatenate([np.zeros(rows, np.int64), rng.integers(1, 4, rows)])
     total = int(degree.sum())
+    kinds = np.where(rng.random(total) < 0.4, ON_START, ON_COMPLETION).astype(np.int8)
+    # At least one completion each: a chain of starts alone can't be held back.
+    kinds[np.cumsum(degree)[rows:] - 1] = ON_COMPLETION
     back = np.repeat(np.arange(2 * rows) - rows, degree)
     return FlowTable(
         num_participants=6,
@@ -50,7 +53,7 @@ def random_table(seed: int, rows: int, repeats: int) -> FlowTable:
         reaction_ps=np.full(2 * rows, NEVER),
         dep_ptr=np.concatenate([[0], np.cumsum(degree)]),
         dep_distance=1 + rng.integers(0, rows, total) % (back + rows),
-        dep_kind=np.where(rng.random(total) < 0.1, ON_START, ON_COMPLETION).astype(np.int8),
+        dep_kind=kinds,
         block_row=np.array([0, rows, 2 * rows]),
         block_repeat=np.array([1, repeats]),
     )

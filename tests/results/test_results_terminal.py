@@ -47,6 +47,19 @@ def test_page_is_plain_off_a_terminal_and_coloured_on_one(monkeypatch: pytest.Mo
     assert "\033[1m" in coloured.getvalue()
 
 
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_page_leaves_out_what_matters_least_until_it_fits(width: int) -> None:
+    build = example()
+    build.rows = [(i, r, o, s, e + 10 * US * (i == 1 and e == 200 * US)) for i, r, o, s, e in build.rows]
+    summary = summarize(build.records(), name="a name", warnings=["beware of what is very long " * 5])
+    page = render(summary, width=width)
+    assert max(map(len, page.splitlines())) <= width
+    assert ("algbw" in page) == (width > 80)
+    for said in ("exposed", "busbw", "busy", "100.0 %", "digest", "iterations 100 us, 110 us"):
+        assert said in page
+    assert render(summary, width=1000) == render(summary)
+
+
 def test_page_without_utf8_is_ascii() -> None:
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding="ascii")
@@ -74,6 +87,17 @@ def test_changing_iterations_and_interruption_are_shown() -> None:
     page = render(summarize(build.records(interrupted="Ctrl-C")))
     assert "iterations 100 us, 110 us (from 100 us to 110 us)" in page
     assert "INTERRUPTED (Ctrl-C)" in page
+
+
+def test_what_an_import_read_ignored_and_invented_is_shown() -> None:
+    summary = summarize(example().records())
+    assert "workload of gpt\n  invented: peak FLOP/s\n" in render(summary)
+    said = tuple(f"{n} x k{n}" for n in range(1, 11))
+    job = dataclasses.replace(summary.jobs[0], read=said, ignored=("tensors",), invented=())
+    page = render(dataclasses.replace(summary, jobs=(job,)))
+    assert f"workload of {job.name}\n  read: 1 x k1, 2 x k2" in page
+    assert "8 x k8, and 2 more in --json\n  ignored: tensors\n\n" in page + "\n"
+    assert "invented" not in page
 
 
 def test_columns_line_up() -> None:

@@ -359,4 +359,5 @@ def test_interpreted_loops_walk_as_compiled_ones(monkeypatch: pytest.MonkeyPatch
     compiled = topology.paths(src, dst, channel)
     monkeypatch.setattr(kernels, "LITTLE_WORK", 1 << 30)
     interpreted = topology.paths(src, dst, channel)
-    assert all(np.array_equal(a, b) for a, b in zip(compiled, interpreted, strict=True))
+    for one, other in zip(compiled, interpreted, strict=True):
+        assert np.array_equal(np.asarray(one), np.asarray(other))

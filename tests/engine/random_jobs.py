@@ -1,0 +1,182 @@
+"""Random jobs that can end: hypothesis strategies.
+
+A job is a list of steps that all its ranks know; each rank runs those that concern it. Operations of a
+communication stream are chained, so that all ranks have their collectives in the same order, and a
+message has a tag of its own; so nothing waits in a circle, whatever the times. Sizes, rates and durations
+come from small sets: ties are the rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from engine_worlds import collective, compute, config, job, recv, send, workload
+from hypothesis import strategies as st
+
+from cosim.engine.records import JobInfo
+from cosim.pattern.config import CollectiveConfig
+from cosim.pattern.planner import Planner
+from cosim.topology.graph import Topology
+from cosim.topology.grid import Dimension, grid_topology
+from cosim.topology.leaf_spine import LeafSpine
+from cosim.units import PS_PER_NS, PS_PER_US
+from cosim.workload.program import DeviceMesh, Operation, Workload
+
+RATES = (400e9, 400e9, 8e9)
+LATENCIES = (0, 500 * PS_PER_NS, PS_PER_US)
+DURATIONS = (0, 0, 1, PS_PER_NS, PS_PER_US, PS_PER_US, 3 * PS_PER_US)
+SIZES = (0, 1, 7, 4096, 65536, 65536, 1 << 20)
+FLAT = ("ring", "ring", "direct", "halving_doubling", "double_binary_tree")
+KINDS = ("all_reduce", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "barrier")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class World:
+    """What a run needs, but for the network and who releases."""
+
+    topology: Topology
+    jobs: tuple[JobInfo, ...]
+    planner: Planner
+
+    def __repr__(self) -> str:
+        lines = [f"{self.topology.name}; {self.planner.config!r}"]
+        for one in self.jobs:
+            head = (
+                f"{one.workload.mesh} on {one.endpoints.tolist()} x {one.iterations} from {one.start_ps} ps"
+            )
+            lines.append(f"{head}, weight {one.weight}, rendezvous {one.workload.rendezvous}")
+            lines += [
+                f"  rank {rank}: {operation}"
+                for rank in range(one.workload.world_size)
+                for operation in one.workload.program(rank).operations
+            ]
+        return "\n".join(lines)
+
+
+@st.composite
+def topologies(draw: st.DrawFn) -> Topology:
+    """8 endpoints; the two-dimensional ones in a 4 x 2 grid."""
+    rate, latency = draw(st.sampled_from(RATES)), draw(st.sampled_from(LATENCIES))
+    kind = draw(st.sampled_from(("Ring", "Switch", "leaf_spine", "grid", "grid")))
+    if kind == "leaf_spine":
+        settings: dict[str, Any] = {
+            "leaves": 4, "spines": 2, "endpoints_per_leaf": 2, "rate": f"{rate} bps",
+            "latency": f"{latency}ps", "oversubscription": 2,
+            "routing": draw(st.sampled_from(("ecmp", "shortest"))),
+        }  # fmt: skip
+        return LeafSpine.model_validate(settings).build(seed=draw(st.integers(0, 3)))
+    if kind == "Ring":
+        return grid_topology([Dimension("Ring", 8, rate, latency)])
+    if kind == "Switch":
+        return grid_topology([Dimension("Switch", 8, rate, latency)])
+    return grid_topology([Dimension("Ring", 4, rate, latency), Dimension("Switch", 2, rate / 2, latency)])
+
+
+@st.composite
+def collective_configs(draw: st.DrawFn, grid: bool) -> CollectiveConfig:
+    """Algorithms for groups of 1, 2, 4 or 8 ranks; by dimension where all groups are grids."""
+
+    def choice(*names: str) -> Any:
+        if grid and draw(st.booleans()):
+            return [draw(st.sampled_from(names)), draw(st.sampled_from(names))]
+        return draw(st.sampled_from(names))
+
+    some = tuple(name for name in FLAT if name != "double_binary_tree")
+    settings: dict[str, Any] = {
+        "all_reduce": choice(*FLAT),
+        "all_gather": choice(*some),
+        "reduce_scatter": choice(*some),
+        "all_to_all": choice("direct", "ring"),
+        "endpoint_delay": draw(st.sampled_from(("0", "10ns"))),
+        "splits": draw(st.integers(1, 4)),
+        "active_chunks": draw(st.integers(1, 3)),
+        "queues": draw(st.integers(1, 2)),
+        "sizing": draw(st.sampled_from(("exact", "floor"))),
+        "optimization": draw(st.sampled_from(("local_bw_aware", "baseline"))),
+    }
+    if draw(st.booleans()):
+        settings["reduction_rate"] = "1600GB/s"
+    return config(**settings)
+
+
+@st.composite
+def workloads(draw: st.DrawFn, world_size: int) -> Workload:
+    """Up to eight steps: computations, collectives over axes, messages along an axis."""
+    tp = draw(st.sampled_from([n for n in (1, 2, 4) if n <= world_size]))
+    mesh = {"dp": world_size // tp, "tp": tp}
+    where = DeviceMesh(mesh)
+    programs: list[list[Operation]] = [[] for _ in range(world_size)]
+    last: list[dict[str, int]] = [{} for _ in range(world_size)]
+
+    def deps(rank: int, stream: str) -> tuple[int, ...]:
+        mine = programs[rank]
+        chosen = {d for d in range(len(mine)) if draw(st.integers(0, 3)) == 0}
+        if stream in last[rank]:
+            chosen.add(last[rank][stream])
+        last[rank][stream] = len(mine)
+        return tuple(sorted(chosen))
+
+    for step in range(draw(st.integers(1, 7))):
+        what = draw(st.sampled_from(("compute", "collective", "collective", "message")))
+        stream = draw(st.sampled_from(("comm", "comm", "other")))
+        if what == "compute":
+            base = draw(st.sampled_from(DURATIONS))
+            skew = draw(st.sampled_from((0, 0, 1, PS_PER_US)))
+            for rank in range(world_size):
+                free = tuple(d for d in range(len(programs[rank])) if draw(st.integers(0, 3)) == 0)
+                programs[rank].append(compute(base + skew * (rank % 3), *free, name=f"compute {step}"))
+        elif what == "collective":
+            axes = draw(st.sampled_from(((), ("dp",), ("tp",), ("dp", "tp"))))
+            kind, size = draw(st.sampled_from(KINDS)), draw(st.sampled_from(SIZES))
+            size = 0 if kind == "barrier" else size
+            for rank in range(world_size):
+                before = deps(rank, stream)
+                programs[rank].append(
+                    collective(size, *before, kind=kind, axes=axes, stream=stream, name=f"{kind} {step}")
+                )
+        else:
+            axis = draw(st.sampled_from(("dp", "tp")))
+            size = draw(st.sampled_from(SIZES))
+            hop = draw(st.sampled_from((1, -1, 2)))
+            for rank in range(world_size):
+                there = where.coordinates(rank)
+                there[axis] += hop
+                if not 0 <= there[axis] < mesh[axis]:
+                    continue
+                other = where.rank(there)
+                before = deps(rank, stream)
+                programs[rank].append(
+                    send(other, size, *before, tag=step, stream=stream, name=f"send {step}")
+                )
+                free = tuple(d for d in range(len(programs[other])) if draw(st.integers(0, 3)) == 0)
+                programs[other].append(recv(rank, size, *free, tag=step, name=f"recv {step}"))
+    return workload(*programs, mesh=mesh, rendezvous=draw(st.booleans()))
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """One to three jobs, on any endpoints, several of them on the same ones too."""
+    topology = draw(topologies())
+    grid = len(topology.dims) == 2 and draw(st.booleans())
+    jobs = []
+    for number in range(draw(st.integers(1, 3))):
+        size = 8 if grid else draw(st.sampled_from((2, 4, 8)))
+        work = draw(workloads(size))
+        endpoints = np.arange(8) if grid else np.array(draw(st.permutations(range(8))))[:size]
+        if grid:  # so that every group is a full grid of the topology's dimensions
+            tp = work.mesh.axes["tp"]
+            grid = tp in (1, 4)
+        jobs.append(
+            job(
+                work,
+                endpoints.tolist(),
+                name=f"job {number}",
+                iterations=draw(st.integers(1, 3)),
+                start_ps=draw(st.sampled_from((0, 0, PS_PER_US, 17 * PS_PER_NS))),
+                weight=draw(st.sampled_from((1.0, 1.0, 2.0))),
+                priority=draw(st.integers(0, 1)),
+            )
+        )
+    return World(topology, tuple(jobs), Planner(draw(collective_configs(grid))))

@@ -1,0 +1,133 @@
+"""Ctrl-C keeps what was computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from engine_worlds import (
+    Front,
+    Watched,
+    collective,
+    compute,
+    job,
+    never_hangs,  # noqa: F401 - runs by itself
+    one_dimension,
+    run,
+    times,
+    workload,
+)
+
+from cosim.engine.records import JobInfo
+from cosim.engine.replay import ProgressInfo
+from cosim.network.aware import CongestionAwareNetwork
+from cosim.network.flows import FlowBatch
+from cosim.network.simulator import Advance
+from cosim.units import PS_PER_US
+
+either_release = pytest.mark.parametrize("release", ["network", "engine"])
+RING = one_dimension("Ring", 4)
+
+
+class Interrupted(Front):
+    """The user loses patience at the n-th advance."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__(CongestionAwareNetwork())
+        self._left = after
+
+    def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
+        self._left -= 1
+        if self._left < 0:
+            raise KeyboardInterrupt
+        return super().advance(flows, horizon_ps)
+
+
+def some_iterations(count: int = 6) -> JobInfo:
+    program = [compute(PS_PER_US), collective(1 << 16, 0), compute(PS_PER_US, 1)]
+    return job(workload(program, mesh={"dp": 4}), iterations=count)
+
+
+@either_release
+@pytest.mark.parametrize("after", [0, 1, 5, 9, 12])
+def test_what_was_computed_until_the_interrupt_is_kept(after: int, release: str) -> None:
+    whole = run(RING, some_iterations(), record_messages=True, release=release)
+    assert whole.interrupted == ""
+    network = Watched(Interrupted(after))
+    part = run(RING, some_iterations(), network=network, record_messages=True, release=release)
+    assert part.interrupted.startswith("interrupted at ")
+    assert network.is_closed
+    found, full = times(part), times(whole)
+    assert len(found) < len(full)
+    assert all(full[key] == at for key, at in found.items())
+    # Whole iterations, of all ranks, as far as they went.
+    done = len(part.iteration_end_ps[0])
+    assert np.array_equal(part.iteration_end_ps[0], whole.iteration_end_ps[0][:done])
+    assert done < 6
+    assert [vars_of(c) for c in part.collectives] == [vars_of(c) for c in whole.collectives][
+        : len(part.collectives)
+    ]
+    assert part.messages is not None
+    assert whole.messages is not None
+    assert len(part.messages.src) == part.num_messages == int(part.fct.counts.sum())
+    assert np.array_equal(part.messages.end_ps, whole.messages.end_ps[: part.num_messages])
+    assert int(part.traffic.size_bytes.sum()) == int(part.messages.size_bytes.sum())
+    assert part.end_ps == max((end for _, end in found.values()), default=0)
+    # A rank that has ended nothing yet has no finish; one that has, its last whole iteration's.
+    last = part.iteration_end_ps[0][-1] if done else np.full(4, -1)
+    assert (part.finish_ps[0] >= last).all()
+
+
+def vars_of(record: Any) -> list[Any]:
+    return [getattr(record, name) for name in record.__dataclass_fields__]
+
+
+def test_an_interrupt_in_a_progress_callback_counts_too() -> None:
+    def stop(info: ProgressInfo) -> None:
+        assert 0 <= info.operations_done <= info.operations_total == 6 * 4 * 3
+        if info.operations_done:
+            raise KeyboardInterrupt
+
+    calls: list[ProgressInfo] = []
+    records = run(RING, some_iterations(), progress=calls.append)
+    assert records.interrupted == ""
+    assert calls  # told at least once, the first time at once
+    assert [call.now_ps for call in calls] == sorted(call.now_ps for call in calls)
+
+    import cosim.engine.replay as module
+
+    before = module._PROGRESS_S
+    module._PROGRESS_S = 0.0
+    try:
+        part = run(RING, some_iterations(), progress=stop)
+    finally:
+        module._PROGRESS_S = before
+    assert part.interrupted
+    assert 0 < len(part.ops) < 72
+
+
+def test_an_interrupt_while_collectives_are_planned_leaves_empty_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from cosim.pattern.planner import Planner
+
+    def impatient(*arguments: object, **settings: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Planner, "plan", impatient)
+    records = run(RING, some_iterations())
+    assert records.interrupted
+    assert (len(records.ops), records.num_messages, records.end_ps) == (0, 0, 0)
+    assert records.iteration_end_ps[0].shape == (0, 4)
+
+
+def test_other_errors_are_not_swallowed_and_close_the_network() -> None:
+    class Broken(Front):
+        def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:  # noqa: ARG002
+            raise RuntimeError("a bug")
+
+    network = Watched(Broken(CongestionAwareNetwork()))
+    with pytest.raises(RuntimeError, match="a bug"):
+        run(RING, some_iterations(), network=network)
+    assert network.is_closed
