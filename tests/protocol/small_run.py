@@ -25,10 +25,10 @@ network: congestion_aware
 jobs:
   - name: a
     workload: {kind: periodic, ranks: 4, communication: all_reduce, size: 4MB, compute: 200us}
-    iterations: 6
+    iterations: 10
   - name: b
     workload: {kind: periodic, ranks: 4, communication: all_to_all, size: 2MB, compute: 150us}
-    iterations: 6
+    iterations: 10
 """
 
 
