@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cosim.errors import AlgorithmError
 from cosim.pattern.costs import Costs
 from cosim.pattern.plan import FIRST, Turn
 from cosim.pattern.template import I32, Collective
@@ -85,6 +86,11 @@ def chunk_sizes(
     byte, where there are fewer bytes). Floor sizing is ASTRA-sim's: chunks of ``size_bytes // splits``, at
     least one byte a rank except for an all-gather, as many as it takes to cover ``size_bytes``; so a
     remainder makes one chunk more.
+
+    Raises
+    ------
+    AlgorithmError
+        Floor sizing of an all-gather would make chunks of nothing, with which ASTRA-sim never ends.
     """
     if not costs.floor:
         parts = max(1, min(splits, size_bytes))
@@ -92,8 +98,14 @@ def chunk_sizes(
     chunk = size_bytes // splits
     if collective is not Collective.ALL_GATHER and chunk < num_ranks:
         return [num_ranks] * splits
-    chunk = max(chunk, min(size_bytes, 1))
-    return [chunk] * max(1, -(-size_bytes // max(chunk, 1)))
+    if chunk == 0:
+        if size_bytes == 0:
+            return [0]
+        raise AlgorithmError(
+            f"all_gather of {size_bytes} bytes can't be split into {splits} chunks, rounded down",
+            hint=f"set collectives.splits to {size_bytes} or less, or collectives.sizing to exact",
+        )
+    return [chunk] * -(-size_bytes // chunk)
 
 
 def phases(

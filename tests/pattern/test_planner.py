@@ -155,7 +155,8 @@ def test_chunks_in_floor_sizing_are_astra_sims() -> None:
     assert sizes(AR, 1025, 4) == [256] * 5  # the remainder makes a chunk as large as the others
     assert sizes(AR, 16, 4) == [8] * 4  # at least one byte a rank
     assert sizes(AG, 16, 4) == [4] * 4  # but not for an all-gather
-    assert sizes(AG, 2, 4) == [1] * 2
+    with pytest.raises(AlgorithmError, match="splits to 2 or less"):
+        sizes(AG, 2, 4)  # ASTRA-sim never ends with chunks of nothing
 
 
 def test_queues_and_active_chunks() -> None:
@@ -167,6 +168,21 @@ def test_queues_and_active_chunks() -> None:
     assert other.active == 1
     assert [[phase.queue for phase in chunk] for chunk in other.chunks] == [[4 + i, i] for i in range(4)]
     assert [int(chunk[0].template.dst[4]) for chunk in other.chunks] == [1, 1, 3, 3]
+
+
+def test_the_next_operation_goes_on_with_the_queue_and_tree_whose_turn_it_is() -> None:
+    config = CollectiveConfig(all_reduce=DoubleBinaryTree(), all_gather=Ring(), splits=3, queues=2)
+    planner = Planner(config)
+    gather = planner.plan(AG, 8, 4096)
+    again = planner.plan(AG, 8, 4096, turn=gather.turn)
+    assert [chunk[0].queue for made in (gather, again) for chunk in made.chunks] == [0, 1, 0, 1, 0, 1]
+    assert planner.plan(AG, 8, 4096, turn=again.turn) is gather  # even: all as at the beginning
+    first = planner.plan(AR, 8, 4096, turn=gather.turn)
+    second = planner.plan(AR, 8, 4096, turn=first.turn)
+    roots = [int(chunk[0].template.dst[:-8][-1]) for made in (first, second) for chunk in made.chunks]
+    assert roots[0::2] == [roots[0]] * 3
+    assert roots[1::2] == [roots[1]] * 3
+    assert roots[0] != roots[1]
 
 
 def test_chunks_of_a_double_binary_tree_alternate() -> None:

@@ -7,15 +7,15 @@ A case says what ASTRA-sim's analytical backend was run on, in one of two ways:
   dimension);
 - ASTRA-sim's own files, as ``system_json`` (a dict) and ``network_yml`` (text).
 
-What runs is ``workload``, a folder of Chakra traces below the reference file's parent folder, with
-``comm_groups`` and ``rendezvous``; or ``collective`` of ``size_bytes`` on all NPUs, after a computation of
+What runs is ``workload``, a folder of Chakra traces below the data folder, with ``comm_groups`` and
+``rendezvous``; or ``collective`` of ``size_bytes`` on all NPUs, after a computation of
 ``start_comp_us`` where that is there. ``backend`` is ``aware`` or ``unaware``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,28 +75,33 @@ def network_of(case: Case) -> dict[str, Any]:
     }
 
 
-def scenario_of(case: Case, folder: Path) -> tuple[dict[str, Any], list[str]]:
+def scenario_of(case: Case, *folders: Path) -> tuple[dict[str, Any], list[str]]:
     """The scenario of a case, and what of the case it leaves out, a line for each.
 
-    ``folder`` is where ``workload`` and ``custom_collective`` start.
+    ``folders`` are where ``workload`` and ``custom_collective`` may be.
     """
     network = network_of(case)
     npus = math.prod(network["npus_count"])
-    collectives, notes = _collectives(case, system_of(case), network["npus_count"], folder)
+    collectives, notes = _collectives(case, system_of(case), folders)
     scenario = {
         "name": case["name"],
         "topology": {"kind": "astra_sim", **network},
         "network": _NETWORKS[case["backend"]],
-        "jobs": [{"workload": _workload(case, npus, folder)}],
+        "jobs": [{"workload": _workload(case, npus, folders)}],
         "collectives": collectives,
     }
     return scenario, notes
 
 
-def _workload(case: Case, npus: int, folder: Path) -> dict[str, Any]:
+def _found(path: str, folders: Sequence[Path]) -> str:
+    """Where a path is, an absolute one as it is; in the first folder if nowhere."""
+    places = [folder / path for folder in folders]
+    return str(next((place for place in places if place.exists()), places[0]))
+
+
+def _workload(case: Case, npus: int, folders: Sequence[Path]) -> dict[str, Any]:
     if "workload" in case:
-        # An absolute path stays one.
-        workload: dict[str, Any] = {"kind": "chakra", "path": str(folder / case["workload"])}
+        workload: dict[str, Any] = {"kind": "chakra", "path": _found(case["workload"], folders)}
         if case.get("comm_groups"):
             workload["comm_groups"] = case["comm_groups"]
         if case.get("rendezvous"):
@@ -110,7 +115,7 @@ def _workload(case: Case, npus: int, folder: Path) -> dict[str, Any]:
 
 
 def _collectives(
-    case: Case, system: dict[str, Any], npus_count: list[int], folder: Path
+    case: Case, system: dict[str, Any], folders: Sequence[Path]
 ) -> tuple[dict[str, Any], list[str]]:
     """The ``collectives`` section; keys of ``system`` are taken out as they are used."""
     section: dict[str, Any] = {
@@ -132,18 +137,16 @@ def _collectives(
         native, custom = system.pop(key, None), system.pop(f"{key}-custom", None)
         if custom is not None:
             # The path in the file is relative to where ASTRA-sim was run; the case says where it is here.
-            section[name] = {
-                "algorithm": "chakra",
-                "path": str(folder / case.get("custom_collective", custom[0])),
-            }
+            path = _found(case.get("custom_collective", custom[0]), folders)
+            section[name] = {"algorithm": "chakra", "path": path}
         elif native is not None:
-            section[name] = _algorithms(native, npus_count)
+            section[name] = _algorithms(native)
     notes += [f"{key} is on, which is not simulated" for key in _ONLY_OFF if system.pop(key, 0)]
     notes += [f"{key} is not simulated" for key in sorted(set(system) - _WITHOUT_EFFECT)]
     return section, notes
 
 
-def _algorithms(implementations: list[str], npus_count: list[int]) -> str | list[str]:
+def _algorithms(implementations: list[str]) -> str | list[str]:
     """Implementations for each dimension, as the ``collectives`` section names them."""
     first = implementations[0]
     for name, plain in _WHOLE.items():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from astra_sim import Outcome, main, read, replay, replay_all
+from astra_sim import Outcome, data_folders, main, read, replay, replay_all
 from astra_sim_case import Case, scenario_of
 
 FILE = (
@@ -49,7 +49,7 @@ def picked(kind: str, backend: str) -> list[Case]:
 
 
 def misses(cases: list[Case]) -> list[str]:
-    outcomes = [replay(case, FILE.parent.parent) for case in cases]
+    outcomes = [replay(case, data_folders(FILE)) for case in cases]
     return [str(outcome) for outcome in outcomes if not outcome.matches]
 
 
@@ -70,7 +70,7 @@ def test_times_are_those_of_astra_sim(kind: str, backend: str) -> None:
 @needs_file
 @pytest.mark.slow
 def test_at_least_99_percent_of_the_reference_match() -> None:
-    outcomes = list(replay_all(read(FILE), FILE.parent.parent, "network", 1))
+    outcomes = list(replay_all(read(FILE), data_folders(FILE), "network", 1))
     missed = [outcome.name for outcome in outcomes if not outcome.matches]
     assert len(outcomes) - len(missed) >= 0.99 * len(outcomes)
     # Direct all-reduce where a rank's messages arrive apart: see cosim/pattern/direct.py.
@@ -79,14 +79,14 @@ def test_at_least_99_percent_of_the_reference_match() -> None:
 
 @pytest.mark.parametrize("release", ["network", "engine"])
 def test_a_hand_checked_case_matches(release: str, tmp_path: Path) -> None:
-    outcome = replay(REDUCE_SCATTER, tmp_path, release)
+    outcome = replay(REDUCE_SCATTER, [tmp_path], release)
     assert outcome.matches
     assert outcome.messages == 4 * 4 * 3
 
 
 def test_a_computation_before_the_collective_is_not_exposed(tmp_path: Path) -> None:
     times = {"sim_ns_max": 24240, "sim_ns_min": 24240, "exposed_max": 22240, "per_npu": None}
-    assert replay({**REDUCE_SCATTER, "start_comp_us": 2, **times}, tmp_path).matches
+    assert replay({**REDUCE_SCATTER, "start_comp_us": 2, **times}, [tmp_path]).matches
 
 
 def test_the_script_lists_misses_and_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +105,7 @@ def test_the_script_lists_misses_and_counts(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_case_that_cannot_run_is_a_miss_that_says_why(tmp_path: Path) -> None:
-    outcome = replay({**REDUCE_SCATTER, "impl": ["doubleBinaryTree"]}, tmp_path)
+    outcome = replay({**REDUCE_SCATTER, "impl": ["doubleBinaryTree"]}, [tmp_path])
     assert not outcome.matches
     assert "double_binary_tree can't carry reduce_scatter" in str(outcome)
 
