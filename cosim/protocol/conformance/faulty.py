@@ -54,6 +54,7 @@ FAULTS = {
 STRIKE = 10
 CRASH = 50
 _FREEZE_S = 0.4
+_THAW_S = 60.0
 _LARGE = 2_000_000
 
 
@@ -77,7 +78,8 @@ class FaultySession(Session):
         """As a good session does, but for the fault."""
         pause = time.monotonic() - self._last_request
         if self.fault == "frozen" and self._answers and pause > _FREEZE_S:
-            while self._cancelled != GONE:
+            thaw = time.monotonic() + _THAW_S  # a process must be able to end, even if nobody hangs up
+            while self._cancelled != GONE and time.monotonic() < thaw:
                 time.sleep(0.01)
             return
         if self.fault == "stateless" and request.HasField("open") and self._host is not None:
