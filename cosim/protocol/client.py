@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import FeatureError, NetworkError, ProtocolError
-from cosim.network.flows import Completions, FlowBatch
+from cosim.network.flows import FlowBatch
 from cosim.network.simulator import Advance, Capabilities, NetworkStatistics
 from cosim.protocol.catalogue import known_paths
 from cosim.protocol.columns import array
@@ -116,23 +116,30 @@ class RemoteNetwork:
         if not self._line.releases:
             self._refuse_dependencies(flows)
         parcel = injector.take(flows)
-        budget = int(self._patience.budget_s * 1e6)
+        horizon = min(horizon_ps, parcel.horizon_ps)
         parts = advance_parts(
-            self._paths(parcel), parcel.flows, parcel.starts, horizon_ps, budget, self._line.most_bytes
+            self._paths(parcel),
+            parcel.flows,
+            parcel.starts,
+            horizon,
+            int(self._patience.budget_s * 1e6),
+            self._line.most_bytes,
+            oldest_id=parcel.oldest_id,
         )
         answers = self._line.advance(parts)
         last = self.last = answers[-1]
-        if len(answers) == 1:
-            ids, start, time = (array(c, np.int64) for c in (last.id, last.start_ps, last.time_ps))
-        else:
-            ids, start, time = (
-                np.concatenate([array(getattr(a, name), np.int64) for a in answers])
-                for name in ("id", "start_ps", "time_ps")
-            )
-        handle, index = injector.finish(horizon_ps, last.granted_ps, ids, start, time)
+        columns = [(a.id, a.start_ps, a.time_ps, a.cause_ps or a.time_ps) for a in answers]
+        done = injector.finish(
+            horizon,
+            last.granted_ps,
+            *(
+                np.concatenate([array(column, np.int64) for column in parts])
+                for parts in zip(*columns, strict=True)
+            ),
+        )
         injector.check_digest(Digest(last.digest.a, last.digest.b))
         injector.credit = last.credit
-        return Advance(last.granted_ps, Completions(handle, index, start, time))
+        return Advance(last.granted_ps, done)
 
     def peek(self) -> int | None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

@@ -31,13 +31,14 @@ _MOST_REPORTED = 1 << 17
 
 @dataclass(eq=False, slots=True)
 class Ran:
-    """What an advance came to; ``ids``, ``start_ps`` and ``time_ps`` are columns of completions."""
+    """What an advance came to; ``ids`` and the times are columns of completions."""
 
     granted_ps: int
     stop_reason: int
     ids: I64
     start_ps: I64
     time_ps: I64
+    cause_ps: I64
     simulator_ns: int
 
 
@@ -73,15 +74,15 @@ class Host:
         if not flows.count:
             return
         self._check(flows)
-        ready = self.book.add(flows)
+        slots, ready = self.book.add(flows)
         for first, last in self._runs(flows):
-            self._open(flows.part(first, last))
+            self._open(flows.part(first, last), slots[first:last])
         start = flows.column("start_ps")
         given = np.flatnonzero(start != LATER)
         if len(given):
             cause = flows.column("cause_ps")[given]
             start = start[given]
-            self._start(flows.first_id + given, start, np.where(cause == LATER, start, cause))
+            self._start(slots[given], start, np.where(cause == LATER, start, cause))
         self._release(ready)
 
     def start(self, ids: I64, start_ps: I64, cause_ps: I64) -> None:
@@ -96,21 +97,20 @@ class Host:
             return
         if not len(ids) == len(start_ps) == len(cause_ps):
             raise Refusal("INVALID_FLOWS", "the columns of starts differ in length", field="starts")
-        if not 0 <= ids.min() <= ids.max() < self.book.count:
-            raise Refusal(
-                "INVALID_FLOWS", f"a start of a flow beyond the {self.book.count} given", field="id"
-            )
-        rows = self.book.flows[ids]
+        if not self.book.there(ids).all():
+            raise Refusal("INVALID_FLOWS", "a start of a flow that is not open", field="id")
+        slots = self.book.slots(ids)
+        rows = self.book.rows[slots]
         if (rows["start"] != LATER).any() or (rows["waits"] > 0).any() or len(np.unique(ids)) < len(ids):
             raise Refusal("INVALID_FLOWS", "a flow is started once, and not where it waits", field="id")
-        self._start(ids, start_ps, cause_ps)
+        self._start(slots, start_ps, cause_ps)
 
     def run(self, horizon_ps: int, until: float | None, cancelled: Callable[[], bool]) -> Ran:
         """Run to the horizon or to where the client may react; to ``until`` (``time.monotonic``) at most."""
         if horizon_ps < self._granted:
             raise Refusal("CAUSALITY", f"the horizon {horizon_ps} ps is before the grant {self._granted} ps")
         bound, reason = NEVER, pb.STOP_REASON_UNSPECIFIED
-        ids, starts, times = [], [], []
+        columns: list[tuple[I64, I64, I64, I64]] = []
         count = spent = 0
         while True:
             limit = min(horizon_ps, bound)
@@ -119,15 +119,15 @@ class Host:
             spent += time.perf_counter_ns() - began
             self._granted = granted
             if len(done):
-                some = self._completed(done.handle, done.index)
-                ids.append(some)
-                starts.append(done.start_ps)
-                times.append(done.time_ps)
-                count += len(some)
-                self.book.flows["time"][some] = done.time_ps
-                react = np.minimum(self.book.flows["reaction"][some], NEVER - done.time_ps) + done.time_ps
+                ids = self._completed(done.handle, done.index)
+                columns.append((ids, done.start_ps, done.time_ps, done.since()))
+                count += len(ids)
+                slots = self.book.slots(ids)
+                rows = self.book.rows
+                rows["time"][slots] = done.time_ps
+                react = np.minimum(rows["reaction"][slots], NEVER - done.time_ps) + done.time_ps
                 bound = min(bound, int(react.min()))
-                self._release(self.book.feed(some, done.time_ps, 0))
+                self._release(self.book.feed(slots, done.time_ps, 0))
             if granted >= bound:
                 reason = pb.STOP_REASON_REACTION
             elif granted >= horizon_ps:
@@ -142,9 +142,11 @@ class Host:
                 continue
             break
         empty = np.empty(0, np.int64)
-        all_ids, all_starts, all_times = (np.concatenate([empty, *part]) for part in (ids, starts, times))
-        self.digest.add(self.book.flows["key_high"][all_ids], self.book.flows["key_low"][all_ids], all_times)
-        return Ran(granted, reason, all_ids, all_starts, all_times, spent)
+        told, start, when, why = (np.concatenate([empty, *(part[c] for part in columns)]) for c in range(4))
+        slots = self.book.slots(told)
+        self.digest.add(self.book.rows["key_high"][slots], self.book.rows["key_low"][slots], when)
+        self.book.finish(told)
+        return Ran(granted, reason, told, start, when, why, spent)
 
     # -- flows in ------------------------------------------------------------------------------------
 
@@ -165,6 +167,12 @@ class Host:
             ids = flows.dependency_id
             if ids.min() < 0 or (ids >= waiting).any():
                 raise Refusal("INVALID_FLOWS", "a flow waits for flows of lower ids", field="dependency_id")
+            if ids.min() < book.oldest:
+                raise Refusal(
+                    "INVALID_FLOWS",
+                    f"a flow waits for flow {ids.min()}; an earlier advance said {book.oldest} or later",
+                    field="dependency_id",
+                )
             if (flows.column("start_ps")[waiting - flows.first_id] != LATER).any():
                 raise Refusal("INVALID_FLOWS", "a flow that waits is given no start", field="start_ps")
 
@@ -177,7 +185,7 @@ class Host:
         cuts = [0, *(np.flatnonzero(breaks) + 1).tolist(), flows.count]
         return list(itertools.pairwise(cuts))
 
-    def _open(self, run: FlatFlows) -> None:
+    def _open(self, run: FlatFlows, slots: I64) -> None:
         handle = self._free.pop() if self._free else len(self._first)
         endpoints, local = np.unique(
             np.concatenate([run.column("src"), run.column("dst")]), return_inverse=True
@@ -190,7 +198,7 @@ class Host:
         )
         self._first[handle] = run.first_id
         self._left[handle] = run.count
-        self.book.flows["handle"][run.first_id : run.first_id + run.count] = handle
+        self.book.rows["handle"][slots] = handle
 
     def _table(self, participants: int, local: I32, run: FlatFlows) -> FlowTable:
         """A table of the run's flows; the same one for the same content, for networks keep what they saw."""
@@ -215,25 +223,26 @@ class Host:
             )
         return known
 
-    def _start(self, ids: I64, start: I64, cause: I64) -> None:
+    def _start(self, slots: I64, start: I64, cause: I64) -> None:
         """Start flows, and those that waited for their starts."""
-        while len(ids):
+        rows = self.book.rows
+        while len(slots):
             if start.min() < self._granted:
                 raise Refusal(
                     "CAUSALITY",
                     f"a flow was given for {start.min()} ps, but {self._granted} ps had been granted",
-                    flow=ids[start.argmin()],
+                    flow=rows["id"][slots[start.argmin()]],
                 )
-            self.book.flows["start"][ids] = start
-            self._starts.append((ids, start, cause))
-            ids = self.book.feed(ids, start, 1)
-            cause = self.book.flows["ready"][ids]
-            start = cause + self.book.flows["delay"][ids]
+            rows["start"][slots] = start
+            self._starts.append((slots, start, cause))
+            slots = self.book.feed(slots, start, 1)
+            cause = rows["ready"][slots]
+            start = cause + rows["delay"][slots]
 
-    def _release(self, ids: I64) -> None:
+    def _release(self, slots: I64) -> None:
         """Start flows that wait no more."""
-        cause = self.book.flows["ready"][ids]
-        self._start(ids, cause + self.book.flows["delay"][ids], cause)
+        cause = self.book.rows["ready"][slots]
+        self._start(slots, cause + self.book.rows["delay"][slots], cause)
 
     def _batch(self) -> FlowBatch:
         if not self._groups and not self._starts:
@@ -242,10 +251,10 @@ class Host:
         self._groups, self._starts = [], []
         if not starts:
             return FlowBatch(groups)
-        ids, start, cause = (np.concatenate([s[c] for s in starts]) for c in range(3))
-        handle = self.book.flows["handle"][ids]
+        slots, start, cause = (np.concatenate([s[c] for s in starts]) for c in range(3))
+        handle = self.book.rows["handle"][slots]
         base = np.array([self._first[h] for h in handle.tolist()], np.int64)
-        return FlowBatch(groups, handle.astype(np.int32), ids - base, start, cause)
+        return FlowBatch(groups, handle.astype(np.int32), self.book.rows["id"][slots] - base, start, cause)
 
     # -- completions out -----------------------------------------------------------------------------
 

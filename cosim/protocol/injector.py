@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import OverloadError, ProtocolError
-from cosim.network.flows import I32, I64, FlowBatch
-from cosim.protocol.catalogue import Catalogue, Grown
+from cosim.network.flows import I32, I64, Completions, FlowBatch
+from cosim.protocol.catalogue import Catalogue
 from cosim.protocol.columns import DEFAULTS, LATER, FlatFlows, join
 from cosim.protocol.digest import Digest
+from cosim.protocol.pages import Pages
 from cosim.protocol.window import Window
 from cosim.units import NEVER
 
@@ -19,16 +21,25 @@ WINDOW = 1 << 16
 """Flows of one group that are given ahead, where the server has room."""
 
 _FLOW = np.dtype([("index", "i8"), ("reaction", "i8"), ("start", "i8"), ("handle", "i4"), ("done", "i4")])
-_NO_STARTS = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+_NONE = np.empty(0, np.int64)
+_NO_STARTS = (_NONE, _NONE, _NONE)
+Columns = tuple[NDArray[Any], ...]
+"""Of starts: handle, index, start, cause."""
 
 
 @dataclass(eq=False)
 class Parcel:
-    """What one advance brings: new (source, destination, channel) triples, flows, and (id, start, cause)."""
+    """What one advance brings: new (source, destination, channel) triples, flows, and (id, start, cause).
+
+    ``oldest_id``: nothing given later waits for a lower one.
+    """
 
     triples: tuple[I32, I32, I32] | None = None
     flows: FlatFlows | None = None
     starts: tuple[I64, I64, I64] = field(default=_NO_STARTS)
+    oldest_id: int = 0
+    horizon_ps: int = NEVER
+    """Where flows that there is no room for yet would start."""
 
 
 class Injector:
@@ -39,14 +50,22 @@ class Injector:
         self._catalogue = Catalogue()
         self._windows: dict[int, Window] = {}
         self._held: dict[int, Window] = {}
-        self._book = Grown(_FLOW)
-        self._base = 0
-        self._done = 0
-        self.next_id = 0
+        self._book = Pages(_FLOW)
+        self._postponed: list[Columns] = []
         self.open_flows = 0
         self.credit = 0
         self.granted_ps = 0
         self.digest = Digest()
+
+    @property
+    def next_id(self) -> int:
+        """Flows given so far."""
+        return self._book.count
+
+    @property
+    def held(self) -> int:
+        """Flows that there is room for in the books."""
+        return self._book.held
 
     # -- flows out -----------------------------------------------------------------------------------
 
@@ -65,109 +84,131 @@ class Injector:
             if group.release == "network" and len(group.table.dep_distance):
                 self._windows[group.handle] = self._held[group.handle] = Window(group)
         triples = self._catalogue.new_triples()
-        handle, index, start, cause = (
-            batch.start_handle,
-            batch.start_index,
-            batch.start_ps,
-            batch.cause_ps,
+        given: Columns = batch.start_handle, batch.start_index, batch.start_ps, batch.cause_ps
+        ours = tuple(column[:0] for column in given)
+        if len(given[0]) and self._windows:
+            within = np.isin(given[0], list(self._windows))
+            ours, given = (tuple(column[some] for column in given) for some in (within, ~within))
+        needs = self._needs(ours)
+        given, horizon = self._now(given, self.credit - sum(map(len, needs.values())))
+        handle, index, start, cause = given
+        parts, starts = (
+            self._extend(ours, needs, self.credit - len(handle))
+            if needs or len(ours[0])
+            else ([], _NO_STARTS)
         )
-        if len(handle) and self._windows:
-            within = np.isin(handle, list(self._windows))
-            ours = (handle[within], index[within], start[within], cause[within])
-            rest = ~within
-            handle, index, start, cause = handle[rest], index[rest], start[rest], cause[rest]
-        else:
-            ours = (handle[:0], index[:0], start[:0], cause[:0])
-        room = self.credit - len(handle)
-        parts, starts = self._extend(ours, room) if self._held or len(ours[0]) else ([], _NO_STARTS)
         if len(handle):
-            if room < 0:
-                raise self._overload(len(handle))
             order = np.lexsort((index, handle))
             handle, index, start, cause = handle[order], index[order], start[order], cause[order]
             columns = self._catalogue.columns(handle, index)
             columns["start_ps"], columns["cause_ps"] = start, cause
             parts.append(self._number(handle, index, columns))
-        return Parcel(triples, join(parts) if parts else None, starts)
+        return Parcel(triples, join(parts) if parts else None, starts, self._oldest(), horizon)
+
+    def _needs(self, ours: Columns) -> dict[int, I64]:
+        """What must be given now of groups that the network releases.
+
+        Raises
+        ------
+        OverloadError
+            There is no room for it.
+        """
+        if not self._held:
+            return {}
+        starts = {n: ours[1][ours[0] == n] for n in np.unique(ours[0]).tolist()}
+        needs = {n: w.required(starts.get(n, _NONE)) for n, w in self._held.items()}
+        count = sum(map(len, needs.values()))
+        if count > self.credit:
+            raise self._overload(count)
+        return needs
+
+    def _now(self, given: Columns, room: int) -> tuple[Columns, int]:
+        """Of flows to be started, those that there is room for; when the others start.
+
+        Whole instants are postponed, the latest first, until something has completed.
+        """
+        if self._postponed:
+            both = [given, *self._postponed]
+            given = tuple(np.concatenate([part[c] for part in both]) for c in range(4))
+            self._postponed = []
+        start = given[2]
+        if len(start) <= room:
+            return given, NEVER
+        first_out = int(np.partition(start, room)[room])
+        if first_out <= self.granted_ps:
+            raise self._overload(int((start <= self.granted_ps).sum()))
+        later = start >= first_out
+        self._postponed = [tuple(column[later] for column in given)]
+        return tuple(column[~later] for column in given), first_out
+
+    def _oldest(self) -> int:
+        """The lowest id that a flow given from now on may wait for."""
+        return min([self.next_id, *(o for w in self._held.values() if (o := w.oldest()) is not None)])
 
     def _overload(self, count: int) -> OverloadError:
+        most = self.credit + self.open_flows
         return OverloadError(
-            f"{self._name} takes {self.credit} more flows now, but {count} must be given together; "
-            "a network with more room, smaller groups or release: engine would help"
+            f"{self._name} takes {most} flows at once (max_open_flows): {self.open_flows} are open, and "
+            f"{count} more start at {self.granted_ps} ps or might soon after; a server with room for "
+            f"{self.open_flows + count}, or smaller groups and fewer channels, would be right"
         )
 
     def _number(self, handle: I32, index: I64, columns: dict[str, NDArray[np.generic]]) -> FlatFlows:
-        count = len(handle)
-        first, rows = self._book.take(count)
-        rows["handle"], rows["index"] = handle, index
-        rows["reaction"], rows["start"] = columns["reaction_delay_ps"], columns["start_ps"]
-        rows["done"] = 0
-        assert self._base + first == self.next_id
-        self.next_id += count
+        count, first = len(handle), self.next_id
+        slots = self._book.add(count)
+        rows = self._book.rows
+        rows["handle"][slots], rows["index"][slots] = handle, index
+        rows["reaction"][slots], rows["start"][slots] = columns["reaction_delay_ps"], columns["start_ps"]
         self.open_flows += count
         self.credit -= count
-        return FlatFlows(self.next_id - count, count, columns)
+        return FlatFlows(first, count, columns)
 
     def _extend(
-        self, given: tuple[I32, I64, I64, I64], room: int
+        self, given: Columns, needs: dict[int, I64], room: int
     ) -> tuple[list[FlatFlows], tuple[I64, I64, I64]]:
-        """Prefixes of the groups that the network releases, and starts of what it knew before."""
+        """More of the groups that the network releases, and starts of what it knew before."""
         handle, index, start, cause = given
-        started: dict[int, tuple[I64, I64, I64]] = {}
-        for one in np.unique(handle).tolist():
-            mine = handle == one
-            started[one] = index[mine], start[mine], cause[mine]
-        needs: dict[int, int] = {}
-        for number, window in self._held.items():
-            first = int(started[number][0].max()) + 1 if number in started else 0
-            needs[number] = max(first, window.needed())
-        spare = room - sum(max(0, need - self._held[n].sent) for n, need in needs.items())
-        if spare < 0:
-            raise self._overload(self.credit - spare)
+        started = {
+            one: (index[mine], start[mine], cause[mine])
+            for one in np.unique(handle).tolist()
+            for mine in [handle == one]
+        }
+        spare = room - sum(map(len, needs.values()))
         # Half of the room is kept for what must be given: the starts of other groups, and of those to come.
         spare = max(0, spare - (self.credit + self.open_flows) // 2)
         parts: list[FlatFlows] = []
         later: list[tuple[I64, I64, I64]] = []
+        first_new = self.next_id
         for number, need in needs.items():
             window = self._held[number]
-            low = window.sent
-            wish = window.completed + WINDOW if low - window.completed < WINDOW // 2 else 0
-            more = min(max(0, min(window.group.table.num_flows, wish) - max(need, low)), spare)
-            to = max(need, low) + more
+            ahead = window.sent - window.completed
+            wish = WINDOW - ahead - len(need) if ahead < WINDOW // 2 else 0
+            more = min(max(0, min(wish, window.left - len(need))), spare)
             spare -= more
-            if to > low:
-                parts.append(self._prefix(window, low, to, started.get(number)))
+            if len(need) or more:
+                parts.append(self._piece(window, window.ahead(need, more), started.get(number)))
         for number, (which, when, why) in started.items():
-            window = self._windows[number]
-            before = self._old(number, which, parts)
-            if before.any():
-                later.append((window.ids(which[before]), when[before], why[before]))
+            ids = self._windows[number].ids(which)
+            before = ids < first_new
+            later.append((ids[before], when[before], why[before]))
         self._held = {n: w for n, w in self._held.items() if w.left}
-        starts = _NO_STARTS
-        if later:
-            ids, when, why = (np.concatenate([part[c] for part in later]) for c in range(3))
-            starts = ids, when, why
-            self._book.array["start"][ids - self._base] = when
-        return parts, starts
+        ids, when, why = (np.concatenate([_NONE, *(part[c] for part in later)]) for c in range(3))
+        self._book.rows["start"][self._book.slots(ids)] = when
+        return parts, (ids, when, why)
 
-    def _old(self, handle: int, index: I64, parts: list[FlatFlows]) -> NDArray[np.bool_]:
-        """Which of a group's flows were given before this batch."""
-        first = parts[0].first_id if parts else self.next_id
-        return np.asarray(self._windows[handle].ids(index) < first)
-
-    def _prefix(self, window: Window, low: int, to: int, started: tuple[I64, I64, I64] | None) -> FlatFlows:
-        index = np.arange(low, to, dtype=np.int64)
-        handle = np.full(to - low, window.group.handle, np.int32)
+    def _piece(self, window: Window, index: I64, started: tuple[I64, I64, I64] | None) -> FlatFlows:
+        handle = np.full(len(index), window.group.handle, np.int32)
         columns = self._catalogue.columns(handle, index)
         for name in ("start_ps", "cause_ps"):
-            columns[name] = np.full(to - low, DEFAULTS[name][1], np.int64)
+            columns[name] = np.full(len(index), DEFAULTS[name][1], np.int64)
         if started is not None:
             which, when, why = started
-            new = which >= low
-            columns["start_ps"][which[new] - low] = when[new]
-            columns["cause_ps"][which[new] - low] = why[new]
-        ptr, ids, kind = window.extend(to, self.next_id)
-        columns["reaction_delay_ps"] = window.reactions(columns["reaction_delay_ps"], low)
+            new = ~window.knows(which)
+            place = np.searchsorted(index, which[new])
+            columns["start_ps"][place] = when[new]
+            columns["cause_ps"][place] = why[new]
+        ptr, ids, kind = window.give(index, self.next_id)
+        columns["reaction_delay_ps"] = window.reactions(columns["reaction_delay_ps"], index)
         flows = self._number(handle, index, columns)
         flows.dependency_ptr, flows.dependency_id, flows.dependency_kind = ptr, ids, kind
         return flows
@@ -175,9 +216,9 @@ class Injector:
     # -- completions in ------------------------------------------------------------------------------
 
     def finish(
-        self, horizon_ps: int, granted_ps: int, ids: I64, start_ps: I64, time_ps: I64
-    ) -> tuple[I32, I64]:
-        """Check an answer and enter it; (handle, index) of its completions.
+        self, horizon_ps: int, granted_ps: int, ids: I64, start_ps: I64, time_ps: I64, cause_ps: I64
+    ) -> Completions:
+        """Check an answer and enter it; its completions.
 
         Raises
         ------
@@ -191,13 +232,14 @@ class Injector:
         self.granted_ps = granted_ps
         count = len(ids)
         if not count:
-            return np.empty(0, np.int32), np.empty(0, np.int64)
-        if not len(start_ps) == len(time_ps) == count:
+            return Completions(np.empty(0, np.int32), _NONE, _NONE, _NONE, _NONE)
+        if not len(start_ps) == len(time_ps) == len(cause_ps) == count:
             raise self._lie("reported completions in columns of different lengths")
-        if int(ids.min()) < self._base or int(ids.max()) >= self.next_id:
-            bad = ids[(ids < self._base) | (ids >= self.next_id)][0]
-            raise self._lie(f"completed flow {bad}, which is not open")
-        rows = self._book.array[ids - self._base]
+        there = self._book.there(ids)
+        if not there.all():
+            raise self._lie(f"completed flow {ids[~there][0]}, which is not open")
+        slots = self._book.slots(ids)
+        rows = self._book.rows[slots]
         if rows["done"].any() or (count > 1 and len(np.unique(ids)) < count):
             raise self._lie("completed a flow twice")
         low, high = int(time_ps.min()), int(time_ps.max())
@@ -208,20 +250,22 @@ class Injector:
             )
         if (start_ps > time_ps).any() or ((rows["start"] != LATER) & (rows["start"] > start_ps)).any():
             raise self._lie("started a flow before its time, or after its completion")
+        if (cause_ps > time_ps).any():
+            raise self._lie("was certain of a completion only after it")
         react = np.minimum(rows["reaction"], NEVER - time_ps) + time_ps
         if int(react.min()) < granted_ps:
             raise self._lie(f"ran to {granted_ps} ps past a reaction that could come at {react.min()} ps")
         handle, index = rows["handle"].astype(np.int32), rows["index"].astype(np.int64)
         self.digest.add(*self._catalogue.keys(handle, index), time_ps)
-        self._book.array["done"][ids - self._base] = 1
+        self._book.rows["done"][slots] = 1
         self.open_flows -= count
-        if self._held:
-            for number, window in self._held.items():
-                window.note_completed(index[handle == number])
+        for number, window in self._held.items():
+            window.note_completed(index[handle == number])
         for ended in self._catalogue.completed(handle):
             self._windows.pop(ended, None)
-        self._compact()
-        return handle, index
+        self._book.done(ids)
+        self._book.forget(self.next_id)
+        return Completions(handle, index, start_ps, time_ps, cause_ps)
 
     def check_digest(self, digest: Digest) -> None:
         """Compare with the server's.
@@ -236,16 +280,3 @@ class Injector:
 
     def _lie(self, what: str) -> ProtocolError:
         return ProtocolError(f"{self._name} breaks the protocol: it {what}")
-
-    def _compact(self) -> None:
-        """Forget flows up to the first that is open, once they are most of what is kept."""
-        used = self._book.used
-        if used < 4096 or self.open_flows > used // 4:
-            return
-        rows = self._book.array[:used]
-        waiting = np.flatnonzero(rows["done"] == 0)
-        keep = int(waiting[0]) if len(waiting) else used
-        if keep > used // 2:
-            self._book.array[: used - keep] = rows[keep:].copy()
-            self._book.used = used - keep
-            self._base += keep

@@ -19,7 +19,7 @@ from cosim.errors import (
     ServerDiedError,
     VersionError,
 )
-from cosim.protocol.bulk import bulk
+from cosim.protocol.bulk import Bulk, bulk, one_by_one
 from cosim.protocol.digest import Digest
 from cosim.protocol.journal import Exchange, Journal, Kind, Log
 from cosim.protocol.launcher import Launched
@@ -295,42 +295,40 @@ class Lifeline:
     def _replay_log(self) -> None:
         """A new session, brought to where the log ends, in as few calls as that takes."""
         assert self._path is not None
-        opened = self._start_session()
         log = self._log or Log(self._path)
+        opened = self._start_session()
         to = bulk(log.exchanges(), opened.credit)
-        digest, granted = Digest(), 0
-        for stage in to.stages:
-            paths = pb.Paths()
-            for part in stage.paths:
-                shift = len(paths.link)
-                for name in ("src", "dst", "channel", "link"):
-                    getattr(paths, name).extend(getattr(part, name))
-                paths.end.extend(end + shift for end in part.end)
-            flows, starts = stage.flows, stage.starts
-            while True:
-                budget = int(self._patience.budget_s * 1e6)
-                parts = advance_parts(
-                    paths if paths.end else None, flows, starts, stage.horizon_ps, budget, self.most_bytes
-                )
-                _, answers = self._exchange(parts)
-                self.replays += 1
-                before, granted = granted, answers[-1].granted_ps
-                digest = Digest(answers[-1].digest.a, answers[-1].digest.b)
-                if granted >= stage.horizon_ps:
-                    break
-                if granted <= before and flows is None and not any(len(a.id) for a in answers):
-                    raise DivergenceError(f"{self.name} stays at {granted} ps when its log is replayed")
-                paths, flows, starts = pb.Paths(), None, None
-        for exchange in to.repeat:
-            _, answers = self._exchange(exchange.requests)
-            self.replays += 1
-            granted = answers[-1].granted_ps
-            digest = Digest(answers[-1].digest.a, answers[-1].digest.b)
-        if digest != to.digest or granted != to.granted_ps:
+        if self._replay(to) == (to.granted_ps, to.digest):
+            return
+        to = one_by_one(log.exchanges())
+        self._start_session()
+        granted, digest = self._replay(to)
+        if (granted, digest) != (to.granted_ps, to.digest):
             raise DivergenceError(
                 f"{self.name} came to {digest} at {granted} ps when its log was replayed; before it was "
                 f"{to.digest} at {to.granted_ps} ps. It says that it is deterministic"
             )
+
+    def _replay(self, to: Bulk) -> tuple[int, Digest]:
+        """The grant and the digest that the stages lead to."""
+        digest, granted, done = Digest(), 0, 0
+        budget = int(self._patience.budget_s * 1e6)
+        for stage in to.stages:
+            paths, flows, starts = stage.paths if stage.paths.end else None, stage.flows, stage.starts
+            while True:
+                parts = advance_parts(paths, flows, starts, stage.horizon_ps, budget, self.most_bytes)
+                _, answers = self._exchange(parts)
+                self.replays += 1
+                came = sum(len(answer.id) for answer in answers)
+                moved = came or answers[-1].granted_ps > granted
+                done, granted = done + came, answers[-1].granted_ps
+                digest = Digest(answers[-1].digest.a, answers[-1].digest.b)
+                if done >= stage.completions if stage.is_round else granted >= stage.horizon_ps:
+                    break
+                if not moved and flows is None and starts is None:
+                    return granted, digest
+                paths, flows, starts = None, None, None
+        return granted, digest
 
     # -- a run that goes on --------------------------------------------------------------------------
 

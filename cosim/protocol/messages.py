@@ -28,8 +28,12 @@ def advance_parts(
     horizon_ps: int,
     wall_budget_us: int,
     most_bytes: int,
+    *,
+    oldest_id: int = 0,
 ) -> list[bytes]:
     """Serialized ``SessionRequest`` of one advance, without sequence numbers; all but the last say ``more``.
+
+    ``oldest_id``: no flow of a later advance waits for one of a lower id.
 
     Raises
     ------
@@ -58,6 +62,7 @@ def advance_parts(
         part.more = True
     packed[-1].horizon_ps = horizon_ps
     packed[-1].wall_budget_us = wall_budget_us
+    packed[-1].oldest_id = oldest_id
     return [pb.SessionRequest(advance=part).SerializeToString() for part in packed]
 
 

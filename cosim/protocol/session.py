@@ -174,6 +174,7 @@ class Session:
         budget = message.wall_budget_us
         until = time.monotonic() + budget / 1e6 if budget else None
         assert self._host is not None
+        self._host.book.forget(message.oldest_id)
         ran = self._host.run(message.horizon_ps, until, lambda: self._cancelled in (self._sequence, GONE))
         yield from self.answers(ran, began)
 
@@ -222,10 +223,10 @@ class Session:
     def answers(self, ran: Ran, began: int) -> Iterator[pb.SessionResponse]:
         """The parts of an answer."""
         assert self._host is not None
-        for low, high in batches(len(ran.ids), max(1, (self._most_bytes - 256) // 24)):
+        for low, high in batches(len(ran.ids), max(1, (self._most_bytes - 256) // 32)):
             last = high == len(ran.ids)
             answer = pb.Advanced(sequence=self._sequence, more=not last)
-            fill(answer, ran.ids[low:high], ran.start_ps[low:high], ran.time_ps[low:high])
+            fill(answer, *(c[low:high] for c in (ran.ids, ran.start_ps, ran.time_ps, ran.cause_ps)))
             if last:
                 answer.granted_ps = ran.granted_ps
                 answer.stop_reason = ran.stop_reason  # type: ignore[assignment]
@@ -259,12 +260,14 @@ class Session:
         return pb.SessionResponse(peeked=pb.Peeked() if found is None else pb.Peeked(time_ps=found))
 
 
-def fill(answer: pb.Advanced, ids: I64, start_ps: I64, time_ps: I64) -> None:
-    """Write completions into an answer."""
-    columns: tuple[tuple[Any, I64], ...] = (
+def fill(answer: pb.Advanced, ids: I64, start_ps: I64, time_ps: I64, cause_ps: I64) -> None:
+    """Write completions into an answer; causes only where one is not the completion's own time."""
+    columns: list[tuple[Any, I64]] = [
         (answer.id, ids),
         (answer.start_ps, start_ps),
         (answer.time_ps, time_ps),
-    )
+    ]
+    if not np.array_equal(cause_ps, time_ps):
+        columns.append((answer.cause_ps, cause_ps))
     for into, values in columns:
         into.extend(values.tolist())

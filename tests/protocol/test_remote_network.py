@@ -109,7 +109,7 @@ def test_more_than_the_credit_at_once_is_an_overload(serve: Serve) -> None:
     network.open(star(4))
     group = FlowGroup(0, flat_table([0] * 11, [1] * 11, [5] * 11), np.arange(2, dtype=np.int32), (0, 0))
     zeros = np.zeros(11, np.int64)
-    with pytest.raises(OverloadError, match="takes 10 more"):
+    with pytest.raises(OverloadError, match="takes 10 flows at once"):
         network.advance(FlowBatch([group], zeros.astype(np.int32), np.arange(11), zeros, zeros), 1000)
     network.close()
 

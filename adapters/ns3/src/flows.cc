@@ -29,26 +29,24 @@ Flows::NewEdge(uint64_t to, uint32_t next, Wait wait)
 uint64_t
 Flows::Add(const FlowSpec& spec, const std::vector<std::pair<uint64_t, Wait>>& waits)
 {
-    const uint64_t id = starts_.size();
+    const uint64_t id = count_++;
     if (id % kChunk == 0)
     {
         chunks_.push_back(std::make_unique<Chunk>());
     }
-    starts_.push_back(kUnknown);
-    ends_.push_back(kUnknown);
     ++open_;
     Record& record = At(id);
     record.spec = spec;
     record.dependent = !waits.empty();
     for (const auto& [other, wait] : waits)
     {
-        const int64_t known = wait == Wait::kStart ? starts_[other] : ends_[other];
+        Record& before = At(other);
+        const int64_t known = wait == Wait::kStart ? before.start : before.end;
         if (known != kUnknown)
         {
             record.ready = std::max(record.ready, known);
             continue;
         }
-        Record& before = At(other);
         before.first_edge = NewEdge(id, before.first_edge, wait);
         ++record.waits;
     }
@@ -62,13 +60,14 @@ Flows::Add(const FlowSpec& spec, const std::vector<std::pair<uint64_t, Wait>>& w
 bool
 Flows::AwaitsStart(uint64_t id) const
 {
-    return starts_[id] == kUnknown && !chunks_[id / kChunk]->records[id % kChunk].dependent;
+    const auto& chunk = chunks_[id / kChunk];
+    return chunk && At(id).start == kUnknown && !At(id).dependent;
 }
 
 const FlowSpec&
 Flows::Spec(uint64_t id) const
 {
-    return chunks_[id / kChunk]->records[id % kChunk].spec;
+    return At(id).spec;
 }
 
 void
@@ -81,7 +80,7 @@ Flows::SetStart(uint64_t id, int64_t time, int64_t cause)
 void
 Flows::NoteStart(uint64_t id, int64_t time, int64_t cause)
 {
-    starts_[id] = time;
+    At(id).start = time;
     const FlowSpec& spec = Spec(id);
     queue_.push({time, cause, spec.key_high, spec.key_low, id});
     work_.push_back({id, Wait::kStart, time});
@@ -90,14 +89,31 @@ Flows::NoteStart(uint64_t id, int64_t time, int64_t cause)
 void
 Flows::SetEnd(uint64_t id, int64_t time)
 {
-    ends_[id] = time;
+    At(id).end = time;
     work_.push_back({id, Wait::kCompletion, time});
     Drain();
     --open_;
-    auto& chunk = chunks_[id / kChunk];
-    if (--chunk->left == 0)
+    --chunks_[id / kChunk]->left;
+    DropIfDone(id / kChunk);
+}
+
+void
+Flows::DropIfDone(uint64_t chunk)
+{
+    if (chunks_[chunk] && chunks_[chunk]->left == 0 && (chunk + 1) * kChunk <= oldest_)
     {
-        chunk.reset();
+        chunks_[chunk].reset();
+    }
+}
+
+void
+Flows::Forget(uint64_t oldest)
+{
+    const uint64_t before = oldest_ / kChunk;
+    oldest_ = std::max(oldest_, std::min(oldest, count_));
+    for (uint64_t chunk = before; chunk < oldest_ / kChunk; ++chunk)
+    {
+        DropIfDone(chunk);
     }
 }
 

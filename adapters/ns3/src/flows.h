@@ -54,7 +54,8 @@ struct Completion
     int64_t time;
 };
 
-/// Every flow that was ever given.
+/// The flows of a session. What has completed is dropped, in chunks of successive ids, once the client has promised that
+/// nothing will wait for it any more (Forget): memory follows what is in flight.
 ///
 /// Times flow ahead: as soon as a start or an end is certain it is passed on to what waits for it. That is sound because
 /// it is only ever used in max(dependencies) + delay, and it makes what is released here and what is given from outside
@@ -68,8 +69,17 @@ class Flows
     /// Makes a flow's start certain.
     void SetStart(uint64_t id, int64_t time, int64_t cause);
 
-    /// A flow arrived. Its record is dropped; its times stay.
+    /// A flow arrived. Its times stay until nothing can wait for them.
     void SetEnd(uint64_t id, int64_t time);
+
+    /// No flow given from now on waits for one of a lower id.
+    void Forget(uint64_t oldest);
+
+    /// The lowest id that a new flow may wait for.
+    uint64_t Oldest() const
+    {
+        return oldest_;
+    }
 
     /// Whether the flow was given without dependencies, and has no start yet.
     bool AwaitsStart(uint64_t id) const;
@@ -78,12 +88,12 @@ class Flows
 
     int64_t StartOf(uint64_t id) const
     {
-        return starts_[id];
+        return At(id).start;
     }
 
     uint64_t Count() const
     {
-        return starts_.size();
+        return count_;
     }
     uint64_t NumOpen() const
     {
@@ -104,6 +114,8 @@ class Flows
     struct Record
     {
         FlowSpec spec;
+        int64_t start = kUnknown;
+        int64_t end = kUnknown;
         int64_t ready = 0;
         uint32_t waits = 0;
         uint32_t first_edge = 0;
@@ -134,6 +146,12 @@ class Flows
     {
         return chunks_[id / kChunk]->records[id % kChunk];
     }
+    const Record& At(uint64_t id) const
+    {
+        return chunks_[id / kChunk]->records[id % kChunk];
+    }
+
+    void DropIfDone(uint64_t chunk);
 
     void NoteStart(uint64_t id, int64_t time, int64_t cause);
     /// Works through what is certain but not passed on. A list, not a recursion: chains of starts can be long.
@@ -150,11 +168,11 @@ class Flows
 
     std::vector<std::unique_ptr<Chunk>> chunks_;
     std::vector<Certain> work_;
-    std::vector<int64_t> starts_;
-    std::vector<int64_t> ends_;
     std::vector<Edge> edges_{1}; // 0 ends a list
     uint32_t free_edge_ = 0;
     std::priority_queue<Start, std::vector<Start>, Later> queue_;
+    uint64_t count_ = 0;
+    uint64_t oldest_ = 0;
     uint64_t open_ = 0;
     uint64_t started_ = 0;
 };

@@ -47,6 +47,11 @@ class Network
         return fabric_;
     }
 
+    /// No flow of a later advance waits for one of a lower id.
+    void Forget(uint64_t oldest)
+    {
+        flows_.Forget(oldest);
+    }
     Flows& GetFlows()
     {
         return flows_;

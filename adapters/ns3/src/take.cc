@@ -81,7 +81,7 @@ TakePaths(const wire::Paths& paths, Network& network)
 using Waits = std::vector<std::pair<uint64_t, Wait>>;
 
 void
-TakeWaits(const wire::Flows& flows, uint32_t k, uint64_t id, Waits& waits)
+TakeWaits(const wire::Flows& flows, uint32_t k, uint64_t id, uint64_t oldest, Waits& waits)
 {
     waits.clear();
     if (flows.dependency_end_size() == 0)
@@ -101,6 +101,12 @@ TakeWaits(const wire::Flows& flows, uint32_t k, uint64_t id, Waits& waits)
             Fault("flows.dependency_id",
                   "flow " + std::to_string(id) + " waits for flow " + std::to_string(flows.dependency_id(at)) +
                       ", which is not an earlier one");
+        }
+        if (flows.dependency_id(at) < oldest)
+        {
+            Fault("flows.dependency_id",
+                  "flow " + std::to_string(id) + " waits for flow " + std::to_string(flows.dependency_id(at)) +
+                      ", below oldest_id " + std::to_string(oldest) + " of an earlier advance");
         }
         Wait wait = Wait::kCompletion;
         if (flows.dependency_kind_size() > 0)
@@ -168,7 +174,7 @@ TakeFlows(const wire::Flows& flows, Network& network)
         {
             Fault("flows.src", "flow " + std::to_string(id) + " is not between endpoints");
         }
-        TakeWaits(flows, k, id, waits);
+        TakeWaits(flows, k, id, book.Oldest(), waits);
         if (size[k] < 0 || reaction[k] < 0 || delay[k] < 0 || start[k] < -1 || (start[k] >= 0 && !waits.empty()))
         {
             Fault("flows", "flow " + std::to_string(id) + " has a negative number, or both a start and dependencies");
@@ -336,6 +342,7 @@ TakeBatch(const wire::Advance& advance, Network& network)
     TakePaths(advance.paths(), network);
     TakeFlows(advance.flows(), network);
     TakeStarts(advance.starts(), network);
+    network.Forget(advance.oldest_id());
 }
 
 } // namespace cosim

@@ -51,6 +51,7 @@ FAULTS = {
 }
 """Every fault, and the check that fails because of it."""
 
+_COMPLETION = ("ids", "start_ps", "time_ps", "cause_ps")
 STRIKE = 10
 CRASH = 50
 _FREEZE_S = 0.4
@@ -70,7 +71,7 @@ class FaultySession(Session):
         self._answers = 0
         self._last_grant = 0
         self._last_request = time.monotonic()
-        self._kept: tuple[int, int, int] | None = None
+        self._kept: tuple[int, ...] | None = None
         if fault == "version":
             self.described.version.major += 1
 
@@ -200,6 +201,8 @@ class FaultySession(Session):
             answer.id.append(1 << 40)
             answer.start_ps.append(answer.granted_ps)
             answer.time_ps.append(answer.granted_ps)
+            if answer.cause_ps:
+                answer.cause_ps.append(answer.granted_ps)
         elif self.fault == "wrong_digest":
             answer.digest.a ^= 1
         else:
@@ -211,12 +214,12 @@ class FaultySession(Session):
     def _hold_back(self, ran: Ran) -> Ran:
         """Tell one of several completions at the grant with the next answer."""
         if self._kept is not None:
-            for name, value in zip(("ids", "start_ps", "time_ps"), self._kept, strict=True):
+            for name, value in zip(_COMPLETION, self._kept, strict=True):
                 setattr(ran, name, np.append(getattr(ran, name), value))
             self._kept = None
         elif len(ran.ids) > 1 and ran.granted_ps == ran.time_ps[-1]:
-            self._kept = int(ran.ids[-1]), int(ran.start_ps[-1]), int(ran.time_ps[-1])
-            for name in ("ids", "start_ps", "time_ps"):
+            self._kept = tuple(int(getattr(ran, name)[-1]) for name in _COMPLETION)
+            for name in _COMPLETION:
                 setattr(ran, name, getattr(ran, name)[:-1])
         return ran
 

@@ -342,7 +342,7 @@ class Paths(_message.Message):
     def __init__(self, src: _Optional[_Iterable[int]] = ..., dst: _Optional[_Iterable[int]] = ..., channel: _Optional[_Iterable[int]] = ..., end: _Optional[_Iterable[int]] = ..., link: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Advance(_message.Message):
-    __slots__ = ("sequence", "more", "horizon_ps", "wall_budget_us", "paths", "flows", "starts")
+    __slots__ = ("sequence", "more", "horizon_ps", "wall_budget_us", "paths", "flows", "starts", "oldest_id")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
     HORIZON_PS_FIELD_NUMBER: _ClassVar[int]
@@ -350,6 +350,7 @@ class Advance(_message.Message):
     PATHS_FIELD_NUMBER: _ClassVar[int]
     FLOWS_FIELD_NUMBER: _ClassVar[int]
     STARTS_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_ID_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     more: bool
     horizon_ps: int
@@ -357,10 +358,11 @@ class Advance(_message.Message):
     paths: Paths
     flows: Flows
     starts: Starts
-    def __init__(self, sequence: _Optional[int] = ..., more: bool = ..., horizon_ps: _Optional[int] = ..., wall_budget_us: _Optional[int] = ..., paths: _Optional[_Union[Paths, _Mapping]] = ..., flows: _Optional[_Union[Flows, _Mapping]] = ..., starts: _Optional[_Union[Starts, _Mapping]] = ...) -> None: ...
+    oldest_id: int
+    def __init__(self, sequence: _Optional[int] = ..., more: bool = ..., horizon_ps: _Optional[int] = ..., wall_budget_us: _Optional[int] = ..., paths: _Optional[_Union[Paths, _Mapping]] = ..., flows: _Optional[_Union[Flows, _Mapping]] = ..., starts: _Optional[_Union[Starts, _Mapping]] = ..., oldest_id: _Optional[int] = ...) -> None: ...
 
 class Advanced(_message.Message):
-    __slots__ = ("sequence", "more", "granted_ps", "stop_reason", "id", "start_ps", "time_ps", "credit", "digest", "simulator_ns", "server_ns", "events")
+    __slots__ = ("sequence", "more", "granted_ps", "stop_reason", "id", "start_ps", "time_ps", "credit", "digest", "simulator_ns", "server_ns", "events", "cause_ps")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
     GRANTED_PS_FIELD_NUMBER: _ClassVar[int]
@@ -373,6 +375,7 @@ class Advanced(_message.Message):
     SIMULATOR_NS_FIELD_NUMBER: _ClassVar[int]
     SERVER_NS_FIELD_NUMBER: _ClassVar[int]
     EVENTS_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_PS_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     more: bool
     granted_ps: int
@@ -385,7 +388,8 @@ class Advanced(_message.Message):
     simulator_ns: int
     server_ns: int
     events: int
-    def __init__(self, sequence: _Optional[int] = ..., more: bool = ..., granted_ps: _Optional[int] = ..., stop_reason: _Optional[_Union[StopReason, str]] = ..., id: _Optional[_Iterable[int]] = ..., start_ps: _Optional[_Iterable[int]] = ..., time_ps: _Optional[_Iterable[int]] = ..., credit: _Optional[int] = ..., digest: _Optional[_Union[Digest, _Mapping]] = ..., simulator_ns: _Optional[int] = ..., server_ns: _Optional[int] = ..., events: _Optional[int] = ...) -> None: ...
+    cause_ps: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, sequence: _Optional[int] = ..., more: bool = ..., granted_ps: _Optional[int] = ..., stop_reason: _Optional[_Union[StopReason, str]] = ..., id: _Optional[_Iterable[int]] = ..., start_ps: _Optional[_Iterable[int]] = ..., time_ps: _Optional[_Iterable[int]] = ..., credit: _Optional[int] = ..., digest: _Optional[_Union[Digest, _Mapping]] = ..., simulator_ns: _Optional[int] = ..., server_ns: _Optional[int] = ..., events: _Optional[int] = ..., cause_ps: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Digest(_message.Message):
     __slots__ = ("a", "b")

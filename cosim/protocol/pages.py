@@ -1,0 +1,84 @@
+"""Rows by dense ids, in pages that go when all on them are done: memory follows what is in flight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.network.flows import I64
+
+_BITS = 10
+PAGE = 1 << _BITS
+_MASK = PAGE - 1
+_GONE = -1
+
+
+class Pages:
+    """Rows of ids 0, 1, 2 ...; ``rows[slots(ids)]`` are theirs. A page of successive ids goes, and its slots
+    are used again, when all of its rows are done and lie below ``oldest``.
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        self.rows: NDArray[Any] = np.zeros(PAGE, dtype)
+        self.count = 0
+        self.oldest = 0
+        self._place: I64 = np.full(64, _GONE, np.int64)
+        self._left: I64 = np.zeros(64, np.int64)
+        self._unused = [0]
+
+    @property
+    def held(self) -> int:
+        """Rows that there is room for: a multiple of the page's size."""
+        return len(self.rows)
+
+    def slots(self, ids: I64) -> I64:
+        """Where the rows of these ids are. Only of ids that are :meth:`there`."""
+        return np.asarray(self._place[ids >> _BITS] + (ids & _MASK), np.int64)
+
+    def there(self, ids: I64) -> NDArray[np.bool_]:
+        """Which of these ids have rows; done ones may have."""
+        known = (ids >= 0) & (ids < self.count)
+        known[known] = self._place[ids[known] >> _BITS] != _GONE
+        return known
+
+    def add(self, count: int) -> I64:
+        """Slots of that many more, zeroed; their ids follow those before."""
+        first = self.count
+        self.count = first + count
+        for page in range(-(-first // PAGE), -(-self.count // PAGE)):
+            self._make(page)
+        slots = self.slots(np.arange(first, self.count))
+        self.rows[slots] = np.zeros(1, self.rows.dtype)
+        return slots
+
+    def _make(self, page: int) -> None:
+        if page >= len(self._place):
+            more = len(self._place)
+            self._place = np.concatenate([self._place, np.full(more, _GONE)])
+            self._left = np.concatenate([self._left, np.zeros(more, np.int64)])
+        if not self._unused:
+            have = len(self.rows)
+            self.rows = np.concatenate([self.rows, np.zeros(have, self.rows.dtype)])
+            self._unused = list(range(2 * have - PAGE, have - PAGE, -PAGE))
+        self._place[page] = self._unused.pop()
+        self._left[page] = PAGE
+
+    def done(self, ids: I64) -> None:
+        """These are done: their rows may go."""
+        pages, counts = np.unique(ids >> _BITS, return_counts=True)
+        self._left[pages] -= counts
+        self._drop(pages[self._left[pages] == 0])
+
+    def forget(self, oldest: int) -> None:
+        """Rows below ``oldest`` may go once they are done."""
+        before = self.oldest >> _BITS
+        self.oldest = max(self.oldest, min(oldest, self.count))
+        pages = np.arange(before, self.oldest >> _BITS)
+        self._drop(pages[self._left[pages] == 0])
+
+    def _drop(self, pages: I64) -> None:
+        for page in pages[(pages < self.oldest >> _BITS) & (self._place[pages] != _GONE)].tolist():
+            self._unused.append(int(self._place[page]))
+            self._place[page] = _GONE
