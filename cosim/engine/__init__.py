@@ -9,8 +9,6 @@
 ``collective``      chunks, phases and queues of a collective under way
 ``messages``        sends and receives
 ``desk``            opens flow groups, starts flows, tells who waits for them
-``releaser``        dependencies followed in the engine (``release: engine``)
-``outbox``          what the network is to be given next
 ``ledger``, ``fold``  counters of what completes: digest, FCT, traffic, messages
 ``stall``           who waits for whom
 ``records``         what is written down

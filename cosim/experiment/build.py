@@ -88,10 +88,11 @@ def build(scenario: Scenario) -> Built:
         for job, workload, endpoints in zip(scenario.jobs, workloads, placed, strict=True)
     )
     with at(scenario.locate("network")):
+        getattr(scenario.network, "check_topology", lambda _: None)(topology)
         network = scenario.network.build()
     with at(scenario.locate("collectives")):
         planner = Planner(scenario.collectives, read_custom=partial(_custom_algorithm, scenario.base))
-    return Built(topology, network, jobs, planner, tuple(idle_settings(scenario, jobs)))
+    return Built(topology, network, jobs, planner, tuple(idle_settings(scenario, topology, jobs)))
 
 
 def _topology(scenario: Scenario) -> Topology:

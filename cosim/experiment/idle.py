@@ -2,7 +2,8 @@
 
 A network spec says of itself whether it shares links by weight and priority (``shares_by_weight``, true where
 it doesn't say) and whether it draws from the seed (``uses_seed``, false where it doesn't say). A workload
-spec may say more once its workload is made: ``idle_in(workload)``, as ``idle_settings()``.
+spec may say more once its workload is made: ``idle_in(workload)``, as ``idle_settings()``; a network spec once
+it is known where jobs sit: ``idle_on(topology, endpoints of each job)``.
 """
 
 from __future__ import annotations
@@ -20,16 +21,18 @@ from cosim.pattern.chakra import ChakraFiles
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.template import Collective
 from cosim.spec import Spec
+from cosim.topology.graph import Topology
 from cosim.workload.program import OpKind
 
 _Found = tuple[tuple[Key, ...], str]
 
 
-def idle_settings(scenario: Scenario, jobs: Sequence[JobInfo]) -> list[str]:
+def idle_settings(scenario: Scenario, topology: Topology, jobs: Sequence[JobInfo]) -> list[str]:
     """``scenarios/x.yaml:12: jobs[0].weight: has no effect: ...`` for each, in the scenario's order."""
     found = [
         *_specs(scenario, ()),
         *_workloads(scenario, jobs),
+        *_networks(scenario, topology, jobs),
         *_link_shares(scenario),
         *_seed(scenario),
         *_collectives(scenario, jobs),
@@ -66,6 +69,13 @@ def _workloads(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
             yield ("jobs", number, "workload", field), why
 
 
+def _networks(scenario: Scenario, topology: Topology, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
+    """What a network's spec says of itself once it is known who talks where."""
+    network = scenario.network
+    for field, why in getattr(network, "idle_on", lambda *_: [])(topology, [job.endpoints for job in jobs]):
+        yield (("network", field) if field in network.model_fields_set else ("network",)), why
+
+
 def _link_shares(scenario: Scenario) -> Iterator[_Found]:
     shares = getattr(scenario.network, "shares_by_weight", True)
     for field in ("weight", "priority"):
@@ -85,7 +95,7 @@ def _seed(scenario: Scenario) -> Iterator[_Found]:
     if "seed" not in scenario.model_fields_set:
         return
     users = [
-        getattr(type(scenario.network), "uses_seed", False),
+        getattr(scenario.network, "uses_seed", False),
         *(job.placement.uses_scenario_seed() for job in scenario.jobs),
         _routes_by_seed(scenario.topology),
     ]

@@ -25,7 +25,8 @@ UNFINISHED_FILE = "unfinished.json"
 def keep_log(network: NetworkSimulator, scenario: Scenario, directory: str | Path) -> None:
     """Have the network's log kept in the folder of the run, where it has one, and the scenario beside it."""
     target = Path(directory)
-    if not _has_log(network):
+    elsewhere = _elsewhere(network)
+    if elsewhere is None:
         return
     content = {
         "name": scenario.name,
@@ -33,7 +34,7 @@ def keep_log(network: NetworkSimulator, scenario: Scenario, directory: str | Pat
         "scenario": scenario.as_written(),
     }
     (target / UNFINISHED_FILE).write_text(json.dumps(content, indent=1), encoding="utf-8")
-    network.log_to(target / LOG_FILE)  # type: ignore[attr-defined]
+    elsewhere.log_to(target / LOG_FILE)
 
 
 def load_unfinished(directory: str | Path) -> Scenario:
@@ -60,8 +61,17 @@ def load_unfinished(directory: str | Path) -> Scenario:
 
 
 def go_on(network: NetworkSimulator, directory: str | Path) -> None:
-    """Have the network answer from the log until that ends."""
-    network.log_to(Path(directory) / LOG_FILE, resume=True)  # type: ignore[attr-defined]
+    """Have the network answer from the log until that ends.
+
+    Raises
+    ------
+    InputError
+        Nothing here has a log: the scenario's network is no simulator elsewhere.
+    """
+    elsewhere = _elsewhere(network)
+    if elsewhere is None:
+        raise InputError("this run's network keeps no log", location=Location(str(directory)))
+    elsewhere.log_to(Path(directory) / LOG_FILE, resume=True)
 
 
 def finished(directory: str | Path) -> None:
@@ -70,5 +80,7 @@ def finished(directory: str | Path) -> None:
         (Path(directory) / name).unlink(missing_ok=True)
 
 
-def _has_log(network: object) -> bool:
-    return hasattr(network, "log_to")
+def _elsewhere(network: NetworkSimulator) -> Any:
+    """The one that keeps a log: the network, or one of those that it is made of."""
+    parts = (network, *getattr(network, "networks", ()))
+    return next((part for part in parts if hasattr(part, "log_to")), None)

@@ -16,12 +16,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, field_validator
+from pydantic import Field, PrivateAttr, ValidationError, field_validator
 
 from cosim.cluster.placement import Packed
 from cosim.errors import Location
 from cosim.experiment import located_yaml, settings
 from cosim.experiment.mistakes import scenario_error
+from cosim.network.named import NetworkName
 from cosim.pattern.config import CollectiveConfig
 from cosim.registry import Named, located
 from cosim.spec import Spec, TimePs
@@ -61,17 +62,6 @@ class Record(Spec):
         return "npz" if value is True else value
 
 
-def _elsewhere(network: Any) -> Any:
-    """``{simulator: ns3}``, ``{command: ...}`` and ``{address: ...}`` are short for ``model: remote``."""
-    if (
-        isinstance(network, dict)
-        and "model" not in network
-        and network.keys() & {"simulator", "command", "address"}
-    ):
-        return {"model": "remote", **network}
-    return network
-
-
 class Scenario(Spec):
     """One question: a topology, a network model, jobs, and how their collectives are carried"""
 
@@ -80,9 +70,7 @@ class Scenario(Spec):
     topology: Annotated[Any, Named("cosim.topologies", also=(Topology,))] = Field(
         description="nodes, links and routing"
     )
-    network: Annotated[Any, Named("cosim.networks", key="model"), BeforeValidator(_elsewhere)] = Field(
-        description="how long a message takes: the network simulator"
-    )
+    network: NetworkName = Field(description="how long a message takes: the network simulator")
     jobs: tuple[Job, ...] = Field(min_length=1, description="the jobs that share the fabric")
     collectives: CollectiveConfig = Field(
         default_factory=CollectiveConfig, description="which algorithms carry the collectives"

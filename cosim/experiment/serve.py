@@ -33,5 +33,10 @@ def serve_network(
         spec = Named("cosim.networks", key="model").resolve(yaml.safe_load(network))
     except (ValueError, yaml.YAMLError) as error:
         raise InputError(str(error), hint="cosim list network shows what there is") from None
+    if hasattr(spec, "check_topology"):
+        raise InputError(
+            f"{network} can't be served: the protocol does not say which links are scale-up",
+            hint="serve the networks that it is made of; the run that uses them says network: hybrid",
+        )
     tls = Tls(roots, certificate, key) if certificate is not None or key is not None else None
     run_server(Served(spec.build, shares=getattr(type(spec), "shares_by_weight", True)), address, tls=tls)

@@ -17,6 +17,8 @@ SHORT_KEYS: dict[Key, str] = {
     "topology": "kind",
     "routing": "kind",
     "network": "model",
+    "scale_up": "model",
+    "scale_out": "model",
     "workload": "kind",
     "gpu": "kind",
     "placement": "kind",

@@ -6,6 +6,8 @@
 ``unaware``, ``aware``  ASTRA-sim's analytical models
 ``fair_share``          max-min fair sharing; its ``fair_loop``, ``sharing``, ``channels``, ``drains``
 ``faulty``              a network whose chosen completions come late
+``hybrid``              two networks as one: scale-up and scale-out; its ``shares``, ``merged``
+``releaser``, ``outbox``  dependencies followed outside a network; what it is to be given next
 ``recorder``            writes down what a network was asked and answered, and plays it again
 ``compiled``, ``core``  what the compiled models share
 ``store``, ``dependencies``  flows in flight, and what waits for what

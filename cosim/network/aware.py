@@ -19,7 +19,7 @@ Not modelled: packets, fair sharing, back-pressure, loss, a switch's own capacit
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -164,6 +164,9 @@ class CongestionAwareNetwork(CompiledNetwork):
         self._links["rate"] = topology.link_rate_bps / 8.0 / 1e9
         self._links["latency"] = topology.link_latency_ps / 1000.0
         self._scratch = [np.zeros(0, np.int32)] * 3
+
+    def _copy_model(self) -> dict[str, Any]:
+        return {"_links": self._links.copy()}
 
     def _grow_model(self, what: int) -> None:
         del what  # only ever NEED_MORE, between two instants

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cosim.errors import CausalityError, NetworkError
 from cosim.network.calendar import EVENT_N, HEAP_N, Calendar, grown, make_calendar
@@ -22,6 +23,7 @@ from cosim.network.core import (
     DONE,
     EVENTS_N,
     GRANT,
+    LOOKING,
     NEED_CALENDAR,
     NEED_PENDING,
     PENDING,
@@ -42,6 +44,15 @@ from cosim.units import NEVER
 _FIRST_BIN_PS = 1 << 16
 _BIN_CELLS = 1 << 22
 _MOST_EXPECTED = 1 << 22
+_ONE_BIN_PS = 1 << 61
+"""Two such bins hold all of time: for the statistics of a copy, which nobody reads."""
+
+
+def live(array: NDArray[Any], used: int) -> NDArray[Any]:
+    """A copy with the same room, of which only the first ``used`` entries are touched."""
+    copy = np.zeros_like(array)
+    copy[:used] = array[:used]
+    return copy
 
 
 class CompiledNetwork(ABC):
@@ -56,7 +67,7 @@ class CompiledNetwork(ABC):
 
     def describe(self) -> Capabilities:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        return Capabilities(name=self.name, quantum_ps=self.quantum_ps)
+        return Capabilities(name=self.name, peek=True, quantum_ps=self.quantum_ps)
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
@@ -90,6 +101,8 @@ class CompiledNetwork(ABC):
         self._link_used = 0
         self._groups: dict[int, FlowGroup] = {}
         self._open_rows = 0
+        self._peeked: int | None = None
+        self._knows_next = True
         self._open_model(topology, seed)
 
     @abstractmethod
@@ -205,10 +218,12 @@ class CompiledNetwork(ABC):
         meta = self._arrays["meta"]
         if horizon_ps < meta[GRANT]:
             raise CausalityError(f"{self.name}: horizon {horizon_ps} ps is before the grant {meta[GRANT]} ps")
+        self._knows_next &= not len(flows.start_handle)
         self._take(flows)
         while (status := self._run(self.core(), horizon_ps)) != DONE:
             self._grow(status)
         grant = min(horizon_ps, int(meta[BOUND]), max(self._next_instant(), int(meta[GRANT])))
+        self._knows_next &= self._peeked is None or self._peeked > grant
         return Advance(grant, self._report(grant))
 
     def _next_instant(self) -> int:
@@ -260,14 +275,46 @@ class CompiledNetwork(ABC):
             self._grow_model(what)
 
     def peek(self) -> int | None:
-        """Not among the capabilities.
+        """See :class:`~cosim.network.simulator.NetworkSimulator`.
 
-        Raises
-        ------
-        NetworkError
-            Always.
+        Runs the loop on a copy of what it writes, up to the first completion; known until a flow starts, or
+        that completion comes.
         """
-        raise NetworkError(f"{self.name} does not peek")
+        if not self._opened or self._closed:
+            raise NetworkError(f"{self.name}: peek needs an open network")
+        if not self._knows_next:
+            self._peeked = self._look_ahead()
+            self._knows_next = True
+        return self._peeked
+
+    def _look_ahead(self) -> int | None:
+        arrays = self._arrays
+        meta, pending = arrays["meta"].copy(), arrays["pending"][: int(arrays["meta"][PENDING_N])]
+        meta[LOOKING], meta[PENDING_N], meta[BIN_PS] = 1, 0, _ONE_BIN_PS
+        meta[BOUND] = int(pending["time"].min()) if len(pending) else NEVER
+        links = self._topology.num_links
+        ahead = {
+            "_arrays": {
+                **arrays,
+                "meta": meta,
+                "calendar": grown(arrays["calendar"], len(arrays["calendar"].events)),
+                "link_bytes": np.zeros(links, np.int64),
+                "link_busy": np.zeros((2, links), np.int64),
+            },
+            **self._copy_model(),
+        }
+        kept = {name: getattr(self, name) for name in ahead}
+        vars(self).update(ahead)
+        try:
+            while (status := self._run(self.core(), NEVER)) != DONE:
+                self._grow(status)
+        finally:
+            vars(self).update(kept)
+        return int(meta[BOUND]) if meta[BOUND] < NEVER else None
+
+    @abstractmethod
+    def _copy_model(self) -> dict[str, Any]:
+        """The attributes that hold what the model's loop writes, copied."""
 
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

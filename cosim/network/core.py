@@ -13,8 +13,9 @@ from cosim.network.jit import compiled, inlined
 from cosim.units import NEVER
 
 GRANT, BOUND, PENDING_N, REPORT_N, CURSOR, INSTANT_N, INSTANT, SERIAL = range(8)
-STARTED_N, COMPLETED_N, EVENTS_N, BIN_PS, MODEL = range(8, 13)
-"""Scalars in ``Core.meta``; a model's own start at MODEL. REPORT_N: pending completions to stop at."""
+STARTED_N, COMPLETED_N, EVENTS_N, BIN_PS, LOOKING, MODEL = range(8, 14)
+"""Scalars in ``Core.meta``; a model's own start at MODEL. REPORT_N: pending completions to stop at. LOOKING: 1
+where the loop runs on a copy, to find its first completion (BOUND, then)."""
 
 DONE, NEED_CALENDAR, NEED_PENDING, NEED_MORE = 0, 10, 11, 12
 REPORT_LIMIT = 1 << 18
@@ -136,7 +137,14 @@ def complete(
     time: int,
     cause: int,
 ) -> None:
-    """A flow's completion at ``time`` is certain: report it when the grant gets there, tell dependents."""
+    """A flow's completion at ``time`` is certain: report it when the grant gets there, tell dependents.
+
+    On a copy that looks for the first completion, dependents need not be told: they start at ``time`` at the
+    earliest, and complete no sooner. (What waits for a start was told when that start was given.)
+    """
+    if meta[LOOKING] != 0:
+        meta[BOUND] = min(meta[BOUND], time)
+        return
     n = meta[PENDING_N]
     meta[PENDING_N] = n + 1
     one = pending[n]

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from cosim.errors import NetworkError
 from cosim.network.channels import CHANNEL, ChannelNumbers
-from cosim.network.compiled import CompiledNetwork
+from cosim.network.compiled import CompiledNetwork, live
 from cosim.network.core import (
     BIN_PS,
     GRANT,
@@ -39,13 +39,16 @@ from cosim.network.drains import DRAIN
 from cosim.network.fair_loop import CLASS, NEED_FLOWS, NEED_MEMBERS, Fluid, run_fair, settle
 from cosim.network.flows import I32, FlowGroup
 from cosim.network.sharing import (
+    DIRTY_N,
     DRAIN_N,
     FLOW,
     FLOW_FREE,
+    FLOW_TOP,
     LEVEL,
     LINK,
     MEMBER,
     MEMBER_FREE,
+    MEMBER_TOP,
 )
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics
 from cosim.spec import Spec
@@ -118,6 +121,20 @@ class FairShareNetwork(CompiledNetwork):
         for name in ("flows", "drains", "found"):
             self._extend(name, rows)
         self._extend("members", min(2 * rows, self._link_used))
+
+    def _copy_model(self) -> dict[str, Any]:
+        meta = self._arrays["meta"]
+        used = {
+            "flows": int(meta[FLOW_TOP]),
+            "members": int(meta[MEMBER_TOP]),
+            "drains": int(meta[DRAIN_N]),
+            "dirty": int(meta[DIRTY_N]),
+            "channels": len(self._numbers),
+            "links": len(self._fluid["links"]),
+        }
+        return {
+            "_fluid": {**self._fluid, **{name: live(self._fluid[name], n) for name, n in used.items()}},
+        }
 
     def _grow_model(self, what: int) -> None:
         if what == NEED_FLOWS:

@@ -9,7 +9,7 @@ where they part, and a caller can be tested without a network.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -81,8 +81,8 @@ class Player:
         self._next = 0
 
     def describe(self) -> Capabilities:
-        """What the recorded network could do."""
-        return self._recording.capabilities
+        """What the recorded network could do, but peek."""
+        return replace(self._recording.capabilities, peek=False)
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
         """Go to the start of the recording; it holds no topology to compare."""

@@ -15,7 +15,7 @@ Not modelled: queueing, sharing, order of messages between two endpoints.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -159,6 +159,9 @@ class CongestionUnawareNetwork(CompiledNetwork):
         self._latency = topology.link_latency_ps.astype(np.float64)
         bins, links = self._arrays["link_busy"].shape
         self._whole = np.zeros((bins + 1, links), np.int32)
+
+    def _copy_model(self) -> dict[str, Any]:
+        return {"_whole": np.zeros((3, self._topology.num_links), np.int32)}
 
     def _run(self, core: Core, horizon_ps: int) -> int:
         return int(run_unaware(core, self._rate, self._latency, self._whole, horizon_ps))

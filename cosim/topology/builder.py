@@ -20,7 +20,7 @@ class Builder:
     def __init__(self, endpoints: Iterable[str]) -> None:
         self.names = list(endpoints)
         self.num_endpoints = len(self.names)
-        self._links: list[tuple[I64, I64, float, int, int]] = []
+        self._links: list[tuple[I64, I64, float, int, int, bool]] = []
 
     def add_switches(self, names: Iterable[str]) -> I64:
         """Add nodes that forward; their numbers, int64."""
@@ -28,15 +28,33 @@ class Builder:
         self.names += names
         return np.arange(first, len(self.names), dtype=np.int64)
 
-    def link(self, src: Any, dst: Any, rate_bps: float, latency_ps: int, cost: int = 1) -> None:
+    def link(
+        self,
+        src: Any,
+        dst: Any,
+        rate_bps: float,
+        latency_ps: int,
+        cost: int = 1,
+        *,
+        scale_up: bool = False,
+    ) -> None:
         """Add one-way links; ``src`` and ``dst`` are node numbers that broadcast against each other."""
         a, b = np.broadcast_arrays(np.asarray(src, np.int64), np.asarray(dst, np.int64))
-        self._links.append((a.ravel(), b.ravel(), rate_bps, latency_ps, cost))
+        self._links.append((a.ravel(), b.ravel(), rate_bps, latency_ps, cost, scale_up))
 
-    def connect(self, src: Any, dst: Any, rate_bps: float, latency_ps: int, cost: int = 1) -> None:
+    def connect(
+        self,
+        src: Any,
+        dst: Any,
+        rate_bps: float,
+        latency_ps: int,
+        cost: int = 1,
+        *,
+        scale_up: bool = False,
+    ) -> None:
         """Add links both ways: first all from ``src`` to ``dst``, then all back."""
-        self.link(src, dst, rate_bps, latency_ps, cost)
-        self.link(dst, src, rate_bps, latency_ps, cost)
+        self.link(src, dst, rate_bps, latency_ps, cost, scale_up=scale_up)
+        self.link(dst, src, rate_bps, latency_ps, cost, scale_up=scale_up)
 
     def topology(
         self,
@@ -59,7 +77,7 @@ class Builder:
             parts: list[Any] = [entry[index] for entry in self._links]
             return np.concatenate([np.empty(0, np.int64), *parts]).astype(np.int32)
 
-        cost = column(4, np.int32)
+        cost, scale_up = column(4, np.int32), column(5, np.bool_)
         uniform = len(cost) == 0 or bool((cost == cost[0]).all())
         fabric = Fabric((), endpoints_forward, None if uniform else cost)
         return Topology(
@@ -73,4 +91,5 @@ class Builder:
             routing=routing.build(fabric, seed),
             dims=dims or (self.num_endpoints,),
             info=dict(info or {}),
+            scale_up=scale_up if scale_up.any() else None,
         )

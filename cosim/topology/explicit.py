@@ -35,6 +35,7 @@ class Link(Spec):
     latency: Latency = Field(description="Latency.")
     bidirectional: bool = Field(True, description="One link each way, or only from -> to.")
     cost: Count = Field(1, description="What routing counts it as; hops are 1.")
+    scale_up: bool = Field(False, description="It is within a scale-up domain (NVLink); network: hybrid asks.")
 
 
 class GraphFile(Spec):
@@ -104,7 +105,8 @@ class Graph(TopologySpec):
         number = {name: i for i, name in enumerate(builder.names)}
         for link in found.links:
             add = builder.connect if link.bidirectional else builder.link
-            add(number[link.from_], number[link.to], link.rate, link.latency, link.cost)
+            ends = number[link.from_], number[link.to]
+            add(*ends, link.rate, link.latency, link.cost, scale_up=link.scale_up)
         name = "graph" if self.file is None else f"graph {Path(self.file).stem}"
         return builder.topology(name, self.routing, seed, endpoints_forward=found.endpoints_forward)
 

@@ -56,6 +56,10 @@ class Topology:
         scale-up switch: GPUs in a host, hosts; dimension 0 varies fastest), else ``(num_endpoints,)``.
     info
         Whatever the builder wants shown (oversubscription, tiers ...).
+    scale_up
+        bool[L]: links within a scale-up domain (GPU to NVSwitch); None where there is no such thing.
+    link_number
+        int32[L], in a part of a topology: the number of each link in the whole; None: this is the whole.
     """
 
     name: str
@@ -68,6 +72,8 @@ class Topology:
     routing: Paths
     dims: tuple[int, ...] = ()
     info: Mapping[str, Any] = field(default_factory=dict)
+    scale_up: NDArray[np.bool_] | None = None
+    link_number: I32 | None = None
 
     @property
     def num_nodes(self) -> int:

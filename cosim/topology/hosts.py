@@ -94,7 +94,8 @@ class Hosts(Spec):
         host = np.arange(count)
         if self.nvlink_rate is not None:
             scale_up = builder.add_switches(f"host{h}.nvswitch" for h in host)
-            builder.connect(gpu, scale_up[gpu // self.gpus], self.nvlink_rate, self.nvlink_latency)
+            switch = scale_up[gpu // self.gpus]
+            builder.connect(gpu, switch, self.nvlink_rate, self.nvlink_latency, scale_up=True)
         nic = builder.add_switches(f"host{h}.nic{j}" for h in host for j in range(self.nics))
         local = self.nic_of_gpu or [g * self.nics // self.gpus for g in range(self.gpus)]
         mine = nic[gpu // self.gpus * self.nics + np.array(local)[gpu % self.gpus]]

@@ -122,7 +122,7 @@ def test_a_network_is_opened_once_and_used_between_open_and_close(model: Model) 
         network.advance(batch(), 0)
     with pytest.raises(NetworkError, match="no options; got speed"):
         model().open(line(), options={"speed": 1})
-    with pytest.raises(NetworkError, match="does not peek"):
+    with pytest.raises(NetworkError, match="peek needs an open network"):
         network.peek()
 
 

@@ -1,4 +1,7 @@
-"""Releasing dependent flows in the engine: the same store, and so the same times, as in a network."""
+"""Releasing dependent flows outside a network: the same store, and so the same times, as within one.
+
+For the engine (``release: engine``), and for dependencies that lead from one network to another.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def _drain(store: Store) -> int:
 
 
 class Releaser:
-    """Dependencies of the groups that the engine releases. Starts come out as columns for the outbox."""
+    """Follows the dependencies of groups. Starts come out as columns."""
 
     def __init__(self) -> None:
         self._store = FlowStore()

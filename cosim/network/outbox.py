@@ -1,4 +1,4 @@
-"""What the engine has for the network since it last asked: new groups and starts, in one batch."""
+"""What there is for a network since it was last asked: new groups and starts, in one batch."""
 
 from __future__ import annotations
 

@@ -1,0 +1,23 @@
+"""Field types of specs that name a network: ``fair_share``, ``{model: ...}``, ``{simulator: ns3}``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from cosim.registry import Named
+
+_ELSEWHERE = {"simulator", "command", "address"}
+
+
+def _elsewhere(network: Any) -> Any:
+    """``{simulator: ns3}``, ``{command: ...}`` and ``{address: ...}`` are short for ``model: remote``."""
+    if isinstance(network, dict) and "model" not in network and network.keys() & _ELSEWHERE:
+        return {"model": "remote", **network}
+    return network
+
+
+NAMED = Named("cosim.networks", key="model")
+NetworkName = Annotated[Any, NAMED, BeforeValidator(_elsewhere)]
+"""Field type: any network that a scenario can name."""

@@ -1,0 +1,75 @@
+"""A part of a topology: some of its links as a topology of their own, for a network that carries only those.
+
+Endpoints keep their numbers; switches that no link of the part touches are left out. Paths are those of the
+whole, so that a flow takes the same links whether the whole or the part is simulated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.errors import UnreachableError
+from cosim.topology.graph import I32, I64, Topology
+
+
+@dataclass(frozen=True, eq=False)
+class PartOf:
+    """Routing of a part: the whole's paths, in the part's link numbers; ``number`` is -1 for other links."""
+
+    whole: Topology
+    number: I32
+
+    @property
+    def name(self) -> str:
+        """The whole's."""
+        return self.whole.routing.name
+
+    @property
+    def endpoints_forward(self) -> bool:
+        """The whole's."""
+        return bool(getattr(self.whole.routing, "endpoints_forward", False))
+
+    def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
+        """See :class:`~cosim.topology.graph.Paths`.
+
+        Raises
+        ------
+        UnreachableError
+            A path leaves the part.
+        """
+        ptr, links = self.whole.paths(src, dst, channel)
+        mine: Any = self.number[links]
+        if (mine < 0).any():
+            row = int(np.searchsorted(ptr, np.flatnonzero(mine < 0)[0], side="right")) - 1
+            names = topology.node_names
+            raise UnreachableError(
+                f"the path from {names[src[row]]} to {names[dst[row]]} leaves {topology.name}"
+            )
+        return ptr, mine
+
+
+def part_of(whole: Topology, links: NDArray[np.bool_], name: str) -> Topology:
+    """The links chosen by a mask; ``link_number`` of the part says what they are in the whole."""
+    chosen = np.flatnonzero(links).astype(np.int32)
+    used = np.zeros(whole.num_nodes, np.bool_)
+    used[: whole.num_endpoints] = True
+    used[whole.link_src[chosen]] = used[whole.link_dst[chosen]] = True
+    node = (np.cumsum(used) - 1).astype(np.int32)
+    number = np.full(whole.num_links, -1, np.int32)
+    number[chosen] = np.arange(len(chosen))
+    return Topology(
+        name=f"{name} of {whole.name}",
+        num_endpoints=whole.num_endpoints,
+        node_names=tuple(whole.node_names[k] for k in np.flatnonzero(used).tolist()),
+        link_src=node[whole.link_src[chosen]],
+        link_dst=node[whole.link_dst[chosen]],
+        link_rate_bps=whole.link_rate_bps[chosen],
+        link_latency_ps=whole.link_latency_ps[chosen],
+        routing=PartOf(whole, number),
+        dims=(whole.num_endpoints,),
+        link_number=chosen,
+    )
