@@ -82,7 +82,8 @@ class RemoteNetwork:
         return Capabilities(
             name=there.simulator,
             dependent_flows=pb.FEATURE_DEPENDENT_FLOWS in there.features,
-            peek=pb.FEATURE_PEEK in there.features and not self._line.replaying,
+            # A run that goes on from a log gets its answers from there, and a log holds no peeks.
+            peek=pb.FEATURE_PEEK in there.features and not self._line.kept,
             deterministic=there.deterministic,
             quantum_ps=max(1, there.quantum_ps),
         )

@@ -148,6 +148,11 @@ class Host:
         self.book.finish(told)
         return Ran(granted, reason, told, start, when, why, spent)
 
+    def peek(self) -> int | None:
+        """The time of the next completion if nothing more is given; without moving."""
+        self._network.advance(self._batch(), self._granted)  # what was released since is known to it then
+        return self._network.peek()
+
     # -- flows in ------------------------------------------------------------------------------------
 
     def _check(self, flows: FlatFlows) -> None:

@@ -67,9 +67,9 @@ class Lifeline:
         return self._process
 
     @property
-    def replaying(self) -> bool:
-        """Whether answers still come from the log of a run that broke off."""
-        return self._play is not None
+    def kept(self) -> bool:
+        """Whether the log outlives the session, so that a run could go on from it."""
+        return self._path is not None and self._folder is None
 
     @property
     def releases(self) -> bool:
@@ -243,7 +243,11 @@ class Lifeline:
         raw: list[bytes] = []
         answers: list[pb.Advanced] = []
         while True:
-            raw.append(wire.receive())
+            try:
+                raw.append(wire.receive())
+            except KeyboardInterrupt:
+                self._cancel(sequence)
+                raise
             response = pb.SessionResponse.FromString(raw[-1])
             if not response.HasField("advanced") or response.advanced.sequence != sequence:
                 raise ProtocolError(
@@ -253,6 +257,14 @@ class Lifeline:
             answers.append(response.advanced)
             if not response.advanced.more:
                 return raw, answers
+
+    def _cancel(self, sequence: int) -> None:
+        """Have the advance in progress stopped, and take its answer: the session can then be asked again."""
+        wire = self._live()
+        wire.send(pb.SessionRequest(cancel=pb.Cancel(sequence=sequence)).SerializeToString())
+        with contextlib.suppress(NetworkError):
+            while pb.SessionResponse.FromString(wire.receive()).advanced.more:
+                pass
 
     # -- back from the dead --------------------------------------------------------------------------
 

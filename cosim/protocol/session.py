@@ -253,10 +253,10 @@ class Session:
         return pb.SessionResponse(statistics=answer)
 
     def _peek(self) -> pb.SessionResponse:
-        assert self._network is not None
+        assert self._host is not None
         if pb.FEATURE_PEEK not in self.described.features:
             raise Refusal("STATE", f"{self.described.simulator} does not peek", request="peek")
-        found = self._network.peek()
+        found = self._host.peek()
         return pb.SessionResponse(peeked=pb.Peeked() if found is None else pb.Peeked(time_ps=found))
 
 

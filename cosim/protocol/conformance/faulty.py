@@ -34,6 +34,7 @@ FAULTS = {
     "slow": "budget",
     "frozen": "idle",
     "crash": "endurance",
+    "wrong_peek": "peek",
     "lost_bytes": "statistics",
     "too_fast": "line_rate",
     "no_latency": "latency",
@@ -89,6 +90,8 @@ class FaultySession(Session):
         for response in super().handle(request):
             if self.fault == "lost_bytes" and response.HasField("statistics"):
                 del response.statistics.link_bytes[-1]
+            elif self.fault == "wrong_peek" and response.peeked.HasField("time_ps"):
+                response.peeked.time_ps += kept_quantum(self.described)
             yield response
         self._last_request = time.monotonic()
 
