@@ -20,6 +20,23 @@ class Tls:
     certificate: Path | None = None
     key: Path | None = None
 
+    def read(self) -> tuple[bytes | None, bytes | None, bytes | None]:
+        """What is in roots, key and certificate, as gRPC takes them.
+
+        Raises
+        ------
+        LaunchError
+            A file can't be read.
+        """
+        try:
+            roots, key, certificate = (
+                None if path is None else path.read_bytes()
+                for path in (self.roots, self.key, self.certificate)
+            )
+        except OSError as error:
+            raise LaunchError(f"can't read {error.filename} for TLS: {error.strerror}") from error
+        return roots, key, certificate
+
 
 def check_address(address: str, tls: Tls | None = None) -> str:
     """The address as gRPC takes it.

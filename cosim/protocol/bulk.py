@@ -2,10 +2,10 @@
 
 All flows with their starts are given at once, and the horizon is the last grant. Flows that had completed by
 then get a reaction delay of never, so that nothing stops the run; the others keep theirs. A grant is closed
-for completions and open for starts, however it was reached, so that is where the server was when it first
-granted it. What came after that at the same time, *rounds* of starts and completions within the instant, no
-horizon can tell: each round that the client had a part in is a call of its own, which ends with that round's
-completions (their reaction delay is zero).
+for completions and open for starts, so that is where the server was, unless flows had already started *and*
+completed at that very time: *rounds* of the instant, which no horizon can tell. Their reaction delay becomes
+zero, so that the server stops after each, and it is asked again until as much has completed as had; what the
+client gave between two rounds comes in between.
 
 How calls were cut is no part of a network's result, but for one thing: what the client gave in the second
 round of an instant is taken in the first here, with the rest of that instant's starts. Where that matters the
@@ -54,11 +54,12 @@ class Bulk:
 
 @dataclass(eq=False)
 class _Given:
-    """What one exchange brought, and what it came to."""
+    """What one exchange brought, and what it came to: ``at_once`` started and completed at its grant."""
 
     requests: list[pb.Advance]
     granted_ps: int
     ids: I64
+    at_once: I64
     digest: Digest
     count: int
 
@@ -73,9 +74,13 @@ def _read(exchanges: Iterable[Exchange]) -> Iterator[_Given]:
         requests = [pb.SessionRequest.FromString(raw).advance for raw in exchange.requests]
         answers = [pb.SessionResponse.FromString(raw).advanced for raw in exchange.answers]
         last = answers[-1]
-        ids = np.concatenate([array(answer.id, np.int64) for answer in answers])
+        ids, start, time = (
+            np.concatenate([array(getattr(answer, name), np.int64) for answer in answers])
+            for name in ("id", "start_ps", "time_ps")
+        )
+        at_once = ids[(start == last.granted_ps) & (time == last.granted_ps)]
         count = sum(request.flows.count for request in requests)
-        yield _Given(requests, last.granted_ps, ids, Digest(last.digest.a, last.digest.b), count)
+        yield _Given(requests, last.granted_ps, ids, at_once, Digest(last.digest.a, last.digest.b), count)
 
 
 class _Collected:
@@ -89,8 +94,8 @@ class _Collected:
         self.all.append(given)
         self.in_stage += given.count
 
-    def stage(self, horizon_ps: int, before: int) -> Stage:
-        """Everything at once; ``before``: completions of earlier stages."""
+    def stage(self, horizon_ps: int, before: list[Stage], *, is_round: bool) -> Stage:
+        """Everything at once, after the stages ``before``."""
         paths, flows, starts = pb.Paths(), [], []
         for request in (request for given in self.all for request in given.requests):
             shift = len(paths.link)
@@ -104,8 +109,9 @@ class _Collected:
                 cause = array(request.starts.cause_ps, np.int64) if request.starts.cause_ps else start
                 starts.append((array(request.starts.id, np.int64), start, cause))
         ids, start, cause = (np.concatenate([_NONE, *(part[c] for part in starts)]) for c in range(3))
-        made = Stage(paths, join(flows) if flows else None, None, horizon_ps)
-        made.completions = before + sum(len(given.ids) for given in self.all)
+        made = Stage(paths, join(flows) if flows else None, None, horizon_ps, is_round)
+        made.completions = sum(len(given.ids) for given in self.all)
+        made.completions += before[-1].completions if before else 0
         old = np.ones(len(ids), np.bool_)
         if made.flows is not None:
             old = ids < made.flows.first_id
@@ -123,60 +129,59 @@ def bulk(exchanges: Iterable[Exchange], most_open: int) -> Bulk:
     """Few stages, in which at most ``most_open`` flows are open at once."""
     stages: list[Stage] = []
     collected = _Collected()
-    never: list[I64] = []
-    rounds: list[_Given] = []
-    now: list[I64] = []
-    granted = done = open_flows = 0
+    done: list[I64] = []
+    last: list[_Given] = []
+    granted = open_flows = 0
     digest = Digest()
 
     def end(horizon: int, *, is_round: bool = False) -> None:
-        nonlocal collected, done
+        nonlocal collected
         if collected.all:
-            stages.append(collected.stage(horizon, done))
-            stages[-1].is_round = is_round
-            done, collected = stages[-1].completions, _Collected()
+            stages.append(collected.stage(horizon, stages, is_round=is_round))
+            collected = _Collected()
 
     for given in _read(exchanges):
-        moved = given.granted_ps > granted
-        for one in [*rounds, given] if moved else []:
-            if open_flows + collected.in_stage + one.count > most_open and collected.all:
-                end(granted)
-                open_flows = sum(stage.flows.count for stage in stages if stage.flows is not None) - done
-            collected.take(one)
-            never.append(one.ids)
-        rounds = [] if moved else [*rounds, given]
+        if given.granted_ps > granted:
+            for one in last:
+                if open_flows + collected.in_stage + one.count > most_open and collected.all:
+                    end(collected.all[-1].granted_ps)
+                    given_before = sum(stage.flows.count for stage in stages if stage.flows is not None)
+                    open_flows = given_before - stages[-1].completions
+                collected.take(one)
+                done.append(one.ids)
+            last = []
+        last.append(given)
         granted, digest = given.granted_ps, given.digest
-    end(granted)
-    for k, one in enumerate(rounds):
+    at_once: list[I64] = []
+    is_round = False
+    for k, one in enumerate(last):
         collected.take(one)
-        if not len(one.ids) or not (k + 1 == len(rounds) or rounds[k + 1].brings):
-            never.append(one.ids)
-            continue
-        now.append(one.ids)
-        end(NEVER, is_round=True)
-    if any(one.brings for one in collected.all):
-        end(granted)
-    _react(stages, never, NEVER)
-    _react(stages, now, 0)
+        done.append(one.ids)
+        at_once.append(one.at_once)
+        is_round = is_round or len(one.at_once) > 0
+        if k + 1 == len(last) or last[k + 1].brings:
+            end(NEVER if is_round else granted, is_round=is_round)
+            is_round = False
+    _react(stages, done, NEVER)
+    _react(stages, at_once, 0)
     return Bulk(stages, granted, digest)
 
 
 def one_by_one(exchanges: Iterable[Exchange]) -> Bulk:
     """The calls as they were, but for where the clock on the wall had ended them."""
     stages: list[Stage] = []
-    now: list[I64] = []
-    granted = done = 0
-    digest = Digest()
+    at_once: list[I64] = []
+    granted, digest = 0, Digest()
     for given in _read(exchanges):
         collected = _Collected()
         collected.take(given)
-        is_round = given.granted_ps == granted and len(given.ids) > 0
-        stages.append(collected.stage(NEVER if is_round else given.granted_ps, done))
-        stages[-1].is_round = is_round
-        if is_round:
-            now.append(given.ids)
-        done, granted, digest = stages[-1].completions, given.granted_ps, given.digest
-    _react(stages, now, 0)
+        is_round = len(given.at_once) > 0
+        stages.append(
+            collected.stage(NEVER if is_round else given.granted_ps, stages[-1:], is_round=is_round)
+        )
+        at_once.append(given.at_once)
+        granted, digest = given.granted_ps, given.digest
+    _react(stages, at_once, 0)
     return Bulk(stages, granted, digest)
 
 

@@ -52,6 +52,7 @@ class Injector:
         self._held: dict[int, Window] = {}
         self._book = Pages(_FLOW)
         self._postponed: list[Columns] = []
+        self._most_at_once = 0
         self.open_flows = 0
         self.credit = 0
         self.granted_ps = 0
@@ -92,6 +93,8 @@ class Injector:
         needs = self._needs(ours)
         given, horizon = self._now(given, self.credit - sum(map(len, needs.values())))
         handle, index, start, cause = given
+        at_once = len(handle) + sum(map(len, needs.values()))
+        self._most_at_once = max(self._most_at_once, at_once)
         parts, starts = (
             self._extend(ours, needs, self.credit - len(handle))
             if needs or len(ours[0])
@@ -150,7 +153,7 @@ class Injector:
         return OverloadError(
             f"{self._name} takes {most} flows at once (max_open_flows): {self.open_flows} are open, and "
             f"{count} more start at {self.granted_ps} ps or might soon after; a server with room for "
-            f"{self.open_flows + count}, or smaller groups and fewer channels, would be right"
+            f"{self.open_flows + count} at least, or smaller groups and fewer channels, would be right"
         )
 
     def _number(self, handle: I32, index: I64, columns: dict[str, NDArray[np.generic]]) -> FlatFlows:
@@ -174,8 +177,8 @@ class Injector:
             for mine in [handle == one]
         }
         spare = room - sum(map(len, needs.values()))
-        # Half of the room is kept for what must be given: the starts of other groups, and of those to come.
-        spare = max(0, spare - (self.credit + self.open_flows) // 2)
+        # Half of the room, or as much as ever had to be given at once, is kept for what must be given next.
+        spare = max(0, spare - max((self.credit + self.open_flows) // 2, self._most_at_once))
         parts: list[FlatFlows] = []
         later: list[tuple[I64, I64, I64]] = []
         first_new = self.next_id

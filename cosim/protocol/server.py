@@ -96,11 +96,10 @@ class Server:
 
         if tls is None:
             return int(self._server.add_insecure_port(where))
-        if tls.key is None or tls.certificate is None:
+        roots, key, certificate = tls.read()
+        if key is None or certificate is None:
             raise LaunchError("a server with TLS needs a key and a certificate")
-        pair = (tls.key.read_bytes(), tls.certificate.read_bytes())
-        roots = tls.roots.read_bytes() if tls.roots else None
-        made = grpc.ssl_server_credentials([pair], roots, require_client_auth=roots is not None)
+        made = grpc.ssl_server_credentials([(key, certificate)], roots, require_client_auth=roots is not None)
         return int(self._server.add_secure_port(where, made))
 
     def start(self) -> Server:

@@ -49,15 +49,15 @@ class Wire:
             ("grpc.http2.ping_timeout_ms", every),
             ("grpc.http2.max_pings_without_data", 0),
             ("grpc.enable_retries", 0),
+            ("grpc.initial_reconnect_backoff_ms", 100),
+            ("grpc.max_reconnect_backoff_ms", 1000),
             ("grpc.use_local_subchannel_pool", 1),
             ("grpc.enable_http_proxy", 0),
         ]
         if tls is None:
             self._channel = grpc.insecure_channel(where, options)
         else:
-            files = (tls.roots, tls.key, tls.certificate)
-            made = grpc.ssl_channel_credentials(*(f.read_bytes() if f else None for f in files))
-            self._channel = grpc.secure_channel(where, made, options)
+            self._channel = grpc.secure_channel(where, grpc.ssl_channel_credentials(*tls.read()), options)
         self._error = grpc.RpcError
         self._call: Any = None
         self._requests: SimpleQueue[bytes | None] = SimpleQueue()
@@ -80,12 +80,21 @@ class Wire:
         )
         version = pb.Version(major=VERSION[0], minor=VERSION[1])
         limit = self.deadline_s if timeout_s is None else timeout_s
-        try:
-            found = call(pb.DescribeRequest(version=version), timeout=limit, wait_for_ready=True)
-        except self._error as error:
-            raise self._named(error, limit) from None
-        assert isinstance(found, pb.DescribeResponse)
-        return found
+        until = time.monotonic() + limit
+        while True:  # not wait_for_ready, which would not say why it is not
+            try:
+                found = call(
+                    pb.DescribeRequest(version=version), timeout=max(_POLL_S, until - time.monotonic())
+                )
+            except self._error as error:
+                named = self._named(error, limit)
+                lasting = not isinstance(named, ServerDiedError) or "handshake" in named.message.lower()
+                if lasting or time.monotonic() > until:
+                    raise named from None
+                time.sleep(_POLL_S)
+                continue
+            assert isinstance(found, pb.DescribeResponse)
+            return found
 
     def healthy(self, timeout_s: float = 5.0) -> bool:
         """Whether grpc.health.v1 says that the service is SERVING."""

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from ns3_worlds import US, alone_text, graph, network, ns3, run_alone, send, star
+from small_run import Hooked, Killer, moments, recovered
 
+from cosim.engine.records import Records
 from cosim.engine.replay import replay
 from cosim.errors import FeatureError, RefusedError
 from cosim.experiment.build import build
 from cosim.experiment.scenario import loads
+from cosim.protocol.client import RemoteNetwork
 from cosim.protocol.conformance import check_network_simulator
+from cosim.protocol.settings import Patience, Server
+
+Release = Literal["engine", "network"]
 
 RING = """
 topology: {kind: leaf_spine, endpoints_per_leaf: 4, leaves: 2, spines: 2, rate: 100Gbps, latency: 1us}
@@ -51,24 +59,25 @@ def test_the_server_runs_what_ns3_alone_runs(tmp_path: Path) -> None:
     assert alone["digest"] == f"{last.digest.a:016x}{last.digest.b:016x}"
 
 
-def test_a_server_killed_in_the_middle_is_brought_back() -> None:
-    built = build(loads(RING))
-    whole = network()
-    expected = replay(built.topology, whole, built.jobs, built.planner, release="engine").digest
-    remote = network()
-    advance, calls = remote.advance, 0
+@pytest.mark.parametrize(("release", "size", "repeat"), [("engine", "2MB", 2), ("network", "20kB", 40)])
+def test_a_server_killed_at_ten_random_moments_is_brought_back(
+    release: Release, size: str, repeat: int, record_property: Callable[[str, object], None]
+) -> None:
+    built = build(loads(RING.replace("size: 2MB", f"size: {size}").replace("repeat: 2", f"repeat: {repeat}")))
 
-    def killing(flows, horizon_ps):  # type: ignore[no-untyped-def]
-        nonlocal calls
-        calls += 1
-        if calls in (5, 17):
-            assert remote.line.process is not None
-            remote.line.process.kill()
-        return advance(flows, horizon_ps)
+    def ran(remote: RemoteNetwork, before: Callable[[int], None]) -> Records:
+        return replay(built.topology, Hooked(remote, before), built.jobs, built.planner, release=release)
 
-    remote.advance = killing  # type: ignore[method-assign]
-    assert replay(built.topology, remote, built.jobs, built.planner, release="engine").digest == expected
-    assert remote.line.deaths == 2
+    expected = ran(network(), lambda _: None)
+    remote = RemoteNetwork(Server(command=(ns3(),)), patience=Patience(most_deaths=10))
+    killer = Killer(remote, moments(11, expected.info["advances"], 10))
+    assert ran(remote, killer).digest == expected.digest
+    line = remote.line
+    record_property(
+        "fault", (f"kill -9 of ns-3, released by the {release}", recovered(line.deaths, line.replays))
+    )
+    assert line.deaths == len(killer.killed) == 10
+    assert line.replays <= 2 * line.deaths
 
 
 @pytest.mark.parametrize(

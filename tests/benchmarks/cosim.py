@@ -15,6 +15,7 @@ SECTIONS = {
     "loop": "tests.benchmarks.ns3_loop",
     "fidelity": "tests.benchmarks.ns3_fidelity",
     "mltcp": "tests.benchmarks.ns3_mltcp",
+    "faults": "tests.benchmarks.faults",
 }
 
 

@@ -1,23 +1,26 @@
 """A small run over a network that the caller chooses: two jobs on a leaf-spine, a few hundred advances.
 
-As a program: ``python small_run.py ADDRESS LOG DIE_AT`` runs over a server, its log at LOG (gone on with, if
-it is there), kills itself with SIGKILL before advance DIE_AT, or prints the digest.
+As a program: ``python small_run.py DIE_AT ...`` is ``cosim ...``, which kills itself with SIGKILL before its
+DIE_AT-th advance over a server.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import random
 import signal
 import sys
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
+from cosim import cli
 from cosim.experiment.build import build
 from cosim.experiment.run import Run, simulate
 from cosim.experiment.scenario import loads
 from cosim.network.flows import FlowBatch
 from cosim.network.simulator import Advance, NetworkSimulator
+from cosim.protocol.client import RemoteNetwork
 
 SCENARIO = """
 topology: {kind: leaf_spine, leaves: 2, endpoints_per_leaf: 4, spines: 2, rate: 100Gbps, latency: 1us}
@@ -30,6 +33,8 @@ jobs:
     workload: {kind: periodic, ranks: 4, communication: all_to_all, size: 2MB, compute: 150us}
     iterations: 10
 """
+GOOD = (sys.executable, "-c", "from cosim.cli import main; main()", "serve", "--network", "congestion_aware")
+"""Serves what the scenario runs on."""
 
 
 class Hooked:
@@ -57,16 +62,58 @@ def run(network: Any = None, release: str = "engine") -> Run:
     return simulate(scenario, built)
 
 
-def main(address: str, log: str, die_at: str) -> None:
-    from cosim.protocol.client import connect
+class Killer:
+    """Kills a session's server at some calls: in turns before the call goes out, and when it has."""
 
-    def before(count: int) -> None:
+    def __init__(self, network: RemoteNetwork, moments: Sequence[int]) -> None:
+        self.killed: list[int] = []
+        self._line = network.line
+        self._moments = moments
+
+    def __call__(self, count: int) -> None:
+        if count not in self._moments:
+            return
+        process = self._line.process
+        assert process is not None
+        self.killed.append(count)
+        if len(self.killed) % 2:
+            os.kill(process.pid, signal.SIGKILL)
+            return
+        wire = self._line._live()
+        send = wire.send
+
+        def send_and_kill(request: bytes) -> None:
+            send(request)
+            os.kill(process.pid, signal.SIGKILL)
+
+        wire.send = send_and_kill  # type: ignore[method-assign]
+
+
+def moments(seed: int, calls: int, count: int) -> list[int]:
+    """Random numbers of calls, ascending, none beside another: all in the midst of a run of ``calls``."""
+    return [2 * half + 1 for half in sorted(random.Random(seed).sample(range(1, calls // 2 - 1), count))]
+
+
+def recovered(deaths: int, replays: int) -> str:
+    """How it ended, for the table of faults."""
+    return f"the same digest after {deaths} deaths, brought back by {replays} calls"
+
+
+def main(die_at: str, *arguments: str) -> None:
+    """``cosim``, killed before its DIE_AT-th advance over a server."""
+    count = 0
+    advance = RemoteNetwork.advance
+
+    def dying(self: RemoteNetwork, flows: FlowBatch, horizon_ps: int) -> Advance:
+        nonlocal count
+        count += 1
         if count == int(die_at):
             os.kill(os.getpid(), signal.SIGKILL)
+        return advance(self, flows, horizon_ps)
 
-    network = connect(address)
-    network.log_to(Path(log), resume=Path(log).exists())
-    print(run(Hooked(network, before)).digest)
+    RemoteNetwork.advance = dying  # type: ignore[method-assign]
+    sys.argv = ["cosim", *arguments]
+    cli.main()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,51 @@
+"""A log replayed in a few calls comes to where it ends, wherever that is."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small_run import run
+
+from cosim.network.aware import CongestionAwareNetwork
+from cosim.network.fair_share import FairShareNetwork
+from cosim.network.simulator import NetworkSimulator
+from cosim.protocol.bulk import Bulk, bulk, one_by_one
+from cosim.protocol.client import connect
+from cosim.protocol.journal import Exchange, Log
+from cosim.protocol.server import Server
+
+ROOM = 1 << 18
+
+
+@pytest.mark.parametrize("release", ["network", "engine"])
+@pytest.mark.parametrize("make", [CongestionAwareNetwork, FairShareNetwork])
+def test_a_log_cut_anywhere_is_replayed_in_a_few_calls(
+    serve: Callable[..., Server], tmp_path: Path, make: Callable[[], NetworkSimulator], release: str
+) -> None:
+    address = serve(make).address
+    network = connect(address)
+    network.log_to(tmp_path / "log")
+    run(network, release)
+    log = Log(tmp_path / "log")
+    exchanges = list(log.exchanges())
+
+    def calls(to: Bulk) -> int:
+        again = connect(address).line
+        again.describe()
+        again.open(log.opened)
+        assert again._replay(to) == (to.granted_ps, to.digest)
+        again.close()
+        return again.replays
+
+    for end in range(1, len(exchanges) + 1, 5):
+        assert calls(bulk(exchanges[:end], ROOM)) <= 1 + rounds(exchanges[:end])
+        assert calls(bulk(exchanges[:end], 60)) >= 1
+    assert calls(one_by_one(exchanges)) >= len(exchanges)
+
+
+def rounds(exchanges: list[Exchange]) -> int:
+    """How many answers granted no more than the one before them, at the end."""
+    from cosim.protocol.v1 import network_simulator_pb2 as pb
+
+    grants = [pb.SessionResponse.FromString(one.answers[-1]).advanced.granted_ps for one in exchanges]
+    return 2 * sum(grant == grants[-1] for grant in grants)
