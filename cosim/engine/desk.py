@@ -7,9 +7,9 @@ from typing import Literal, Protocol
 import numpy as np
 
 from cosim.engine.ledger import Ledger, Reaction
+from cosim.network.flows import I32, I64, Completions, FlowGroup, FlowTable, flat_table
 from cosim.network.outbox import Outbox
 from cosim.network.releaser import Releaser
-from cosim.network.flows import I32, I64, Completions, FlowGroup, FlowTable, flat_table
 from cosim.network.store import COMPLETED, STARTED
 from cosim.pattern.template import Template
 from cosim.units import NEVER

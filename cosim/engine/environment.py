@@ -14,9 +14,9 @@ import simpy
 from simpy.core import Infinity
 from simpy.events import Event
 
-from cosim.network.outbox import Outbox
 from cosim.errors import CausalityError, NetworkError, SimulationError
 from cosim.network.flows import Completions
+from cosim.network.outbox import Outbox
 from cosim.network.simulator import NetworkSimulator
 from cosim.units import NEVER
 

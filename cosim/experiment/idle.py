@@ -2,8 +2,8 @@
 
 A network spec says of itself whether it shares links by weight and priority (``shares_by_weight``, true where
 it doesn't say) and whether it draws from the seed (``uses_seed``, false where it doesn't say). A workload
-spec may say more once its workload is made: ``idle_in(workload)``, as ``idle_settings()``; a network spec once
-it is known where jobs sit: ``idle_on(topology, endpoints of each job)``.
+spec may say more once its workload is made: ``idle_in(workload)``, as ``idle_settings()``; a network spec
+once it is known where jobs sit: ``idle_on(topology, endpoints of each job)``.
 """
 
 from __future__ import annotations

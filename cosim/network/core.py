@@ -14,8 +14,8 @@ from cosim.units import NEVER
 
 GRANT, BOUND, PENDING_N, REPORT_N, CURSOR, INSTANT_N, INSTANT, SERIAL = range(8)
 STARTED_N, COMPLETED_N, EVENTS_N, BIN_PS, LOOKING, MODEL = range(8, 14)
-"""Scalars in ``Core.meta``; a model's own start at MODEL. REPORT_N: pending completions to stop at. LOOKING: 1
-where the loop runs on a copy, to find its first completion (BOUND, then)."""
+"""Scalars in ``Core.meta``; a model's own start at MODEL. REPORT_N: pending completions to stop at.
+LOOKING: 1 where the loop runs on a copy, to find its first completion (BOUND, then)."""
 
 DONE, NEED_CALENDAR, NEED_PENDING, NEED_MORE = 0, 10, 11, 12
 REPORT_LIMIT = 1 << 18

@@ -8,12 +8,13 @@ from pydantic import BeforeValidator
 
 from cosim.registry import Named
 
-_ELSEWHERE = {"simulator", "command", "address"}
+ELSEWHERE = {"simulator", "command", "address"}
+"""Keys by which a simulator elsewhere is known without ``model: remote``."""
 
 
 def _elsewhere(network: Any) -> Any:
     """``{simulator: ns3}``, ``{command: ...}`` and ``{address: ...}`` are short for ``model: remote``."""
-    if isinstance(network, dict) and "model" not in network and network.keys() & _ELSEWHERE:
+    if isinstance(network, dict) and "model" not in network and network.keys() & ELSEWHERE:
         return {"model": "remote", **network}
     return network
 

@@ -1,8 +1,8 @@
-"""A network's share of a table: the rows that it carries, as a table of its own, and flow numbers both ways."""
+"""A network's share of a table: the rows that it carries, as a table of their own, and numbers both ways."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,14 +46,7 @@ class Share:
         return np.asarray(self.whole.block_base[block] + repetition * count[block] + offset, np.int64)
 
 
-def whole_share(table: FlowTable, at_once: Mask | None) -> Share:
-    """All of a table, dependencies included. The caller may react to rows ``at_once`` when they complete."""
-    if at_once is None or not (table.reaction_ps[at_once] > 0).any():
-        return Share(table, table)
-    return Share(replace(table, reaction_ps=np.where(at_once, 0, table.reaction_ps)), table)
-
-
-def share_of(table: FlowTable, chosen: Mask, released: bool, at_once: Mask | None) -> Share:
+def share_of(table: FlowTable, chosen: Mask, released: bool) -> Share:
     """Some rows, without their dependencies: each flow is given when its time comes.
 
     ``released``: dependents are released by the caller, who then reacts after the least of their delays.
@@ -64,8 +57,6 @@ def share_of(table: FlowTable, chosen: Mask, released: bool, at_once: Mask | Non
         waits: Any = np.repeat(table.delay_ps, np.diff(table.dep_ptr))[table.dep_kind == ON_COMPLETION]
         if len(waits):
             reaction = np.minimum(reaction, waits.min())
-    if at_once is not None:
-        reaction = np.where(at_once, 0, reaction)
     edge = np.searchsorted(rows, table.block_row)
     mine = np.diff(edge)
     base = np.zeros(len(mine) + 1, np.int64)

@@ -4,6 +4,7 @@
 ``regular``      Ring, FullyConnected, Switch; ``astra_sim``: 1 to N dimensions of them; ``grid``: behind both
 ``leaf_spine``, ``fat_tree``   switched ``tree`` s, with ``hosts`` (NVSwitch, NICs, rails) below
 ``explicit``     graphs from YAML and from networkx
+``scale_up``, ``part``   scale-up domains; some links as a topology of their own
 ``routing``      shortest and ECMP over ``hop_tables``; dimension-ordered is in ``grid``
 ``spec``         what a scenario can name: ``TopologySpec`` and ``RoutingSpec``
 """

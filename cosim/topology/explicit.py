@@ -35,7 +35,9 @@ class Link(Spec):
     latency: Latency = Field(description="Latency.")
     bidirectional: bool = Field(True, description="One link each way, or only from -> to.")
     cost: Count = Field(1, description="What routing counts it as; hops are 1.")
-    scale_up: bool = Field(False, description="It is within a scale-up domain (NVLink); network: hybrid asks.")
+    scale_up: bool = Field(
+        False, description="It is within a scale-up domain (NVLink); network: hybrid asks."
+    )
 
 
 class GraphFile(Spec):

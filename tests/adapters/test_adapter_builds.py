@@ -85,7 +85,8 @@ def test_settings_reach_the_session() -> None:
 def test_weights_have_no_effect_in_ns3() -> None:
     job = "  - workload: {kind: collective, collective: all_reduce, size: 1MB, ranks: 2}\n"
     text = SCENARIO[: SCENARIO.index("jobs:")] + f"jobs:\n{job}    weight: 2\n{job}"
-    [warning] = idle_settings(loads(text % "ns3"), build(loads(text % "fair_share")).jobs)
+    built = build(loads(text % "fair_share"))
+    [warning] = idle_settings(loads(text % "ns3"), built.topology, built.jobs)
     assert "jobs[0].weight" in warning
 
 

@@ -8,6 +8,7 @@ come from small sets: ties are the rule.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,7 @@ LATENCIES = (0, 500 * PS_PER_NS, PS_PER_US)
 DURATIONS = (0, 0, 1, PS_PER_NS, PS_PER_US, PS_PER_US, 3 * PS_PER_US)
 SIZES = (0, 1, 7, 4096, 65536, 65536, 1 << 20)
 FLAT = ("ring", "ring", "direct", "halving_doubling", "double_binary_tree")
+TOPOLOGIES = ("Ring", "Switch", "leaf_spine", "grid", "grid")
 KINDS = ("all_reduce", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "barrier")
 
 
@@ -70,10 +72,17 @@ class World:
 
 
 @st.composite
-def topologies(draw: st.DrawFn) -> Topology:
+def topologies(draw: st.DrawFn, kinds: Sequence[str] = TOPOLOGIES) -> Topology:
     """8 endpoints; the two-dimensional ones in a 4 x 2 grid."""
     rate, latency = draw(st.sampled_from(RATES)), draw(st.sampled_from(LATENCIES))
-    kind = draw(st.sampled_from(("Ring", "Switch", "leaf_spine", "grid", "grid")))
+    kind = draw(st.sampled_from(kinds))
+    if kind == "hosts":
+        hosts = {
+            "gpus": 4, "nvlink_rate": "1600Gbps", "nvlink_latency": f"{draw(st.sampled_from(LATENCIES))}ps",
+            "nics": draw(st.sampled_from((1, 4))), "nic_rate": f"{rate} bps",
+        }  # fmt: skip
+        tree = {"leaves": 2, "spines": 2, "endpoints_per_leaf": 4, "latency": f"{latency}ps", "hosts": hosts}
+        return LeafSpine.model_validate(tree).build(seed=draw(st.integers(0, 3)))
     if kind == "leaf_spine":
         settings: dict[str, Any] = {
             "leaves": 4, "spines": 2, "endpoints_per_leaf": 2, "rate": f"{rate} bps",
@@ -173,9 +182,9 @@ def workloads(draw: st.DrawFn, world_size: int) -> Workload:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
+def worlds(draw: st.DrawFn, kinds: Sequence[str] = TOPOLOGIES) -> World:
     """One to three jobs, on any endpoints, several of them on the same ones too."""
-    topology = draw(topologies())
+    topology = draw(topologies(kinds))
     grid = len(topology.dims) == 2 and draw(st.booleans())
     jobs = []
     for number in range(draw(st.integers(1, 3))):

@@ -23,7 +23,7 @@ from cosim.units import NEVER
 Model = Callable[[], NetworkSimulator]
 MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]
 every_model = pytest.mark.parametrize("model", MODELS)
-some = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 class Peeked:
@@ -31,13 +31,15 @@ class Peeked:
 
     def __init__(self, inner: NetworkSimulator) -> None:
         self._inner = inner
-        self.told = 0
+        self._shared: dict[int, Any] = {}
+        self._checks = 12
 
     def describe(self) -> Capabilities:
         return self._inner.describe()
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
         self._inner.open(topology, seed, options)
+        self._shared[id(topology)] = topology
         assert self.peek() is None
 
     def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
@@ -46,13 +48,15 @@ class Peeked:
         return answer
 
     def _check(self, granted: int) -> None:
-        ahead = copy.deepcopy(self._inner)
+        if self._checks == 0:
+            return
+        self._checks -= 1
+        ahead = copy.deepcopy(self._inner, dict(self._shared))
         done = ahead.advance(batch(), NEVER).completions
         first = int(done.time_ps.min()) if len(done) else None
         assert self._inner.peek() == first
         assert self._inner.peek() == first
         assert first is None or first >= granted
-        self.told += first is not None
 
     def peek(self) -> int | None:
         return self._inner.peek()

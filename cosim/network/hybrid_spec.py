@@ -1,0 +1,96 @@
+"""What a scenario says of a hybrid: ``{model: hybrid, scale_up: fair_share, scale_out: ns3}``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BeforeValidator, Field, field_validator
+
+from cosim.errors import InputError
+from cosim.network.flows import I32
+from cosim.network.hybrid import HybridNetwork
+from cosim.network.named import ELSEWHERE, NetworkName
+from cosim.network.simulator import NetworkSimulator
+from cosim.spec import Spec
+from cosim.topology.graph import Topology
+from cosim.topology.scale_up import domains, scale_up_links
+
+
+def _or(name: str) -> BeforeValidator:
+    """A mapping without a name has settings of ``name``."""
+
+    def complete(network: Any) -> Any:
+        if isinstance(network, dict) and not network.keys() & {"model", *ELSEWHERE}:
+            return {"model": name, **network}
+        return network
+
+    return BeforeValidator(complete)
+
+
+class Hybrid(Spec):
+    """Two networks in one run: scale-up domains (NVLink) in one, everything between them in the other."""
+
+    scale_up: Annotated[NetworkName, _or("fair_share")] = Field(
+        "fair_share", validate_default=True, description="network of the links within scale-up domains"
+    )
+    scale_out: Annotated[NetworkName, _or("ns3")] = Field(
+        "ns3", validate_default=True, description="network of all other links"
+    )
+
+    @field_validator("scale_up", "scale_out")
+    @classmethod
+    def _not_again(cls, network: Any) -> Any:
+        if isinstance(network, Hybrid):
+            raise ValueError("a hybrid's networks are single ones")
+        return network
+
+    @property
+    def shares_by_weight(self) -> bool:
+        """Whether weights and priorities of jobs may matter: in either."""
+        return any(getattr(spec, "shares_by_weight", True) for spec in (self.scale_up, self.scale_out))
+
+    @property
+    def uses_seed(self) -> bool:
+        """Whether either draws from the run's seed."""
+        return any(getattr(spec, "uses_seed", False) for spec in (self.scale_up, self.scale_out))
+
+    def check_topology(self, topology: Topology) -> None:
+        """Refuse a topology that has no scale-up domains, before anything is built.
+
+        Raises
+        ------
+        TopologyError
+            Says what would be right.
+        """
+        scale_up_links(topology)
+
+    def idle_on(self, topology: Topology, jobs: Sequence[I32]) -> list[tuple[str, str]]:
+        """(field, why) of a network that no job can send anything through; ``jobs`` are their endpoints."""
+        domain = domains(topology)
+        places = [np.unique(endpoints) for endpoints in jobs]
+        spans = [len(np.unique(domain[mine])) for mine in places]
+        idle = []
+        if all(count == len(mine) for count, mine in zip(spans, places, strict=True)):
+            idle.append(("scale_up", "no job has two ranks in one scale-up domain"))
+        if all(count == 1 for count in spans):
+            idle.append(("scale_out", "every job sits within one scale-up domain"))
+        return idle
+
+    def build(self) -> NetworkSimulator:
+        """A fresh network.
+
+        Raises
+        ------
+        InputError
+            Both are simulators elsewhere.
+        """
+        networks = self.scale_up.build(), self.scale_out.build()
+        if all(hasattr(network, "log_to") for network in networks):
+            raise InputError(
+                "one network of a hybrid may be a simulator elsewhere, not both: "
+                "the other has to say when its next completion comes",
+                hint="for example scale_up: fair_share",
+            )
+        return HybridNetwork(*networks)

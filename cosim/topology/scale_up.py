@@ -1,0 +1,39 @@
+"""Scale-up domains: endpoints that reach each other over links marked as such (GPUs of a host, by NVLink)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.errors import TopologyError
+from cosim.topology.graph import I64, Topology
+
+
+def scale_up_links(topology: Topology) -> NDArray[np.bool_]:
+    """The links of scale-up domains.
+
+    Raises
+    ------
+    TopologyError
+        There are none, or no others.
+    """
+    if topology.scale_up is None or topology.scale_up.all():
+        what = "nothing but" if topology.scale_up is not None else "no"
+        raise TopologyError(
+            f"{topology.name} has {what} scale-up links: there is nothing to share out between two networks",
+            hint="scale-up links are those to the NVSwitch of hosts (topology.hosts.nvlink_rate), "
+            "and links of a graph with scale_up: true",
+        )
+    return topology.scale_up
+
+
+def domains(topology: Topology) -> I64:
+    """The scale-up domain of each endpoint: the lowest node that it reaches over scale-up links."""
+    links = scale_up_links(topology)
+    label = np.arange(topology.num_nodes)
+    while True:
+        before = label.copy()
+        np.minimum.at(label, topology.link_dst[links], label[topology.link_src[links]])
+        np.minimum.at(label, topology.link_src[links], label[topology.link_dst[links]])
+        if (label == before).all():
+            return label[: topology.num_endpoints]

@@ -1,0 +1,209 @@
+"""Two networks as one: as a single network would do it, where no link is in both."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from network_worlds import LATENCIES, RATES, World, batch, drive, drive_by_caller, graph, worlds
+from test_peek import Peeked
+
+from cosim.errors import CausalityError, NetworkError, TopologyError
+from cosim.network.aware import CongestionAwareNetwork
+from cosim.network.fair_share import FairShareNetwork
+from cosim.network.flows import FlowBatch, FlowGroup, flat_table
+from cosim.network.hybrid import HybridNetwork
+from cosim.network.merged import merge
+from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
+from cosim.network.unaware import CongestionUnawareNetwork
+from cosim.topology.graph import Topology
+from cosim.topology.part import part_of
+from cosim.units import NEVER
+
+Model = Callable[[], NetworkSimulator]
+MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]
+every_model = pytest.mark.parametrize("model", MODELS)
+some = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+class Blind:
+    """A network that does not peek, nor release dependent flows where ``releases`` is false."""
+
+    def __init__(self, inner: NetworkSimulator, *, releases: bool = True) -> None:
+        self._inner = inner
+        self._releases = releases
+        self.advances = 0
+
+    def describe(self) -> Capabilities:
+        return replace(self._inner.describe(), peek=False, dependent_flows=self._releases)
+
+    def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
+        self._inner.open(topology, seed, options)
+
+    def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
+        self.advances += 1
+        assert self._releases or all(
+            group.release == "caller" or not len(group.table.dep_distance) for group in flows.groups
+        )
+        return self._inner.advance(flows, horizon_ps)
+
+    def peek(self) -> int | None:
+        raise AssertionError("it can't")
+
+    def statistics(self) -> NetworkStatistics:
+        return self._inner.statistics()
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+@st.composite
+def meshes(draw: st.DrawFn) -> World:
+    """A random world where each pair of endpoints has a link of its own, in either network."""
+    world = draw(worlds())
+    ends = world.topology.num_endpoints
+    pairs = [(a, b) for a in range(ends) for b in range(ends) if a != b]
+    links = [(a, b, draw(st.sampled_from(RATES)), draw(st.sampled_from(LATENCIES))) for a, b in pairs]
+    scale_up = draw(st.lists(st.booleans(), min_size=len(links), max_size=len(links)))
+    scale_up[0], scale_up[-1] = True, False
+    mesh = replace(graph(ends, ends, links), scale_up=np.array(scale_up))
+    return replace(world, topology=mesh)
+
+
+@every_model
+@some
+@given(world=meshes(), seed=st.integers(0, 2**32))
+def test_two_of_a_model_are_one_of_it(model: Model, world: World, seed: int) -> None:
+    whole = drive(model(), world)
+    assert drive(HybridNetwork(model(), model()), world) == whole
+    assert drive_by_caller(HybridNetwork(model(), model()), world) == whole
+    for reaction in (1_000, NEVER):
+        one = HybridNetwork(model(), model())
+        assert drive(one, world.reacting(reaction), cuts=random.Random(seed)) == whole
+
+
+@every_model
+@some
+@given(world=meshes(), seed=st.integers(0, 2**32), releases=st.booleans())
+def test_one_of_them_need_not_peek_nor_release(model: Model, world: World, seed: int, releases: bool) -> None:
+    whole = drive(model(), world)
+    assert drive(HybridNetwork(model(), Blind(model(), releases=releases)), world) == whole
+    other = HybridNetwork(Blind(model(), releases=releases), model())
+    assert drive(other, world.reacting(NEVER), cuts=random.Random(seed)) == whole
+
+
+@settings(some, max_examples=15)
+@given(world=meshes(), seed=st.integers(0, 2**32))
+def test_a_hybrid_of_two_that_peek_peeks(world: World, seed: int) -> None:
+    network = HybridNetwork(FairShareNetwork(), CongestionAwareNetwork())
+    drive(Peeked(network), world, cuts=random.Random(seed))
+
+
+@every_model
+@some
+@given(world=meshes())
+def test_statistics_are_those_of_the_whole(model: Model, world: World) -> None:
+    whole, hybrid = model(), HybridNetwork(model(), model())
+    drive(whole, world)
+    opened = Kept(hybrid)
+    drive(opened, world)
+    one, two = whole.statistics(), hybrid.statistics()
+    assert (one.flows_started, one.flows_completed) == (two.flows_started, two.flows_completed)
+    assert (one.link_bytes == two.link_bytes).all()
+    assert (one.link_busy_ps == two.link_busy_ps).all()
+
+
+class Kept(Peeked):
+    """Not closed, so that it can be asked afterwards."""
+
+    def _check(self, granted: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def pair() -> Topology:
+    """0 -> 1 within a domain, 1 -> 2 and 0 -> 3 -> 2 outside; 2 -> 4 -> 0 takes one of either."""
+    links = [(0, 1), (1, 2), (0, 3), (3, 2), (2, 4), (4, 0)]
+    made = graph(3, 5, [(a, b, 8e9, 1_000_000) for a, b in links])
+    return replace(made, scale_up=np.array([True, False, False, False, True, False]))
+
+
+def one_flow(src: int, dst: int, handle: int = 0, size: int = 1_000) -> FlowGroup:
+    table = flat_table([0], [1], [size])
+    return FlowGroup(handle, table, np.array([src, dst], np.int32), (0, handle << 32))
+
+
+def test_while_one_network_has_nothing_the_other_is_not_held_up() -> None:
+    out = Blind(FairShareNetwork())
+    network = HybridNetwork(FairShareNetwork(), out)
+    network.open(pair())
+    for k in range(10):
+        step = network.advance(batch([one_flow(0, 1, k)], [(k, 0, k * 10**9, 0)]), (k + 1) * 10**9)
+        assert step.completions.time_ps.tolist() == [k * 10**9 + 2_000_000]
+    assert out.advances == 0
+    step = network.advance(batch([one_flow(1, 2)], [(0, 0, 10**10, 0)]), NEVER)
+    assert step.completions.time_ps.tolist() == [10**10 + 2_000_000]
+    assert out.advances == 1
+
+
+def test_a_path_over_both_kinds_of_links_is_refused() -> None:
+    network = HybridNetwork(FairShareNetwork(), FairShareNetwork())
+    network.open(pair())
+    with pytest.raises(NetworkError, match="from n2 to n0 takes scale-up links and others"):
+        network.advance(batch([one_flow(2, 0)]), 0)
+
+
+def test_misuse_is_named() -> None:
+    network = HybridNetwork(FairShareNetwork(), Blind(FairShareNetwork()))
+    with pytest.raises(NetworkError, match="advance needs an open network"):
+        network.advance(batch(), 0)
+    with pytest.raises(TopologyError, match="no scale-up links"):
+        network.open(replace(pair(), scale_up=None))
+    network.open(pair())
+    with pytest.raises(NetworkError, match="does not peek"):
+        network.peek()
+    with pytest.raises(NetworkError, match="unknown group handle 7"):
+        network.advance(batch((), [(7, 0, 0, 0)]), 0)
+    network.advance(batch([one_flow(0, 1)]), 5)
+    with pytest.raises(NetworkError, match="handle 0 is still in use"):
+        network.advance(batch([one_flow(0, 1)]), 5)
+    with pytest.raises(CausalityError, match="given for 4 ps"):
+        network.advance(batch((), [(0, 0, 4, 0)]), 5)
+    with pytest.raises(CausalityError, match="horizon 4 ps"):
+        network.advance(batch(), 4)
+    blind = HybridNetwork(Blind(FairShareNetwork()), Blind(FairShareNetwork()))
+    with pytest.raises(NetworkError, match="one has to say when its next completion comes"):
+        blind.open(pair())
+
+
+def test_a_part_of_a_topology_has_its_links_only() -> None:
+    whole = pair()
+    part = part_of(whole, np.array([False, True, True, True, False, False]), "part")
+    assert part.node_names == ("n0", "n1", "n2", "n3")  # endpoints stay, n4 has no link here
+    assert part.link_number is not None
+    assert part.link_number.tolist() == [1, 2, 3]
+    zero = np.zeros(1, np.int32)
+    ptr, links = part.paths(zero + 1, zero + 2, zero)
+    assert (ptr.tolist(), links.tolist()) == ([0, 1], [0])
+
+
+def test_bins_of_different_widths_are_put_together() -> None:
+    def stats(bin_ps: int, busy: list[int]) -> NetworkStatistics:
+        return NetworkStatistics(np.array([7]), bin_ps, np.array(busy)[:, None], 1, 1, 1, {})
+
+    merged = merge(
+        [(stats(4, [4, 2]), np.array([1])), (stats(2, [2, 0, 1, 1, 2]), np.array([0]))], num_links=3
+    )
+    assert merged.bin_ps == 4
+    assert merged.busy_ps.tolist() == [[2, 4, 0], [2, 2, 0], [2, 0, 0]]
+    assert merged.link_bytes.tolist() == [7, 7, 0]
+    uneven = merge([(stats(3, [3, 3]), np.array([0])), (stats(2, [2, 2, 2]), np.array([1]))], num_links=2)
+    assert uneven.busy_ps.tolist() == [[3, 3], [3, 3]]
