@@ -240,14 +240,19 @@ class Session:
     def _statistics(self) -> pb.SessionResponse:
         assert self._network is not None
         found = self._network.statistics()
+        busy, bin_ps = found.busy_ps, found.bin_ps
+        others = 8 * busy.shape[1] * (1 + len(found.extra)) + 1024
+        while len(busy) > 1 and 8 * busy.size + others > self._most_bytes:  # bins are joined until they fit
+            busy = np.add.reduceat(busy, np.arange(0, len(busy), 2), axis=0)
+            bin_ps *= 2
         answer = pb.Statistics(
-            bin_ps=found.bin_ps,
+            bin_ps=bin_ps,
             flows_started=found.flows_started,
             flows_completed=found.flows_completed,
             events=found.events,
         )
         answer.link_bytes.extend(found.link_bytes.tolist())
-        answer.busy_ps.extend(found.busy_ps.ravel().tolist())
+        answer.busy_ps.extend(busy.ravel().tolist())
         for name, values in found.extra.items():
             answer.columns.append(pb.LinkColumn(name=name, values=np.asarray(values, np.float64).tolist()))
         return pb.SessionResponse(statistics=answer)

@@ -36,7 +36,7 @@ def test_books_of_both_sides_hold_what_is_in_flight(serve: Serve) -> None:
     slow = FlowGroup(0, flat_table([0], [1], [10**12]), np.array([4, 5], np.int32), (1, 0))
     zero = np.zeros(1, np.int64)
     granted, done = network.advance(FlowBatch([slow], np.zeros(1, np.int32), zero, zero, zero), 1000)
-    turns, held = 20, []
+    turns, held = 30, []
     for turn in range(turns):
         group = FlowGroup(1, table, ends, (0, turn << 32), channel=turn % 3, job=1)
         given = int(table.block_row[1])
@@ -49,7 +49,7 @@ def test_books_of_both_sides_hold_what_is_in_flight(serve: Serve) -> None:
         assert session._host is not None
         assert network._injector is not None
         held.append(session._host.book.held + network._injector.held)
-    assert max(held) == held[9] < turns * table.num_flows  # as much after ten turns as after twenty
+    assert max(held) == held[9] < turns * table.num_flows  # as much after ten turns as after thirty
     network.close()
 
 

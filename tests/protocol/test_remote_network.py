@@ -33,6 +33,22 @@ def test_messages_of_64_kib_are_enough(serve: Serve) -> None:
     assert run(connect(address), "network").digest == run().digest
 
 
+def test_statistics_fit_a_message_too(serve: Serve) -> None:
+    """80 links and 512 bins of 8 bytes are 327,680."""
+    seen = []
+    for network in (CongestionAwareNetwork(), connect(serve(max_message_bytes=1 << 16).address)):
+        network.open(star(40), 1)
+        group = FlowGroup(0, flat_table([0], [1], [10**6]), np.arange(2, dtype=np.int32), (0, 0))
+        zero = np.zeros(1, np.int64)
+        network.advance(FlowBatch([group], zero.astype(np.int32), zero, zero, zero), NEVER)
+        seen.append(network.statistics())
+        network.close()
+    whole, joined = seen
+    assert 512 == len(whole.busy_ps) > len(joined.busy_ps) > 16
+    assert len(whole.busy_ps) * whole.bin_ps == len(joined.busy_ps) * joined.bin_ps
+    assert np.array_equal(whole.link_busy_ps, joined.link_busy_ps)
+
+
 def random_table(seed: int, rows: int, repeats: int) -> FlowTable:
     """Rows wait for some of the last ``rows`` flows, with delays; the first block is given."""
     rng = np.random.default_rng(seed)
