@@ -90,8 +90,8 @@ def section() -> str:
         "",
         "marks: queues mark from 65 packets on, so that both jobs back off alike and plain congestion",
         "control keeps them together: MLTCP takes them apart. So it does where a short queue drops: 60 kB,",
-        "40 packets, where losses are frequent and hit both jobs. In a longer queue a loss leaves the other job",
-        "its window for the next iterations: the more room, the more plain NewReno drifts apart by itself. At",
-        "150 kB (100 packets, ns-3's own default) MLTCP still gains; at 300 kB plain is ideal already.",
+        "40 packets, where losses are frequent and hit both jobs. In a longer queue a loss leaves the other",
+        "job its window for the next iterations: the more room, the more plain NewReno drifts apart by",
+        "itself. At 150 kB (100 packets, ns-3's own default) MLTCP still gains; at 300 kB plain is ideal.",
     ]
     return "\n".join(lines)

@@ -15,6 +15,8 @@ from cosim.protocol import injector
 from cosim.protocol.client import connect
 from cosim.protocol.conformance.worlds import star
 from cosim.protocol.server import Server
+from cosim.protocol.session import Session
+from cosim.protocol.wire import Wire
 from cosim.units import NEVER
 
 Serve = Callable[..., Server]
@@ -160,6 +162,32 @@ def test_what_a_simulator_lacks_is_an_error_and_never_left_out(
         network.open(star(4))
     network.close()
     assert isinstance(caught.value, FeatureError) or "INVALID_OPEN" in str(caught.value)
+
+
+def test_an_interrupt_cancels_the_advance_and_leaves_the_session_in_order(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a run says of links after Ctrl-C comes from the session that was interrupted."""
+    receive, cancelled, count = Wire.receive, Session.cancel, 0
+    seen: list[int] = []
+
+    def interrupted(self: Wire, deadline_s: float | None = None) -> bytes:
+        nonlocal count
+        count += 1
+        if count == 30:
+            raise KeyboardInterrupt
+        return receive(self, deadline_s)
+
+    def noted(self: Session, sequence: int) -> None:
+        seen.append(sequence)
+        cancelled(self, sequence)
+
+    monkeypatch.setattr(Wire, "receive", interrupted)
+    monkeypatch.setattr(Session, "cancel", noted)
+    records = run(connect(serve().address)).records
+    assert records.interrupted
+    assert records.links.link_bytes.sum() > 0
+    assert seen[0] == 29  # the answer to Open came first
 
 
 def test_one_session_too_many_is_refused(serve: Serve) -> None:
