@@ -139,7 +139,7 @@ def run(
         for warning in [*built.warnings, *([idle] if loaded.record.messages and out is None else ())]:
             _say(f"warning: {warning}")
     with ProgressBar(shown=not quiet and sys.stderr.isatty()) as bar:
-        done = simulate(loaded, built, progress=bar.update)
+        done = simulate(loaded, built, progress=bar.update, keep_messages=bool(open_loop))
     if out is not None:
         done.save(out)
         if not done.records.interrupted:
@@ -155,7 +155,7 @@ def run(
     if open_loop and not done.records.interrupted:
         from cosim.experiment.open_loop import compare_loops
 
-        typer.echo(f"\n{compare_loops(loaded, open_loop)}", nl=False)
+        typer.echo(f"\n{compare_loops(loaded, open_loop, done)}", nl=False)
     if done.records.interrupted:
         _say(f"interrupted: {done.records.interrupted}; what was computed until then is kept")
         raise typer.Exit(INTERRUPTED)

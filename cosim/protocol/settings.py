@@ -91,7 +91,7 @@ class Wanted:
             needs.append(pb.FEATURE_LINK_EVENTS)
             for event in sorted(self.link_events, key=lambda e: (e.time_ps, e.link, e.up)):
                 message.link_events.time_ps.append(event.time_ps)
-                message.link_events.link.append(event.link)
+                message.link_events.link.append(topology.own_link(event.link))
                 message.link_events.up.append(event.up)
         missing = [f for f in needs if f not in there.features]
         if missing:

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.errors import TopologyError
+
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
@@ -84,6 +86,21 @@ class Topology:
     def num_links(self) -> int:
         """Directed links."""
         return len(self.link_src)
+
+    def own_link(self, link: int) -> int:
+        """The number here of a link of the whole.
+
+        Raises
+        ------
+        TopologyError
+            This part does not have it.
+        """
+        if self.link_number is None:
+            return link
+        found = np.flatnonzero(self.link_number == link)
+        if not len(found):
+            raise TopologyError(f"link {link} is not among the links of {self.name}")
+        return int(found[0])
 
     def link_name(self, link: int) -> str:
         """``gpu0 -> leaf1``."""

@@ -32,9 +32,11 @@ _RELEASE = re.compile(r"release (network|engine)")
 def missing_simulator(scenario: Path) -> str:
     """Packages of an adapter that the scenario needs and this machine lacks; in CI none may be missing."""
     network = load_scenario(scenario).network
-    if os.environ.get("CI") == "true" or not isinstance(network, Remote) or not network.simulator:
+    parts = (network, *(getattr(network, name, None) for name in ("scale_up", "scale_out")))
+    needed = [part.simulator for part in parts if isinstance(part, Remote) and part.simulator]
+    if os.environ.get("CI") == "true":
         return ""
-    return ", ".join(missing_packages(network.simulator))
+    return ", ".join(package for simulator in needed for package in missing_packages(simulator))
 
 
 def without_wall_time(text: str) -> str:
