@@ -46,7 +46,8 @@ def test_a_run_over_a_faulty_server_ends_in_a_named_error_or_in_the_right_result
 ) -> None:
     monkeypatch.setattr(kit, "_FREEZE_S", 0.0)  # it freezes when it is left alone: here at once
     address = serve(make_session=kit.faulty(fault)).address
-    network = {"address": address, "answer_timeout": "300ms"}
+    late = fault in ("slow", "frozen")
+    network = {"address": address, "answer_timeout": "300ms" if late else "60s"}
     try:
         done = run(loads(SCENARIO, {"network": network, "release": "engine"}))
         came = SAME if done.digest == right else OTHER

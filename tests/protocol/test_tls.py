@@ -53,9 +53,9 @@ def tls(folder: Path, own: str = "", roots: str = "authority") -> Tls:
     )
 
 
-def over(server: Server, how: Tls | None) -> RemoteNetwork:
+def over(server: Server, how: Tls | None, start_s: float = 20.0) -> RemoteNetwork:
     address = f"localhost:{server.address.rpartition(':')[2]}"
-    return RemoteNetwork(Where(address=address, tls=how), patience=Patience(start_s=1.0, answer_s=5.0))
+    return RemoteNetwork(Where(address=address, tls=how), patience=Patience(start_s=start_s))
 
 
 def test_a_run_over_tls_has_the_same_digest(serve: Serve, certificates: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_server_that_knows_its_clients_takes_them_and_no_others(serve: Serve, 
     server = serve(tls=tls(certificates, "server"))
     assert over(server, tls(certificates, "client")).describe().name == "congestion_aware"
     with pytest.raises(LaunchError, match="no network simulator at localhost"):
-        over(server, tls(certificates)).describe()
+        over(server, tls(certificates), start_s=1.0).describe()
 
 
 def test_another_authority_is_named(
@@ -87,7 +87,7 @@ def test_a_file_that_is_not_there_is_named(serve: Serve, certificates: Path) -> 
 def test_without_tls_a_server_that_has_it_is_not_spoken_to(serve: Serve, certificates: Path) -> None:
     server = serve(tls=tls(certificates, "server", roots=""))
     with pytest.raises(LaunchError, match="no network simulator at localhost"):
-        over(server, None).describe()
+        over(server, None, start_s=1.0).describe()
 
 
 def test_off_this_machine_a_server_needs_tls(certificates: Path) -> None:
