@@ -163,6 +163,7 @@ def test_store_finds_flows_of_many_groups() -> None:
     assert [len(c) for c in store.locate(np.zeros(0, np.int32), np.zeros(0, np.int64))] == [0, 0]
 
 
+@settings(deadline=None)  # its first example may compile
 @given(st.lists(st.lists(st.tuples(*[st.integers(0, 3)] * 4), max_size=60), max_size=8))
 def test_channels_are_numbered_by_job_ends_and_channel(
     batches: list[list[tuple[int, int, int, int]]],
