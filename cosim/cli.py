@@ -1,4 +1,4 @@
-"""The command ``cosim``: run, compare, list.
+"""The command ``cosim``: run, compare, translate, list.
 
 Exit codes: 0 done; 1 the simulation or a network could not go on; 2 a mistake in what was given; 130
 interrupted (what was computed is kept). Results go to stdout, everything else to stderr.
@@ -177,6 +177,55 @@ def compare(
         typer.echo(json.dumps(comparison.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
     else:
         typer.echo(render_comparison(comparison), nl=False)
+
+
+@app.command()
+def translate(
+    scenario: Annotated[Path, typer.Argument(help="A scenario file (YAML).", metavar="SCENARIO")],
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="FORMAT",
+            help="One of `cosim list format`; with options '{kind: NAME, option: value}'.",
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Write files and loss report (translation.json) here.")
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="PATH=VALUE", help="Change a setting, as in cosim run. Repeatable."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse if anything would be lost or approximated.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the loss report as JSON.")] = False,
+    run_it: Annotated[
+        bool,
+        typer.Option("--run", help="Run the target's simulator on the files; keep the run in DIR/run."),
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No report, no progress.")] = False,
+) -> None:
+    """Write a scenario's traffic for another simulator, and say what is lost on the way."""
+    from cosim.experiment.located_yaml import parse_value
+    from cosim.experiment.progress import ProgressBar
+    from cosim.experiment.scenario import load
+    from cosim.experiment.translate import translate as translate_scenario
+
+    with ProgressBar(shown=not quiet and sys.stderr.isatty()) as bar:
+        done = translate_scenario(
+            load(scenario, settings or ()), parse_value(to), out, strict=strict, progress=bar.count
+        )
+    if as_json:
+        typer.echo(json.dumps(done.report.to_json(), indent=1, ensure_ascii=False))
+    elif not quiet:
+        typer.echo(done, nl=False)
+    if run_it:
+        ran = done.run(_say)
+        ran.save(out / "run")
+        if not quiet:
+            typer.echo(ran, nl=False)
+            _say(f"written to {out / 'run'}")
 
 
 @app.command("list")
