@@ -228,6 +228,43 @@ def translate(
             _say(f"written to {out / 'run'}")
 
 
+@app.command()
+def prove(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE|NAME...", help="MSCCL XML, a folder of Chakra files, or an algorithm such as ring."
+        ),
+    ],
+    collective: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What it should do, where it doesn't say: all_reduce ..."),
+    ] = None,
+    ranks: Annotated[int | None, typer.Option(metavar="N", help="Over how many ranks.")] = None,
+    size: Annotated[
+        str, typer.Option(metavar="SIZE", help="To count bytes; no proof depends on it.")
+    ] = "1MiB",
+    root: Annotated[int, typer.Option(metavar="RANK", help="Where a broadcast starts.")] = 0,
+) -> None:
+    """Prove a collective algorithm, or say what is wrong with it (exit code 1): deadlock, race, result."""
+    from cosim.experiment.prove import RefutedError, prove_one
+    from cosim.units import parse_size
+
+    try:
+        size_bytes = parse_size(size)
+    except ValueError as error:
+        raise InputError(f"--size: {error}") from None
+    wrong = False
+    for each in what:
+        try:
+            typer.echo(prove_one(each, collective, ranks, size_bytes, root))
+        except RefutedError as error:
+            wrong = True
+            typer.echo(f"wrong: {error}")
+    if wrong:
+        raise typer.Exit(1)
+
+
 @app.command("list")
 def list_names(
     kind: Annotated[
