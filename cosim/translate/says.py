@@ -102,13 +102,18 @@ def _of_job(part: Says, job: JobInfo, source: Source) -> int:
 def count(part: Says, source: Source) -> int:
     """How often the scenario uses a part: operations (each rank counted), jobs, ranks or iterations."""
     if part in _OF_OPERATION:
-        return sum(_count(job, _OF_OPERATION[part]) for job in source.jobs)
+        return count_operations(source, _OF_OPERATION[part])
     match part:
         case Says.SEVERAL_JOBS:
             return len(source.jobs) - 1
         case Says.TOPOLOGY | Says.NETWORK:
             return 1
     return sum(_of_job(part, job, source) for job in source.jobs)
+
+
+def count_operations(source: Source, chosen: Callable[[Operation], bool]) -> int:
+    """How many operations of one iteration are ``chosen``, each rank counted."""
+    return sum(_count(job, chosen) for job in source.jobs)
 
 
 def _count(job: JobInfo, uses: Callable[[Operation], bool]) -> int:
