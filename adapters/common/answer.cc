@@ -40,37 +40,24 @@ Reason(StopReason reason)
 }
 
 uint64_t
-Credit(const Network& network)
+Credit(Seam& seam)
 {
-    return kMaxOpenFlows - std::min(kMaxOpenFlows, const_cast<Network&>(network).GetFlows().NumOpen());
-}
-
-template <typename Get>
-void
-AddColumn(wire::Statistics& answer, const char* name, const std::vector<LinkMeter>& meters, Get get)
-{
-    wire::LinkColumn& column = *answer.add_columns();
-    column.set_name(name);
-    column.mutable_values()->Reserve(static_cast<int>(meters.size()));
-    for (const LinkMeter& meter : meters)
-    {
-        column.add_values(static_cast<double>(get(meter)));
-    }
+    return kMaxOpenFlows - std::min(kMaxOpenFlows, seam.GetFlows().NumOpen());
 }
 
 } // namespace
 
 void
-FillDescription(wire::DescribeResponse& answer)
+FillDescription(const Adapter& adapter, wire::DescribeResponse& answer)
 {
     answer.mutable_version()->set_major(kMajor);
     answer.mutable_version()->set_minor(kMinor);
-    answer.set_simulator("ns-3");
-    answer.set_simulator_version(COSIM_NS3_VERSION);
-    answer.set_build("cosim-ns3 1, ns-3 " COSIM_NS3_VERSION ", " __VERSION__);
+    answer.set_simulator(adapter.simulator);
+    answer.set_simulator_version(adapter.version);
+    answer.set_build(adapter.build);
     answer.set_deterministic(true);
-    answer.set_quantum_ps(1);
-    for (const wire::Feature feature : Features())
+    answer.set_quantum_ps(adapter.quantum_ps);
+    for (const wire::Feature feature : adapter.features)
     {
         answer.add_features(feature);
     }
@@ -78,34 +65,23 @@ FillDescription(wire::DescribeResponse& answer)
     limits.set_max_message_bytes(kMaxMessageBytes);
     limits.set_max_open_flows(kMaxOpenFlows);
     limits.set_max_sessions(1);
-    limits.set_max_nodes(kMaxNodes);
-    limits.set_max_links(kMaxLinks);
-    for (const char* name : {"cubic", "newreno", "dctcp"})
-    {
-        answer.add_transports(name);
-    }
-    for (const char* name : {"drop_tail", "red"})
-    {
-        answer.add_queue_disciplines(name);
-    }
-    for (const auto& [key, about] : Settings::Options())
-    {
-        (*answer.mutable_options())[key] = about;
-    }
+    limits.set_max_nodes(adapter.max_nodes);
+    limits.set_max_links(adapter.max_links);
+    *answer.mutable_transports() = {adapter.transports.begin(), adapter.transports.end()};
+    *answer.mutable_queue_disciplines() = {adapter.queue_disciplines.begin(), adapter.queue_disciplines.end()};
+    answer.mutable_options()->insert(adapter.options.begin(), adapter.options.end());
 }
 
 void
-FillOpened(const Network& network, wire::Opened& answer)
+FillOpened(Seam& seam, wire::Opened& answer)
 {
-    answer.set_credit(Credit(network));
-    for (const auto& [key, value] : network.GetSettings().Told())
-    {
-        (*answer.mutable_settings())[key] = value;
-    }
+    answer.set_credit(Credit(seam));
+    const auto told = seam.Told();
+    answer.mutable_settings()->insert(told.begin(), told.end());
 }
 
 std::vector<wire::SessionResponse>
-MakeAdvanced(Network& network, const Advanced& done, uint64_t sequence, uint64_t max_message_bytes)
+MakeAdvanced(Seam& seam, const Advanced& done, uint64_t sequence, uint64_t max_message_bytes)
 {
     const size_t fits = std::max<size_t>(1, Room(max_message_bytes) / kBytesOfCompletion);
     std::vector<wire::SessionResponse> parts;
@@ -131,33 +107,31 @@ MakeAdvanced(Network& network, const Advanced& done, uint64_t sequence, uint64_t
     wire::Advanced& tail = *parts.back().mutable_advanced();
     tail.set_granted_ps(done.granted);
     tail.set_stop_reason(Reason(done.reason));
-    tail.set_credit(Credit(network));
-    tail.mutable_digest()->set_a(network.GetDigest().a);
-    tail.mutable_digest()->set_b(network.GetDigest().b);
-    tail.set_events(network.GetClock().Events());
+    tail.set_credit(Credit(seam));
+    tail.mutable_digest()->set_a(seam.GetDigest().a);
+    tail.mutable_digest()->set_b(seam.GetDigest().b);
+    tail.set_events(seam.Events());
     return parts;
 }
 
 void
-FillStatistics(Network& network, uint64_t max_message_bytes, wire::Statistics& answer)
+FillStatistics(Seam& seam, uint64_t max_message_bytes, wire::Statistics& answer)
 {
-    const std::vector<LinkMeter>& meters = network.GetFabric().Meters();
-    for (const LinkMeter& meter : meters)
+    const std::vector<int64_t> bytes = seam.LinkBytes();
+    answer.mutable_link_bytes()->Add(bytes.begin(), bytes.end());
+    for (const LinkMeasure& measure : seam.Measures())
     {
-        answer.add_link_bytes(static_cast<int64_t>(meter.bytes));
+        wire::LinkColumn& column = *answer.add_columns();
+        column.set_name(measure.name);
+        column.mutable_values()->Add(measure.values.begin(), measure.values.end());
     }
-    AddColumn(answer, "drops", meters, [](const LinkMeter& m) { return m.drops; });
-    AddColumn(answer, "marks", meters, [](const LinkMeter& m) { return m.marks; });
-    AddColumn(answer, "queue_p50_bytes", meters, [](const LinkMeter& m) { return m.Percentile(0.5); });
-    AddColumn(answer, "queue_p99_bytes", meters, [](const LinkMeter& m) { return m.Percentile(0.99); });
-    AddColumn(answer, "queue_max_bytes", meters, [](const LinkMeter& m) { return m.queue_max; });
-    answer.set_flows_started(network.GetFlows().NumStarted());
-    answer.set_flows_completed(network.NumCompleted());
-    answer.set_events(network.GetClock().Events());
+    answer.set_flows_started(seam.GetFlows().NumStarted());
+    answer.set_flows_completed(seam.NumCompleted());
+    answer.set_events(seam.Events());
     // Bins are joined in pairs until they fit the client's message.
-    std::vector<int64_t> busy = network.GetFabric().Busy().Used();
-    int64_t bin_ps = network.GetFabric().Busy().BinPs();
-    const size_t links = std::max<size_t>(meters.size(), 1);
+    std::vector<int64_t> busy = seam.Busy().Used();
+    int64_t bin_ps = seam.Busy().BinPs();
+    const size_t links = std::max<size_t>(bytes.size(), 1);
     const uint64_t used = answer.ByteSizeLong();
     const uint64_t room = Room(max_message_bytes);
     while (busy.size() > links && used + busy.size() * sizeof(int64_t) > room)

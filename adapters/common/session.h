@@ -1,8 +1,7 @@
 // A session on the wire: what comes in, on gRPC's threads; the simulation, on one of its own.
 #pragma once
 
-#include "network.h"
-#include "take.h"
+#include "adapter.h"
 
 #include <cosim/protocol/v1/network_simulator.grpc.pb.h>
 #include <grpcpp/support/server_callback.h>
@@ -22,7 +21,7 @@ class Session : public grpc::ServerBidiReactor<wire::SessionRequest, wire::Sessi
 {
   public:
     /// `slot` is true while a session has the simulator, of which there is one in a process.
-    explicit Session(std::atomic<bool>& slot);
+    Session(const Adapter& adapter, std::atomic<bool>& slot);
 
     void OnReadDone(bool ok) override;
     void OnWriteDone(bool ok) override;
@@ -35,7 +34,7 @@ class Session : public grpc::ServerBidiReactor<wire::SessionRequest, wire::Sessi
         wire::SessionRequest request;
         /// It came while an answer was outstanding.
         bool early;
-        Clock::Wall::time_point at;
+        Wall::time_point at;
     };
 
     void Work();
@@ -45,9 +44,10 @@ class Session : public grpc::ServerBidiReactor<wire::SessionRequest, wire::Sessi
     bool Next(Incoming& incoming);
     bool Write(const wire::SessionResponse& response);
     void Open(const wire::Open& open);
-    void Take(const wire::Advance& advance, Clock::Wall::time_point at);
+    void Take(const wire::Advance& advance, Wall::time_point at);
     void Run(const wire::Advance& advance);
 
+    const Adapter& adapter_;
     std::atomic<bool>& slot_;
     wire::SessionRequest reading_;
 
@@ -61,11 +61,11 @@ class Session : public grpc::ServerBidiReactor<wire::SessionRequest, wire::Sessi
     uint64_t running_sequence_ = 0;
     std::atomic<bool> cancel_{false};
 
-    std::unique_ptr<Network> network_;
+    std::unique_ptr<Seam> seam_;
     uint64_t max_message_bytes_ = 0;
     uint64_t sequence_ = 0;
     bool parts_ = false;
-    Clock::Wall::time_point began_;
+    Wall::time_point began_;
     std::thread worker_;
 };
 

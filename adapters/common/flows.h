@@ -1,7 +1,7 @@
 // The flows of a session: what they wait for, when they start, when they ended.
 #pragma once
 
-#include "clock.h"
+#include "times.h"
 
 #include <array>
 #include <cstdint>

@@ -2,13 +2,15 @@
 
 #include "answer.h"
 #include "error.h"
+#include "take.h"
 
 #include <iostream>
 
 namespace cosim {
 
-Session::Session(std::atomic<bool>& slot)
-    : slot_(slot)
+Session::Session(const Adapter& adapter, std::atomic<bool>& slot)
+    : adapter_(adapter),
+      slot_(slot)
 {
     StartRead(&reading_);
     worker_ = std::thread([this] { Work(); });
@@ -42,7 +44,7 @@ Session::OnReadDone(bool ok)
                 running_sequence_ = reading_.advance().sequence();
                 cancel_ = false;
             }
-            incoming_.push_back({std::move(reading_), early, Clock::Wall::now()});
+            incoming_.push_back({std::move(reading_), early, Wall::now()});
             changed_.notify_all();
         }
     }
@@ -122,9 +124,9 @@ Session::Work()
     {
         std::cerr << "session ended: " << status.error_message() << std::endl;
     }
-    if (network_)
+    if (seam_)
     {
-        network_.reset();
+        seam_.reset();
         slot_ = false;
     }
     Finish(status);
@@ -145,9 +147,9 @@ Session::Serve()
         {
             return;
         }
-        if (request.has_open() == (network_ != nullptr))
+        if (request.has_open() == (seam_ != nullptr))
         {
-            throw SessionError("STATE", network_ ? "the session is open" : "the first request must be Open");
+            throw SessionError("STATE", seam_ ? "the session is open" : "the first request must be Open");
         }
         if (parts_ && !request.has_advance())
         {
@@ -164,12 +166,12 @@ Session::Serve()
         else if (request.has_statistics())
         {
             wire::SessionResponse response;
-            FillStatistics(*network_, max_message_bytes_, *response.mutable_statistics());
+            FillStatistics(*seam_, max_message_bytes_, *response.mutable_statistics());
             Write(response);
         }
         else if (request.has_peek())
         {
-            throw SessionError("STATE", "ns-3 does not peek", {{"request", "peek"}});
+            throw SessionError("STATE", adapter_.simulator + " does not peek", {{"request", "peek"}});
         }
         else
         {
@@ -181,16 +183,16 @@ Session::Serve()
 void
 Session::Open(const wire::Open& open)
 {
-    Settings settings = TakeOpen(open);
+    CheckOpen(open, adapter_);
     if (slot_.exchange(true))
     {
         throw SessionError("OVERLOADED",
-                           "another session has the simulator: ns-3 runs one in a process",
+                           "another session has the simulator: " + adapter_.simulator + " runs one in a process",
                            {{"limit", "1"}});
     }
     try
     {
-        network_ = std::make_unique<Network>(std::move(settings));
+        seam_ = adapter_.open(open);
     }
     catch (...)
     {
@@ -199,12 +201,12 @@ Session::Open(const wire::Open& open)
     }
     max_message_bytes_ = open.max_message_bytes();
     wire::SessionResponse response;
-    FillOpened(*network_, *response.mutable_opened());
+    FillOpened(*seam_, *response.mutable_opened());
     Write(response);
 }
 
 void
-Session::Take(const wire::Advance& advance, Clock::Wall::time_point at)
+Session::Take(const wire::Advance& advance, Wall::time_point at)
 {
     if (advance.sequence() != sequence_ + 1)
     {
@@ -218,7 +220,7 @@ Session::Take(const wire::Advance& advance, Clock::Wall::time_point at)
     {
         began_ = at;
     }
-    TakeBatch(advance, *network_);
+    TakeBatch(advance, *seam_);
     parts_ = advance.more();
     if (!parts_)
     {
@@ -230,19 +232,19 @@ void
 Session::Run(const wire::Advance& advance)
 {
     sequence_ = advance.sequence();
-    const int64_t run_before = network_->GetClock().RunNs();
-    auto deadline = Clock::Wall::time_point::max();
+    const int64_t run_before = seam_->RunNs();
+    auto deadline = Wall::time_point::max();
     if (advance.wall_budget_us() > 0)
     {
         // Beyond an hour a budget is none: the clock's own range must not be left.
         constexpr uint64_t hour_us = 3'600'000'000;
         deadline = began_ + std::chrono::microseconds(std::min(advance.wall_budget_us(), hour_us));
     }
-    const Advanced done = network_->Advance(std::min(advance.horizon_ps(), kNever), deadline, &cancel_);
-    std::vector<wire::SessionResponse> parts = MakeAdvanced(*network_, done, sequence_, max_message_bytes_);
+    const Advanced done = seam_->Advance(std::min(advance.horizon_ps(), kNever), deadline, &cancel_);
+    std::vector<wire::SessionResponse> parts = MakeAdvanced(*seam_, done, sequence_, max_message_bytes_);
     wire::Advanced& tail = *parts.back().mutable_advanced();
-    tail.set_simulator_ns(static_cast<uint64_t>(network_->GetClock().RunNs() - run_before));
-    const auto wall = Clock::Wall::now() - began_;
+    tail.set_simulator_ns(static_cast<uint64_t>(seam_->RunNs() - run_before));
+    const auto wall = Wall::now() - began_;
     tail.set_server_ns(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(wall).count()));
     {
         // From here on the client may have its answer, and send what comes next.

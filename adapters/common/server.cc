@@ -1,4 +1,4 @@
-// cosim-ns3: ns-3 behind cosim's network protocol.
+#include "adapter.h"
 
 #include "answer.h"
 #include "error.h"
@@ -8,7 +8,6 @@
 #include <grpcpp/ext/health_check_service_server_builder_option.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <ns3/nstime.h>
 
 #include <pthread.h>
 #include <signal.h>
@@ -20,13 +19,17 @@
 #include <memory>
 #include <string>
 
+namespace cosim {
 namespace {
-
-namespace wire = cosim::wire;
 
 class Service final : public wire::NetworkSimulatorService::CallbackService
 {
   public:
+    explicit Service(const Adapter& adapter)
+        : adapter_(adapter)
+    {
+    }
+
     grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
                                        const wire::DescribeRequest* request,
                                        wire::DescribeResponse* response) override
@@ -35,12 +38,12 @@ class Service final : public wire::NetworkSimulatorService::CallbackService
         grpc::Status status = grpc::Status::OK;
         try
         {
-            cosim::CheckVersion(request->version());
-            cosim::FillDescription(*response);
+            CheckVersion(request->version());
+            FillDescription(adapter_, *response);
         }
-        catch (const cosim::SessionError& error)
+        catch (const SessionError& error)
         {
-            status = cosim::MakeStatus(error);
+            status = MakeStatus(error);
         }
         reactor->Finish(status);
         return reactor;
@@ -49,10 +52,11 @@ class Service final : public wire::NetworkSimulatorService::CallbackService
     grpc::ServerBidiReactor<wire::SessionRequest, wire::SessionResponse>* Session(
         grpc::CallbackServerContext*) override
     {
-        return new cosim::Session(slot_);
+        return new cosim::Session(adapter_, slot_);
     }
 
   private:
+    const Adapter& adapter_;
     std::atomic<bool> slot_{false};
 };
 
@@ -77,32 +81,32 @@ IsLocal(const std::string& address)
 }
 
 int
-Fail(const std::string& message)
+Fail(const Adapter& adapter, const std::string& message)
 {
-    std::cerr << "cosim-ns3: " << message << std::endl;
+    std::cerr << adapter.program << ": " << message << std::endl;
     return 2;
 }
 
 } // namespace
 
 int
-main(int argc, char** argv)
+Serve(const Adapter& adapter, int argc, char** argv)
 {
     std::string address = "127.0.0.1:0";
     for (int k = 1; k < argc; ++k)
     {
         if (std::string(argv[k]) != "--address" || k + 1 == argc)
         {
-            return Fail("usage: cosim-ns3 [--address unix:/path | host:port]");
+            return Fail(adapter, "usage: " + adapter.program + " [--address unix:/path | host:port]");
         }
         address = argv[++k];
     }
     if (!IsLocal(address))
     {
-        return Fail(address + " is not on this machine, and this adapter has no TLS: take unix:/path or "
+        return Fail(adapter,
+                    address + " is not on this machine, and this adapter has no TLS: take unix:/path or "
                               "127.0.0.1:port");
     }
-    ns3::Time::SetResolution(ns3::Time::PS);
 
     // Signals go to this thread alone, which waits for them at the end.
     sigset_t signals;
@@ -111,21 +115,21 @@ main(int argc, char** argv)
     sigaddset(&signals, SIGINT);
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
-    Service service;
+    Service service(adapter);
     grpc::EnableDefaultHealthCheckService(true);
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&service);
-    builder.SetMaxReceiveMessageSize(static_cast<int>(cosim::kMaxMessageBytes));
-    builder.SetMaxSendMessageSize(static_cast<int>(cosim::kMaxMessageBytes));
+    builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
+    builder.SetMaxSendMessageSize(static_cast<int>(kMaxMessageBytes));
     builder.AddChannelArgument("grpc.http2.min_ping_interval_without_data_ms", 1000);
     builder.AddChannelArgument("grpc.http2.max_ping_strikes", 0);
     builder.AddChannelArgument("grpc.keepalive_permit_without_calls", 1);
     std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
     if (!server || (port == 0 && !IsUnix(address)))
     {
-        return Fail("can't listen on " + address);
+        return Fail(adapter, "can't listen on " + address);
     }
     server->GetHealthCheckService()->SetServingStatus("cosim.protocol.v1.NetworkSimulatorService", true);
     if (!IsUnix(address))
@@ -143,3 +147,5 @@ main(int argc, char** argv)
     // A simulation in progress is not waited for.
     std::_Exit(0);
 }
+
+} // namespace cosim

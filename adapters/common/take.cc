@@ -3,7 +3,6 @@
 #include "error.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace cosim {
 namespace {
@@ -55,7 +54,7 @@ template <typename Repeated>
 Column(const char*, const Repeated&, uint32_t, int) -> Column<Repeated>;
 
 void
-TakePaths(const wire::Paths& paths, Network& network)
+TakePaths(const wire::Paths& paths, Seam& seam)
 {
     const int count = paths.src_size();
     if (paths.dst_size() != count || paths.channel_size() != count || paths.end_size() != count)
@@ -70,7 +69,7 @@ TakePaths(const wire::Paths& paths, Network& network)
         {
             Fault("paths.end", "not ascending, or beyond the links");
         }
-        network.GetFabric().GivePath(paths.src(k),
+        seam.GivePath(paths.src(k),
                                      paths.dst(k),
                                      paths.channel(k),
                                      {paths.link().begin() + first, paths.link().begin() + end});
@@ -117,14 +116,14 @@ TakeWaits(const wire::Flows& flows, uint32_t k, uint64_t id, Waits& waits)
 }
 
 void
-TakeFlows(const wire::Flows& flows, Network& network)
+TakeFlows(const wire::Flows& flows, Seam& seam)
 {
     const uint32_t count = flows.count();
     if (count == 0)
     {
         return;
     }
-    const Flows& book = network.GetFlows();
+    const Flows& book = seam.GetFlows();
     if (flows.first_id() != book.Count())
     {
         Fault("flows.first_id",
@@ -159,7 +158,7 @@ TakeFlows(const wire::Flows& flows, Network& network)
     const Column coflow_bytes("flows.coflow_bytes", flows.coflow_bytes(), count, 0);
     const Column reaction("flows.reaction_delay_ps", flows.reaction_delay_ps(), count, 0);
     const Column delay("flows.delay_ps", flows.delay_ps(), count, 0);
-    const uint32_t endpoints = network.GetSettings().topology.num_endpoints;
+    const uint32_t endpoints = seam.NumEndpoints();
     Waits waits;
     for (uint32_t k = 0; k < count; ++k)
     {
@@ -179,16 +178,16 @@ TakeFlows(const wire::Flows& flows, Network& network)
         spec.size_bytes = size[k];
         spec.reaction_ps = reaction[k];
         spec.delay_ps = delay[k];
-        spec.coflow = network.CoflowOf(job[k], coflow[k], coflow_bytes[k]);
+        spec.coflow = seam.CoflowOf(job[k], coflow[k], coflow_bytes[k]);
         spec.connection =
-            src[k] == dst[k] ? kMark : network.GetFabric().Connect(job[k], src[k], dst[k], channel[k]);
+            src[k] == dst[k] ? kMark : seam.Connect(job[k], src[k], dst[k], channel[k]);
         const int64_t starts = start[k];
-        network.Give(spec, waits, starts, flows.cause_ps_size() == 0 ? starts : std::min(cause[k], starts));
+        seam.Give(spec, waits, starts, flows.cause_ps_size() == 0 ? starts : std::min(cause[k], starts));
     }
 }
 
 void
-TakeStarts(const wire::Starts& starts, Network& network)
+TakeStarts(const wire::Starts& starts, Seam& seam)
 {
     const int count = starts.id_size();
     if (starts.start_ps_size() != count || (starts.cause_ps_size() != 0 && starts.cause_ps_size() != count))
@@ -198,59 +197,11 @@ TakeStarts(const wire::Starts& starts, Network& network)
     for (int k = 0; k < count; ++k)
     {
         const int64_t start = starts.start_ps(k);
-        network.GiveStart(starts.id(k), start, starts.cause_ps_size() == 0 ? start : starts.cause_ps(k));
-    }
-}
-
-[[noreturn]] void
-Invalid(const std::string& field, const std::string& message)
-{
-    throw SessionError("INVALID_OPEN", message, {{"field", field}});
-}
-
-void
-TakeTopology(const wire::Topology& topology, TopologySettings& taken)
-{
-    if (topology.node_names_size() > static_cast<int>(kMaxNodes) || topology.link_src_size() > static_cast<int>(kMaxLinks))
-    {
-        throw SessionError("TOO_LARGE",
-                           "the topology is larger than this adapter takes",
-                           {{"limit", std::to_string(kMaxNodes) + " nodes, " + std::to_string(kMaxLinks) + " links"}});
-    }
-    taken.num_endpoints = topology.num_endpoints();
-    taken.num_nodes = static_cast<uint32_t>(topology.node_names_size());
-    taken.link_src.assign(topology.link_src().begin(), topology.link_src().end());
-    taken.link_dst.assign(topology.link_dst().begin(), topology.link_dst().end());
-    taken.link_latency_ps.assign(topology.link_latency_ps().begin(), topology.link_latency_ps().end());
-    for (const double rate : topology.link_rate_bps())
-    {
-        if (!(rate >= 1 && rate < 1e18))
-        {
-            Invalid("topology.link_rate_bps", "a link's rate is 1 bit/s to 10^18");
-        }
-        taken.link_rate_bps.push_back(static_cast<uint64_t>(std::llround(rate)));
+        seam.GiveStart(starts.id(k), start, starts.cause_ps_size() == 0 ? start : starts.cause_ps(k));
     }
 }
 
 } // namespace
-
-const std::vector<wire::Feature>&
-Features()
-{
-    static const std::vector<wire::Feature> features = {
-        wire::FEATURE_DEPENDENT_FLOWS,
-        wire::FEATURE_START_DEPENDENCIES,
-        wire::FEATURE_GIVEN_PATHS,
-        wire::FEATURE_ECMP,
-        wire::FEATURE_SPRAY,
-        wire::FEATURE_ECN,
-        wire::FEATURE_LINK_EVENTS,
-        wire::FEATURE_COFLOW,
-        wire::FEATURE_CANCEL,
-        wire::FEATURE_WALL_BUDGET,
-    };
-    return features;
-}
 
 void
 CheckVersion(const wire::Version& version)
@@ -265,77 +216,52 @@ CheckVersion(const wire::Version& version)
     }
 }
 
-Settings
-TakeOpen(const wire::Open& open)
+void
+CheckOpen(const wire::Open& open, const Adapter& adapter)
 {
     CheckVersion(open.version());
     for (const int feature : open.required_features())
     {
-        if (std::find(Features().begin(), Features().end(), feature) == Features().end())
+        if (std::find(adapter.features.begin(), adapter.features.end(), feature) == adapter.features.end())
         {
             const auto& name = wire::Feature_Name(static_cast<wire::Feature>(feature));
             throw SessionError("FEATURE_MISSING",
-                               "ns-3 can't do " + (name.empty() ? std::to_string(feature) : name),
+                               adapter.simulator + " can't do " + (name.empty() ? std::to_string(feature) : name),
                                {{"feature", name.empty() ? std::to_string(feature) : name}});
         }
     }
-    Settings settings;
-    TakeTopology(open.topology(), settings.topology);
-    switch (open.routing().kind())
+    const wire::Topology& topology = open.topology();
+    if (topology.node_names_size() > static_cast<int>(adapter.max_nodes) ||
+        topology.link_src_size() > static_cast<int>(adapter.max_links))
     {
-    case wire::ROUTING_KIND_GIVEN:
-        settings.routing = RoutingKind::kGiven;
-        break;
-    case wire::ROUTING_KIND_UNSPECIFIED:
-    case wire::ROUTING_KIND_ECMP:
-        settings.routing = RoutingKind::kEcmp;
-        break;
-    case wire::ROUTING_KIND_SPRAY:
-        settings.routing = RoutingKind::kSpray;
-        break;
-    default:
-        Invalid("routing.kind", "unknown routing " + std::to_string(open.routing().kind()));
+        throw SessionError("TOO_LARGE",
+                           "the topology is larger than this adapter takes",
+                           {{"limit",
+                             std::to_string(adapter.max_nodes) + " nodes, " + std::to_string(adapter.max_links) +
+                                 " links"}});
     }
-    settings.routing_seed = open.routing().seed();
-    settings.endpoints_forward = open.routing().endpoints_forward();
-    settings.seed = open.seed();
-    settings.queue = open.queue().discipline();
-    settings.queue_bytes = open.queue().capacity_bytes();
-    settings.ecn = open.has_ecn();
-    settings.mark_min_bytes = open.ecn().mark_min_bytes();
-    settings.mark_max_bytes = open.ecn().mark_max_bytes();
-    if (!open.transport().name().empty())
-    {
-        settings.transport = open.transport().name();
-    }
-    if (open.transport().mtu_bytes() != 0)
-    {
-        settings.mtu_bytes = open.transport().mtu_bytes();
-    }
-    settings.mltcp = open.transport().mltcp();
-    const wire::LinkEvents& events = open.link_events();
-    if (events.link_size() != events.time_ps_size() || events.up_size() != events.time_ps_size())
-    {
-        Invalid("link_events", "columns differ in length");
-    }
-    for (int k = 0; k < events.time_ps_size(); ++k)
-    {
-        settings.link_events.push_back({events.time_ps(k), events.link(k), events.up(k)});
-    }
-    for (const auto& [key, value] : open.options())
-    {
-        settings.SetOption(key, value);
-    }
-    settings.Finish();
-    return settings;
+}
+
+TopologySettings
+TakeTopology(const wire::Topology& topology)
+{
+    TopologySettings taken;
+    taken.num_endpoints = topology.num_endpoints();
+    taken.num_nodes = static_cast<uint32_t>(topology.node_names_size());
+    taken.link_src.assign(topology.link_src().begin(), topology.link_src().end());
+    taken.link_dst.assign(topology.link_dst().begin(), topology.link_dst().end());
+    taken.link_rate_bps.assign(topology.link_rate_bps().begin(), topology.link_rate_bps().end());
+    taken.link_latency_ps.assign(topology.link_latency_ps().begin(), topology.link_latency_ps().end());
+    CheckTopology(taken);
+    return taken;
 }
 
 void
-TakeBatch(const wire::Advance& advance, Network& network)
+TakeBatch(const wire::Advance& advance, Seam& seam)
 {
-    TakePaths(advance.paths(), network);
-    TakeFlows(advance.flows(), network);
-    TakeStarts(advance.starts(), network);
+    TakePaths(advance.paths(), seam);
+    TakeFlows(advance.flows(), seam);
+    TakeStarts(advance.starts(), seam);
 }
 
 } // namespace cosim

@@ -1,25 +1,24 @@
 // From what the simulator did to messages.
 #pragma once
 
+#include "adapter.h"
 #include "error.h"
-#include "network.h"
-#include "take.h"
 
 #include <grpcpp/support/status.h>
 
 namespace cosim {
 
-void FillDescription(wire::DescribeResponse& answer);
+void FillDescription(const Adapter& adapter, wire::DescribeResponse& answer);
 
-void FillOpened(const Network& network, wire::Opened& answer);
+void FillOpened(Seam& seam, wire::Opened& answer);
 
 /// Splits an answer so that no message is larger than the client takes. Wall times are of this advance.
-std::vector<wire::SessionResponse> MakeAdvanced(Network& network,
+std::vector<wire::SessionResponse> MakeAdvanced(Seam& seam,
                                                 const Advanced& done,
                                                 uint64_t sequence,
                                                 uint64_t max_message_bytes);
 
-void FillStatistics(Network& network, uint64_t max_message_bytes, wire::Statistics& answer);
+void FillStatistics(Seam& seam, uint64_t max_message_bytes, wire::Statistics& answer);
 
 /// The status of an error, with google.rpc details.
 grpc::Status MakeStatus(const SessionError& error);
