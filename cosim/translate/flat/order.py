@@ -1,0 +1,61 @@
+"""Streams made edges: which operation goes before which on a stream of a rank.
+
+The engine starts, of the operations that could start on a free stream, the lowest-numbered. Where dependencies
+put all operations of a stream into one order, that is the engine's, whatever the times. Elsewhere which
+of two is ready first depends on the times; fixed here is the order of a list schedule: operations in
+topological order, the lowest number first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+from cosim.engine.programs import ReadyProgram
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """``sequence`` has each operation after all that it waits for; ``before[op]`` must have ended for the
+    stream's sake, -1 where dependencies see to that; ``open`` operations have a place that was fixed here.
+    """
+
+    sequence: tuple[int, ...]
+    before: tuple[int, ...]
+    open: int
+
+
+def order_of(program: ReadyProgram) -> Order:
+    """The order of a program's operations."""
+    count = len(program.operations)
+    waits, ready = list(program.waits), list(program.roots)
+    heapify(ready)
+    sequence = []
+    while ready:
+        op = heappop(ready)
+        sequence.append(op)
+        for after in program.successors[op]:
+            waits[after] -= 1
+            if waits[after] == 0:
+                heappush(ready, after)
+    before, fixed = [-1] * count, 0
+    for stream in range(len(program.streams)):
+        mine = [op for op in sequence if program.stream[op] == stream]
+        depth = _depths(program, sequence, stream)
+        depths = [depth[op] for op in mine]
+        if len(set(depths)) == len(mine):
+            continue
+        fixed += sum(1 for d in depths if depths.count(d) > 1) if len(mine) < 2000 else len(mine)
+        for earlier, later in zip(mine, mine[1:], strict=False):
+            before[later] = earlier
+    return Order(tuple(sequence), tuple(before), fixed)
+
+
+def _depths(program: ReadyProgram, sequence: list[int], stream: int) -> list[int]:
+    """Most operations of the stream on a way that ends here: all different, where one order is possible."""
+    depth = [0] * len(program.operations)
+    for op in sequence:
+        depth[op] += program.stream[op] == stream
+        for after in program.successors[op]:
+            depth[after] = max(depth[after], depth[op])
+    return depth

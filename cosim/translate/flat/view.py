@@ -1,0 +1,126 @@
+"""All ranks of all jobs, iterations unrolled: what the message-level formats write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.network.flows import I64
+from cosim.translate.flat.columns import COMPUTE, ENTRY, Builder, Nodes
+from cosim.translate.flat.program import Flattener
+from cosim.translate.report import LossReport
+from cosim.translate.source import Source
+from cosim.workload.program import OpKind
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One iteration of a rank: ``nodes``, numbered on from ``first``; what they wait for is numbered likewise.
+
+    ``ends[op]`` are the nodes that an operation's end waits for. The last node of all but the last iteration
+    joins its ends: those of the next wait for it.
+    """
+
+    iteration: int
+    first: int
+    nodes: Nodes
+    ends: tuple[tuple[int, ...], ...]
+
+
+class FlatView:
+    """The message level of a scenario. Ranks are made when they are asked for, one at a time."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.flat = [Flattener(job, source.planner) for job in source.ready]
+
+    def tag_range(self, job: int) -> int:
+        """Tags that one iteration takes."""
+        return self.flat[job].num_tags
+
+    def parts(self, job: int, rank: int, iterations: int | None = None) -> Iterator[Part]:
+        """A rank's iterations, one after another; ``iterations`` only the first so many.
+
+        A later start of the job is a computation before its first node. Tags go on from iteration to
+        iteration, so that no message can be taken for that of another.
+        """
+        info = self.source.jobs[job]
+        program = self.flat[job].rank(rank)
+        count = info.iterations if iterations is None else iterations
+        first, entry = 0, ENTRY
+        if info.start_ps:
+            lead = Builder()
+            entry = lead.one(COMPUTE, (), -1, duration_ps=info.start_ps)
+            yield Part(-1, 0, lead.nodes(), ())
+            first = 1
+        for iteration in range(count):
+            nodes = _placed(program.nodes, first, entry, iteration * self.tag_range(job))
+            ends = tuple(
+                tuple(first + end if end != ENTRY else entry for end in ends) for ends in program.ends
+            )
+            if iteration + 1 < count:
+                last = sorted({first + end if end != ENTRY else entry for end in program.last} - {ENTRY})
+                nodes = _with_join(nodes, last)
+                entry = first + len(nodes) - 1
+            yield Part(iteration, first, nodes, ends)
+            first += len(nodes)
+
+    def report_fixed(self, report: LossReport) -> None:
+        """What the engine decides while it runs, and that this view has fixed."""
+        for job, flat in zip(self.source.ready, self.flat, strict=True):
+            of_program = np.bincount(job.info.workload.program_of, minlength=len(job.programs))
+            for program, ranks in zip(job.programs, of_program.tolist(), strict=True):
+                if not ranks:
+                    continue
+                fixed = flat.order(program).open
+                report.approximated(
+                    "operations whose turn on their stream depends on times",
+                    fixed * ranks,
+                    "in program order",
+                )
+                member = int(np.flatnonzero(job.info.workload.program_of == job.programs.index(program))[0])
+                for at, op in enumerate(program.operations):
+                    if op.kind is OpKind.COLLECTIVE:
+                        gates = flat.plan(program, at, job.group(member, op)).gates
+                        report.approximated(
+                            "chunks let in beside others",
+                            gates.early * ranks,
+                            "each when the one active_chunks before it has ended; here, when any has",
+                        )
+                        report.approximated(
+                            "phases in queues that several phases share",
+                            gates.guessed * ranks,
+                            "in the order of a run where each takes as long as it has bytes",
+                        )
+
+
+def _placed(nodes: Nodes, first: int, entry: int, tags: int) -> Nodes:
+    """Nodes numbered from ``first``; what waits for the beginning waits for ``entry``, or for nothing."""
+    moves = nodes.kind != COMPUTE
+    dep = np.where(nodes.dep == ENTRY, entry, nodes.dep + first)
+    ptr: I64 = nodes.dep_ptr
+    keep = dep != ENTRY
+    if not keep.all():
+        kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])
+        ptr, dep = kept[ptr], dep[keep]
+    return Nodes(
+        nodes.kind, nodes.peer, nodes.size_bytes, nodes.duration_ps, np.where(moves, nodes.tag + tags, 0),
+        nodes.channel, nodes.op, ptr, dep,
+    )  # fmt: skip
+
+
+def _with_join(nodes: Nodes, last: list[int]) -> Nodes:
+    """``nodes`` and one more, which takes no time, after ``last``."""
+    return Nodes(
+        np.append(nodes.kind, np.int8(COMPUTE)),
+        np.append(nodes.peer, np.int32(-1)),
+        np.append(nodes.size_bytes, 0),
+        np.append(nodes.duration_ps, 0),
+        np.append(nodes.tag, 0),
+        np.append(nodes.channel, np.int32(0)),
+        np.append(nodes.op, np.int32(-1)),
+        np.append(nodes.dep_ptr, nodes.dep_ptr[-1] + len(last)),
+        np.concatenate([nodes.dep, np.array(last, np.int64)]),
+    )
