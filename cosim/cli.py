@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from cosim.errors import CosimError, InputError
+from cosim.errors import CosimError, InputError, LaunchError
 
 app = typer.Typer(
     name="cosim",
@@ -347,10 +347,10 @@ app.add_typer(adapters, name="adapters")
 
 @adapters.command("build")
 def build_adapter(
-    name: Annotated[str, typer.Argument(help="The adapter: ns3.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="The adapter: ns3 or astrasim.", metavar="NAME")],
     again: Annotated[bool, typer.Option("--again", help="Build although there is one.")] = False,
 ) -> None:
-    """Build an adapter into the user's cache, or say which packages are missing. A first run does it too."""
+    """Build an adapter into the user's cache, or say what is missing. A first run does it too."""
     from cosim.protocol.adapters import build
 
     typer.echo(build(name, _say, again=again))
@@ -358,12 +358,16 @@ def build_adapter(
 
 @adapters.command("list")
 def list_adapters() -> None:
-    """List the adapters: whether each is built, and which packages are missing."""
+    """List the adapters: whether each is built, and what is missing."""
     from cosim.protocol.adapters import executable, missing_packages, names
 
     for name in names():
-        place, absent = executable(name), missing_packages(name)
-        state = f"built: {place}" if place.exists() else "not built"
+        absent = missing_packages(name)
+        try:
+            place = executable(name)
+            state = f"built: {place}" if place.exists() else "not built"
+        except LaunchError as error:
+            state = str(error)
         typer.echo(f"{name}  {state}" + (f"; missing packages: {', '.join(absent)}" if absent else ""))
 
 

@@ -25,6 +25,7 @@ from pydantic import Field
 from cosim.engine.records import Records
 from cosim.network.aware import CongestionAware
 from cosim.network.unaware import CongestionUnaware
+from cosim.spec import TimePs
 from cosim.translate.astra_sim.memory import memory_of
 from cosim.translate.astra_sim.network import dimensions_of, network_of
 from cosim.translate.astra_sim.system import system_of
@@ -52,6 +53,10 @@ class AstraSimConfig(ChakraTraces):
     numbering: By = Field("endpoints", description="of NPUs; ASTRA-sim's are the endpoints of the topology")
     backend: Literal["auto", "aware", "unaware"] = Field(
         "auto", description="of ASTRA-sim; auto: that of the scenario's network, where the topology allows it"
+    )
+
+    deadline: TimePs = Field(
+        3600 * 10**12, gt=0, description="how long ASTRA-sim may take (by the wall's clock) where it is run"
     )
 
     def backend_of(self, source: Source) -> Backend:
