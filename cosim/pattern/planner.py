@@ -45,7 +45,8 @@ class Planner:
     ) -> None:
         self.config = config if config is not None else CollectiveConfig()
         self._read_custom = read_custom
-        self._base = base if base is not None else Path()
+        self.base = base if base is not None else Path()
+        """The folder that paths of algorithms start from."""
         self._plans: dict[tuple[object, ...], Plan] = {}
         self._templates: dict[tuple[object, ...], Template] = {}
         self._proved: set[tuple[object, ...]] = set()
@@ -219,7 +220,7 @@ class Planner:
         root: int,
     ) -> Template:
         if isinstance(algorithm, FromFiles) and not isinstance(algorithm, ChakraFiles):
-            return algorithm.read(self._base, collective, num_ranks, size_bytes, self.config.costs, root=root)
+            return algorithm.read(self.base, collective, num_ranks, size_bytes, self.config.costs, root=root)
         if not isinstance(algorithm, ChakraFiles):
             return algorithm.build(
                 collective, num_ranks, size_bytes, self.config.costs, reverse=reverse, chunk=chunk, root=root
