@@ -23,7 +23,7 @@ class TranslationError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """``count`` x ``what``, and ``why`` (or how). ``count`` 0 stands for what isn't counted."""
+    """``count`` x ``what``, and ``why`` (or how)."""
 
     section: Section
     what: str
@@ -31,7 +31,7 @@ class Entry:
     why: str = ""
 
     def __str__(self) -> str:
-        number = f"{self.count:,} " if self.count else ""
+        number = f"{self.count:,} " if self.count > 1 else ""
         return f"{number}{self.what}" + (f": {self.why}" if self.why else "")
 
 

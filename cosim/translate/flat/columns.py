@@ -1,4 +1,4 @@
-"""Nodes of one rank in columns: computations, sends and receives, each waiting for others of the same rank."""
+"""Nodes of one rank in columns: computations, sends and receives, waiting for each other."""
 
 from __future__ import annotations
 
@@ -92,12 +92,11 @@ class Builder:
         ptr = np.zeros(len(self._deps) + 1, np.int64)
         np.cumsum([len(deps) for deps in self._deps], out=ptr[1:])
         flat = np.array([dep for deps in self._deps for dep in deps], np.int64)
+        kind, peer, size, duration, tag, channel, op = table.T
+        small = [column.astype(np.int32) for column in (peer, channel, op)]
         self._blocks.append(
-            Nodes(
-                table[:, 0].astype(np.int8), table[:, 1].astype(np.int32), table[:, 2], table[:, 3], table[:, 4],
-                table[:, 5].astype(np.int32), table[:, 6].astype(np.int32), ptr, flat,
-            )
-        )  # fmt: skip
+            Nodes(kind.astype(np.int8), small[0], size, duration, tag, small[1], small[2], ptr, flat)
+        )
         self._rows, self._deps = [], []
 
     def nodes(self) -> Nodes:
@@ -115,9 +114,15 @@ def concatenated(blocks: Sequence[Nodes]) -> Nodes:
     if len(blocks) == 1:
         return blocks[0]
     shift = np.cumsum([0, *(len(block.dep) for block in blocks)])
-    ptr = np.concatenate(
-        [np.zeros(1, np.int64), *(b.dep_ptr[1:] + s for b, s in zip(blocks, shift, strict=False))]
+    tails = [block.dep_ptr[1:] + at for block, at in zip(blocks, shift.tolist(), strict=False)]
+    return Nodes(
+        np.concatenate([block.kind for block in blocks]),
+        np.concatenate([block.peer for block in blocks]),
+        np.concatenate([block.size_bytes for block in blocks]),
+        np.concatenate([block.duration_ps for block in blocks]),
+        np.concatenate([block.tag for block in blocks]),
+        np.concatenate([block.channel for block in blocks]),
+        np.concatenate([block.op for block in blocks]),
+        np.concatenate([np.zeros(1, np.int64), *tails]),
+        np.concatenate([block.dep for block in blocks]),
     )
-    columns = ("kind", "peer", "size_bytes", "duration_ps", "tag", "channel", "op")
-    joined = [np.concatenate([getattr(block, name) for block in blocks]) for name in columns]
-    return Nodes(*joined, ptr, np.concatenate([block.dep for block in blocks]))

@@ -1,6 +1,6 @@
 """Streams made edges: which operation goes before which on a stream of a rank.
 
-The engine starts, of the operations that could start on a free stream, the lowest-numbered. Where dependencies
+Of the operations that could start on a free stream, the engine starts the lowest-numbered. Where dependencies
 put all operations of a stream into one order, that is the engine's, whatever the times. Elsewhere which
 of two is ready first depends on the times; fixed here is the order of a list schedule: operations in
 topological order, the lowest number first.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 
 from cosim.engine.programs import ReadyProgram
 
@@ -46,7 +47,7 @@ def order_of(program: ReadyProgram) -> Order:
         if len(set(depths)) == len(mine):
             continue
         fixed += sum(1 for d in depths if depths.count(d) > 1) if len(mine) < 2000 else len(mine)
-        for earlier, later in zip(mine, mine[1:], strict=False):
+        for earlier, later in pairwise(mine):
             before[later] = earlier
     return Order(tuple(sequence), tuple(before), fixed)
 

@@ -17,7 +17,7 @@ from cosim.workload.program import OpKind
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One iteration of a rank: ``nodes``, numbered on from ``first``; what they wait for is numbered likewise.
+    """One iteration of a rank: ``nodes``, numbered on from ``first``, and what they wait for likewise.
 
     ``ends[op]`` are the nodes that an operation's end waits for. The last node of all but the last iteration
     joins its ends: those of the next wait for it.
