@@ -160,6 +160,7 @@ class _Reader:
         self.spec, self.tally, self.server = spec, tally, _Server()
         self._nvlinks: list[tuple[str, int, Element]] = []
         self._gpu_at: dict[str, str] = {}
+        self._buses: set[str] = set()
         if root.tag != "system":
             raise root.wrong("the root of NCCL's topology is <system>")
         self._note(root)
@@ -203,7 +204,10 @@ class _Reader:
 
     def _pci(self, element: Element, parent: str) -> None:
         self._note(element)
-        bus = element.text("busid")
+        bus = element.text("busid").lower()
+        if bus in self._buses:
+            raise element.wrong("another device has this busid", "busid")
+        self._buses.add(bus)
         rate = _pci_rate(element)
         inner = [child for child in element.children if child.tag in ("gpu", "nic")]
         if not inner:
@@ -227,7 +231,7 @@ class _Reader:
 
     def _add(self, name: str, element: Element) -> None:
         if name in self.server.others:
-            raise element.wrong("another device has this busid", "busid")
+            raise element.wrong("another network port has this name", "name")
         self.server.others.append(name)
 
     def _gpu(self, element: Element, bus: str) -> str:
@@ -237,7 +241,7 @@ class _Reader:
         if rank in self.server.gpus:
             raise element.wrong("another GPU has this rank", "rank")
         name = self.server.gpus[rank] = f"gpu{rank}"
-        self._gpu_at[bus.lower()] = name
+        self._gpu_at[bus] = name
         for child in element.children:
             if child.tag == "nvlink":
                 self._note(child)

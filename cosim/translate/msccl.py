@@ -52,9 +52,7 @@ class Msccl(Format):
             sum(op.kind is OpKind.COLLECTIVE and op is not chosen for op in others),
             "the file says one",
         )
-        report.approximated(
-            "size of the collective", 1, "the file says chunks; a runtime takes it for any size"
-        )
+        report.left_out("size of the collective", 1, "who calls it says it")
 
     def write(self, source: Source, out: Path, report: LossReport, progress: Progress) -> None:
         """See :meth:`Format.write`."""

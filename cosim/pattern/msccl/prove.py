@@ -64,7 +64,7 @@ class Proof:
         lines = [
             f"proved: {p.name}, {self.collective.value} over {len(p.gpus)} GPUs, {' and '.join(self.ways)}",
             f"  {p.num_chunks} chunks, {scratch} of scratch; {self.num_messages} messages on "
-            f"{self.num_channels} channels ({p.protocol})",
+            f"{self.num_channels} channel{'s' if self.num_channels != 1 else ''} ({p.protocol})",
             f"  {p.num_blocks} thread blocks, at most {most} on a GPU; {p.num_steps} steps: {kinds}",
             f"  every order of steps gives this result; a connection need hold no more than {self.slots} "
             f"message{'s' if self.slots > 1 else ''}",
