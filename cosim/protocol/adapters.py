@@ -31,15 +31,15 @@ _TOOLS = {
     "protoc": "protobuf-compiler",
     "grpc_cpp_plugin": "protobuf-compiler-grpc",
 }
-_GRPC = {("grpcpp/grpcpp.h",): "libgrpc++-dev"}
+_GRPC: dict[tuple[str, ...], str] = {("grpcpp/grpcpp.h",): "libgrpc++-dev"}
 
 
 @dataclass(frozen=True)
 class Adapter:
     """One adapter: its executable, and what building takes.
 
-    ``headers`` maps a header (any of several places) to its Debian package. ``install`` is what the user builds
-    by hand, where no package has it.
+    ``headers`` maps a header (any of several places) to its Debian package. ``install`` is what the user
+    builds by hand, where no package has it.
     """
 
     name: str
@@ -106,7 +106,7 @@ def sources(name: str) -> Path:
 
 
 def executable(name: str) -> Path:
-    """Where the adapter's executable is or would be: a hash of its sources is part of it, of what they link too.
+    """Where the adapter's executable is or would be: its name holds a hash of its sources and of an install.
 
     Raises
     ------

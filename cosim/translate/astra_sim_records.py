@@ -82,12 +82,16 @@ def records_of(
 
     Parameters
     ----------
-    numbers
-        Which NPU each rank was.
+    source, numbers
+        What was exported, and which NPU each rank was.
     network
         What the summary calls the network.
+    finish
+        What each NPU said of itself.
     times
-        None: the log is not whole, so that there are no operations and no iterations.
+        None: there is no log of all nodes, so that there are no operations and no iterations.
+    wall_s, cpu_s
+        What ASTRA-sim took.
 
     Raises
     ------
@@ -98,8 +102,8 @@ def records_of(
     if waiting:
         shown = ", ".join(map(str, waiting[:8])) + (" ..." if len(waiting) > 8 else "")
         raise SimulationError(
-            f"ASTRA-sim ended, but {len(waiting)} of {numbers.count} NPUs did not finish ({shown}): what they wait "
-            "for never came"
+            f"ASTRA-sim ended, but {len(waiting)} of {numbers.count} NPUs did not finish ({shown}): "
+            "what they wait for never came"
         )
     jobs = source.ready
     finish_ps = tuple(
@@ -119,7 +123,7 @@ def records_of(
         seed=source.seed,
         jobs=source.jobs,
         ops=ops,
-        collectives=tuple(_collectives(source, jobs, ops)),
+        collectives=tuple(_collectives(jobs, ops)),
         finish_ps=finish_ps,
         iteration_end_ps=ends,
         fct=FctHistogram(np.zeros(1, np.int64), empty, 0, 0, 0),
@@ -151,27 +155,27 @@ def _operations(
     rows = none
     if times is not None:
         found = []
-        for job, iteration, rank, op, npu, node in _rows(jobs, numbers):
+        for number, iteration, rank, op, npu, node in _rows(jobs, numbers):
             start, end = times.start_ns.get((npu, node)), times.end_ns.get((npu, node))
             if start is None or end is None:
                 raise SimulationError(
                     f"ASTRA-sim's log has no start or no end of node {node} of NPU {npu}, though it finished"
                 )
-            found.append((end * PS_PER_NS, job, rank, op, iteration, start * PS_PER_NS))
+            found.append((end * PS_PER_NS, number, rank, op, iteration, start * PS_PER_NS))
         rows = np.array(sorted(found), np.int64).reshape(-1, 6)
-    end, job, rank, op, iteration, start = rows.T
-    small = (column.astype(np.int32) for column in (job, iteration, rank, op))
+    ended, job, ranks, ops, iterations, began = (np.ascontiguousarray(column) for column in rows.T)
     ends = []
     for one in jobs:
         done = one.info.iterations if times is not None else 0
         last = np.full((done, one.info.workload.world_size), one.info.start_ps, np.int64)
         mine = job == one.number
-        np.maximum.at(last, (iteration[mine], rank[mine]), end[mine])
+        np.maximum.at(last, (iterations[mine], ranks[mine]), ended[mine])
         ends.append(last)
-    return OpRecords(*small, start, end), tuple(ends)
+    small = [column.astype(np.int32) for column in (job, iterations, ranks, ops)]
+    return OpRecords(small[0], small[1], small[2], small[3], began, ended), tuple(ends)
 
 
-def _collectives(source: Source, jobs: tuple[ReadyJob, ...], ops: OpRecords) -> Iterator[CollectiveRecord]:
+def _collectives(jobs: tuple[ReadyJob, ...], ops: OpRecords) -> Iterator[CollectiveRecord]:
     """Collectives by (job, iteration, group, how many it had before), in the order of their ends."""
     groups: dict[tuple[int, int, tuple[int, ...], int], list[int]] = {}
     for at, (number, iteration, rank, op) in enumerate(

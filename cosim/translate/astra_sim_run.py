@@ -1,7 +1,8 @@
 """Run the user's ASTRA-sim on what was exported, and bring its times back: ``--to astra-sim --run``.
 
-The binary is the one that ``ASTRASIM_BINARY`` names, or ``AstraSim_Analytical_Congestion_Aware`` (or ``Unaware``)
-anywhere below ``ASTRASIM_ROOT``. It runs in ``DIR/astra-sim``, where its standard output and error stay.
+The binary is the one that ``ASTRASIM_BINARY`` names, or ``AstraSim_Analytical_Congestion_Aware`` (or
+``...Unaware``) anywhere below ``ASTRASIM_ROOT``. It runs in ``DIR/astra-sim``, where its standard output and
+error stay.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ def start(program: Path, arguments: list[str], folder: Path, deadline_s: float) 
     began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     with stdout.open("wb") as out, stderr.open("wb") as err:
         try:
-            done = subprocess.run(command, cwd=folder, stdout=out, stderr=err, timeout=deadline_s, check=False)
+            done = subprocess.run(
+                command, cwd=folder, stdout=out, stderr=err, timeout=deadline_s, check=False
+            )
         except subprocess.TimeoutExpired:
             raise SimulationError(
                 f"ASTRA-sim did not end within {deadline_s:g} s; what it said is in {folder}\n"
@@ -134,7 +137,7 @@ def run_astra_sim(config: AstraSimConfig, source: Source, out: Path, say: Callab
     times = _times(ran) if traced else None
     if times is None:
         say(
-            f"{operations:,} operations are more than ASTRA-sim's log holds: when each rank finished is all there is"
+            f"{operations:,} operations are more than ASTRA-sim's log holds: it says only when ranks finished"
         )
     for place in ran.log:
         place.unlink()
