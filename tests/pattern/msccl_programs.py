@@ -172,7 +172,7 @@ def any_program(draw: st.DrawFn) -> Program:
                 ready = [(tb.number, s) for tb in blocks for s, step in enumerate(tb.steps) if step.signals]
                 if ready and draw(st.booleans()):
                     waits = draw(st.sampled_from(ready))
-                signals = draw(st.booleans())
+                signals: bool = draw(st.booleans())
                 if kind == "nop":
                     steps.append(Step(kind, ("i", -1), ("o", -1), 0, waits, signals))
                     continue
@@ -182,7 +182,7 @@ def any_program(draw: st.DrawFn) -> Program:
                 ]
                 steps.append(Step(kind, places[0], places[1], 1, waits, signals))
             blocks.append(ThreadBlock(number, send, recv, draw(st.integers(0, 3)), tuple(steps)))
-        gpus.append(Gpu(*sizes, tuple(blocks)))  # type: ignore[arg-type]
+        gpus.append(Gpu(sizes[0], sizes[1], sizes[2], tuple(blocks)))
     extra = draw(st.sampled_from([(), (("minBytes", "64"),), (("minBytes", "1"), ("redop", 'sum "x" <&'))]))
     name = draw(
         st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S")), min_size=1, max_size=9)

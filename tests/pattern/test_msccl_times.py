@@ -72,6 +72,29 @@ def test_production_files_take_no_less_than_their_bytes_allow(path: Path) -> Non
     assert run.records.num_messages == template(path, size).num_messages
 
 
+@pytest.mark.skipif(not FILES, reason="shared/data/msccl is absent")
+@pytest.mark.parametrize(
+    ("name", "collective", "ours"),
+    [
+        ("ndv4-a2a2ll", Collective.ALL_TO_ALL, "direct"),  # every pair of GPUs at once
+        ("ndv4-ag-16m", Collective.ALL_GATHER, "direct"),
+        ("ndv4-ag-1k-512k", Collective.ALL_GATHER, "direct"),
+        ("ndv4-ap2ll", Collective.ALL_REDUCE, "direct"),  # all pairs: scatter, reduce, gather
+        ("ndv4-r48ll", Collective.ALL_REDUCE, "ring"),  # 8 rings of 4 channels side by side
+    ],
+)
+def test_production_files_take_what_our_algorithm_of_that_shape_takes(
+    name: str, collective: Collective, ours: str
+) -> None:
+    (path,) = (path for path in FILES if path.stem == name)
+    loaded = cosim.loads(scenario(path, collective, 8, 1 << 20))
+    times = [
+        cosim.run(each).summary.jobs[0].iteration_mean_ps
+        for each in (loaded, loaded.with_settings({f"collectives.{collective.value}": ours}))
+    ]
+    assert times[0] == times[1]
+
+
 def test_two_gpu_ring_takes_what_its_steps_take(tmp_path: Path) -> None:
     """Two steps one after the other, each half the buffer over two links."""
     path = tmp_path / "ring.xml"

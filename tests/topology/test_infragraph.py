@@ -90,7 +90,7 @@ def test_connections_of_several_files_are_joined() -> None:
 def test_a_device_of_another_file_and_an_instance_that_is_missing() -> None:
     names = [str(DATA / "dgxa100.yaml"), str(DATA / "cx5.yaml")]
     with pytest.raises(TopologyError, match=r"dgxa100\.yaml:111: device: .*'cx5', which isn't described"):
-        InfraGraph(file=names[:1], rate="1Gbps").build()  # type: ignore[arg-type]
+        InfraGraph(file=names[:1], rate="1Gbps").build()
     with pytest.raises(
         TopologyError, match=r"dgxa100\.yaml:113: connections\[0\]: an edge names 'server'"
     ) as caught:

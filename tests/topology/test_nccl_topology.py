@@ -69,7 +69,7 @@ def test_a_dgx_a100_as_nccl_dumped_it() -> None:
     assert out[-1] == "server1.gpu0"
     assert "server0.mlx5_0" in out  # the NIC behind the same PCI switch (PXB), not over a CPU
     assert not any("cpu" in name for name in out)
-    read = dict(reversed(line.split(" x ")) for line in topology.info["read"] if " x " in line)  # type: ignore[misc]
+    read = dict(reversed(line.split(" x ")) for line in topology.info["read"] if " x " in line)
     assert read == {
         "CPU (NUMA node)": "6",
         "PCI switch": "24",
