@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -25,6 +25,7 @@ from cosim.topology.routing import Shortest
 from cosim.units import NEVER
 
 NS = 1000
+Release = Literal["network", "engine"]
 
 JOB = """
 topology: {kind: KIND}
@@ -48,7 +49,7 @@ def test_conformance() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("release", ["network", "engine"])
-def test_same_digest_as_the_in_process_model(kind: str, release: str) -> None:
+def test_same_digest_as_the_in_process_model(kind: str, release: Release) -> None:
     built = build(loads(JOB.replace("KIND", KINDS[kind])))
     remote = network()
     digests = {
