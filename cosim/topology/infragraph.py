@@ -76,9 +76,12 @@ class InfraGraph(TopologySpec):
         builder.add_switches(name for name, kind in nodes if kind != self.endpoints)
         number = {name: i for i, name in enumerate(builder.names)}
         links = self._links(found, edges, tally)
+        ends: dict[str, tuple[list[int], list[int]]] = {link: ([], []) for link in links}
         for one, two, link, _ in edges:
-            rate, latency = links[link]
-            builder.connect(number[one], number[two], rate, latency)
+            ends[link][0].append(number[one])
+            ends[link][1].append(number[two])
+        for link, (rate, latency) in links.items():
+            builder.connect(*ends[link], rate, latency)
         for kind, count in Counter(kind for _, kind in nodes).items():
             tally.read(kind, count)
         tally.read("link", len(edges))

@@ -19,7 +19,7 @@ from cosim.topology.located import Map
 from cosim.topology.report import TopologyTally
 
 MAX_NODES = 1 << 20
-MAX_EDGES = 1 << 22
+MAX_EDGES = 1 << 20
 _TYPES = ("custom", "device", "cpu", "xpu", "nic", "memory", "port", "switch")
 _PART = re.compile(r"([^\[\].]+)(?:\[([-0-9:]{0,40})\])?$")
 _SCHEMES = ("one2one", "many2many", "ring")

@@ -162,3 +162,24 @@ def test_damaged_topology_files_raise_only_our_errors(data: st.DataObject) -> No
                 )
     with contextlib.suppress(CosimError):
         read(bytes(content))
+
+
+LINK = b"endpoints: [a, b]\nlinks:\n- {from: a, to: b, latency: 1us, rate: RATE}\n"
+NETWORK = b"topology: [Ring]\nnpus_count: [COUNT]\nbandwidth: [1]\nlatency: [TIME]\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("graph", LINK.replace(b"RATE", b"1e999Gbps"), "any link carries"),
+        ("graph", LINK.replace(b"RATE", b"1e99999999Gbps"), "not a rate"),
+        ("graph", b"[" * 20_000, "nested too deep"),
+        ("graph", b"endpoints: 2020-99-99\n", "can't be read"),
+        ("astra-sim network", NETWORK.replace(b"COUNT", b"9" * 13).replace(b"TIME", b"1"), "are the most"),
+        ("astra-sim network", NETWORK.replace(b"COUNT", b"4").replace(b"TIME", b"1e30"), "53 days"),
+    ],
+)
+def test_absurd_values_are_refused_at_once(name: str, content: bytes, says: str) -> None:
+    (read,) = (read for target, _, read in TARGETS if target == name)
+    with pytest.raises(CosimError, match=says):
+        read(content)
