@@ -62,7 +62,7 @@ def simulate(program: Program, algorithm: object, size: int, network: tuple[str,
 
 def main(folder: Path) -> None:
     """Print the table."""
-    rows = [
+    rows: list[tuple[str, ...]] = [
         ("file", "collective", "GPUs", "size", "proved in", "time", "with flags", "ring", "direct", "bound")
     ]
     for path in sorted(folder.glob("*.xml")):

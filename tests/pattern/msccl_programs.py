@@ -168,9 +168,10 @@ def any_program(draw: st.DrawFn) -> Program:
                     if (send >= 0 or "s" not in kind) and (recv >= 0 or kind in ("s", "cpy", "re", "nop"))
                 ]
                 kind = draw(st.sampled_from(fits))
-                waits = None
+                waits: tuple[int, int] | None = None
+                waiting: bool = draw(st.booleans())
                 ready = [(tb.number, s) for tb in blocks for s, step in enumerate(tb.steps) if step.signals]
-                if ready and draw(st.booleans()):
+                if ready and waiting:
                     waits = draw(st.sampled_from(ready))
                 signals: bool = draw(st.booleans())
                 if kind == "nop":
