@@ -8,6 +8,7 @@ columns are those of :mod:`cosim.workload.tables.schema`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -62,7 +63,7 @@ class _Tables(Format):
         """See :meth:`Format.write`."""
         with TableWriter(out, self.suffix) as writer:
             for number, job in enumerate(source.jobs):
-                _write_job(writer, number, job)
+                _write_job(writer, number, job if self.level == "operations" else _unrolled(job))
                 if self.level == "operations":
                     _write_operations(writer, number, job)
             if self.level == "messages":
@@ -90,6 +91,11 @@ def _write_job(writer: TableWriter, number: int, job: JobInfo) -> None:
         "rendezvous": int(job.workload.rendezvous),
     }  # fmt: skip
     writer.append("jobs", {name: [cell] for name, cell in row.items()})
+
+
+def _unrolled(job: JobInfo) -> JobInfo:
+    """The job as its messages say it: iterations, start and rendezvous are in the graph."""
+    return replace(job, iterations=1, start_ps=0, workload=replace(job.workload, rendezvous=False))
 
 
 def _write_operations(writer: TableWriter, number: int, job: JobInfo) -> None:

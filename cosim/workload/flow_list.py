@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
@@ -111,13 +112,19 @@ def _flow(path: Path, line: int, parts: list[str]) -> Flow:
     src, dst, group, port, size = map(int, parts[:5])
     if max(src, dst) >= MOST_RANKS or src == dst:
         raise _wrong(path, line, f"a flow from {src} to {dst}", f"two different nodes, 0 to {MOST_RANKS - 1}")
-    try:
-        start = Fraction(parts[5]) * PS_PER_S if len(parts[5]) < 40 and "/" not in parts[5] else Fraction(-1)
-    except (ValueError, OverflowError):
-        start = Fraction(-1)
+    start = _seconds(parts[5]) * PS_PER_S
     if not 0 <= start <= NEVER or size > NEVER:
         raise _wrong(path, line, f"{size} bytes at {parts[5][:40]} s", "bytes, and seconds from 0 to 53 days")
     return Flow(src, dst, group, port, size, round(start))
+
+
+def _seconds(text: str) -> Fraction:
+    """A time; -1 for what is none. A large exponent is none either: 1e999999999 would take for ever."""
+    try:
+        value = Decimal(text) if len(text) < 40 else Decimal(-1)
+    except InvalidOperation:
+        return Fraction(-1)
+    return Fraction(value) if value.is_finite() and abs(value.adjusted()) < 30 else Fraction(-1)
 
 
 def _is_number(text: str) -> bool:
@@ -140,11 +147,11 @@ def open_loop(name: str, count: int, flows: list[Flow], tally: Tally) -> Workloa
         if flow.start_ps:
             mine.append(Operation(f"wait {at}", OpKind.COMPUTE, NO_STREAM, duration_ps=flow.start_ps))
             deps = (len(mine) - 1,)
-        sent = {"size_bytes": flow.size_bytes, "tag": tag}
-        mine.append(Operation(f"flow {at}", OpKind.SEND, NO_STREAM, deps, peer=Peer(flow.dst), **sent))
-        operations[flow.dst].append(
-            Operation(f"flow {at}", OpKind.RECV, NO_STREAM, peer=Peer(flow.src), **sent)
-        )
+        name, size = f"flow {at}", flow.size_bytes
+        send = Operation(name, OpKind.SEND, NO_STREAM, deps, size_bytes=size, peer=Peer(flow.dst), tag=tag)
+        receive = Operation(name, OpKind.RECV, NO_STREAM, size_bytes=size, peer=Peer(flow.src), tag=tag)
+        mine.append(send)
+        operations[flow.dst].append(receive)
     nothing = Operation("nothing", OpKind.COMPUTE, NO_STREAM)
     tally.invented("a computation of 0 for a node without flows", sum(not mine for mine in operations))
     programs = tuple(

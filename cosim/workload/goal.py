@@ -130,7 +130,8 @@ class _Reader:
             raise self._wrong(f"rank {rank} of {self._num_ranks}", f"ranks are 0 to {self._num_ranks - 1}")
         if rank in self._ranks:
             raise self._wrong(f"rank {rank} is there twice", "one section for each rank")
-        begun, operations = self._line, []
+        begun = self._line
+        operations: list[Operation] = []
         waits: list[set[int]] = []
         starts: list[tuple[int, int]] = []
         label_of: dict[str, int] = {}

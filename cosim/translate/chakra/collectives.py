@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
@@ -104,8 +105,9 @@ class ChakraTraces(Format):
         ]
         total = 0
         for file, seat in enumerate(numbers.seat):
-            nodes = iter([node(0, "idle", "METADATA")]) if seat is None else writers[seat[0]].nodes(seat[1])
-            total += write_trace(out / f"{self.prefix}.{file}.et", nodes)
+            nodes = iter(()) if seat is None else writers[seat[0]].nodes(seat[1])
+            first = next(nodes, node(0, "idle", "METADATA"))  # a trace without nodes is none
+            total += write_trace(out / f"{self.prefix}.{file}.et", chain((first,), nodes))
             progress(file + 1, numbers.count, "ranks")
         if groups:
             said = {name: list(ranks) for ranks, name in groups.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,12 +57,9 @@ class FlatView:
             first = 1
         for iteration in range(count):
             nodes = _placed(program.nodes, first, entry, iteration * self.tag_range(job))
-            ends = tuple(
-                tuple(first + end if end != ENTRY else entry for end in ends) for ends in program.ends
-            )
+            ends = tuple(_ends(each, first, entry) for each in program.ends)
             if iteration + 1 < count:
-                last = sorted({first + end if end != ENTRY else entry for end in program.last} - {ENTRY})
-                nodes = _with_join(nodes, last)
+                nodes = _with_join(nodes, sorted({*_ends(program.last, first, entry)}))
                 entry = first + len(nodes) - 1
             yield Part(iteration, first, nodes, ends)
             first += len(nodes)
@@ -94,6 +91,12 @@ class FlatView:
                             gates.guessed * ranks,
                             "in the order of a run where each takes as long as it has bytes",
                         )
+
+
+def _ends(ends: Sequence[int], first: int, entry: int) -> tuple[int, ...]:
+    """Nodes numbered from ``first``; what ends as the iteration begins ends with ``entry``, if any."""
+    placed = (entry if end == ENTRY else first + end for end in ends)
+    return tuple(end for end in placed if end != ENTRY)
 
 
 def _placed(nodes: Nodes, first: int, entry: int, tags: int) -> Nodes:

@@ -127,7 +127,7 @@ class _Reader:
             )
 
     def _numbered(self, table: str, key: str) -> list[dict[str, Any]]:
-        found = []
+        found: list[dict[str, Any]] = []
         for where, row in self._rows(table):
             if row[key] != len(found):
                 raise WorkloadError(

@@ -62,7 +62,7 @@ def operation_of(where: Location, row: Mapping[str, Any], deps: tuple[int, ...])
     """
     kind = _KINDS.get(row["kind"])
     if kind is None:
-        raise _wrong(where, f"kind is {row['kind'][:60]!r}", f"kinds are {', '.join(_KINDS)}")
+        raise _wrong(where, f"kind is {row['kind'][:60]!r}", f"one of {', '.join(_KINDS)}")
     return Operation(
         name=row["name"],
         kind=kind,
