@@ -86,6 +86,11 @@ class FromFiles(Algorithm):
 
     path: str
 
+    def idle_in(self, base: Path) -> list[tuple[str, str]]:
+        """As ``idle_settings``, once the files can be looked at; what can't be read is said by ``read``."""
+        del base
+        return []
+
     @abstractmethod
     def read(
         self,

@@ -157,3 +157,15 @@ def test_paths_start_from_the_scenarios_folder(tmp_path: Path) -> None:
     file = tmp_path / "scenario.yaml"
     file.write_text(scenario(Path("ring.xml"), Collective.ALL_REDUCE, 2, 64))
     assert cosim.run(file).records.num_messages == 4
+
+
+def test_what_a_file_says_in_vain_is_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "ring.xml"
+    path.write_text(SMALL_RING.replace("<algo ", '<algo colour="red" '))
+    loaded = cosim.loads(scenario(path, Collective.ALL_REDUCE, 2, 64))
+    run = cosim.run(loaded.with_settings({"collectives.all_reduce.flags": True}))
+    told = " | ".join(run.warnings)
+    assert "says <algo> colour, which is not read" in told
+    assert "is for protocol Simple, which sends no flags" in told
+    path.write_text(SMALL_RING)
+    assert not cosim.run(loaded).warnings

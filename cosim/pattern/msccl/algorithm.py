@@ -32,6 +32,19 @@ class MscclFile(FromFiles):
         False, description="count the flags of the file's protocol: LL sends 8 bytes for 4, LL128 128 for 120"
     )
 
+    def idle_in(self, base: Path) -> list[tuple[str, str]]:
+        """What the file says that isn't read, and flags of a protocol that has none."""
+        from cosim.pattern.msccl.read import read_program
+
+        try:
+            program = read_program(base / self.path)
+        except AlgorithmError:
+            return []
+        idle = [("path", f"{self.path} says {name}, which is not read") for name in program.ignored]
+        if self.flags and program.protocol == "Simple":
+            idle.append(("flags", f"{self.path} is for protocol Simple, which sends no flags"))
+        return idle
+
     def read(
         self,
         base: Path,
