@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from cosim.engine.records import Records
 from cosim.errors import InputError, SimulationError
 from cosim.protocol.installs import ASTRA_SIM
-from cosim.translate.astra_sim_records import NodeTimes, finishes, node_times, records_of
+from cosim.translate.astra_sim_records import Finish, NodeTimes, finishes, node_times, records_of
 from cosim.translate.source import Source
 
 if TYPE_CHECKING:
@@ -34,12 +34,17 @@ _LAST_WORDS = 5
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run of the binary left. ``log`` are the files of its log, if it wrote one."""
+    """What a run of the binary left.
 
-    stdout: str
+    ``finish`` is what NPUs said of themselves, ``log`` the files of its log, if there is one. ``crash`` is how
+    it ended although all of them finished.
+    """
+
+    finish: dict[int, Finish]
     log: tuple[Path, ...]
     wall_s: float
     cpu_s: float
+    crash: str = ""
 
 
 def binary(backend: str) -> Path:
@@ -63,8 +68,11 @@ def binary(backend: str) -> Path:
     return path
 
 
-def start(program: Path, arguments: list[str], folder: Path, deadline_s: float) -> Ran:
+def start(program: Path, arguments: list[str], folder: Path, num_npus: int, deadline_s: float) -> Ran:
     """Run ASTRA-sim in ``folder``, which keeps what it says.
+
+    ASTRA-sim frees the plans of process groups twice when it cleans up. A run that was killed for that has
+    said all it had to say, and is taken.
 
     Raises
     ------
@@ -89,14 +97,16 @@ def start(program: Path, arguments: list[str], folder: Path, deadline_s: float) 
         except OSError as error:
             raise SimulationError(f"{program} can't be run: {error.strerror or error}") from error
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode != 0:
-        how = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
+    finish = finishes(stdout.read_text(encoding="utf-8", errors="replace"))
+    how = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
+    if done.returncode > 0 or (done.returncode < 0 and len(finish) < num_npus):
         raise SimulationError(f"ASTRA-sim ended with {how}; it said\n{_last_words(stderr, stdout)}")
     return Ran(
-        stdout.read_text(encoding="utf-8", errors="replace"),
+        finish,
         tuple(sorted((folder / "log").glob("log*"))),
         time.perf_counter() - began,
         after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        how if done.returncode < 0 else "",
     )
 
 
@@ -133,7 +143,10 @@ def run_astra_sim(config: AstraSimConfig, source: Source, out: Path, say: Callab
     if traced:
         arguments = [_traced(argument, folder) for argument in arguments]
     say(f"running {program.name}; what it says goes to {folder}")
-    ran = start(program, arguments, folder, config.deadline / 1e12)
+    numbers = config.number(source)
+    ran = start(program, arguments, folder, numbers.count, config.deadline / 1e12)
+    if ran.crash:
+        say(f"ASTRA-sim ended with {ran.crash} when it cleaned up, after all NPUs had finished")
     times = _times(ran) if traced else None
     if times is None:
         say(
@@ -141,10 +154,8 @@ def run_astra_sim(config: AstraSimConfig, source: Source, out: Path, say: Callab
         )
     for place in ran.log:
         place.unlink()
-    found = finishes(ran.stdout)
-    return records_of(
-        source, config.number(source), f"ASTRA-sim congestion_{backend}", found, times, ran.wall_s, ran.cpu_s
-    )
+    network = f"ASTRA-sim congestion_{backend}"
+    return records_of(source, numbers, network, ran.finish, times, ran.wall_s, ran.cpu_s)
 
 
 def _traced(argument: str, folder: Path) -> str:

@@ -92,11 +92,20 @@ def says(ranks: int, log: str = "") -> str:
     return f"cat <<E\n{lines}\nE\ncat > $LOG/log.log <<E\n{log}\nE"
 
 
+NODE = "[workload] [debug] {},sys->id={}, tick={}, node->id={}, node->name=x, node->type=4"
+WHOLE_LOG = "\n".join(
+    NODE.format(what, rank, 3000 + 10 * node + late, node)
+    for rank in range(4)
+    for node in range(9)
+    for what, late in (("issue", rank), ("callback", 9))
+)
+
+
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
         ("echo no such topology >&2; exit 3", "status 3; it said\n  no such topology"),
-        ("kill -ABRT $$", "signal 6"),
+        (f"{says(3)}\nkill -ABRT $$", "signal 6"),
         (says(3), r"1 of 4 NPUs did not finish \(3\)"),
         (says(4), "no start or no end of node 1 of NPU 0"),
         ("exec sleep 20", "did not end within 0.3 s"),
@@ -112,13 +121,18 @@ def test_what_goes_wrong_is_named(
     assert (tmp_path / "out" / FOLDER / STDERR).exists()
 
 
+def test_a_crash_after_the_last_finish_is_said_and_its_times_are_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ASTRASIM_BINARY", stand_in(tmp_path / "bin", f"{says(4, WHOLE_LOG)}\nkill -ABRT $$"))
+    said: list[str] = []
+    run = exported(tmp_path / "out").run(said.append)
+    assert run.records.finish_ps[0].tolist() == [100_000, 101_000, 102_000, 103_000]
+    assert "signal 6 when it cleaned up" in said[-1]
+
+
 def test_times_of_nodes_become_times_of_operations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    line = "[workload] [debug] {},sys->id={}, tick={}, node->id={}, node->name=x, node->type=4"
-    log = []
-    for rank in range(4):
-        log += [line.format("issue", rank, 3000 + 10 * node + rank, node) for node in range(9)]
-        log += [line.format("callback", rank, 3000 + 10 * node + 9, node) for node in range(9)]
-    monkeypatch.setenv("ASTRASIM_BINARY", stand_in(tmp_path / "bin", says(4, "\n".join(log))))
+    monkeypatch.setenv("ASTRASIM_BINARY", stand_in(tmp_path / "bin", says(4, WHOLE_LOG)))
     records = exported(tmp_path / "out").run(quiet).records
     assert records.finish_ps[0].tolist() == [100_000, 101_000, 102_000, 103_000]
     assert len(records.ops) == 4 * 8  # node 0 is the job's start

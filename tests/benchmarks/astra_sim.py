@@ -2,7 +2,7 @@
 
 A training iteration is exported as Chakra traces, one for each rank. ASTRA-sim's binary runs them by itself;
 cosim reads the same traces and releases every message of them to ASTRA-sim's network behind gRPC, and to its
-own model of it. Three times in turn, the slow way once; medians are printed, and how far apart the ranks finish.
+own model of it. Three times in turn, the slow way once; medians are printed, and how far apart ranks finish.
 Wall time has a server's start in it, CPU time is that of all processes. Needs ASTRASIM_ROOT
 (adapters/astrasim/README.md).
 """
@@ -30,7 +30,6 @@ from cosim.protocol import adapters
 from cosim.protocol.client import RemoteNetwork
 from cosim.protocol.settings import Server
 from cosim.translate.astra_sim.config import AstraSimConfig
-from cosim.translate.astra_sim_records import finishes
 from cosim.translate.astra_sim_run import binary, start
 from cosim.units import PS_PER_NS
 
@@ -81,13 +80,10 @@ def whole(exported: Translation) -> Cost:
     config = exported.format
     assert isinstance(config, AstraSimConfig)
     folder = exported.out.resolve()
-    ran = start(
-        binary("aware"), config.arguments(exported.source, str(folder), False), folder / "run", 3600.0
-    )
-    finish = finishes(ran.stdout)
-    return Cost(
-        ran.wall_s, ran.cpu_s, ran.wall_s, 0, tuple(finish[k].finish_ns * PS_PER_NS for k in sorted(finish))
-    )
+    arguments = config.arguments(exported.source, str(folder), False)
+    ran = start(binary("aware"), arguments, folder / "run", exported.source.topology.num_endpoints, 3600.0)
+    ends = tuple(ran.finish[npu].finish_ns * PS_PER_NS for npu in sorted(ran.finish))
+    return Cost(ran.wall_s, ran.cpu_s, ran.wall_s, 0, ends)
 
 
 def _cpu_s() -> float:
