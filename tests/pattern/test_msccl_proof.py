@@ -200,3 +200,23 @@ def test_races_are_named_with_both_steps() -> None:
     prove_program(parse_program(waits.format('depid="0" deps="1"')))
     with pytest.raises(AlgorithmError, match=r'hasdep="0".*never says that it is done'):
         parse_program(xml.format('depid="0" deps="1"'))
+
+
+def test_a_file_for_both_is_proved_in_place_and_out_of_place() -> None:
+    """The ring leaves its result in the input buffer, which is the output only in place."""
+    with pytest.raises(
+        AlgorithmError, match="GPU 0 ends with a wrong chunk 0 of GPU 0's output: it is empty"
+    ):
+        prove_program(parse_program(SMALL_RING.replace('inplace="1"', 'inplace="1" outofplace="1"')))
+    copied = SMALL_RING.replace('i_chunks="2" o_chunks="0"', 'i_chunks="2" o_chunks="2"')
+    for gpu, (mine, other) in enumerate(((1, 0), (0, 1))):
+        old = f'<step s="3" type="r" srcbuf="i" srcoff="{other}" dstbuf="i" dstoff="{other}"/>'
+        places = ((other, other), (mine, mine))
+        copies = "".join(
+            f'<step s="{4 + k}" type="cpy" srcbuf="i" srcoff="{src}" dstbuf="o" dstoff="{dst}"/>'
+            for k, (src, dst) in enumerate(places)
+        )
+        assert old in copied, gpu
+        copied = copied.replace(old, old + copies, 1)
+    both = prove_program(parse_program(copied.replace('inplace="1"', 'inplace="1" outofplace="1"')))
+    assert "in place and out of place" in str(both)

@@ -59,7 +59,7 @@ def test_custom_takes_the_collective_from_who_asks() -> None:
     ("old", "new", "says"),
     [
         ('ngpus="2"', 'ngpus="3"', "msccl.xml:1: <algo> ngpus=\"3\": there are 2 <gpu> elements"),
-        ('ngpus="2"', 'ngpus="1000000000"', "should be a whole number from 1 to 16384"),
+        ('ngpus="2"', 'ngpus="1000000000"', "should be a whole number from 1 to 4096"),
         ('nchunksperloop="2"', 'nchunksperloop="1000000000000"', "should be a whole number from 1 to 65536"),
         ('coll="allreduce"', 'coll="allrduce"', "should be one of allreduce, allgather"),
         ('type="rrc"', 'type="rcc"', "GPU 0, tb 0, step 1: should be one of s, r, rcs, rrc"),

@@ -24,6 +24,7 @@ MAX_CHUNKS = 1 << 16
 MAX_MOVES = 1 << 21
 """Chunks that all steps together may touch, and that all ranks together may end with."""
 MAX_CHANNELS = 1 << 10
+MAX_GPUS = 1 << 12
 
 _ALGO = (
     "name", "coll", "proto", "nchannels", "nchunksperloop", "ngpus", "inplace", "outofplace",
@@ -58,7 +59,7 @@ def _program(root: Element) -> Program:
     known = collective.replace("_", "").lower()
     if known not in COLLECTIVES and known != "custom":
         raise root.wrong(f"should be one of {', '.join(COLLECTIVES)}, custom", "coll")
-    count = root.integer("ngpus", 1, 1 << 14)
+    count = root.integer("ngpus", 1, MAX_GPUS)
     elements = _children(root, "gpu", ignored)
     if len(elements) != count:
         raise root.wrong(f"there are {len(elements)} <gpu> elements", "ngpus")

@@ -63,10 +63,10 @@ def schedule(program: Program) -> Schedule:
         each other; says which, with lines.
     """
     events: list[Event] = []
-    first: dict[tuple[int, int], int] = {}
+    by_number: dict[tuple[int, int], int] = {}
     for gpu, its in enumerate(program.gpus):
         for position, block in enumerate(its.blocks):
-            first[gpu, position] = len(events)
+            by_number[gpu, block.number] = len(events)
             events += [Event(gpu, position, index) for index in range(len(block.steps))]
     draft = Schedule(program, tuple(events), (), (), (), 0)
     meets, connections = _match(draft)
@@ -76,8 +76,7 @@ def schedule(program: Program) -> Schedule:
         mine = [number - 1] if event.index else []
         named = home.blocks[event.block].steps[event.index].waits_for
         if named is not None:
-            position = next(p for p, block in enumerate(home.blocks) if block.number == named[0])
-            mine.append(first[event.gpu, position] + named[1])
+            mine.append(by_number[event.gpu, named[0]] + named[1])
         if meets[number] >= 0:
             mine.append(meets[number])
         waits.append(tuple(dict.fromkeys(mine)))
