@@ -27,16 +27,18 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 from pydantic import Field
 
 from cosim.errors import TopologyError
 from cosim.located_xml import Element, read_xml
 from cosim.topology.builder import Builder
-from cosim.topology.graph import Topology
+from cosim.topology.graph import I64, Topology
 from cosim.topology.report import TopologyTally
 from cosim.topology.spec import Count, Latency, Rate, TopologySpec
 from cosim.units import PS_PER_US
 
+MAX_NODES = 1 << 20
 GBPS = 8e9
 """One of NCCL's GB/s in bits per second."""
 _NVLINK = ((100, 40.1), (90, 20.6), (87, 20.0), (86, 12.0), (70, 20.0), (60, 18.0), (0, 20.0))
@@ -100,13 +102,16 @@ class Nccl(TopologySpec):
         if self.servers > 1 and not server.ports:
             raise root.wrong(f"has no network port that could join {self.servers} servers")
         gpus = [server.gpus[rank] for rank in sorted(server.gpus)]
+        if self.servers * (len(gpus) + len(server.others)) > MAX_NODES:
+            raise root.wrong(f"{self.servers} servers have more than {MAX_NODES} components in all")
         builder = Builder(f"server{s}.{gpu}" for s in range(self.servers) for gpu in gpus)
-        number = {name: i for i, name in enumerate(builder.names)}
+        each = np.arange(self.servers, dtype=np.int64)
+        number = {gpu: each * len(gpus) + k for k, gpu in enumerate(gpus)}
         others = [f"server{s}.{name}" for s in range(self.servers) for name in server.others]
-        number.update(zip(others, builder.add_switches(others).tolist(), strict=True))
-        for s in range(self.servers):
-            for one, two, rate, latency, cost in server.links:
-                builder.connect(number[f"server{s}.{one}"], number[f"server{s}.{two}"], rate, latency, cost)
+        numbers = builder.add_switches(others).reshape(self.servers, len(server.others))
+        number.update({name: numbers[:, k] for k, name in enumerate(server.others)})
+        for one, two, rate, latency, cost in server.links:
+            builder.connect(number[one], number[two], rate, latency, cost)
         if self.servers > 1:
             self._fabric(builder, number, server)
         self._say(server, tally)
@@ -118,18 +123,11 @@ class Nccl(TopologySpec):
             info=tally.info(),
         )
 
-    def _fabric(self, builder: Builder, number: dict[str, int], server: _Server) -> None:
+    def _fabric(self, builder: Builder, number: dict[str, I64], server: _Server) -> None:
         count = len(server.ports) if self.rails else 1
         switches = builder.add_switches(f"rail{j}" if self.rails else "fabric" for j in range(count))
-        for s in range(self.servers):
-            for j, (name, rate, latency) in enumerate(server.ports):
-                builder.connect(
-                    number[f"server{s}.{name}"],
-                    switches[j % count],
-                    rate,
-                    latency + self.network_latency,
-                    _PCI,
-                )
+        for j, (name, rate, latency) in enumerate(server.ports):
+            builder.connect(number[name], switches[j % count], rate, latency + self.network_latency, _PCI)
 
     def _say(self, server: _Server, tally: TopologyTally) -> None:
         tally.invented("rates of NVLink, PCI and CPU links: what NCCL reckons with")
