@@ -55,6 +55,11 @@ class Goal(Spec):
     path: str = Field(description="the text file (not the binary one that txt2bin makes of it)")
     rendezvous: bool = Field(default=False, description="a receiver asks for each message first, with 8 KiB")
 
+    def idle_in(self, workload: Workload) -> list[tuple[str, str]]:
+        """A rendezvous of no messages."""
+        sends = any(op.kind is OpKind.SEND for program in workload.programs for op in program.operations)
+        return [("rendezvous", "there are no sends")] if self.rendezvous and not sends else []
+
     def build(self, base: Path = Path()) -> Workload:
         """Read the schedule; ``path`` is relative to ``base``.
 

@@ -3,7 +3,7 @@
 ::
 
     python -m tests.benchmarks.translate fuzz --cases 20000 [--seed 1] [--only goal]
-    python -m tests.benchmarks.translate large [--ranks 16384] [--to goal,csv,parquet,chakra-messages]
+    python -m tests.benchmarks.translate large [--ranks 16384] [--iterations 1] [--to goal,csv]
 
 ``fuzz`` damages valid files (bytes, words and lines are changed, dropped, doubled, swapped between files)
 and gives them to every importer. A file is read, or refused with a CosimError; anything else is counted as
@@ -71,7 +71,8 @@ READERS: dict[str, Callable[[Path], Any]] = {
 
 _WORDS = (
     b"-1", b"0", b"999999999999999999999", b"1e9", b"nan", b"", b"\x00", b"\xff\xfe", b'"', b"{", b"}",
-    b"\n", b",", b"1e999999999", b"rank 0 {", b"trigger", b"->", b"requires", b"num_ranks", b"Nodes", b"4294967296", b"inf", b"[[",
+    b"\n", b",", b"1e999999999", b"rank 0 {", b"trigger", b"->", b"requires", b"num_ranks", b"Nodes",
+    b"4294967296", b"inf", b"[[",
 )  # fmt: skip
 
 
@@ -208,8 +209,9 @@ def large_scenario(ranks: int) -> cosim.Scenario:
 name: large
 topology: {{kind: switch, endpoints: {ranks}, rate: 400Gbps, latency: 500ns}}
 network: fair_share
-collectives: {{endpoint_delay: 10ns, all_gather: direct, reduce_scatter: direct, all_reduce:
-halving_doubling}} jobs:
+collectives:
+  {{endpoint_delay: 10ns, all_gather: direct, reduce_scatter: direct, all_reduce: halving_doubling}}
+jobs:
   - workload:
       kind: operations
       mesh: {{dp: {ranks // 8}, tp: 8}}
@@ -217,17 +219,17 @@ halving_doubling}} jobs:
         - operations:
             - {{name: gather, kind: collective, collective: all_gather, size: 1MiB, axes: [tp]}}
             - {{name: work, kind: compute, duration: 150us, deps: [gather]}}
-            - {{name: scatter, kind: collective, collective: reduce_scatter, size: 8MiB, axes: [tp], deps:
-            [work]}}
-            - {{name: gradients, kind: collective, collective: all_reduce, size: 64MiB, axes: [dp], deps:
-            [scatter]}}
+            - {{name: scatter, kind: collective, collective: reduce_scatter, size: 8MiB, axes: [tp],
+               deps: [work]}}
+            - {{name: gradients, kind: collective, collective: all_reduce, size: 64MiB, axes: [dp],
+               deps: [scatter]}}
 """
     )
 
 
-def large(ranks: int, to: str) -> None:
+def large(ranks: int, to: str, iterations: int) -> None:
     """Stream one format out, and say what it took."""
-    scenario = large_scenario(ranks)
+    scenario = large_scenario(ranks).with_settings({"jobs[0].iterations": iterations})
     from cosim.experiment.translate import source_of
 
     source_of(scenario)
@@ -238,11 +240,10 @@ def large(ranks: int, to: str) -> None:
         done = cosim.translate(scenario, option, place)
         took, cpu = time.perf_counter() - began, time.process_time() - cpu
         size = sum(file.stat().st_size for file in Path(place).rglob("*") if file.is_file())
-    counted = ("messages", "operations")
-    messages = next((e.count for e in done.report.entries("written") if e.what in counted), 0)
-    what = "messages" if to not in ("csv", "parquet") else "nodes"
+    counted = ("messages", "operations", "nodes")
+    messages, what = next((e.count, e.what) for e in done.report.entries("written") if e.what in counted)
     print(
-        f"{ranks:>6} ranks  {to:<16} {messages:>10,} {what:<8} {took:7.1f} s  {cpu:7.1f} CPU-s  "
+        f"{ranks:>6} ranks  {to:<16} {messages:>10,} {what:<10} {took:7.1f} s  {cpu:7.1f} CPU-s  "
         f"{size / 1e6:8.1f} MB written  peak {peak_mb():6.0f} MB ({before:.0f} before)",
         flush=True,
     )
@@ -260,6 +261,7 @@ def main() -> None:
     streaming = commands.add_parser("large")
     streaming.add_argument("--ranks", type=int, default=16384)
     streaming.add_argument("--to", default="goal,csv,chakra-messages")
+    streaming.add_argument("--iterations", type=int, default=1)
     streaming.add_argument("--here", action="store_true", help="in this process")
     given = parser.parse_args()
     if given.command == "fuzz":
@@ -268,10 +270,11 @@ def main() -> None:
         sys.exit(1 if result.failures else 0)
     for to in given.to.split(","):
         if given.here:
-            large(given.ranks, to)
+            large(given.ranks, to, given.iterations)
         else:
             command = [sys.executable, "-m", "tests.benchmarks.translate", "large", "--here"]
-            subprocess.run([*command, "--ranks", str(given.ranks), "--to", to], check=True)
+            command += ["--ranks", str(given.ranks), "--iterations", str(given.iterations), "--to", to]
+            subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":

@@ -6,17 +6,26 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from engine_worlds import NETWORKS, collective, compute, config, job, one_dimension, recv, send, workload
 from hypothesis import HealthCheck, given, settings
-from random_jobs import World, worlds
 from translate_worlds import (
     DATA,
+    NETWORKS,
     Model,
+    World,
+    collective,
+    compute,
+    config,
     engine_ends,
     fixed,
     flat_ends,
+    job,
+    one_dimension,
+    recv,
+    send,
     source_of,
+    workload,
     world_source,
+    worlds,
 )
 
 from cosim.network.fair_share import FairShareNetwork

@@ -1,4 +1,4 @@
-"""Importers say what is wrong, where, and what would be right; damaged files end in an error, never otherwise."""
+"""Importers say what is wrong, where, and what would be right; damaged files are refused."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.benchmarks.translate import READERS, fuzz
+from benchmarks.translate import READERS, fuzz
 
 from cosim.errors import CosimError, WorkloadError
 from cosim.workload.flow_list import FlowList

@@ -17,11 +17,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_worlds import collective, compute, config, job, one_dimension, recv, send, workload
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from random_jobs import World, workloads, worlds
-from translate_worlds import DATA, source_of, world_source
+from translate_worlds import (
+    DATA,
+    World,
+    collective,
+    compute,
+    config,
+    job,
+    one_dimension,
+    recv,
+    send,
+    source_of,
+    workload,
+    workloads,
+    world_source,
+    worlds,
+)
 
 from cosim.engine.records import JobInfo
 from cosim.network.fair_share import FairShareNetwork

@@ -11,7 +11,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "engine"))
 
-from random_jobs import World
+from engine_worlds import NETWORKS, collective, compute, config, job, one_dimension, recv, send, workload
+from random_jobs import World, workloads, worlds
 
 from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import replay
@@ -22,6 +23,12 @@ from cosim.translate.flat.view import FlatView
 from cosim.translate.flat.workload import flat_workload
 from cosim.translate.report import LossReport
 from cosim.translate.source import Source
+
+__all__ = [
+    "DATA", "NETWORKS", "Ends", "Model", "World", "collective", "compute", "config", "engine_ends", "fixed",
+    "flat_ends", "job", "one_dimension", "recv", "send", "source_of", "workload", "workloads", "world_source",
+    "worlds",
+]  # fmt: skip
 
 Model = Callable[[], NetworkSimulator]
 Ends = dict[tuple[int, int, int, int], int]
