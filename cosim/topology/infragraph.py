@@ -21,7 +21,8 @@ from cosim.errors import TopologyError
 from cosim.registry import nearest
 from cosim.topology.builder import Builder
 from cosim.topology.graph import Topology
-from cosim.topology.infragraph_model import Infrastructure, Joined
+from cosim.topology.infragraph_model import Infrastructure
+from cosim.topology.infragraph_parts import Joined
 from cosim.topology.located import Map, read_located
 from cosim.topology.report import TopologyTally
 from cosim.topology.spec import Latency, Rate, TopologySpec

@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 
-from cosim.errors import TopologyError
 from cosim.registry import nearest
+from cosim.topology.infragraph_parts import MAX_NODES, Component, Device, Edge, Joined, Part, part
 from cosim.topology.located import Map
 from cosim.topology.report import TopologyTally
 
-MAX_NODES = 1 << 20
 MAX_EDGES = 1 << 20
 _TYPES = ("custom", "device", "cpu", "xpu", "nic", "memory", "port", "switch")
-_PART = re.compile(r"([^\[\].]+)(?:\[([-0-9:]{0,40})\])?$")
 _SCHEMES = ("one2one", "many2many", "ring")
 _KNOWN = {
     "": {"infrastructure", "name", "description", "devices", "links", "instances", "edges", "connections"},
@@ -32,52 +29,6 @@ _KNOWN = {
     "edge": {"ep1", "ep2", "scheme", "link"},
     "endpoint": {"instance", "device", "component"},
 }
-
-Part = tuple[str, slice | int | None]
-"""A component (or instance) and which of them: a slice, one, or all."""
-
-
-@dataclass(eq=False)
-class Edge:
-    """Two endpoints, a scheme, the link's name, and where it stands."""
-
-    ends: tuple[tuple[Part, ...], tuple[Part, ...]]
-    scheme: str
-    link: str
-    owner: Map
-    number: int | None = None
-    """Which of the owner's connections, where it is one."""
-
-    def error(self, message: str, hint: str | None = None) -> TopologyError:
-        """A mistake in this edge."""
-        if self.number is None:
-            return self.owner.error(message, hint=hint)
-        at = self.owner.item_error(message, "connections", self.number)
-        return TopologyError(message, location=at.location, hint=hint)
-
-
-@dataclass(eq=False)
-class Component:
-    """``count`` is None until something says it."""
-
-    kind: str
-    count: int | None
-    where: Map
-
-
-@dataclass(eq=False)
-class Device:
-    """A device; ``nodes`` and ``edges`` of its components, nested devices included, are found once."""
-
-    name: str
-    where: Map
-    components: dict[str, Component] = field(default_factory=dict)
-    links: dict[str, Map] = field(default_factory=dict)
-    edges: list[Edge] = field(default_factory=list)
-
-
-Joined = tuple[str, str, str, Edge]
-"""Two nodes by name, the link's key (``device.link`` or ``link``), and the edge that joins them."""
 
 
 class Infrastructure:
@@ -172,7 +123,7 @@ class Infrastructure:
                 key = "instance" if outer == "instance" else "device"
                 path = [end.text(key)] if outer == "instance" or end.get("device") else []
                 path.append(end.text("component"))
-                ends.append(tuple(_part(end, each) for text in path for each in text.split(".")))
+                ends.append(tuple(part(end, each) for text in path for each in text.split(".")))
             scheme = edge.one_of("scheme", _SCHEMES, "one2one")
             yield Edge((ends[0], ends[1]), scheme, edge.text("link"), edge)
 
@@ -401,24 +352,3 @@ def _join(joined: dict[tuple[str, str, str], Joined], one: str, two: str, link: 
     if len(joined) >= MAX_EDGES:
         raise edge.error(f"more than {MAX_EDGES} links in all")
     joined.setdefault((min(one, two), max(one, two), link), (one, two, link, edge))
-
-
-def _part(where: Map, text: str) -> Part:
-    found = _PART.match(text)
-    if found is None:
-        raise where.error(f"{text[:80]!r} should be a name, with [0], [0:4] or nothing after it")
-    name, inside = found.groups()
-    if inside is None or inside == "":
-        return name, None
-    try:
-        numbers = [int(each) if each else None for each in inside.split(":")]
-        if any(number is not None and abs(number) > MAX_NODES for number in numbers) or len(numbers) > 3:
-            raise ValueError
-        if len(numbers) == 1:
-            assert numbers[0] is not None
-            return name, numbers[0]
-        which = slice(*numbers)
-        range(1)[which]  # a step of 0 is refused here
-    except ValueError:
-        raise where.error(f"[{inside}] is no index or slice, as in [0], [1:] or [0:8:2]") from None
-    return name, which
