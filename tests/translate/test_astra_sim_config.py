@@ -21,8 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "validation"))
 from astra_sim_case import scenario_of
 
 SCENARIO = """
-topology: {kind: astra_sim, topology: [Ring, Switch], npus_count: [4, 2], bandwidth: [50, 12.5], latency:
-[500, 20]} network: congestion_unaware
+topology:
+  {kind: astra_sim, topology: [Ring, Switch], npus_count: [4, 2], bandwidth: [50, 12.5], latency: [500, 20]}
+network: congestion_unaware
 collectives:
   sizing: floor
   endpoint_delay: 7ns

@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from cosim.engine.programs import ReadyJob
+from cosim.engine.programs import Group, ReadyJob
 from cosim.network.flows import I32
 from cosim.translate.chakra.nodes import node, write_trace
 from cosim.translate.format import Format, Progress
@@ -128,6 +128,7 @@ class _Job:
         skipped: frozenset[str],
     ) -> None:
         self._job, self._of, self._count, self._groups, self._skipped = job, of, count, groups, skipped
+        self._names: dict[tuple[int, ...], str] = {}
         programs = job.info.workload.programs
         self._tags = 1 + max((op.tag for p in programs for op in p.operations if op.peer), default=-1)
 
@@ -183,7 +184,17 @@ class _Job:
         attributes: dict[str, int | str | bool] = {
             "is_cpu_op": False, "comm_type": _COMM_TYPE[op.collective], "comm_size": op.size_bytes,
         }  # fmt: skip
-        members = tuple(int(number) for number in self._of[list(group.ranks)])
-        if members != tuple(range(self._count)):
-            attributes["pg_name"] = self._groups.setdefault(members, str(len(self._groups) + 1))
+        name = self._group_name(group)
+        if name:
+            attributes["pg_name"] = name
         return node(number, op.name, "COMM_COLL", deps, **attributes)
+
+    def _group_name(self, group: Group) -> str:
+        """Of a group in ``comm_groups.json``; empty for all ranks."""
+        name = self._names.get(group.ranks)
+        if name is None:
+            members = tuple(int(number) for number in self._of[list(group.ranks)])
+            every = members == tuple(range(self._count))
+            name = "" if every else self._groups.setdefault(members, str(len(self._groups) + 1))
+            self._names[group.ranks] = name
+        return name
