@@ -7,6 +7,11 @@
 ``report``         the loss report: what was written, lost, approximated, left out
 ``says``           which parts of our model a format can say; what it can't is counted by itself
 ``source``         what a format is given: topology, jobs on endpoints, planner, a run on request
+``numbering``      ranks by their number, or by their endpoint's
+``flat``           the message level: a rank's messages as one graph; ``messages``: what its formats share
+``chakra``         Chakra traces, collective and message level; ``astra_sim``: ASTRA-sim's whole input
+``goal``           GOAL text; ``htsim``: connection matrices; ``flow_list``: flow files; ``msccl``: XML
+``tables``         CSV and Parquet
 =================  ==========================================================================
 """
 

@@ -25,7 +25,7 @@ from pydantic import Field
 
 from cosim.network.flows import I32
 from cosim.translate.flat.columns import COMPUTE, SEND
-from cosim.translate.flat.view import FlatView, Part
+from cosim.translate.flat.view import Part
 from cosim.translate.format import Progress
 from cosim.translate.messages import MessageLevel, chains, delays
 from cosim.translate.report import LossReport, TranslationError
@@ -46,7 +46,7 @@ class Goal(MessageLevel):
     def examine(self, source: Source, report: LossReport) -> None:
         """See :meth:`MessageLevel.examine`."""
         super().examine(source, report)
-        for job, flat in zip(source.jobs, FlatView(source).flat, strict=True):
+        for job, flat in zip(source.jobs, self.view(source).flat, strict=True):
             if flat.num_tags * job.iterations > _LARGEST_TAG:
                 raise TranslationError(
                     f"job {job.name!r} takes {flat.num_tags * job.iterations} tags; GOAL has 32 bits",
@@ -56,7 +56,7 @@ class Goal(MessageLevel):
     def write(self, source: Source, out: Path, report: LossReport, progress: Progress) -> None:
         """See :meth:`Format.write`."""
         numbers = self.numbers(source)
-        view = FlatView(source)
+        view = self.view(source)
         messages = 0
         with (out / self.file).open("w", encoding="ascii") as file:
             file.write(f"num_ranks {numbers.count}\n")

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from cosim.network.flows import I32
 from cosim.translate.flat.columns import COMPUTE, SEND
-from cosim.translate.flat.view import FlatView, Part
+from cosim.translate.flat.view import Part
 from cosim.translate.format import Progress
 from cosim.translate.messages import SAID, MessageLevel
 from cosim.translate.report import LossReport
@@ -42,7 +42,7 @@ class Htsim(MessageLevel):
         """See :meth:`Format.write`; memory grows with the messages, as htsim's own does."""
         numbers = self.numbers(source)
         graph = _Graph(report)
-        view = FlatView(source)
+        view = self.view(source)
         for place, seat in enumerate(numbers.seat):
             if seat is not None:
                 rank = _Rank(graph, place, numbers.of[seat[0]])

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from cosim.network.flows import I32, I64
 from cosim.translate.flat.columns import COMPUTE, SEND, Nodes
-from cosim.translate.flat.view import FlatView
+from cosim.translate.flat.view import FlatView, StreamOrder
 from cosim.translate.format import Format
 from cosim.translate.numbering import By, Numbering, number
 from cosim.translate.report import LossReport
@@ -37,12 +37,21 @@ class MessageLevel(Format):
         "auto", description="of ranks in the files: ranks, or endpoints; auto: ranks where there is one job"
     )
 
+    order: StreamOrder = Field(
+        "program",
+        description="where a stream's order depends on times: the program's, or that of a run of ours",
+    )
+
     def examine(self, source: Source, report: LossReport) -> None:
         """See :meth:`Format.examine`; also what had to be fixed to make a static graph."""
         super().examine(source, report)
         if number(source, self.numbering).by_rank:
             report.left_out("ranks placed elsewhere", count(Says.PLACEMENT, source), "the target places them")
-        FlatView(source).report_fixed(report)
+        self.view(source).report_fixed(report)
+
+    def view(self, source: Source) -> FlatView:
+        """The messages."""
+        return FlatView(source, self.order)
 
     def numbers(self, source: Source) -> Numbering:
         """Who is called what."""

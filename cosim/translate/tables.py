@@ -17,7 +17,7 @@ from pydantic import Field
 
 from cosim.engine.records import JobInfo
 from cosim.translate.flat.columns import COMPUTE, SEND
-from cosim.translate.flat.view import FlatView, Part
+from cosim.translate.flat.view import FlatView, Part, StreamOrder
 from cosim.translate.format import Format, Progress
 from cosim.translate.messages import SAID
 from cosim.translate.report import LossReport
@@ -39,6 +39,10 @@ class _Tables(Format):
         "operations", description="operations: as the workload has them; messages: collectives spelled out"
     )
 
+    order: StreamOrder = Field(
+        "program", description="messages: where a stream's order depends on times, the program's or a run's"
+    )
+
     def examine(self, source: Source, report: LossReport) -> None:
         """See :meth:`Format.examine`."""
         said = _OPERATIONS if self.level == "operations" else SAID | _JOB
@@ -55,7 +59,7 @@ class _Tables(Format):
                     part.value, count(part, source), "the scenario's collectives section says them"
                 )
         else:
-            FlatView(source).report_fixed(report)
+            FlatView(source, self.order).report_fixed(report)
         if self.suffix == "parquet":
             check_parquet()
 
@@ -67,7 +71,7 @@ class _Tables(Format):
                 if self.level == "operations":
                     _write_operations(writer, number, job)
             if self.level == "messages":
-                _write_messages(writer, source, progress)
+                _write_messages(writer, source, FlatView(source, self.order), progress)
         for table, rows in writer.rows.items():
             report.written(table, rows, f"{table}.{self.suffix}")
 
@@ -129,8 +133,7 @@ def _write_programs(writer: TableWriter, number: int, names: list[str]) -> None:
     writer.append("programs", {"job": [number] * count, "program": list(range(count)), "name": names})
 
 
-def _write_messages(writer: TableWriter, source: Source, progress: Progress) -> None:
-    view = FlatView(source)
+def _write_messages(writer: TableWriter, source: Source, view: FlatView, progress: Progress) -> None:
     ranks, done = sum(job.workload.world_size for job in source.jobs), 0
     for number, job in enumerate(source.jobs):
         world = job.workload.world_size

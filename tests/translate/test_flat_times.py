@@ -37,7 +37,7 @@ from cosim.units import PS_PER_US
 from cosim.workload.chakra.importer import Chakra
 from cosim.workload.program import OpKind, Workload
 
-some = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def chained(work: Workload) -> Workload:
@@ -116,6 +116,27 @@ def test_what_the_times_decide_is_counted() -> None:
         "operations whose turn on their stream depends on times": 8,
         "chunks let in beside others": 16,
     }
+
+
+def test_an_order_that_the_times_decide_can_be_that_of_a_run() -> None:
+    """Ranks issue two chains of collectives as they become ready, each rank in its own order."""
+    programs = []
+    for rank in range(4):
+        late, soon = (3_000_000, 1_000_000) if rank % 2 else (1_000_000, 3_000_000)
+        programs.append(
+            (
+                compute(late, stream="a"),
+                compute(soon, stream="b"),
+                send((rank + 1) % 4, 70_000, 0, tag=0),
+                send((rank + 1) % 4, 50_000, 1, tag=1),
+                recv((rank - 1) % 4, 70_000, tag=0),
+                recv((rank - 1) % 4, 50_000, tag=1),
+            )
+        )
+    source = source_of(one_dimension("Ring", 4), (job(workload(*programs)),), Planner(), FairShareNetwork)
+    right = engine_ends(source, FairShareNetwork)
+    assert flat_ends(source, FairShareNetwork, "run") == right
+    assert flat_ends(source, FairShareNetwork, "program") != right
 
 
 def test_rendezvous_is_written_out() -> None:

@@ -58,7 +58,7 @@ from cosim.workload.htsim.matrix import KINDS, Connection, Matrix, Trigger, read
 from cosim.workload.program import DeviceMesh, Operation, OpKind, Peer, Program, Workload
 from cosim.workload.tables.importer import Csv, Parquet
 
-some = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 
 EVERYTHING = (
     Operation(

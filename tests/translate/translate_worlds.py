@@ -19,7 +19,7 @@ from cosim.engine.replay import replay
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
-from cosim.translate.flat.view import FlatView
+from cosim.translate.flat.view import FlatView, StreamOrder
 from cosim.translate.flat.workload import flat_workload
 from cosim.translate.report import LossReport
 from cosim.translate.source import Source
@@ -55,9 +55,9 @@ def engine_ends(source: Source, model: Model) -> Ends:
     return {(job, iteration, rank, op): end for job, iteration, rank, op, end in rows}
 
 
-def flat_ends(source: Source, model: Model) -> Ends:
+def flat_ends(source: Source, model: Model, order: StreamOrder = "program") -> Ends:
     """The same from the message level: computations, sends and receives only, no streams, no iterations."""
-    view = FlatView(source)
+    view = FlatView(source, order)
     jobs = [
         replace(info, workload=flat_workload(view, number), iterations=1, start_ps=0)
         for number, info in enumerate(source.jobs)

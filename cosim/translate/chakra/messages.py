@@ -44,7 +44,7 @@ class ChakraMessages(MessageLevel):
     def write(self, source: Source, out: Path, report: LossReport, progress: Progress) -> None:
         """See :meth:`Format.write`."""
         numbers = self.numbers(source)
-        view = FlatView(source)
+        view = self.view(source)
         messages = 0
         for file, seat in enumerate(numbers.seat):
             path = out / f"{self.prefix}.{file}.et"

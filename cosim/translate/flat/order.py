@@ -3,11 +3,13 @@
 Of the operations that could start on a free stream, the engine starts the lowest-numbered. Where dependencies
 put all operations of a stream into one order, that is the engine's, whatever the times. Elsewhere which
 of two is ready first depends on the times; fixed here is the order of a list schedule: operations in
-topological order, the lowest number first.
+topological order, the lowest number first; or, where a run is at hand, the order in which it started them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
@@ -26,9 +28,26 @@ class Order:
     open: int
 
 
-def order_of(program: ReadyProgram) -> Order:
-    """The order of a program's operations."""
-    count = len(program.operations)
+def order_of(program: ReadyProgram, start_ps: Sequence[int] | None = None) -> Order:
+    """The order of a program's operations; ``start_ps`` says when a run started each of them."""
+    sequence = _sequence(program)
+    if start_ps is not None:  # of those that started at once, one may still wait for another
+        sequence.sort(key=start_ps.__getitem__)
+    before, fixed = [-1] * len(program.operations), 0
+    for stream in range(len(program.streams)):
+        mine = [op for op in sequence if program.stream[op] == stream]
+        depth = _depths(program, sequence, stream)
+        times = Counter(depth[op] for op in mine)
+        if len(times) == len(mine):
+            continue
+        fixed += sum(count for count in times.values() if count > 1)
+        for earlier, later in pairwise(mine):
+            before[later] = earlier
+    return Order(tuple(sequence), tuple(before), fixed)
+
+
+def _sequence(program: ReadyProgram) -> list[int]:
+    """Topological order, the lowest number first."""
     waits, ready = list(program.waits), list(program.roots)
     heapify(ready)
     sequence = []
@@ -39,17 +58,7 @@ def order_of(program: ReadyProgram) -> Order:
             waits[after] -= 1
             if waits[after] == 0:
                 heappush(ready, after)
-    before, fixed = [-1] * count, 0
-    for stream in range(len(program.streams)):
-        mine = [op for op in sequence if program.stream[op] == stream]
-        depth = _depths(program, sequence, stream)
-        depths = [depth[op] for op in mine]
-        if len(set(depths)) == len(mine):
-            continue
-        fixed += sum(1 for d in depths if depths.count(d) > 1) if len(mine) < 2000 else len(mine)
-        for earlier, later in pairwise(mine):
-            before[later] = earlier
-    return Order(tuple(sequence), tuple(before), fixed)
+    return sequence
 
 
 def _depths(program: ReadyProgram, sequence: list[int], stream: int) -> list[int]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.engine.messages import REQUEST_BYTES
 from cosim.engine.programs import COLLECTIVES, Group, Naming, ReadyJob, ReadyProgram
-from cosim.network.flows import I32
+from cosim.network.flows import I32, I64
 from cosim.pattern.plan import FIRST, Plan
 from cosim.pattern.planner import Planner
 from cosim.pattern.template import Template
@@ -50,11 +50,15 @@ class PlanView:
 
 
 class Flattener:
-    """Makes the nodes of a job's ranks, one rank at a time."""
+    """Makes the nodes of a job's ranks, one rank at a time.
 
-    def __init__(self, job: ReadyJob, planner: Planner) -> None:
+    ``start_ps`` is int64 [ranks, operations]: when a run started each; without it, order follows the program.
+    """
+
+    def __init__(self, job: ReadyJob, planner: Planner, start_ps: I64 | None = None) -> None:
         self.job = job
         self._planner = planner
+        self._start_ps = start_ps
         self._orders = {id(program): order_of(program) for program in job.programs}
         self._plans: dict[tuple[object, ...], dict[int, PlanView]] = {}
         self._views: dict[int, PlanView] = {}
@@ -64,8 +68,16 @@ class Flattener:
         self._number_tags()
 
     def order(self, program: ReadyProgram) -> Order:
-        """A program's order."""
+        """A program's order, as far as it is the same for all its ranks."""
         return self._orders[id(program)]
+
+    def order_at(self, rank: int) -> Order:
+        """The order on a rank."""
+        program = self.job.program(rank)
+        found = self.order(program)
+        if self._start_ps is None or not found.open:
+            return found
+        return order_of(program, self._start_ps[rank].tolist())
 
     def _number_tags(self) -> None:
         """Tags: the job's own, then those of requests, then one range for each collective."""
@@ -90,14 +102,16 @@ class Flattener:
 
     def plan(self, program: ReadyProgram, at: int, group: Group) -> PlanView:
         """The plan of a collective: whose turn it is follows from the collectives of the group before it."""
-        lead = self.job.program(min(group.ranks))
+        first = min(group.ranks)
+        lead = self.job.program(first)
         name = program.naming[at]
-        key = id(lead), name, len(group.ranks), group.dims
+        of_rank = first if self._start_ps is not None and self.order(lead).open else -1
+        key = id(lead), of_rank, name, len(group.ranks), group.dims
         known = self._plans.get(key)
         if known is None:
             known = self._plans[key] = {}
             turn = FIRST
-            for op in self.order(lead).sequence:
+            for op in self.order_at(first).sequence:
                 operation = lead.operations[op]
                 if operation.kind is OpKind.COLLECTIVE and lead.naming[op] == name:
                     plan = self._planner.plan(
@@ -179,7 +193,7 @@ class _Rank:
 
     def make(self) -> RankProgram:
         """All operations, in an order in which each stands after those that it waits for."""
-        order = self.flat.order(self.program)
+        order = self.flat.order_at(self.number)
         ends: list[tuple[int, ...]] = [()] * len(self.program.operations)
         for at in order.sequence:
             operation = self.program.operations[at]

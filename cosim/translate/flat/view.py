@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -29,12 +30,29 @@ class Part:
     ends: tuple[tuple[int, ...], ...]
 
 
+StreamOrder = Literal["program", "run"]
+"""Where dependencies leave the order on a stream open: as the program lists them, or as a run of ours did."""
+
+
 class FlatView:
     """The message level of a scenario. Ranks are made when they are asked for, one at a time."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, order: StreamOrder = "program") -> None:
         self.source = source
-        self.flat = [Flattener(job, source.planner) for job in source.ready]
+        self.order = order
+        self.flat = [
+            Flattener(job, source.planner, self._starts(job.number) if order == "run" else None)
+            for job in source.ready
+        ]
+
+    def _starts(self, job: int) -> I64:
+        """int64 [ranks, operations]: when a run started each operation of its first iteration."""
+        ops, workload = self.source.run.ops, self.source.jobs[job].workload
+        mine = (ops.job == job) & (ops.iteration == 0)
+        longest = max((len(program.operations) for program in workload.programs), default=0)
+        starts = np.zeros((workload.world_size, longest), np.int64)
+        starts[ops.rank[mine], ops.op[mine]] = ops.start_ps[mine]
+        return starts
 
     def tag_range(self, job: int) -> int:
         """Tags that one iteration takes."""
@@ -72,11 +90,9 @@ class FlatView:
                 if not ranks:
                     continue
                 fixed = flat.order(program).open
-                report.approximated(
-                    "operations whose turn on their stream depends on times",
-                    fixed * ranks,
-                    "in program order",
-                )
+                how = "in program order" if self.order == "program" else "as in a run of ours"
+                what = "operations whose turn on their stream depends on times"
+                report.approximated(what, fixed * ranks, how)
                 member = int(np.flatnonzero(job.info.workload.program_of == job.programs.index(program))[0])
                 for at, op in enumerate(program.operations):
                     if op.kind is OpKind.COLLECTIVE:
