@@ -46,12 +46,13 @@ struct Start
     uint64_t id;
 };
 
-/// A flow that arrived.
+/// A flow that arrived; `cause` is when that became certain.
 struct Completion
 {
     uint64_t id;
     int64_t start;
     int64_t time;
+    int64_t cause;
 };
 
 /// Every flow that was ever given.

@@ -55,7 +55,7 @@ Seam::GiveStart(uint64_t id, int64_t start, int64_t cause)
 }
 
 void
-Seam::Complete(uint64_t id, int64_t time)
+Seam::Complete(uint64_t id, int64_t time, int64_t cause)
 {
     const FlowSpec& spec = flows_.Spec(id);
     digest_.Add(spec.key_high, spec.key_low, time);
@@ -63,7 +63,7 @@ Seam::Complete(uint64_t id, int64_t time)
     {
         bound_ = std::min(bound_, time + spec.reaction_ps);
     }
-    pending_.push_back({id, flows_.StartOf(id), time});
+    pending_.push_back({id, flows_.StartOf(id), time, cause});
     ++completed_;
     flows_.SetEnd(id, time);
 }

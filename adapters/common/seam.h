@@ -105,8 +105,8 @@ class Seam
     /// Whether the last run was ended by its deadline or cancelled.
     virtual bool Interrupted() const = 0;
 
-    /// A flow arrived.
-    void Complete(uint64_t id, int64_t time);
+    /// A flow arrived; `cause` is when that became certain, `time` where the simulator doesn't know it before.
+    void Complete(uint64_t id, int64_t time, int64_t cause);
 
     /// How far this run may go: the horizon, and the first time at which the client may react to a completion.
     int64_t Limit(int64_t horizon) const

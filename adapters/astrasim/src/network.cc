@@ -256,7 +256,7 @@ Network::Round()
     {
         if (one.moving == nullptr)
         {
-            Complete(one.id, now_ * kPsPerNs);
+            Complete(one.id, now_ * kPsPerNs, one.cause);
         }
         else
         {
@@ -325,7 +325,7 @@ Network::Arrived(Moving& moving)
     {
         const uint64_t id = moving.id;
         unused_.push_back(&moving);
-        Complete(id, time);
+        Complete(id, time, sent);
         return;
     }
     const FlowSpec& spec = GetFlows().Spec(moving.id);

@@ -117,7 +117,8 @@ Network::Interrupted() const
 void
 Network::Arrived(uint64_t id)
 {
-    Complete(id, ns3::Simulator::Now().GetTimeStep());
+    const int64_t now = ns3::Simulator::Now().GetTimeStep();
+    Complete(id, now, now);
     clock_.Lower(std::min(Limit(kNever), GetFlows().NextStart()));
     if (Full())
     {
@@ -137,7 +138,7 @@ Network::StartAll()
         const FlowSpec& spec = GetFlows().Spec(start.id);
         if (spec.connection == kMark)
         {
-            Complete(start.id, time);
+            Complete(start.id, time, time);
         }
         else
         {
