@@ -46,13 +46,15 @@ from cosim.translate.flat.workload import flat_workload
 from cosim.translate.flow_list import write_flows
 from cosim.translate.format import Format, no_progress
 from cosim.translate.goal import Goal
-from cosim.translate.htsim import write_matrix
+from cosim.translate.htsim import Htsim, write_matrix
 from cosim.translate.report import LossReport
 from cosim.translate.source import Source
 from cosim.translate.tables import CsvTables, ParquetTables
 from cosim.units import PS_PER_NS, PS_PER_US
 from cosim.workload import goal as goal_in
+from cosim.workload.chakra.et_def_pb2 import NodeType
 from cosim.workload.chakra.importer import Chakra, RemoteMemory
+from cosim.workload.chakra.reader import read_trace
 from cosim.workload.flow_list import Flow, read_flows
 from cosim.workload.htsim.matrix import KINDS, Connection, Matrix, Trigger, read_matrix
 from cosim.workload.program import DeviceMesh, Operation, OpKind, Peer, Program, Workload
@@ -405,3 +407,56 @@ def test_a_collective_s_own_settings_need_no_word_in_tables(tmp_path: Path) -> N
     origin = source_of(one_dimension("Ring", 4), (job(work),), planner, FairShareNetwork)
     left = {entry.what for entry in written(origin, CsvTables(), tmp_path).entries("left out")}
     assert {"algorithms of collectives", "endpoint delay"} <= left
+
+
+ATTRIBUTES = {
+    "COMP_NODE": {"is_cpu_op": "bool_val"},
+    "METADATA_NODE": {"is_cpu_op": "bool_val"},
+    "MEM_LOAD_NODE": {"is_cpu_op": "bool_val", "tensor_size": "int64_val"},
+    "COMM_COLL_NODE": {
+        "is_cpu_op": "bool_val", "comm_type": "int64_val", "comm_size": "int64_val", "pg_name": "string_val",
+    },
+    "COMM_SEND_NODE": {
+        "is_cpu_op": "bool_val", "comm_size": "int64_val", "comm_src": "int32_val", "comm_dst": "int32_val",
+        "comm_tag": "int32_val",
+    },
+}  # fmt: skip
+"""What ASTRA-sim's workload layer asks of each node, in the types that upstream's generator gives them."""
+ATTRIBUTES["COMM_RECV_NODE"] = ATTRIBUTES["COMM_SEND_NODE"]
+
+
+@pytest.mark.parametrize("to", [ChakraTraces, ChakraMessages])
+def test_chakra_nodes_have_every_attribute_that_astra_sim_asks_for(
+    to: Callable[[], Format], tmp_path: Path
+) -> None:
+    work = replace(every_field(), rendezvous=False)
+    written(source(work, iterations=2, start_ps=5 * PS_PER_US), to(), tmp_path)
+    kinds: set[str] = set()
+    for rank in range(4):
+        metadata, nodes = read_trace(tmp_path / f"trace.{rank}.et")
+        assert metadata.version == "0.0.4"
+        kinds |= {NodeType.Name(node.type) for node in nodes}
+        for node in nodes:
+            said = {attribute.name: attribute.WhichOneof("value") for attribute in node.attr}
+            assert said == ATTRIBUTES[NodeType.Name(node.type)]
+            assert node.name in {op.name for op in work.program(rank).operations} | {
+                "start of the job", "iteration", "from", "to",
+            }  # fmt: skip
+    assert kinds >= {"COMP_NODE", "COMM_SEND_NODE", "COMM_RECV_NODE"}
+    assert len(kinds) == (5 if to is ChakraTraces else 4)
+
+
+def test_htsim_numbers_every_flow_and_starts_each(tmp_path: Path) -> None:
+    mine = [(compute(700 * (rank + 1)), collective(4000, 0, kind="all_gather")) for rank in range(4)]
+    origin = source(workload(*mine), start_ps=9)
+    written(origin, Htsim(), tmp_path)
+    matrix, _ = read_matrix(tmp_path / "traffic.cm")
+    assert [flow.flow_id for flow in matrix.connections] == list(range(1, 13))
+    # a rank's first message leaves after the job's start and its computation
+    assert [flow.start_ps for flow in matrix.connections if not flow.trigger] == [709, 1409, 2109, 2809]
+    assert {flow.size_bytes for flow in matrix.connections} == {4000}
+    assert all((flow.start_ps is None) == bool(flow.trigger) for flow in matrix.connections)
+    assert sum(flow.recv_done > 0 for flow in matrix.connections) == 8
+    assert {trigger.number for trigger in matrix.triggers} == {
+        flow.trigger for flow in matrix.connections if flow.trigger
+    }

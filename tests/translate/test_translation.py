@@ -193,6 +193,22 @@ def test_several_jobs_are_numbered_by_endpoint(tmp_path: Path) -> None:
         cosim.translate(scenario(), {"kind": "goal", "numbering": "ranks"}, tmp_path)
 
 
+def test_jobs_on_endpoints_read_back_with_the_same_times(tmp_path: Path) -> None:
+    """Placement, several jobs, starts and iterations are all in the messages."""
+    both = scenario()
+    cosim.translate(both, "goal", tmp_path)
+    work = {"kind": "goal", "path": str(tmp_path / "schedule.goal")}
+    again = both.with_settings({"jobs": [{"workload": work}]})
+    assert cosim.run(again).records.end_ps == cosim.run(both).records.end_ps
+
+
+def test_groups_are_of_endpoints_in_the_order_of_their_ranks(tmp_path: Path) -> None:
+    cosim.translate(scenario(), "chakra", tmp_path)
+    groups = json.loads((tmp_path / "comm_groups.json").read_text())
+    # ranks 0 to 3 of the first job sit on endpoints 3 to 0
+    assert sorted(groups.values()) == [[1, 0], [3, 2], [3, 2, 1, 0]]
+
+
 def test_the_command_prints_the_report(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(SCENARIO)
     arguments = ["translate", str(tmp_path / "s.yaml"), "--to", "{kind: goal, file: x.goal}"]
