@@ -50,6 +50,10 @@ class Format(Spec):
 
     says: ClassVar[frozenset[Says]] = frozenset()
 
+    def said(self) -> frozenset[Says]:
+        """What the target can be told, where that depends on the options."""
+        return self.says
+
     def examine(self, source: Source, report: LossReport) -> None:
         """Report what will be lost and approximated, as far as it is known before writing.
 
@@ -58,7 +62,7 @@ class Format(Spec):
         TranslationError
             This scenario can't be said in this format at all.
         """
-        report_unsaid(source, self.says, report)
+        report_unsaid(source, self.said(), report)
 
     @abstractmethod
     def write(self, source: Source, out: Path, report: LossReport, progress: Progress) -> None:

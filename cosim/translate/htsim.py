@@ -12,19 +12,22 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, TextIO
+from typing import TextIO
 
+import numpy as np
 from pydantic import Field
 
 from cosim.network.flows import I32
 from cosim.translate.flat.columns import COMPUTE, SEND
 from cosim.translate.flat.view import Part
 from cosim.translate.format import Progress
-from cosim.translate.messages import SAID, MessageLevel
+from cosim.translate.messages import MessageLevel
 from cosim.translate.report import LossReport
-from cosim.translate.says import Says
 from cosim.translate.source import Source
 from cosim.workload.htsim.matrix import Connection, Matrix, Trigger
+
+LARGEST = 2**31 - 1
+"""htsim reads a size as an int."""
 
 _Key = tuple[int, int, int]
 _Event = tuple[int, bool]
@@ -33,8 +36,6 @@ _Event = tuple[int, bool]
 
 class Htsim(MessageLevel):
     """A connection matrix of htsim (.cm): flows with start times, and triggers for dependencies"""
-
-    says: ClassVar[frozenset[Says]] = SAID
 
     file: str = Field("traffic.cm", pattern=r"^[^/\\]+$", description="name of the file")
 
@@ -91,11 +92,18 @@ class _Graph:
             for receive, message in zip(numbers, self.sent[key], strict=True):
                 arrived[receive] = message
         flows = [
-            Connection(src, dst, max(size, 1), flow_id=at + 1, start_ps=start)
+            Connection(src, dst, min(max(size, 1), LARGEST), flow_id=at + 1, start_ps=start)
             for at, ((src, dst, size), start) in enumerate(zip(self.messages, self.starts, strict=True))
         ]
         empty = sum(size == 0 for _, _, size in self.messages)
         self.report.approximated("messages of 0 bytes", empty, "1 byte: htsim sends no less")
+        large = sum(size > LARGEST for _, _, size in self.messages)
+        self.report.approximated(
+            "messages of 2 GiB and more", large, f"{LARGEST} bytes: all that htsim reads"
+        )
+        timed = [start for start, waits in zip(self.starts, self.waits, strict=True) if not waits]
+        rounded = int((np.array(timed, np.int64) != np.array(timed, np.float32)).sum())
+        self.report.approximated("starts of messages", rounded, "htsim reads them with 24 bits")
         return _with_triggers(nodes, flows, self.waits, arrived, self.report)
 
 

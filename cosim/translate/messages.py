@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from cosim.network.flows import I32, I64
+from cosim.network.flows import I32
 from cosim.translate.flat.columns import COMPUTE, SEND, Nodes
 from cosim.translate.flat.view import FlatView, StreamOrder
 from cosim.translate.format import Format
@@ -22,9 +22,13 @@ SAID = frozenset(
         Says.DEPENDENCIES, Says.COMPUTE, Says.MEMORY, Says.COLLECTIVES, Says.ALGORITHMS, Says.GROUPS,
         Says.ROOTS, Says.MESSAGES, Says.OFFSETS, Says.TAGS, Says.STREAMS, Says.RENDEZVOUS,
         Says.ENDPOINT_DELAY, Says.REDUCTION, Says.SEVERAL_JOBS, Says.ITERATIONS, Says.START, Says.PLACEMENT,
+        Says.CHANNELS,
     }
 )  # fmt: skip
-"""What the messages themselves carry: algorithms, groups, streams and iterations are in the dependencies."""
+"""What the messages themselves carry: algorithms, groups, streams and iterations are in the dependencies.
+
+Lost channels are counted as messages, where the format has none (``MessageLevel.count_channels``).
+"""
 
 
 class MessageLevel(Format):
@@ -93,10 +97,3 @@ def chains(nodes: Nodes, chosen: NDArray[np.bool_], last: list[int], before: lis
 def delays(nodes: Nodes) -> NDArray[np.bool_]:
     """Computations that take time."""
     return np.asarray((nodes.kind == COMPUTE) & (nodes.duration_ps > 0), bool)
-
-
-def own_arrivals(nodes: Nodes, first: int, sends: NDArray[np.bool_]) -> int:
-    """Dependencies on the arrival of an own message; ``sends`` of all nodes of the rank so far."""
-    del first
-    dep: I64 = nodes.dep
-    return int(sends[dep].sum()) if len(dep) else 0

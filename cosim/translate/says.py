@@ -63,6 +63,7 @@ _OF_OPERATION: dict[Says, Callable[[Operation], bool]] = {
     Says.ROOTS: lambda op: op.kind is OpKind.COLLECTIVE and op.root != 0,
     Says.MESSAGES: lambda op: op.kind in (OpKind.SEND, OpKind.RECV),
     Says.OFFSETS: lambda op: op.peer is not None and op.peer.axis is not None,
+    Says.CHANNELS: lambda op: op.channel != 0,
     Says.TAGS: lambda op: op.kind in (OpKind.SEND, OpKind.RECV) and op.tag != 0,
     Says.STREAMS: lambda op: op.stream not in _USUAL,
     Says.NAMES: lambda op: bool(op.name),

@@ -21,15 +21,14 @@ from cosim.translate.flat.view import FlatView, Part, StreamOrder
 from cosim.translate.format import Format, Progress
 from cosim.translate.messages import SAID
 from cosim.translate.report import LossReport
-from cosim.translate.says import Says, count
+from cosim.translate.says import OUTSIDE, Says, count
 from cosim.translate.source import Source
 from cosim.workload.tables.files import Suffix, TableWriter, check_parquet
 from cosim.workload.tables.rows import dependency_columns, operation_columns
 
-_JOB = frozenset({Says.SEVERAL_JOBS, Says.ITERATIONS, Says.START, Says.PRIORITY, Says.WEIGHT, Says.PLACEMENT})
-_OPERATIONS = frozenset(Says) - {
-    Says.ALGORITHMS, Says.ENDPOINT_DELAY, Says.REDUCTION, Says.TOPOLOGY, Says.NETWORK, Says.CHANNELS,
-}  # fmt: skip
+_JOB = frozenset({Says.PRIORITY, Says.WEIGHT})
+_COLLECTIVES = (Says.ALGORITHMS, Says.ENDPOINT_DELAY, Says.REDUCTION)
+"""Not in the operations: the ``collectives`` section of a scenario says them."""
 
 
 class _Tables(Format):
@@ -43,23 +42,17 @@ class _Tables(Format):
         "program", description="messages: where a stream's order depends on times, the program's or a run's"
     )
 
+    def said(self) -> frozenset[Says]:
+        """Everything of a job; at the level of messages without labels."""
+        return frozenset(Says) - OUTSIDE if self.level == "operations" else SAID | _JOB
+
     def examine(self, source: Source, report: LossReport) -> None:
         """See :meth:`Format.examine`."""
-        said = _OPERATIONS if self.level == "operations" else SAID | _JOB
-        super_says = said | {Says.ALGORITHMS, Says.ENDPOINT_DELAY, Says.REDUCTION}
-        for part in Says:
-            used = 0 if part in super_says else count(part, source)
-            if part in (Says.TOPOLOGY, Says.NETWORK):
-                report.left_out(part.value, used, "the target has its own")
-            else:
-                report.left_out(part.value, used)
-        if self.level == "operations":
-            for part in (Says.ALGORITHMS, Says.ENDPOINT_DELAY, Says.REDUCTION):
-                report.left_out(
-                    part.value, count(part, source), "the scenario's collectives section says them"
-                )
-        else:
+        super().examine(source, report)
+        if self.level == "messages":
             FlatView(source, self.order).report_fixed(report)
+        for part in _COLLECTIVES if self.level == "operations" else ():
+            report.left_out(part.value, count(part, source), "the collectives section says them")
         if self.suffix == "parquet":
             check_parquet()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +34,9 @@ from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.pattern.planner import Planner
 from cosim.topology.grid import Dimension, grid_topology
 from cosim.translate.flat.view import FlatView
+from cosim.translate.format import no_progress
+from cosim.translate.goal import Goal
+from cosim.translate.report import LossReport
 from cosim.units import PS_PER_US
 from cosim.workload.chakra.importer import Chakra
 from cosim.workload.program import OpKind, Workload
@@ -149,6 +153,19 @@ def test_rendezvous_is_written_out() -> None:
     assert flat_ends(source, FairShareNetwork) == engine_ends(source, FairShareNetwork)
     sizes = {part.nodes.size_bytes.max() for rank in (0, 1) for part in FlatView(source).parts(0, rank)}
     assert sizes == {8192}
+
+
+def test_channels_that_a_format_has_not_are_counted_as_messages(tmp_path: Path) -> None:
+    planner = Planner(config(all_gather={"algorithm": "ring", "channels": 4}))
+    work = workload(*[(collective(4096, kind="all_gather"),)] * 4)
+    report = LossReport()
+    source = source_of(one_dimension("Ring", 4), (job(work),), planner, FairShareNetwork)
+    Goal().examine(source, report)
+    assert report.is_lossless
+    Goal().write(source, tmp_path, report, no_progress)
+    assert [(entry.what, entry.count) for entry in report.entries("lost")] == [
+        ("messages on channels beside the first", 3 * 4 * 3)
+    ]
 
 
 def test_messages_and_bytes_are_those_of_the_plans() -> None:

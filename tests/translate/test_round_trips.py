@@ -460,3 +460,16 @@ def test_htsim_numbers_every_flow_and_starts_each(tmp_path: Path) -> None:
     assert {trigger.number for trigger in matrix.triggers} == {
         flow.trigger for flow in matrix.connections if flow.trigger
     }
+
+
+def test_htsim_s_own_limits_are_reported(tmp_path: Path) -> None:
+    work = workload(
+        (compute(123_456_789), send(1, 3 << 30, 0), send(1, 0, 1, tag=1)),
+        (recv(0, 3 << 30), recv(0, 0, tag=1)),
+    )
+    report = written(source(work), Htsim(), tmp_path)
+    assert {entry.what for entry in report.entries("approximated")} == {
+        "messages of 0 bytes", "messages of 2 GiB and more", "starts of messages",
+    }  # fmt: skip
+    sizes = [flow.size_bytes for flow in read_matrix(tmp_path / "traffic.cm")[0].connections]
+    assert sizes == [2**31 - 1, 1]
