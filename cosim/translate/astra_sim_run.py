@@ -36,7 +36,7 @@ _LAST_WORDS = 5
 class Ran:
     """What a run of the binary left.
 
-    ``finish`` is what NPUs said of themselves, ``log`` the files of its log, if there is one. ``crash`` is how
+    ``finish`` is what NPUs said of themselves, ``log`` the files of its log, if any. ``crash`` is how
     it ended although all of them finished.
     """
 
