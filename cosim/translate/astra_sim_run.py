@@ -142,7 +142,7 @@ def run_astra_sim(config: AstraSimConfig, source: Source, out: Path, say: Callab
     arguments = config.arguments(source, str(out), (out / "comm_groups.json").exists())
     if traced:
         arguments = [_traced(argument, folder) for argument in arguments]
-    say(f"running {program.name}; what it says goes to {folder}")
+    say(f"running {program.name} (it tells of operations, not of messages, links and traffic); see {folder}")
     numbers = config.number(source)
     ran = start(program, arguments, folder, numbers.count, config.deadline / 1e12)
     if ran.crash:
