@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from cosim.engine.records import JobInfo
-from cosim.translate.flat.columns import COMPUTE, SEND
+from cosim.translate.flat.columns import COMPUTE
 from cosim.translate.flat.view import FlatView, Part, StreamOrder
 from cosim.translate.format import Format, Progress
 from cosim.translate.messages import SAID
@@ -169,7 +169,7 @@ def _write_part(writer: TableWriter, number: int, rank: int, part: Part) -> None
             "peer_axis": empty,
             "peer_offset": zero,
             "tag": nodes.tag.tolist(),
-            "channel": np.where(nodes.kind == SEND, nodes.channel, 0).tolist(),
+            "channel": nodes.channel.tolist(),
             "phase": empty,
         },
     )

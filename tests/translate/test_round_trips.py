@@ -473,3 +473,14 @@ def test_htsim_s_own_limits_are_reported(tmp_path: Path) -> None:
     }  # fmt: skip
     sizes = [flow.size_bytes for flow in read_matrix(tmp_path / "traffic.cm")[0].connections]
     assert sizes == [2**31 - 1, 1]
+
+
+@pytest.mark.parametrize(("out", "into"), TABLES, ids=["csv", "parquet"])
+def test_tables_of_messages_keep_channels(out: Any, into: Any, tmp_path: Path) -> None:
+    planner = Planner(config(all_gather={"algorithm": "ring", "channels": 3}))
+    work = workload(*[(collective(4096, kind="all_gather"),)] * 4)
+    origin = source_of(one_dimension("Ring", 4), (job(work),), planner, FairShareNetwork)
+    assert written(origin, out(level="messages"), tmp_path).is_lossless
+    back = into(path=str(tmp_path)).build()
+    assert_same(back, flat_workload(FlatView(origin)))
+    assert {op.channel for op in back.program(0).operations if op.kind is OpKind.SEND} == {0, 1, 2}

@@ -184,7 +184,7 @@ class _Share:
             size_bytes=np.where(is_ready, 0, t.bytes[row]),
             duration_ps=np.where(is_ready, self.delay[flow], 0),
             sequence=np.where(is_ready, 0, self._sequence()[flow]),
-            channel=np.where(is_ready, 0, t.channel[row]).astype(np.int32),
+            channel=np.where(kind == SEND, t.channel[row], 0).astype(np.int32),
             dep_ptr=ptr.astype(np.int64),
             dep=dep,
             ends=np.unique(ends),
