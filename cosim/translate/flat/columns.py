@@ -20,8 +20,8 @@ class Nodes:
     """Columns of equal length, in an order in which each node stands after all that it waits for.
 
     ``kind`` :data:`COMPUTE`, :data:`SEND` or :data:`RECV`; ``peer`` a rank of the job, -1 for COMPUTE;
-    ``size_bytes``; ``duration_ps`` (COMPUTE; 0 is a join); ``tag``; ``channel`` (SEND); ``op`` the number in the
-    rank's program of the operation that the node is a part of, -1 for none. ``dep_ptr``, ``dep`` are CSR.
+    ``size_bytes``; ``duration_ps`` (COMPUTE; 0 is a join); ``tag``; ``channel`` (SEND); ``op`` the number in
+    the rank's program of the operation that the node is a part of, -1 for none. ``dep_ptr``, ``dep`` are CSR.
 
     Any number of nodes of a rank run at once. A SEND starts when it could, and ends when its message has
     arrived; a RECV ends when its message has arrived and all it waits for has ended.
