@@ -1,7 +1,8 @@
 """The message level as a workload of ours: one program for each rank, of computations, sends and receives.
 
-Replayed, it gives the times of the scenario it was made from, wherever nothing had to be fixed. Messages of a rank that start at the very same instant on one channel may
-go in another order than there: the engine orders them by operation, the flat graph by node.
+Replayed, it gives the times of the scenario it was made from, wherever nothing had to be fixed. Messages of a
+rank that start at the very same instant on one channel may go in another order than there: the engine orders
+them by operation, the flat graph by node.
 """
 
 from __future__ import annotations
