@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cosim.errors import CosimError, InputError, NetworkError, SimulationError
     from cosim.experiment.run import Run, run
     from cosim.experiment.scenario import Job, Scenario, load, loads
+    from cosim.experiment.translate import translate
     from cosim.results.store import load as load_run
 
 __version__ = "0.1.0"
@@ -35,6 +36,7 @@ _HOMES = {
     "load": "cosim.experiment.scenario",
     "loads": "cosim.experiment.scenario",
     "load_run": "cosim.results.store:load",
+    "translate": "cosim.experiment.translate",
 }
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "load_run",
     "loads",
     "run",
+    "translate",
 ]
 
 

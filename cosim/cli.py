@@ -1,4 +1,4 @@
-"""The command ``cosim``: run, compare, list.
+"""The command ``cosim``: run, compare, translate, list.
 
 Exit codes: 0 done; 1 the simulation or a network could not go on; 2 a mistake in what was given; 130
 interrupted (what was computed is kept). Results go to stdout, everything else to stderr.
@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from cosim.errors import CosimError, InputError
+from cosim.errors import CosimError, InputError, LaunchError
 
 app = typer.Typer(
     name="cosim",
@@ -179,6 +179,92 @@ def compare(
         typer.echo(render_comparison(comparison), nl=False)
 
 
+@app.command()
+def translate(
+    scenario: Annotated[Path, typer.Argument(help="A scenario file (YAML).", metavar="SCENARIO")],
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="FORMAT",
+            help="One of `cosim list format`; with options '{kind: NAME, option: value}'.",
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Write files and loss report (translation.json) here.")
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="PATH=VALUE", help="Change a setting, as in cosim run. Repeatable."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse if anything would be lost or approximated.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the loss report as JSON.")] = False,
+    run_it: Annotated[
+        bool,
+        typer.Option("--run", help="Run the target's simulator on the files; keep the run in DIR/run."),
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No report, no progress.")] = False,
+) -> None:
+    """Write a scenario's traffic for another simulator, and say what is lost on the way."""
+    from cosim.experiment.located_yaml import parse_value
+    from cosim.experiment.progress import ProgressBar
+    from cosim.experiment.scenario import load
+    from cosim.experiment.translate import translate as translate_scenario
+
+    with ProgressBar(shown=not quiet and sys.stderr.isatty()) as bar:
+        done = translate_scenario(
+            load(scenario, settings or ()), parse_value(to), out, strict=strict, progress=bar.count
+        )
+    if as_json:
+        typer.echo(json.dumps(done.report.to_json(), indent=1, ensure_ascii=False))
+    elif not quiet:
+        typer.echo(done, nl=False)
+    if run_it:
+        ran = done.run(_say)
+        ran.save(out / "run")
+        if not quiet:
+            typer.echo(ran, nl=False)
+            _say(f"written to {out / 'run'}")
+
+
+@app.command()
+def prove(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE|NAME...", help="MSCCL XML, a folder of Chakra files, or an algorithm such as ring."
+        ),
+    ],
+    collective: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What it should do, where it doesn't say: all_reduce ..."),
+    ] = None,
+    ranks: Annotated[int | None, typer.Option(metavar="N", help="Over how many ranks.")] = None,
+    size: Annotated[
+        str, typer.Option(metavar="SIZE", help="To count bytes; no proof depends on it.")
+    ] = "1MiB",
+    root: Annotated[int, typer.Option(metavar="RANK", help="Where a broadcast starts.")] = 0,
+) -> None:
+    """Prove a collective algorithm, or say what is wrong with it (exit code 1): deadlock, race, result."""
+    from cosim.experiment.prove import RefutedError, prove_one
+    from cosim.units import parse_size
+
+    try:
+        size_bytes = parse_size(size)
+    except ValueError as error:
+        raise InputError(f"--size: {error}") from None
+    wrong = False
+    for each in what:
+        try:
+            typer.echo(prove_one(each, collective, ranks, size_bytes, root))
+        except RefutedError as error:
+            wrong = True
+            typer.echo(f"wrong: {error}")
+    if wrong:
+        raise typer.Exit(1)
+
+
 @app.command("list")
 def list_names(
     kind: Annotated[
@@ -261,10 +347,10 @@ app.add_typer(adapters, name="adapters")
 
 @adapters.command("build")
 def build_adapter(
-    name: Annotated[str, typer.Argument(help="The adapter: ns3.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="The adapter: ns3 or astrasim.", metavar="NAME")],
     again: Annotated[bool, typer.Option("--again", help="Build although there is one.")] = False,
 ) -> None:
-    """Build an adapter into the user's cache, or say which packages are missing. A first run does it too."""
+    """Build an adapter into the user's cache, or say what is missing. A first run does it too."""
     from cosim.protocol.adapters import build
 
     typer.echo(build(name, _say, again=again))
@@ -272,12 +358,16 @@ def build_adapter(
 
 @adapters.command("list")
 def list_adapters() -> None:
-    """List the adapters: whether each is built, and which packages are missing."""
+    """List the adapters: whether each is built, and what is missing."""
     from cosim.protocol.adapters import executable, missing_packages, names
 
     for name in names():
-        place, absent = executable(name), missing_packages(name)
-        state = f"built: {place}" if place.exists() else "not built"
+        absent = missing_packages(name)
+        try:
+            place = executable(name)
+            state = f"built: {place}" if place.exists() else "not built"
+        except LaunchError as error:
+            state = str(error)
         typer.echo(f"{name}  {state}" + (f"; missing packages: {', '.join(absent)}" if absent else ""))
 
 

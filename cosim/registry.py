@@ -28,6 +28,7 @@ GROUPS = {
     "cosim.gpus": "gpu",
     "cosim.collectives": "collective algorithm",
     "cosim.placements": "placement",
+    "cosim.formats": "format",
 }
 """Entry-point groups, and what one of each is called."""
 

@@ -20,7 +20,7 @@ PS_PER_S = 1_000_000_000_000
 NEVER = (1 << 62) - 1
 """A time that is never reached, in picoseconds (about 53 days); sums of two still fit int64."""
 
-_NUMBER = re.compile(r"^\s*([+-]?\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?|[+-]?\.\d+)\s*([A-Za-zµ/]*)\s*$")
+_NUMBER = re.compile(r"^\s*([+-]?\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d{1,3})?|[+-]?\.\d+)\s*([A-Za-zµ/]*)\s*$")
 
 _TIME = {
     "ps": 1,
@@ -133,6 +133,8 @@ def parse_rate(value: str | int | float) -> float:
         raise ValueError(f"{value!r} needs a rate unit (Gbps, GB/s, GiB/s ...), as in '100Gbps'")
     if number <= 0:
         raise ValueError(f"{value!r} is not a rate above zero")
+    if number * scale > 10**30:
+        raise ValueError(f"{value!r} is more than any link carries")
     return float(number * scale)
 
 

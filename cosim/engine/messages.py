@@ -178,7 +178,9 @@ class Messages:
         key = pack_key(job.number, post.iteration, post.op, post.rank.number, part)
         flow = _Flow(self._desk, then)
         endpoints = np.ascontiguousarray(job.info.endpoints[list(ends)], np.int32)
-        flow.handle = self._desk.open_message(flow, endpoints, size, key, **job.traits(post.iteration))
+        channel = post.operation.channel if part == MESSAGE_PART else 0
+        traits = job.traits(post.iteration)
+        flow.handle = self._desk.open_message(flow, endpoints, size, key, channel=channel, **traits)
         self._desk.start(flow.handle, 0, now, cause)
 
     def unmatched(self) -> Iterator[tuple[int, str]]:

@@ -91,7 +91,11 @@ def build(scenario: Scenario) -> Built:
         getattr(scenario.network, "check_topology", lambda _: None)(topology)
         network = scenario.network.build()
     with at(scenario.locate("collectives")):
-        planner = Planner(scenario.collectives, read_custom=partial(_custom_algorithm, scenario.base))
+        planner = Planner(
+            scenario.collectives,
+            read_custom=partial(custom_algorithm, scenario.base),
+            base=scenario.base,
+        )
     return Built(topology, network, jobs, planner, tuple(idle_settings(scenario, topology, jobs)))
 
 
@@ -102,7 +106,7 @@ def _topology(scenario: Scenario) -> Topology:
     return built
 
 
-def _custom_algorithm(base: Path, path: str) -> list[RankNodes]:
+def custom_algorithm(base: Path, path: str) -> list[RankNodes]:
     """The nodes of a collective that is written as Chakra files, rank by rank."""
     from cosim.workload.chakra.custom import read_messages  # brings protobuf, which few scenarios need
 

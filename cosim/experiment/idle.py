@@ -17,6 +17,7 @@ from cosim.engine.records import JobInfo
 from cosim.errors import Location
 from cosim.experiment.located_yaml import Key, show_path
 from cosim.experiment.scenario import Job, Scenario
+from cosim.pattern.algorithm import FromFiles
 from cosim.pattern.chakra import ChakraFiles
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.template import Collective
@@ -122,6 +123,11 @@ def _collectives(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found
     chosen = [getattr(scenario.collectives, name) for name in sorted(used)]
     algorithms = [one for each in chosen for one in (each if isinstance(each, tuple) else (each,))]
     written = all(isinstance(one, ChakraFiles) for one in algorithms)
+    for name in sorted(used):
+        algorithm = getattr(scenario.collectives, name)
+        if isinstance(algorithm, FromFiles):
+            for field, why in algorithm.idle_in(scenario.base):
+                yield ("collectives", name, field), why
     for key in CollectiveConfig.model_fields:  # in their order: that of a set changes from run to run
         if key not in given:
             continue

@@ -19,7 +19,7 @@ PATIENCE_S = 2.0
 
 
 class ProgressBar:
-    """Pass :meth:`update` to a run; a bar shows once the run has taken ``patience_s``."""
+    """Pass :meth:`update` to a run, :meth:`count` to a translation; a bar shows after ``patience_s``."""
 
     def __init__(
         self, *, shown: bool, patience_s: float = PATIENCE_S, console: Console | None = None
@@ -43,18 +43,21 @@ class ProgressBar:
 
     def update(self, info: ProgressInfo) -> None:
         """Show how far the run is: operations that ended, simulated time, messages."""
+        said = f"{format_time(info.now_ps)} simulated, {info.messages:,} messages"
+        self._show(info.operations_done, info.operations_total, said)
+
+    def count(self, done: int, total: int, what: str) -> None:
+        """Show how far something is that is counted; ``total`` 0: not known."""
+        self._show(done, total or None, f"{done:,} {what}")
+
+    def _show(self, done: int, total: int | None, said: str) -> None:
         if not self._shown or time.monotonic() - self._began < self._patience_s:
             return
         if self._bar is None:
             self._start()
         assert self._bar is not None
         assert self._task is not None
-        self._bar.update(
-            self._task,
-            total=info.operations_total,
-            completed=info.operations_done,
-            said=f"{format_time(info.now_ps)} simulated, {info.messages:,} messages",
-        )
+        self._bar.update(self._task, total=total, completed=done, said=said)
 
     def _start(self) -> None:
         from rich.console import Console

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from pathlib import Path
 from typing import ClassVar
 
 from cosim.errors import AlgorithmError
@@ -75,6 +76,54 @@ class Algorithm(Spec):
         AlgorithmError
             This algorithm can't.
         """
+
+
+class FromFiles(Algorithm):
+    """Base of algorithms that are read from files, and so need the folder that paths start from.
+
+    They are proved anew by each planner, as the files may have changed.
+    """
+
+    path: str
+
+    def idle_in(self, base: Path) -> list[tuple[str, str]]:
+        """As ``idle_settings``, once the files can be looked at; what can't be read is said by ``read``."""
+        del base
+        return []
+
+    @abstractmethod
+    def read(
+        self,
+        base: Path,
+        collective: Collective,
+        num_ranks: int,
+        size_bytes: int,
+        costs: Costs,
+        *,
+        root: int = 0,
+    ) -> Template:
+        """The template of one collective; ``base`` is the folder that ``path`` starts from.
+
+        Raises
+        ------
+        AlgorithmError
+            Files that can't be read, are wrong, or are for another collective or number of ranks.
+        """
+
+    def build(
+        self,
+        collective: Collective,
+        num_ranks: int,
+        size_bytes: int,
+        costs: Costs,
+        *,
+        reverse: bool = False,
+        chunk: int = 0,
+        root: int = 0,
+    ) -> Template:
+        """As :meth:`read`, from the working folder; the planner reads from the scenario's."""
+        del reverse, chunk
+        return self.read(Path(), collective, num_ranks, size_bytes, costs, root=root)
 
 
 def _which_could(collective: Collective, num_ranks: int) -> str:

@@ -6,17 +6,18 @@ This room doesn't read files: whoever makes the planner gives it a reader of the
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar, NoReturn
 
 from pydantic import Field
 
 from cosim.errors import AlgorithmError
-from cosim.pattern.algorithm import Algorithm
+from cosim.pattern.algorithm import FromFiles
 from cosim.pattern.costs import Costs
 from cosim.pattern.template import Collective
 
 
-class ChakraFiles(Algorithm):
+class ChakraFiles(FromFiles):
     """SEND, RECV and COMP nodes from Chakra files, one for each rank"""
 
     name: ClassVar[str] = "chakra"
@@ -25,15 +26,14 @@ class ChakraFiles(Algorithm):
 
     path: str = Field(description="folder and prefix: PATH.0.et, PATH.1.et, ...")
 
-    def build(
+    def read(
         self,
+        base: Path,
         collective: Collective,
         num_ranks: int,
         size_bytes: int,
         costs: Costs,
         *,
-        reverse: bool = False,
-        chunk: int = 0,
         root: int = 0,
     ) -> NoReturn:
         """Always refused: the planner builds these with the reader it was given.
@@ -43,7 +43,7 @@ class ChakraFiles(Algorithm):
         AlgorithmError
             The planner has no reader.
         """
-        del collective, num_ranks, size_bytes, costs, reverse, chunk, root
+        del base, collective, num_ranks, size_bytes, costs, root
         raise AlgorithmError(
             f"the algorithm in {self.path} can't be read here", hint="make the Planner with read_custom="
         )

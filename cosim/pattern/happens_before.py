@@ -6,10 +6,13 @@ from collections import defaultdict
 
 from cosim.errors import AlgorithmError
 from cosim.pattern.tell import Teller
-from cosim.pattern.template import NO_DATA, REDUCE, Template
+from cosim.pattern.template import NO_DATA, REDUCE, Collective, Template
 
 RACE_LIMIT = 4096
 """Flows up to which the whole relation is computed."""
+
+EXIT_LIMIT = 1 << 16
+"""Flows up to which each exit is followed back to the arrivals that it waits for."""
 
 
 def _rows(template: Template) -> list[tuple[int, int]]:
@@ -77,8 +80,8 @@ def _refuse(tell: Teller, rank: int, chunk: int, one: int, two: int, does: str, 
     )
 
 
-def check_barrier(template: Template, tell: Teller) -> None:
-    """Refuse a barrier that lets a rank go before all have arrived.
+def check_exits(template: Template, tell: Teller) -> None:
+    """Refuse a template that lets a rank go before it arrived, or from a barrier before all have.
 
     Raises
     ------
@@ -86,6 +89,7 @@ def check_barrier(template: Template, tell: Teller) -> None:
         Names the rank, and one that it doesn't wait for.
     """
     t, n = template, template.num_ranks
+    barrier = t.collective is Collective.BARRIER
     ptr, distance = t.dep_ptr.tolist(), t.dep_distance.tolist()
     heard: list[int] = []
     for flow, (row, _) in enumerate(_rows(t)):
@@ -95,10 +99,11 @@ def check_barrier(template: Template, tell: Teller) -> None:
         heard.append(of)
     everyone = (1 << n) - 1
     for rank in range(n):
-        missing = everyone & ~heard[t.exit_base + rank]
+        missing = (everyone if barrier else 1 << rank) & ~heard[t.exit_base + rank]
         if missing:
             other = (missing & -missing).bit_length() - 1
             raise AlgorithmError(
-                f"{tell.name}: rank {rank} leaves without waiting for rank {other}'s arrival; "
-                f"{tell.flow(t.exit_base + rank)} doesn't depend on it"
+                f"{tell.name}: rank {rank} leaves without waiting for "
+                + ("its own arrival; " if other == rank else f"rank {other}'s arrival; ")
+                + f"{tell.flow(t.exit_base + rank)} doesn't depend on it"
             )

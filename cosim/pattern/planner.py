@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from cosim.errors import AlgorithmError
-from cosim.pattern.algorithm import Algorithm
+from cosim.pattern.algorithm import Algorithm, FromFiles
 from cosim.pattern.build import alone
 from cosim.pattern.chakra import ChakraFiles
 from cosim.pattern.config import CollectiveConfig
@@ -31,8 +32,8 @@ class Planner:
 
     A template's proof is kept by (algorithm, collective, ranks, direction, variant, root), for as long as the
     process runs: sizes and delays don't change which message carries what. Algorithms read from files are
-    proved anew by each planner. ``read_custom`` reads the files of a custom algorithm, given its
-    path: the nodes of each rank.
+    proved anew by each planner; their paths start from ``base``. ``read_custom`` reads the files of a custom
+    algorithm of Chakra nodes, given its path: the nodes of each rank.
     """
 
     def __init__(
@@ -40,9 +41,12 @@ class Planner:
         config: CollectiveConfig | None = None,
         *,
         read_custom: Callable[[str], Sequence[RankNodes]] | None = None,
+        base: Path | None = None,
     ) -> None:
         self.config = config if config is not None else CollectiveConfig()
         self._read_custom = read_custom
+        self.base = base if base is not None else Path()
+        """The folder that paths of algorithms start from."""
         self._plans: dict[tuple[object, ...], Plan] = {}
         self._templates: dict[tuple[object, ...], Template] = {}
         self._proved: set[tuple[object, ...]] = set()
@@ -196,7 +200,7 @@ class Planner:
         template = self._templates.get(key)
         if template is None:
             template = self._build(algorithm, collective, num_ranks, size_bytes, reverse, chunk, root)
-            proved = self._proved if isinstance(algorithm, ChakraFiles) else _PROVED
+            proved = self._proved if isinstance(algorithm, FromFiles) else _PROVED
             if structure not in proved:
                 if template.num_chunks and template.num_flows > RACE_LIMIT:
                     self._prove_small(algorithm, collective, num_ranks, reverse, chunk, root)
@@ -215,6 +219,8 @@ class Planner:
         chunk: int,
         root: int,
     ) -> Template:
+        if isinstance(algorithm, FromFiles) and not isinstance(algorithm, ChakraFiles):
+            return algorithm.read(self.base, collective, num_ranks, size_bytes, self.config.costs, root=root)
         if not isinstance(algorithm, ChakraFiles):
             return algorithm.build(
                 collective, num_ranks, size_bytes, self.config.costs, reverse=reverse, chunk=chunk, root=root

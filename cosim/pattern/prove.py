@@ -25,8 +25,11 @@ Order within a channel is not relied on. Reductions are taken to be commutative 
 All-to-all over more than 256 ranks follows, for each piece, its source's copy and the copy that arrived
 last: exact for algorithms that hand a piece along one path, as all do; others would be refused.
 
-A template without chunks (a barrier; a custom algorithm) is checked for its dependencies; a barrier's exits
-must happen after all entries.
+*Exits.* Up to 65,536 flows each rank's exit must happen after its own entry, or the engine would let a rank
+go that never came; a barrier's exits, of any size, after all entries.
+
+A template without chunks (a barrier; a custom algorithm) is checked for its dependencies and exits; those of
+an MSCCL file for their data too, on the program (:mod:`cosim.pattern.msccl.prove`).
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import AlgorithmError
-from cosim.pattern.happens_before import RACE_LIMIT, check_barrier, check_races
+from cosim.pattern.happens_before import EXIT_LIMIT, RACE_LIMIT, check_exits, check_races
 from cosim.pattern.tell import Teller
 from cosim.pattern.template import I64, NO_DATA, Collective, Template
 
@@ -67,8 +70,8 @@ def prove(template: Template) -> None:
         _refuse_value(template, False, *early, tell)
     if late is not None:
         _refuse_value(template, True, *late, tell)
-    if template.collective is Collective.BARRIER and template.num_ranks > 1:
-        check_barrier(template, tell)
+    if template.collective is Collective.BARRIER or template.num_flows <= EXIT_LIMIT:
+        check_exits(template, tell)
     if template.num_chunks and template.num_flows <= RACE_LIMIT:
         check_races(template, tell)
 

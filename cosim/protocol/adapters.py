@@ -18,42 +18,41 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cosim.errors import LaunchError
+from cosim.protocol.installs import ASTRA_SIM, Install
 from cosim.registry import nearest
 
 _LOG_LINES = 15
 _HEADERS = (Path("/usr/include"), Path("/usr/local/include"))
+_TOOLS = {
+    "cmake": "cmake",
+    "c++": "g++",
+    "make": "make",
+    "pkg-config": "pkg-config",
+    "protoc": "protobuf-compiler",
+    "grpc_cpp_plugin": "protobuf-compiler-grpc",
+}
+_GRPC: dict[tuple[str, ...], str] = {("grpcpp/grpcpp.h",): "libgrpc++-dev"}
 
 
 @dataclass(frozen=True)
 class Adapter:
     """One adapter: its executable, and what building takes.
 
-    ``tools`` and ``headers`` map a program or a header (any of several places) to its Debian package.
+    ``headers`` maps a header (any of several places) to its Debian package. ``install`` is what the user
+    builds by hand, where no package has it.
     """
 
     name: str
     executable: str
-    tools: dict[str, str]
     headers: dict[tuple[str, ...], str]
+    install: Install | None = None
 
 
 _ADAPTERS = {
     "ns3": Adapter(
-        "ns3",
-        "cosim-ns3",
-        {
-            "cmake": "cmake",
-            "c++": "g++",
-            "make": "make",
-            "pkg-config": "pkg-config",
-            "protoc": "protobuf-compiler",
-            "grpc_cpp_plugin": "protobuf-compiler-grpc",
-        },
-        {
-            ("ns3/simulator.h", "ns3.37/ns3/simulator.h"): "libns3-dev",
-            ("grpcpp/grpcpp.h",): "libgrpc++-dev",
-        },
+        "ns3", "cosim-ns3", {("ns3/simulator.h", "ns3.37/ns3/simulator.h"): "libns3-dev", **_GRPC}
     ),
+    "astrasim": Adapter("astrasim", "cosim-astrasim", _GRPC, ASTRA_SIM),
 }
 
 
@@ -79,7 +78,7 @@ def find(name: str) -> Adapter:
 def missing_packages(name: str) -> tuple[str, ...]:
     """Debian packages that building the adapter needs and that are not here."""
     adapter = find(name)
-    absent = [package for tool, package in adapter.tools.items() if shutil.which(tool) is None]
+    absent = [package for tool, package in _TOOLS.items() if shutil.which(tool) is None]
     absent += [
         package
         for places, package in adapter.headers.items()
@@ -107,11 +106,20 @@ def sources(name: str) -> Path:
 
 
 def executable(name: str) -> Path:
-    """Where the adapter's executable is or would be: a hash of its sources is part of it."""
+    """Where the adapter's executable is or would be: its name holds a hash of its sources and of an install.
+
+    Raises
+    ------
+    LaunchError
+        What the user installs by hand is missing: says what and where.
+    """
     folder = sources(name)
     proto = folder.parents[1] / "proto"
     content = hashlib.sha256()
-    for root in (folder, proto):
+    install = find(name).install
+    if install is not None:
+        content.update(install.library().read_bytes())
+    for root in (folder, folder.parent / "common", proto):
         for path in sorted(p for p in root.rglob("*") if p.is_file() and p.suffix != ".md"):
             content.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -145,8 +153,8 @@ def build(name: str, say: Callable[[str], None] | None = None, *, again: bool = 
     Raises
     ------
     LaunchError
-        Packages are missing (says which, and the command that installs them), or it doesn't compile (with
-        the end of what the compiler said).
+        Packages are missing (says which, and the command that installs them) or what the user installs by
+        hand (says what and where), or it doesn't compile (with the end of what the compiler said).
     """
     target = executable(name)
     if target.exists() and not again:
@@ -183,10 +191,12 @@ def _google_protos() -> Path:
 
 def _make(name: str, folder: Path) -> None:
     jobs = str(max(1, min(4, os.cpu_count() or 1)))
+    install = find(name).install
     steps = (
         [
             *("cmake", "-S", str(sources(name)), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release"),
             f"-DGOOGLE_PROTO_DIR={_google_protos()}",
+            *([] if install is None else [f"-D{install.variable}={install.root()}"]),
         ],
         ["cmake", "--build", str(folder), "--parallel", jobs],
     )

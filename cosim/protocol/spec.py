@@ -54,7 +54,7 @@ class Remote(Spec):
     uses_seed: ClassVar[bool] = True
 
     simulator: str = Field(
-        "", description="an adapter that comes with cosim (ns3); built when it is first used"
+        "", description="an adapter that comes with cosim (ns3, astrasim); built when it is first used"
     )
     command: tuple[str, ...] = Field((), description="a program that serves the protocol, and its arguments")
     address: str = Field("", description="of a server that runs: unix:/path or host:port")
@@ -101,7 +101,7 @@ class Remote(Spec):
     @property
     def shares_by_weight(self) -> bool:
         """Whether weights and priorities of jobs may matter; not known of a simulator that is not ours."""
-        return self.simulator != "ns3"
+        return not self.simulator
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """See :class:`~cosim.spec.Spec`."""
@@ -150,3 +150,5 @@ class Remote(Spec):
 
 NS3 = Remote(simulator="ns3")
 """``network: ns3``."""
+ASTRASIM = Remote(simulator="astrasim")
+"""``network: astrasim``."""

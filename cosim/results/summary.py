@@ -8,7 +8,7 @@ fractions). ``format`` changes when a key changes its meaning or goes away.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 
@@ -135,6 +135,8 @@ class Summary:
     fct: FctSummary | None
     traffic: TrafficSummary
     warnings: tuple[str, ...]
+    topology_report: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """What was read, ignored and invented to make the topology, where it was imported."""
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain values; tuples become lists once it is written."""
@@ -201,6 +203,11 @@ def summarize(
         fct=summarize_fct(records.fct),
         traffic=_traffic(records),
         warnings=(*warnings, *_own_warnings(records)),
+        topology_report={
+            name: tuple(records.topology.info[name])
+            for name in ("read", "ignored", "invented")
+            if name in records.topology.info
+        },
     )
 
 

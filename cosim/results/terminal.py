@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from cosim.results.summary import JobSummary, Spread, Summary
@@ -35,8 +35,12 @@ def render(
         if table:
             lines += ["", _bold(table[0], color), *table[1:]]
     lines += ["", *_wrapped(_messages(summary), width)]
+    said = _wrapped(_report(summary.topology_report), width or _WIDE)
+    if said:
+        lines += ["", _bold("topology", color), *said]
     for job in summary.jobs[:_MAX_ROWS]:
-        report = _wrapped(_workload_report(job), width or _WIDE)
+        of_job = {"read": job.read, "ignored": job.ignored, "invented": job.invented}
+        report = _wrapped(_report(of_job), width or _WIDE)
         if report:
             lines += ["", _bold(f"workload of {job.name}", color), *report]
     if summary.warnings:
@@ -246,11 +250,10 @@ def _messages(summary: Summary) -> list[str]:
     return lines
 
 
-def _workload_report(job: JobSummary) -> list[str]:
-    """What was read, ignored and invented to make the workload."""
+def _report(report: Mapping[str, Sequence[str]]) -> list[str]:
+    """What was read, ignored and invented to make a workload or a topology."""
     lines = []
-    for name in ("read", "ignored", "invented"):
-        said = getattr(job, name)
+    for name, said in report.items():
         if said:
             more = f", and {len(said) - _MAX_SAID} more in --json" if len(said) > _MAX_SAID else ""
             lines.append(f"  {name}: {', '.join(said[:_MAX_SAID])}{more}")

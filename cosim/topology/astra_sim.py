@@ -20,9 +20,13 @@ from cosim.topology.graph import Topology
 from cosim.topology.grid import Dimension, Kind, grid_topology
 from cosim.topology.spec import DimensionOrderedSpec, Fabric, Routing, TopologySpec
 from cosim.topology.yamlfile import read_yaml
+from cosim.units import NEVER
 
 BPS_PER_GIB = 2.0**33
 """Bits per second in one of ASTRA-sim's GB/s (2^30 bytes per second)."""
+
+MAX_NPUS = 1 << 22
+MAX_LINKS = 1 << 26
 
 Sizes = list[Annotated[int, Field(gt=1)]]
 Bandwidths = list[Annotated[float, Field(gt=0, allow_inf_nan=False)]]
@@ -37,7 +41,7 @@ def dimensions(
     Raises
     ------
     ValueError
-        Lists of different lengths, or a latency finer than a picosecond.
+        Lists of different lengths, a latency finer than a picosecond, or more than can be held.
     """
     for name, values in (("npus_count", npus_count), ("bandwidth", bandwidth), ("latency", latency)):
         if len(values) != len(topology):
@@ -46,10 +50,17 @@ def dimensions(
             )
     if not topology:
         raise ValueError("topology is empty; write at least one of Ring, FullyConnected, Switch")
-    return tuple(
+    found = tuple(
         Dimension(kind, size, rate * BPS_PER_GIB, _picoseconds(delay))
         for kind, size, rate, delay in zip(topology, npus_count, bandwidth, latency, strict=True)
     )
+    npus = math.prod(npus_count)
+    links = npus * sum(dimension.links_per_endpoint for dimension in found)
+    if npus > MAX_NPUS or links > MAX_LINKS:
+        raise ValueError(
+            f"npus_count makes {npus} NPUs with {links} links; {MAX_NPUS} and {MAX_LINKS} are the most"
+        )
+    return found
 
 
 def _picoseconds(nanoseconds: float) -> int:
@@ -57,6 +68,8 @@ def _picoseconds(nanoseconds: float) -> int:
     exact = Fraction(repr(nanoseconds)) * 1000
     if exact.denominator != 1:
         raise ValueError(f"latency {nanoseconds!r} ns is finer than a picosecond; three decimals at most")
+    if exact > NEVER:
+        raise ValueError(f"latency {nanoseconds!r} ns is longer than the 53 days that picoseconds count to")
     return int(exact)
 
 

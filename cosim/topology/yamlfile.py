@@ -15,6 +15,35 @@ from cosim.spec import Spec
 M = TypeVar("M", bound=Spec)
 
 
+MAX_BYTES = 16 << 20
+"""A file above this isn't read."""
+
+
+def compose(path: Path) -> Any:
+    """A YAML file as nodes, which know their lines.
+
+    Raises
+    ------
+    TopologyError
+        No such file, too large, or not YAML.
+    """
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise TopologyError(f"{path} is larger than the {MAX_BYTES >> 20} MiB that are read")
+        return yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except OSError as error:
+        raise TopologyError(f"can't read the topology file {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise TopologyError("not a text file", location=Location(str(path))) from None
+    except RecursionError:
+        raise TopologyError("nested too deep", location=Location(str(path))) from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = None if mark is None else mark.line + 1
+        reason = getattr(error, "problem", None) or "unreadable"
+        raise TopologyError(f"not YAML: {reason}", location=Location(str(path), line)) from None
+
+
 def read_yaml(file: str, base: Path | None, model: type[M]) -> M:
     """The file's content as ``model``; a relative ``file`` starts from ``base``.
 
@@ -24,18 +53,14 @@ def read_yaml(file: str, base: Path | None, model: type[M]) -> M:
         No such file, not YAML, or not what the model wants.
     """
     path = Path(file) if base is None else base / file
+    node = compose(path)
     try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise TopologyError(f"can't read the topology file {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise TopologyError("not a text file", location=Location(str(path))) from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = None if mark is None else mark.line + 1
-        reason = getattr(error, "problem", None) or "unreadable"
-        raise TopologyError(f"not YAML: {reason}", location=Location(str(path), line)) from None
+        content = None if node is None else yaml.SafeLoader("").construct_document(node)
+    except yaml.constructor.ConstructorError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark is not None else None
+        raise TopologyError(f"not YAML: {error.problem}", location=Location(str(path), line)) from None
+    except (ValueError, RecursionError) as error:  # a date that is none, a number of 5,000 digits
+        raise TopologyError(f"can't be read: {error}", location=Location(str(path))) from None
     if not isinstance(content, dict):
         raise TopologyError(
             "a topology file is a mapping",

@@ -117,6 +117,8 @@ def _wrong_group(op: Operation, mesh: DeviceMesh) -> str:
 
 def _wrong_peer(op: Operation, mesh: DeviceMesh) -> str:
     peer = op.peer
+    if not 0 <= op.channel < 1 << 31:
+        return f"has channel {op.channel}; channels are 0 to 2147483647"
     if peer is None or (peer.rank is None) == (peer.axis is None):
         return "needs a peer: a rank, or an axis and an offset"
     if peer.rank is not None and not 0 <= peer.rank < mesh.world_size:

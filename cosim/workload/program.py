@@ -65,6 +65,8 @@ class Operation:
         COLLECTIVE broadcast: position in the group.
     peer, tag
         SEND, RECV. The n-th SEND to a rank with a tag meets the n-th RECV from there with it.
+    channel
+        SEND: messages of one (source, destination, channel) go in order; a routing may choose by it.
     phase
         ``forward``, ``backward``, ``optimizer`` ...: for reports only.
     """
@@ -83,6 +85,7 @@ class Operation:
     root: int = 0
     peer: Peer | None = None
     tag: int = 0
+    channel: int = 0
     phase: str = ""
 
 

@@ -35,7 +35,7 @@ _FIELDS = {
     OpKind.COMPUTE: ("duration",),
     OpKind.MEMORY: ("duration",),
     OpKind.COLLECTIVE: ("collective", "size", "axes", "ranks", "root"),
-    OpKind.SEND: ("peer", "size", "tag"),
+    OpKind.SEND: ("peer", "size", "tag", "channel"),
     OpKind.RECV: ("peer", "size", "tag"),
 }
 _NEEDED = {
@@ -72,6 +72,9 @@ class WrittenOperation(Spec):
     root: NonNegativeInt | None = Field(default=None, description="broadcast: position in the group")
     peer: NonNegativeInt | Offset | None = Field(default=None, description="send, recv: a rank or an offset")
     tag: NonNegativeInt | None = Field(default=None, description="send, recv: pairs them up")
+    channel: NonNegativeInt | None = Field(
+        default=None, description="send: messages to a rank keep their order within a channel"
+    )
     phase: str = Field(default="", description="forward, backward ...: for reports")
 
     @model_validator(mode="after")
@@ -113,6 +116,7 @@ class WrittenOperation(Spec):
             root=self.root or 0,
             peer=peer,
             tag=self.tag or 0,
+            channel=self.channel or 0,
             phase=self.phase,
         )
 

@@ -12,6 +12,7 @@ from cosim.experiment.build import build
 from cosim.experiment.idle import idle_settings
 from cosim.experiment.scenario import loads
 from cosim.protocol import adapters
+from cosim.protocol.installs import ASTRA_SIM
 from cosim.protocol.spec import Remote
 
 
@@ -40,20 +41,65 @@ def test_a_compiler_error_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         adapters.build("ns3")
 
 
-def test_other_sources_build_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", ["ns3/src/main.cc", "common/server.cc"])
+def test_other_sources_build_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: str) -> None:
     first = adapters.executable("ns3")
-    changed = tmp_path / "adapters" / "ns3"
-    shutil.copytree(adapters.sources("ns3"), changed)
+    changed = tmp_path / "adapters"
+    shutil.copytree(adapters.sources("ns3").parent, changed)
     shutil.copytree(adapters.sources("ns3").parents[1] / "proto", tmp_path / "proto")
-    monkeypatch.setattr(adapters, "sources", lambda _: changed)
+    monkeypatch.setattr(adapters, "sources", lambda name: changed / name)
     assert adapters.executable("ns3") == first
-    (changed / "src" / "server.cc").write_text("int main() {}\n")
+    (changed / file).write_text("int main() {}\n")
     assert adapters.executable("ns3") != first
 
 
 def test_an_unknown_adapter_is_answered_with_a_near_one() -> None:
     with pytest.raises(LaunchError, match="did you mean 'ns3'"):
         adapters.build("ns4")
+
+
+def install(root: Path, *files: str) -> None:
+    """What an install would have, empty."""
+    for file in files:
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        (root / file).touch()
+
+
+LIBRARY = "build/astra_analytical/build/lib/libAnalytical_Congestion_Aware.a"
+
+
+@pytest.mark.parametrize(
+    ("named", "files", "says"),
+    [
+        (False, (), "ASTRASIM_ROOT is not set"),
+        (True, (LIBRARY,), "lacks extern/network_backend/analytical/include/"),
+        (True, (ASTRA_SIM.headers,), "lacks libAnalytical_Congestion_Aware.a, anywhere below it"),
+    ],
+)
+def test_what_an_install_of_astra_sim_lacks_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named: bool, files: tuple[str, ...], says: str
+) -> None:
+    install(tmp_path, *files)
+    monkeypatch.delenv("ASTRASIM_ROOT", raising=False)
+    if named:
+        monkeypatch.setenv("ASTRASIM_ROOT", str(tmp_path))
+    with pytest.raises(LaunchError, match=says) as error:
+        adapters.build("astrasim")
+    assert "build/astra_analytical/build.sh" in str(error.value)
+
+
+def test_a_root_that_is_no_folder_is_said_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ASTRASIM_ROOT", str(tmp_path / "nowhere"))
+    with pytest.raises(LaunchError, match="nowhere, which is not a folder"):
+        adapters.executable("astrasim")
+
+
+def test_another_install_builds_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(tmp_path, LIBRARY, ASTRA_SIM.headers)
+    monkeypatch.setenv("ASTRASIM_ROOT", str(tmp_path))
+    first = adapters.executable("astrasim")
+    (tmp_path / LIBRARY).write_text("built again")
+    assert adapters.executable("astrasim") != first
 
 
 SCENARIO = """
@@ -71,6 +117,12 @@ def test_ways_to_say_ns3(text: str) -> None:
     network = loads(SCENARIO % text).network
     assert isinstance(network, Remote)
     assert network.simulator == "ns3"
+
+
+def test_astrasim_is_named_alike() -> None:
+    network = loads(SCENARIO % "astrasim").network
+    assert isinstance(network, Remote)
+    assert (network.simulator, network.shares_by_weight) == ("astrasim", False)
 
 
 def test_settings_reach_the_session() -> None:

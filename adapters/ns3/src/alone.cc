@@ -74,7 +74,7 @@ GiveFlow(Network& network, std::istringstream& line)
     line >> spec.key_high >> spec.key_low >> src >> dst >> spec.size_bytes >> channel >> start >> spec.delay_ps;
     spec.reaction_ps = cosim::kNever;
     spec.coflow = network.CoflowOf(0, 0, 0);
-    spec.connection = src == dst ? cosim::kMark : network.GetFabric().Connect(0, src, dst, channel);
+    spec.connection = src == dst ? cosim::kMark : network.Connect(0, src, dst, channel);
     std::vector<std::pair<uint64_t, cosim::Wait>> waits;
     std::string wait;
     while (line >> wait)
@@ -137,7 +137,7 @@ Read(std::istream& input)
             {
                 links.push_back(link);
             }
-            network->GetFabric().GivePath(src, dst, channel, links);
+            network->GivePath(src, dst, channel, links);
         }
         else if (word == "flow" && network)
         {
@@ -164,17 +164,17 @@ main()
     try
     {
         const auto network = Read(std::cin);
-        const auto begin = cosim::Clock::Wall::now();
-        const auto done = network->Advance(cosim::kNever, cosim::Clock::Wall::time_point::max(), nullptr);
-        const auto wall = cosim::Clock::Wall::now() - begin;
+        const auto begin = cosim::Wall::now();
+        const auto done = network->Advance(cosim::kNever, cosim::Wall::time_point::max(), nullptr);
+        const auto wall = cosim::Wall::now() - begin;
         int64_t last = 0;
         for (const auto& completion : done.completions)
         {
             last = std::max(last, completion.time);
         }
-        std::cout << "events " << network->GetClock().Events() << " completions " << done.completions.size()
+        std::cout << "events " << network->Events() << " completions " << done.completions.size()
                   << " last_ps " << last << " digest " << std::hex << std::setfill('0') << std::setw(16) << network->GetDigest().a
-                  << std::setw(16) << network->GetDigest().b << std::dec << " run_ns " << network->GetClock().RunNs()
+                  << std::setw(16) << network->GetDigest().b << std::dec << " run_ns " << network->RunNs()
                   << " wall_ns " << std::chrono::duration_cast<std::chrono::nanoseconds>(wall).count() << std::endl;
     }
     catch (const std::exception& error)

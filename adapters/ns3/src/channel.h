@@ -1,6 +1,7 @@
 // A cable: two directed links, each with its own latency, meter and state.
 #pragma once
 
+#include "busy.h"
 #include "meter.h"
 #include "send_gate.h"
 

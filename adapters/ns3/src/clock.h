@@ -1,16 +1,14 @@
 // The clock: ns-3's event loop, run exactly as far as asked.
 #pragma once
 
+#include "times.h"
+
 #include <ns3/heap-scheduler.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 
 namespace cosim {
-
-/// Time that never comes; what the protocol calls 2^62 - 1.
-inline constexpr int64_t kNever = (int64_t{1} << 62) - 1;
 
 /// An event list that shows nothing later than a gate.
 ///
@@ -28,8 +26,6 @@ class GatedScheduler : public ns3::HeapScheduler
 class Clock
 {
   public:
-    using Wall = std::chrono::steady_clock;
-
     /// Makes a new simulator for the calling thread, which is the one that must use it.
     Clock();
     /// Ends the simulator and all that hangs on it.

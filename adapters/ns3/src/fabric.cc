@@ -22,6 +22,7 @@
 #include <ns3/uinteger.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace cosim {
 namespace {
@@ -40,7 +41,8 @@ Fabric::Fabric(const Settings& settings, Connection::Arrived arrived)
       arrived_(std::move(arrived)),
       finder_(settings),
       busy_(settings.topology.link_src.size()),
-      meters_(settings.topology.link_src.size())
+      meters_(settings.topology.link_src.size()),
+      given_(settings.topology)
 {
     const size_t links = settings.topology.link_src.size();
     ports_.resize(links);
@@ -170,7 +172,8 @@ Fabric::MakeCable(uint32_t link, uint32_t opposite)
     for (uint32_t side = 0; side < 2; ++side)
     {
         const uint32_t mine = links[side];
-        const uint64_t rate = t.link_rate_bps[mine == kNoLink ? link : mine];
+        // ns-3 takes whole bits per second.
+        const auto rate = static_cast<uint64_t>(std::llround(t.link_rate_bps[mine == kNoLink ? link : mine]));
         made[side] = MakePort(ends[side], rate, mine);
         made[side]->Attach(channel);
     }
@@ -232,26 +235,7 @@ Fabric::ScheduleLinkEvents()
 void
 Fabric::GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links)
 {
-    const TopologySettings& t = settings_.topology;
-    uint32_t at = src;
-    bool leads = src < t.num_endpoints && dst < t.num_endpoints;
-    for (const uint32_t link : links)
-    {
-        leads = leads && link < t.link_src.size() && t.link_src[link] == at;
-        at = leads ? t.link_dst[link] : at;
-    }
-    if (!leads || at != dst)
-    {
-        throw SessionError("INVALID_FLOWS",
-                           "the path given for (" + std::to_string(src) + ", " + std::to_string(dst) + ", " +
-                               std::to_string(channel) + ") does not lead there",
-                           {{"field", "paths"}});
-    }
-    auto [known, fresh] = given_.try_emplace({src, dst, channel}, links);
-    if (!fresh && known->second != links)
-    {
-        throw SessionError("INVALID_FLOWS", "the path of a triple never changes", {{"field", "paths"}});
-    }
+    given_.Give({src, dst, channel}, std::move(links));
 }
 
 void
@@ -299,15 +283,7 @@ Fabric::Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel)
     std::vector<uint32_t> back;
     if (settings_.routing == RoutingKind::kGiven)
     {
-        const auto given = given_.find({src, dst, channel});
-        if (given == given_.end())
-        {
-            throw SessionError("NO_PATH",
-                               "no path was given for (" + std::to_string(src) + ", " + std::to_string(dst) + ", " +
-                                   std::to_string(channel) + ")",
-                               {{"src", std::to_string(src)}, {"dst", std::to_string(dst)}});
-        }
-        path = given->second;
+        path = given_.Find({src, dst, channel});
         back = finder_.Back(path, src, dst, channel);
     }
     else

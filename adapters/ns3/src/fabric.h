@@ -1,16 +1,17 @@
 // A topology in ns-3: nodes, cables, queues, TCP, and the connections between endpoints.
 #pragma once
 
+#include "busy.h"
 #include "channel.h"
 #include "connection.h"
 #include "meter.h"
+#include "paths.h"
 #include "routing.h"
 #include "send_gate.h"
 #include "settings.h"
 
 #include <map>
 #include <memory>
-#include <tuple>
 #include <vector>
 
 namespace cosim {
@@ -41,8 +42,6 @@ class Fabric
     }
 
   private:
-    using Triple = std::tuple<uint32_t, uint32_t, uint32_t>;
-
     void SetDefaults() const;
     void MakeNodes();
     void MakeCable(uint32_t link, uint32_t opposite);
@@ -64,8 +63,8 @@ class Fabric
     std::vector<std::pair<ns3::Ptr<DirectedChannel>, uint32_t>> cables_;
     std::vector<ns3::Ptr<ns3::QueueDisc>> discs_;
     std::vector<std::unique_ptr<SendGate>> gates_;
-    std::map<std::pair<uint32_t, Triple>, uint32_t> numbers_;
-    std::map<Triple, std::vector<uint32_t>> given_;
+    std::map<std::pair<uint32_t, GivenPaths::Triple>, uint32_t> numbers_;
+    GivenPaths given_;
     std::vector<std::unique_ptr<Connection>> connections_;
 };
 

@@ -1,7 +1,5 @@
 #include "network.h"
 
-#include "error.h"
-
 #include <ns3/simulator.h>
 
 #include <algorithm>
@@ -9,12 +7,23 @@
 namespace cosim {
 namespace {
 
-constexpr size_t kReportLimit = size_t{1} << 17;
+template <typename Get>
+LinkMeasure
+Measure(const char* name, const std::vector<LinkMeter>& meters, Get get)
+{
+    LinkMeasure measure{name, {}};
+    for (const LinkMeter& meter : meters)
+    {
+        measure.values.push_back(static_cast<double>(get(meter)));
+    }
+    return measure;
+}
 
 } // namespace
 
 Network::Network(Settings settings)
-    : settings_(std::move(settings)),
+    : Seam(settings.topology.num_endpoints),
+      settings_(std::move(settings)),
       fabric_(settings_, [this](uint64_t id) { Arrived(id); })
 {
 }
@@ -22,6 +31,18 @@ Network::Network(Settings settings)
 Network::~Network()
 {
     clock_.End();
+}
+
+void
+Network::GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links)
+{
+    fabric_.GivePath(src, dst, channel, std::move(links));
+}
+
+uint32_t
+Network::Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel)
+{
+    return fabric_.Connect(job, src, dst, channel);
 }
 
 uint32_t
@@ -39,74 +60,68 @@ Network::CoflowOf(uint32_t job, uint64_t coflow, int64_t total_bytes)
     return known->second;
 }
 
-void
-Network::CheckStart(uint64_t id, int64_t start) const
+std::map<std::string, std::string>
+Network::Told() const
 {
-    if (start < granted_)
-    {
-        throw SessionError("CAUSALITY",
-                           "flow " + std::to_string(id) + " starts at " + std::to_string(start) + " ps, but " +
-                               std::to_string(granted_) + " ps had been granted",
-                           {{"flow", std::to_string(id)}, {"given", std::to_string(start)}});
-    }
+    return settings_.Told();
 }
 
-void
-Network::Give(const FlowSpec& spec,
-              const std::vector<std::pair<uint64_t, Wait>>& waits,
-              int64_t start,
-              int64_t cause)
+uint64_t
+Network::Events() const
 {
-    if (start != kUnknown)
-    {
-        CheckStart(flows_.Count(), start);
-    }
-    const uint64_t id = flows_.Add(spec, waits);
-    if (start != kUnknown)
-    {
-        flows_.SetStart(id, start, cause);
-    }
-    else if (flows_.StartOf(id) != kUnknown)
-    {
-        CheckStart(id, flows_.StartOf(id));
-    }
+    return clock_.Events();
 }
 
-void
-Network::GiveStart(uint64_t id, int64_t start, int64_t cause)
+int64_t
+Network::RunNs() const
 {
-    if (id >= flows_.Count() || !flows_.AwaitsStart(id))
-    {
-        throw SessionError("INVALID_FLOWS",
-                           "flow " + std::to_string(id) + " does not wait for a start",
-                           {{"flow", std::to_string(id)}, {"field", "starts.id"}});
-    }
-    CheckStart(id, start);
-    flows_.SetStart(id, start, cause);
+    return clock_.RunNs();
 }
 
-void
-Network::Complete(uint64_t id, int64_t time)
+std::vector<int64_t>
+Network::LinkBytes()
 {
-    const FlowSpec& spec = flows_.Spec(id);
-    digest_.Add(spec.key_high, spec.key_low, time);
-    if (spec.reaction_ps < kNever - time)
+    std::vector<int64_t> bytes;
+    for (const LinkMeter& meter : fabric_.Meters())
     {
-        bound_ = std::min(bound_, time + spec.reaction_ps);
+        bytes.push_back(static_cast<int64_t>(meter.bytes));
     }
-    pending_.push_back({id, flows_.StartOf(id), time});
-    ++completed_;
-    flows_.SetEnd(id, time);
+    return bytes;
+}
+
+std::vector<LinkMeasure>
+Network::Measures()
+{
+    const std::vector<LinkMeter>& meters = fabric_.Meters();
+    return {
+        Measure("drops", meters, [](const LinkMeter& m) { return m.drops; }),
+        Measure("marks", meters, [](const LinkMeter& m) { return m.marks; }),
+        Measure("queue_p50_bytes", meters, [](const LinkMeter& m) { return m.Percentile(0.5); }),
+        Measure("queue_p99_bytes", meters, [](const LinkMeter& m) { return m.Percentile(0.99); }),
+        Measure("queue_max_bytes", meters, [](const LinkMeter& m) { return m.queue_max; }),
+    };
+}
+
+const BusyMeter&
+Network::Busy() const
+{
+    return fabric_.Busy();
+}
+
+bool
+Network::Interrupted() const
+{
+    return clock_.Interrupted();
 }
 
 void
 Network::Arrived(uint64_t id)
 {
-    Complete(id, ns3::Simulator::Now().GetTimeStep());
-    clock_.Lower(std::min(bound_, flows_.NextStart()));
-    if (pending_.size() >= kReportLimit)
+    const int64_t now = ns3::Simulator::Now().GetTimeStep();
+    Complete(id, now, now);
+    clock_.Lower(std::min(Limit(kNever), GetFlows().NextStart()));
+    if (Full())
     {
-        full_ = true;
         clock_.StopSoon();
     }
 }
@@ -114,16 +129,16 @@ Network::Arrived(uint64_t id)
 void
 Network::StartAll()
 {
-    const int64_t time = flows_.NextStart();
+    const int64_t time = GetFlows().NextStart();
     clock_.MoveTo(time);
     starting_.clear();
-    flows_.TakeStarts(starting_);
+    GetFlows().TakeStarts(starting_);
     for (const Start& start : starting_)
     {
-        const FlowSpec& spec = flows_.Spec(start.id);
+        const FlowSpec& spec = GetFlows().Spec(start.id);
         if (spec.connection == kMark)
         {
-            Complete(start.id, time);
+            Complete(start.id, time, time);
         }
         else
         {
@@ -132,46 +147,25 @@ Network::StartAll()
     }
 }
 
-Advanced
-Network::Advance(int64_t horizon, Clock::Wall::time_point deadline, const std::atomic<bool>* cancel)
+int64_t
+Network::Run(int64_t horizon, Wall::time_point deadline, const std::atomic<bool>* cancel)
 {
-    if (horizon < granted_)
-    {
-        throw SessionError("CAUSALITY",
-                           "the horizon " + std::to_string(horizon) + " ps is before the grant " +
-                               std::to_string(granted_) + " ps",
-                           {{"given", std::to_string(horizon)}});
-    }
     clock_.Watch(cancel, deadline);
-    bound_ = kNever;
-    full_ = false;
-    int64_t reached = granted_;
+    int64_t reached = Granted();
     while (true)
     {
-        reached = clock_.RunThrough(std::min({horizon, bound_, flows_.NextStart()}));
-        const int64_t limit = std::min(horizon, bound_);
-        const int64_t next = flows_.NextStart();
-        if (full_ || clock_.Interrupted())
+        reached = clock_.RunThrough(std::min(Limit(horizon), GetFlows().NextStart()));
+        const int64_t limit = Limit(horizon);
+        const int64_t next = GetFlows().NextStart();
+        if (Full() || clock_.Interrupted() || (reached >= limit && !(next < limit && next <= reached)))
         {
-            break;
+            return reached;
         }
         if (next < limit && next <= reached)
         {
             StartAll();
         }
-        else if (reached >= limit)
-        {
-            break;
-        }
     }
-    Advanced done;
-    granted_ = done.granted = std::max(granted_, reached);
-    done.reason = full_                    ? StopReason::kBuffer
-                  : clock_.Interrupted()   ? (cancel->load() ? StopReason::kCancelled : StopReason::kBudget)
-                  : bound_ <= done.granted ? StopReason::kReaction
-                                           : StopReason::kHorizon;
-    done.completions.swap(pending_);
-    return done;
 }
 
 } // namespace cosim

@@ -78,12 +78,6 @@ AllOptions()
     return options;
 }
 
-[[noreturn]] void
-Invalid(const std::string& field, const std::string& message)
-{
-    throw SessionError("INVALID_OPEN", message, {{"field", field}});
-}
-
 } // namespace
 
 void
@@ -105,28 +99,8 @@ Settings::SetOption(const std::string& key, const std::string& value)
 void
 Settings::Finish()
 {
-    const TopologySettings& t = topology;
-    const size_t links = t.link_src.size();
-    if (t.link_dst.size() != links || t.link_rate_bps.size() != links || t.link_latency_ps.size() != links)
-    {
-        Invalid("topology", "the columns of the links differ in length");
-    }
-    if (t.num_endpoints > t.num_nodes)
-    {
-        Invalid("topology.num_endpoints", "there are more endpoints than nodes");
-    }
-    for (size_t l = 0; l < links; ++l)
-    {
-        if (t.link_src[l] >= t.num_nodes || t.link_dst[l] >= t.num_nodes || t.link_src[l] == t.link_dst[l])
-        {
-            Invalid("topology.link_src", "link " + std::to_string(l) + " does not join two nodes");
-        }
-        if (t.link_rate_bps[l] < 1 || t.link_latency_ps[l] < 0)
-        {
-            Invalid("topology.link_rate_bps",
-                    "link " + std::to_string(l) + " needs a rate of 1 bit/s or more and a latency of 0 or more");
-        }
-    }
+    CheckTopology(topology);
+    const size_t links = topology.link_src.size();
     if (mtu_bytes < 576 || mtu_bytes > 65000)
     {
         Invalid("transport.mtu_bytes", "an MTU is 576 to 65000 bytes, not " + std::to_string(mtu_bytes));

@@ -1,6 +1,8 @@
 // What a session is opened with, free of gRPC and of ns-3.
 #pragma once
 
+#include "world.h"
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -21,17 +23,6 @@ struct LinkEvent
     int64_t time_ps;
     uint32_t link;
     bool up;
-};
-
-/// Nodes and directed links; endpoints are the first nodes.
-struct TopologySettings
-{
-    uint32_t num_endpoints = 0;
-    uint32_t num_nodes = 0;
-    std::vector<uint32_t> link_src;
-    std::vector<uint32_t> link_dst;
-    std::vector<uint64_t> link_rate_bps;
-    std::vector<int64_t> link_latency_ps;
 };
 
 struct Settings

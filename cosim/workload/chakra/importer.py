@@ -19,8 +19,8 @@ from cosim.workload.chakra.folder import rank_files
 from cosim.workload.chakra.groups import read_comm_groups
 from cosim.workload.chakra.nodes import TraceContext, dim_axis, reject_rank_dependent, translate
 from cosim.workload.chakra.reader import read_trace
-from cosim.workload.chakra.tally import Tally
 from cosim.workload.program import DeviceMesh, Operation, OpKind, Program, Workload
+from cosim.workload.tally import Tally
 
 
 class RemoteMemory(Spec):

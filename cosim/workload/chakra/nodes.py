@@ -24,7 +24,6 @@ from cosim.units import NEVER, PS_PER_NS, PS_PER_US
 from cosim.workload.chakra.attributes import Attributes, node_error
 from cosim.workload.chakra.et_def_pb2 import CollectiveCommType, Node, NodeType
 from cosim.workload.chakra.groups import Groups, read_metadata_groups
-from cosim.workload.chakra.tally import Tally
 from cosim.workload.dependencies import find_cycle
 from cosim.workload.program import (
     COMM_STREAM,
@@ -35,6 +34,7 @@ from cosim.workload.program import (
     OpKind,
     Peer,
 )
+from cosim.workload.tally import Tally
 
 COLLECTIVES = {
     CollectiveCommType.ALL_REDUCE: "all_reduce",

@@ -1,0 +1,61 @@
+#include "open.h"
+
+#include "take.h"
+
+namespace cosim {
+
+Settings
+TakeOpen(const wire::Open& open)
+{
+    Settings settings;
+    settings.topology = TakeTopology(open.topology());
+    switch (open.routing().kind())
+    {
+    case wire::ROUTING_KIND_GIVEN:
+        settings.routing = RoutingKind::kGiven;
+        break;
+    case wire::ROUTING_KIND_UNSPECIFIED:
+    case wire::ROUTING_KIND_ECMP:
+        settings.routing = RoutingKind::kEcmp;
+        break;
+    case wire::ROUTING_KIND_SPRAY:
+        settings.routing = RoutingKind::kSpray;
+        break;
+    default:
+        Invalid("routing.kind", "unknown routing " + std::to_string(open.routing().kind()));
+    }
+    settings.routing_seed = open.routing().seed();
+    settings.endpoints_forward = open.routing().endpoints_forward();
+    settings.seed = open.seed();
+    settings.queue = open.queue().discipline();
+    settings.queue_bytes = open.queue().capacity_bytes();
+    settings.ecn = open.has_ecn();
+    settings.mark_min_bytes = open.ecn().mark_min_bytes();
+    settings.mark_max_bytes = open.ecn().mark_max_bytes();
+    if (!open.transport().name().empty())
+    {
+        settings.transport = open.transport().name();
+    }
+    if (open.transport().mtu_bytes() != 0)
+    {
+        settings.mtu_bytes = open.transport().mtu_bytes();
+    }
+    settings.mltcp = open.transport().mltcp();
+    const wire::LinkEvents& events = open.link_events();
+    if (events.link_size() != events.time_ps_size() || events.up_size() != events.time_ps_size())
+    {
+        Invalid("link_events", "columns differ in length");
+    }
+    for (int k = 0; k < events.time_ps_size(); ++k)
+    {
+        settings.link_events.push_back({events.time_ps(k), events.link(k), events.up(k)});
+    }
+    for (const auto& [key, value] : open.options())
+    {
+        settings.SetOption(key, value);
+    }
+    settings.Finish();
+    return settings;
+}
+
+} // namespace cosim

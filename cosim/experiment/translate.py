@@ -1,0 +1,217 @@
+"""Translate a scenario: ``cosim translate``, and ``cosim.translate`` in Python."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from cosim.errors import InputError, Location
+from cosim.experiment.build import build
+from cosim.experiment.located_yaml import Document
+from cosim.experiment.mistakes import scenario_error
+from cosim.experiment.run import simulate
+from cosim.experiment.scenario import Scenario, load
+from cosim.registry import Named, name_of
+from cosim.topology.graph import Topology
+from cosim.translate.format import Format, Progress, no_progress
+from cosim.translate.report import LossReport
+from cosim.translate.source import Source
+
+if TYPE_CHECKING:
+    from cosim.engine.records import Records
+    from cosim.experiment.run import Run
+
+REPORT_FILE = "translation.json"
+"""The loss report and the list of files, in the folder that was written."""
+
+_PARTIAL = ".partial"
+
+
+@dataclass(frozen=True, eq=False)
+class Translation:
+    """What was written where, and what was lost."""
+
+    scenario: Scenario
+    format: Format
+    format_name: str
+    out: Path
+    files: tuple[str, ...]
+    report: LossReport
+    source: Source
+
+    def run(self, say: Callable[[str], None] = print) -> Run:
+        """Run the target's simulator on the files; a run that ``cosim compare`` puts beside ours.
+
+        Raises
+        ------
+        InputError
+            The format starts no simulator, or the simulator is missing.
+        """
+        from cosim.experiment.run import Run
+
+        return Run(self.scenario, self.format.run(self.source, self.out, say))
+
+    def __str__(self) -> str:
+        files = f"{len(self.files)} file{'' if len(self.files) == 1 else 's'}"
+        return f"{self.scenario.name} as {self.format_name}: {files} in {self.out}\n{self.report}\n"
+
+
+def translate(
+    scenario: Scenario | str | Path,
+    to: str | Mapping[str, Any] | Format,
+    out: str | Path,
+    *,
+    set: Mapping[str, Any] | Iterable[str] = (),  # noqa: A002
+    strict: bool = False,
+    progress: Progress = no_progress,
+) -> Translation:
+    """Write a scenario's traffic for another simulator.
+
+    Parameters
+    ----------
+    scenario
+        A YAML file, or a scenario.
+    to
+        A format: its name, ``{"kind": name, option: value}``, or the format itself.
+    out
+        A folder: new, empty, or of an earlier translation, whose files are replaced.
+    set
+        Changes, as in ``{"jobs[0].iterations": 1}``.
+    strict
+        Refuse if anything would be lost or approximated; nothing is written then.
+    progress
+        Told now and then: done, total, of what.
+
+    Raises
+    ------
+    InputError
+        A mistake in the scenario, no such format, a folder with files of others, or a loss with ``strict``.
+    """
+    if not isinstance(scenario, Scenario):
+        scenario = load(scenario, set)
+    elif set:
+        scenario = scenario.with_settings(set)
+    chosen = find_format(to)
+    name = name_of("cosim.formats", type(chosen)) or type(chosen).__name__
+    source = source_of(scenario)
+    report = LossReport(name)
+    target = Path(out)
+    before = _prepare(target)
+    chosen.examine(source, report)
+    if strict:
+        report.check_strict()
+    partial_dir = target / _PARTIAL
+    try:
+        shutil.rmtree(partial_dir, ignore_errors=True)
+        partial_dir.mkdir(parents=True)
+        try:
+            chosen.write(source, partial_dir, report, progress)
+            if strict:
+                report.check_strict()
+            files = _move(partial_dir, target, before, report, name)
+        finally:
+            shutil.rmtree(partial_dir, ignore_errors=True)
+    except OSError as error:
+        raise _cannot(target, error) from error
+    return Translation(scenario, chosen, name, target, files, report, source)
+
+
+def find_format(to: str | Mapping[str, Any] | Format) -> Format:
+    """The format that ``to`` means.
+
+    Raises
+    ------
+    InputError
+        No such format, or options that it doesn't have.
+    """
+    if isinstance(to, Format):
+        return to
+    value = dict(to) if isinstance(to, Mapping) else {"kind": to}
+    try:
+        found = Named("cosim.formats").resolve(value)
+    except ValidationError as error:
+        raise scenario_error(error, Format, Document("format", value)) from None
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    assert isinstance(found, Format)
+    return found
+
+
+def source_of(scenario: Scenario) -> Source:
+    """The scenario as formats take it.
+
+    Raises
+    ------
+    InputError
+        Something in the scenario that can't be made.
+    """
+    built = build(scenario)
+    built.network.close()
+    return Source(
+        scenario.name,
+        built.topology,
+        built.jobs,
+        built.planner,
+        partial(_recorded, scenario),
+        None if isinstance(scenario.topology, Topology) else scenario.topology,
+        scenario.network,
+        scenario.seed,
+    )
+
+
+def _recorded(scenario: Scenario) -> Records:
+    recorded = scenario.with_settings({"record.messages": "npz"})
+    built = build(recorded)
+    with closing(built.network):
+        return simulate(recorded, built).records
+
+
+def _prepare(target: Path) -> list[str]:
+    """Files of an earlier translation, which will be replaced."""
+    if not target.exists():
+        return []
+    if not target.is_dir():
+        raise InputError("is a file; --out wants a folder", location=Location(str(target)))
+    present = {file.name for file in target.iterdir()} - {_PARTIAL}
+    if not present:
+        return []
+    try:
+        told = json.loads((target / REPORT_FILE).read_text(encoding="utf-8"))
+        return [str(name) for name in told["files"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(
+            f"the folder holds {sorted(present)[0]} and no {REPORT_FILE}: not a translation",
+            location=Location(str(target)),
+            hint="name a new or an empty folder",
+        ) from None
+
+
+def _move(
+    partial_dir: Path, target: Path, before: list[str], report: LossReport, name: str
+) -> tuple[str, ...]:
+    files = tuple(
+        sorted(str(file.relative_to(partial_dir)) for file in partial_dir.rglob("*") if file.is_file())
+    )
+    for old in before:
+        place = target / old
+        if target.resolve() in place.resolve().parents:
+            place.unlink(missing_ok=True)
+    for file in files:
+        place = target / file
+        place.parent.mkdir(parents=True, exist_ok=True)
+        (partial_dir / file).replace(place)
+    told = {"format": name, "files": list(files), "report": report.to_json()}
+    (target / REPORT_FILE).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return files
+
+
+def _cannot(target: Path, error: OSError) -> InputError:
+    return InputError(f"can't be written: {error.strerror or error}", location=Location(str(target)))

@@ -1,0 +1,1 @@
+"""ASTRA-sim's whole input: Chakra traces, network, system, memory and process groups, and a command line."""

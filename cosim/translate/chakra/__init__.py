@@ -1,0 +1,1 @@
+"""Chakra execution traces out: collective level (``collectives``), message level (``messages``)."""

@@ -1,0 +1,1 @@
+"""htsim's connection matrices: ``matrix`` reads them, ``importer`` makes them a workload."""

@@ -1,0 +1,157 @@
+"""Importers say what is wrong, where, and what would be right; damaged files are refused."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.translate import READERS, fuzz
+
+from cosim.errors import CosimError, WorkloadError
+from cosim.workload.flow_list import FlowList
+from cosim.workload.goal import Goal
+from cosim.workload.htsim.importer import Htsim
+from cosim.workload.program import OpKind
+from cosim.workload.tables.importer import Csv
+
+
+def test_damaged_files_are_read_or_refused() -> None:
+    result = fuzz(len(READERS) * 40, seed=7)
+    print(result)
+    assert result.cases == len(READERS) * 40
+    assert not result.failures
+    assert all(result.refused[name] for name in READERS)
+
+
+GOAL = "num_ranks 2\nrank 0 {\na: send 8b to 1 tag 3\n}\nrank 1 {\nb: recv 8b from 0 tag 3\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("num_ranks 2", "num_ranks 0", "x.goal:1: num_ranks is 0"),
+        ("num_ranks 2", "num_ranks 600000", "1 to 524287 can be simulated"),
+        ("num_ranks 2\n", "", "x.goal:1: a rank before num_ranks"),
+        ("rank 1 {", "rank 2 {", "x.goal:5: rank 2 of 2"),
+        ("rank 1 {", "rank 0 {", "x.goal:5: rank 0 is there twice"),
+        ("to 1", "to 7", "x.goal:3: peer 7 of rank 0"),
+        ("to 1", "from 1", "x.goal:3: send ... from"),
+        ("8b to", "8 to", "x.goal:3: 'a: send 8 to 1 tag 3' is no operation"),
+        ("from 0 tag 3", "from -1 tag 3", "x.goal:6: any source or any tag can't be simulated"),
+        ("tag 3\n}\nrank 1", "tag 3\na requires z\n}\nrank 1", "x.goal:4: rank 0 has no operation 'z' above"),
+        ("tag 3\n}\nrank 1", "tag 3\na requires a\n}\nrank 1", "x.goal:4: 'a' waits for itself"),
+        ("b: recv", "/* b: recv", "x.goal:7: "),
+        ("recv 8b from 0 tag 3\n}\n", "recv 8b from 0 tag 3\n", "which begins in line 5, is not closed"),
+        ("from 0 tag 3", "from 0 tag 4", "never posts the RECV"),
+    ],
+)
+def test_goal_mistakes(old: str, new: str, says: str, tmp_path: Path) -> None:
+    assert old in GOAL
+    (tmp_path / "x.goal").write_text(GOAL.replace(old, new))
+    with pytest.raises(CosimError) as wrong:
+        Goal(path="x.goal").build(tmp_path)
+    assert says in str(wrong.value)
+
+
+CM = """Nodes 4
+Connections 3
+Triggers 1
+0->1 id 1 start 0 size 100 recv_done_trigger 1
+2->1 id 2 start 7 size 50 recv_done_trigger 1
+1->3 id 3 trigger 1 size 9 prio 4
+trigger id 1 barrier count 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("Nodes 4\n", "", "a connection before Nodes"),
+        ("Connections 3", "Connections 2", "Connections says 2, but there are 3"),
+        ("count 2", "count 3", "x.cm:6: trigger 1 is a barrier of 3, fired by 2 flows"),
+        ("barrier count 2", "oneshot", "x.cm:6: trigger 1 is a oneshot, fired by 2 flows"),
+        ("barrier count 2", "multishot", "x.cm:6: trigger 1 is a multishot"),
+        ("trigger id 1", "trigger id 2", "x.cm:4: trigger 1 is not there"),
+        ("start 7 ", "", "x.cm:5: a connection starts at a time or by a trigger"),
+        ("2->1", "1->1", "x.cm:5: a flow from 1 to itself"),
+        ("2->1", "4->1", "x.cm:5: source is '4'"),
+        ("size 50", "size -50", "x.cm:5: size is '-50'"),
+        ("prio 4", "speed 4", "x.cm:6: 'speed'"),
+        ("1->3", "0->3", "0 bytes"),
+    ],
+)
+def test_htsim_mistakes(old: str, new: str, says: str, tmp_path: Path) -> None:
+    assert old in CM
+    (tmp_path / "x.cm").write_text(CM.replace(old, new))
+    if says == "0 bytes":  # not a mistake: htsim's triggers reach any node
+        work = Htsim(path="x.cm").build(tmp_path)
+        assert "2 x a message of 0 bytes that carries a trigger to another node" in work.report.invented
+        return
+    with pytest.raises(WorkloadError) as wrong:
+        Htsim(path="x.cm").build(tmp_path)
+    assert says in str(wrong.value)
+
+
+def test_a_barrier_waits_for_all_that_fire_it(tmp_path: Path) -> None:
+    (tmp_path / "x.cm").write_text(CM)
+    work = Htsim(path="x.cm").build(tmp_path)
+    middle = work.program(1).operations
+    assert [(op.kind, op.size_bytes, op.deps) for op in middle] == [
+        (OpKind.RECV, 100, ()), (OpKind.RECV, 50, ()), (OpKind.SEND, 9, (0, 1)),
+    ]  # fmt: skip
+    assert [(op.kind, op.duration_ps) for op in work.program(2).operations] == [
+        (OpKind.COMPUTE, 7), (OpKind.SEND, 0),
+    ]  # fmt: skip
+    assert work.report.ignored == ("3 x id of a flow", "prio of a flow (a job has a priority)")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "flow.txt: the file is empty"),
+        ("2\n0 1 3 100 8 0\n", "flow.txt:2: the file ends after 1 of 2 flows"),
+        ("1\n0 1 3 100 8 0\n0 1 3 100 8 0\n", "flow.txt:3: more than the 1 flows"),
+        ("1\n0 1 3 100 8\n", "flow.txt:2: '0 1 3 100 8'"),
+        ("1\n0 0 3 100 8 0\n", "flow.txt:2: a flow from 0 to 0"),
+        ("1\n0 1 3 100 8 1e999999999\n", "flow.txt:2: 8 bytes at 1e999999999 s"),
+        ("1\n0 1 3 100 8 -1\n", "flow.txt:2: 8 bytes at -1 s"),
+        ("x\n", "flow.txt:1: begins with 'x'"),
+    ],
+)
+def test_flow_list_mistakes(text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "flow.txt").write_text(text)
+    with pytest.raises(WorkloadError) as wrong:
+        FlowList(path="flow.txt").build(tmp_path)
+    assert says in str(wrong.value)
+
+
+def test_table_mistakes_name_line_and_cell(tmp_path: Path) -> None:
+    import cosim
+
+    cosim.translate(
+        cosim.loads(
+            "topology: {kind: ring, endpoints: 2, rate: 1Gbps, latency: 1us}\nnetwork: fair_share\n"
+            "jobs: [{workload: {kind: periodic, compute: 1us, size: 1kB}}]\n"
+        ),
+        "csv",
+        tmp_path,
+    )
+    good = (tmp_path / "operations.csv").read_text()
+    for old, new, says in (
+        (",send,", ",sent,", "operations.csv:3: kind is 'sent'\n  it should be one of compute, memory"),
+        (",1000000,", ",1e6,", "operations.csv:2: duration_ps is '1e6'\n  it should be a whole number"),
+        ("phase\n", "face\n", "operations.csv:1: lacks the column 'phase'"),
+        ("0,0,1,", "0,0,2,", "operations.csv:3: op is 2\n  operations are in order; the next is 1"),
+        ("0,1,0,", "0,7,0,", "operations.csv:4: program is 7\n  there are 2 of them, from 0"),
+    ):
+        assert old in good, old
+        (tmp_path / "operations.csv").write_text(good.replace(old, new, 1))
+        with pytest.raises(WorkloadError) as wrong:
+            Csv(path=".").build(tmp_path)
+        assert says in str(wrong.value)
+    with pytest.raises(WorkloadError, match="there are 0 jobs of number 3"):
+        Csv(path=".", job=3).build(tmp_path)
