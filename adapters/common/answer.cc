@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kDefaultMessageBytes = uint64_t{4} << 20; // what gRPC takes if nothing is said
 constexpr uint64_t kRoomForScalars = 1024;
-constexpr uint64_t kBytesOfCompletion = 24;
+constexpr uint64_t kBytesOfCompletion = 32;
 
 uint64_t
 Room(uint64_t max_message_bytes)
@@ -96,8 +96,15 @@ MakeAdvanced(Seam& seam, const Advanced& done, uint64_t sequence, uint64_t max_m
         part.mutable_id()->Reserve(count);
         part.mutable_start_ps()->Reserve(count);
         part.mutable_time_ps()->Reserve(count);
+        const auto early = std::any_of(done.completions.begin() + static_cast<std::ptrdiff_t>(first),
+                                       done.completions.begin() + static_cast<std::ptrdiff_t>(last),
+                                       [](const Completion& one) { return one.cause != one.time; });
         for (size_t k = first; k < last; ++k)
         {
+            if (early)
+            {
+                part.add_cause_ps(done.completions[k].cause);
+            }
             part.add_id(done.completions[k].id);
             part.add_start_ps(done.completions[k].start);
             part.add_time_ps(done.completions[k].time);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from typing import Any, Literal
 
@@ -55,6 +56,43 @@ def test_same_digest_as_the_in_process_model(kind: str, release: Release) -> Non
     digests = {
         replay(built.topology, one, built.jobs, built.planner, release=release).digest
         for one in (CongestionAwareNetwork(), remote)
+    }
+    assert len(digests) == 1
+
+
+TIES = """
+topology: {kind: astra_sim, topology: [Ring], npus_count: [12], bandwidth: [50.0], latency: [500.0]}
+network: congestion_aware
+jobs:
+  - workload: WORKLOAD
+"""
+
+
+def all_alike(seed: int) -> dict[str, Any]:
+    """Eight rounds of messages to anybody, all of one size, and computations on them, all of one length."""
+    rng = np.random.default_rng(seed)
+    ops: list[list[dict[str, Any]]] = [[] for _ in range(12)]
+    for k in range(8):
+        to = rng.permutation(12).tolist()
+        for rank, peer in enumerate(to):
+            if peer != rank:
+                sent = {"size": 65536, "tag": k}
+                deps = [f"c{k - 1}"] if k else []
+                ops[rank].append({"name": f"s{k}", "kind": "send", "peer": peer, "deps": deps, **sent})
+                ops[peer].append({"name": f"r{k}", "kind": "recv", "peer": rank, **sent})
+        for rank in range(12):
+            deps = [f"r{k}"] if to[rank] != rank else []
+            ops[rank].append({"name": f"c{k}", "kind": "compute", "duration": "2us", "deps": deps})
+    programs = [{"ranks": [rank], "operations": mine} for rank, mine in enumerate(ops)]
+    return {"kind": "operations", "world_size": 12, "programs": programs}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ties_between_messages_alike_are_broken_alike(seed: int) -> None:
+    built = build(loads(TIES.replace("WORKLOAD", json.dumps(all_alike(seed)))))
+    digests = {
+        replay(built.topology, one, built.jobs, built.planner).digest
+        for one in (CongestionAwareNetwork(), network())
     }
     assert len(digests) == 1
 
