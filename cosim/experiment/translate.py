@@ -19,11 +19,11 @@ from cosim.experiment.located_yaml import Document
 from cosim.experiment.mistakes import scenario_error
 from cosim.experiment.run import simulate
 from cosim.experiment.scenario import Scenario, load
+from cosim.formats.format import Format, Progress, no_progress
+from cosim.formats.report import LossReport
+from cosim.formats.source import Source
 from cosim.registry import Named, name_of
 from cosim.topology.graph import Topology
-from cosim.translate.format import Format, Progress, no_progress
-from cosim.translate.report import LossReport
-from cosim.translate.source import Source
 
 if TYPE_CHECKING:
     from cosim.engine.records import Records

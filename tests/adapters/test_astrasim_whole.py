@@ -12,9 +12,9 @@ import cosim
 from cosim.errors import CosimError, LaunchError, SimulationError
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.translate import Translation, translate
+from cosim.formats.astra_sim_run import FOLDER, STDERR, binary
 from cosim.results.compare import compare
 from cosim.results.store import load
-from cosim.translate.astra_sim_run import FOLDER, STDERR, binary
 
 TRAINING = """
 name: training

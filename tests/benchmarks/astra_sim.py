@@ -24,13 +24,13 @@ from cosim.engine.records import Records
 from cosim.engine.replay import replay
 from cosim.experiment.build import Built, build
 from cosim.experiment.translate import Translation, translate
+from cosim.formats.astra_sim.config import AstraSimConfig
+from cosim.formats.astra_sim_run import binary, start
 from cosim.network.flows import FlowBatch
 from cosim.network.simulator import Advance, NetworkSimulator
 from cosim.protocol import adapters
 from cosim.protocol.client import RemoteNetwork
 from cosim.protocol.settings import Server
-from cosim.translate.astra_sim.config import AstraSimConfig
-from cosim.translate.astra_sim_run import binary, start
 from cosim.units import PS_PER_NS
 
 TRAINING = """
