@@ -1,4 +1,4 @@
-"""Routings by tables: cheapest paths over any directed graph; the first, or one picked by hash or destination.
+"""Routings by tables: cheapest paths over any directed graph: the first, or by hash or destination.
 
 Cost is hops, unless the builder gave links other costs. Distances are found per destination, when a
 destination is first asked for; endpoints that hang on one switch share the table of that switch.
@@ -151,9 +151,9 @@ class Ecmp(_TableRouting):
 class DModK(_TableRouting):
     """Destination modulo k: of k equal ways up, digit by digit the destination's place picks one.
 
-    In a fat-tree with full bisection, shifts (each endpoint sends to the one n places on) then share no link;
-    InfiniBand's subnet managers route so. E. Zahavi, "D-Mod-K Routing Providing Non-Blocking Traffic for Shift
-    Permutations on Real Life Fat Trees", Technion CCIT report 776, 2010. The channel plays no part.
+    In a fat-tree with full bisection, shifts (each endpoint sends to the one n places on) share no link;
+    InfiniBand's subnet managers route so. E. Zahavi, "D-Mod-K Routing Providing Non-Blocking Traffic for
+    Shift Permutations on Real Life Fat Trees", Technion CCIT report 776, 2010. The channel plays no part.
 
     ``place_of`` int64[endpoints] numbers endpoints along the edge switches, ports of one switch in a row.
     """

@@ -28,8 +28,8 @@ class Fabric:
     """What a routing may need to know of the topology it is built for.
 
     ``dimensions`` is empty where there are none; ``endpoints_forward`` says that paths may pass through
-    endpoints; ``link_cost`` int32[L] is None where every link counts as one hop; ``place_of`` int64[endpoints]
-    numbers endpoints along the edge switches, None where their own numbers do.
+    endpoints; ``link_cost`` int32[L] is None where every link counts as one hop; ``place_of``
+    int64[endpoints] numbers endpoints along the edge switches, None where their own numbers do.
     """
 
     dimensions: tuple[Dimension, ...] = ()
@@ -102,7 +102,9 @@ class TopologySpec(Spec):
         if not isinstance(routing, RoutingSpec):
             raise ValueError(f"{type(routing).__name__} is not a routing; name one, as in 'routing: ecmp'")
         if routing.needs_dimensions and not cls.has_dimensions:
-            raise ValueError("dimension_ordered needs a topology with dimensions; here: shortest, ecmp or dmodk")
+            raise ValueError(
+                "dimension_ordered needs a topology with dimensions; here: shortest, ecmp or dmodk"
+            )
         return routing
 
     @abstractmethod

@@ -78,7 +78,7 @@ class Tree(TopologySpec):
         return Builder(f"gpu{i}" for i in range(edges * per_edge))
 
     def attach(self, builder: Builder, edges: I64) -> tuple[tuple[int, ...], I64]:
-        """Hang endpoints or hosts on the edge switches; the topology's dims, and each endpoint's place along them.
+        """Hang endpoints or hosts on the edge switches; the topology's dims, and each endpoint's place.
 
         Hosts with a scale-up switch make two dimensions: GPUs in a host, and hosts.
         """
