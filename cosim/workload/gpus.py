@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, PositiveFloat, field_validator
+from pydantic import Field, PositiveFloat, PositiveInt, field_validator
 
 from cosim.spec import RateBps, Spec
+from cosim.workload.compute.efficiency import Calibration, Efficiency
 
 DType = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8"]
 
@@ -25,7 +26,14 @@ class Gpu(Spec):
     name: str = Field(default="custom", description="what reports call it")
     peak_flops: dict[DType, PositiveFloat] = Field(description="dense FLOP/s by number type, {bf16: 312e12}")
     memory_rate: RateBps = Field(description="of the GPU's own memory")
+    multiprocessors: PositiveInt = Field(default=108, description="streaming multiprocessors, compute units")
     source: str = Field(default="the scenario", description="where the numbers are from")
+    efficiency: Efficiency = Field(
+        default=Efficiency(), description="what it reaches of its peaks; the compute model's parameters"
+    )
+    calibration: Calibration | None = Field(
+        default=None, description="what the efficiency was fitted to; omitted: nothing, it is uncalibrated"
+    )
 
     @field_validator("peak_flops")
     @classmethod
@@ -45,6 +53,15 @@ class Gpu(Spec):
         if dtype not in self.peak_flops:
             raise ValueError(f"{self.name} has no {dtype}; it has {', '.join(sorted(self.peak_flops))}")
         return self.peak_flops[dtype]
+
+    def trust(self, dtype: DType) -> str:
+        """How far the compute model can be trusted for a number type, for a report's reader."""
+        known = self.calibration
+        if known is None:
+            return "uncalibrated: the efficiencies are another GPU's"
+        if dtype not in known.dtypes:
+            return f"uncalibrated for {dtype} (calibrated for {', '.join(known.dtypes)} on {known.source})"
+        return f"calibrated on {known.source}, +-{known.uncertainty:.0%}"
 
 
 def _gpu(name: str, source: str, memory: str, **teraflops: float) -> Gpu:
