@@ -49,6 +49,7 @@ class CompiledNetwork(ABC):
 
     name = ""
     quantum_ps = 1
+    symmetric = False
 
     def __init__(self) -> None:
         self._opened = False
@@ -56,7 +57,7 @@ class CompiledNetwork(ABC):
 
     def describe(self) -> Capabilities:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        return Capabilities(name=self.name, quantum_ps=self.quantum_ps)
+        return Capabilities(name=self.name, quantum_ps=self.quantum_ps, symmetric=self.symmetric)
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
