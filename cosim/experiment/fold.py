@@ -23,7 +23,7 @@ def fold(scenario: Scenario, built: Built) -> tuple[tuple[JobInfo, ...], tuple[s
     """
     always = scenario.fold == "always"
     large = max(job.workload.world_size for job in built.jobs) > AUTO_RANKS
-    if scenario.fold == "off" or not (always or large):
+    if scenario.fold == "never" or not (always or large):
         return built.jobs, ()
     found: Folding | None = None
     reasons: tuple[str, ...] = ("record.messages asks for every message",)
@@ -34,7 +34,7 @@ def fold(scenario: Scenario, built: Built) -> tuple[tuple[JobInfo, ...], tuple[s
             raise ScenarioError(
                 "no ranks can be folded: " + "; ".join(reasons),
                 location=scenario.locate("fold"),
-                hint="set fold to auto or off, and every rank is simulated",
+                hint="set fold to auto or never, and every rank is simulated",
             )
         return built.jobs, tuple(f"not folded: {reason}" for reason in reasons)
     return (found.job,), (f"folded {found}", *(f"not folded: {reason}" for reason in reasons))

@@ -90,7 +90,7 @@ class Scenario(Spec):
     release: Literal["network", "engine"] = Field(
         "network", description="who starts a message once what it waits for is there; same results"
     )
-    fold: Literal["auto", "always", "off"] = Field(
+    fold: Literal["auto", "always", "never"] = Field(
         "auto",
         description="simulate ranks that provably fare the same once: auto does where a job has over 256 "
         "ranks, always refuses to run where it can't; operations are then those of the ranks simulated",
