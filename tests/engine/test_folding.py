@@ -109,8 +109,8 @@ def same(
     assert _traffic(whole) == _traffic(folded)
     mine = np.isin(whole.ops.rank, ranks)
     number = np.searchsorted(ranks, whole.ops.rank[mine])
-    rows = [whole.ops.start_ps[mine], whole.ops.end_ps[mine], whole.ops.op[mine], number]
-    others = [folded.ops.start_ps, folded.ops.end_ps, folded.ops.op, folded.ops.rank]
+    rows: list[Any] = [whole.ops.start_ps[mine], whole.ops.end_ps[mine], whole.ops.op[mine], number]
+    others: list[Any] = [folded.ops.start_ps, folded.ops.end_ps, folded.ops.op, folded.ops.rank]
     assert (np.stack(rows)[:, np.lexsort(rows)] == np.stack(others)[:, np.lexsort(others)]).all()
     times = sorted((c.collective, c.group_size, c.start_ps, c.ready_ps, c.end_ps) for c in whole.collectives)
     assert times == sorted(
@@ -153,7 +153,7 @@ def test_replicas_over_several_leaves_fold_to_one_leaf() -> None:
 
 
 KINDS = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier", "broadcast"]
-ALGORITHMS = {
+ALGORITHMS: dict[str, list[Any]] = {
     "all_reduce": [
         "ring",
         "direct",
