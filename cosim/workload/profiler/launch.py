@@ -20,7 +20,7 @@ from typing import Any
 from cosim.errors import InputError, Location, WorkloadError
 from cosim.workload.profiler import axes as mesh_axes
 from cosim.workload.profiler.file import ClassProgram, Profile
-from cosim.workload.profiler.lower import Kernel, lower
+from cosim.workload.profiler.lower import Kernel, unmerged
 from cosim.workload.profiler.spec import named_gpu
 from cosim.workload.program import DeviceMesh
 
@@ -55,7 +55,7 @@ class Cost:
 
 
 def profile(request: Request, say: Callable[[str], None] = lambda _: None) -> tuple[Profile, Cost]:
-    """Profile a script.
+    """Profile a script; each kernel is a step of its own.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def _profile(request: Request, folder: Path, say: Callable[[str], None]) -> tupl
     programs = []
     for rank in sorted(_representatives(mesh, along)):
         where = mesh.coordinates(rank)
-        steps = lower(answers[rank], mesh, table, keep_all=request.keep_all)
+        steps = unmerged(answers[rank], mesh, table)
         programs.append(ClassProgram({axis: where[axis] for axis in along}, steps))
     unknown: dict[str, int] = {}
     for answer in answers.values():
@@ -266,7 +266,7 @@ def _verified(
         return "every rank has a class of its own"
     tables: tuple[dict[Kernel, int], dict[Kernel, int]] = ({}, {})
     mine, theirs = (
-        lower(answer, mesh, table) for answer, table in zip((answers[stands], run(last)), tables, strict=True)
+        unmerged(answer, mesh, table) for answer, table in zip((answers[stands], run(last)), tables, strict=True)
     )
     del answers[last]
     same = mine == theirs and list(tables[0]) == list(tables[1])

@@ -7,7 +7,7 @@ them waiting for another stream, become one operation: nothing outside can tell 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cosim.errors import WorkloadError
@@ -37,62 +37,66 @@ class Step:
     tag: int = 0
 
 
-def lower(
-    answer: dict[str, Any], mesh: DeviceMesh, table: dict[Kernel, int], *, keep_all: bool = False
-) -> tuple[Step, ...]:
-    """Steps of one rank. ``table`` numbers kernels across programs and grows.
+def unmerged(answer: dict[str, Any], mesh: DeviceMesh, table: dict[Kernel, int]) -> tuple[Step, ...]:
+    """Steps of one rank, each kernel its own. ``table`` numbers kernels across programs and grows.
 
     Raises
     ------
     WorkloadError
         A group or peer that is not on the mesh.
     """
-    rows: list[Any] = answer["operations"]
     numbers = []
     for name, kind, dtype, flops, moved, shape in answer["kernels"]:
         numbers.append(table.setdefault((name, kind, dtype, flops, moved, *shape), len(table)))
-    segments = _segments(rows, keep_all=keep_all)
-    home = {row: place for place, members in enumerate(segments) for row in members}
     steps = []
-    for place, members in enumerate(segments):
-        stream, phase, _, what = rows[members[0]]
-        deps = tuple(sorted({home[d] for m in members for d in rows[m][2]} - {place}))
+    for stream, phase, deps, what in answer["operations"]:
         if isinstance(what, int):
-            counts: dict[int, int] = {}
-            for member in members:
-                kernel = numbers[rows[member][3]]
-                counts[kernel] = counts.get(kernel, 0) + 1
-            steps.append(Step(phase, stream, deps, tuple(sorted(counts.items()))))
+            steps.append(Step(phase, stream, tuple(deps), ((numbers[what], 1),)))
         else:
-            steps.append(_communication(answer["rank"], stream, phase, deps, what, mesh))
+            steps.append(_communication(answer["rank"], phase, tuple(deps), what, mesh))
     return tuple(steps)
 
 
-def _segments(rows: Sequence[Any], *, keep_all: bool) -> list[list[int]]:
-    """Numbers of the rows of each operation, in the order of their first rows."""
-    watched = [False] * len(rows)  # somebody outside the row's stream waits for it
-    for row in rows:
-        for other in row[2]:
-            if rows[other][0] != row[0] or not isinstance(row[3], int):
+def merged(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The same work in as few operations as can't be told apart."""
+    segments = _segments(steps)
+    home = {row: place for place, members in enumerate(segments) for row in members}
+    made = []
+    for place, members in enumerate(segments):
+        first = steps[members[0]]
+        counts: dict[int, int] = {}
+        for member in members:
+            for kernel, times in steps[member].kernels:
+                counts[kernel] = counts.get(kernel, 0) + times
+        deps = tuple(sorted({home[d] for m in members for d in steps[m].deps} - {place}))
+        made.append(replace(first, deps=deps, kernels=tuple(sorted(counts.items()))))
+    return tuple(made)
+
+
+def _segments(steps: Sequence[Step]) -> list[list[int]]:
+    """Numbers of the steps of each operation, in the order of their first ones."""
+    watched = [False] * len(steps)  # somebody outside the step's stream waits for it
+    for step in steps:
+        for other in step.deps:
+            if steps[other].stream != step.stream or step.kind != "compute":
                 watched[other] = True
     segments: list[list[int]] = []
     open_at: dict[str, int] = {}
-    for number, (stream, phase, deps, what) in enumerate(rows):
-        waits = any(rows[d][0] != stream for d in deps)
-        at = open_at.get(stream)
-        if isinstance(what, int) and at is not None and not waits and not keep_all:
+    for number, step in enumerate(steps):
+        at = open_at.get(step.stream)
+        if step.kind == "compute" and at is not None:
             last = segments[at][-1]
-            if rows[last][1] == phase and not watched[last] and isinstance(rows[last][3], int):
+            alone = all(steps[d].stream == step.stream for d in step.deps)
+            if alone and steps[last].phase == step.phase and not watched[last]:
                 segments[at].append(number)
                 continue
         segments.append([number])
-        open_at[stream] = len(segments) - 1
+        if step.kind == "compute":
+            open_at[step.stream] = len(segments) - 1
     return segments
 
 
-def _communication(
-    rank: int, stream: str, phase: str, deps: tuple[int, ...], what: Any, mesh: DeviceMesh
-) -> Step:
+def _communication(rank: int, phase: str, deps: tuple[int, ...], what: Any, mesh: DeviceMesh) -> Step:
     kind, ranks, size, root, peer, tag = what
     if kind in ("send", "recv"):
         where = mesh_axes.offset(mesh, rank, peer)
@@ -111,5 +115,4 @@ def _communication(
             hint="groups should be rows, planes ... of one mesh of ranks",
         )
     place = axes[0] if len(axes) == 2 and isinstance(axes[1], tuple) else " ".join(str(a) for a in axes)
-    del stream
     return Step(phase, f"comm {place}", deps, kind=kind, group=axes, size_bytes=size, root=root)

@@ -57,7 +57,8 @@ class Recorder(TorchDispatchMode):
         self.backwards = 0
         self._was_backward = False
         self._traits: dict[Any, _Traits] = {}
-        self._writer: dict[int, int] = {}
+        self._writers: dict[int, tuple[int, Any]] = {}
+        """Of a storage: who wrote it last, and the storage itself, so that its address is not used again."""
         self._lock = threading.RLock()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -86,8 +87,6 @@ class Recorder(TorchDispatchMode):
                 self.host_reads(args[0])
             elif traits.name.endswith("wait_tensor"):
                 self.wait_for(args[0])
-            else:
-                self._forget_writers(args, kwargs, out)
             return out
         if space == "_c10d_functional":
             self.groups.functional(func, args, kwargs, out)
@@ -114,13 +113,13 @@ class Recorder(TorchDispatchMode):
             here = self.stream
             after = {*self.ordering.before(here)}
             for tensor in (*inputs, *outputs):
-                writer = self._writer.get(self._storage(tensor))
+                writer = self._writer(tensor)
                 if writer is not None:
                     after.add(writer)
             number = self.ordering.issue(stream, after)
             self.operations.append(Recorded(stream, self._phase(), communication=what))
             for tensor in outputs:
-                self._writer[self._storage(tensor)] = number
+                self._wrote(tensor, number)
             return number
 
     def stream_waits(self, operations: list[int]) -> None:
@@ -131,7 +130,7 @@ class Recorder(TorchDispatchMode):
 
     def wait_for(self, tensor: torch.Tensor) -> None:
         """``wait_tensor``: this thread's stream waits for whoever writes the tensor."""
-        writer = self._writer.get(self._storage(tensor))
+        writer = self._writer(tensor)
         if writer is not None:
             self.stream_waits([writer])
 
@@ -139,7 +138,7 @@ class Recorder(TorchDispatchMode):
         """``.item()`` and the like: the host waits until the value is there."""
         with self._lock:
             self._take_notes()
-            writer = self._writer.get(self._storage(tensor))
+            writer = self._writer(tensor)
             if writer is not None and tensor.device.type == self.home.type:
                 self.ordering.host_waits([writer])
 
@@ -172,22 +171,22 @@ class Recorder(TorchDispatchMode):
         )
         with self._lock:
             self._take_notes()
-            read = {self._storage(t) for t in inputs}
+            read = {self._storage(t): t for t in inputs}
             fresh = [t for t in results if self._storage(t) not in read]
             spent = cost(func, traits.name, args, kwargs, out, inputs, changed, fresh)
             if spent.flops == 0 and is_unknown(traits.name):
                 self.unknown[traits.name] += 1
             stream = self.stream
             after = []
-            for storage in read:
-                writer = self._writer.get(storage)
+            for tensor in read.values():
+                writer = self._writer(tensor)
                 if writer is not None and not self.ordering.covers(stream, writer):
                     after.append(writer)
                     self.unordered += 1
             number = self.ordering.issue(stream, after)
             self.operations.append(Recorded(stream, self._phase(), kernel=spent))
             for tensor in (*changed, *fresh):
-                self._writer[self._storage(tensor)] = number
+                self._wrote(tensor, number)
 
     def host_kernel(self, spent: Cost) -> None:
         """A kernel that no operator stands for."""
@@ -201,16 +200,18 @@ class Recorder(TorchDispatchMode):
         if places and not traits.name.endswith("_to_copy"):
             out.fake_device = places.pop()
 
-    def _forget_writers(self, args: Any, kwargs: Any, out: Any) -> None:
-        """A new tensor may lie where a dead one's storage was."""
-        results = _tensors(out if isinstance(out, tuple | list) else (out,))
-        if not results or not self._writer:
-            return
-        known = {self._storage(t) for t in _tensors((*args, *kwargs.values()))}
-        for tensor in results:
-            storage = self._storage(tensor)
-            if storage not in known:
-                self._writer.pop(storage, None)
+    def _writer(self, tensor: torch.Tensor) -> int | None:
+        found = self._writers.get(self._storage(tensor))
+        return None if found is None else found[0]
+
+    def _wrote(self, tensor: torch.Tensor, number: int) -> None:
+        storage = tensor.untyped_storage()
+        self._writers[int(storage._cdata)] = number, storage
+
+    def iteration_ends(self) -> None:
+        """What was written before doesn't matter any more."""
+        with self._lock:
+            self._writers.clear()
 
     def _take_notes(self) -> None:
         if self.shim is None:

@@ -109,6 +109,7 @@ class Session:
         def after(*_: Any) -> None:
             recorder.optimizing -= 1
             seen["count"] += 1
+            recorder.iteration_ends()
             if seen["count"] == 1:
                 self.step_marks.append(len(recorder.operations))
             else:

@@ -1,0 +1,215 @@
+"""How a sequence of steps grows with a parameter: which blocks it has more of, and where.
+
+Two sequences are aligned: the longer is the shorter with blocks put in. A block of ``k`` units' steps must be
+``k`` times the same; a larger size has more copies after it. What a step runs after is told by its distance, or
+as the step that corresponds, whichever is the same at both sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+
+class StructureError(Exception):
+    """Profiles that do not grow in a way that is understood; the message says where."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A predicted step. ``source``: the step of the largest fitted profile that it is like.
+
+    ``samples``: the corresponding step of each fitted profile, or None; ``identity`` is the same at every size.
+    """
+
+    source: int
+    samples: tuple[int | None, ...]
+    deps: tuple[int, ...]
+    identity: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Insert:
+    """Steps ``start`` to ``start + count * length`` of the larger are ``count`` copies that the smaller lacks."""
+
+    start: int
+    length: int
+    count: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.length * self.count
+
+
+class Growth:
+    """Sequences at ascending sizes (two or more); predicts the sequence at any size not below the last."""
+
+    def __init__(
+        self, sizes: Sequence[int], keys: Sequence[Sequence[Hashable]], deps: Sequence[Sequence[tuple[int, ...]]]
+    ) -> None:
+        self.sizes = list(sizes)
+        self.length = len(keys[-1])
+        self.inserts = _inserts(keys[-2], keys[-1], sizes[-1] - sizes[-2])
+        self._deps = deps[-1]
+        self._to_last: list[dict[int, int]] = []
+        for smaller, size in zip(keys[:-1], sizes[:-1], strict=True):
+            found = _inserts(smaller, keys[-1], sizes[-1] - size)
+            if [i.length for i in found] != [i.length for i in self.inserts]:
+                raise StructureError("sizes do not grow by the same steps")
+            self._to_last.append(_early(found, len(keys[-1])))
+        early = _early(self.inserts, self.length)
+        late = _late(self.inserts, self.length, keys[-2], keys[-1])
+        self._kinds = [self._how(row, early, late, deps[-2], deps[-1]) for row in range(self.length)]
+
+    def _how(
+        self, row: int, early: dict[int, int], late: dict[int, int], before: Sequence[tuple[int, ...]],
+        deps: Sequence[tuple[int, ...]],
+    ) -> list[tuple[str, int]]:  # fmt: skip
+        """How each dependency of a row is told: at a distance, or as a step counted early or late."""
+        inside = next((i for i in self.inserts if i.start <= row < i.end), None)
+        other = early.get(row)
+        told: list[tuple[str, int]] = []
+        if other is None:  # only the larger has it: compare with the copy before
+            assert inside is not None
+            previous = deps[row - inside.length] if row >= inside.length else ()
+            for dep in deps[row]:
+                if dep - inside.length in previous and row - dep <= row:
+                    told.append(("distance", row - dep))
+                elif dep in previous:
+                    told.append(("early", dep))
+                else:
+                    told.append(("distance", row - dep))
+            return told
+        back = {larger: smaller for larger, smaller in early.items()}
+        back_late = {larger: smaller for larger, smaller in late.items()}
+        theirs = set(before[other])
+        for dep in deps[row]:
+            if other - (row - dep) in theirs:
+                told.append(("distance", row - dep))
+            elif back_late.get(dep) in theirs:
+                told.append(("late", dep))
+            elif back.get(dep) in theirs:
+                told.append(("early", dep))
+            else:
+                raise StructureError(f"step {row} runs after step {dep}, but at the smaller size after {sorted(theirs)}")
+        return told
+
+    def at(self, size: int) -> list[Row]:
+        """The steps at a size."""
+        extra = size - self.sizes[-1]
+        order: list[tuple[int, int]] = []  # step of the last fitted profile, which extra copy (0: its own)
+        at = 0
+        for insert in self.inserts:
+            order.extend((row, 0) for row in range(at, insert.end))
+            block = range(insert.end - insert.length, insert.end)
+            order.extend((row, copy + 1) for copy in range(extra) for row in block)
+            at = insert.end
+        order.extend((row, 0) for row in range(at, self.length))
+        place = {where: number for number, where in enumerate(order)}
+        rows = []
+        for number, (row, copy) in enumerate(order):
+            deps = set()
+            for kind, value in self._kinds[row]:
+                if kind == "distance":
+                    deps.add(number - value)
+                elif kind == "early":
+                    deps.add(place[value, 0])
+                else:
+                    deps.add(self._late_place(value, place, extra))
+            if any(not 0 <= dep < len(order) for dep in deps):
+                raise StructureError(f"step {number} would run after a step that isn't there")
+            samples = tuple(back.get(row) if copy == 0 else None for back in self._to_last)
+            rows.append(Row(row, (*samples, row), tuple(sorted(deps)), (row, copy)))
+        return rows
+
+    def _late_place(self, row: int, place: dict[tuple[int, int], int], extra: int) -> int:
+        """A step counted from the end of the block that it may be in: of the last copy."""
+        insert = next((i for i in self.inserts if i.start <= row < i.end), None)
+        if insert is None or extra == 0:
+            return place[row, 0]
+        if row >= insert.end - insert.length:
+            return place[row, extra]
+        ahead = (insert.end - 1 - row) // insert.length
+        same = row + ahead * insert.length
+        return place[same, extra - ahead] if extra > ahead else place[row + extra * insert.length, 0]
+
+
+def _inserts(small: Sequence[Hashable], large: Sequence[Hashable], units: int) -> list[_Insert]:
+    """Blocks that ``large`` has more of.
+
+    Raises
+    ------
+    StructureError
+        It isn't ``small`` with blocks put in, or a block isn't ``units`` times the same.
+    """
+    found: list[_Insert] = []
+    a = b = 0
+    missing = len(large) - len(small)
+    while True:
+        while a < len(small) and b < len(large) and small[a] == large[b]:
+            a, b = a + 1, b + 1
+        if a == len(small) and b == len(large):
+            return found
+        if missing <= 0:
+            raise StructureError(f"step {b} has no counterpart: {_text(large, b)} here, {_text(small, a)} there")
+        count = _best_block(small, large, a, b, units, missing)
+        if count is None:
+            raise StructureError(f"from step {b} on there is no block that repeats: {_text(large, b)}")
+        found.append(_Insert(b, count // units, units))
+        b += count
+        missing -= count
+
+
+def _best_block(
+    small: Sequence[Hashable], large: Sequence[Hashable], a: int, b: int, units: int, missing: int
+) -> int | None:
+    """Length of what is put in at ``large[b]``, such that the two then agree for longest."""
+    best, longest = None, -1
+    for count in range(units, missing + 1, units):
+        length = count // units
+        if any(large[b + k] != large[b + k % length] for k in range(length, count)):
+            continue
+        run = 0
+        limit = min(len(small) - a, len(large) - b - count)
+        while run < limit and small[a + run] == large[b + count + run]:
+            run += 1
+        if run > longest:
+            best, longest = count, run
+            if a + run == len(small):
+                break
+    return best
+
+
+def _early(inserts: Sequence[_Insert], length: int) -> dict[int, int]:
+    """Larger's step -> smaller's, where what is put in comes as late as it can."""
+    found: dict[int, int] = {}
+    at = shift = 0
+    for insert in inserts:
+        for row in range(at, insert.start):
+            found[row] = row - shift
+        at = insert.end
+        shift += insert.length * insert.count
+    for row in range(at, length):
+        found[row] = row - shift
+    return found
+
+
+def _late(
+    inserts: Sequence[_Insert], length: int, small: Sequence[Hashable], large: Sequence[Hashable]
+) -> dict[int, int]:
+    """Larger's step -> smaller's, where what is put in comes as early as it can."""
+    found = _early(inserts, length)
+    shift = 0
+    for insert in inserts:
+        size = insert.length * insert.count
+        row = insert.end - 1
+        other = insert.start - shift - 1
+        while other >= 0 and row >= insert.start and small[other] == large[row]:
+            found[row] = other
+            row, other = row - 1, other - 1
+        shift += size
+    return found
+
+
+def _text(keys: Sequence[Hashable], place: int) -> str:
+    return str(keys[place]) if place < len(keys) else "the end"
