@@ -42,6 +42,12 @@ class Efficiency(Spec):
     host_time: TimePs = Field(
         0, ge=0, le=200_000_000, description="of the host to issue one operator; 0s: never waited for"
     )
+    step_time: TimePs = Field(
+        0,
+        ge=0,
+        le=200_000_000_000,
+        description="of the host for an iteration, beside operators (logs, scaling)",
+    )
     interference: float = Field(
         0.0, ge=0, le=1, description="how much slower a computation is while a collective runs on the GPU"
     )

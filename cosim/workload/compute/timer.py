@@ -36,6 +36,10 @@ class GpuTimer:
         """Picoseconds of the host to issue so many operators."""
         return launches * self.gpu.efficiency.host_time
 
+    def step_ps(self) -> int:
+        """Picoseconds of the host in an iteration beside its operators."""
+        return self.gpu.efficiency.step_time
+
     def slowed_ps(self, duration_ps: int) -> int:
         """What a computation takes while a collective runs on the same GPU."""
         return int(duration_ps * (1 + self.gpu.efficiency.interference))

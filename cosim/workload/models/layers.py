@@ -33,6 +33,9 @@ Recompute = Literal["none", "selective", "full"]
 Attention = Literal["flash", "unfused"]
 TP = ("tp",)
 _FP32 = 4
+_SOFTMAX_BATCH = 4
+"""Megatron-LM's fused softmax is for a multiple of so many heads x sequences; else to fp32, scale, mask, softmax
+and back, one after another (``FusedScaleMaskSoftmax.is_kernel_available``)."""
 _MASK = 1
 """Bytes of a dropout mask's element."""
 
@@ -142,20 +145,34 @@ def head_layer(shape: Shape, *, copy: bool = False) -> Layer:
     opens, closes = shape.exchange()
     each = Exchange("all_reduce", TP, shape.tokens * _FP32) if shape.tp > 1 else None
     logits = matmul(shape.tokens, shape.hidden, own, shape.width)
-    scan = memory(shape.tokens * own * _FP32, launches=2)
-    to_fp32 = memory(shape.tokens * own * (shape.width + _FP32))
-    grad = _product_backward((logits,), shape.width)
+    count = shape.tokens * own
+
+    def passes(size_bytes: int) -> Kernel:
+        return memory(count * size_bytes)
+
+    # Element by element, in fp32: converted, made contiguous, largest, difference, exponential, sum, quotient.
+    convert, move, scan, change = shape.width + _FP32, 2 * _FP32, _FP32, 2 * _FP32
     return Layer(
         "head",
         (
             Piece("head", (_norm(shape),), opens),
-            Piece("logits", (logits, to_fp32, scan), each),
-            Piece("loss", (scan, scan), each),
-            Piece("loss", (scan,), each),
-            Piece("loss", (memory(2 * shape.tokens * own * _FP32),)),
+            Piece("logits", (logits, passes(convert), passes(move), passes(scan)), each),
+            Piece("loss", (passes(change), memory(0, launches=8)), each),
+            Piece("loss", (passes(change), passes(scan)), each),
+            Piece("loss", (passes(change), memory(0, launches=4))),
         ),
         (
-            Piece("logits", (memory(2 * shape.tokens * own * _FP32, launches=2), to_fp32, *grad), closes),
+            Piece(
+                "logits",
+                (
+                    memory(0, launches=8),
+                    passes(change),
+                    passes(move),
+                    passes(convert),
+                    *matmul_backward(logits, shape.width),
+                ),
+                closes,
+            ),
             Piece("head", _twice(_norm(shape))),
         ),
         (),
@@ -189,10 +206,13 @@ def _core(shape: Shape) -> tuple[Kernel, ...]:
         return (fused_attention(flops, 4 * shape.tokens * own * width),)
     batch, head = shape.batch * shape.heads // shape.tp, shape.hidden // shape.heads
     scores = batch * shape.sequence**2
+    softmax = memory(2 * scores * width)  # scale, mask and softmax in one
+    if batch % _SOFTMAX_BATCH:
+        softmax = memory(scores * (4 * width + 8 * _FP32), launches=5)
     return (
         memory(6 * shape.tokens * own * width, launches=3),  # q, k and v apart, in heads
         matmul(shape.sequence, head, shape.sequence, width, batch=batch),
-        memory(2 * scores * width),  # scale, mask and softmax in one
+        softmax,
         memory(scores * (2 * width + _MASK)),  # dropout
         matmul(shape.sequence, shape.sequence, head, width, batch=batch),
         memory(2 * shape.tokens * own * width),  # heads together
@@ -219,10 +239,6 @@ def _backward(kernels: Iterable[Kernel], shape: Shape) -> tuple[Kernel, ...]:
         else:
             back.append(memory(kernel.bytes_moved * 3 // 2, launches=kernel.launches))
     return tuple(back)
-
-
-def _product_backward(kernels: Iterable[Kernel], width: int) -> tuple[Kernel, ...]:
-    return tuple(back for kernel in kernels for back in matmul_backward(kernel, width))
 
 
 def _twice(kernel: Kernel) -> tuple[Kernel, ...]:

@@ -7,24 +7,23 @@ last stage share are summed between the two; then the gradients' norm over the m
 optimizer, with its states on every rank or sharded over the data-parallel axis (ZeRO stage 1, Rajbhandari
 et al., arXiv 1910.02054: gradients are reduce-scattered, parameters all-gathered after the step).
 
-The host issues a piece's kernels one after another on the CPU stream, ahead of the GPU: a piece starts once
-it was issued and the one before it has ended. Where no piece of a program can ever wait for its launch beyond
-the first (the host is faster throughout, counting computation alone), only the first launch is an operation.
+The host issues a piece's kernels one after another on the CPU stream, ahead of the GPU: a piece starts once the
+host begins to issue it and what it waits for has ended; it is over when the GPU has ended it and the host
+has issued it. Where the host is never behind in any pass, launches are left out, and pieces without an exchange
+between them are one operation: every time is the same.
 
-Not modelled: the loss and its printing, input loading, checkpoints; the host never waits for the GPU within
-an iteration; the depth of the launch queue.
+Not modelled: the loss and its printing, input loading, checkpoints; the depth of the launch queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from cosim.workload.compute.kernels import Kernel, memory
-from cosim.workload.models.launches import without_idle_launches
 from cosim.workload.models.parts import Exchange, Layer, Piece, merged
 from cosim.workload.models.schedule import Pass, ScheduleName, passes
 from cosim.workload.program import (
@@ -58,6 +57,9 @@ class Timer(Protocol):
     def host_ps(self, launches: int) -> int:
         """Picoseconds that the host takes to issue so many operators; 0: it is never waited for."""
 
+    def step_ps(self) -> int:
+        """Picoseconds of the host in an iteration beside its operators."""
+
     def slowed_ps(self, duration_ps: int) -> int:
         """What a computation takes while a collective runs on the same GPU."""
 
@@ -82,6 +84,8 @@ class Training:
         Ranks over which the gradients' norm is summed.
     blocking_sends
         Computation waits until what it sends has arrived, as Megatron-LM's does without overlap.
+    synchronous_passes
+        The host issues nothing of the next pass until the GPU has ended the one before.
     """
 
     mesh: DeviceMesh
@@ -96,6 +100,7 @@ class Training:
     sharded_optimizer: bool = False
     norm_axes: tuple[str, ...] = ("pp", "tp")
     blocking_sends: bool = False
+    synchronous_passes: bool = False
 
 
 def build_training(
@@ -130,6 +135,12 @@ class _Step:
     then: Exchange | None
 
 
+def _both(layers: Sequence[Layer]) -> tuple[list[tuple[Piece, ...]], list[tuple[Piece, ...]]]:
+    """Pieces of a chunk's forward and backward pass, layer by layer."""
+    backward = [(*layer.recompute, *layer.backward) for layer in reversed(layers)]
+    return [layer.forward for layer in layers], backward
+
+
 class _StageBuilder:
     """Appends one stage's operations; ``last`` is what the next computation waits for."""
 
@@ -141,17 +152,18 @@ class _StageBuilder:
         self.operations: list[Operation] = []
         self.last: tuple[int, ...] = ()
         self.last_launch: tuple[int, ...] = ()
+        self.host_waits: tuple[int, ...] = ()
+        """What the host waits for before it issues anything else."""
         self.last_bucket: tuple[int, ...] = ()
         self.filled: dict[tuple[str, ...], int] = {}
         self.buckets = 0
-        self.forward = [
-            self._steps(piece for layer in layers for piece in layer.forward) for layers in chunks
-        ]
-        self.backward = [
-            self._steps(piece for layer in reversed(layers) for piece in (*layer.recompute, *layer.backward))
-            for layers in chunks
-        ]
-        """Of a chunk without gradient exchange; with one, layer by layer."""
+        self.host_matters = False
+        """Decided first, for all passes; then pieces are merged, or not."""
+        self.host_matters = any(
+            self._is_behind(self._steps(pieces)) for layers in chunks for pieces in _both(layers)
+        )
+        self.steps = [tuple(self._steps(pieces) for pieces in _both(layers)) for layers in chunks]
+        """Of each chunk, forward and backward."""
 
     def program(self) -> Program:
         """The stage's program."""
@@ -159,15 +171,15 @@ class _StageBuilder:
         order = passes(training.schedule, self.stage, self.stages, training.micro_batches, len(self.chunks))
         left = dict.fromkeys(range(len(self.chunks)), training.micro_batches)
         for one in order:
+            if training.synchronous_passes:
+                self.host_waits = self.last
             if one.forward:
                 self._forward(one)
             else:
                 left[one.chunk] -= 1
                 self._backward(one, last=left[one.chunk] == 0)
         self._finish()
-        return Program(
-            f"stage {self.stage}" if self.stages > 1 else "every rank", without_idle_launches(self.operations)
-        )
+        return Program(f"stage {self.stage}" if self.stages > 1 else "every rank", tuple(self.operations))
 
     # -- passes --------------------------------------------------------------------------------------
 
@@ -177,7 +189,7 @@ class _StageBuilder:
         name = f"micro-batch {one.micro_batch} "
         if not first:
             self._receive(f"{name}activations", one, step=-1)
-        for step in self.forward[one.chunk]:
+        for step in self.steps[one.chunk][0]:
             self._run(name, step, "forward")
         if not final:
             self._send(f"{name}activations", one, step=1)
@@ -191,7 +203,7 @@ class _StageBuilder:
         if last and self.training.bucket is not None:
             self._overlapped(name, one.chunk)
         else:
-            for step in self.backward[one.chunk]:
+            for step in self.steps[one.chunk][1]:
                 self._run(name, step, "backward")
         if not first:
             self._send(f"{name}gradients", one, step=-1)
@@ -199,7 +211,7 @@ class _StageBuilder:
     def _overlapped(self, name: str, chunk: int) -> None:
         """The last backward, layer by layer, full buckets leaving while it goes on."""
         for layer in reversed(self.chunks[chunk]):
-            for step in self._steps((*layer.recompute, *layer.backward)):
+            for step in self._steps([(*layer.recompute, *layer.backward)]):
                 self._run(name, step, "backward", slowed=bool(self.last_bucket))
             for axes, count in layer.parameters.items():
                 self._fill(axes, count)
@@ -254,6 +266,12 @@ class _StageBuilder:
         self.last = tuple(sorted({*self.last, *self.last_bucket}))
         if training.tied_bytes and self.stages > 1 and self.stage in (0, self.stages - 1):
             self._share_tied()
+        step_ps = self.timer.step_ps()
+        if step_ps:
+            operation = Operation(
+                "step issued", OpKind.COMPUTE, CPU_STREAM, self.last, duration_ps=step_ps, phase="optimizer"
+            )
+            self.last = self.last_launch = (self._append(operation),)
         axes = tuple(axis for axis in training.norm_axes if training.mesh.axes.get(axis, 1) > 1)
         own = {
             axes: sum(layer.parameters.get(axes, 0) for layers in self.chunks for layer in layers)
@@ -331,8 +349,13 @@ class _StageBuilder:
 
     # -- operations ----------------------------------------------------------------------------------
 
-    def _steps(self, pieces: Iterable[Piece]) -> list[_Step]:
-        return [self._step(piece.name, piece.kernels, piece.then) for piece in merged(pieces)]
+    def _steps(self, layers: Sequence[Sequence[Piece]]) -> list[_Step]:
+        """Pieces made one as far as nobody can tell: through all layers, or within each where hosts matter."""
+        if not self.host_matters:
+            layers = [[piece for pieces in layers for piece in pieces]]
+        return [
+            self._step(piece.name, piece.kernels, piece.then) for pieces in layers for piece in merged(pieces)
+        ]
 
     def _step(self, name: str, kernels: Sequence[Kernel], then: Exchange | None) -> _Step:
         then = then if then is not None and self._group_size(then.axes) > 1 else None
@@ -345,33 +368,43 @@ class _StageBuilder:
             then,
         )
 
+    def _is_behind(self, steps: Sequence[_Step]) -> bool:
+        """Whether the host can end issuing a step of a pass after the GPU has ended it."""
+        issued = computed = 0
+        for step in steps:
+            issued += self.timer.host_ps(step.launches)
+            computed += step.duration_ps
+            if issued > computed:
+                return True
+        return False
+
     def _run(self, prefix: str, step: _Step, phase: str, *, slowed: bool = False) -> None:
-        self._launch(step, f"{prefix}{step.name} {phase}", phase)
         duration = self.timer.slowed_ps(step.duration_ps) if slowed else step.duration_ps
-        deps = (*self.last, *self.last_launch)
+        name = f"{prefix}{step.name} {phase}"
+        deps = tuple(sorted({*self.last, *self.last_launch, *self.host_waits}))
+        launch = self._launch(step, name, phase)
         number = self._append(
             Operation(
-                f"{prefix}{step.name} {phase}", OpKind.COMPUTE, COMPUTE_STREAM, tuple(sorted(deps)),
-                duration_ps=duration, flops=step.flops, bytes_moved=step.bytes_moved, phase=phase,
+                name, OpKind.COMPUTE, COMPUTE_STREAM, deps, duration_ps=duration, flops=step.flops,
+                bytes_moved=step.bytes_moved, phase=phase,
             )
         )  # fmt: skip
-        self.last = (number,)
+        self.last = (*launch, number)
         if step.then is not None:
             self._exchange(f"{prefix}{step.name}", step.then, phase)
 
-    def _launch(self, step: _Step, name: str, phase: str) -> None:
-        duration = self.timer.host_ps(step.launches)
+    def _launch(self, step: _Step, name: str, phase: str) -> tuple[int, ...]:
+        """The host issues a step's operators, after those before it."""
+        duration = self.timer.host_ps(step.launches) if self.host_matters else 0
         if duration == 0:
-            return
+            return ()
+        deps = tuple(sorted({*self.last_launch, *self.host_waits}))
+        self.host_waits = ()
         operation = Operation(
-            f"{name} launched",
-            OpKind.COMPUTE,
-            CPU_STREAM,
-            self.last_launch,
-            duration_ps=duration,
-            phase=phase,
+            f"{name} issued", OpKind.COMPUTE, CPU_STREAM, deps, duration_ps=duration, phase=phase
         )
         self.last_launch = (self._append(operation),)
+        return self.last_launch
 
     def _exchange(self, name: str, exchange: Exchange, phase: str) -> None:
         number = self._append(

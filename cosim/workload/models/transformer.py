@@ -80,6 +80,10 @@ class Transformer(Spec):
     blocking_sends: bool = Field(
         default=False, description="computation waits until what it sent to the next stage has arrived"
     )
+    synchronous_passes: bool = Field(
+        default=False,
+        description="the host waits for the GPU after each pass, as Megatron-LM's timers make it",
+    )
     gpu: Annotated[Spec, Named("cosim.gpus")] = Field(description="GPU, with its compute model")
 
     @model_validator(mode="after")
@@ -178,6 +182,7 @@ class Transformer(Spec):
             bucket=self.bucket if self.overlap_gradients and self.data_parallel > 1 else None,
             sharded_optimizer=self.sharded_optimizer,
             blocking_sends=self.blocking_sends,
+            synchronous_passes=self.synchronous_passes,
         )
 
     def build(self, base: Path = Path()) -> Workload:  # noqa: ARG002 - every workload's signature
