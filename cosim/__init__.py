@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cosim.experiment.run import Run, run
     from cosim.experiment.scenario import Job, Scenario, load, loads
     from cosim.results.store import load as load_run
+    from cosim.workload.profiler.context import profile
 
 __version__ = "0.1.0"
 
@@ -35,6 +36,7 @@ _HOMES = {
     "load": "cosim.experiment.scenario",
     "loads": "cosim.experiment.scenario",
     "load_run": "cosim.results.store:load",
+    "profile": "cosim.workload.profiler.context:profile",
 }
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
     "load",
     "load_run",
     "loads",
+    "profile",
     "run",
 ]
 

@@ -7,13 +7,14 @@ axes ranks do the same and are bound to their peers by the mesh.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,10 @@ class Request:
     show_output: bool = False
     ranks: tuple[int, ...] = ()
 
+    def as_order(self) -> dict[str, Any]:
+        """Plain values, for the process that runs the script."""
+        return asdict(self)
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -71,8 +76,19 @@ def profile(request: Request, say: Callable[[str], None] = lambda _: None) -> tu
 
 def check(request: Request) -> None:
     """Refuse what can't be profiled, before anything is started."""
-    import importlib.util
+    check_numbers(request)
+    if not request.module and not Path(request.script).is_file():
+        raise InputError("no such script", location=Location(request.script))
 
+
+def check_numbers(request: Request) -> None:
+    """No torch, or numbers that make no sense.
+
+    Raises
+    ------
+    InputError
+        Which, and what would be right.
+    """
     if importlib.util.find_spec("torch") is None:
         raise InputError("profiling needs PyTorch", hint="pip install 'cosim-net[profile]' (a CPU build is enough)")
     if request.world_size < 1 or request.per_node < 1:
@@ -82,8 +98,6 @@ def check(request: Request) -> None:
             f"imbalance is {request.imbalance}",
             hint="it is the busiest expert's load over the mean: 1 is balanced, 1.25 has a quarter more",
         )
-    if not request.module and not Path(request.script).is_file():
-        raise InputError("no such script", location=Location(request.script))
     named_gpu(request.gpu, "--gpu")
 
 
@@ -96,30 +110,44 @@ def _profile(request: Request, folder: Path, say: Callable[[str], None]) -> tupl
         answers[rank] = _run(request, folder, rank)
         return answers[rank]
 
-    first = run(0)
-    if request.ranks:
-        wanted = {rank: None for rank in request.ranks}
-        for rank in wanted:
-            if rank not in answers:
-                run(rank)
-        mesh = _mesh(request, answers.values())
-        along = sorted(_message_axes(answers.values(), mesh))
-    else:
-        mesh = _mesh(request, [first])
-        along = sorted(_message_axes([first], mesh), key=list(mesh.axes).index)
-        for rank in _representatives(mesh, along):
-            if rank not in answers:
-                run(rank)
-        mesh = _mesh(request, answers.values())
+    mesh = _mesh(request, [run(0)])
+    along = _class_axes(answers.values(), mesh)
+    for rank in _representatives(mesh, along):
+        if rank not in answers:
+            run(rank)
     for rank in _wrong_guesses(answers):
         say(f"rank {rank} again: its stage's input has another shape than was guessed")
         run(rank)
-    notes = _common_notes(answers)
+    done, cost = assemble(request, answers)
     if request.verify:
-        notes.append(_verified(request, mesh, along, answers, run))
+        mesh = DeviceMesh(done.mesh)
+        text = _verified(request, mesh, _class_axes(answers.values(), mesh), answers, run)
+        done = replace(done, assumed=(*done.assumed, text))
+    return done, cost
+
+
+def assemble(request: Request, answers: dict[int, dict[str, Any]]) -> tuple[Profile, Cost]:
+    """The profile of the answers of one rank of each class; ``request.ranks`` says which, if not the usual.
+
+    Raises
+    ------
+    WorkloadError
+        A script that failed, or groups that fit no mesh.
+    """
+    for rank, answer in answers.items():
+        _refuse_failure(request, rank, answer)
+    first = answers[min(answers)]
+    mesh = _mesh(request, answers.values())
+    along = _class_axes(answers.values(), mesh)
+    ranks = request.ranks or tuple(_representatives(mesh, along))
+    if request.ranks and along and len(_representatives(mesh, along)) > len(ranks):
+        raise WorkloadError(
+            f"ranks send messages along {', '.join(along)}: each place there does something else",
+            hint="`cosim profile SCRIPT` runs one rank of each",
+        )
     table: dict[Kernel, int] = {}
     programs = []
-    for rank in sorted(_representatives(mesh, along)):
+    for rank in sorted(ranks):
         where = mesh.coordinates(rank)
         steps = unmerged(answers[rank], mesh, table)
         programs.append(ClassProgram({axis: where[axis] for axis in along}, steps))
@@ -133,13 +161,13 @@ def _profile(request: Request, folder: Path, say: Callable[[str], None]) -> tupl
         "arguments": list(request.arguments),
         "world_size": request.world_size,
         "iteration": first["iteration"],
-        "ranks": sorted(_representatives(mesh, along)),
+        "ranks": sorted(ranks),
         "fake_cuda": first["fake_cuda"],
     }
     if request.imbalance != 1:
         made["imbalance"] = request.imbalance
     name = Path(request.script).name
-    done = Profile(name, request.gpu, dict(mesh.axes), tuple(table), tuple(programs), made, tuple(notes), unknown)
+    done = Profile(name, request.gpu, dict(mesh.axes), tuple(table), tuple(programs), made, tuple(_common_notes(answers)), unknown)
     cost = Cost(
         sum(a["seconds"] for a in answers.values()),
         max(a["peak_bytes"] for a in answers.values()),
@@ -152,7 +180,7 @@ def _run(request: Request, folder: Path, rank: int) -> dict[str, Any]:
     """One rank in a process of its own."""
     order = folder / f"{rank}.json"
     order.write_text(
-        json.dumps({**asdict(request), "rank": rank, "mail": str(folder / "mail"), "gpu_name": request.gpu})
+        json.dumps({**request.as_order(), "rank": rank, "mail": str(folder / "mail"), "gpu_name": request.gpu})
     )
     # Hash order is part of what a script does: sets of strings are walked in the same order every time.
     environment = {**os.environ, "PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false", "PYTHONWARNINGS": "ignore"}
@@ -170,13 +198,17 @@ def _run(request: Request, folder: Path, rank: int) -> dict[str, Any]:
             hint="\n  ".join(["its last words:", *said]) if said else None,
         )
     answer: dict[str, Any] = json.loads(answer_file.read_text())
+    _refuse_failure(request, rank, answer)
+    return answer
+
+
+def _refuse_failure(request: Request, rank: int, answer: dict[str, Any]) -> None:
     if "error" in answer:
         frames = [f"  {frame}" for frame in answer.get("traceback", [])[-8:]]
         text = "\n".join([f"rank {rank}: {answer['error']}", *frames])
         if frames and answer.get("raised_at") and answer["raised_at"] not in frames[-1]:
             text += f"\n  raised at {answer['raised_at']}"
         raise WorkloadError(text, location=Location(request.script), hint=answer.get("hint") or None)
-    return answer
 
 
 def _groups(answers: Any) -> set[tuple[int, ...]]:
@@ -200,6 +232,10 @@ def _mesh(request: Request, answers: Any) -> DeviceMesh:
 def _is_pair_of_a_larger(pair: tuple[int, ...], groups: set[tuple[int, ...]]) -> bool:
     """Two ranks that talk within a process group: the group says what the axis is."""
     return any(len(g) > 2 and set(pair) <= set(g) and mesh_axes.grid(g) is not None for g in groups)
+
+
+def _class_axes(answers: Any, mesh: DeviceMesh) -> list[str]:
+    return sorted(_message_axes(answers, mesh), key=list(mesh.axes).index)
 
 
 def _message_axes(answers: Any, mesh: DeviceMesh) -> set[str]:

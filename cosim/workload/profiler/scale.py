@@ -49,7 +49,7 @@ def profile_scaled(
         made = replace(made, made={**made.made, "arguments": list(wanted.arguments)})
     if not request.keep_all:
         programs = tuple(ClassProgram(p.at, merged(p.steps)) for p in made.programs)
-        made = _without_unused(replace(made, programs=programs))
+        made = without_unused(replace(made, programs=programs))
     cost = Cost(
         sum(c.seconds for c in costs), max(c.peak_bytes for c in costs), sum(c.kernels for c in costs)
     )
@@ -314,7 +314,7 @@ def _show(profile: Profile, step: Step) -> str:
     return f"{step.phase} {step.kind} {step.size_bytes or ''} {what} after {list(step.deps)}"
 
 
-def _without_unused(profile: Profile) -> Profile:
+def without_unused(profile: Profile) -> Profile:
     """Kernels renumbered in the order in which steps use them."""
     table: dict[int, int] = {}
     programs = []

@@ -14,7 +14,7 @@ parser.add_argument("--layers", type=int, default=8)
 parser.add_argument("--width", type=int, default=1024)
 parser.add_argument("--batch", type=int, default=32)
 parser.add_argument("--bucket-mb", type=float, default=25)
-parser.add_argument("--accumulate", type=int, default=1)
+parser.add_argument("--zero", action="store_true")
 options = parser.parse_args()
 
 dist.init_process_group("nccl")
@@ -22,7 +22,12 @@ local = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(local)
 model = nn.Sequential(*[nn.Linear(options.width, options.width) for _ in range(options.layers)]).cuda()
 model = DistributedDataParallel(model, device_ids=[local], bucket_cap_mb=options.bucket_mb)
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+if options.zero:
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, lr=1e-3)
+else:
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 data = TensorDataset(torch.randn(4 * options.batch * dist.get_world_size(), options.width))
 loader = DataLoader(data, options.batch, sampler=DistributedSampler(data), num_workers=2, pin_memory=True)
 for step, (x,) in enumerate(loader):

@@ -160,6 +160,19 @@ class Groups:
                 scaled = torch.ceil(counts.to(torch.float64) * self.imbalance).to(counts.dtype)
         outputs[0].constant = scaled
 
+    def _is_shift(self, splits: Any, ranks: tuple[int, ...]) -> bool:
+        """Everything goes to one other rank: a permutation, not an exchange of all with all."""
+        try:
+            to = [place for place, count in enumerate(splits or ()) if int(count)]
+        except TypeError:
+            return False
+        if len(to) != 1 or len(ranks) < 2:
+            return False
+        own = ranks.index(dist.get_rank())
+        if to[0] != (own + 1) % len(ranks):
+            self.recorder.assume("a permutation of ranks is taken for a shift to the next rank")
+        return True
+
     def _answer(self, func: Any, arguments: dict[str, Any], work: Work) -> Any:
         returns = func._schema.returns
         if len(returns) == 1:
@@ -195,6 +208,8 @@ class Groups:
         if kind == "all_to_all":
             self._route(list(inputs), list(outputs))
             size = max(size, _total(outputs))
+            if self._is_shift(arguments.get("input_split_sizes"), ranks):
+                kind = "send_recv"  # each rank to the next of the group, as a ring does it
         self._record(kind, ranks, size, inputs, outputs, root=int(arguments.get("src", 0)))
 
 

@@ -5,6 +5,7 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -118,11 +119,14 @@ struct CosimCUDAHooks final : CUDAHooksInterface {
   bool isPinnedPtr(const void*) const override { return false; }
   void deviceSynchronize(DeviceIndex) const override { note(SYNC_DEVICE, 0, 0); }
 };
-C10_REGISTER_TYPED_CLASS(CUDAHooksRegistry, "CUDAHooks", CosimCUDAHooks)
+// Preferred: where torch has been built with CUDA, its own hooks come second.
+C10_REGISTER_TYPED_CLASS_WITH_PRIORITY(CUDAHooksRegistry, "CUDAHooks", c10::REGISTRY_PREFERRED, CosimCUDAHooks)
 }  // namespace at
 
 extern "C" {
+// Once torch is there, so that a guard of its own comes first and is replaced.
 void cosim_open(int devices, int own) {
+  c10::impl::registerDeviceGuard(kType, new Guard);  // leaked on purpose, as ATen wants it
   num_devices = static_cast<DeviceIndex>(devices);
   home = static_cast<DeviceIndex>(own);
 }
@@ -145,7 +149,3 @@ std::int64_t cosim_notes(std::int64_t* out, std::int64_t room) {
 }
 }
 
-static const int registered = [] {
-  c10::impl::registerDeviceGuard(kType, new Guard);  // leaked on purpose, as ATen wants it
-  return 0;
-}();

@@ -30,6 +30,28 @@ def install(assume: Any) -> None:
     from torch.utils import _foreach_utils
 
     _foreach_utils._foreach_supported_types.append(FakeTensor)
+    from torch.optim.optimizer import _foreach_supported_types
+
+    _foreach_supported_types.append(FakeTensor)
+    _fused_kernels()
+
+
+_KEPT: list[Any] = []
+
+
+def _fused_kernels() -> None:
+    """Operators that a GPU has a kernel for, but which torch takes apart where it has been built without."""
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a kernel for fake tensors ran")
+
+    library = torch.library.Library("aten", "IMPL")  # its kernels live as long as it
+    for name in ("silu_backward", "mish_backward", "_fused_rms_norm", "_fused_rms_norm_backward"):
+        try:
+            library.impl(name, never, "CUDA")
+        except RuntimeError:  # this torch has it, or doesn't know it
+            continue
+    _KEPT.append(library)
 
 
 def _data_parallel(assume: Any) -> None:
@@ -132,6 +154,9 @@ def _attention() -> None:
             return plain(
                 query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
             )
+        if torch.is_autocast_enabled("cuda"):
+            lower = torch.get_autocast_dtype("cuda")
+            query, key, value = (t.to(lower) if t.is_floating_point() else t for t in (query, key, value))
         if attn_mask is None and query.dtype in (torch.float16, torch.bfloat16):
             return aten._scaled_dot_product_flash_attention(
                 query, key, value, dropout_p, is_causal, return_debug_mask=False, scale=scale
