@@ -55,9 +55,7 @@ def profile(
         )
     session_module = import_module("cosim.workload.profiler.inside.session")  # imports torch, later
     with TemporaryDirectory(prefix="cosim-profile-") as mail:
-        session = session_module.Session(
-            {**request.as_order(), "rank": rank, "mail": mail, "gpu_name": gpu}
-        )
+        session = session_module.Session({**request.as_order(), "rank": rank, "mail": mail, "gpu_name": gpu})
         try:
             with session.modes():
                 yield

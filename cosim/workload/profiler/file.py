@@ -16,6 +16,7 @@
                                       [[kernel, times], ...]
                                       [all_reduce, [dp], bytes]  (broadcast: and root's place)
                                       [all_reduce, [pp, [0, 3]], bytes]: places 0 and 3 of an axis
+                                      [shift, [cp], bytes]: each place of an axis to the next, round
                                       [send, [pp, 1], bytes, tag] or [recv, [pp, -1], bytes, tag]
 
 ``after`` are numbers of operations of the program. Bytes as ``cosim.pattern.template.Collective`` counts them.
@@ -109,7 +110,12 @@ def _row(step: Step) -> list[Any]:
     elif step.peer is not None:
         what = [step.kind, list(step.peer), step.size_bytes, step.tag]
     else:
-        what = [step.kind, _plain(step.group), step.size_bytes, *([step.root] if step.kind == "broadcast" else [])]
+        what = [
+            step.kind,
+            _plain(step.group),
+            step.size_bytes,
+            *([step.root] if step.kind == "broadcast" else []),
+        ]
     return [step.phase, step.stream, list(step.deps), what]
 
 
@@ -130,7 +136,9 @@ def read(path: Path) -> Profile:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise WorkloadError(
-            f"can't be read: {error.strerror}", location=place, hint="`cosim profile SCRIPT -o FILE` makes one"
+            f"can't be read: {error.strerror}",
+            location=place,
+            hint="`cosim profile SCRIPT -o FILE` makes one",
         ) from None
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
@@ -151,7 +159,9 @@ def read(path: Path) -> Profile:
 
 
 def _profile(data: dict[str, Any]) -> Profile:
-    kernels = tuple((str(k[0]), str(k[1]), str(k[2]), *(int(v) for v in k[3:9])) for k in data["kernels"] or ())
+    kernels = tuple(
+        (str(k[0]), str(k[1]), str(k[2]), *(int(v) for v in k[3:9])) for k in data["kernels"] or ()
+    )
     programs = tuple(
         ClassProgram(dict(program["at"]), tuple(_step(row) for row in program["operations"] or ()))
         for program in data["programs"]

@@ -45,7 +45,10 @@ class Growth:
     """Sequences at ascending sizes (two or more); predicts the sequence at any size not below the last."""
 
     def __init__(
-        self, sizes: Sequence[int], keys: Sequence[Sequence[Hashable]], deps: Sequence[Sequence[tuple[int, ...]]]
+        self,
+        sizes: Sequence[int],
+        keys: Sequence[Sequence[Hashable]],
+        deps: Sequence[Sequence[tuple[int, ...]]],
     ) -> None:
         self.sizes = list(sizes)
         self.length = len(keys[-1])
@@ -91,7 +94,9 @@ class Growth:
             elif back.get(dep) in theirs:
                 told.append(("early", dep))
             else:
-                raise StructureError(f"step {row} runs after step {dep}, but at the smaller size after {sorted(theirs)}")
+                raise StructureError(
+                    f"step {row} runs after step {dep}, but at the smaller size after {sorted(theirs)}"
+                )
         return told
 
     def at(self, size: int) -> list[Row]:
@@ -151,7 +156,9 @@ def _inserts(small: Sequence[Hashable], large: Sequence[Hashable], units: int) -
         if a == len(small) and b == len(large):
             return found
         if missing <= 0:
-            raise StructureError(f"step {b} has no counterpart: {_text(large, b)} here, {_text(small, a)} there")
+            raise StructureError(
+                f"step {b} has no counterpart: {_text(large, b)} here, {_text(small, a)} there"
+            )
         count = _best_block(small, large, a, b, units, missing)
         if count is None:
             raise StructureError(f"from step {b} on there is no block that repeats: {_text(large, b)}")

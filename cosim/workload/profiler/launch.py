@@ -90,9 +90,13 @@ def check_numbers(request: Request) -> None:
         Which, and what would be right.
     """
     if importlib.util.find_spec("torch") is None:
-        raise InputError("profiling needs PyTorch", hint="pip install 'cosim-net[profile]' (a CPU build is enough)")
+        raise InputError(
+            "profiling needs PyTorch", hint="pip install 'cosim-net[profile]' (a CPU build is enough)"
+        )
     if request.world_size < 1 or request.per_node < 1:
-        raise InputError(f"world size {request.world_size}, {request.per_node} ranks a node: both need at least 1")
+        raise InputError(
+            f"world size {request.world_size}, {request.per_node} ranks a node: both need at least 1"
+        )
     if request.imbalance < 1:
         raise InputError(
             f"imbalance is {request.imbalance}",
@@ -167,7 +171,16 @@ def assemble(request: Request, answers: dict[int, dict[str, Any]]) -> tuple[Prof
     if request.imbalance != 1:
         made["imbalance"] = request.imbalance
     name = Path(request.script).name
-    done = Profile(name, request.gpu, dict(mesh.axes), tuple(table), tuple(programs), made, tuple(_common_notes(answers)), unknown)
+    done = Profile(
+        name,
+        request.gpu,
+        dict(mesh.axes),
+        tuple(table),
+        tuple(programs),
+        made,
+        tuple(_common_notes(answers)),
+        unknown,
+    )
     cost = Cost(
         sum(a["seconds"] for a in answers.values()),
         max(a["peak_bytes"] for a in answers.values()),
@@ -180,10 +193,17 @@ def _run(request: Request, folder: Path, rank: int) -> dict[str, Any]:
     """One rank in a process of its own."""
     order = folder / f"{rank}.json"
     order.write_text(
-        json.dumps({**request.as_order(), "rank": rank, "mail": str(folder / "mail"), "gpu_name": request.gpu})
+        json.dumps(
+            {**request.as_order(), "rank": rank, "mail": str(folder / "mail"), "gpu_name": request.gpu}
+        )
     )
     # Hash order is part of what a script does: sets of strings are walked in the same order every time.
-    environment = {**os.environ, "PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false", "PYTHONWARNINGS": "ignore"}
+    environment = {
+        **os.environ,
+        "PYTHONHASHSEED": "0",
+        "TOKENIZERS_PARALLELISM": "false",
+        "PYTHONWARNINGS": "ignore",
+    }
     outlet = None if request.show_output else subprocess.PIPE
     done = subprocess.run(
         [sys.executable, "-m", "cosim.workload.profiler.inside", str(order)],
@@ -302,7 +322,8 @@ def _verified(
         return "every rank has a class of its own"
     tables: tuple[dict[Kernel, int], dict[Kernel, int]] = ({}, {})
     mine, theirs = (
-        unmerged(answer, mesh, table) for answer, table in zip((answers[stands], run(last)), tables, strict=True)
+        unmerged(answer, mesh, table)
+        for answer, table in zip((answers[stands], run(last)), tables, strict=True)
     )
     del answers[last]
     same = mine == theirs and list(tables[0]) == list(tables[1])

@@ -101,7 +101,9 @@ def _communication(rank: int, phase: str, deps: tuple[int, ...], what: Any, mesh
     if kind in ("send", "recv"):
         where = mesh_axes.offset(mesh, rank, peer)
         if where is None:
-            raise WorkloadError(f"rank {rank}: a {kind} with rank {peer}, which no axis of {dict(mesh.axes)} leads to")
+            raise WorkloadError(
+                f"rank {rank}: a {kind} with rank {peer}, which no axis of {dict(mesh.axes)} leads to"
+            )
         return Step(phase, f"{kind} {where[0]}" if kind == "send" else "", deps, kind=kind, size_bytes=size,
                     peer=where, tag=tag)  # fmt: skip
     axes: tuple[str, ...] | tuple[str, tuple[int, ...]] | None
@@ -114,5 +116,7 @@ def _communication(rank: int, phase: str, deps: tuple[int, ...], what: Any, mesh
             f"rank {rank}: a {kind} in the group {ranks[:8]}, which is no part of the mesh {dict(mesh.axes)}",
             hint="groups should be rows, planes ... of one mesh of ranks",
         )
+    if kind == "shift" and (len(axes) != 1):
+        kind = "all_to_all"  # a ring through several axes: as much data, to everybody
     place = axes[0] if len(axes) == 2 and isinstance(axes[1], tuple) else " ".join(str(a) for a in axes)
     return Step(phase, f"comm {place}", deps, kind=kind, group=axes, size_bytes=size, root=root)

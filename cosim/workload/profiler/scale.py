@@ -66,16 +66,23 @@ def _read(sweeps: Sequence[str], predict: Sequence[str]) -> dict[str, tuple[list
         except ValueError:
             equals = ""
         if not equals:
-            raise InputError(f"--sweep {text}: not a parameter with sizes", hint="write it as in --sweep layers=2,4,6")
+            raise InputError(
+                f"--sweep {text}: not a parameter with sizes", hint="write it as in --sweep layers=2,4,6"
+            )
     wanted: dict[str, int] = {}
     for text in predict:
         name, equals, value = text.partition("=")
         if not equals or not value.isdigit():
-            raise InputError(f"--predict {text}: not a parameter with a size", hint="write it as in --predict layers=126")
+            raise InputError(
+                f"--predict {text}: not a parameter with a size", hint="write it as in --predict layers=126"
+            )
         wanted[name.lstrip("-")] = int(value)
     for name in sorted({*sizes} ^ {*wanted}):
         other = "--predict" if name in sizes else "--sweep"
-        raise InputError(f"{name} has no {other}", hint="each parameter needs both: --sweep layers=2,4,6 --predict layers=126")
+        raise InputError(
+            f"{name} has no {other}",
+            hint="each parameter needs both: --sweep layers=2,4,6 --predict layers=126",
+        )
     for name, values in sizes.items():
         if len(values) < 3 or values[0] < 1:
             raise InputError(
@@ -155,7 +162,8 @@ class _Laws:
             if list(other.mesh) != list(first.mesh):
                 raise StructureError(f"the mesh is {first.mesh} and then {other.mesh}")
         self.mesh = {
-            axis: _law(self.sizes, [p.mesh[axis] for p in profiles], f"mesh axis {axis}") for axis in first.mesh
+            axis: _law(self.sizes, [p.mesh[axis] for p in profiles], f"mesh axis {axis}")
+            for axis in first.mesh
         }
         self.growth = []
         for place in range(len(first.programs)):
@@ -178,11 +186,13 @@ class _Laws:
                 samples = [k.numbers[n] for k, n in zip(keyed, row.samples, strict=True) if n is not None]
                 known = [s for s, n in zip(self.sizes, row.samples, strict=False) if n is not None]
                 number = in_proof.get(row.identity)
-                if number is not None and number < len(held.numbers) and len(held.numbers[number]) == len(samples[0]):
+                if (
+                    number is not None
+                    and number < len(held.numbers)
+                    and len(held.numbers[number]) == len(samples[0])
+                ):
                     samples, known = [*samples, held.numbers[number]], [*known, self.sizes[-1]]
-                values = [
-                    self._value(known, [s[k] for s in samples], size) for k in range(len(samples[0]))
-                ]
+                values = [self._value(known, [s[k] for s in samples], size) for k in range(len(samples[0]))]
                 steps.append(_filled(keyed[-1].steps[row.source], keyed[-1].profile, values, row.deps, table))
             programs.append(ClassProgram(proof.programs[place].at, tuple(steps)))
         mesh = {axis: law(size) for axis, law in self.mesh.items()}
@@ -209,7 +219,9 @@ class _Keyed:
         for step in self.steps:
             names = tuple(profile.kernels[k][:3] for k, _ in step.kernels)
             peer = None if step.peer is None else (step.peer[0], step.peer[1] > 0)
-            self.keys.append((step.phase, step.stream, step.kind, step.group, step.root, peer, step.tag, names))
+            self.keys.append(
+                (step.phase, step.stream, step.kind, step.group, step.root, peer, step.tag, names)
+            )
             self.numbers.append(
                 (
                     step.size_bytes,
@@ -302,7 +314,9 @@ def _must_equal(predicted: Profile, actual: Profile) -> None:
         if len(mine.steps) != len(theirs.steps):
             raise StructureError(f"{len(mine.steps)} steps are predicted, there are {len(theirs.steps)}")
         for number, (a, b) in enumerate(zip(mine.steps, theirs.steps, strict=True)):
-            kernels = [[(p.kernels[k], times) for k, times in s.kernels] for p, s in ((predicted, a), (actual, b))]
+            kernels = [
+                [(p.kernels[k], times) for k, times in s.kernels] for p, s in ((predicted, a), (actual, b))
+            ]
             if replace(a, kernels=()) != replace(b, kernels=()) or kernels[0] != kernels[1]:
                 raise StructureError(
                     f"step {number} is predicted as {_show(predicted, a)}, but is {_show(actual, b)}"

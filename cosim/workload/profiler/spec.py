@@ -91,18 +91,14 @@ def build(profile: Profile, gpu: Gpu, place: str = "profile") -> Workload:
     times = [_kernel_ps(kernel, gpu, place) for kernel in profile.kernels]
     program_of = np.zeros(mesh.world_size, np.int32)
     programs: list[Program] = []
-    coordinates = [mesh.coordinates(rank) for rank in range(mesh.world_size)] if len(profile.programs) > 1 else []
-    for number, program in enumerate(profile.programs):
-        members = [
-            rank for rank, where in enumerate(coordinates) if all(where[a] == p for a, p in program.at.items())
-        ] or list(range(mesh.world_size))  # fmt: skip
-        if not any(_is_part(step) for step in program.steps):
+    coordinates = [mesh.coordinates(r) for r in range(mesh.world_size)] if len(profile.programs) > 1 else []
+    for program in profile.programs:
+        ranks = [
+            r for r, where in enumerate(coordinates) if all(where[a] == p for a, p in program.at.items())
+        ]
+        for members, own in _variants(program, ranks or list(range(mesh.world_size)), mesh):
             program_of[members] = len(programs)
-            programs.append(_program(program, number, profile, times, gpu))
-            continue
-        for rank in members:  # a part of an axis: each rank's group is its own
-            program_of[rank] = len(programs)
-            programs.append(_program(program, number, profile, times, gpu, rank))
+            programs.append(_program(program, profile, times, gpu, own))
     kernels = sum(times for p in profile.programs for s in p.steps for _, times in s.kernels)
     flops = _total_flops(profile)
     dtypes = sorted({k[2] for k in profile.kernels if k[1] == "matmul"})
@@ -114,9 +110,15 @@ def build(profile: Profile, gpu: Gpu, place: str = "profile") -> Workload:
             f" {flops / 1e12:.4g} TFLOP a rank (the busiest), by torch {made.get('torch', '?')}",
         ),
         invented=(
-            *(f"computation timed for {gpu.name} ({gpu.source}), {d}: {gpu.trust(cast('DType', d))}" for d in dtypes),
+            *(
+                f"computation timed for {gpu.name} ({gpu.source}), {d}: {gpu.trust(cast('DType', d))}"
+                for d in dtypes
+            ),
             *profile.assumed,
-            *(f"{times} x {name}: no FLOP formula, timed by its bytes" for name, times in profile.unknown.items()),
+            *(
+                f"{times} x {name}: no FLOP formula, timed by its bytes"
+                for name, times in profile.unknown.items()
+            ),
         ),
     )
     return Workload(profile.name, mesh, tuple(programs), program_of, report)
@@ -150,7 +152,9 @@ def _kernel_ps(kernel: tuple[str, str, str, int, int, int, int, int, int], gpu: 
         )
     _GPUS[id(gpu)] = gpu
     timer = _timer(id(gpu), cast("DType", dtype if known else min(gpu.peak_flops)))
-    if kind == "matmul" and not batch:  # a formula for FLOPs, but no shape: by its FLOPs at the attention rate
+    if (
+        kind == "matmul" and not batch
+    ):  # a formula for FLOPs, but no shape: by its FLOPs at the attention rate
         kind = "attention"
     return timer.kernel_ps(Kernel(KernelKind(kind), flops, moved, batch, rows, inner, columns))
 
@@ -159,33 +163,79 @@ def _is_part(step: Step) -> bool:
     return len(step.group) == 2 and isinstance(step.group[1], tuple)
 
 
+def _variants(
+    program: ClassProgram, ranks: list[int], mesh: DeviceMesh
+) -> list[tuple[list[int], dict[str, int] | None]]:
+    """Ranks that can share a program, and where its groups are looked up (nowhere, if that doesn't matter).
+
+    A part of an axis is a group of each rank's own; a shift has its edges at the ends of its axis.
+    """
+    if any(_is_part(step) for step in program.steps):
+        return [([rank], mesh.coordinates(rank)) for rank in ranks]
+    shifts = sorted({str(step.group[0]) for step in program.steps if step.kind == "shift"})
+    if not shifts:
+        return [(ranks, None)]
+    found: dict[tuple[int, ...], list[int]] = {}
+    for rank in ranks:
+        where = mesh.coordinates(rank)
+        edges = tuple((where[axis] == 0) - (where[axis] == mesh.axes[axis] - 1) for axis in shifts)
+        found.setdefault(edges, []).append(rank)
+    return [(members, mesh.coordinates(members[0])) for members in found.values()]
+
+
 def _program(
-    program: ClassProgram, number: int, profile: Profile, times: list[int], gpu: Gpu, rank: int | None = None
+    program: ClassProgram, profile: Profile, times: list[int], gpu: Gpu, own: dict[str, int] | None
 ) -> Program:
-    """Operations of a class; with ``rank``, groups that are parts of an axis are that rank's."""
+    """Operations of a class, or of those of it that are at the edges, or the one, where ``own`` is."""
     mesh = DeviceMesh(profile.mesh)
     made: list[Operation] = []
-    place: dict[int, int] = {}
+    place: dict[int, tuple[int, ...]] = {}
     launch: tuple[int, ...] = ()
     for at, step in enumerate(program.steps):
-        deps = tuple(place[d] for d in step.deps)
         launches = sum(count for _, count in step.kernels) or 1
         host = launches * gpu.efficiency.host_time
         if host:
             made.append(
-                Operation(f"launch {at}", OpKind.COMPUTE, CPU_STREAM, launch, duration_ps=host, phase=step.phase)
+                Operation(
+                    f"launch {at}", OpKind.COMPUTE, CPU_STREAM, launch, duration_ps=host, phase=step.phase
+                )
             )
             launch = (len(made) - 1,)
-        place[at] = len(made)
-        made.append(_operation(step, at, tuple(sorted({*deps, *launch})), profile, times, mesh, rank))
-    where = " ".join(f"{axis} {coordinate}" for axis, coordinate in program.at.items()) or "every rank"
-    del number
-    return Program(where if rank is None else f"rank {rank}", tuple(made))
+        deps = tuple(sorted({n for d in step.deps for n in place[d]} | {*launch}))
+        first = len(made)
+        if step.kind == "shift":
+            assert own is not None
+            made.extend(_shift(step, at, deps, mesh, own))
+        else:
+            made.append(_operation(step, at, deps, profile, times, mesh, own))
+        place[at] = tuple(range(first, len(made)))
+    at_all = " ".join(f"{axis} {coordinate}" for axis, coordinate in program.at.items()) or "every rank"
+    return Program(at_all if own is None else f"like rank {mesh.rank(own)}", tuple(made))
+
+
+def _shift(
+    step: Step, at: int, deps: tuple[int, ...], mesh: DeviceMesh, own: dict[str, int]
+) -> tuple[Operation, Operation]:
+    """A message to the next along the axis and one from the one before, round its ends."""
+    axis = str(step.group[0])
+    size, place = mesh.axes[axis], own[axis]
+    ends = [
+        (OpKind.SEND, f"send {axis}", (place + 1) % size - place),
+        (OpKind.RECV, "", (place - 1) % size - place),
+    ]
+    one, other = (
+        Operation(
+            f"{step.phase} {at} shift", kind, stream, deps, size_bytes=step.size_bytes,
+            peer=Peer(axis=axis, offset=offset), phase=step.phase,
+        )
+        for kind, stream, offset in ends
+    )  # fmt: skip
+    return one, other
 
 
 def _operation(
     step: Step, at: int, deps: tuple[int, ...], profile: Profile, times: list[int], mesh: DeviceMesh,
-    rank: int | None,
+    own: dict[str, int] | None,
 ) -> Operation:  # fmt: skip
     if step.kind == "compute":
         heaviest = max(step.kernels, key=lambda pair: (times[pair[0]] * pair[1], -pair[0]), default=None)
@@ -205,14 +255,20 @@ def _operation(
         kind = OpKind.SEND if step.kind == "send" else OpKind.RECV
         peer = Peer(axis=step.peer[0], offset=step.peer[1])
         return Operation(
-            name, kind, step.stream, deps, size_bytes=step.size_bytes, peer=peer, tag=step.tag, phase=step.phase
+            name,
+            kind,
+            step.stream,
+            deps,
+            size_bytes=step.size_bytes,
+            peer=peer,
+            tag=step.tag,
+            phase=step.phase,
         )
     axes: tuple[str, ...] = ()
     ranks: tuple[int, ...] | None = None
     if _is_part(step):
-        assert rank is not None
+        assert own is not None
         axis, places = cast("tuple[str, tuple[int, ...]]", step.group)
-        own = mesh.coordinates(rank)
         ranks = tuple(mesh.rank({**own, axis: p}) for p in places)
     else:
         axes = cast("tuple[str, ...]", step.group)

@@ -21,10 +21,17 @@ def tell(profile: Profile, cost: Cost, path: Path) -> str:
     ]
     for program in profile.programs:
         where = " ".join(f"{axis} {place}" for axis, place in program.at.items()) or "every rank"
-        lines += ["", f"{where}: {len(program.steps)} operations", *_compute(profile, program), *_talk(program)]
+        lines += [
+            "",
+            f"{where}: {len(program.steps)} operations",
+            *_compute(profile, program),
+            *_talk(program),
+        ]
     lines.append("")
     lines.extend(f"assumed: {text}" for text in profile.assumed)
-    lines.extend(f"unknown operator: {times} x {name}, timed by its bytes" for name, times in profile.unknown.items())
+    lines.extend(
+        f"unknown operator: {times} x {name}, timed by its bytes" for name, times in profile.unknown.items()
+    )
     lines.append(
         f"{cost.kernels} operators seen in {cost.seconds:.1f} s, at most {cost.peak_bytes / 1e9:.2f} GB; written to {path}"
     )

@@ -27,7 +27,8 @@ def make_answer(session: Any) -> dict[str, Any]:
     kernels: dict[Any, int] = {}
     rows: list[Any] = []
     last_backward = max(
-        (n for n in range(begin, end) if recorder.operations[n].phase in ("backward", "recompute")), default=-1
+        (n for n in range(begin, end) if recorder.operations[n].phase in ("backward", "recompute")),
+        default=-1,
     )
     for number in range(begin, end):
         operation = recorder.operations[number]
@@ -59,6 +60,7 @@ def make_answer(session: Any) -> dict[str, Any]:
         "host_copies": [recorder.host_copies, recorder.host_bytes],
         "fake_cuda": session.shim is not None,
         "seconds": time.monotonic() - session.started,
-        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        * (1 if sys.platform == "darwin" else 1024),
         "seen": len(recorder.operations),
     }

@@ -53,9 +53,7 @@ class Event(torch.Event):
 
 
 def _stream(identifier: int) -> Any:
-    return Stream(
-        stream_id=identifier, device_index=torch.cuda.current_device(), device_type=int(_CUDA_TYPE)
-    )
+    return Stream(stream_id=identifier, device_index=torch.cuda.current_device(), device_type=int(_CUDA_TYPE))
 
 
 _CUDA_TYPE = 1
@@ -104,7 +102,9 @@ def install(shim: Shim, device_count: int, own: int, name: str) -> None:
 
     class Device:
         def __init__(self, device: Any) -> None:
-            given = None if device is None else device if isinstance(device, int) else torch.device(device).index
+            given = (
+                None if device is None else device if isinstance(device, int) else torch.device(device).index
+            )
             self.index = given
 
         def __enter__(self) -> None:

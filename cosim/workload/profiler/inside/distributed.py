@@ -118,7 +118,10 @@ class Groups:
             self.recorder.assume(f"a {short.rstrip('_')} is taken for an all-gather of what each rank gives")
             inputs = _flat(arguments.get("input_tensors"))
             outputs = _flat(arguments.get("output_tensors"))
-            kind, size = "all_gather", min(_total(inputs) or _total(outputs), _total(outputs) or _total(inputs))
+            kind, size = (
+                "all_gather",
+                min(_total(inputs) or _total(outputs), _total(outputs) or _total(inputs)),
+            )
         elif short in ("barrier", "monitored_barrier_"):
             kind = "barrier"
         else:
@@ -136,7 +139,10 @@ class Groups:
             return None
         inputs = [t for t in inputs if isinstance(t, torch.Tensor)]
         what = Communication(kind, ranks, size, root=root, peer=peer, tag=tag)
-        if not any(t.device.type == self.recorder.home.type for t in (*inputs, *outputs)) and kind != "barrier":
+        if (
+            not any(t.device.type == self.recorder.home.type for t in (*inputs, *outputs))
+            and kind != "barrier"
+        ):
             self.recorder.assume(f"{kind} of tensors on the host is not counted")
             return None
         stream = f"{kind}:{own}-{peer}" if peer >= 0 else "group:" + _name(ranks)
@@ -209,7 +215,7 @@ class Groups:
             self._route(list(inputs), list(outputs))
             size = max(size, _total(outputs))
             if self._is_shift(arguments.get("input_split_sizes"), ranks):
-                kind = "send_recv"  # each rank to the next of the group, as a ring does it
+                kind = "shift"  # each rank to the next of the group, as a ring does it
         self._record(kind, ranks, size, inputs, outputs, root=int(arguments.get("src", 0)))
 
 

@@ -78,7 +78,9 @@ _WRITE_ONLY = frozenset({"zero_", "fill_", "normal_", "uniform_", "copy_", "bern
 _LOOK_UPS = frozenset({"embedding", "gather", "index_select", "index", "_unsafe_index"})
 _HEAVY = ("linalg_", "_linalg", "fft_", "_fft", "cdist", "_thnn_", "_cudnn_rnn", "lstm", "gru", "cholesky", "svd",
           "grid_sampler", "_ctc_loss", "unfold_backward", "_histogram")  # fmt: skip
-_OURS = frozenset({"aten", "prim", "prims", "fsdp", "c10d", "_c10d_functional", "_dtensor", "debugprims", "cosim"})
+_OURS = frozenset(
+    {"aten", "prim", "prims", "fsdp", "c10d", "_c10d_functional", "_dtensor", "debugprims", "cosim"}
+)
 
 
 def is_unknown(name: str) -> bool:

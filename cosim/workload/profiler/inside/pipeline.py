@@ -44,7 +44,9 @@ def install(mail: Path, groups: Groups, guesses: dict[str, str], stages: dict[st
         if place.exists():
             return pickle.loads(place.read_bytes())
         if not outputs:
-            raise RuntimeError(f"stage {self.stage_index} needs the shapes of stage {src_stage}, not profiled yet")
+            raise RuntimeError(
+                f"stage {self.stage_index} needs the shapes of stage {src_stage}, not profiled yet"
+            )
         guesses[place.name] = shape_text(outputs[0])
         return outputs[0]
 
@@ -68,4 +70,3 @@ def install(mail: Path, groups: Groups, guesses: dict[str, str], stages: dict[st
 def shape_text(meta: Any) -> str:
     """Shapes and types of a stage's outputs, to compare."""
     return json.dumps([[list(m.shape), str(m.dtype)] for m in meta.forward_metas])
-

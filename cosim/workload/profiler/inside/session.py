@@ -134,7 +134,9 @@ class Session:
         """Run the script to the end of the wanted iteration; the answer as plain values."""
         order = self.order
         sys.argv = [order["script"], *order["arguments"]]
-        sys.path.insert(0, str(Path.cwd()) if order["module"] else str(Path(order["script"]).resolve().parent))
+        sys.path.insert(
+            0, str(Path.cwd()) if order["module"] else str(Path(order["script"]).resolve().parent)
+        )
         try:
             with self.modes():
                 if order["module"]:

@@ -140,7 +140,13 @@ def install_loader(assume: Any) -> None:
     def init(self: Any, *args: Any, **given: Any) -> None:
         if given.get("num_workers"):
             assume("data loader workers are not started; batches are made in the process")
-            for key in ("num_workers", "prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout"):
+            for key in (
+                "num_workers",
+                "prefetch_factor",
+                "persistent_workers",
+                "multiprocessing_context",
+                "timeout",
+            ):
                 given.pop(key, None)
         given.pop("pin_memory", None)
         with real():

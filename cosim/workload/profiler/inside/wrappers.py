@@ -62,9 +62,14 @@ def _data_parallel(assume: Any) -> None:
     original = dist._compute_bucket_assignment_by_size
 
     def buckets(tensors: Any, limits: Any, *rest: Any) -> Any:
-        if list(limits) == [sys.maxsize]:
-            limits = [_FIRST_BUCKET, _cap[0]]
-        return original(tensors, limits, *rest)
+        if list(limits) != [sys.maxsize]:
+            return original(tensors, limits, *rest)
+        # As rebuilt after the first iteration: in the order in which gradients are ready, the last parameter
+        # first; the caller turns the list of buckets round.
+        rest = tuple(list(reversed(r)) if isinstance(r, list) else r for r in rest)
+        found, sizes = original(list(reversed(tensors)), [_FIRST_BUCKET, _cap[0]], *rest)
+        last = len(tensors) - 1
+        return [[last - place for place in bucket] for bucket in reversed(found)], list(reversed(sizes))
 
     _cap = [25 * 2**20]
     made = torch.nn.parallel.DistributedDataParallel.__init__
