@@ -1,7 +1,7 @@
 """How a sequence of steps grows with a parameter: which blocks it has more of, and where.
 
-Two sequences are aligned: the longer is the shorter with blocks put in. A block of ``k`` units' steps must be
-``k`` times the same; a larger size has more copies after it. What a step runs after is told by its distance, or
+Two sequences are aligned: the longer is the shorter with blocks put in. A block that is put
+in is so many copies of one; a larger size has more of them after it, in proportion. What a step runs after is told by its distance, or
 as the step that corresponds, whichever is the same at both sizes.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 
 class StructureError(Exception):
@@ -52,12 +53,14 @@ class Growth:
     ) -> None:
         self.sizes = list(sizes)
         self.length = len(keys[-1])
-        self.inserts = _inserts(keys[-2], keys[-1], sizes[-1] - sizes[-2])
+        self.inserts = _inserts(keys[-2], keys[-1])
+        self._step = sizes[-1] - sizes[-2]
         self._deps = deps[-1]
         self._to_last: list[dict[int, int]] = []
         for smaller, size in zip(keys[:-1], sizes[:-1], strict=True):
-            found = _inserts(smaller, keys[-1], sizes[-1] - size)
-            if [i.length for i in found] != [i.length for i in self.inserts]:
+            found = _inserts(smaller, keys[-1])
+            grown = [(i.length, Fraction(i.count, sizes[-1] - size)) for i in found]
+            if grown != [(i.length, Fraction(i.count, self._step)) for i in self.inserts]:
                 raise StructureError("sizes do not grow by the same steps")
             self._to_last.append(_early(found, len(keys[-1])))
         early = _early(self.inserts, self.length)
@@ -83,31 +86,36 @@ class Growth:
                 else:
                     told.append(("distance", row - dep))
             return told
-        back = {larger: smaller for larger, smaller in early.items()}
-        back_late = {larger: smaller for larger, smaller in late.items()}
         theirs = set(before[other])
-        for dep in deps[row]:
-            if other - (row - dep) in theirs:
-                told.append(("distance", row - dep))
-            elif back_late.get(dep) in theirs:
-                told.append(("late", dep))
-            elif back.get(dep) in theirs:
-                told.append(("early", dep))
-            else:
-                raise StructureError(
-                    f"step {row} runs after step {dep}, but at the smaller size after {sorted(theirs)}"
+        options = [
+            [
+                (told_as, image)
+                for told_as, image in (
+                    (("distance", row - dep), other - (row - dep)),
+                    (("late", dep), late.get(dep)),
+                    (("early", dep), early.get(dep)),
                 )
-        return told
+                if image in theirs
+            ]
+            for dep in deps[row]
+        ]
+        chosen = _pairing(options, frozenset(theirs))
+        if chosen is None:
+            raise StructureError(f"step {row} runs after {list(deps[row])}, but at the smaller size after {sorted(theirs)}")
+        return chosen
 
     def at(self, size: int) -> list[Row]:
         """The steps at a size."""
-        extra = size - self.sizes[-1]
+        extras = [Fraction(i.count * (size - self.sizes[-1]), self._step) for i in self.inserts]
+        if any(e.denominator != 1 or e < 0 for e in extras):
+            raise StructureError(f"a block would be there {[str(e) for e in extras]} times more")
+        more = {insert: int(e) for insert, e in zip(self.inserts, extras, strict=True)}
         order: list[tuple[int, int]] = []  # step of the last fitted profile, which extra copy (0: its own)
         at = 0
         for insert in self.inserts:
             order.extend((row, 0) for row in range(at, insert.end))
             block = range(insert.end - insert.length, insert.end)
-            order.extend((row, copy + 1) for copy in range(extra) for row in block)
+            order.extend((row, copy + 1) for copy in range(more[insert]) for row in block)
             at = insert.end
         order.extend((row, 0) for row in range(at, self.length))
         place = {where: number for number, where in enumerate(order)}
@@ -120,16 +128,17 @@ class Growth:
                 elif kind == "early":
                     deps.add(place[value, 0])
                 else:
-                    deps.add(self._late_place(value, place, extra))
+                    deps.add(self._late_place(value, place, more))
             if any(not 0 <= dep < len(order) for dep in deps):
                 raise StructureError(f"step {number} would run after a step that isn't there")
             samples = tuple(back.get(row) if copy == 0 else None for back in self._to_last)
             rows.append(Row(row, (*samples, row), tuple(sorted(deps)), (row, copy)))
         return rows
 
-    def _late_place(self, row: int, place: dict[tuple[int, int], int], extra: int) -> int:
+    def _late_place(self, row: int, place: dict[tuple[int, int], int], more: dict[_Insert, int]) -> int:
         """A step counted from the end of the block that it may be in: of the last copy."""
         insert = next((i for i in self.inserts if i.start <= row < i.end), None)
+        extra = 0 if insert is None else more[insert]
         if insert is None or extra == 0:
             return place[row, 0]
         if row >= insert.end - insert.length:
@@ -139,13 +148,13 @@ class Growth:
         return place[same, extra - ahead] if extra > ahead else place[row + extra * insert.length, 0]
 
 
-def _inserts(small: Sequence[Hashable], large: Sequence[Hashable], units: int) -> list[_Insert]:
+def _inserts(small: Sequence[Hashable], large: Sequence[Hashable]) -> list[_Insert]:
     """Blocks that ``large`` has more of.
 
     Raises
     ------
     StructureError
-        It isn't ``small`` with blocks put in, or a block isn't ``units`` times the same.
+        It isn't ``small`` with blocks put in.
     """
     found: list[_Insert] = []
     a = b = 0
@@ -159,32 +168,50 @@ def _inserts(small: Sequence[Hashable], large: Sequence[Hashable], units: int) -
             raise StructureError(
                 f"step {b} has no counterpart: {_text(large, b)} here, {_text(small, a)} there"
             )
-        count = _best_block(small, large, a, b, units, missing)
-        if count is None:
-            raise StructureError(f"from step {b} on there is no block that repeats: {_text(large, b)}")
-        found.append(_Insert(b, count // units, units))
+        best = _best_block(small, large, a, b, missing)
+        if best is None:
+            raise StructureError(f"from step {b} on nothing is repeated: {_text(large, b)} here, {_text(small, a)} there")
+        found.append(best)
+        count = best.length * best.count
         b += count
         missing -= count
 
 
 def _best_block(
-    small: Sequence[Hashable], large: Sequence[Hashable], a: int, b: int, units: int, missing: int
-) -> int | None:
-    """Length of what is put in at ``large[b]``, such that the two then agree for longest."""
+    small: Sequence[Hashable], large: Sequence[Hashable], a: int, b: int, missing: int
+) -> _Insert | None:
+    """Copies of the block just before ``large[b]`` that are put in there, such that the two then agree longest."""
     best, longest = None, -1
-    for count in range(units, missing + 1, units):
-        length = count // units
-        if any(large[b + k] != large[b + k % length] for k in range(length, count)):
+    for length in range(1, min(b, missing) + 1):
+        if large[b - length] != large[b]:
             continue
-        run = 0
-        limit = min(len(small) - a, len(large) - b - count)
-        while run < limit and small[a + run] == large[b + count + run]:
-            run += 1
-        if run > longest:
-            best, longest = count, run
-            if a + run == len(small):
-                break
+        copies = 0
+        while (copies + 1) * length <= missing and all(
+            large[b + copies * length + k] == large[b - length + k] for k in range(length)
+        ):
+            copies += 1
+            at = b + copies * length
+            run = 0
+            limit = min(len(small) - a, len(large) - at)
+            while run < limit and small[a + run] == large[at + run]:
+                run += 1
+            if run > longest:
+                best, longest = _Insert(b, length, copies), run
     return best
+
+
+def _pairing(
+    options: Sequence[Sequence[tuple[tuple[str, int], int | None]]], left: frozenset[int]
+) -> list[tuple[str, int]] | None:
+    """One option of each, such that each of ``left`` is meant once; the first options where there is a choice."""
+    if not options:
+        return None if left else []
+    for told_as, image in options[0]:
+        if image in left:
+            rest = _pairing(options[1:], left - {image})
+            if rest is not None:
+                return [told_as, *rest]
+    return None
 
 
 def _early(inserts: Sequence[_Insert], length: int) -> dict[int, int]:
