@@ -254,8 +254,30 @@ def conformance(
 
 
 @app.command()
+def calibrate(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The table to write.")],
+    device: Annotated[str, typer.Option(help="cuda, cuda:1 ... or cpu, to try it out.")] = "cuda",
+    dtype: Annotated[str, typer.Option(help="Number type: bf16, fp16, fp32 ...")] = "bf16",
+    largest: Annotated[int, typer.Option(help="Side of the largest matrix.", min=64)] = 8192,
+) -> None:
+    """Measure this machine's GPU; a scenario names the table as `gpu: {kind: table, path: FILE}`."""
+    from cosim.workload.compute.calibrate import calibrate as measure
+    from cosim.workload.compute.calibrate import number_type, write_table
+
+    gpu, table = measure(device, number_type(dtype), largest=largest)
+    write_table(out, table)
+    known = gpu.efficiency
+    typer.echo(
+        f"{gpu.name}: {known.matmul_peak:.0%} of {gpu.peak(number_type(dtype)) / 1e12:.4g} TFLOP/s {dtype}, "
+        f"{known.memory_peak:.0%} of {gpu.memory_rate / 8e9:.4g} GB/s, {gpu.trust(number_type(dtype))}; {out}"
+    )
+
+
+@app.command()
 def profile(
-    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A PyTorch training script, as torchrun takes it.")],
+    script: Annotated[
+        str, typer.Argument(metavar="SCRIPT", help="A PyTorch training script, as torchrun takes it.")
+    ],
     arguments: Annotated[
         list[str] | None,
         typer.Argument(metavar="[-- ARGUMENTS]", help="The script's own.", show_default=False),
@@ -290,7 +312,9 @@ def profile(
     verify: Annotated[
         bool, typer.Option("--verify", help="Profile the last rank too, and say whether it does the same.")
     ] = False,
-    show_output: Annotated[bool, typer.Option("--show-output", help="Let the script print (to stderr).")] = False,
+    show_output: Annotated[
+        bool, typer.Option("--show-output", help="Let the script print (to stderr).")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
 ) -> None:
     """Profile a training script without a GPU: one iteration becomes a workload of any number of ranks."""

@@ -1,26 +1,27 @@
 """NCCL's collectives on NVSwitch hosts and a network between them: ring or tree, LL, LL128 or Simple.
 
-Which algorithm and protocol carry an operation is decided as NCCL decides it, by its own estimate (``tuning.cc``
-of NCCL 2.18 to 2.20: base and hardware latencies, protocol ratios; described in Hu et al., "Demystifying NCCL",
-arXiv 2507.04786, section III): latency plus bytes over bandwidth, least wins. The estimate only decides; the
-time is the network's. What reaches the network is what goes over wires:
+Which algorithm and protocol carry an operation is decided as NCCL decides it, by its own estimate
+(``tuning.cc`` of NCCL 2.18 to 2.20: base and hardware latencies, protocol ratios; described in Hu et al.,
+"Demystifying NCCL", arXiv 2507.04786, section III): latency plus bytes over bandwidth, least wins. The
+estimate only decides; the time is the network's. What reaches the network is what goes over wires:
 
-- LL sends a 4-byte flag with each 4 bytes of data, LL128 8 bytes in 128; Simple none. NVLink's and the network's
-  own headers and flow control take ``nvlink_efficiency`` and ``network_efficiency``: messages carry that much
-  more than their data.
+- LL sends a 4-byte flag with each 4 bytes of data, LL128 8 bytes in 128; Simple none. NVLink's and the
+  network's own headers and flow control take ``nvlink_efficiency`` and ``network_efficiency``: messages
+  carry that much more than their data.
 - A rank passes on a step's data ``hardware latency`` after it came; an operation starts ``latency`` after its
   last rank arrives on its GPU (launch, and setting up of the channels).
-- A ring works through its data in loops of ``buffer`` bytes on each rank; between two loops its pipeline drains,
-  which takes ``loop_gap``.
+- A ring works through its data in loops of ``buffer`` bytes on each rank; between two loops its pipeline
+  drains, which takes ``loop_gap``.
 
 Between hosts, several rings (or pairs of trees) run at once, each entering a host at another GPU, so that all
-NICs carry data. Trees are double binary trees over hosts and chains inside, data cut in pieces that follow each
-other. Dimension 0 of the topology is the host; a group that is no grid of the topology's dimensions is taken to
-be in one host.
+NICs carry data. Trees are double binary trees over hosts and chains inside, data cut in pieces that follow
+each other. Dimension 0 of the topology is the host; a group that is no grid of the topology's dimensions is
+taken to be in one host.
 
 Not modelled: NVLS and SHARP, PAT, user buffers, copy-engine collectives; the GPU's multiprocessors that NCCL
-occupies; protocol changes between NCCL versions. Calibrated (``latency``, ``nvlink_efficiency``, ``loop_gap``)
-on nccl-tests all-reduces of 2 and 8 A100s; the network's figures are NCCL's.
+occupies; protocol changes between NCCL versions. Calibrated (``latency``, ``nvlink_efficiency``,
+``loop_gap``) on nccl-tests all-reduces of 2 and 8 A100s (``python -m tests.validation.fit``); the network's
+latencies are NCCL's, its efficiency that of InfiniBand's framing.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from pydantic import Field
 from cosim.pattern.algorithm import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.nccl_tree import tree_template
-from cosim.pattern.nccl_tuning import ALGORITHMS, PROTOCOLS, Links, estimate_us, nvlink_us, network_us
+from cosim.pattern.nccl_tuning import ALGORITHMS, PROTOCOLS, Links, estimate_us, network_us, nvlink_us
 from cosim.pattern.ring import Rings
 from cosim.pattern.template import I32, Collective, Template
 from cosim.spec import RateBps, SizeBytes, TimePs
@@ -56,16 +57,16 @@ class Nccl(Algorithm):
     )
 
     latency: TimePs = Field(
-        43 * PS_PER_US, ge=0, le=500 * PS_PER_US, description="from the last arrival to the first byte"
+        43_500_000, ge=0, le=500 * PS_PER_US, description="from the last arrival to the first byte"
     )
     nvlink_efficiency: float = Field(
-        0.79, ge=0.3, le=1, description="data in a byte that an NVLink carries, flags apart"
+        0.786, ge=0.3, le=1, description="data in a byte that an NVLink carries, flags apart"
     )
     network_efficiency: float = Field(
-        0.9, ge=0.1, le=1, description="data in a byte that the network between hosts carries, flags apart"
+        0.97, ge=0.1, le=1, description="data in a byte that the network between hosts carries, flags apart"
     )
     loop_gap: TimePs = Field(
-        23 * PS_PER_US, ge=0, le=500 * PS_PER_US, description="for which a ring drains between two loops"
+        23_300_000, ge=0, le=500 * PS_PER_US, description="for which a ring drains between two loops"
     )
     buffer: SizeBytes = Field(
         12 * 2**20, gt=0, description="of each rank and loop: channels x chunk (24 x 512 KiB on an A100)"

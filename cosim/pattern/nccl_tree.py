@@ -3,7 +3,8 @@
 Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel
 Computing 35(12), 2009, doi:10.1016/j.parco.2009.09.001, in NCCL's form (Hu et al., arXiv 2507.04786): the
 second tree is the first mirrored (an even number of hosts) or shifted by one (odd), so that no host is inside
-both but for one; pieces follow each other up, and down again as soon as the root has them. Any number of hosts.
+both but for one; pieces follow each other up, and down again as soon as the root has them. Any number of
+hosts.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def rank_parents(hosts: int, local: int, tree: int, leader: int) -> list[int]:
 def tree_template(
     num_ranks: int, size_bytes: int, hosts: int, rails: int, pieces: int, costs: Costs
 ) -> Template:
-    """An all-reduce over ``rails`` pairs of trees; one block is one piece on its way up and down all trees."""
+    """An all-reduce over pairs of trees; one block is one piece on its way up and down all of them."""
     local = num_ranks // hosts
     pairs = min(rails, local) if hosts > 1 else 1
     trees = [

@@ -1,7 +1,7 @@
 """NCCL's own estimate of a collective's time, by which it chooses algorithm and protocol.
 
-Figures are those of NCCL 2.18 to 2.20 (``src/graph/tuning.cc``): latencies in microseconds, rates in bytes per
-microsecond. Only the choice uses them, and the latencies of steps; what a collective takes is simulated.
+Figures are those of NCCL 2.18 to 2.20 (``src/graph/tuning.cc``): latencies in microseconds, rates in bytes
+per microsecond. Only the choice uses them, and the latencies of steps; what a collective takes is simulated.
 
 Not modelled: the correction factors of trees and rings at small sizes, limits per channel (perChMax...), the
 rate of LL by CPU type, network overheads on CPUs other than x86.

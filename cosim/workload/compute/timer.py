@@ -2,9 +2,10 @@
 
 A matrix product runs in tiles; tiles run in waves over the GPU's multiprocessors, and the last wave may be
 part empty (wave quantisation; NVIDIA, "Matrix Multiplication Background User's Guide", DU-09798-001). A tile
-of a short inner size spends much of its time filling and draining its pipeline: rate = peak * K / (K + depth). A
-product, like any kernel, takes no less than its bytes take at the achievable memory rate (Williams, Waterman,
-Patterson, "Roofline", CACM 52(4), 2009, doi:10.1145/1498765.1498785), and a fixed time beside.
+of a short inner size spends much of its time filling and draining its pipeline: rate = peak * K / (K +
+depth). A product, like any kernel, takes no less than its bytes take at the achievable memory rate
+(Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009, doi:10.1145/1498765.1498785), and a fixed time
+beside.
 
 Only + - * / on doubles, so equal on every machine. Not modelled: clocks that follow temperature and power,
 split-K kernels, caches (a kernel's operands come from memory even if the kernel before left them in L2).

@@ -9,8 +9,8 @@ all-gather in place of each). The kernels are those of Megatron-LM's fused layer
 
 Not modelled: a causal mask saves nothing; dropout's random numbers cost nothing beyond memory; the weight
 gradients' product doesn't overlap the all-reduce of the input's. With sequence parallelism the all-gather
-that backward repeats for the weights' gradients is hidden behind the input gradient's product, as section 4.2.2 of
-arXiv 2205.05198 has it.
+that backward repeats for the weights' gradients is hidden behind the input gradient's product, as section
+4.2.2 of arXiv 2205.05198 has it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Attention = Literal["flash", "unfused"]
 TP = ("tp",)
 _FP32 = 4
 _SOFTMAX_BATCH = 4
-"""Megatron-LM's fused softmax is for a multiple of so many heads x sequences; else to fp32, scale, mask, softmax
-and back, one after another (``FusedScaleMaskSoftmax.is_kernel_available``)."""
+"""Megatron-LM's fused softmax is for a multiple of so many heads x sequences; else to fp32, scale, mask,
+softmax and back, one after another (``FusedScaleMaskSoftmax.is_kernel_available``)."""
 _MASK = 1
 """Bytes of a dropout mask's element."""
 
@@ -150,7 +150,7 @@ def head_layer(shape: Shape, *, copy: bool = False) -> Layer:
     def passes(size_bytes: int) -> Kernel:
         return memory(count * size_bytes)
 
-    # Element by element, in fp32: converted, made contiguous, largest, difference, exponential, sum, quotient.
+    # In fp32: converted, made contiguous, largest, difference, exponential, sum, quotient.
     convert, move, scan, change = shape.width + _FP32, 2 * _FP32, _FP32, 2 * _FP32
     return Layer(
         "head",

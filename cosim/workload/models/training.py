@@ -7,10 +7,10 @@ last stage share are summed between the two; then the gradients' norm over the m
 optimizer, with its states on every rank or sharded over the data-parallel axis (ZeRO stage 1, Rajbhandari
 et al., arXiv 1910.02054: gradients are reduce-scattered, parameters all-gathered after the step).
 
-The host issues a piece's kernels one after another on the CPU stream, ahead of the GPU: a piece starts once the
-host begins to issue it and what it waits for has ended; it is over when the GPU has ended it and the host
-has issued it. Where the host is never behind in any pass, launches are left out, and pieces without an exchange
-between them are one operation: every time is the same.
+The host issues a piece's kernels one after another on the CPU stream, ahead of the GPU: a piece starts once
+the host begins to issue it and what it waits for has ended; it is over when the GPU has ended it and the
+host has issued it. Where the host is never behind in any pass, launches are left out, and pieces without an
+exchange between them are one operation: every time is the same.
 
 Not modelled: the loss and its printing, input loading, checkpoints; the depth of the launch queue.
 """
@@ -81,7 +81,7 @@ class Training:
     bucket
         Gradients exchanged at once while backward goes on; None: all after the last backward.
     norm_axes
-        Ranks over which the gradients' norm is summed.
+        Axes over which the gradients' norm is summed, one after the other.
     blocking_sends
         Computation waits until what it sends has arrived, as Megatron-LM's does without overlap.
     synchronous_passes
@@ -98,7 +98,7 @@ class Training:
     parameter_width: int = 2
     bucket: int | None = None
     sharded_optimizer: bool = False
-    norm_axes: tuple[str, ...] = ("pp", "tp")
+    norm_axes: tuple[str, ...] = ("tp", "pp")
     blocking_sends: bool = False
     synchronous_passes: bool = False
 
@@ -157,10 +157,8 @@ class _StageBuilder:
         self.last_bucket: tuple[int, ...] = ()
         self.filled: dict[tuple[str, ...], int] = {}
         self.buckets = 0
-        self.host_matters = False
-        """Decided first, for all passes; then pieces are merged, or not."""
         self.host_matters = any(
-            self._is_behind(self._steps(pieces)) for layers in chunks for pieces in _both(layers)
+            self._behind(self._pieces(pieces)) for layers in chunks for pieces in _both(layers)
         )
         self.steps = [tuple(self._steps(pieces) for pieces in _both(layers)) for layers in chunks]
         """Of each chunk, forward and backward."""
@@ -272,7 +270,6 @@ class _StageBuilder:
                 "step issued", OpKind.COMPUTE, CPU_STREAM, self.last, duration_ps=step_ps, phase="optimizer"
             )
             self.last = self.last_launch = (self._append(operation),)
-        axes = tuple(axis for axis in training.norm_axes if training.mesh.axes.get(axis, 1) > 1)
         own = {
             axes: sum(layer.parameters.get(axes, 0) for layers in self.chunks for layer in layers)
             for axes in {
@@ -281,14 +278,18 @@ class _StageBuilder:
         }
         count = sum(own.values())
         norm = memory(count * training.gradient_width, launches=4)
-        self._run("", self._step("gradient norm", (norm,), None), "optimizer")
-        if axes:
-            self._exchange("gradient norm", Exchange("all_reduce", axes, _NORM_BYTES), "optimizer")
+        self._run("", self._step(Piece("gradient norm", (norm,)), issued=self.host_matters), "optimizer")
+        for axis in training.norm_axes:
+            if training.mesh.axes.get(axis, 1) > 1:
+                self._exchange(
+                    f"gradient norm {axis}", Exchange("all_reduce", (axis,), _NORM_BYTES), "optimizer"
+                )
         each = _ADAM_STATE_BYTES + training.gradient_width + training.parameter_width
         for axes, parameters in own.items():
             size = self._group_size(axes) if training.sharded_optimizer else 1
             share = -(-parameters // size)
-            step = self._step("optimizer", (memory(share * each, launches=8),), None)
+            kernel = memory(share * each, launches=8)
+            step = self._step(Piece("optimizer", (kernel,)), issued=self.host_matters)
             self._run("", step, "optimizer")
             if size > 1:
                 gather = Exchange("all_gather", axes, share * training.parameter_width)
@@ -350,33 +351,46 @@ class _StageBuilder:
     # -- operations ----------------------------------------------------------------------------------
 
     def _steps(self, layers: Sequence[Sequence[Piece]]) -> list[_Step]:
-        """Pieces made one as far as nobody can tell: through all layers, or within each where hosts matter."""
+        """A pass's pieces, made one as far as nobody can tell.
+
+        With passes that the host waits for, it is ahead of the GPU from some piece of a pass on, at the
+        latest from the end: launches after that are left out.
+        """
+        fine = self._pieces(layers)
+        behind = len(fine)
         if not self.host_matters:
-            layers = [[piece for pieces in layers for piece in pieces]]
-        return [
-            self._step(piece.name, piece.kernels, piece.then) for pieces in layers for piece in merged(pieces)
-        ]
+            behind = 0
+        elif self.training.synchronous_passes:
+            behind = self._behind(fine)
+        steps = [self._step(piece, issued=True) for piece in fine[:behind]]
+        return steps + [self._step(piece, issued=False) for piece in merged(fine[behind:])]
 
-    def _step(self, name: str, kernels: Sequence[Kernel], then: Exchange | None) -> _Step:
-        then = then if then is not None and self._group_size(then.axes) > 1 else None
-        return _Step(
-            name,
-            self.timer.kernels_ps(kernels),
-            sum(kernel.flops for kernel in kernels),
-            sum(kernel.bytes_moved for kernel in kernels),
-            sum(kernel.launches for kernel in kernels) + (then is not None),
-            then,
-        )
+    @staticmethod
+    def _pieces(layers: Sequence[Sequence[Piece]]) -> list[Piece]:
+        return [piece for pieces in layers for piece in merged(pieces)]
 
-    def _is_behind(self, steps: Sequence[_Step]) -> bool:
-        """Whether the host can end issuing a step of a pass after the GPU has ended it."""
-        issued = computed = 0
-        for step in steps:
+    def _behind(self, pieces: Sequence[Piece]) -> int:
+        """Up to which piece of a pass the host can end issuing one after the GPU has ended it."""
+        issued = computed = behind = 0
+        for number, piece in enumerate(pieces):
+            step = self._step(piece, issued=True)
             issued += self.timer.host_ps(step.launches)
             computed += step.duration_ps
             if issued > computed:
-                return True
-        return False
+                behind = number + 1
+        return behind
+
+    def _step(self, piece: Piece, *, issued: bool) -> _Step:
+        then = piece.then if piece.then is not None and self._group_size(piece.then.axes) > 1 else None
+        kernels = piece.kernels
+        return _Step(
+            piece.name,
+            self.timer.kernels_ps(kernels),
+            sum(kernel.flops for kernel in kernels),
+            sum(kernel.bytes_moved for kernel in kernels),
+            sum(kernel.launches for kernel in kernels) + (then is not None) if issued else 0,
+            then,
+        )
 
     def _run(self, prefix: str, step: _Step, phase: str, *, slowed: bool = False) -> None:
         duration = self.timer.slowed_ps(step.duration_ps) if slowed else step.duration_ps
@@ -395,7 +409,7 @@ class _StageBuilder:
 
     def _launch(self, step: _Step, name: str, phase: str) -> tuple[int, ...]:
         """The host issues a step's operators, after those before it."""
-        duration = self.timer.host_ps(step.launches) if self.host_matters else 0
+        duration = self.timer.host_ps(step.launches)
         if duration == 0:
             return ()
         deps = tuple(sorted({*self.last_launch, *self.host_waits}))

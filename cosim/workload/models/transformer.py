@@ -6,8 +6,8 @@ what happens in an iteration in ``training``; computation is timed by the GPU's 
 (``cosim.workload.compute``).
 
 Gradients fill buckets in backward order; a full bucket is all-reduced while backward goes on, as PyTorch's
-DDP does (Li et al., VLDB 2020, doi:10.14778/3415478.3415530); or all together at the end, as DeepSpeed's pipeline
-engine does. Adam in mixed precision, memory-bound.
+DDP does (Li et al., VLDB 2020, doi:10.14778/3415478.3415530); or all together at the end, as DeepSpeed's
+pipeline engine does. Adam in mixed precision, memory-bound.
 
 Not modelled: input loading, evaluation, checkpoints; layers that don't divide evenly over the stages.
 """
@@ -19,10 +19,11 @@ from typing import Annotated
 
 from pydantic import Field, PositiveInt, model_validator
 
+from cosim.errors import WorkloadError
 from cosim.registry import Named
 from cosim.spec import SizeBytes, Spec
 from cosim.workload.compute.timer import GpuTimer
-from cosim.workload.gpus import DTYPE_BYTES, DType, Gpu
+from cosim.workload.gpus import DTYPE_BYTES, DType, Gpu, GpuTable
 from cosim.workload.models.layers import (
     TP,
     Attention,
@@ -88,9 +89,10 @@ class Transformer(Spec):
 
     @model_validator(mode="after")
     def _fits(self) -> Transformer:
-        if not isinstance(self.gpu, Gpu):
+        if not isinstance(self.gpu, Gpu | GpuTable):
             raise ValueError(f"gpu should be a GPU, not a {type(self.gpu).__name__}")
-        self.gpu.peak(self.dtype)
+        if isinstance(self.gpu, Gpu):
+            self.gpu.peak(self.dtype)
         if self.hidden % self.heads:
             raise ValueError(f"hidden {self.hidden} isn't a multiple of heads {self.heads}")
         needed = [("heads", "tensor_parallel"), ("vocabulary", "tensor_parallel")]
@@ -185,10 +187,20 @@ class Transformer(Spec):
             synchronous_passes=self.synchronous_passes,
         )
 
-    def build(self, base: Path = Path()) -> Workload:  # noqa: ARG002 - every workload's signature
-        """One program for each stage, whatever the number of replicas."""
-        assert isinstance(self.gpu, Gpu)
-        gpu = self.gpu
+    def build(self, base: Path = Path()) -> Workload:
+        """One program for each stage, whatever the number of replicas.
+
+        Raises
+        ------
+        WorkloadError
+            The GPU's table can't be read, or has no such number type.
+        """
+        assert isinstance(self.gpu, Gpu | GpuTable)
+        gpu = self.gpu.resolved(base)
+        try:
+            gpu.peak(self.dtype)
+        except ValueError as error:
+            raise WorkloadError(str(error)) from error
         report = ImportReport(
             invented=(
                 f"computation by a compute model of {gpu.name} ({gpu.source}), {gpu.trust(self.dtype)}",
