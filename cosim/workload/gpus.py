@@ -14,7 +14,7 @@ import yaml
 from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, field_validator
 
 from cosim.errors import WorkloadError
-from cosim.spec import RateBps, Spec
+from cosim.spec import RateBps, SizeBytes, Spec
 from cosim.workload.compute.efficiency import Calibration, Efficiency
 
 DType = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8"]
@@ -29,6 +29,9 @@ class Gpu(Spec):
     name: str = Field(default="custom", description="what reports call it")
     peak_flops: dict[DType, PositiveFloat] = Field(description="dense FLOP/s by number type, {bf16: 312e12}")
     memory_rate: RateBps = Field(description="of the GPU's own memory")
+    memory: SizeBytes | None = Field(
+        default=None, description="size of the GPU's own memory; omitted: nobody asks whether a job fits"
+    )
     multiprocessors: PositiveInt = Field(default=108, description="streaming multiprocessors, compute units")
     source: str = Field(default="the scenario", description="where the numbers are from")
     efficiency: Efficiency = Field(
@@ -75,6 +78,7 @@ def _gpu(
     name: str,
     source: str,
     memory: str,
+    size: str,
     multiprocessors: int,
     calibration: Calibration | None = None,
     **teraflops: float,
@@ -85,6 +89,7 @@ def _gpu(
             "name": name,
             "source": source,
             "memory_rate": memory,
+            "memory": size,
             "multiprocessors": multiprocessors,
             "peak_flops": peaks,
             "calibration": calibration,
@@ -99,11 +104,14 @@ MEGATRON_A100 = Calibration(
 )
 """Root mean square error over rows that the fit had not seen; mean error 7 % in one host, 9 % over many."""
 
-V100_SXM2 = _gpu("V100-SXM2", "NVIDIA V100 datasheet (2020)", "900GB/s", 80, fp64=7.8, fp32=15.7, fp16=125)
+V100_SXM2 = _gpu(
+    "V100-SXM2", "NVIDIA V100 datasheet (2020)", "900GB/s", "32GiB", 80, fp64=7.8, fp32=15.7, fp16=125
+)
 A100_40GB = _gpu(
     "A100-SXM4-40GB",
     "NVIDIA A100 datasheet (2021)",
     "1555GB/s",
+    "40GiB",
     108,
     fp64=19.5,
     fp32=19.5,
@@ -115,6 +123,7 @@ A100_80GB = _gpu(
     "A100-SXM4-80GB",
     "NVIDIA A100 datasheet (2021)",
     "2039GB/s",
+    "80GiB",
     108,
     MEGATRON_A100,
     fp64=19.5,
@@ -127,6 +136,7 @@ H100_SXM = _gpu(
     "H100-SXM5",
     "NVIDIA H100 Tensor Core GPU Architecture, v1.04, table 2",
     "3350GB/s",
+    "80GiB",
     132,
     fp64=66.9,
     fp32=66.9,
@@ -139,6 +149,7 @@ H200_SXM = _gpu(
     "H200-SXM",
     "NVIDIA H200 datasheet (2024); arithmetic as the H100",
     "4800GB/s",
+    "141GiB",
     132,
     fp64=66.9,
     fp32=66.9,
@@ -151,6 +162,7 @@ B200 = _gpu(
     "B200",
     "NVIDIA DGX B200 datasheet (2024), an eighth of the system, dense",
     "8000GB/s",
+    "180GiB",
     148,
     fp64=37,
     fp32=75,
@@ -163,6 +175,7 @@ MI300X = _gpu(
     "MI300X",
     "AMD Instinct MI300X data sheet (2023)",
     "5300GB/s",
+    "192GiB",
     304,
     fp64=163.4,
     fp32=163.4,

@@ -25,11 +25,12 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Kernels that run one after the other, then an exchange, if any."""
+    """Kernels that run one after the other, then an exchange, if any; ``beside``: one meanwhile."""
 
     name: str
     kernels: tuple[Kernel, ...]
     then: Exchange | None = None
+    beside: Exchange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,11 @@ def merged(pieces: Iterable[Piece]) -> list[Piece]:
     whole: list[Piece] = []
     open_: list[Piece] = []
     for piece in pieces:
+        if piece.beside is not None and open_:
+            whole.append(_join(open_))
+            open_ = []
         open_.append(piece)
-        if piece.then is not None:
+        if piece.then is not None or piece.beside is not None:
             whole.append(_join(open_))
             open_ = []
     return [*whole, _join(open_)] if open_ else whole
@@ -72,4 +76,5 @@ def merged(pieces: Iterable[Piece]) -> list[Piece]:
 def _join(pieces: Sequence[Piece]) -> Piece:
     first, last = pieces[0].name, pieces[-1].name
     name = first if first == last else f"{first} to {last}"
-    return Piece(name, tuple(kernel for piece in pieces for kernel in piece.kernels), pieces[-1].then)
+    kernels = tuple(kernel for piece in pieces for kernel in piece.kernels)
+    return Piece(name, kernels, pieces[-1].then, pieces[-1].beside)

@@ -109,10 +109,11 @@ def build_training(
     training: Training,
     timer: Timer,
     report: ImportReport,
+    builder: type[StageBuilder] | None = None,
 ) -> Workload:
     """The workload; ``stages[s][c]`` are the layers of chunk c on stage s, along the mesh's axis ``pp``."""
     programs = tuple(
-        _StageBuilder(stage, len(stages), chunks, training, timer).program()
+        (builder or StageBuilder)(stage, len(stages), chunks, training, timer).program()
         for stage, chunks in enumerate(stages)
     )
     mesh = training.mesh
@@ -133,6 +134,7 @@ class _Step:
     bytes_moved: int
     launches: int
     then: Exchange | None
+    beside: Exchange | None = None
 
 
 def _both(layers: Sequence[Layer]) -> tuple[list[tuple[Piece, ...]], list[tuple[Piece, ...]]]:
@@ -141,7 +143,7 @@ def _both(layers: Sequence[Layer]) -> tuple[list[tuple[Piece, ...]], list[tuple[
     return [layer.forward for layer in layers], backward
 
 
-class _StageBuilder:
+class StageBuilder:
     """Appends one stage's operations; ``last`` is what the next computation waits for."""
 
     def __init__(
@@ -381,15 +383,21 @@ class _StageBuilder:
         return behind
 
     def _step(self, piece: Piece, *, issued: bool) -> _Step:
-        then = piece.then if piece.then is not None and self._group_size(piece.then.axes) > 1 else None
+        then, beside = (
+            each if each is not None and self._group_size(each.axes) > 1 else None
+            for each in (piece.then, piece.beside)
+        )
         kernels = piece.kernels
         return _Step(
             piece.name,
             self.timer.kernels_ps(kernels),
             sum(kernel.flops for kernel in kernels),
             sum(kernel.bytes_moved for kernel in kernels),
-            sum(kernel.launches for kernel in kernels) + (then is not None) if issued else 0,
+            sum(kernel.launches for kernel in kernels) + (then is not None) + (beside is not None)
+            if issued
+            else 0,
             then,
+            beside,
         )
 
     def _run(self, prefix: str, step: _Step, phase: str, *, slowed: bool = False) -> None:
@@ -397,13 +405,17 @@ class _StageBuilder:
         name = f"{prefix}{step.name} {phase}"
         deps = tuple(sorted({*self.last, *self.last_launch, *self.host_waits}))
         launch = self._launch(step, name, phase)
+        meanwhile: tuple[int, ...] = ()
+        if step.beside is not None:
+            self._exchange(f"{prefix}{step.name}", step.beside, phase)
+            meanwhile = self.last
         number = self._append(
             Operation(
                 name, OpKind.COMPUTE, COMPUTE_STREAM, deps, duration_ps=duration, flops=step.flops,
                 bytes_moved=step.bytes_moved, phase=phase,
             )
         )  # fmt: skip
-        self.last = (*launch, number)
+        self.last = (*launch, *meanwhile, number)
         if step.then is not None:
             self._exchange(f"{prefix}{step.name}", step.then, phase)
 
