@@ -121,7 +121,9 @@ def main() -> None:
         sizes = [k * model.pp - short for k in (3, 4, 5)]
         sweep, predict = [f"layers={','.join(map(str, sizes))}"], [f"layers={model.layers}"]
     begin = time.perf_counter()
-    made, cost = profile_scaled(request, sweep, predict, lambda text: print(text, file=sys.stderr, flush=True))
+    made, cost = profile_scaled(
+        request, sweep, predict, lambda text: print(text, file=sys.stderr, flush=True)
+    )
     profiled = time.perf_counter()
     write(made, options.out)
     workload = build(read(options.out), named_gpu("h100-sxm"))
@@ -131,10 +133,12 @@ def main() -> None:
         want, have = expected(model, stage), found(made, stage)
         same = "equal to the closed form" if want == have else f"NOT the closed form: {want} but {have}"
         total = sum(have[1].values())
-        print(f"stage {stage}: {model.layers_of(stage)} layers, {have[2] / 1e12:.6g} TFLOP, {total / 1e9:.6g} GB in"
-              f" {sum(have[0].values())} communications, {len(made.programs[stage].steps)} operations: {same}")  # fmt: skip
+        steps, talks = len(made.programs[stage].steps), sum(have[0].values())
+        print(f"stage {stage}: {model.layers_of(stage)} layers, {have[2] / 1e12:.6g} TFLOP,"
+              f" {total / 1e9:.6g} GB in {talks} communications, {steps} operations: {same}")  # fmt: skip
     print(f"{model.world_size} ranks, mesh {made.mesh}; profiled in {profiled - begin:.0f} s with at most"
-          f" {cost.peak_bytes / 1e9:.2f} GB, {cost.kernels} operators seen; file of {options.out.stat().st_size / 1e6:.2f} MB"
+          f" {cost.peak_bytes / 1e9:.2f} GB, {cost.kernels} operators seen; file of"
+          f" {options.out.stat().st_size / 1e6:.2f} MB"
           f" read, timed and checked in {built - profiled:.1f} s")  # fmt: skip
     for line in made.made.get("scaled", []):
         print(line)

@@ -14,7 +14,8 @@ from cosim.workload.profiler.scale import extrapolate, profile_scaled
 
 
 def training(layers: int, hidden: int, ranks: int) -> Profile:
-    """A program as a script would give it: layers forward, layers backward with a gather ahead, one update."""
+    """A program as a script would give it: layers forward, layers backward with a gather ahead, one
+    update."""
     table: dict[Kernel, int] = {}
 
     def kernel(name: str, rows: int, columns: int) -> tuple[tuple[int, int], ...]:
@@ -39,16 +40,19 @@ def training(layers: int, hidden: int, ranks: int) -> Profile:
         steps.append(Step("backward", "comm", after, (), "all_gather", ("dp",), size))
         steps.append(Step("backward", "compute", (len(steps) - 1,), kernel("c", hidden, hidden)))
         last = len(steps) - 1
-    steps.append(Step("optimizer", "compute", (forward[0], forward[-1], last), kernel("step", layers, hidden)))
+    steps.append(
+        Step("optimizer", "compute", (forward[0], forward[-1], last), kernel("step", layers, hidden))
+    )
     program = ClassProgram({}, tuple(steps))
     return Profile("x", "h100-sxm", {"dp": ranks}, tuple(table), (program,))
 
 
 def same(one: Profile, other: Profile) -> bool:
-    def spelled(profile: Profile) -> list[object]:
+    def spelled(p: Profile) -> list[object]:
         return [
-            (s.phase, s.stream, s.deps, s.kind, s.group, s.size_bytes, [(profile.kernels[k], t) for k, t in s.kernels])
-            for p in profile.programs for s in p.steps
+            (s.phase, s.stream, s.deps, s.kind, s.group, s.size_bytes)
+            + tuple((p.kernels[k], t) for k, t in s.kernels)
+            for program in p.programs for s in program.steps
         ]  # fmt: skip
 
     return spelled(one) == spelled(other) and one.mesh == other.mesh
@@ -65,7 +69,9 @@ def test_layers_are_blocks_put_in(first: int, step: int, more: int, target: int)
 
 def test_hidden_size_is_a_polynomial_and_ranks_divide() -> None:
     hidden = [64, 128, 192, 256]
-    assert same(extrapolate("hidden", hidden, [training(2, h, 8) for h in hidden], 4096), training(2, 4096, 8))
+    assert same(
+        extrapolate("hidden", hidden, [training(2, h, 8) for h in hidden], 4096), training(2, 4096, 8)
+    )
     ranks = [4, 8, 16]
     assert same(extrapolate("ranks", ranks, [training(2, 64, r) for r in ranks], 1024), training(2, 64, 1024))
 

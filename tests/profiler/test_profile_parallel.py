@@ -1,4 +1,5 @@
-"""Every parallelism against its closed form: FLOPs and bytes to the last one, overlap by who waits for whom."""
+"""Every parallelism against its closed form: FLOPs and bytes to the last one, overlap by who waits for
+whom."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ def test_data_parallel_buckets_are_torchs_and_overlap_with_backward() -> None:
     assert exchanged == _torch_buckets(layers, layer) == [sum(layer), 7 * sum(layer)]
     program = operations(made)
     first = next(n for n, step in enumerate(program.steps) if step.kind == "all_reduce")
-    later = [n for n, s in enumerate(program.steps) if n > first and s.phase == "backward" and s.kind == "compute"]
+    later = [
+        n for n, s in enumerate(program.steps) if n > first and s.phase == "backward" and s.kind == "compute"
+    ]
     assert first not in before(program, later[0]), "backward goes on while the first bucket is exchanged"
     last = max(n for n, step in enumerate(program.steps) if step.phase == "optimizer")
     talks = {n for n, step in enumerate(program.steps) if step.kind == "all_reduce"}
@@ -41,7 +44,8 @@ def test_data_parallel_buckets_are_torchs_and_overlap_with_backward() -> None:
 
 
 def _torch_buckets(layers: int, layer: list[int]) -> list[int]:
-    """DDP's rule: parameters from the last to the first, a bucket is closed when it has reached its limit; 1 MiB, then 25 MiB."""
+    """DDP's rule: parameters from the last to the first, a bucket is closed when it has reached its
+    limit; 1 MiB, then 25 MiB."""
     found, filled, limits = [], 0, [2**20] + [25 * 2**20] * 10
     for size in [size for _ in range(layers) for size in reversed(layer)]:
         filled += size
@@ -71,7 +75,9 @@ def test_fully_sharded_gathers_bf16_twice_and_reduces_fp32_once() -> None:
 
 def test_fully_sharded_prefetches_the_next_gather() -> None:
     program = operations(profiled("llama_blocks.py"))
-    gathers = [n for n, step in enumerate(program.steps) if step.kind == "all_gather" and step.phase == "forward"]
+    gathers = [
+        n for n, step in enumerate(program.steps) if step.kind == "all_gather" and step.phase == "forward"
+    ]
     second, third = gathers[1], gathers[2]
     uses = next(
         n for n, step in enumerate(program.steps)
@@ -111,7 +117,9 @@ def test_context_parallel_gathers_keys_and_passes_gradients_round() -> None:
     assert sizes(made, "shift", "cp") == {2 * local * 4: 4 * L}  # their gradients, fp32, once round
     workload = build(made, named_gpu("h100-sxm"))
     check(workload)  # each message that goes round has its receiver
-    ends = {op.peer.offset for p in workload.programs for op in p.operations if op.peer and op.kind is OpKind.SEND}
+    ends = {
+        op.peer.offset for p in workload.programs for op in p.operations if op.peer and op.kind is OpKind.SEND
+    }
     assert ends == {1, -3}
     assert len(workload.programs) == 3
 
@@ -161,7 +169,10 @@ def test_other_schedules(schedule: str, messages: int) -> None:
     assert sum(sent) == 2 * borders * 8
     phases = [step.phase for step in made.programs[0].steps if step.kernels]
     if schedule == "gpipe":
-        assert "forward" not in phases[phases.index("backward") : len(phases) - 1 - phases[::-1].index("backward")]
+        assert (
+            "forward"
+            not in phases[phases.index("backward") : len(phases) - 1 - phases[::-1].index("backward")]
+        )
     check(build(made, named_gpu("h100-sxm")))
 
 

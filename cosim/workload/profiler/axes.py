@@ -1,13 +1,14 @@
 """A mesh of named axes from what ranks do: the groups they talk in and the device meshes they made.
 
-Groups that torch makes of a mesh are arithmetic: ranks ``first + stride * k``, or a grid of several strides. Every
-stride and extent is a boundary between axes; names come from the script's own ``DeviceMesh``.
+Groups that torch makes of a mesh are arithmetic: ranks ``first + stride * k``, or a grid of several strides.
+Every stride and extent is a boundary between axes; names come from the script's own ``DeviceMesh``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 from cosim.errors import WorkloadError
@@ -78,14 +79,14 @@ def infer_mesh(world_size: int, groups: Iterable[tuple[int, ...]], dims: Sequenc
         if world_size % dim.stride == 0 and world_size % (dim.stride * dim.size) == 0:
             edges |= {dim.stride, dim.stride * dim.size}
     ordered = sorted(edges)
-    for low, high in zip(ordered, ordered[1:], strict=False):
+    for low, high in pairwise(ordered):
         if high % low:
             raise WorkloadError(
                 f"groups of ranks that do not nest: blocks of {low} and of {high} ranks",
-                hint="cosim binds groups to the axes of one mesh; make the script's groups from one DeviceMesh",
+                hint="groups are bound to the axes of one mesh: make them from one DeviceMesh",
             )
     axes: dict[str, int] = {}
-    for low, high in reversed(list(zip(ordered, ordered[1:], strict=False))):
+    for low, high in reversed(list(pairwise(ordered))):
         axes[_name(low, high // low, dims, axes, alone=len(ordered) == 2)] = high // low
     return DeviceMesh(axes or {"dp": 1})
 

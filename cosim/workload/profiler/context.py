@@ -1,7 +1,8 @@
 """``with cosim.profile("job.yaml", world_size=1024):`` around training code, in this process.
 
-What is run inside is seen as rank ``rank`` of ``world_size``; at the end the profile is written. Ranks that do
-something else (stages of a pipeline) can't be seen from here: ``cosim profile`` runs each in its own process.
+What is run inside is seen as rank ``rank`` of ``world_size``; at the end the profile is written. Ranks that
+do something else (stages of a pipeline) can't be seen from here: ``cosim profile`` runs each in its own
+process.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def profile(
 ) -> Iterator[None]:
     """Profile what is run inside, up to the end of ``iteration``; the rest of the block is left out.
 
-    Import torch inside the block. The process is changed for good: profile once, and do nothing else with torch.
+    Import torch inside the block. The process is changed for good: profile once, and do nothing else with
+    torch.
 
     Raises
     ------
@@ -51,7 +53,7 @@ def profile(
     if "torch" in sys.modules:
         raise InputError(
             "torch was imported before cosim.profile: it has looked for a GPU already",
-            hint="import torch inside the `with` block (and before it nothing that imports torch), or use `cosim profile`",
+            hint="import torch inside the `with` block, or use `cosim profile`",
         )
     session_module = import_module("cosim.workload.profiler.inside.session")  # imports torch, later
     with TemporaryDirectory(prefix="cosim-profile-") as mail:

@@ -19,7 +19,8 @@
                                       [shift, [cp], bytes]: each place of an axis to the next, round
                                       [send, [pp, 1], bytes, tag] or [recv, [pp, -1], bytes, tag]
 
-``after`` are numbers of operations of the program. Bytes as ``cosim.pattern.template.Collective`` counts them.
+``after`` are numbers of operations of the program. Bytes as ``cosim.pattern.template.Collective`` counts
+them.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ def read(path: Path) -> Profile:
         raise WorkloadError("is not a profile: it has no `cosim_profile`", location=place)
     if data["cosim_profile"] != FORMAT:
         raise WorkloadError(
-            f"is of format {data['cosim_profile']}; this version of cosim reads format {FORMAT}", location=place,
+            f"is of format {data['cosim_profile']}; cosim reads format {FORMAT}", location=place,
             hint="profile the script again",
         )  # fmt: skip
     try:

@@ -1,8 +1,8 @@
 """How a sequence of steps grows with a parameter: which blocks it has more of, and where.
 
 Two sequences are aligned: the longer is the shorter with blocks put in. A block that is put
-in is so many copies of one; a larger size has more of them after it, in proportion. What a step runs after is told by its distance, or
-as the step that corresponds, whichever is the same at both sizes.
+in is so many copies of one; a larger size has more of them after it, in proportion. What a step runs after
+is told by its distance, or as the step that corresponds, whichever is the same at both sizes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ class StructureError(Exception):
 class Row:
     """A predicted step. ``source``: the step of the largest fitted profile that it is like.
 
-    ``samples``: the corresponding step of each fitted profile, or None; ``identity`` is the same at every size.
+    ``samples``: the corresponding step of each fitted profile, or None; ``identity`` is the same at every
+    size.
     """
 
     source: int
@@ -31,7 +32,9 @@ class Row:
 
 @dataclass(frozen=True)
 class _Insert:
-    """Steps ``start`` to ``start + count * length`` of the larger are ``count`` copies that the smaller lacks."""
+    """Steps ``start`` to ``start + count * length`` of the larger are ``count`` copies that the smaller
+    lacks.
+    """
 
     start: int
     length: int
@@ -101,7 +104,9 @@ class Growth:
         ]
         chosen = _pairing(options, frozenset(theirs))
         if chosen is None:
-            raise StructureError(f"step {row} runs after {list(deps[row])}, but at the smaller size after {sorted(theirs)}")
+            raise StructureError(
+                f"step {row} runs after {list(deps[row])}, but at the smaller size after {sorted(theirs)}"
+            )
         return chosen
 
     def at(self, size: int) -> list[Row]:
@@ -170,7 +175,9 @@ def _inserts(small: Sequence[Hashable], large: Sequence[Hashable]) -> list[_Inse
             )
         best = _best_block(small, large, a, b, missing)
         if best is None:
-            raise StructureError(f"from step {b} on nothing is repeated: {_text(large, b)} here, {_text(small, a)} there")
+            raise StructureError(
+                f"from step {b} on nothing is repeated: {_text(large, b)} here, {_text(small, a)} there"
+            )
         found.append(best)
         count = best.length * best.count
         b += count
@@ -180,7 +187,9 @@ def _inserts(small: Sequence[Hashable], large: Sequence[Hashable]) -> list[_Inse
 def _best_block(
     small: Sequence[Hashable], large: Sequence[Hashable], a: int, b: int, missing: int
 ) -> _Insert | None:
-    """Copies of the block just before ``large[b]`` that are put in there, such that the two then agree longest."""
+    """Copies of the block just before ``large[b]`` that are put in there, such that the two then agree
+    longest.
+    """
     best, longest = None, -1
     for length in range(1, min(b, missing) + 1):
         if large[b - length] != large[b]:
@@ -203,7 +212,9 @@ def _best_block(
 def _pairing(
     options: Sequence[Sequence[tuple[tuple[str, int], int | None]]], left: frozenset[int]
 ) -> list[tuple[str, int]] | None:
-    """One option of each, such that each of ``left`` is meant once; the first options where there is a choice."""
+    """One option of each, such that each of ``left`` is meant once; the first options where there is a
+    choice.
+    """
     if not options:
         return None if left else []
     for told_as, image in options[0]:

@@ -1,8 +1,8 @@
 """``cosim profile``: one rank of each class, each in a process of its own; the answers become one profile.
 
-Rank 0 goes first and shows the groups, from which the mesh is inferred. Ranks that send each other messages (the
-stages of a pipeline) do different things, so one rank at each place of such an axis is profiled; along the other
-axes ranks do the same and are bound to their peers by the mesh.
+Rank 0 goes first and shows the groups, from which the mesh is inferred. Ranks that send each other messages
+(the stages of a pipeline) do different things, so one rank at each place of such an axis is profiled; along
+the other axes ranks do the same and are bound to their peers by the mesh.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ MOST_CLASSES = 64
 
 @dataclass(frozen=True)
 class Request:
-    """What to profile: ``iteration`` counts from 0; ``script`` is a file, or a module's name with ``module``."""
+    """What to profile: ``iteration`` counts from 0; ``script`` is a file, or a module's name with
+    ``module``.
+    """
 
     script: str
     arguments: tuple[str, ...] = ()
@@ -281,9 +283,9 @@ def _representatives(mesh: DeviceMesh, along: Sequence[str]) -> list[int]:
         places = [{**where, axis: p} for where in places for p in range(mesh.axes[axis])]
     if len(places) > MOST_CLASSES:
         raise WorkloadError(
-            f"ranks send messages along {', '.join(along)}: that is {len(places)} classes of ranks, each to be profiled"
+            f"ranks send messages along {', '.join(along)}: {len(places)} classes of ranks to profile"
             f" (at most {MOST_CLASSES})",
-            hint="send within process groups of one DeviceMesh, so that the pipeline's axis can be told apart",
+            hint="send within process groups of one DeviceMesh, so that the pipeline's axis is known",
         )
     return [mesh.rank(where) for where in places]
 
@@ -327,5 +329,6 @@ def _verified(
     )
     del answers[last]
     same = mine == theirs and list(tables[0]) == list(tables[1])
-    text = f"rank {last} was profiled too: it does {'the same as' if same else 'something else than'} rank {stands}"
+    does = "the same as" if same else "something else than"
+    text = f"rank {last} was profiled too: it does {does} rank {stands}"
     return text + ("" if same else ", which stands for it (uneven shards, say)")

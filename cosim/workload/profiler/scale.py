@@ -1,11 +1,12 @@
 """Small profiles that predict a large one, and the proof that they do.
 
-A parameter of the script (layers, hidden size, ranks, micro-batches) is swept. Profiles of two sizes, without the
-largest, say how a program grows: steps that a larger size has more of are found as blocks, so many for each unit
-of the parameter, and every number (FLOPs, bytes, shapes, sizes, mesh) follows a law, the simplest of a + b x,
-a + b / x, a x + b x^2, a + b x^2, with three sizes also a + b x + c x^2 and a + b x + c / x, in exact fractions.
-The largest size is held out: what is predicted for it must be its profile, step by step, to the last byte.
-Otherwise nothing is predicted, and the difference is said. Several parameters are swept one inside the other.
+A parameter of the script (layers, hidden size, ranks, micro-batches) is swept. Profiles of two sizes,
+without the largest, say how a program grows: steps that a larger size has more of are found as blocks, so
+many for each unit of the parameter, and every number (FLOPs, bytes, shapes, sizes, mesh) follows a law, the
+simplest of a + b x, a + b / x, a x + b x^2, a + b x^2, with three sizes also a + b x + c x^2 and a + b x + c
+/ x, in exact fractions. The largest size is held out: what is predicted for it must be its profile, step by
+step, to the last byte. Otherwise nothing is predicted, and the difference is said. Several parameters are
+swept one inside the other.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ def extrapolate(name: str, sizes: Sequence[int], profiles: Sequence[Profile], ta
     arguments = dict(proof.made)
     arguments["scaled"] = [
         *proof.made.get("scaled", []),
-        f"{name} = {target} predicted from {', '.join(map(str, sizes[:-1]))}; proved on {held}, which was held out:"
+        f"{name} = {target} predicted from {', '.join(map(str, sizes[:-1]))}; proved on {held}, held out:"
         f" {sum(len(p.steps) for p in proof.programs)} steps equal",
     ]
     if name == _WORLD:

@@ -17,7 +17,8 @@ def tell(profile: Profile, cost: Cost, path: Path) -> str:
     classes = len(profile.programs)
     lines = [
         f"{profile.name}: {profile.world_size} ranks ({mesh}),"
-        f" {classes} {'class' if classes == 1 else 'classes'} of ranks, iteration {profile.made.get('iteration')}"
+        f" {classes} {'class' if classes == 1 else 'classes'} of ranks"
+        f", iteration {profile.made.get('iteration')}"
     ]
     for program in profile.programs:
         where = " ".join(f"{axis} {place}" for axis, place in program.at.items()) or "every rank"
@@ -33,7 +34,8 @@ def tell(profile: Profile, cost: Cost, path: Path) -> str:
         f"unknown operator: {times} x {name}, timed by its bytes" for name, times in profile.unknown.items()
     )
     lines.append(
-        f"{cost.kernels} operators seen in {cost.seconds:.1f} s, at most {cost.peak_bytes / 1e9:.2f} GB; written to {path}"
+        f"{cost.kernels} operators seen in {cost.seconds:.1f} s, at most {cost.peak_bytes / 1e9:.2f} GB;"
+        f" written to {path}"
     )
     return "\n".join(lines) + "\n"
 

@@ -24,7 +24,9 @@ class Communication:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One thing that was issued: a kernel (``cosim.workload.profiler.inside.kernels.Cost``) or a communication."""
+    """One thing that was issued: a kernel (``cosim.workload.profiler.inside.kernels.Cost``) or a
+    communication.
+    """
 
     stream: str
     phase: str

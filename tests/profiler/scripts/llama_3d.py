@@ -43,7 +43,9 @@ class Attention(nn.Module):
 
     def forward(self, x, cos, sin):
         q, k, v = (p(x).unflatten(-1, (-1, self.head)).transpose(1, 2) for p in (self.q, self.k, self.v))
-        y = F.scaled_dot_product_attention(rotate(q, cos, sin), rotate(k, cos, sin), v, is_causal=True, enable_gqa=True)
+        y = F.scaled_dot_product_attention(
+            rotate(q, cos, sin), rotate(k, cos, sin), v, is_causal=True, enable_gqa=True
+        )
         return self.o(y.transpose(1, 2).flatten(-2))
 
 
@@ -76,7 +78,9 @@ class Stage(nn.Module):
         self.blocks = nn.ModuleList(Block() for _ in range(layers))
         self.norm = nn.RMSNorm(options.hidden) if last else None
         self.head = nn.Linear(options.hidden, options.vocab, bias=False) if last else None
-        angles = torch.outer(torch.arange(options.seq), 5e5 ** -torch.arange(0, 1, 2 * options.heads / options.hidden))
+        angles = torch.outer(
+            torch.arange(options.seq), 5e5 ** -torch.arange(0, 1, 2 * options.heads / options.hidden)
+        )
         table = torch.cat((angles, angles), -1)
         self.register_buffer("cos", table.cos().bfloat16(), persistent=False)
         self.register_buffer("sin", table.sin().bfloat16(), persistent=False)
@@ -112,7 +116,10 @@ def split_over(stage, mesh):
         layouts = RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1), use_local_output=True)
         parallelize_module(stage, mesh, {"embedding": layouts})
     if stage.head is not None:
-        plan = {"norm": SequenceParallel(), "head": ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate())}
+        plan = {
+            "norm": SequenceParallel(),
+            "head": ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate()),
+        }
         parallelize_module(stage, mesh, plan)
 
 

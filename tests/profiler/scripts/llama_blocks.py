@@ -20,7 +20,9 @@ from torch.distributed.tensor.parallel import (
 )
 
 parser = argparse.ArgumentParser()
-for name, value in dict(layers=2, hidden=512, heads=8, ffn=1024, vocab=1024, batch=2, seq=256, tp=1, cp=1).items():
+for name, value in dict(
+    layers=2, hidden=512, heads=8, ffn=1024, vocab=1024, batch=2, seq=256, tp=1, cp=1
+).items():
     parser.add_argument(f"--{name}", type=int, default=value)
 parser.add_argument("--sp", action="store_true")
 parser.add_argument("--no-reshard", action="store_true")
@@ -32,7 +34,9 @@ class Attention(nn.Module):
     def __init__(self):
         super().__init__()
         self.head = options.hidden // options.heads
-        self.q, self.k, self.v, self.o = (nn.Linear(options.hidden, options.hidden, bias=False) for _ in range(4))
+        self.q, self.k, self.v, self.o = (
+            nn.Linear(options.hidden, options.hidden, bias=False) for _ in range(4)
+        )
 
     def forward(self, x):
         q, k, v = (p(x).unflatten(-1, (-1, self.head)).transpose(1, 2) for p in (self.q, self.k, self.v))
@@ -99,7 +103,12 @@ if options.tp > 1:
     }
     if options.sp:
         gather = PrepareModuleInput(input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),))
-        split |= {"norm1": SequenceParallel(), "norm2": SequenceParallel(), "attention": gather, "mlp": gather}
+        split |= {
+            "norm1": SequenceParallel(),
+            "norm2": SequenceParallel(),
+            "attention": gather,
+            "mlp": gather,
+        }
     for block in model.blocks:
         parallelize_module(block, mesh["tp"], split)
     if options.sp:

@@ -18,7 +18,9 @@ options = parser.parse_args()
 dist.init_process_group("nccl")
 device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
 torch.cuda.set_device(device)
-mesh = init_device_mesh("cuda", (dist.get_world_size() // options.pp, options.pp), mesh_dim_names=("dp", "pp"))
+mesh = init_device_mesh(
+    "cuda", (dist.get_world_size() // options.pp, options.pp), mesh_dim_names=("dp", "pp")
+)
 group, place = mesh["pp"].get_group(), mesh["pp"].get_local_rank()
 chunks = 2 if options.schedule == "interleaved" else 1
 num_stages = options.pp * chunks

@@ -12,7 +12,9 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Run and write the answer; leave without the interpreter's farewell, which fake streams don't survive."""
+    """Run and write the answer; leave without the interpreter's farewell, which fake streams don't
+    survive.
+    """
     order_file = Path(sys.argv[1])
     order = json.loads(order_file.read_text())
     from cosim.workload.profiler.inside.session import Session

@@ -21,7 +21,7 @@ def make_answer(session: Any) -> dict[str, Any]:
     wanted = min(session.order["iteration"], len(marks) - 1)
     if not marks:
         return {"error": "the script ended without an optimizer step", "traceback": [],
-                "hint": "a profile is one training iteration: it ends where an optimizer of torch.optim has stepped",
+                "hint": "a profile is one training iteration: it ends where a torch.optim optimizer steps",
                 "operations_seen": len(recorder.operations)}  # fmt: skip
     begin, end = (marks[wanted - 1] if wanted else 0), marks[wanted]
     kernels: dict[Any, int] = {}
@@ -41,8 +41,8 @@ def make_answer(session: Any) -> dict[str, Any]:
             rows.append([operation.stream, phase, deps, place])
         else:
             what = operation.communication
-            rows.append([operation.stream, phase, deps, [what.kind, list(what.ranks), what.size_bytes, what.root,
-                                                         what.peer, what.tag]])  # fmt: skip
+            said = [what.kind, list(what.ranks), what.size_bytes, what.root, what.peer, what.tag]
+            rows.append([operation.stream, phase, deps, said])
     return {
         "rank": session.order["rank"],
         "torch": torch.__version__.partition("+")[0],

@@ -1,4 +1,6 @@
-"""Process groups that reach nobody: each collective and message is recorded, and its result has the right shape."""
+"""Process groups that reach nobody: each collective and message is recorded, and its result has the right
+shape.
+"""
 
 from __future__ import annotations
 
@@ -235,7 +237,7 @@ def _total(tensors: Any) -> int:
 
 
 def install(rank: int, world_size: int, per_node: int) -> None:
-    """torchrun's environment and fake process groups."""
+    """Torchrun's environment and fake process groups."""
     local = rank % per_node
     os.environ.update(
         RANK=str(rank),
@@ -281,7 +283,7 @@ def install(rank: int, world_size: int, per_node: int) -> None:
 def _objects(world_size: int) -> None:
     """Python objects exchanged between ranks: every other rank is taken to say the same."""
 
-    def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:  # noqa: ARG001
+    def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
         object_list[:] = [obj] * len(object_list)
 
     def gather_object(obj: Any, object_gather_list: Any = None, *_: Any, **__: Any) -> None:
@@ -307,8 +309,9 @@ def _meshes() -> None:
     from torch.distributed import device_mesh
 
     cls = device_mesh.DeviceMesh
-    for name in ("__init__", "__getitem__", "_flatten", "_unflatten", "_concatenate", "_get_all_submeshes", "size",
-                 "get_coordinate", "get_group", "get_local_rank", "_split", "_rearrange"):  # fmt: skip
+    for name in ("__init__", "__getitem__", "_flatten", "_unflatten", "_concatenate", "_get_all_submeshes",
+                 "size", "get_coordinate", "get_group", "get_local_rank", "_split",
+                 "_rearrange"):  # fmt: skip
         method = getattr(cls, name, None)
         if method is not None:
             setattr(cls, name, _outside(method))

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 _HINTS = (
-    ("DataDependentOutputException", "a value of a tensor decides what happens next; profiled tensors have no values"),
+    ("DataDependentOutputException", "a tensor's value decides what happens; profiled ones have none"),
     ("DynamicOutputShapeException", "a result's length depends on values; profiled tensors have none"),
     ("No module named", "the script runs in cosim's Python environment: install the package there"),
-    ("fake impl", "an operator of another library has no fake implementation: torch.library.register_fake gives it one"),
+    ("fake impl", "an operator of another library lacks a fake implementation: torch.library.register_fake"),
     ("CUDA error", "something called CUDA itself; profiled scripts have no GPU"),
     ("Not linked with support for cuda", "something called CUDA itself; profiled scripts have no GPU"),
     ("is_cuda", "something looked for a real GPU; profiled scripts have none"),

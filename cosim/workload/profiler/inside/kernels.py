@@ -73,18 +73,20 @@ _SHAPES: dict[str, _Shape] = {
     "convolution_backward": lambda a, out: _convolution(a[0], a[2], a[9]),
 }
 _ATTENTION = ("scaled_dot_product", "flex_attention", "_efficient_attention", "_flash_attention")
-_WRITE_ONLY = frozenset({"zero_", "fill_", "normal_", "uniform_", "copy_", "bernoulli_", "random_", "_foreach_zero_",
-                         "_foreach_copy_", "exponential_"})  # fmt: skip
+_WRITE_ONLY = frozenset({"zero_", "fill_", "normal_", "uniform_", "copy_", "bernoulli_", "random_",
+                         "_foreach_zero_", "_foreach_copy_", "exponential_"})  # fmt: skip
 _LOOK_UPS = frozenset({"embedding", "gather", "index_select", "index", "_unsafe_index"})
-_HEAVY = ("linalg_", "_linalg", "fft_", "_fft", "cdist", "_thnn_", "_cudnn_rnn", "lstm", "gru", "cholesky", "svd",
-          "grid_sampler", "_ctc_loss", "unfold_backward", "_histogram")  # fmt: skip
+_HEAVY = ("linalg_", "_linalg", "fft_", "_fft", "cdist", "_thnn_", "_cudnn_rnn", "lstm", "gru", "cholesky",
+          "svd",           "grid_sampler", "_ctc_loss", "unfold_backward", "_histogram")  # fmt: skip
 _OURS = frozenset(
     {"aten", "prim", "prims", "fsdp", "c10d", "_c10d_functional", "_dtensor", "debugprims", "cosim"}
 )
 
 
 def is_unknown(name: str) -> bool:
-    """Whether FLOPs of an operator without a formula may matter: another library's, or a heavy one of torch."""
+    """Whether FLOPs of an operator without a formula may matter: another library's, or a heavy one of
+    torch.
+    """
     space, _, short = name.partition(".")
     return space not in _OURS or (short.startswith(_HEAVY) and short != "linalg_vector_norm")
 

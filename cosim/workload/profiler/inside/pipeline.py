@@ -1,8 +1,8 @@
 """Pipeline stages one by one: what stages tell each other about shapes goes through files.
 
-A stage's rank runs after the ranks before it in the group, so that its inputs' shapes are known. Where a later
-rank holds the stage before (interleaved schedules) the shape is guessed to be that of another stage's output;
-the guess is kept and compared once that rank has run.
+A stage's rank runs after the ranks before it in the group, so that its inputs' shapes are known. Where a
+later rank holds the stage before (interleaved schedules) the shape is guessed to be that of another stage's
+output; the guess is kept and compared once that rank has run.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from cosim.workload.profiler.inside.distributed import Groups, Pending, _everywh
 
 
 def install(mail: Path, groups: Groups, guesses: dict[str, str], stages: dict[str, str]) -> None:
-    """Stages talk through ``mail``; ``guesses``: what was taken for a file that wasn't there; ``stages``: what was told."""
+    """Stages talk through ``mail``; ``guesses``: what was taken for a file that wasn't there; ``stages``:
+    what was told.
+    """
 
-    def warm_up(self: Any, stages: list[Any], has_backward: bool, p2p_done: bool) -> None:  # noqa: ARG001
+    def warm_up(self: Any, stages: list[Any], has_backward: bool, p2p_done: bool) -> None:
         for each in stages:
             needs = _utils.InferenceMode.needs_dynamic(each._user_meta, has_backward)
             each._inference_mode = _utils.InferenceMode.DYNAMIC if needs else _utils.InferenceMode.STATIC

@@ -19,10 +19,33 @@ from cosim.workload.profiler.trace import Communication, Recorded
 
 MAIN_STREAM = "compute"
 _RECORD, _BLOCK, _SYNC_STREAM, _SYNC_EVENT, _SYNC_DEVICE = range(5)
-_FREE = frozenset({"_unsafe_view", "lift_fresh", "empty", "empty_strided", "empty_like", "new_empty",
-                   "new_empty_strided", "resize_", "set_", "_local_scalar_dense", "wait_tensor", "device", "_wrap_tensor",
-                   "record_stream", "_record_function_enter_new", "_record_function_exit", "is_pinned", "_pin_memory",
-                   "_has_same_storage_numel", "equal", "_reshape_alias", "scalar_tensor", "view_of"})  # fmt: skip
+_FREE = frozenset(
+    {
+        "_unsafe_view",
+        "lift_fresh",
+        "empty",
+        "empty_strided",
+        "empty_like",
+        "new_empty",
+        "new_empty_strided",
+        "resize_",
+        "set_",
+        "_local_scalar_dense",
+        "wait_tensor",
+        "device",
+        "_wrap_tensor",
+        "record_stream",
+        "_record_function_enter_new",
+        "_record_function_exit",
+        "is_pinned",
+        "_pin_memory",
+        "_has_same_storage_numel",
+        "equal",
+        "_reshape_alias",
+        "scalar_tensor",
+        "view_of",
+    }
+)
 """Operators without a kernel, or whose kernel is nothing beside others."""
 _TRUE = frozenset({"all", "isfinite"})
 

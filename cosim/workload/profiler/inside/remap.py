@@ -1,4 +1,6 @@
-"""Without the shim: what a script asks of ``cuda`` happens on fake ``cpu`` tensors. A fallback; see ``session``."""
+"""Without the shim: what a script asks of ``cuda`` happens on fake ``cpu`` tensors. A fallback; see
+``session``.
+"""
 
 from __future__ import annotations
 

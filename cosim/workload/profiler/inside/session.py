@@ -21,7 +21,9 @@ class ProfileDoneError(BaseException):
 
 
 class Session:
-    """Puts the machine up; ``order`` says rank, world_size, per_node, iteration, script, arguments and more."""
+    """Puts the machine up; ``order`` says rank, world_size, per_node, iteration, script, arguments and
+    more.
+    """
 
     def __init__(self, order: dict[str, Any]) -> None:
         self.order = order
@@ -60,8 +62,8 @@ class Session:
         if self.shim is not None:
             cuda.install(self.shim, min(per_node, world_size), local, order["gpu_name"])
         else:
-            self.assume(f"no fake cuda ({self.why_not}): cuda is remapped to cpu; autocast, attention kernels and "
-                        "host copies may differ from a GPU run")  # fmt: skip
+            self.assume(f"no fake cuda ({self.why_not}): cuda is remapped to cpu; autocast, attention, "
+                        "and host copies may differ from a GPU run")  # fmt: skip
             remap.install()
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         self.recorder = Recorder(self.shim, home)
@@ -69,7 +71,7 @@ class Session:
         groups = distributed.Groups(self.recorder, order["imbalance"])
         self.recorder.groups = groups
         distributed.install(rank, world_size, per_node)
-        values.install(self.mode, self.assume, self.recorder.host_reads)
+        values.install(self.assume, self.recorder.host_reads)
         values.install_loader(self.assume)
         wrappers.install(self.assume)
         pipeline.install(Path(order["mail"]), groups, self.guesses, self.stages)

@@ -1,4 +1,5 @@
-"""Fake ``cuda`` for a torch without CUDA: builds ``shim.cpp`` once per torch into the user's cache, and loads it.
+"""Fake ``cuda`` for a torch without CUDA: builds ``shim.cpp`` once per torch into the user's cache, and
+loads it.
 
 Nothing here imports torch: the shim has to be loaded before torch is, because ATen looks its hooks up once.
 """

@@ -1,8 +1,8 @@
 """Values of tensors that have none: what ``.item()`` and the like say, and what is never written to disk.
 
-A number that is known (a constant, a batch on the host) is given as it is; else a float is 1.0, an integer 0 and a
-truth False, but True for all(), isfinite() and the like. Whatever depends on other values (a loss scale that
-shrinks, an early stop) goes as if training went well.
+A number that is known (a constant, a batch on the host) is given as it is; else a float is 1.0, an integer 0
+and a truth False, but True for all(), isfinite() and the like. Whatever depends on other values (a loss
+scale that shrinks, an early stop) goes as if training went well.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def constant(mode: FakeTensorMode, values: list[int], device: torch.device, dtyp
     return fake
 
 
-def install(mode: FakeTensorMode, assume: Any, host_reads: Any) -> None:
+def install(assume: Any, host_reads: Any) -> None:
     """Make reads of values go on. ``assume(text)`` notes what was assumed, ``host_reads(tensor)`` a wait."""
     aten = torch.ops.aten
     table: Any = fake_impls.op_implementations_dict
 
-    def scalar(fake_mode: Any, func: Any, arg: Any) -> Any:  # noqa: ARG001
+    def scalar(fake_mode: Any, func: Any, arg: Any) -> Any:
         real = known(arg)
         if real is not None:
             with no_dispatch():
@@ -66,12 +66,12 @@ def install(mode: FakeTensorMode, assume: Any, host_reads: Any) -> None:
         assume(f"tokens are routed evenly: {numbers} over {bins} experts")
         return constant(fake_mode, [share + (k < more) for k in range(bins)], like.fake_device, dtype)
 
-    def bincount(fake_mode: Any, func: Any, x: Any, weights: Any = None, minlength: int = 0) -> Any:  # noqa: ARG001
+    def bincount(fake_mode: Any, func: Any, x: Any, weights: Any = None, minlength: int = 0) -> Any:
         if minlength == 0:
             raise NotImplementedError("bincount without minlength: its length depends on values")
         return balanced(fake_mode, x.numel(), minlength, x, torch.int64)
 
-    def histc(fake_mode: Any, func: Any, x: Any, bins: int = 100, **_: Any) -> Any:  # noqa: ARG001
+    def histc(fake_mode: Any, func: Any, x: Any, bins: int = 100, **_: Any) -> Any:
         return balanced(fake_mode, x.numel(), bins, x, x.dtype)
 
     table[aten.bincount.default] = bincount

@@ -1,4 +1,6 @@
-"""What DDP, FSDP and attention need to run on fake tensors, each as close to what a GPU run does as can be."""
+"""What DDP, FSDP and attention need to run on fake tensors, each as close to what a GPU run does as can
+be.
+"""
 
 from __future__ import annotations
 
@@ -148,9 +150,15 @@ def _attention() -> None:
 
     @functools.wraps(plain)
     def scaled_dot_product_attention(
-        query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
-        scale: float | None = None, enable_gqa: bool = False,
-    ) -> Any:  # fmt: skip
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Any:
         if torch.overrides.has_torch_function((query, key, value)) and not isinstance(query, FakeTensor):
             local = getattr(query, "_local_tensor", query)
         else:
@@ -197,7 +205,7 @@ def _grad_scaler() -> None:
     """The optimizer's step is taken: no gradient is infinite."""
     from torch.amp.grad_scaler import GradScaler
 
-    def step(self: Any, optimizer: Any, state: Any, *args: Any, **given: Any) -> Any:  # noqa: ARG001
+    def step(self: Any, optimizer: Any, state: Any, *args: Any, **given: Any) -> Any:
         return optimizer.step(*args, **given)
 
     GradScaler._maybe_opt_step = step  # type: ignore[method-assign]
