@@ -48,10 +48,12 @@ def training(layers: int, hidden: int, ranks: int) -> Profile:
 
 
 def same(one: Profile, other: Profile) -> bool:
+    def named(p: Profile, step: Step) -> list[object]:
+        return [(p.kernels[k], times) for k, times in step.kernels]
+
     def spelled(p: Profile) -> list[object]:
         return [
-            (s.phase, s.stream, s.deps, s.kind, s.group, s.size_bytes)
-            + tuple((p.kernels[k], t) for k, t in s.kernels)
+            (s.phase, s.stream, s.deps, s.kind, s.group, s.size_bytes, named(p, s))
             for program in p.programs for s in program.steps
         ]  # fmt: skip
 

@@ -194,6 +194,6 @@ def _step(row: list[Any]) -> Step:
     if kind in ("send", "recv"):
         peer = (str(where[0]), int(where[1]))
         return Step(phase, stream, deps, kind=kind, size_bytes=size, peer=peer, tag=int(what[3]))
-    group = tuple(tuple(each) if isinstance(each, list) else each for each in where)
+    group: Any = tuple(tuple(each) if isinstance(each, list) else each for each in where)
     root = int(what[3]) if len(what) > 3 else 0
     return Step(phase, stream, deps, kind=kind, group=group, size_bytes=size, root=root)

@@ -84,13 +84,13 @@ def _read(sweeps: Sequence[str], predict: Sequence[str]) -> dict[str, tuple[list
             f"{name} has no {other}",
             hint="each parameter needs both: --sweep layers=2,4,6 --predict layers=126",
         )
-    for name, values in sizes.items():
-        if len(values) < 3 or values[0] < 1:
+    for name, each in sizes.items():
+        if len(each) < 3 or each[0] < 1:
             raise InputError(
-                f"--sweep {name} has the sizes {', '.join(map(str, values))}",
+                f"--sweep {name} has the sizes {', '.join(map(str, each))}",
                 hint="it takes three or four: the largest proves the law that the others give",
             )
-    return {name: (values, wanted[name]) for name, values in sizes.items()}
+    return {name: (each, wanted[name]) for name, each in sizes.items()}
 
 
 def _with(request: Request, values: dict[str, int]) -> Request:

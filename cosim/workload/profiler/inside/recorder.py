@@ -259,7 +259,8 @@ class Recorder(TorchDispatchMode):
     def _read_schema(self, func: Any) -> _Traits:
         schema = func._schema
         space, _, short = schema.name.partition("::")
-        positions, names = [], []
+        positions: list[int] = []
+        names: list[str] = []
         for place, argument in enumerate(schema.arguments):
             if argument.alias_info is not None and argument.alias_info.is_write:
                 (names if argument.kwarg_only else positions).append(
