@@ -51,10 +51,8 @@ def test_a_host_that_waits_holds_up_every_stream() -> None:
     st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["issue", "record", "block", "host"])), max_size=40)
 )
 def test_dependencies_that_are_left_out_follow(calls: list[tuple[int, str]]) -> None:
-    order, whole = (
-        Ordering(),
-        [],
-    )  # whole: of each operation everything that it runs after, worked out naively
+    order = Ordering()
+    whole: list[set[int]] = []  # of each operation everything that it runs after, worked out naively
     events: dict[int, set[int]] = {}
     waits: dict[int, set[int]] = {0: set(), 1: set(), 2: set()}
     last: dict[int, set[int]] = {0: set(), 1: set(), 2: set()}

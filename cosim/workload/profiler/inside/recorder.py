@@ -263,9 +263,10 @@ class Recorder(TorchDispatchMode):
         names: list[str] = []
         for place, argument in enumerate(schema.arguments):
             if argument.alias_info is not None and argument.alias_info.is_write:
-                (names if argument.kwarg_only else positions).append(
-                    argument.name if argument.kwarg_only else place
-                )
+                if argument.kwarg_only:
+                    names.append(argument.name)
+                else:
+                    positions.append(place)
         view = bool(schema.returns) and all(
             r.alias_info is not None and not r.alias_info.is_write for r in schema.returns
         )
