@@ -189,8 +189,7 @@ class StageBuilder:
         name = f"micro-batch {one.micro_batch} "
         if not first:
             self._receive(f"{name}activations", one, step=-1)
-        for step in self.steps[one.chunk][0]:
-            self._run(name, step, "forward")
+        self._compute(name, one)
         if not final:
             self._send(f"{name}activations", one, step=1)
 
@@ -200,13 +199,17 @@ class StageBuilder:
         name = f"micro-batch {one.micro_batch} "
         if not final:
             self._receive(f"{name}gradients", one, step=1)
-        if last and self.training.bucket is not None:
-            self._overlapped(name, one.chunk)
-        else:
-            for step in self.steps[one.chunk][1]:
-                self._run(name, step, "backward")
+        self._compute(name, one, last=last)
         if not first:
             self._send(f"{name}gradients", one, step=-1)
+
+    def _compute(self, name: str, one: Pass, *, last: bool = False) -> None:
+        """A pass through a chunk's layers; ``last``: the chunk's last of the iteration."""
+        if last and self.training.bucket is not None:
+            self._overlapped(name, one.chunk)
+            return
+        for step in self.steps[one.chunk][0 if one.forward else 1]:
+            self._run(name, step, "forward" if one.forward else "backward")
 
     def _overlapped(self, name: str, chunk: int) -> None:
         """The last backward, layer by layer, full buckets leaving while it goes on."""
