@@ -117,7 +117,11 @@ def predict_all(rows: Sequence[Row], pool: ProcessPoolExecutor) -> list[float]:
         return job["global_batch"] // (job["dp"] * job["micro_batch"]) * job["layers"] * (job["tp"] > 1)
 
     order = sorted(unique, key=lambda key: -work(unique[key]))
-    seconds = dict(zip(order, pool.map(predict, [unique[key] for key in order]), strict=True))
+    seconds = {}
+    for key, took in zip(order, pool.map(predict, [unique[key] for key in order]), strict=True):
+        seconds[key] = took
+        if sys.stderr.isatty():
+            print(f"\r{len(seconds)} of {len(order)} jobs ", end="", file=sys.stderr, flush=True)
     return [seconds[tuple(sorted(row.job.items()))] for row in rows]
 
 
