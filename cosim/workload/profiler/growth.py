@@ -11,6 +11,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+_Sequences = tuple[Sequence[Hashable], Sequence[Hashable]]
+"""What steps are, and their numbers."""
+
 
 class StructureError(Exception):
     """Profiles that do not grow in a way that is understood; the message says where."""
@@ -52,16 +55,18 @@ class Growth:
         self,
         sizes: Sequence[int],
         keys: Sequence[Sequence[Hashable]],
+        numbers: Sequence[Sequence[Hashable]],
         deps: Sequence[Sequence[tuple[int, ...]]],
     ) -> None:
         self.sizes = list(sizes)
         self.length = len(keys[-1])
-        self.inserts = _inserts(keys[-2], keys[-1])
+        rows = list(zip(keys, numbers, strict=True))
+        self.inserts = _inserts(rows[-2], rows[-1])
         self._step = sizes[-1] - sizes[-2]
         self._deps = deps[-1]
         self._to_last: list[dict[int, int]] = []
-        for smaller, size in zip(keys[:-1], sizes[:-1], strict=True):
-            found = _inserts(smaller, keys[-1])
+        for smaller, size in zip(rows[:-1], sizes[:-1], strict=True):
+            found = _inserts(smaller, rows[-1])
             grown = [(i.length, Fraction(i.count, sizes[-1] - size)) for i in found]
             if grown != [(i.length, Fraction(i.count, self._step)) for i in self.inserts]:
                 raise StructureError("sizes do not grow by the same steps")
@@ -153,7 +158,7 @@ class Growth:
         return place[same, extra - ahead] if extra > ahead else place[row + extra * insert.length, 0]
 
 
-def _inserts(small: Sequence[Hashable], large: Sequence[Hashable]) -> list[_Insert]:
+def _inserts(small: _Sequences, large: _Sequences) -> list[_Insert]:
     """Blocks that ``large`` has more of.
 
     Raises
@@ -162,24 +167,34 @@ def _inserts(small: Sequence[Hashable], large: Sequence[Hashable]) -> list[_Inse
         It isn't ``small`` with blocks put in.
     """
     found: list[_Insert] = []
+    (less, less_numbers), (more, more_numbers) = small, large
     a = b = 0
-    missing = len(large) - len(small)
+    missing = len(more) - len(less)
     while True:
-        while a < len(small) and b < len(large) and small[a] == large[b]:
+        while a < len(less) and b < len(more) and less[a] == more[b]:
             a, b = a + 1, b + 1
-        if a == len(small) and b == len(large):
+        if a == len(less) and b == len(more):
             return found
         if missing <= 0:
             raise StructureError(
-                f"step {b} has no counterpart: {_text(large, b)} here, {_text(small, a)} there"
+                f"step {b} has no counterpart: {_text(more, b)} here, {_text(less, a)} there"
             )
-        best = _best_block(small, large, a, b, missing)
+        best = _best_block(less, more, a, b, missing)
         if best is None:
             raise StructureError(
-                f"from step {b} on nothing is repeated: {_text(large, b)} here, {_text(small, a)} there"
+                f"from step {b} on nothing is repeated: {_text(more, b)} here, {_text(less, a)} there"
             )
-        found.append(best)
         count = best.length * best.count
+        # The same steps come of a block put in somewhat earlier: where more numbers agree, it was there.
+        gain = highest = back = 0
+        for steps in range(1, b - (found[-1].end if found else 0) + 1):
+            if less[a - steps] != more[b - steps + count]:
+                break
+            mine = less_numbers[a - steps]
+            gain += (mine == more_numbers[b - steps + count]) - (mine == more_numbers[b - steps])
+            if gain > highest:
+                highest, back = gain, steps
+        found.append(_Insert(b - back, best.length, best.count))
         b += count
         missing -= count
 

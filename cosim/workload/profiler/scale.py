@@ -169,7 +169,9 @@ class _Laws:
         self.growth = []
         for place in range(len(first.programs)):
             keyed = [_Keyed(p, place) for p in profiles[:-1]]
-            grown = Growth(self.sizes[:-1], [k.keys for k in keyed], [k.deps for k in keyed])
+            grown = Growth(
+                self.sizes[:-1], [k.keys for k in keyed], [k.numbers for k in keyed], [k.deps for k in keyed]
+            )
             self.growth.append((grown, keyed, _Keyed(profiles[-1], place)))
         self._known: dict[tuple[tuple[int, ...], int | None], Callable[[int], int]] = {}
 

@@ -192,14 +192,11 @@ def _program(
     place: dict[int, tuple[int, ...]] = {}
     launch: tuple[int, ...] = ()
     for at, step in enumerate(program.steps):
+        # The GPU starts when the first kernel is launched; the others are launched while it works.
         launches = sum(count for _, count in step.kernels) or 1
-        host = launches * gpu.efficiency.host_time
+        host = gpu.efficiency.host_time
         if host:
-            made.append(
-                Operation(
-                    f"launch {at}", OpKind.COMPUTE, CPU_STREAM, launch, duration_ps=host, phase=step.phase
-                )
-            )
+            made.append(_launch(f"launch {at}", launch, host, step.phase))
             launch = (len(made) - 1,)
         deps = tuple(sorted({n for d in step.deps for n in place[d]} | {*launch}))
         first = len(made)
@@ -209,8 +206,15 @@ def _program(
         else:
             made.append(_operation(step, at, deps, profile, times, mesh, own))
         place[at] = tuple(range(first, len(made)))
+        if host and launches > 1:
+            made.append(_launch(f"launch the rest of {at}", launch, host * (launches - 1), step.phase))
+            launch = (len(made) - 1,)
     at_all = " ".join(f"{axis} {coordinate}" for axis, coordinate in program.at.items()) or "every rank"
     return Program(at_all if own is None else f"like rank {mesh.rank(own)}", tuple(made))
+
+
+def _launch(name: str, after: tuple[int, ...], duration_ps: int, phase: str) -> Operation:
+    return Operation(name, OpKind.COMPUTE, CPU_STREAM, after, duration_ps=duration_ps, phase=phase)
 
 
 def _shift(

@@ -52,7 +52,7 @@ def make_answer(session: Any) -> dict[str, Any]:
         "operations": rows,
         "meshes": session.meshes,
         "initialized": dist.is_initialized(),
-        "assumed": session.assumed,
+        "assumed": {**session.assumed, **{text: 1 for text, at in recorder.passing.items() if at >= begin}},
         "guesses": session.guesses,
         "stages": session.stages,
         "unknown": dict(sorted(recorder.unknown.items())),

@@ -105,7 +105,7 @@ class Groups:
             root = int(arguments.get("root_rank", 0))
         elif short == "reduce_":
             kind, inputs, outputs, size = "all_reduce", tensors, tensors, _total(tensors)
-            self.recorder.assume("a reduce to one rank is taken for an all-reduce")
+            self.recorder.assume_now("a reduce to one rank is taken for an all-reduce")
         elif short in ("alltoall_base_", "alltoall_"):
             inputs = _flat(arguments.get("input", arguments.get("input_tensors")))
             outputs = _flat(arguments.get("output", arguments.get("output_tensors")))
@@ -117,7 +117,9 @@ class Groups:
             size, peer = _total(tensors), ranks[other]
             inputs, outputs = (tensors, []) if kind == "send" else ([], tensors)
         elif short in ("gather_", "scatter_"):
-            self.recorder.assume(f"a {short.rstrip('_')} is taken for an all-gather of what each rank gives")
+            self.recorder.assume_now(
+                f"a {short.rstrip('_')} is taken for an all-gather of what each rank gives"
+            )
             inputs = _flat(arguments.get("input_tensors"))
             outputs = _flat(arguments.get("output_tensors"))
             kind, size = (
@@ -145,7 +147,7 @@ class Groups:
             not any(t.device.type == self.recorder.home.type for t in (*inputs, *outputs))
             and kind != "barrier"
         ):
-            self.recorder.assume(f"{kind} of tensors on the host is not counted")
+            self.recorder.assume_now(f"{kind} of tensors on the host is not counted")
             return None
         stream = f"{kind}:{own}-{peer}" if peer >= 0 else "group:" + _name(ranks)
         if kind == "recv":
@@ -178,7 +180,7 @@ class Groups:
             return False
         own = ranks.index(dist.get_rank())
         if to[0] != (own + 1) % len(ranks):
-            self.recorder.assume("a permutation of ranks is taken for a shift to the next rank")
+            self.recorder.assume_now("a permutation of ranks is taken for a shift to the next rank")
         return True
 
     def _answer(self, func: Any, arguments: dict[str, Any], work: Work) -> Any:
@@ -274,9 +276,8 @@ def install(rank: int, world_size: int, per_node: int) -> None:
     _everywhere(original, init_process_group)
     _everywhere(new_group, fake_group)
     _objects(world_size)
-    for quiet in ("set_timeout", "monitored_barrier"):
-        if hasattr(dist, quiet):
-            setattr(dist, quiet, lambda *_, **__: None)
+    for quiet in ("set_timeout", "monitored_barrier"):  # newer scripts know names that this torch hasn't
+        setattr(dist, quiet, lambda *_, **__: None)
     _meshes()
 
 

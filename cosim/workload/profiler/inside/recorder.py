@@ -75,7 +75,8 @@ class Recorder(TorchDispatchMode):
         self.unknown: Counter[str] = Counter()
         self.unordered = 0
         self.groups: Any = None
-        self.assume: Any = lambda _: None
+        self.passing: dict[str, int] = {}
+        """What was assumed, and how many operations there were when it was last."""
         self.optimizing = 0
         self.backwards = 0
         self._was_backward = False
@@ -230,6 +231,10 @@ class Recorder(TorchDispatchMode):
     def _wrote(self, tensor: torch.Tensor, number: int) -> None:
         storage = tensor.untyped_storage()
         self._writers[int(storage._cdata)] = number, storage
+
+    def assume_now(self, text: str) -> None:
+        """Note something that matters if it happens in the iteration that is kept."""
+        self.passing[text] = len(self.operations)
 
     def iteration_ends(self) -> None:
         """What was written before doesn't matter any more."""

@@ -67,7 +67,6 @@ class Session:
             remap.install()
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         self.recorder = Recorder(self.shim, home)
-        self.recorder.assume = self.assume
         groups = distributed.Groups(self.recorder, order["imbalance"])
         self.recorder.groups = groups
         distributed.install(rank, world_size, per_node)
