@@ -3,9 +3,9 @@
 ``python tests/validation/measured.py FILE...``: tables of Megatron-DeepSpeed iterations or of nccl-tests
 all-reduces, told apart by their columns; without FILE, those in shared/. Prints every fitted parameter, for
 each table the mean absolute percentage error, median, worst and Spearman's rank correlation, and the error
-by (tp, pp); then Megatron-LM's times of Korthikanti et al. (arXiv 2205.05198, table 5) with nothing
-refitted. Rows of a table run in as many processes as there are cores. ``--rows FILE`` writes each row's
-prediction.
+by (tp, pp). Rows of a table run in as many processes as there are cores. ``--rows FILE`` writes each row's
+prediction. ``--megatron-lm``: also Megatron-LM's times of Korthikanti et al. (arXiv 2205.05198, table 5),
+nothing refitted, and with one factor from its 22B rows; a trillion parameters take a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -213,7 +213,8 @@ def megatron_lm(entry: Published, selective: bool) -> float:
 def main(arguments: list[str]) -> None:
     """Predict the tables named, or those in shared/."""
     written = Path(arguments.pop(arguments.index("--rows") + 1)) if "--rows" in arguments else None
-    names = [Path(name) for name in arguments if name != "--rows"]
+    published = "--megatron-lm" in arguments
+    names = [Path(name) for name in arguments if not name.startswith("--")]
     paths = names or [*sorted(DATA.glob("nccl_allreduce_*.csv")), *sorted(DATA.glob("megatron_*.csv"))]
     print("fitted:", *parameters(), sep="\n")
     lines = ["table,job,predicted_s,measured_s"]
@@ -239,7 +240,7 @@ def main(arguments: list[str]) -> None:
                 print(report(path.name, predicted, np.array([row.measured_s for row in rows])))
                 print(by_parallelism(rows, predicted), end="")
             print(f"  ({time.perf_counter() - started:.0f} s)", flush=True)
-        if not names:
+        if published:
             _megatron_lm(pool)
     if written:
         written.write_text("\n".join(lines) + "\n")
