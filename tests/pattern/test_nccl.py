@@ -82,14 +82,20 @@ def test_a_ring_on_an_nvswitch_takes_the_closed_form(ranks: int) -> None:
     scenario = Scenario.model_validate(
         {
             "topology": {
-                "kind": "leaf_spine", "leaves": 1, "spines": 1, "endpoints_per_leaf": 8, "latency": "1us",
+                "kind": "leaf_spine",
+                "leaves": 1,
+                "spines": 1,
+                "endpoints_per_leaf": 8,
+                "latency": "1us",
                 "hosts": {"gpus": 8, "nvlink_rate": "300GB/s", "nics": 4, "nic_rate": "200Gbps"},
             },
             "network": "fair_share",
             "collectives": {"all_reduce": {"algorithm": "nccl", "protocol": "Simple"}},
-            "jobs": [{"workload": {"kind": "collective", "collective": "all_reduce", "size": size, "ranks": ranks}}],
+            "jobs": [
+                {"workload": {"kind": "collective", "collective": "all_reduce", "size": size, "ranks": ranks}}
+            ],
         }
-    )  # fmt: skip
+    )
     took = int(run(scenario).records.iteration_end_ps[0].max())
     spec = Nccl()
     message = ceil(ceil(size / ranks) / spec.nvlink_efficiency)
