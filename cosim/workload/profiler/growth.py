@@ -194,7 +194,10 @@ def _inserts(small: _Sequences, large: _Sequences) -> list[_Insert]:
             gain += (mine == more_numbers[b - steps + count]) - (mine == more_numbers[b - steps])
             if gain > highest:
                 highest, back = gain, steps
-        found.append(_Insert(b - back, best.length, best.count))
+        put_in = range(b - back, b - back + count)
+        rows = [(more[row], more_numbers[row]) for row in put_in]
+        period = next(p for p in range(1, count + 1) if count % p == 0 and rows[p:] == rows[: count - p])
+        found.append(_Insert(put_in.start, period, count // period))
         b += count
         missing -= count
 
