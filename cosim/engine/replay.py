@@ -177,6 +177,12 @@ class Replay:
         times = reaction.time_ps
         if not len(times):
             return
+        if times[0] == times[-1] and (times == times[0]).all():  # as a rule
+            now = int(times[0])
+            self._reactions.setdefault(now, []).append(reaction)
+            self.environment.wake(now)
+            self._tell_progress()
+            return
         order = np.argsort(times, kind="stable")
         ordered = times[order]
         cuts = np.flatnonzero(np.diff(ordered)) + 1

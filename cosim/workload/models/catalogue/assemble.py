@@ -4,8 +4,8 @@ Layers are spread over stages as evenly as they go; what is left over goes to th
 stage have the embedding and the head besides (Llama 3, arXiv 2407.21783, section 3.3.2).
 
 Fully sharded (``fsdp``; ZeRO stage 3, Rajbhandari et al., arXiv 1910.02054; PyTorch FSDP, Zhao et al., arXiv
-2304.11277): a layer's parameters are gathered while the layer before it computes (one is fetched ahead), given
-up after it and gathered again in backward, after which its gradients are reduce-scattered. Without
+2304.11277): a layer's parameters are gathered while the layer before it computes (one is fetched ahead),
+given up after it and gathered again in backward, after which its gradients are reduce-scattered. Without
 ``reshard`` they are gathered once an iteration, and gradients reduce-scattered in the last backward only.
 
 Inference: forward passes of a batch in micro-batches; ``prefill`` reads prompts, ``decode`` makes one token

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from cosim.workload.models.catalogue.spec import Model
 
 _SHOWN = 4
+_HOST = 8
+"""GPUs that tensor parallelism is suggested for: those of a host."""
 
 
 def what_fits(spec: Model, room: int) -> list[str]:
@@ -72,7 +74,7 @@ def _moves(spec: Model) -> Iterator[tuple[str, tuple[str, ...], dict[str, Any]]]
         for times in (2, 4, 8):
             size = getattr(p, axis) * times
             other = "dp" if p.dp % times == 0 else "fsdp"
-            if getattr(p, other) % times or (axis == "tp" and size > 8):  # noqa: PLR2004 - one host
+            if getattr(p, other) % times or (axis == "tp" and size > _HOST):
                 continue
             less = getattr(p, other) // times
             changes: dict[str, Any] = {axis: size, other: less}
@@ -83,7 +85,7 @@ def _moves(spec: Model) -> Iterator[tuple[str, tuple[str, ...], dict[str, Any]]]
         for axis in ("tp", "pp"):
             for times in (2, 4, 8, 16, 32, 64):
                 size = getattr(p, axis) * times
-                if axis == "tp" and size > 8:  # noqa: PLR2004 - one host
+                if axis == "tp" and size > _HOST:
                     continue
                 text = f"parallel.{axis}: {size}, on {p.world_size * times} GPUs"
                 yield text, (axis, "dp"), {"parallel": {axis: size}}

@@ -45,9 +45,7 @@ def training_job(spec: Model, model: TransformerModel) -> Job:
     """Training of a transformer."""
     parallel, width = spec.cut_by, DTYPE_BYTES[spec.dtype]
     own = spec.length // parallel.cp
-    cut = Cut(
-        parallel, spec.micro_batch, own, spec.length, width, attention=spec.attention, recompute=spec.recompute
-    )
+    cut = Cut(parallel, spec.micro_batch, own, spec.length, width, spec.attention, spec.recompute)
     blocks, deep = Blocks(model, cut), parallel.pp
     made = stages(
         model.layers,

@@ -3,8 +3,8 @@
 Adam in mixed precision: 12 bytes a parameter for master weight and two moments (Rajbhandari et al., arXiv
 1910.02054, section 3.1), sharded with the optimizer or with everything. Activations are Korthikanti et
 al.'s, "Reducing Activation Recomputation in Large Transformer Models", arXiv 2205.05198, tensor by tensor:
-for GPT, equations 1 to 6; the same tensors of grouped-query attention, gated MLPs and experts. A fused attention
-keeps no scores. A stage keeps as many micro-batches as are under way when it is fullest (1F1B: stages after
+for GPT, equations 1 to 6; the same tensors of grouped-query attention, gated MLPs and experts. A fused
+attention keeps no scores. A stage keeps as many micro-batches as are under way when it is fullest (1F1B: stages after
 it and itself; section 4.2.3), of which the last stage also keeps logits in fp32.
 
 Not modelled: fragmentation, buffers of NCCL and cuBLAS, the CUDA context: ``memory_reserve`` stands for them.
@@ -154,17 +154,12 @@ def inference_memory(
     """Weights, the cache of all sequences, and what two parts of a layer hand each other."""
     m, cut, tp = blocks.model, blocks.cut, blocks.tp
     counts = layer_counts(m.layers, cut.parallel.pp)
-    if m.latent is not None:
-        kept = m.kept_per_token()
-    else:
-        kept = 2 * max(m.kv // tp, 1) * m.head
+    kept = m.kept_per_token() if m.latent is not None else 2 * max(m.kv // tp, 1) * m.head
     context = cut.keys if cut.decode else cut.sequence
     found = []
     for layers, count in zip(stages, counts, strict=True):
         own = sum(layer.num_parameters for chunk in layers for layer in chunk)
         cache = count * kept * cut.width * cut.batch * micro_batches * context
         width = max(2 * m.hidden, 3 * m.ffn // tp)
-        found.append(
-            Memory(weights=own * cut.width, cache=cache, activations=cut.tokens * width * cut.width)
-        )
+        found.append(Memory(weights=own * cut.width, cache=cache, activations=cut.tokens * width * cut.width))
     return max(found, key=lambda memory: memory.total)

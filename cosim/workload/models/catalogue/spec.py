@@ -12,7 +12,7 @@ from cosim.registry import Named
 from cosim.spec import SizeBytes, Spec
 from cosim.units import format_size
 from cosim.workload.compute.timer import GpuTimer
-from cosim.workload.gpus import DTYPE_BYTES, DType, Gpu, GpuTable
+from cosim.workload.gpus import DType, Gpu, GpuTable
 from cosim.workload.models.catalogue.architecture import TransformerModel
 from cosim.workload.models.catalogue.assemble import Graphed
 from cosim.workload.models.catalogue.cut import Parallel
@@ -49,7 +49,8 @@ class Model(Spec):
     )
     tokens: PositiveInt = Field(1, description="decoding: tokens made of each sequence in an iteration")
     recompute: Recompute = Field(
-        "none", description="what backward runs again: nothing, selective: scores and softmax, full: the layer"
+        "none",
+        description="what backward runs again: nothing, selective: scores and softmax, full: the layer",
     )
     attention: Attention = Field("flash", description="one kernel, or scores, softmax, product apart")
     dtype: DType = Field("bf16", description="of weights and activations")
@@ -139,11 +140,12 @@ class Model(Spec):
             idle.append(("bucket", "gradients are exchanged at the end (overlap_gradients: false)", True))
         idle.append(("tokens", f"{self.task} makes none", self.task != "decode"))
         no_size = isinstance(self.gpu, Gpu) and self.gpu.memory is None
-        idle.append(("memory_reserve", "nobody asks whether the job fits", no_size or self.memory == "ignore"))
+        unasked = no_size or self.memory == "ignore"
+        idle.append(("memory_reserve", "nobody asks whether the job fits", unasked))
         found = [(name, why) for name, why, is_idle in idle if is_idle and name in self.model_fields_set]
-        if getattr(self.model, "experts", None) is None and not isinstance(self.model, RecommendationModel):
-            if "imbalance" in self.parallel.model_fields_set:
-                found.append(("parallel", "imbalance: the model has neither experts nor tables"))
+        spread = isinstance(self.model, RecommendationModel) or getattr(self.model, "experts", None)
+        if not spread and "imbalance" in self.parallel.model_fields_set:
+            found.append(("parallel", "imbalance: the model has neither experts nor tables"))
         return found
 
     # -- what follows from the settings -----------------------------------------------------------------
@@ -226,8 +228,8 @@ class Model(Spec):
 
         found = what_fits(self, room)
         raise WorkloadError(
-            f"{job.name} does not fit on {gpu.name}: it has {format_size(room)}, {format_size(gpu.memory)} less"
-            f" {format_size(self.memory_reserve)} reserved, and the fullest GPU needs {job.memory}",
+            f"{job.name} does not fit on {gpu.name}: it has {format_size(room)}, {format_size(gpu.memory)}"
+            f" less {format_size(self.memory_reserve)} reserved, and the fullest GPU needs {job.memory}",
             hint=("what would fit: " + "; ".join(found) if found else "no nearby setting fits")
             + "; `memory: ignore` runs it all the same",
         )

@@ -46,7 +46,7 @@ class ConvolutionalModel(Spec):
     name: str = Field("custom", description="what reports call it")
     source: str = Field("the scenario", description="where the sizes are from")
     convolutions: list[Convolution] = Field(description="in order; parallel branches one after the other")
-    linear: list[tuple[PositiveInt, PositiveInt]] = Field(description="[inputs, outputs] of each linear layer")
+    linear: list[tuple[PositiveInt, PositiveInt]] = Field(description="[inputs, outputs] of linear layers")
 
     @property
     def parameters(self) -> int:
