@@ -66,6 +66,7 @@ def measure(name: str) -> dict[str, object]:
     wall, cpu = time.perf_counter(), time.process_time()
     done = run(loads(scenario(*JOBS[name])))
     job = done.summary.jobs[0]
+    assert job.iteration_mean_ps is not None
     return {
         "name": name,
         "wall_s": time.perf_counter() - wall,
@@ -94,9 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         done = subprocess.run(program, stdout=subprocess.PIPE, check=True, text=True)
         row = json.loads(done.stdout)
         print(
-            f"{name}: {row['iteration_s']:.3f} s simulated in {row['wall_s']:.1f} s ({row['cpu_s']:.1f} CPU-s,"
-            f" {row['peak_gb']:.2f} GB at most; {row['target']}), {row['messages']:,} messages of"
-            f" {row['ranks']:,} ranks"
+            f"{name}: {row['iteration_s']:.3f} s simulated in {row['wall_s']:.1f} s"
+            f" ({row['cpu_s']:.1f} CPU-s, {row['peak_gb']:.2f} GB at most; {row['target']}),"
+            f" {row['messages']:,} messages of {row['ranks']:,} ranks"
         )
         for line in row["folding"]:
             print(f"  {line}")

@@ -2,9 +2,9 @@
 
 GPT: table 1 of Narayanan et al., SC 2021, arXiv 2104.04473; 175B as in table 2.1 of Brown et al., arXiv
 2005.14165, with Megatron's vocabulary; 22B of Korthikanti et al., arXiv 2205.05198. Llama 2: arXiv
-2307.09288. Llama 3: table 3 of arXiv 2407.21783, and the released configurations. Mixtral: arXiv 2401.04088 and the
-released configurations. DeepSeek-V3: section 4.2 of arXiv 2412.19437; V2: section 3.1.2 of arXiv 2405.04434.
-BERT: arXiv 1810.04805.
+2307.09288. Llama 3: table 3 of arXiv 2407.21783, and the released configurations. Mixtral: arXiv 2401.04088
+and the released configurations. DeepSeek-V3: section 4.2 of arXiv 2412.19437; V2: section 3.1.2 of arXiv
+2405.04434. BERT: arXiv 1810.04805.
 """
 
 from __future__ import annotations

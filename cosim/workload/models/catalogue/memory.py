@@ -4,8 +4,8 @@ Adam in mixed precision: 12 bytes a parameter for master weight and two moments 
 1910.02054, section 3.1), sharded with the optimizer or with everything. Activations are Korthikanti et
 al.'s, "Reducing Activation Recomputation in Large Transformer Models", arXiv 2205.05198, tensor by tensor:
 for GPT, equations 1 to 6; the same tensors of grouped-query attention, gated MLPs and experts. A fused
-attention keeps no scores. A stage keeps as many micro-batches as are under way when it is fullest (1F1B: stages after
-it and itself; section 4.2.3), of which the last stage also keeps logits in fp32.
+attention keeps no scores. A stage keeps as many micro-batches as are under way when it is fullest (1F1B:
+stages after it and itself; section 4.2.3), of which the last stage also keeps logits in fp32.
 
 Not modelled: fragmentation, buffers of NCCL and cuBLAS, the CUDA context: ``memory_reserve`` stands for them.
 """

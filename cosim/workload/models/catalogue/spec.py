@@ -170,7 +170,7 @@ class Model(Spec):
     @property
     def length(self) -> int:
         """Tokens of a sequence."""
-        return self.sequence or getattr(self.model, "sequence", 1)
+        return self.sequence or int(getattr(self.model, "sequence", 1))
 
     def job(self) -> Job:
         """Layers on stages, how an iteration is done, and bytes on each GPU."""
