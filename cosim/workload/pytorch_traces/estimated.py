@@ -31,7 +31,7 @@ from cosim.workload.pytorch_traces.execution_trace import ExecutionTrace, Node
 _NO_KERNEL = re.compile(
     r"aten::(_?unsafe_view|view(_as)?|as_strided_?|slice|narrow|detach_?|empty.*|new_empty.*|result_type|t|transpose|"
     r"select|expand(_as)?|(un)?squeeze_?|(_?reshape(_alias)?)|permute|set_|resize_|record_stream|is_pinned|to|"
-    r"contiguous|flatten|split.*|chunk|unbind|alias|lift_fresh|_nested_tensor.*|is_.*|size|stride|numel|diagonal)$"
+    r"contiguous|flatten|unflatten_dense_tensors|split.*|chunk|unbind|alias|lift_fresh|_nested_tensor.*|is_.*|size|stride|numel|diagonal)$"
 )
 _ITEM = "aten::_local_scalar_dense"
 _STEP = re.compile(r"ProfilerStep#(\d+)$")

@@ -17,7 +17,7 @@ from typing import IO, TextIO, cast
 from cosim.errors import Location, WorkloadError
 
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d+(?![a-zA-Z\d])")
 _NAMED = re.compile(r"(?:rank|worker|node|gpu)[-_.]?(\d+)", re.IGNORECASE)
 
 

@@ -105,9 +105,10 @@ class PyTorch(Spec):
         timelines = _timelines(base / str(self.kineto), tally)
         traces: dict[int, ExecutionTrace] = {}
         if self.et is not None:
-            traces = _traces(
-                base / self.et, {t.pid: r for r, t in timelines.items()}, tally, keep_nodes=False
-            )
+            by_process = {timeline.pid: rank for rank, timeline in timelines.items()}
+            if len(by_process) < len(timelines):  # ranks on several hosts may share a number
+                by_process = {}
+            traces = _traces(base / self.et, by_process, tally, keep_nodes=False)
             _same_ranks(timelines, traces, str(base / self.et))
         for rank, timeline in sorted(timelines.items()):
             if rank in traces:
@@ -133,7 +134,7 @@ class PyTorch(Spec):
         wanted = self.world_size or said or len(ranks)
         missing = [rank for rank in range(wanted) if rank not in ranks]
         if len(ranks) == 1 < wanted:
-            tally.invented(f"the trace of rank {ranks[0]} runs on all {wanted} ranks")
+            tally.invented(f"the trace of one rank runs on all {wanted} ranks")
         elif missing or len(ranks) > wanted:
             raise WorkloadError(
                 f"there are traces of {len(ranks)} ranks ({few(sorted(ranks))}), but the job has {wanted}",
