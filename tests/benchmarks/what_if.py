@@ -1,74 +1,120 @@
-"""Which (tp, pp, dp) for GPT-3 175B on 1,024 A100s? ``python -m tests.benchmarks.what_if [BATCH]``.
+"""Which cut is best? GPT-3 175B on 1,024 A100s by (tp, pp, dp): ``python -m tests.benchmarks.what_if``.
 
-Every cut of 1,024 GPUs with tensor parallelism inside a host that divides 96 layers and the batch, through
-the full path: 128 hosts of 8 A100s, four 200 Gbit/s NICs each, 1F1B, activations recomputed in full, a batch
-of 512 sequences of 2,048 tokens (or BATCH). Memory is not checked. The uncertainty is the compute model's on
-this GPU; cuts within it of the best are marked: that they differ is not certain.
+Every (tp, pp, dp) with tp inside a host is simulated, network in the loop, on the fabric of ``scale``, with
+the same batch; those that don't fit into a GPU's memory are listed with what they need. The optimizer is
+sharded over dp. The range is one sigma of the compute model's error on rows that its calibration had not
+seen; much of it is common to all cuts, so that a ranking is better known than a time. Rows whose ranges do
+not overlap the best one's are surely worse.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 
-from cosim.experiment.run import run
-from cosim.experiment.scenario import Scenario
-from cosim.units import PS_PER_S
-from cosim.workload.gpus import A100_80GB
+from tests.benchmarks.scale import A100, FABRIC, scenario
 
 GPUS = 1024
-LAYERS = 96
-MICRO_BATCH = 2
 
 
-def seconds(tp: int, pp: int, dp: int, batch: int) -> float:
-    """An iteration's."""
-    scenario = Scenario.model_validate(
-        {
-            "topology": {
-                "kind": "leaf_spine", "leaves": 1, "spines": 1, "endpoints_per_leaf": GPUS, "latency": "1us",
-                "hosts": {"gpus": 8, "nvlink_rate": "300GB/s", "nics": 4, "nic_rate": "200Gbps"},
-            },
-            "network": "fair_share",
-            "collectives": {"all_reduce": "nccl", "all_gather": "nccl"},
-            "fold": "always",
-            "jobs": [
-                {
-                    "workload": {
-                        "kind": "transformer", "layers": LAYERS, "hidden": 12288, "heads": 96,
-                        "vocabulary": 51200, "sequence": 2048, "micro_batch": MICRO_BATCH,
-                        "micro_batches": batch // (dp * MICRO_BATCH), "tensor_parallel": tp,
-                        "pipeline_parallel": pp, "data_parallel": dp, "attention": "unfused",
-                        "recompute": "full", "dtype": "fp16", "gradient_dtype": "fp16",
-                        "overlap_gradients": False, "gpu": "a100-80gb",
-                    }
-                }
-            ],
-        }
-    )  # fmt: skip
-    return int(run(scenario).records.iteration_end_ps[0].max()) / PS_PER_S
+@dataclass(frozen=True)
+class Row:
+    """What came of a cut; ``error`` where it was refused."""
+
+    cut: tuple[int, int, int]
+    iteration_s: float = 0.0
+    exposed: float = 0.0
+    memory: str = ""
+    wall_s: float = 0.0
+    error: str = ""
 
 
-def main() -> None:
-    """Rank every cut."""
-    batch = int(sys.argv[1]) if len(sys.argv) > 1 else 512
-    cuts = [
-        (tp, pp, GPUS // tp // pp)
-        for tp in (2, 4, 8)
-        for pp in (4, 8, 16, 32)
-        if batch % (GPUS // tp // pp * MICRO_BATCH) == 0 and tp * pp >= 16
-    ]
+def simulate(cut: tuple[int, int, int], model: str, batch: int) -> Row:
+    """Run a cut; a refusal is a row, too."""
+    import cosim
+    from cosim.errors import InputError
+    from cosim.experiment.scenario import loads
+
+    tp, pp, dp = cut
+    workload = (
+        f"{{kind: model, model: {model}, gpu: a100-80gb, parallel: {{tp: {tp}, pp: {pp}, dp: {dp}}}, "
+        f"batch: {batch}, sharded_optimizer: {'true' if dp > 1 else 'false'}}}"
+    )
     started = time.perf_counter()
-    with ProcessPoolExecutor() as pool:
-        took = list(pool.map(seconds, *zip(*cuts, strict=True), [batch] * len(cuts)))
-    best = min(took)
-    assert A100_80GB.calibration is not None
-    sure = A100_80GB.calibration.uncertainty
-    for each, (tp, pp, dp) in sorted(zip(took, cuts, strict=True)):
-        near = "" if each > best * (1 + sure) else "  within the uncertainty of the best"
-        print(f"tp {tp:2}  pp {pp:2}  dp {dp:3}: {each:7.3f} s +-{sure * each:.3f}{near}", flush=True)
-    print(f"{len(cuts)} cuts in {time.perf_counter() - started:.0f} s")
+    try:
+        done = cosim.run(loads(scenario(FABRIC.format(leaves=16, ports=64, **A100), workload)))
+    except InputError as error:
+        why = error.message.split("needs ")[-1].split(":")[0]
+        return Row(cut, error=f"needs {why} a GPU" if "does not fit" in error.message else error.message)
+    job = done.summary.jobs[0]
+    assert job.iteration_mean_ps is not None
+    (memory,) = (line for line in job.read if "fullest" in line)
+    return Row(
+        cut,
+        job.iteration_mean_ps / 1e12,
+        job.exposed.mean_ps / job.iteration_mean_ps,
+        memory.split("GPU ")[1].split(":")[0],
+        time.perf_counter() - started,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Simulate all cuts, fastest first."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.what_if", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--model", default="gpt3-175b", help="of `cosim list model`")
+    parser.add_argument("--batch", type=int, default=512, help="sequences of an iteration (512)")
+    parser.add_argument("--deepest", type=int, default=32, help="stages at most (32)")
+    parser.add_argument("--processes", type=int, default=2, help="at once (2)")
+    given = parser.parse_args(arguments)
+    powers = [1 << k for k in range(11)]
+    cuts = [
+        (tp, pp, GPUS // (tp * pp))
+        for tp in powers[:4]
+        for pp in powers
+        if tp * pp <= GPUS and pp <= given.deepest and given.batch % (GPUS // (tp * pp)) == 0
+    ]
+    cuts.sort(key=lambda cut: cut[2])  # few replicas have the most micro-batches
+    started = time.perf_counter()
+    with ProcessPoolExecutor(given.processes) as pool:
+        futures = [pool.submit(simulate, cut, given.model, given.batch) for cut in cuts]
+        rows = [future.result() for future in futures]
+    from cosim.workload.gpus import A100_80GB
+    from cosim.workload.models.catalogue import language
+
+    known = A100_80GB.calibration
+    assert known is not None
+    sigma = known.uncertainty
+    model = next(
+        m
+        for m in vars(language).values()
+        if isinstance(m, language.TransformerModel) and m.name.lower().replace(" ", "-") == _long(given.model)
+    )
+    flops = 3 * model.flops_per_token(model.sequence) * model.sequence * given.batch
+    ran = sorted((row for row in rows if not row.error), key=lambda row: row.iteration_s)
+    print(f"{model.name}, {GPUS} A100-80GB, batch {given.batch}; one sigma +-{sigma:.0%} ({known.source})")
+    print("  tp  pp   dp  iteration  range            of peak  exposed   memory    simulated in")
+    for row in ran:
+        tp, pp, dp = row.cut
+        s = row.iteration_s
+        print(
+            f"  {tp:2} {pp:3} {dp:4} {s:8.2f} s  {s * (1 - sigma):5.2f} to {s * (1 + sigma):5.2f} s"
+            f"  {flops / s / GPUS / 312e12:7.1%}  {row.exposed:7.1%}  {row.memory:>8}  {row.wall_s:7.1f} s"
+        )
+    for row in rows:
+        if row.error:
+            tp, pp, dp = row.cut
+            print(f"  {tp:2} {pp:3} {dp:4}  {row.error}")
+    print(
+        f"{len(ran)} cuts simulated, {len(rows) - len(ran)} refused, in {time.perf_counter() - started:.0f} s"
+    )
+
+
+def _long(name: str) -> str:
+    return name.replace("gpt3", "gpt-3").replace("llama", "llama-")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from cosim.workload.models.catalogue.assemble import (
 )
 from cosim.workload.models.catalogue.blocks import Blocks
 from cosim.workload.models.catalogue.cut import Cut
-from cosim.workload.models.catalogue.memory import Kept, Memory, inference_memory, training_memory
+from cosim.workload.models.catalogue.memory import Kept, Memory, adam_bytes, inference_memory, training_memory
 from cosim.workload.models.catalogue.recommendation import RecommendationModel
 from cosim.workload.models.catalogue.vision import ConvolutionalModel
 from cosim.workload.models.layers import TP
@@ -25,8 +25,6 @@ from cosim.workload.models.training import StageBuilder, Training
 
 if TYPE_CHECKING:
     from cosim.workload.models.catalogue.spec import Model
-
-_ADAM_BYTES = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +130,7 @@ def flat_job(spec: Model) -> Job:
     memory = Memory(
         own * width + tables,
         own * gradient_width,
-        own * _ADAM_BYTES // (parallel.dp if spec.sharded_optimizer else 1),
+        own * adam_bytes(width) // (parallel.dp if spec.sharded_optimizer else 1),
         model.activation_bytes(spec.micro_batch, width),
     )
     training = Training(

@@ -20,9 +20,13 @@ from cosim.workload.models.catalogue.assemble import layer_counts
 from cosim.workload.models.catalogue.blocks import Blocks
 from cosim.workload.models.parts import Layer
 
-_ADAM_BYTES = 12
 _FP32 = 4
 _MASK = 1
+
+
+def adam_bytes(parameter_width: int) -> int:
+    """Of a parameter: two moments in fp32, and a master weight unless the weight itself is in fp32."""
+    return 8 if parameter_width >= _FP32 else 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,11 @@ def training_memory(blocks: Blocks, stages: Sequence[Sequence[Sequence[Layer]]],
         optimizer = 0
         for layer in mine:
             for axes, count in layer.parameters.items():
-                optimizer += count * _ADAM_BYTES // (parallel.size(axes) if kept.sharded_optimizer else 1)
+                optimizer += (
+                    count
+                    * adam_bytes(kept.parameter_width)
+                    // (parallel.size(axes) if kept.sharded_optimizer else 1)
+                )
         found.append(Memory(weights, gradients, optimizer, activations))
     return max(found, key=lambda memory: memory.total)
 
