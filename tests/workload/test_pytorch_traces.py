@@ -197,6 +197,28 @@ def test_one_rank_stands_for_all_and_that_is_told(tmp_path: Path) -> None:
     assert "the trace of one rank runs on all 8 ranks" in workload.report.invented
 
 
+def test_groups_are_those_that_are_said_and_each_has_its_own_collective(tmp_path: Path) -> None:
+    for rank in range(4):
+        made = data_parallel(rank, 4)
+        for node in made.nodes:
+            if node["name"] == "record_param_comms" and len(node["inputs"]) > 6:
+                node["inputs"][2] = ["tp", "tensor parallel"]
+        made.write(tmp_path)
+    workload = _read(tmp_path, groups={"tp": [[0, 1], [2, 3]]})
+    check(workload)
+    groups = [op.ranks for program in workload.programs for op in program.operations if op.collective]
+    assert groups == [(0, 1), (0, 1), (2, 3), (2, 3)]
+    with pytest.raises(WorkloadError, match=r"process group 'tp' is \[0, 1, 9\]; this is rank 0 of 4"):
+        _read(tmp_path, groups={"tp": [[0, 1, 9]]})
+
+
+def test_two_traces_of_a_rank_are_refused(tmp_path: Path) -> None:
+    data_parallel(0, 2).write(tmp_path)
+    (tmp_path / "et" / "again_rank0.json").write_bytes((tmp_path / "et" / "rank0.json").read_bytes())
+    with pytest.raises(WorkloadError, match="is of rank 0, as"):
+        _read(tmp_path)
+
+
 def test_ranks_that_differ_are_refused_with_both_places(tmp_path: Path) -> None:
     data_parallel(0, 2).write(tmp_path)
     other = data_parallel(1, 2)

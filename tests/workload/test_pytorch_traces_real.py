@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from cosim.errors import WorkloadError
 from cosim.experiment.run import run
 from cosim.experiment.scenario import loads
 from cosim.workload.check import check
@@ -64,14 +63,6 @@ jobs:
     # Data dependencies chain the operators; what is measured of them is all that they take.
     alone = sum(op.duration_ps for op in workload.programs[0].operations if op.kind is OpKind.COMPUTE)
     assert int(done.records.ops.end_ps.max()) <= alone + 10 * 10**9
-
-
-def test_two_of_a_ranks_traces_in_a_folder_are_refused(tmp_path: Path) -> None:
-    packed = (DATA / "pytorch" / "resnet_2gpu_et.json.gz").read_bytes()
-    for name in ("a_rank1.json.gz", "b_rank1.json.gz"):
-        (tmp_path / name).write_bytes(packed)
-    with pytest.raises(WorkloadError, match="is of rank 1, as"):
-        PyTorch(et=".", gpu=V100_SXM2).build(tmp_path)
 
 
 def _reaches(workload: Workload, late: int, early: int) -> bool:

@@ -81,6 +81,17 @@ class PyTorch(Spec):
         given = self.model_fields_set & {"collectives", "start"}
         return [(name, "there are no Kineto traces") for name in sorted(given)]
 
+    def idle_in(self, workload: Workload) -> list[tuple[str, str]]:
+        """Settings that were given but that these traces have no use for."""
+        kinds = {op.kind for program in workload.programs for op in program.operations}
+        read = workload.report.read
+        uses = {
+            "collectives": (OpKind.COLLECTIVE in kinds or OpKind.SEND in kinds, "there are no communications"),
+            "start": (len(workload.programs) > 1, "all ranks run the same trace"),
+            "groups": (any("process group" in line for line in read), "the traces name no such group, or its ranks"),
+        }
+        return [(n, why) for n, (matters, why) in uses.items() if n in self.model_fields_set and not matters]
+
     def build(self, base: Path = Path()) -> Workload:
         """Read, link and write one program a rank; paths are relative to ``base``.
 

@@ -42,9 +42,15 @@ class Call:
     annotation: bool
     external: int | None
     correlation: int | None
-    place: Location
+    file: str
+    index: int
     comm: Comm | None = None
     node: int | None = None
+
+    @property
+    def place(self) -> Location:
+        """Where the trace has it."""
+        return Location(self.file, key=f"traceEvents[{self.index}] {self.name[:50]!r}")
 
 
 @dataclass(slots=True)
@@ -104,7 +110,7 @@ def read(text: TextIO, file: str) -> Timeline:
     for key, index, value in read_object(text, file, frozenset({"traceEvents"})):
         if key == "traceEvents":
             some = True
-            _event(timeline, value, Location(file, key=f"traceEvents[{index}]"))
+            _event(timeline, value, index, Location(file, key=f"traceEvents[{index}]"))
         elif key == "distributedInfo" and isinstance(value, dict):
             timeline.rank, timeline.world_size = (_count(value.get(name)) for name in ("rank", "world_size"))
         elif key == "deviceProperties" and isinstance(value, list) and value and isinstance(value[0], dict):
@@ -143,7 +149,7 @@ def window(timeline: Timeline, begin: int, end: int) -> Timeline:
     return replace(timeline, calls=calls, works=works)
 
 
-def _event(timeline: Timeline, event: Any, place: Location) -> None:
+def _event(timeline: Timeline, event: Any, index: int, place: Location) -> None:
     if not isinstance(event, dict):
         raise WorkloadError(f"is {str(event)[:40]!r}; an event should be an object", location=place)
     category, phase = event.get("cat"), event.get("ph")
@@ -174,7 +180,7 @@ def _event(timeline: Timeline, event: Any, place: Location) -> None:
     elif category == "python_function":
         timeline.ignored["python_function events"] += 1
     else:
-        _call(timeline, event, arguments, (begin, end), place)
+        _call(timeline, event, arguments, (begin, end), index)
 
 
 def _call(
@@ -182,7 +188,7 @@ def _call(
     event: Mapping[str, Any],
     arguments: Mapping[str, Any],
     times: tuple[int, int],
-    place: Location,
+    index: int,
 ) -> None:
     name, category = str(event["name"]), str(event["cat"])
     call = Call(
@@ -193,17 +199,18 @@ def _call(
         category == "user_annotation",
         _count(arguments.get("External id")),
         _count(arguments.get("correlation")),
-        place,
+        timeline.file,
+        index,
     )
     if type(event.get("pid")) is int and timeline.pid is None:
         timeline.pid = event["pid"]
     step = _STEP.match(name)
     if step and call.annotation and len(step[1]) < 16:
         if int(step[1]) in timeline.steps:
-            raise WorkloadError("is there twice", location=place)
+            raise WorkloadError("is there twice", location=call.place)
         timeline.steps[int(step[1])] = call
     if name == RECORD:
-        call.comm = from_arguments(arguments, place)
+        call.comm = from_arguments(arguments, call.place)
     timeline.calls.append(call)
 
 

@@ -141,6 +141,8 @@ def resolve_groups(
             tally.invented(
                 f"process group {'without a name' if not comm.group else ''} is all ranks".replace("  ", " ")
             )
+        elif comm.ranks is None:
+            tally.read(f"process group {comm.group[:40]!r} by name")
         found[comm.group] = ranks = ranks or everyone
         wrong = [other for other in ranks if other >= world_size]
         if wrong or rank not in ranks:

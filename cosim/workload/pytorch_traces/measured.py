@@ -15,7 +15,7 @@ launch queue.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median_low
@@ -79,6 +79,8 @@ class _Writer:
     exact: dict[str, list[_Given]] = field(default_factory=lambda: defaultdict(list))
     by_sequence: dict[int, _Given] = field(default_factory=dict)
     forked: dict[int, int] = field(default_factory=dict)
+    kernel: dict[int, Work | None] = field(default_factory=dict)
+    """Of a communication (by ``id`` of its call) its first kernel."""
     launched: int = 0
     late: int = 0
 
@@ -88,14 +90,15 @@ def write(
 ) -> tuple[Operation, ...]:
     """The program of one rank. ``parts`` are by ``id`` of the call; it begins ``skew_ps`` later."""
     writer = _Writer(step, rank, parts, tally, skew_ps)
+    writer.kernel = {id(call): work for _, call, work in step.comms}
     writer.least_ps, writer.latency_ps = _latencies(step)
     start = _add(writer, "begin of the step", CPU_STREAM, (), skew_ps)
     for thread in step.threads:
         writer.last[thread] = start
-    orphans = list(step.orphans)
+    orphans = deque(step.orphans)
     for _, thread, item in step.items:
         while orphans and orphans[0].begin <= item.begin:
-            _orphan(writer, orphans.pop(0), start)
+            _orphan(writer, orphans.popleft(), start)
         _item(writer, thread, item, start)
     for work in orphans:
         _orphan(writer, work, start)
@@ -202,7 +205,7 @@ def _comm(writer: _Writer, thread: str, call: Call, comm: Comm) -> None:
             writer.tally.ignored("wait for a communication from before the step")
     elif comm.kind not in SILENT and id(call) in writer.parts:
         part = writer.parts[id(call)]
-        if not any(found is call and work is not None for _, found, work in writer.step.comms):
+        if writer.kernel.get(id(call)) is None:
             # No kernel: another back end, or coalesced into a later one.
             op = _communicate(writer, part, comm, f"comm {comm.group}", [writer.last[thread]])
             writer.by_sequence[comm.sequence] = _Given(op, call.end, "", None)
@@ -214,13 +217,16 @@ def _stream_wait(writer: _Writer, thread: str, item: Item) -> None:
     sync = writer.step.timeline.syncs.get(item.call.correlation or -1)
     if sync is not None and sync.stream is not None and sync.waiting is not None:
         recorded = sync.recorded
-        before = [
-            given
-            for given in writer.given[sync.stream]
-            if recorded is None or given.correlation is None or given.correlation <= recorded
-        ]
-        if before:
-            writer.exact[sync.waiting].append(before[-1])
+        before = next(
+            (
+                given
+                for given in reversed(writer.given[sync.stream])
+                if recorded is None or given.correlation is None or given.correlation <= recorded
+            ),
+            None,
+        )
+        if before is not None:
+            writer.exact[sync.waiting].append(before)
         writer.tally.read("cudaStreamWaitEvent that says what it waits for")
     elif item.inside is not None and item.inside.comm is not None:
         writer.tally.read("cudaStreamWaitEvent of a communication")
@@ -282,9 +288,7 @@ def _work(writer: _Writer, thread: str, item: Item, work: Work) -> None:
     writer.launched += 1
     arrived = _add(writer, "launch", stream, [writer.last[thread]], latency)
     part = writer.parts.get(id(inside)) if inside is not None else None
-    first = inside is not None and any(
-        found is inside and kernel is work for _, found, kernel in writer.step.comms
-    )
+    first = inside is not None and writer.kernel.get(id(inside)) is work
     if part is not None and inside is not None and inside.comm is not None and first:
         stream = f"stream {work.stream}"
         op = _communicate(writer, part, inside.comm, stream, [arrived, *others])
