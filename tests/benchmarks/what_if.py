@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
-from tests.benchmarks.scale import A100, FABRIC, scenario
+from .scale import A100, FABRIC, scenario
 
 GPUS = 1024
 
@@ -82,20 +82,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with ProcessPoolExecutor(given.processes) as pool:
         futures = [pool.submit(simulate, cut, given.model, given.batch) for cut in cuts]
         rows = [future.result() for future in futures]
-    from cosim.workload.gpus import A100_80GB
-    from cosim.workload.models.catalogue import language
+    from cosim.registry import find
+    from cosim.workload.gpus import MEGATRON_A100 as KNOWN
 
-    known = A100_80GB.calibration
-    assert known is not None
-    sigma = known.uncertainty
-    model = next(
-        m
-        for m in vars(language).values()
-        if isinstance(m, language.TransformerModel) and m.name.lower().replace(" ", "-") == _long(given.model)
-    )
+    sigma, model = KNOWN.uncertainty, find("cosim.models", given.model)
     flops = 3 * model.flops_per_token(model.sequence) * model.sequence * given.batch
     ran = sorted((row for row in rows if not row.error), key=lambda row: row.iteration_s)
-    print(f"{model.name}, {GPUS} A100-80GB, batch {given.batch}; one sigma +-{sigma:.0%} ({known.source})")
+    print(f"{model.name}, {GPUS} A100-80GB, batch {given.batch}; one sigma +-{sigma:.0%} ({KNOWN.source})")
     print("  tp  pp   dp  iteration  range            of peak  exposed   memory    simulated in")
     for row in ran:
         tp, pp, dp = row.cut
@@ -111,10 +104,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(
         f"{len(ran)} cuts simulated, {len(rows) - len(ran)} refused, in {time.perf_counter() - started:.0f} s"
     )
-
-
-def _long(name: str) -> str:
-    return name.replace("gpt3", "gpt-3").replace("llama", "llama-")
 
 
 if __name__ == "__main__":
