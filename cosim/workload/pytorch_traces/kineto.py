@@ -230,8 +230,10 @@ def _sync(arguments: Mapping[str, Any]) -> Sync:
 
 def _time(value: Any, what: str, place: Location) -> int:
     """Picoseconds of a number of microseconds."""
+    if type(value) is int and 0 <= value < _LATEST_US:
+        return value * PS_PER_US
     try:
-        number = Decimal(value) if isinstance(value, (str, Decimal)) or type(value) is int else None
+        number = Decimal(value) if isinstance(value, (str, Decimal)) else None
         if number is not None and number.is_finite() and 0 <= number < _LATEST_US:
             return int(number * PS_PER_US)
     except InvalidOperation:
