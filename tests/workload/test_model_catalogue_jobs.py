@@ -125,12 +125,15 @@ def test_gpt_is_the_transformer_kind() -> None:
         assert reduced[0] - reduced[1] == pytest.approx(4 * whole, abs=100)
 
 
-@pytest.mark.parametrize(("reshard", "gathers", "scatters"), [(True, 2 * 3, 3), (False, 1, 1)])
+@pytest.mark.parametrize(("reshard", "gathers", "scatters"), [(True, 3, 3), (False, 1, 1)])
 def test_sharded_parameters_come_together_for_each_pass(reshard: bool, gathers: int, scatters: int) -> None:
     made = make(DENSE, parallel={"fsdp": 4, "reshard": reshard}, batch=12)
     ops = workload(made).programs[0].operations
     parameters = made.model.parameters  # type: ignore[attr-defined]
     gathered = sum(op.size_bytes for op in ops if op.collective == "all_gather")
+    if reshard:  # in backward again, but for the head, which is still there
+        head = 512 * 1024 + 512
+        gathered -= 3 * (parameters - head) // 4 * 2
     scattered = sum(op.size_bytes for op in ops if op.collective == "reduce_scatter")
     assert gathered == gathers * parameters // 4 * 2
     assert scattered == scatters * parameters * 4

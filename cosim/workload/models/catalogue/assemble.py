@@ -5,7 +5,7 @@ stage have the embedding and the head besides (Llama 3, arXiv 2407.21783, sectio
 
 Fully sharded (``fsdp``; ZeRO stage 3, Rajbhandari et al., arXiv 1910.02054; PyTorch FSDP, Zhao et al., arXiv
 2304.11277): a layer's parameters are gathered while the layer before it computes (one is fetched ahead),
-given up after it and gathered again in backward, after which its gradients are reduce-scattered. Without
+given up after it and gathered again in backward (not if it is the next to run), after which its gradients are reduce-scattered. Without
 ``reshard`` they are gathered once an iteration, and gradients reduce-scattered in the last backward only.
 
 Inference: forward passes of a batch in micro-batches; ``prefill`` reads prompts, ``decode`` makes one token
@@ -91,6 +91,8 @@ class ShardedStage(StageBuilder):
         self.started: tuple[int, ...] = ()
         """What the layer that runs now waited for: then the next one's parameters are fetched."""
         self.last_gather: tuple[int, ...] = ()
+        self.just_run: tuple[int, int, int] | None = None
+        """Chunk, place and micro-batch of the layer that ran last: it is not gathered again at once."""
         self.whole: dict[tuple[int, int], int] = {}
         """Gathers of layers that are kept, by chunk and place."""
 
@@ -112,8 +114,9 @@ class ShardedStage(StageBuilder):
                     self._fill(axes, count)
 
     def _gather(self, name: str, one: Pass, place: int, phase: str) -> tuple[int, ...]:
-        kept = self.whole.get((one.chunk, place))
-        if kept is not None and not self.training.reshard:
+        kept, again = self.whole.get((one.chunk, place)), (one.chunk, place, one.micro_batch)
+        needed, self.just_run = again != self.just_run, again
+        if kept is not None and not (self.training.reshard and needed):
             return (kept,)
         layer = self.chunks[one.chunk][place]
         size = layer.num_parameters * self.training.parameter_width
