@@ -128,6 +128,27 @@ def test_newer_traces_say_all_in_kineto_and_which_stream_waits_for_which(tmp_pat
     assert not any("all ranks" in line for line in workload.report.invented)
 
 
+def test_messages_between_stages_are_sent_to_whom_the_trace_says(tmp_path: Path) -> None:
+    for rank in range(2):
+        made = Rank(rank, 2)
+        made.op("ProfilerStep#1", 0, 200)
+        made.collective("send", 1000, 50, 70, 90, 1)
+        name, way = ("send", "Dst Rank") if rank == 0 else ("recv", "Src Rank")
+        record = next(event for event in made.events if event["name"] == "record_param_comms")
+        record["args"].update(
+            {"Collective name": name, "dtype": "BFloat16", "In msg nelems": 1000, "Out msg nelems": 1000,
+             "Group size": 2, "Process Group Ranks": [0, 1], way: 1 - rank}
+        )  # fmt: skip
+        made.write(tmp_path)
+    workload = PyTorch(kineto="kineto").build(tmp_path)
+    check(workload)
+    sent, received = (
+        [(op.kind, op.size_bytes, op.peer and op.peer.rank) for op in program.operations if op.size_bytes]
+        for program in workload.programs
+    )
+    assert (sent, received) == ([(OpKind.SEND, 2000, 1)], [(OpKind.RECV, 2000, 0)])
+
+
 def test_a_stream_follows_the_event_that_newer_traces_name(tmp_path: Path) -> None:
     made = Rank(0)
     made.op("ProfilerStep#1", 0, 300)

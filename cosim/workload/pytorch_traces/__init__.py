@@ -15,7 +15,6 @@
 ``estimated``        one rank's program from an ET alone, timed by the compute model
 ===================  =====================================================================
 
-Follows what HolisticTraceAnalysis and Chakra's trace linker found out about these formats: External id and
-rf_id, correlation, CUDA's synchronisation (Feng et al., "MAST"/HTA, github facebookresearch/
-HolisticTraceAnalysis; Sridharan et al., "Chakra", arXiv 2305.14516).
+Follows how Chakra's trace linker and HolisticTraceAnalysis (github.com/facebookresearch) read these formats:
+External id and rf_id, correlation, CUDA's synchronisation (Sridharan et al., "Chakra", arXiv 2305.14516).
 """

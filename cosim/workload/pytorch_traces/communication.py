@@ -35,6 +35,7 @@ _KINDS = {
     "send": "send",
     "recv": "recv",
 }
+MESSAGES = frozenset({"send", "recv"})
 SILENT = frozenset({"init", "end", "start_coalescing", "end_coalescing", "group_start", "group_end"})
 _WIDTH = {
     "float": 4, "double": 8, "half": 2, "bfloat16": 2, "long": 8, "long int": 8, "int": 4, "short": 2,
@@ -48,7 +49,8 @@ class Comm:
     """One ``record_param_comms``. ``kind`` is a collective's, ``send``, ``recv`` or ``wait``.
 
     ``ranks`` is the group where the trace says it; "" as ``group`` stands for no name. ``splits`` are bytes
-    for each member of the group, where they differ; ``sequence`` is what a ``wait`` names again.
+    for each member of the group, where they differ; ``sequence`` is what a ``wait`` names again; ``peer`` is a place in
+    the group.
     """
 
     place: Location

@@ -13,7 +13,7 @@ from cosim.units import NEVER, format_time
 from cosim.workload.chakra.tally import Tally
 from cosim.workload.program import DeviceMesh, Program, Workload
 from cosim.workload.pytorch_traces import kineto, measured
-from cosim.workload.pytorch_traces.communication import RECORD, SILENT, Comm
+from cosim.workload.pytorch_traces.communication import MESSAGES, RECORD, SILENT, Comm
 from cosim.workload.pytorch_traces.kineto import Timeline
 from cosim.workload.pytorch_traces.link import Meeting, align_clocks, meet, resolve_groups
 from cosim.workload.pytorch_traces.measured import Part
@@ -162,7 +162,12 @@ def link_ranks(
     kernels: list[dict[int, tuple[int, int]]] = [{} for _ in steps]
     for rank, step in enumerate(steps):
         for position, (comm, call, work) in enumerate(step.comms):
-            number, ranks = numbers[rank][position], listed[rank][position][1]
+            ranks = listed[rank][position][1]
+            if position not in numbers[rank]:
+                tally.read(f"{comm.kind} between two ranks, simulated")
+                parts[rank][id(call)] = Part(Meeting(ranks, {rank: (comm, call)}, -1), False, world_size)
+                continue
+            number = numbers[rank][position]
             meeting = meetings.setdefault(number, Meeting(ranks, {}, number))
             meeting.parts[rank] = (comm, call)
             parts[rank][id(call)] = Part(meeting, collectives == "measured", world_size)
@@ -202,8 +207,8 @@ def group_comms(
         if comm.kind == "wait" or comm.kind in SILENT:
             continue
         ranks = groups[comm.group]
-        if comm.kind in ("send", "recv") and (
-            comm.peer is None or not 0 <= comm.peer < world_size or comm.peer == rank
+        if comm.kind in MESSAGES and (
+            comm.peer is None or not 0 <= comm.peer < len(ranks) or ranks[comm.peer] == rank
         ):
             raise WorkloadError(
                 f"{comm.kind}: the trace doesn't say to or from whom ({comm.peer})", location=comm.place
@@ -211,7 +216,7 @@ def group_comms(
         if (
             alone
             and world_size > 1
-            and (len(ranks) != world_size or comm.splits or comm.kind in ("send", "recv"))
+            and (len(ranks) != world_size or comm.splits or comm.kind in MESSAGES)
         ):
             raise WorkloadError(
                 "one rank's trace can't stand for all ranks: it has groups, uneven parts or messages",

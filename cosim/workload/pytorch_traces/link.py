@@ -10,7 +10,7 @@ from statistics import median_low
 from cosim.errors import MismatchError, WorkloadError
 from cosim.units import PS_PER_US, format_size, format_time
 from cosim.workload.chakra.tally import Tally
-from cosim.workload.pytorch_traces.communication import RECORD, SILENT, Comm
+from cosim.workload.pytorch_traces.communication import MESSAGES, RECORD, SILENT, Comm
 from cosim.workload.pytorch_traces.execution_trace import ExecutionTrace
 from cosim.workload.pytorch_traces.kineto import Call, Timeline
 
@@ -185,6 +185,8 @@ def meet(by_rank: Sequence[Sequence[tuple[Comm, tuple[int, ...]]]]) -> list[dict
         count: Counter[tuple[int, ...]] = Counter()
         mine: dict[int, int] = {}
         for position, (comm, ranks) in enumerate(listed):
+            if comm.kind in MESSAGES:
+                continue  # the engine pairs the n-th SEND to a rank with the n-th RECV there
             number = numbers.setdefault((ranks, count[ranks]), len(numbers))
             count[ranks] += 1
             mine[position] = number

@@ -23,7 +23,7 @@ from statistics import median_low
 from cosim.units import PS_PER_US
 from cosim.workload.chakra.tally import Tally
 from cosim.workload.program import CPU_STREAM, NO_STREAM, Operation, OpKind, Peer
-from cosim.workload.pytorch_traces.communication import SILENT, Comm
+from cosim.workload.pytorch_traces.communication import MESSAGES, SILENT, Comm
 from cosim.workload.pytorch_traces.kineto import Call, Work
 from cosim.workload.pytorch_traces.link import Meeting
 from cosim.workload.pytorch_traces.step import Step
@@ -329,8 +329,8 @@ def _communicate(writer: _Writer, part: Part, comm: Comm, stream: str, deps: Seq
     name = f"{comm.kind} {meeting.number}"
     if len(meeting.ranks) == 1:
         return _add(writer, f"{name} (alone)", stream, before, 0)
-    if comm.kind in ("send", "recv"):
-        return _message(writer, comm, stream, before)
+    if comm.kind in MESSAGES:
+        return _message(writer, comm, stream, before, meeting.ranks)
     if part.measured:
         ops.append(
             Operation(
@@ -380,12 +380,14 @@ def _share(comm: Comm, place: int, members: int) -> int:
     return comm.splits[place] if comm.splits is not None else comm.size_bytes // members
 
 
-def _message(writer: _Writer, comm: Comm, stream: str, before: tuple[int, ...]) -> int:
+def _message(
+    writer: _Writer, comm: Comm, stream: str, before: tuple[int, ...], ranks: tuple[int, ...]
+) -> int:
     sends = comm.kind == "send"
     writer.ops.append(
         Operation(
             comm.kind, OpKind.SEND if sends else OpKind.RECV, stream if sends else NO_STREAM, before,
-            size_bytes=comm.size_bytes, peer=Peer(rank=comm.peer),
+            size_bytes=comm.size_bytes, peer=Peer(rank=ranks[comm.peer or 0]),
         )
     )  # fmt: skip
     return len(writer.ops) - 1
