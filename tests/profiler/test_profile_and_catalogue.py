@@ -1,8 +1,9 @@
 """Two derivations of one job: a PyTorch script profiled, and the model catalogue's builder.
 
-What differs is known: flash attention's backward makes the scores once more, which closed forms of FLOPs leave
-out; the script's loss gathers all logits, the catalogue's is vocabulary-parallel as Megatron-LM's; FSDP2 makes
-one gather of everything that is in no block, the catalogue one of the embedding and one of the head.
+What differs is known: flash attention's backward makes the scores once more, which closed forms of FLOPs
+leave out; the script's loss gathers all logits, the catalogue's is vocabulary-parallel as Megatron-LM's;
+FSDP2 makes one gather of everything that is in no block, the catalogue one of the embedding and one of the
+head.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ stage have the embedding and the head besides (Llama 3, arXiv 2407.21783, sectio
 
 Fully sharded (``fsdp``; ZeRO stage 3, Rajbhandari et al., arXiv 1910.02054; PyTorch FSDP, Zhao et al., arXiv
 2304.11277): a layer's parameters are gathered while the layer before it computes (one is fetched ahead),
-given up after it and gathered again in backward (not if it is the next to run), after which its gradients are reduce-scattered. Without
-``reshard`` they are gathered once an iteration, and gradients reduce-scattered in the last backward only.
+given up after it and gathered again in backward (not if it is the next to run), after which its gradients are
+reduce-scattered. Without ``reshard`` they are gathered once an iteration, and gradients reduce-scattered in
+the last backward only.
 
 Inference: forward passes of a batch in micro-batches; ``prefill`` reads prompts, ``decode`` makes one token
 of each sequence after the other, the last stage handing tokens to the first. Not modelled: sampling beyond
