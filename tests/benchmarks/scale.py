@@ -3,8 +3,9 @@
 GPT-3 175B on 1,024 A100s (tp 8, pp 8, dp 16, 1F1B) and Llama 3 405B on 16,384 H100s (tp 8, pp 16, dp 128),
 on rail-optimised two-tier fat-trees of full bisection: NIC j of a host hangs on leaf switch j of its group.
 1,024 GPUs: leaves of 64 hosts, HDR InfiniBand (64 up, 64 down). 16,384: leaves of 128 hosts, 256 of the 288
-ports at 400 Gbps of an NVIDIA Quantum-X800, NDR. Each run is a process of its own that has run a small job
-before, so that nothing is compiled in it; seconds are of building, folding, simulating and summing up.
+ports at 400 Gbps of an NVIDIA Quantum-X800, NDR; gradients in bf16, as with fp32 ones the fullest GPU would
+need 83 GB. Each run is a process of its own that has run a small job before, so that nothing is compiled in
+it; seconds are of building, folding, simulating and summing up.
 """
 
 from __future__ import annotations
