@@ -1,12 +1,13 @@
-"""DLRM on 8 V100s: its own measured step against the replay of its trace. ``python -m tests.validation.dlrm``.
+"""DLRM on 8 V100s: its measured step against its trace's replay. ``python -m tests.validation.dlrm``.
 
-The traces (PyTorch ET and Kineto of all ranks, facebookresearch/param) stand in ``shared/data/pytorch``. Three
-tables: each rank's step with collectives over the network of ``dlrm_dgx1.yaml``; the same with the collectives'
-measured times, which leaves the host's and the GPU's part; each collective from its last arrival on.
+The traces (PyTorch ET and Kineto of all ranks, facebookresearch/param) stand in ``shared/data/pytorch``.
+Three tables: each rank's step with collectives over the network of ``dlrm_dgx1.yaml``; the same with the
+collectives' measured times, which leaves the host's and the GPU's part; each collective from its last
+arrival on.
 
-What it shows: that threads, launches, streams, waits and other ranks are put together again as they were: ranks
-begin up to 7.5 ms apart and wait for each other. What it doesn't: a prediction of kernels or of the host, whose
-times are the trace's own.
+What it shows: that threads, launches, streams, waits and other ranks are put together again as they were:
+ranks begin up to 7.5 ms apart and wait for each other. What it doesn't: a prediction of kernels or of the
+host, whose times are the trace's own.
 """
 
 from __future__ import annotations
@@ -89,7 +90,9 @@ def main() -> None:
     for meeting in measured.meetings:
         comm = next(iter(meeting.parts.values()))[0]
         record = whole.get(f"{comm.kind} {meeting.number}")
-        replayed = "as messages" if record is None else f"{(record.end_ps - record.ready_ps) / PS_PER_US:5.1f} us"
+        replayed = "as messages"
+        if record is not None:
+            replayed = f"{(record.end_ps - record.ready_ps) / PS_PER_US:5.1f} us"
         print(
             f"{comm.kind + ' ' + str(meeting.number):33s} {comm.size_bytes:8d}"
             f"  {meeting.network_ps / PS_PER_US:5.0f} us  {replayed}"

@@ -26,10 +26,13 @@ class Rank:
         """An operator, in both traces."""
         number = len(self.nodes) + 1
         note = name.startswith(("ProfilerStep", "##", "nccl:"))
-        self._event("user_annotation" if note else "cpu_op", name, begin, end, thread, {"External id": number, **args})
+        self._event(
+            "user_annotation" if note else "cpu_op", name, begin, end, thread, {"External id": number, **args}
+        )
         outputs = [value for value in inputs if isinstance(value, list) and len(value) == 6]
         self.nodes.append(
-            {"id": number + 10, "name": name, "rf_id": number - 1, "parent": 1, "tid": 1 if thread == MAIN else 2,
+            {"id": number + 10, "name": name, "rf_id": number - 1, "parent": 1,
+             "tid": 1 if thread == MAIN else 2,
              "inputs": list(inputs), "input_shapes": [], "input_types": [], "outputs": outputs,
              "output_shapes": [], "output_types": []}
         )  # fmt: skip
@@ -40,7 +43,9 @@ class Rank:
         self._event("cuda_runtime", name, begin, end, thread, {"correlation": self.correlation})
         return self.correlation
 
-    def kernel(self, name: str, begin: int, end: int, stream: int, correlation: int, category: str = "kernel") -> None:
+    def kernel(
+        self, name: str, begin: int, end: int, stream: int, correlation: int, category: str = "kernel"
+    ) -> None:
         """Work on the GPU."""
         self._event(category, name, begin, end, stream, {"stream": stream, "correlation": correlation}, pid=0)
 
@@ -49,7 +54,15 @@ class Rank:
         self.kernel(name, begin, end, stream, self.cuda("cudaLaunchKernel", at, at + 5, thread))
 
     def collective(
-        self, name: str, elements: int, at: int, begin: int, end: int, sequence: int, thread: int = MAIN, **said: Any
+        self,
+        name: str,
+        elements: int,
+        at: int,
+        begin: int,
+        end: int,
+        sequence: int,
+        thread: int = MAIN,
+        **said: Any,
     ) -> None:
         """A ``record_param_comms`` of 20 us with its NCCL kernel on stream 20."""
         tensor = [1, 2, 0, elements, 4, "cuda:0"]

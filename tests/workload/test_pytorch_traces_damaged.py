@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import tempfile
@@ -43,10 +44,8 @@ def _build(texts: dict[str, bytes], **given: Any) -> None:
             path.mkdir()
             (path / "rank0.json").write_bytes(text)
             (path / "rank1.json").write_text(json.dumps(getattr(_MADE[1], name)()))
-        try:
+        with contextlib.suppress(CosimError):
             check(PyTorch(**{"et": "et", "kineto": "kineto", **given}).build(Path(folder)))
-        except CosimError as error:
-            assert str(error)
 
 
 @settings(max_examples=60, deadline=None, database=None, derandomize=True)

@@ -49,8 +49,8 @@ class Comm:
     """One ``record_param_comms``. ``kind`` is a collective's, ``send``, ``recv`` or ``wait``.
 
     ``ranks`` is the group where the trace says it; "" as ``group`` stands for no name. ``splits`` are bytes
-    for each member of the group, where they differ; ``sequence`` is what a ``wait`` names again; ``peer`` is a place in
-    the group.
+    for each member of the group, where they differ; ``sequence`` is what a ``wait`` names again; ``peer``
+    is a place in the group.
     """
 
     place: Location

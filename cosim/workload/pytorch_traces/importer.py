@@ -86,9 +86,15 @@ class PyTorch(Spec):
         kinds = {op.kind for program in workload.programs for op in program.operations}
         read = workload.report.read
         uses = {
-            "collectives": (OpKind.COLLECTIVE in kinds or OpKind.SEND in kinds, "there are no communications"),
+            "collectives": (
+                OpKind.COLLECTIVE in kinds or OpKind.SEND in kinds,
+                "there are no communications",
+            ),
             "start": (len(workload.programs) > 1, "all ranks run the same trace"),
-            "groups": (any("process group" in line for line in read), "the traces name no such group, or its ranks"),
+            "groups": (
+                any("process group" in line for line in read),
+                "the traces name no such group, or its ranks",
+            ),
         }
         return [(n, why) for n, (matters, why) in uses.items() if n in self.model_fields_set and not matters]
 

@@ -213,11 +213,7 @@ def group_comms(
             raise WorkloadError(
                 f"{comm.kind}: the trace doesn't say to or from whom ({comm.peer})", location=comm.place
             )
-        if (
-            alone
-            and world_size > 1
-            and (len(ranks) != world_size or comm.splits or comm.kind in MESSAGES)
-        ):
+        if alone and world_size > 1 and (len(ranks) != world_size or comm.splits or comm.kind in MESSAGES):
             raise WorkloadError(
                 "one rank's trace can't stand for all ranks: it has groups, uneven parts or messages",
                 location=comm.place,
