@@ -78,10 +78,8 @@ def main() -> None:
         print(f"collectives {collectives}")
         print("rank  began after  measured step  replayed step    error")
         for row in rows:
-            print(
-                f"{row.rank:4d}  {row.begin_us:8.0f} us  {row.measured_us:10.0f} us  {row.replayed_us:10.1f} us"
-                f"  {row.error:+7.3%}"
-            )
+            times = f"{row.measured_us:10.0f} us  {row.replayed_us:10.1f} us"
+            print(f"{row.rank:4d}  {row.begin_us:8.0f} us  {times}  {row.error:+7.3%}")
         mean = sum(abs(row.error) for row in rows) / len(rows)
         print(f"mean absolute error {mean:.3%}, worst {max(abs(row.error) for row in rows):.3%}\n")
         if collectives == "simulated":
