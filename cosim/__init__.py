@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cosim.experiment.scenario import Job, Scenario, load, loads
     from cosim.experiment.translate import translate
     from cosim.results.store import load as load_run
+    from cosim.workload.profiler.context import profile
 
 __version__ = "0.1.0"
 
@@ -37,6 +38,7 @@ _HOMES = {
     "loads": "cosim.experiment.scenario",
     "load_run": "cosim.results.store:load",
     "translate": "cosim.experiment.translate",
+    "profile": "cosim.workload.profiler.context:profile",
 }
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "load",
     "load_run",
     "loads",
+    "profile",
     "run",
     "translate",
 ]

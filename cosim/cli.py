@@ -339,6 +339,95 @@ def conformance(
         raise typer.Exit(1)
 
 
+@app.command()
+def calibrate(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The table to write.")],
+    device: Annotated[str, typer.Option(help="cuda, cuda:1 ... or cpu, to try it out.")] = "cuda",
+    dtype: Annotated[str, typer.Option(help="Number type: bf16, fp16, fp32 ...")] = "bf16",
+    largest: Annotated[int, typer.Option(help="Side of the largest matrix.", min=64)] = 8192,
+) -> None:
+    """Measure this machine's GPU; a scenario names the table as `gpu: {kind: table, path: FILE}`."""
+    from cosim.workload.compute.calibrate import calibrate as measure
+    from cosim.workload.compute.calibrate import number_type, write_table
+
+    gpu, table = measure(device, number_type(dtype), largest=largest)
+    write_table(out, table)
+    known = gpu.efficiency
+    typer.echo(
+        f"{gpu.name}: {known.matmul_peak:.0%} of {gpu.peak(number_type(dtype)) / 1e12:.4g} TFLOP/s {dtype}, "
+        f"{known.memory_peak:.0%} of {gpu.memory_rate / 8e9:.4g} GB/s, {gpu.trust(number_type(dtype))}; {out}"
+    )
+
+
+@app.command()
+def profile(
+    script: Annotated[
+        str, typer.Argument(metavar="SCRIPT", help="A PyTorch training script, as torchrun takes it.")
+    ],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- ARGUMENTS]", help="The script's own.", show_default=False),
+    ] = None,
+    world_size: Annotated[int, typer.Option(metavar="RANKS", help="Ranks that the script is to see.")] = 1,
+    gpu: Annotated[
+        str, typer.Option(metavar="NAME", help="GPU of `cosim list gpu`; a scenario may name another later.")
+    ] = "h100-sxm",
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The profile.")] = Path("job.yaml"),
+    per_node: Annotated[int, typer.Option(metavar="GPUS", help="Ranks on a node.")] = 8,
+    module: Annotated[
+        bool, typer.Option("--module", "-m", help="SCRIPT is a module's name, as for python -m.")
+    ] = False,
+    iteration: Annotated[
+        int, typer.Option(metavar="N", help="The iteration to keep, from 0; the first sets things up.")
+    ] = 1,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ARGUMENT=A,B,C",
+            help="Profile with --ARGUMENT A and so on (world_size too), fit how it grows. Repeatable.",
+        ),
+    ] = None,
+    predict: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ARGUMENT=N", help="With --sweep: write the profile of this size. Repeatable."),
+    ] = None,
+    imbalance: Annotated[
+        float, typer.Option(metavar="X", help="Load of the busiest expert over the mean; 1: balanced.")
+    ] = 1.0,
+    keep_all: Annotated[bool, typer.Option("--keep-all", help="An operation for each kernel.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Profile the last rank too, and say whether it does the same.")
+    ] = False,
+    show_output: Annotated[
+        bool, typer.Option("--show-output", help="Let the script print (to stderr).")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
+) -> None:
+    """Profile a training script without a GPU: one iteration becomes a workload of any number of ranks."""
+    from cosim.workload.profiler import file
+    from cosim.workload.profiler.launch import Request
+    from cosim.workload.profiler.scale import profile_scaled
+    from cosim.workload.profiler.tell import tell
+
+    request = Request(
+        script,
+        tuple(arguments or ()),
+        world_size=world_size,
+        gpu=gpu,
+        per_node=per_node,
+        iteration=iteration,
+        module=module,
+        imbalance=imbalance,
+        keep_all=keep_all,
+        verify=verify,
+        show_output=show_output,
+    )
+    made, cost = profile_scaled(request, sweep or (), predict or (), (lambda _: None) if quiet else _say)
+    file.write(made, out)
+    if not quiet:
+        typer.echo(tell(made, cost, out), nl=False)
+
+
 adapters = typer.Typer(
     help="Adapters that come with cosim: real simulators behind its protocol.", no_args_is_help=True
 )

@@ -25,6 +25,7 @@ GROUPS = {
     "cosim.topologies": "topology",
     "cosim.routings": "routing",
     "cosim.workloads": "workload",
+    "cosim.models": "model",
     "cosim.gpus": "gpu",
     "cosim.collectives": "collective algorithm",
     "cosim.placements": "placement",

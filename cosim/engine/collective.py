@@ -130,11 +130,10 @@ class CollectiveRun:
             phase = self.plan.chunks[chunk][step]
             members = phase.groups[number]
             lowest = min(self.ranks[position] for position in members.tolist())
+            where = self.endpoints[phase.participants[number]]
             key = pack_key(*self.key, lowest, part)
             instance = self._instances[part, number] = _Instance(self, part, number, len(members))
-            instance.handle = self.desk.open_template(
-                instance, phase.template, self.endpoints[members], key, **self.traits
-            )
+            instance.handle = self.desk.open_template(instance, phase.template, where, key, **self.traits)
         self.desk.start(instance.handle, int(places[position]), now, now)
 
     def exited(self, instance: _Instance, index: int, now: int, cause: int) -> None:

@@ -76,7 +76,7 @@ class Desk:
             reaction = np.full(len(template.src), NEVER, np.int64)
             reaction[int(template.block_row[-2]) :] = 0
         table = FlowTable(
-            num_participants=template.num_ranks,
+            num_participants=template.num_participants,
             src=template.src,
             dst=template.dst,
             size_bytes=template.bytes,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.engine.fold import (
+from cosim.engine.records import FctHistogram, MessageRecords, TrafficRecord
+from cosim.engine.tally import (
     BLOCK,
     FCT_BINS,
     FCT_MAX,
@@ -21,7 +22,6 @@ from cosim.engine.fold import (
     fct_edges,
     fold,
 )
-from cosim.engine.records import FctHistogram, MessageRecords, TrafficRecord
 from cosim.errors import NetworkError, WorkloadError
 from cosim.network.flows import I32, I64, Completions, FlowGroup, FlowTable
 from cosim.network.jit import compiled
@@ -93,7 +93,7 @@ class Pairs:
 
 
 class Ledger:
-    """Counts what completes. Arrays grow here, in Python; :func:`~cosim.engine.fold.fold` fills them."""
+    """Counts what completes. Arrays grow here, in Python; :func:`~cosim.engine.tally.fold` fills them."""
 
     def __init__(self, num_endpoints: int, *, record_messages: bool = False) -> None:
         self.digest = np.zeros(2, np.uint64)

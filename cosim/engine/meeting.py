@@ -8,6 +8,7 @@ from cosim.engine.collective import CollectiveRun
 from cosim.engine.programs import Group
 from cosim.engine.rank import Rank
 from cosim.errors import AlgorithmError, MismatchError
+from cosim.pattern.plan import Plan
 from cosim.units import format_size
 from cosim.workload.program import Operation
 
@@ -24,6 +25,8 @@ class Meeting:
     start_ps: int
     ready_ps: int = -1
     run: CollectiveRun | None = None
+    plan: Plan | None = None
+    """Of the whole group; ``run`` has the part of it that is simulated."""
     ranks: dict[int, tuple[Rank, int]] = field(default_factory=dict)
     arrived: set[int] = field(default_factory=set)
     left: set[int] = field(default_factory=set)

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from cosim.engine.folding.folding import Folding
+from cosim.engine.folding.template import Grid, representatives
+from cosim.engine.folding.translations import group_grid
 from cosim.engine.records import JobInfo
 from cosim.errors import WorkloadError
 from cosim.network.flows import I32
@@ -116,12 +119,18 @@ def ready_program(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Group:
-    """A process group: ranks of the job in group order, where they sit, and their grid, if they form one."""
+    """A process group: ranks of the job in group order, where they sit, and their grid, if they form one.
+
+    In a folded job ``ranks`` are the representatives, while ``members`` are the ranks of the whole job,
+    and ``endpoints`` theirs, representatives first; ``grid`` is how members lie where there are more.
+    """
 
     ranks: tuple[int, ...]
     position: dict[int, int]
     endpoints: I32
     dims: tuple[int, ...] | None
+    members: tuple[int, ...]
+    grid: Grid | None = None
 
 
 def grid_dims(endpoints: I32, dims: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -183,7 +192,9 @@ class ReadyJob:
             key = (rank, operation.axes)
             known = self._by_axes.get(key)
             if known is None:
-                known = self._group_of(self.info.workload.mesh.group(rank, operation.axes))
+                ranks = self.info.workload.mesh.group(rank, operation.axes)
+                folding = self.info.folding
+                known = self._group_of(ranks) if folding is None else _folded(folding, ranks, operation.axes)
                 for member in known.ranks:
                     self._by_axes[(member, operation.axes)] = known
             return known
@@ -202,9 +213,22 @@ class ReadyJob:
                 raise WorkloadError(f"group {ranks} is not made of different ranks in 0..{world - 1}")
             endpoints = np.ascontiguousarray(self.info.endpoints[list(ranks)], np.int32)
             position = {r: k for k, r in enumerate(ranks)}
-            known = Group(ranks, position, endpoints, grid_dims(endpoints, self.topology.dims))
+            known = Group(ranks, position, endpoints, grid_dims(endpoints, self.topology.dims), ranks)
             self._groups[ranks] = known
         return known
+
+
+def _folded(folding: Folding, ranks: tuple[int, ...], axes: tuple[str, ...]) -> Group:
+    """The group along ``axes`` of which ``ranks`` are the representatives."""
+    translations, whole = folding.translations, folding.whole
+    members = translations.mesh.group(int(translations.representatives[ranks[0]]), axes)
+    endpoints = np.ascontiguousarray(whole.endpoints[list(members)], np.int32)
+    dims = grid_dims(endpoints, folding.topology.dims)
+    grid = group_grid(translations, axes)
+    position = {r: k for k, r in enumerate(ranks)}
+    if len(members) == len(ranks):
+        return Group(ranks, position, endpoints, dims, members)
+    return Group(ranks, position, endpoints[representatives(grid)], dims, members, grid)
 
 
 def ready_job(number: int, info: JobInfo, topology: Topology) -> ReadyJob:
@@ -234,7 +258,8 @@ def ready_job(number: int, info: JobInfo, topology: Topology) -> ReadyJob:
         if value >= limit:
             raise WorkloadError(f"{what}: {name} must stay below {limit}, for flow keys; here {value}")
     workload, known = info.workload, dict[tuple[object, object], Naming]()
-    programs = tuple(ready_program(program, workload.mesh, known) for program in workload.programs)
+    mesh = workload.mesh if info.folding is None else info.folding.translations.mesh
+    programs = tuple(ready_program(program, mesh, known) for program in workload.programs)
     return ReadyJob(number, info, topology, programs)
 
 

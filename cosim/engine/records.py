@@ -7,7 +7,7 @@ Operation rows come in the order in which they ended (then job, rank, stream, op
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,19 @@ from cosim.network.simulator import NetworkStatistics
 from cosim.topology.graph import Topology
 from cosim.workload.program import Workload
 
+if TYPE_CHECKING:
+    from cosim.engine.folding.folding import Folding
+
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class JobInfo:
-    """One job as it was run: rank r of the workload sat on endpoint ``endpoints[r]``."""
+    """One job as it was run: rank r of the workload sat on endpoint ``endpoints[r]``.
+
+    With a ``folding``, these are the representatives of a larger job, which it knows.
+    """
 
     name: str
     workload: Workload
@@ -31,6 +37,19 @@ class JobInfo:
     start_ps: int
     weight: float = 1.0
     priority: int = 0
+    folding: Folding | None = None
+
+    @property
+    def copies(self) -> int:
+        """Ranks that each rank stands for, itself among them."""
+        return self.folding.copies if self.folding is not None else 1
+
+    @property
+    def rank_numbers(self) -> I64:
+        """What each rank is called: its number in the whole job."""
+        if self.folding is not None:
+            return self.folding.translations.representatives
+        return np.arange(len(self.endpoints))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +72,9 @@ class OpRecords:
 @dataclass(frozen=True, eq=False)
 class CollectiveRecord:
     """One collective of one group: ``start_ps`` is its first arrival, ``ready_ps`` its last, ``end_ps`` when
-    its last rank was done. ``name`` is the operation's, ``algorithm`` what carried it.
+    its last rank was done. ``name`` is the operation's, ``algorithm`` what carried it. In a folded job
+    ``ranks`` are the simulated ones of the group, of whom each stands for ``folded``, and it stands for
+    ``copies`` collectives, of as many groups.
     """
 
     job: int
@@ -68,6 +89,13 @@ class CollectiveRecord:
     start_ps: int
     ready_ps: int
     end_ps: int
+    copies: int = 1
+    folded: int = 1
+
+    @property
+    def group_size(self) -> int:
+        """Ranks of the group, simulated or not."""
+        return len(self.ranks) * self.folded
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ import numpy as np
 from cosim.engine.collective import CollectiveRun
 from cosim.engine.desk import Desk, Release
 from cosim.engine.environment import CoSimEnvironment
-from cosim.engine.fold import mix_columns
+from cosim.engine.folding.template import Grid, fold_plan
 from cosim.engine.ledger import Ledger, Reaction
 from cosim.engine.meeting import Meeting
 from cosim.engine.messages import REQUEST_PART, Messages
@@ -24,6 +24,7 @@ from cosim.engine.programs import COLLECTIVES, Group, ReadyJob, ready_job
 from cosim.engine.rank import Rank
 from cosim.engine.records import CollectiveRecord, JobInfo, OpRecords, Records
 from cosim.engine.stall import waits
+from cosim.engine.tally import mix_columns
 from cosim.errors import AlgorithmError, StallError, WorkloadError
 from cosim.network.flows import I64, Completions
 from cosim.network.simulator import NetworkSimulator
@@ -118,11 +119,13 @@ class Replay:
         self._ledger = Ledger(topology.num_endpoints, record_messages=record_messages)
         self._desk = Desk(self.environment.outbox, self._ledger, release)
         self._messages = Messages(self._desk, self._end)
+        self._folding = next((info.folding for info in jobs if info.folding is not None), None)
         self._jobs = [ready_job(number, info, topology) for number, info in enumerate(jobs)]
         self._ranks = [
             [Rank(job, rank) for rank in range(job.info.workload.world_size)] for job in self._jobs
         ]
         self._meetings: dict[object, Meeting] = {}
+        self._folded_plans: dict[tuple[int, Grid], Plan] = {}
         self._turns: dict[tuple[int, tuple[int, ...]], tuple[int, Turn]] = {}
         self._ends: dict[int, list[tuple[Rank, int, int]]] = {}
         self._reactions: dict[int, list[Reaction]] = {}
@@ -141,7 +144,9 @@ class Replay:
         wall, cpu = time.perf_counter(), time.process_time()
         interrupted = ""
         try:
-            self._network.open(self._topology, self._seed)
+            folding = self._folding
+            fabric = self._topology if folding is None else folding.folded_topology
+            self._network.open(fabric, self._seed)
             for job in self._jobs:
                 job.coflow_bytes = self._iteration_bytes(job)
                 self._starting.setdefault(job.info.start_ps, []).append(job)
@@ -154,6 +159,8 @@ class Replay:
             self._network.close()
             raise
         records = self._records(interrupted, wall, cpu)
+        if self._folding is not None:
+            records = self._folding.unfold(records)
         self._network.close()
         return records
 
@@ -169,6 +176,12 @@ class Replay:
         reaction = self._desk.take(completions)
         times = reaction.time_ps
         if not len(times):
+            return
+        if times[0] == times[-1] and (times == times[0]).all():  # as a rule
+            now = int(times[0])
+            self._reactions.setdefault(now, []).append(reaction)
+            self.environment.wake(now)
+            self._tell_progress()
             return
         order = np.argsort(times, kind="stable")
         ordered = times[order]
@@ -250,7 +263,7 @@ class Replay:
                 hint=f"there are {known}",
             )
         plan = self._planner.plan(
-            kind, len(group.ranks), operation.size_bytes, root=operation.root, dims=group.dims, turn=turn
+            kind, len(group.members), operation.size_bytes, root=operation.root, dims=group.dims, turn=turn
         )
         phases = len(plan.chunks[0])
         if len(plan.chunks) * phases > REQUEST_PART:
@@ -260,6 +273,17 @@ class Replay:
                 hint=f"set collectives.splits to {REQUEST_PART // phases} or less",
             )
         return plan
+
+    def _folded(self, plan: Plan, group: Group) -> Plan:
+        """The plan for a group's representatives."""
+        if group.grid is None:
+            return plan
+        key = (id(plan), group.grid)
+        if key not in self._folded_plans:
+            folded = fold_plan(plan, group.grid)
+            assert isinstance(folded, Plan), folded  # the search for the folding has tried it
+            self._folded_plans[key] = folded
+        return self._folded_plans[key]
 
     def _meet(self, rank: Rank, op: int, operation: Operation, now: int) -> None:
         job = rank.job
@@ -276,8 +300,9 @@ class Replay:
             self._turns[job.number, group.ranks] = rank.iteration, plan.turn
             # A stable operation number: that of the group's lowest rank, which all members agree on.
             number = job.program(min(group.ranks)).collective.get((name, occurrence), op)
+            meeting.plan = plan
             meeting.run = CollectiveRun(
-                plan,
+                self._folded(plan, group),
                 group.endpoints,
                 group.ranks,
                 (job.number, rank.iteration, number),
@@ -297,7 +322,8 @@ class Replay:
             return
         del self._meetings[key]
         assert meeting.run is not None
-        plan, operation = meeting.run.plan, meeting.operation
+        group, operation, plan = meeting.group, meeting.operation, meeting.plan
+        assert plan is not None
         self._collectives.append(
             CollectiveRecord(
                 job=rank.job.number,
@@ -306,12 +332,14 @@ class Replay:
                 name=operation.name,
                 collective=operation.collective,
                 algorithm=plan.algorithm,
-                ranks=meeting.group.ranks,
+                ranks=group.ranks,
                 size_bytes=operation.size_bytes,
                 messages=plan.num_messages,
                 start_ps=meeting.start_ps,
                 ready_ps=meeting.ready_ps,
                 end_ps=now,
+                copies=rank.job.info.copies * len(group.ranks) // len(group.members),
+                folded=len(group.members) // len(group.ranks),
             )
         )
 
@@ -329,8 +357,8 @@ class Replay:
                     mine += operation.size_bytes
                 elif operation.kind is OpKind.COLLECTIVE:
                     group = job.group(int(members[0]), operation)
-                    mine += self._plan(operation, group).total_bytes / len(group.ranks)
-            total += round(mine * len(members))
+                    mine += self._plan(operation, group).total_bytes / len(group.members)
+            total += round(mine * len(members) * job.info.copies)
         return total
 
     # -- the end -------------------------------------------------------------------------------------

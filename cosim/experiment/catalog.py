@@ -75,7 +75,7 @@ def _about(group: str, name: str) -> str:
 
 def _doc(found: Any) -> str:
     if isinstance(found, BaseModel):
-        told = [getattr(found, key, "") for key in ("name", "source")]
+        told = [getattr(found, key, "") for key in ("name", "size", "source")]
         return ", ".join(text for text in told if text) or type(found).__doc__ or ""
     return found.__doc__ or ""
 

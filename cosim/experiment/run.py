@@ -124,20 +124,23 @@ def simulate(
     """
     from cosim.engine.replay import replay
     from cosim.experiment.build import at
+    from cosim.experiment.fold import fold
 
     with (
         at(scenario.locate("jobs"), WorkloadError),
         at(scenario.locate("collectives"), AlgorithmError),
         closing(built.network),
     ):
+        jobs, folding = fold(scenario, built)
         records = replay(
             built.topology,
             built.network,
-            built.jobs,
+            jobs,
             built.planner,
             release=scenario.release,
             seed=scenario.seed,
             record_messages=keep_messages or scenario.record.messages is not False,
             progress=progress,
         )
+    records.info["folding"] = folding
     return Run(scenario, records, built.warnings)

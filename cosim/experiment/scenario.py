@@ -78,6 +78,11 @@ class Scenario(Spec):
     release: Literal["network", "engine"] = Field(
         "network", description="who starts a message once what it waits for is there; same results"
     )
+    fold: Literal["auto", "always", "never"] = Field(
+        "auto",
+        description="simulate ranks that provably fare the same once: auto does where a job has over 256 "
+        "ranks, always refuses to run where it can't; operations are then those of the ranks simulated",
+    )
     seed: int = Field(0, ge=0, description="of everything random that has no seed of its own")
     share_endpoints: bool = Field(False, description="ranks of several jobs may sit on one endpoint")
     record: Record = Field(default_factory=Record, description="what is written down beyond the summary")

@@ -60,6 +60,8 @@ class CompiledNetwork(ABC):
 
     name = ""
     quantum_ps = 1
+    symmetric = False
+    peeks = True
 
     def __init__(self) -> None:
         self._opened = False
@@ -67,7 +69,9 @@ class CompiledNetwork(ABC):
 
     def describe(self) -> Capabilities:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        return Capabilities(name=self.name, peek=True, quantum_ps=self.quantum_ps)
+        return Capabilities(
+            name=self.name, peek=self.peeks, quantum_ps=self.quantum_ps, symmetric=self.symmetric
+        )
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
@@ -280,6 +284,8 @@ class CompiledNetwork(ABC):
         Runs the loop on a copy of what it writes, up to the first completion; known until a flow starts, or
         that completion comes.
         """
+        if not self.peeks:
+            raise NetworkError(f"{self.name} can't peek")
         if not self._opened or self._closed:
             raise NetworkError(f"{self.name}: peek needs an open network")
         if not self._knows_next:
@@ -312,9 +318,9 @@ class CompiledNetwork(ABC):
             vars(self).update(kept)
         return int(meta[BOUND]) if meta[BOUND] < NEVER else None
 
-    @abstractmethod
     def _copy_model(self) -> dict[str, Any]:
-        """The attributes that hold what the model's loop writes, copied."""
+        """The attributes that hold what the model's loop writes, copied; for models that peek."""
+        raise AssertionError(f"{self.name} says that it peeks, but copies nothing")  # pragma: no cover
 
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

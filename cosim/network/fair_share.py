@@ -64,6 +64,7 @@ class FairShareNetwork(CompiledNetwork):
     """The model of the module's text."""
 
     name = "fair_share"
+    symmetric = True
 
     def _open_model(self, topology: Topology, seed: int) -> None:
         del seed

@@ -7,6 +7,7 @@ times, bit for bit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -224,10 +225,7 @@ class FlowStore:
             An unknown handle, or an index beyond its table.
         """
         rep, row = np.empty(len(handle), np.int32), np.empty(len(handle), np.int32)
-        order = np.argsort(handle, kind="stable")
-        ends = np.flatnonzero(np.diff(handle[order], append=-1))
-        for chosen in np.split(order, ends[:-1] + 1) if len(handle) else []:
-            one = int(handle[chosen[0]])
+        for one, chosen in _by_group(handle):
             table = self._open.get(one)
             if table is None:
                 raise NetworkError(f"a flow of unknown group handle {one}")
@@ -239,6 +237,20 @@ class FlowStore:
             rep[chosen] = table.rep0 + found
             row[chosen] = reps["row"][found] + flows - reps["base"][found]
         return rep, row
+
+
+def _by_group(handle: I32) -> Iterator[tuple[int, slice | I64]]:
+    """Each handle with where it stands."""
+    if not len(handle):
+        return
+    first = int(handle[0])
+    if (handle == first).all():  # as a rule
+        yield first, slice(None)
+        return
+    order = np.argsort(handle, kind="stable")
+    ends = np.flatnonzero(np.diff(handle[order], append=-1))
+    for chosen in np.split(order, ends[:-1] + 1):
+        yield int(handle[chosen[0]]), chosen
 
 
 def _page_size(rows: int) -> int:

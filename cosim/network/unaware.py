@@ -151,6 +151,7 @@ class CongestionUnawareNetwork(CompiledNetwork):
     """The model of the module's text."""
 
     name = "congestion_unaware"
+    symmetric = True
     quantum_ps = PS_PER_NS
 
     def _open_model(self, topology: Topology, seed: int) -> None:

@@ -25,6 +25,19 @@ class Algorithm(Spec):
     splits: ClassVar[bool] = True
     variants: ClassVar[int] = 1
 
+    def placed(
+        self,
+        collective: Collective,  # noqa: ARG002 - for algorithms that choose
+        num_ranks: int,  # noqa: ARG002
+        size_bytes: int,  # noqa: ARG002
+        dims: tuple[int, ...] | None,  # noqa: ARG002
+    ) -> Algorithm:
+        """The algorithm for one operation of a group; itself, unless it chooses by size or by place.
+
+        ``dims`` are the group's sizes along the topology's dimensions, dimension 0 first; None: no grid.
+        """
+        return self
+
     def check(self, collective: Collective, num_ranks: int) -> None:
         """Refuse what this algorithm can't do.
 

@@ -35,7 +35,7 @@ class Block:
     chunk: ArrayLike = 0
     chunk_step: ArrayLike = 0
     chunk_count: ArrayLike = 0
-    action: int = NO_DATA
+    action: ArrayLike = NO_DATA
 
 
 def entries(num_ranks: int) -> Block:

@@ -8,7 +8,9 @@ in a queue of a rank at once, first come, first served. Chunks enter in order at
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from cosim.pattern.template import I32, Collective, Template
 
@@ -31,11 +33,19 @@ FIRST = Turn()
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Phase:
-    """One template on every sub-group: ``groups`` is int32[G, P] positions in the operation's group."""
+    """One template on every sub-group: ``groups`` is int32[G, P] positions in the operation's group.
+
+    ``participants`` int32[G, template.num_participants] begins with these; a folded template has more.
+    """
 
     template: Template
     queue: int
     groups: I32
+    participants: I32 = field(default_factory=lambda: np.zeros((0, 0), np.int32))
+
+    def __post_init__(self) -> None:
+        if not len(self.participants):
+            object.__setattr__(self, "participants", self.groups)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -101,11 +101,11 @@ class Planner:
                 f"{collective.value}: {num_ranks} ranks, {size_bytes} bytes, root {root} can't be meant"
             )
         config = self.config
+        chosen = self._placed(config.choice(collective), collective, num_ranks, size_bytes, dims)
         active = -(-config.active_chunks // config.queues)
         if num_ranks == 1:
             phase = Phase(alone(collective, size_bytes), 0, np.zeros((1, 1), np.int32))
             return Plan(collective, 1, size_bytes, "alone", ((phase,),), active, config.queues, turn)
-        chosen = config.choice(collective)
         algorithms, shape = self._by_dimension(chosen, collective, num_ranks, dims)
         whole = not all(algorithm.splits for algorithm in algorithms)
         sizes = [size_bytes] if whole else chunk_sizes(
@@ -150,6 +150,19 @@ class Planner:
             queues.count * queues.num_dims,
             Turn(queues.places(), after),
         )
+
+    @staticmethod
+    def _placed(
+        chosen: Algorithm | tuple[Algorithm, ...],
+        collective: Collective,
+        num_ranks: int,
+        size_bytes: int,
+        dims: tuple[int, ...] | None,
+    ) -> Algorithm | tuple[Algorithm, ...]:
+        """What a single algorithm makes of this group; those of a list see one dimension each anyway."""
+        if isinstance(chosen, tuple) or num_ranks == 1:
+            return chosen
+        return chosen.placed(collective, num_ranks, size_bytes, dims)
 
     def _by_dimension(
         self,

@@ -64,7 +64,7 @@ class Ring(Algorithm):
         """See :meth:`Algorithm.build`; rows of a step are in (rank, channel) order."""
         del chunk
         self.check(collective, num_ranks)
-        ring = _Rings(self, num_ranks, costs, reverse)
+        ring = Rings(num_ranks, self.channels, costs, reverse=reverse, bidirectional=self.bidirectional)
         if collective is Collective.ALL_TO_ALL:
             return ring.all_to_all(size_bytes)
         if collective is Collective.BROADCAST:
@@ -72,24 +72,43 @@ class Ring(Algorithm):
         return ring.reduce_or_gather(collective, size_bytes)
 
 
-class _Rings:
-    """Columns that the steps of c rings over N ranks share; row r * c + k is rank r on channel k."""
+class Rings:
+    """Columns that the steps of c rings over N ranks share; row p * c + k is place p on channel k.
 
-    def __init__(self, spec: Ring, num_ranks: int, costs: Costs, reverse: bool) -> None:
-        self.num_ranks, self.channels, self.costs = num_ranks, spec.channels, costs
-        self.rows = num_ranks * spec.channels
-        self.src = rank_column(num_ranks, spec.channels)
-        self.channel: I32 = np.tile(np.arange(spec.channels, dtype=np.int32), num_ranks)
-        turned = (self.channel & 1).astype(bool) & spec.bidirectional
+    ``order[k, p]`` is the rank at place p of channel k's ring; None: ranks in order on every channel.
+    """
+
+    def __init__(
+        self,
+        num_ranks: int,
+        channels: int,
+        costs: Costs,
+        *,
+        reverse: bool = False,
+        bidirectional: bool = False,
+        order: I32 | None = None,
+        name: str = "ring",
+    ) -> None:
+        self.num_ranks, self.channels, self.costs, self.name = num_ranks, channels, costs, name
+        self.rows = num_ranks * channels
+        self.order = np.tile(np.arange(num_ranks, dtype=np.int32), (channels, 1)) if order is None else order
+        self.place = rank_column(num_ranks, channels)
+        self.channel: I32 = np.tile(np.arange(channels, dtype=np.int32), num_ranks)
+        turned = (self.channel & 1).astype(bool) & bidirectional
         self.way: I32 = np.where(turned != reverse, -1, 1).astype(np.int32)
-        self.dst: I32 = (self.src + self.way) % num_ranks
-        sender = (self.src - self.way) % num_ranks
+        self.src: I32 = self.order[self.channel, self.place]
+        self.dst: I32 = self.order[self.channel, (self.place + self.way) % num_ranks]
+        before = ((self.place - self.way) % num_ranks).astype(np.int64) * channels + self.channel
         row = np.arange(self.rows, dtype=np.int64)
-        back = self.rows + row - (sender.astype(np.int64) * spec.channels + self.channel)
+        back = self.rows + row - before
         # What a send, or the exit, waits for: the message that arrived in the step before, and that the
         # rank had posted that receive, which it does when it issues its own send of that step.
         self.after_step = np.stack([back, np.full(self.rows, self.rows)], axis=1)
         self.after_entry = (num_ranks + row - self.src)[:, None]
+        own = np.argsort(self.order, axis=1).T.astype(np.int64) * channels + np.arange(channels)
+        self.own_rows = own
+        """int64[N, c]: a rank's row on each channel."""
+        self.before = before
 
     def step(
         self, size_bytes: int, repeat: int, delay_ps: int, action: int, index: I64, index_step: int
@@ -131,16 +150,12 @@ class _Rings:
     def exits(self, delay_ps: int) -> Block:
         """Exits after the last step; a rank waits for all its channels."""
         rank = np.arange(self.num_ranks, dtype=np.int64)[:, None]
-        rows = (self.after_step.reshape(self.num_ranks, self.channels, 2) - self.rows).reshape(
-            self.num_ranks, 2 * self.channels
-        )
-        # From row r * c + k of a step to the exit r that stands where the next step's row r would.
-        shift = np.arange(self.channels).repeat(2) + rank * (self.channels - 1)
-        return exits(self.num_ranks, rows + self.rows - shift, (COMPLETION, START) * self.channels, delay_ps)
+        waits = np.stack([self.before[self.own_rows], self.own_rows], axis=2).reshape(self.num_ranks, -1)
+        return exits(self.num_ranks, self.rows + rank - waits, (COMPLETION, START) * self.channels, delay_ps)
 
     def piece(self, offset: int) -> I64:
-        """The piece ``offset`` ranks further round than the sender, for each row."""
-        return ((self.src + self.way.astype(np.int64) * offset) % self.num_ranks).astype(np.int64)
+        """The piece ``offset`` places further round than the sender, for each row."""
+        return ((self.place + self.way.astype(np.int64) * offset) % self.num_ranks).astype(np.int64)
 
     def reduce_or_gather(self, collective: Collective, size_bytes: int) -> Template:
         """Reduce-scatter, all-gather, or both: in step s rank r sends piece r - 1 - s (r - s to gather)."""
@@ -170,7 +185,7 @@ class _Rings:
                 self.step(message, n - 2, plain, COPY, self.piece(-1), -1),
                 self.exits(plain),
             ]
-        return self._template(collective, size_bytes, steps, np.arange(n).repeat(self.channels))
+        return self._template(collective, size_bytes, steps, self.order.T.reshape(-1).astype(np.int64))
 
     def all_to_all(self, size_bytes: int) -> Template:
         """The piece for the rank h further on goes round h times; farthest first."""
@@ -179,7 +194,7 @@ class _Rings:
         plain = self.costs.endpoint_delay_ps
         # Piece s * N + h is what s has for the rank h further round: a step back round the ring is then a
         # step of -N, whatever wraps.
-        own = self.src.astype(np.int64) * n
+        own = self.place.astype(np.int64) * n
         steps = [
             self.first(message, COPY, own + n - 1),
             self.step(message, n - 2, plain, COPY, self.piece(-1) * n + n - 1, -n),
@@ -244,7 +259,7 @@ class _Rings:
 
     def _template(self, collective: Collective, size_bytes: int, steps: list[Block], owner: I64) -> Template:
         return assemble(
-            "ring",
+            self.name,
             collective,
             self.num_ranks,
             size_bytes,

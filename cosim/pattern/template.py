@@ -57,6 +57,9 @@ class Template:
     gathers (chunk positions need not be in rank order), or a broadcast's root. For all-to-all the first
     ``num_chunks / N`` positions are what rank 0 has for others, the next what rank 1 has, and so on;
     ``owner[c]`` is whom position c is for. ``num_chunks`` is 0 where no data is known (barrier, custom).
+
+    ``num_participants`` is above ``num_ranks`` in a folded template: those beyond have no entry and no exit,
+    and only receive what stands for messages among ranks that were left out.
     """
 
     name: str
@@ -79,9 +82,12 @@ class Template:
     chunk_step: I32
     chunk_count: I32
     action: I8
+    num_participants: int = 0
     block_base: I64 = field(init=False)
 
     def __post_init__(self) -> None:
+        if not self.num_participants:
+            object.__setattr__(self, "num_participants", self.num_ranks)
         base = np.zeros(len(self.block_repeat) + 1, np.int64)
         np.cumsum(np.diff(self.block_row) * self.block_repeat, out=base[1:])
         object.__setattr__(self, "block_base", base)

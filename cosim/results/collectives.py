@@ -72,7 +72,7 @@ def summarize_collectives(
     """Group and sum; the kind that took most time in all comes first."""
     groups: dict[tuple[int, str, str, int, int], list[CollectiveRecord]] = {}
     for record in records:
-        key = (record.job, record.collective, record.algorithm, record.size_bytes, len(record.ranks))
+        key = (record.job, record.collective, record.algorithm, record.size_bytes, record.group_size)
         groups.setdefault(key, []).append(record)
     rows = [(key, _one(jobs[key[0]].name, group)) for key, group in groups.items()]
     rows.sort(key=lambda row: (-row[1].total_ps, row[0]))
@@ -80,10 +80,12 @@ def summarize_collectives(
 
 
 def _one(job: str, group: list[CollectiveRecord]) -> CollectiveSummary:
-    like, count = group[0], len(group)
+    like, count = group[0], sum(record.copies for record in group)
     times = [record.end_ps - record.ready_ps for record in group]
     waits = [record.ready_ps - record.start_ps for record in group]
-    total, ranks = sum(times), len(like.ranks)
+    total = sum(time * record.copies for time, record in zip(times, group, strict=True))
+    waited = sum(wait * record.copies for wait, record in zip(waits, group, strict=True))
+    ranks = like.group_size
     size = nccl_size_bytes(like.collective, like.size_bytes, ranks)
     algbw = size * 8 * PS_PER_S * count / total if size and total else None
     factor = bus_factor(like.collective, ranks)
@@ -94,11 +96,11 @@ def _one(job: str, group: list[CollectiveRecord]) -> CollectiveSummary:
         size_bytes=like.size_bytes,
         group_size=ranks,
         count=count,
-        messages=sum(record.messages for record in group),
+        messages=sum(record.messages * record.copies for record in group),
         mean_ps=_rounded(total, count),
         min_ps=min(times),
         max_ps=max(times),
-        wait_mean_ps=_rounded(sum(waits), count),
+        wait_mean_ps=_rounded(waited, count),
         wait_max_ps=max(waits),
         total_ps=total,
         algbw_bps=algbw,

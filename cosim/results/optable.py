@@ -77,7 +77,8 @@ def op_table(records: Records) -> OpTable:
     kind = np.array(kinds, np.int8)
     stream = np.array(stream_of, np.int32)
     layer = np.where(_IS_COMMUNICATION[kind], COMMUNICATION, COMPUTE).astype(np.int8)
-    on_host = (kind == _CODE[OpKind.COMPUTE.value]) & (stream == streams.get(CPU_STREAM, -1))
+    host = [number for name, number in streams.items() if name.split(" ")[0] == CPU_STREAM]  # "cpu thread 1"
+    on_host = (kind == _CODE[OpKind.COMPUTE.value]) & np.isin(stream, host)
     layer[on_host] = HOST
     sizes = [job.workload.world_size for job in records.jobs]
     return OpTable(

@@ -199,7 +199,9 @@ def load(directory: str | Path) -> StoredRun:
 
 def _columns(records: Records) -> dict[str, Column]:
     topology, ops, links, traffic = records.topology, records.ops, records.links, records.traffic
+    folded = [job.rank_numbers for job in records.jobs] if any(j.folding for j in records.jobs) else None
     return {
+        **({} if folded is None else {"job_rank_numbers": _joined(folded, np.int64)}),
         "format": np.int64(FORMAT),
         "job_name": np.array([job.name for job in records.jobs], np.str_),
         "job_endpoints": _joined([job.endpoints for job in records.jobs], np.int32),

@@ -54,7 +54,7 @@ def find_stragglers(records: Records, table: OpTable, job: int, count: int = 3) 
     waited = np.zeros(world, np.int64)
     np.add.at(waited, ranks[last], wait[last])
     order = np.lexsort((np.arange(world), -times, -waited))[:count]
-    endpoints = records.jobs[job].endpoints
+    endpoints, names = records.jobs[job].endpoints, records.jobs[job].rank_numbers
     return tuple(
-        Straggler(int(r), int(endpoints[r]), int(times[r]), int(waited[r])) for r in order if times[r]
+        Straggler(int(names[r]), int(endpoints[r]), int(times[r]), int(waited[r])) for r in order if times[r]
     )

@@ -53,7 +53,7 @@ class JobSummary:
         an iteration.
     finish_ps
         When each rank ended its last operation, the job's start where it ended none; a point of simulated
-        time, as ``start_ps``.
+        time, as ``start_ps``. Of a folded job: each simulated rank.
     duration_ps
         The last finish less the start.
     compute, communication, exposed, exposed_astra, host_alone, idle
@@ -65,6 +65,8 @@ class JobSummary:
         The same for one iteration, on average; how many times faster the job would be at most.
     read, ignored, invented
         What was read, ignored and invented to make the workload, each with its count.
+    folding
+        Which ranks were simulated once and multiplied, and why others were not; empty where none was to be.
     """
 
     name: str
@@ -96,6 +98,7 @@ class JobSummary:
     read: tuple[str, ...]
     ignored: tuple[str, ...]
     invented: tuple[str, ...]
+    folding: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -228,10 +231,11 @@ def _job(
     total = int(parts.span[ranks].sum())
     duration = int(parts.span[ranks].max(initial=0))
     free = int(parts.busiest_stream[ranks].max(initial=0))
+    names = job.rank_numbers
     return JobSummary(
         name=job.name,
         workload=job.workload.name,
-        num_ranks=len(job.endpoints),
+        num_ranks=len(job.endpoints) * job.copies,
         start_ps=job.start_ps,
         weight=job.weight,
         priority=job.priority,
@@ -245,12 +249,12 @@ def _job(
         finish_max_ps=int(finish.max()) if len(finish) else job.start_ps,
         finish_ps=tuple(int(t) for t in finish),
         duration_ps=duration,
-        compute=_spread(parts.compute[ranks], total),
-        communication=_spread(parts.communication[ranks], total),
-        exposed=_spread(parts.exposed[ranks], total),
-        exposed_astra=_spread(parts.exposed_astra[ranks], total),
-        host_alone=_spread(parts.host_alone[ranks], total),
-        idle=_spread(parts.idle[ranks], total),
+        compute=_spread(parts.compute[ranks], total, names),
+        communication=_spread(parts.communication[ranks], total, names),
+        exposed=_spread(parts.exposed[ranks], total, names),
+        exposed_astra=_spread(parts.exposed_astra[ranks], total, names),
+        host_alone=_spread(parts.host_alone[ranks], total, names),
+        idle=_spread(parts.idle[ranks], total, names),
         free_communication_ps=free,
         free_communication_iteration_ps=round(free / len(times)) if times else None,
         free_communication_speedup=duration / free if free else None,
@@ -258,10 +262,11 @@ def _job(
         read=job.workload.report.read,
         ignored=job.workload.report.ignored,
         invented=job.workload.report.invented,
+        folding=tuple(records.info.get("folding", ())),
     )
 
 
-def _spread(values: I64, total_span: int) -> Spread:
+def _spread(values: I64, total_span: int, names: I64) -> Spread:
     if len(values) == 0:
         return Spread(0, 0, 0, 0, 0.0)
     total = int(values.sum())
@@ -269,7 +274,7 @@ def _spread(values: I64, total_span: int) -> Spread:
         min_ps=int(values.min()),
         mean_ps=round(total / len(values)),
         max_ps=int(values.max()),
-        max_rank=int(values.argmax()),
+        max_rank=int(names[values.argmax()]),
         share=total / total_span if total_span else 0.0,
     )
 

@@ -169,6 +169,7 @@ def _about_job(job: JobSummary, who: str) -> list[str]:
             f"  {who}rank {worst.rank} on endpoint {worst.endpoint} was last at {worst.times_last:,}"
             f" collectives; others waited up to {format_time(worst.waited_ps)} in all{more}"
         )
+    lines += [f"  {who}{line}" for line in job.folding]
     if job.free_communication_speedup is not None and job.free_communication_iteration_ps is not None:
         bound = format_time(job.free_communication_iteration_ps)
         lines.append(

@@ -124,7 +124,7 @@ def _rank_events(
     job, ops = records.jobs[j], records.ops
     operations = job.workload.program(rank).operations
     endpoint = records.topology.node_names[int(job.endpoints[rank])]
-    events = _named(pid, f"{job.name} rank {rank} ({endpoint})", pid)
+    events = _named(pid, f"{job.name} rank {job.rank_numbers[rank]} ({endpoint})", pid)
     streams = table.stream[table.rows(ops)[rows]] if len(rows) else np.zeros(0, np.int32)
     tid = 0
     for number in np.unique(streams):

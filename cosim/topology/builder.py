@@ -64,6 +64,7 @@ class Builder:
         *,
         endpoints_forward: bool = False,
         dims: tuple[int, ...] = (),
+        place_of: I64 | None = None,
         info: Mapping[str, Any] | None = None,
     ) -> Topology:
         """The topology, routed by ``routing``."""
@@ -79,7 +80,7 @@ class Builder:
 
         cost, scale_up = column(4, np.int32), column(5, np.bool_)
         uniform = len(cost) == 0 or bool((cost == cost[0]).all())
-        fabric = Fabric((), endpoints_forward, None if uniform else cost)
+        fabric = Fabric((), endpoints_forward, None if uniform else cost, place_of)
         return Topology(
             name=name,
             num_endpoints=self.num_endpoints,

@@ -3,7 +3,7 @@
 Undiluted it has k^3/4 endpoints and (k/2)^2 equal-cost paths between pods. Core switch c is linked to
 aggregation switch c // (k/2) of every pod. Source: M. Al-Fares, A. Loukissas, A. Vahdat, "A Scalable,
 Commodity Data Center Network Architecture", doi:10.1145/1402958.1402967; its two-level routing tables are
-not modelled (routing is ecmp or shortest).
+not modelled, but ``dmodk`` spreads as they do.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FatTree(Tree):
         edge = builder.add_switches(f"pod{p}.edge{i}" for p in range(k) for i in range(half))
         aggregation = builder.add_switches(f"pod{p}.agg{i}" for p in range(k) for i in range(half))
         core = builder.add_switches(f"core{i}" for i in range(half * half))
-        dims = self.attach(builder, edge)
+        dims, place_of = self.attach(builder, edge)
         rate, latency = self.up_bps(), self.up_ps()
         builder.connect(edge.reshape(k, half, 1), aggregation.reshape(k, 1, half), rate, latency)
         above = np.arange(half * half).reshape(half, half)
@@ -59,5 +59,6 @@ class FatTree(Tree):
             self.routing,
             seed,
             dims=dims,
+            place_of=place_of,
             info={"tiers": 3, "oversubscription": self.ratio()},
         )

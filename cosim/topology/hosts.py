@@ -87,8 +87,11 @@ class Hosts(Spec):
         group = self.nics if self.rails else 1
         return group * per_edge // self.gpus * self.nics // group
 
-    def attach(self, builder: Builder, edges: I64, latency_ps: int) -> int:
-        """Hang the builder's endpoints, host by host, on the edge switches; the number of hosts."""
+    def attach(self, builder: Builder, edges: I64, latency_ps: int) -> tuple[int, I64]:
+        """Hang the builder's endpoints, host by host, on the edge switches.
+
+        The number of hosts, and each endpoint's place: its NIC's number along the edge switches, int64.
+        """
         count = builder.num_endpoints // self.gpus
         gpu = np.arange(builder.num_endpoints, dtype=np.int64)
         host = np.arange(count)
@@ -108,7 +111,9 @@ class Hosts(Spec):
         else:
             edge = number // (count // len(edges))
         builder.connect(nic, edges[edge], self.nic_rate, latency_ps)
-        return count
+        place = np.empty(len(nic), np.int64)
+        place[np.argsort(edge, kind="stable")] = np.arange(len(nic))
+        return count, place[mine - nic[0]]
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """Settings for what such hosts do not have."""

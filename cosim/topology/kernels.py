@@ -18,6 +18,9 @@ from cosim.topology.graph import I32, I64
 RING, FULLY_CONNECTED, SWITCH = 0, 1, 2
 """Codes of a dimension's kind, as :func:`grid_paths` takes them."""
 
+FIRST, HASHED, BY_DESTINATION = 0, 1, 2
+"""Which of several cheapest ways :func:`walk` takes."""
+
 FAR = np.int32(1 << 30)
 """Distance of a node from which the destination can't be reached."""
 
@@ -190,15 +193,17 @@ def walk(
     link_src: I32,
     link_dst: I32,
     cost: I32,
-    spread: bool,
+    choice: int,
     seed: Any,
+    place_of: I64,
 ) -> tuple[I64, I32, int]:
     """Follow the distance tables: (ptr, links, -1), or last the number of the first flow without a path.
 
     ``links`` may be longer than ``ptr`` says.
 
-    At each node the candidates are the out-links on a cheapest way, in link order. ``spread`` picks one
-    by a hash of (src, dst, channel, seed) and the node, else it is the first.
+    At each node the candidates are the out-links on a cheapest way, in link order. ``choice`` says which is
+    taken: the first; by a hash of (src, dst, channel, seed) and the node; or by the destination's place, of
+    which each node with w candidates takes one digit in base w.
     """
     golden = np.uint64(0x9E3779B97F4A7C15)
     n = len(src)
@@ -209,12 +214,13 @@ def walk(
     for i in range(n):
         node, goal = np.int64(src[i]), np.int64(dst[i])
         h = np.uint64(0)
-        if spread:
+        if choice == HASHED:
             h = _mix(_mix(_mix(np.uint64(seed) + golden) + np.uint64(node)) + np.uint64(goal))
             h = _mix(h + np.uint64(channel[i]))
         row, offset = max(row_of[root_of[goal]], 0), offset_of[goal]
         begin, end = near_ptr[goal], near_ptr[goal + 1]
         last = last_link[goal]
+        digits = place_of[goal]
         while node != goal:
             if last >= 0 and link_src[last] == node:
                 pick = last
@@ -233,9 +239,12 @@ def walk(
                 if ways == 0:
                     return ptr, links, i
                 chosen = np.int64(0)
-                if spread:
+                if choice == HASHED:
                     x = _mix(h + np.uint64(node) * golden)
                     chosen = np.int64(((x >> np.uint64(32)) * np.uint64(ways)) >> np.uint64(32))
+                elif choice == BY_DESTINATION:
+                    chosen = digits % ways
+                    digits //= ways
                 pick = candidates[chosen]
             if at == len(links):
                 grown = np.empty(2 * len(links), np.int32)

@@ -31,12 +31,13 @@ class LeafSpine(Tree):
         builder = self.start()
         leaf = builder.add_switches(f"leaf{i}" for i in range(self.leaves))
         spine = builder.add_switches(f"spine{i}" for i in range(self.spines))
-        dims = self.attach(builder, leaf)
+        dims, place_of = self.attach(builder, leaf)
         builder.connect(leaf[:, None], spine[None, :], self.up_bps(), self.up_ps())
         return builder.topology(
             f"leaf-spine {self.leaves}x{self.spines}",
             self.routing,
             seed,
             dims=dims,
+            place_of=place_of,
             info={"tiers": 2, "oversubscription": self.ratio()},
         )

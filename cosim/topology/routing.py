@@ -1,4 +1,4 @@
-"""Routings by tables: cheapest paths over any directed graph, the first one or one picked by hash.
+"""Routings by tables: cheapest paths over any directed graph: the first, or by hash or destination.
 
 Cost is hops, unless the builder gave links other costs. Distances are found per destination, when a
 destination is first asked for; endpoints that hang on one switch share the table of that switch.
@@ -16,6 +16,9 @@ from cosim.errors import UnreachableError
 from cosim.topology.graph import I32, I64, Topology
 from cosim.topology.hop_tables import HopTables, pointer
 from cosim.topology.ranges import check_endpoints
+
+_FIRST, _HASHED, _BY_DESTINATION = 0, 1, 2
+"""As :mod:`cosim.topology.kernels` numbers them, which is imported late."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +38,17 @@ class _TableRouting:
         return tables
 
     def _route(
-        self, topology: Topology, src: I32, dst: I32, channel: I32, *, spread: bool, seed: int
+        self,
+        topology: Topology,
+        src: I32,
+        dst: I32,
+        channel: I32,
+        choice: int,
+        seed: int = 0,
+        place_of: I64 | None = None,
     ) -> tuple[I64, I32]:
+        if place_of is None:
+            place_of = np.zeros(topology.num_endpoints, np.int64)
         src, dst, channel = check_endpoints(topology, src, dst, channel)
         tables = self._tables(topology)
         root = tables.root_of[dst]
@@ -46,7 +58,7 @@ class _TableRouting:
         if len(batches) <= 1:
             for batch in batches:
                 tables.fill(topology, batch)
-            return self._walk(topology, tables, src, dst, channel, spread, seed)
+            return self._walk(topology, tables, src, dst, channel, choice, seed, place_of)
         hops = np.zeros(len(src), np.int64)
         parts = []
         for batch in batches:
@@ -54,7 +66,8 @@ class _TableRouting:
             wanted[batch] = True
             at = np.flatnonzero(wanted[root] & (src != dst))
             tables.fill(topology, batch)
-            ptr, links = self._walk(topology, tables, src[at], dst[at], channel[at], spread, seed)
+            flows = src[at], dst[at], channel[at]
+            ptr, links = self._walk(topology, tables, *flows, choice, seed, place_of)
             hops[at] = np.diff(ptr)
             parts.append((at, ptr, links))
         total = pointer(hops)
@@ -71,8 +84,9 @@ class _TableRouting:
         src: I32,
         dst: I32,
         channel: I32,
-        spread: bool,
+        choice: int,
         seed: int,
+        place_of: I64,
     ) -> tuple[I64, I32]:
         from cosim.topology import kernels
 
@@ -96,8 +110,9 @@ class _TableRouting:
             topology.link_src,
             topology.link_dst,
             tables.cost,
-            spread,
+            choice,
             np.uint64(seed & 0xFFFFFFFFFFFFFFFF),
+            place_of,
         )
         if failed >= 0:
             raise unreachable(topology, int(src[failed]), int(dst[failed]), self.endpoints_forward)
@@ -112,7 +127,7 @@ class Shortest(_TableRouting):
 
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
         """See :class:`~cosim.topology.graph.Paths`."""
-        return self._route(topology, src, dst, channel, spread=False, seed=0)
+        return self._route(topology, src, dst, channel, _FIRST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +144,29 @@ class Ecmp(_TableRouting):
 
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
         """See :class:`~cosim.topology.graph.Paths`."""
-        return self._route(topology, src, dst, channel, spread=True, seed=self.seed)
+        return self._route(topology, src, dst, channel, _HASHED, self.seed)
+
+
+@dataclass(frozen=True, eq=False)
+class DModK(_TableRouting):
+    """Destination modulo k: of k equal ways up, digit by digit the destination's place picks one.
+
+    In a fat-tree with full bisection, shifts (each endpoint sends to the one n places on) share no link;
+    InfiniBand's subnet managers route so. E. Zahavi, "D-Mod-K Routing Providing Non-Blocking Traffic for
+    Shift Permutations on Real Life Fat Trees", Technion CCIT report 776, 2010. The channel plays no part.
+
+    ``place_of`` int64[endpoints] numbers endpoints along the edge switches, ports of one switch in a row.
+    """
+
+    place_of: I64 | None = None
+    name: str = "dmodk"
+
+    def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
+        """See :class:`~cosim.topology.graph.Paths`."""
+        place_of = self.place_of
+        if place_of is None:
+            place_of = np.arange(topology.num_endpoints, dtype=np.int64)
+        return self._route(topology, src, dst, channel, _BY_DESTINATION, place_of=place_of)
 
 
 def unreachable(topology: Topology, src: int, dst: int, endpoints_forward: bool) -> UnreachableError:

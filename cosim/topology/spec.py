@@ -11,9 +11,9 @@ from pydantic import Field, SerializeAsAny, field_validator
 
 from cosim.registry import Named
 from cosim.spec import RateBps, Spec, TimePs
-from cosim.topology.graph import I32, Paths, Topology
+from cosim.topology.graph import I32, I64, Paths, Topology
 from cosim.topology.grid import Dimension, DimensionOrdered
-from cosim.topology.routing import Ecmp, Shortest
+from cosim.topology.routing import DModK, Ecmp, Shortest
 
 Count = Annotated[int, Field(gt=0)]
 """Field type: how many; at least one."""
@@ -28,12 +28,14 @@ class Fabric:
     """What a routing may need to know of the topology it is built for.
 
     ``dimensions`` is empty where there are none; ``endpoints_forward`` says that paths may pass through
-    endpoints; ``link_cost`` int32[L] is None where every link counts as one hop.
+    endpoints; ``link_cost`` int32[L] is None where every link counts as one hop; ``place_of``
+    int64[endpoints] numbers endpoints along the edge switches, None where their own numbers do.
     """
 
     dimensions: tuple[Dimension, ...] = ()
     endpoints_forward: bool = False
     link_cost: I32 | None = None
+    place_of: I64 | None = None
 
 
 class RoutingSpec(Spec):
@@ -65,6 +67,14 @@ class EcmpSpec(RoutingSpec):
         return Ecmp(fabric.endpoints_forward, fabric.link_cost, seed=own)
 
 
+class DModKSpec(RoutingSpec):
+    """Destination modulo k: of equal ways up, the destination's place picks one (fat-trees; InfiniBand)."""
+
+    def build(self, fabric: Fabric, seed: int = 0) -> DModK:  # noqa: ARG002
+        """The routing; it uses no seed."""
+        return DModK(fabric.endpoints_forward, fabric.link_cost, place_of=fabric.place_of)
+
+
 class DimensionOrderedSpec(RoutingSpec):
     """Dimension 0 first, then 1, and so on; the shorter way round a ring, clockwise on a tie."""
 
@@ -84,7 +94,7 @@ class TopologySpec(Spec):
 
     has_dimensions: ClassVar[bool] = False
 
-    routing: Routing = Field(ShortestSpec(), description="shortest, ecmp or dimension_ordered.")
+    routing: Routing = Field(ShortestSpec(), description="shortest, ecmp, dmodk or dimension_ordered.")
 
     @field_validator("routing")
     @classmethod
@@ -92,7 +102,9 @@ class TopologySpec(Spec):
         if not isinstance(routing, RoutingSpec):
             raise ValueError(f"{type(routing).__name__} is not a routing; name one, as in 'routing: ecmp'")
         if routing.needs_dimensions and not cls.has_dimensions:
-            raise ValueError("dimension_ordered needs a topology with dimensions; here: shortest or ecmp")
+            raise ValueError(
+                "dimension_ordered needs a topology with dimensions; here: shortest, ecmp or dmodk"
+            )
         return routing
 
     @abstractmethod

@@ -32,7 +32,7 @@ class Tree(TopologySpec):
         None, description="Latency of each link between switches; omitted: latency."
     )
     hosts: Hosts | None = Field(None, description="Hosts of several GPUs; omitted: endpoints on their own.")
-    routing: Routing = Field(EcmpSpec(), description="ecmp or shortest.")
+    routing: Routing = Field(EcmpSpec(), description="ecmp, dmodk or shortest.")
 
     @abstractmethod
     def edge_shape(self) -> tuple[int, int, int]:
@@ -77,8 +77,8 @@ class Tree(TopologySpec):
         edges, per_edge, _ = self.edge_shape()
         return Builder(f"gpu{i}" for i in range(edges * per_edge))
 
-    def attach(self, builder: Builder, edges: I64) -> tuple[int, ...]:
-        """Hang endpoints or hosts on the edge switches; the topology's dims.
+    def attach(self, builder: Builder, edges: I64) -> tuple[tuple[int, ...], I64]:
+        """Hang endpoints or hosts on the edge switches; the topology's dims, and each endpoint's place.
 
         Hosts with a scale-up switch make two dimensions: GPUs in a host, and hosts.
         """
@@ -86,11 +86,11 @@ class Tree(TopologySpec):
         if self.hosts is None:
             gpu = np.arange(builder.num_endpoints)
             builder.connect(gpu, edges[gpu // per_edge], self.rate or 0.0, self.latency)
-            return (builder.num_endpoints,)
-        count = self.hosts.attach(builder, edges, self.latency)
+            return (builder.num_endpoints,), gpu
+        count, place = self.hosts.attach(builder, edges, self.latency)
         if self.hosts.nvlink_rate is not None and self.hosts.gpus > 1 and count > 1:
-            return (self.hosts.gpus, count)
-        return (builder.num_endpoints,)
+            return (self.hosts.gpus, count), place
+        return (builder.num_endpoints,), place
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """Settings of uplinks that nothing uses, and of a choice with one option; hosts tell their own."""

@@ -9,7 +9,7 @@
 ``models``          models cut by a parallelism
 ``synthetic``       small workloads with answers that can be worked out by hand
 ``written``         operations written in the scenario
-``gpus``            peaks of GPUs
-``roofline``        time of a kernel from FLOPs and bytes
+``gpus``            GPUs: peaks, and what they reach of them
+``compute``         kernels, and how long they take on a GPU
 ==================  ==========================================================================
 """

@@ -25,10 +25,10 @@ from engine_worlds import (
 from hypothesis import HealthCheck, given, settings
 from random_jobs import World, worlds
 
-from cosim.engine.fold import fct_edges, mix_columns
 from cosim.engine.ledger import Ledger
 from cosim.engine.programs import COLLECTIVES
 from cosim.engine.records import JobInfo, Records
+from cosim.engine.tally import fct_edges, mix_columns
 from cosim.errors import WorkloadError
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.faulty import FaultyNetwork

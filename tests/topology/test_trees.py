@@ -314,7 +314,7 @@ def test_sixteen_thousand_gpus_in_hosts_route_with_a_row_per_edge_switch() -> No
         ({"latency": "-1ns"}, "greater than or equal to 0"),
         ({"oversubscription": 0}, "greater than 0"),
         ({"oversubscription": 2, "uplink_rate": "1Gbps"}, "give one of them"),
-        ({"routing": "dimension_ordered"}, "shortest or ecmp"),
+        ({"routing": "dimension_ordered"}, "shortest, ecmp or dmodk"),
         ({"hosts": HOST}, "not both"),
         ({"rate": None}, "give rate"),
         ({"rate": None, "hosts": HOST | {"nics": 3}}, "nics must divide gpus"),
@@ -361,3 +361,30 @@ def test_interpreted_loops_walk_as_compiled_ones(monkeypatch: pytest.MonkeyPatch
     interpreted = topology.paths(src, dst, channel)
     for one, other in zip(compiled, interpreted, strict=True):
         assert np.array_equal(np.asarray(one), np.asarray(other))
+
+
+@pytest.mark.parametrize("shift", [1, 5, 8, 21])
+@pytest.mark.parametrize(
+    "tree",
+    [
+        LeafSpine(leaves=8, spines=4, endpoints_per_leaf=4, rate="100Gbps", latency="1us", routing="dmodk"),
+        FatTree(k=4, rate="100Gbps", latency="1us", routing="dmodk"),
+        LeafSpine(
+            leaves=8,
+            spines=4,
+            endpoints_per_leaf=4,
+            latency="1us",
+            routing="dmodk",
+            hosts={"gpus": 2, "nics": 2, "nic_rate": "100Gbps", "rails": True},
+        ),
+    ],
+    ids=["leaf-spine", "fat-tree", "rails"],
+)
+def test_destination_modulo_k_lets_shifts_share_no_link(tree: LeafSpine | FatTree, shift: int) -> None:
+    # Zahavi 2010, theorem 1. On rails a shift by whole hosts stays on its rail, so shift hosts, not GPUs.
+    topology = tree.build()
+    n = topology.num_endpoints
+    step = shift * (tree.hosts.gpus if tree.hosts else 1)
+    src = np.arange(n, dtype=np.int32)
+    _, links = topology.paths(src, np.roll(src, -step).astype(np.int32), np.zeros(n, np.int32))
+    assert len(np.unique(links)) == len(links)

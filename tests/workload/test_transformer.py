@@ -1,47 +1,71 @@
 from itertools import pairwise
-from math import ceil
 
 import pytest
 from pydantic import ValidationError
 
 from cosim.workload.check import check
-from cosim.workload.gpus import A100_80GB, Gpu
-from cosim.workload.models.layers import Shape, attention_forward
+from cosim.workload.gpus import A100_80GB
 from cosim.workload.models.transformer import Transformer
-from cosim.workload.program import COMM_STREAM, COMPUTE_STREAM, Operation, OpKind
-from cosim.workload.roofline import compute_ps
+from cosim.workload.program import COMM_STREAM, CPU_STREAM, NO_STREAM, Operation, OpKind, Workload
 
 GPT3 = {"layers": 96, "hidden": 12288, "heads": 96, "vocabulary": 51200, "sequence": 2048}
-SMALL = {"layers": 4, "hidden": 256, "heads": 8, "vocabulary": 1024, "sequence": 128}
+SMALL = {"layers": 8, "hidden": 256, "heads": 8, "vocabulary": 1024, "sequence": 128}
 
 
 def make(shape: dict[str, int], **settings: object) -> Transformer:
     return Transformer.model_validate({**shape, "gpu": A100_80GB, **settings})
 
 
+def workload(model: Transformer) -> Workload:
+    made = model.build()
+    check(made)
+    return made
+
+
 def operations(model: Transformer) -> tuple[Operation, ...]:
-    workload = model.build()
-    check(workload)
-    (program,) = workload.programs
+    (program,) = workload(model).programs
     return program.operations
 
 
-def narayanan_flops(model: Transformer, passes: int) -> int:
-    """Layers run 3 or, with recomputation, 4 forward passes' worth; the logits 3."""
-    b, s, h, v = model.micro_batch, model.sequence, model.hidden, model.vocabulary
-    per_layer = 24 * b * s * h * h + 4 * b * s * s * h
-    return passes * model.layers * per_layer + 3 * 2 * b * s * h * v
+def every_rank(model: Transformer) -> list[tuple[Operation, ...]]:
+    made = workload(model)
+    return [made.program(rank).operations for rank in range(made.world_size)]
 
 
-@pytest.mark.parametrize("tensor_parallel", [1, 2, 8])
+@pytest.mark.parametrize("attention", ["flash", "unfused"])
+@pytest.mark.parametrize(
+    "cut",
+    [
+        {},
+        {"tensor_parallel": 8},
+        {"tensor_parallel": 4, "sequence_parallel": True, "data_parallel": 2},
+        {"pipeline_parallel": 8, "micro_batches": 3},
+        {"pipeline_parallel": 4, "micro_batches": 8, "schedule": "interleaved", "virtual_stages": 3},
+        {"pipeline_parallel": 2, "micro_batches": 2, "schedule": "gpipe", "tensor_parallel": 2},
+    ],
+)
 @pytest.mark.parametrize(("recompute", "passes"), [("none", 3), ("full", 4)])
-def test_flops_are_the_closed_form(tensor_parallel: int, recompute: str, passes: int) -> None:
-    model = make(GPT3, tensor_parallel=tensor_parallel, micro_batch=2, recompute=recompute)
-    assert sum(op.flops for op in operations(model)) * tensor_parallel == narayanan_flops(model, passes)
-    b, s, lay, h, v = 2, 2048, 96, 12288, 51200
-    if recompute == "full":
-        paper = 96 * b * s * lay * h**2 * (1 + s / (6 * h) + v / (16 * lay * h))
-        assert narayanan_flops(model, 4) == pytest.approx(paper, rel=1e-12)
+def test_flops_of_all_ranks_are_narayanans(
+    cut: dict[str, object], recompute: str, passes: int, attention: str
+) -> None:
+    model = make(GPT3, micro_batch=2, recompute=recompute, attention=attention, **cut)
+    done = sum(op.flops for ops in every_rank(model) for op in ops)
+    b = 2 * model.micro_batches * model.data_parallel
+    s, lay, h, v = model.sequence, model.layers, model.hidden, model.vocabulary
+    assert done == passes * lay * (24 * b * s * h * h + 4 * b * s * s * h) + 3 * 2 * b * s * h * v
+    if recompute == "full":  # equation 3 of arXiv 2104.04473
+        assert done == pytest.approx(
+            96 * b * s * lay * h**2 * (1 + s / (6 * h) + v / (16 * lay * h)), rel=1e-12
+        )
+
+
+def test_selective_recomputation_repeats_the_scores_only() -> None:
+    b, s, h = 1, GPT3["sequence"], GPT3["hidden"]
+    flops = [
+        sum(op.flops for op in operations(make(GPT3, recompute=name, attention="unfused")))
+        for name in ("none", "selective")
+    ]
+    assert flops[1] - flops[0] == GPT3["layers"] * 4 * b * s * s * h
 
 
 def test_parameters_are_the_closed_form() -> None:
@@ -51,42 +75,75 @@ def test_parameters_are_the_closed_form() -> None:
     )
 
 
-@pytest.mark.parametrize("bucket", ["1B", "100kB", "1GB"])
+@pytest.mark.parametrize("bucket", ["1B", "100kB", "1GB", None])
 @pytest.mark.parametrize(("gradient_dtype", "width"), [("fp32", 4), ("bf16", 2)])
-def test_gradients_of_all_parameters_are_reduced_once(bucket: str, gradient_dtype: str, width: int) -> None:
+def test_gradients_of_all_parameters_are_reduced_once(
+    bucket: str | None, gradient_dtype: str, width: int
+) -> None:
+    how = {"overlap_gradients": False} if bucket is None else {"bucket": bucket}
     model = make(
-        SMALL,
-        data_parallel=4,
-        tensor_parallel=2,
-        bucket=bucket,
-        gradient_dtype=gradient_dtype,
-        micro_batches=3,
+        SMALL, data_parallel=4, tensor_parallel=2, gradient_dtype=gradient_dtype, micro_batches=3, **how
     )
     buckets = [op for op in operations(model) if op.axes == ("dp",)]
-    assert sum(op.size_bytes for op in buckets) == model.parameters // 2 * width
-    assert all(op.size_bytes >= model.bucket for op in buckets[:-1])
+    # biases after a row-parallel product are whole on each rank; Megatron's count leaves that out, as here
+    assert sum(op.size_bytes for op in buckets) == pytest.approx(model.parameters // 2 * width, rel=1e-3)
     assert {op.stream for op in buckets} == {COMM_STREAM}
-    assert len(buckets) == {"1B": 9, "1GB": 1}.get(bucket, len(buckets))
+    if bucket in ("1GB", None):
+        assert len(buckets) == 1
+    else:
+        assert (
+            len(buckets) == 9 if bucket == "1B" else all(op.size_bytes >= model.bucket for op in buckets[:-1])
+        )
 
 
-def test_a_layer_has_two_tensor_parallel_all_reduces_each_way() -> None:
-    found = [op for op in operations(make(SMALL, tensor_parallel=2, micro_batches=3)) if op.axes == ("tp",)]
-    assert len(found) == 3 * 4 * 4
-    assert {op.size_bytes for op in found} == {128 * 256 * 2}
-    assert sum(op.phase == "forward" for op in found) == sum(op.phase == "backward" for op in found)
+@pytest.mark.parametrize(("sequence_parallel", "kinds"), [(False, (4, 0, 0)), (True, (0, 4, 4))])
+@pytest.mark.parametrize(("recompute", "more"), [("none", 1), ("full", 1.5)])
+def test_a_layer_has_four_exchanges_or_six(
+    sequence_parallel: bool, kinds: tuple[int, int, int], recompute: str, more: float
+) -> None:
+    counts = []
+    for layers in (4, 8):
+        ops = operations(
+            make(
+                {**SMALL, "layers": layers}, tensor_parallel=2, sequence_parallel=sequence_parallel,
+                recompute=recompute, micro_batches=3,
+            )
+        )  # fmt: skip
+        found = [op for op in ops if op.kind is OpKind.COLLECTIVE and op.size_bytes > 2 * 128 * 4]
+        counts.append(
+            [
+                sum(op.collective == kind for op in found)
+                for kind in ("all_reduce", "all_gather", "reduce_scatter")
+            ]
+        )
+        state = 128 * 256 * 2
+        sizes = {"all_reduce": state, "all_gather": state // 2, "reduce_scatter": state}
+        assert all(op.size_bytes == sizes[op.collective] for op in found)
+    assert [b - a for a, b in zip(*counts, strict=True)] == [3 * 4 * count * more for count in kinds]
     assert not [op for op in operations(make(SMALL)) if op.kind is OpKind.COLLECTIVE]
 
 
-def test_each_stream_runs_in_program_order_by_dependencies() -> None:
-    ops = operations(make(SMALL, tensor_parallel=2, data_parallel=2, bucket="100kB", micro_batches=2))
+def test_the_loss_is_vocabulary_parallel() -> None:
+    ops = operations(make(SMALL, tensor_parallel=2))
+    assert sum(op.size_bytes == 128 * 4 and op.axes == ("tp",) for op in ops) == 3
+
+
+def ancestors(ops: tuple[Operation, ...]) -> list[set[int]]:
     before: list[set[int]] = []
     for op in ops:
         assert all(other < len(before) for other in op.deps)
         before.append({*op.deps}.union(*(before[other] for other in op.deps)))
-    for stream in {op.stream for op in ops}:
+    return before
+
+
+def test_each_stream_runs_in_program_order_by_dependencies() -> None:
+    ops = operations(make(SMALL, tensor_parallel=2, data_parallel=2, bucket="100kB", micro_batches=2))
+    before = ancestors(ops)
+    for stream in {op.stream for op in ops} - {NO_STREAM}:
         numbers = [number for number, op in enumerate(ops) if op.stream == stream]
         assert all(first in before[second] for first, second in pairwise(numbers))
-    assert before[-1] == set(range(len(ops) - 1))
+    ended = before[-1] | {number for number, op in enumerate(ops[:-1]) if op.stream == CPU_STREAM}
+    assert ended == set(range(len(ops) - 1))
 
 
 def test_gradients_leave_while_backward_goes_on() -> None:
@@ -97,16 +154,40 @@ def test_gradients_leave_while_backward_goes_on() -> None:
     assert not any(first in op.deps for op in later)
 
 
-def test_a_compute_operation_takes_the_sum_of_its_kernels_rooflines() -> None:
-    model = make(SMALL, efficiency=0.4, memory_efficiency=0.7)
-    ops = operations(model)
-    kernels = attention_forward(Shape(1, 128, 256, 1024, 1024, 1, 2))
-    expected = sum(
-        ceil(max(k.flops / (0.4 * 312e12), k.bytes_moved / (0.7 * 2039e9)) * 1e12) for k in kernels
+def test_a_sharded_optimizer_scatters_gradients_and_gathers_parameters() -> None:
+    plain, sharded = (
+        operations(
+            make({**SMALL, "hidden": 4096}, data_parallel=4, sharded_optimizer=flag, overlap_gradients=False)
+        )
+        for flag in (False, True)
     )
-    attention = next(op for op in ops if op.name == "layer 0 attention forward")
-    assert abs(attention.duration_ps - expected) <= len(kernels)
-    assert attention.stream == COMPUTE_STREAM
+    assert [op.collective for op in plain if op.axes == ("dp",)] == ["all_reduce"]
+    scattered, gathered = (op for op in sharded if op.axes == ("dp",))
+    assert (scattered.collective, gathered.collective) == ("reduce_scatter", "all_gather")
+    assert gathered.size_bytes == scattered.size_bytes // 4 // 4 * 2  # fp32 gradients, bf16 parameters
+    step = [
+        next(op for op in ops if op.name == "optimizer optimizer").duration_ps for ops in (plain, sharded)
+    ]
+    assert step[0] == pytest.approx(4 * step[1], rel=0.3)
+
+
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b", "interleaved"])
+def test_neighbouring_stages_send_what_the_other_receives(schedule: str) -> None:
+    chunks = 2 if schedule == "interleaved" else 1
+    made = workload(
+        make(
+            SMALL, pipeline_parallel=4, micro_batches=8, schedule=schedule, virtual_stages=chunks,
+            tensor_parallel=2,
+        )
+    )  # fmt: skip
+    state = 128 * 256 * 2 // 2
+    sent = [
+        op for p in made.programs for op in p.operations if op.kind is OpKind.SEND and op.size_bytes == state
+    ]
+    # each micro-batch crosses every border between the chunks, there and back
+    assert len(sent) == 2 * 8 * (4 * chunks - 1)
+    tied = [op for p in made.programs for op in p.operations if op.tag == 1 << 20]
+    assert sum(op.size_bytes for op in tied if op.kind is OpKind.SEND) == 2 * 1024 // 2 * 256 * 4
 
 
 def test_the_size_of_the_program_does_not_grow_with_the_world() -> None:
@@ -117,30 +198,19 @@ def test_the_size_of_the_program_does_not_grow_with_the_world() -> None:
     assert large.mesh.group(5, ("tp",)) == (4, 5)
 
 
-def test_computation_and_its_all_reduces_take_about_what_was_measured() -> None:
-    # Korthikanti et al., arXiv 2205.05198, table 5, full recomputation on A100s: the default efficiency was
-    # chosen for the first; the second (tp 8, pp 8, 64 sequences) is one of eight stages, without its waiting.
-    for layers, hidden, heads, batch, batches, measured_s in (
-        (48, 6144, 64, 4, 1, 1.42),
-        (12, 12288, 96, 1, 64, 18.13),
-    ):
-        shape = {**GPT3, "layers": layers, "hidden": hidden, "heads": heads}
-        settings = {"tensor_parallel": 8, "recompute": "full", "micro_batch": batch, "micro_batches": batches}
-        ops = operations(make(shape, **settings))
-        compute_s = sum(op.duration_ps for op in ops) / 1e12
-        # ring all-reduce over 8: 2 * 7 / 8 of the bytes, at 230 GB/s as nccl-tests measures on a DGX A100
-        exchange_s = sum(op.size_bytes for op in ops) * 1.75 / 230e9
-        assert compute_s + exchange_s == pytest.approx(measured_s, rel=0.06)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"heads": 7}, "hidden 256 isn't a multiple of heads 7"),
         ({"tensor_parallel": 3}, "heads 8 isn't a multiple of tensor_parallel 3; 9 would be"),
         ({"vocabulary": 1023, "tensor_parallel": 2}, "vocabulary 1023 isn't a multiple .* 1024 would be"),
+        ({"pipeline_parallel": 3}, "layers 8 isn't a multiple of pipeline_parallel .* 3; 9 would be"),
+        (
+            {"pipeline_parallel": 4, "schedule": "interleaved", "micro_batches": 6},
+            "micro_batches 6 isn't a multiple of pipeline_parallel 4; 8 would be",
+        ),
+        ({"virtual_stages": 2}, "needs `schedule: interleaved`"),
         ({"dtype": "fp8"}, "A100-SXM4-80GB has no fp8; it has bf16"),
-        ({"efficiency": 1.5}, "less than or equal to 1"),
     ],
 )
 def test_shapes_that_do_not_divide_are_refused(settings: dict[str, object], message: str) -> None:
@@ -148,19 +218,10 @@ def test_shapes_that_do_not_divide_are_refused(settings: dict[str, object], mess
         make(SMALL, **settings)
 
 
-def test_a_bucket_without_data_parallelism_is_an_idle_setting() -> None:
-    assert make(SMALL, bucket="1MB").idle_settings() == [
-        ("bucket", "data_parallel is 1: no gradients are exchanged")
+def test_settings_of_a_parallelism_that_is_not_there_are_idle() -> None:
+    assert make(SMALL, bucket="1MB", blocking_sends=True, sequence_parallel=False).idle_settings() == [
+        ("bucket", "data_parallel is 1: no gradients are exchanged"),
+        ("blocking_sends", "pipeline_parallel is 1: there is one stage"),
+        ("sequence_parallel", "tensor_parallel is 1: a layer is whole"),
     ]
     assert make(SMALL, bucket="1MB", data_parallel=2).idle_settings() == []
-
-
-def test_a_kernel_takes_the_longer_of_arithmetic_and_memory() -> None:
-    gpu = Gpu.model_validate({"peak_flops": {"bf16": 100e12}, "memory_rate": "1TB/s"})
-    assert compute_ps(10**9, 0, gpu, "bf16") == 10_000_000  # 1e9 / 1e14 s = 10 us
-    assert compute_ps(0, 10**6, gpu, "bf16") == 1_000_000  # 1e6 / 1e12 s = 1 us
-    assert compute_ps(10**9, 10**6, gpu, "bf16", efficiency=0.5) == 20_000_000
-    assert compute_ps(10**9, 10**8, gpu, "bf16", memory_efficiency=0.25) == 400_000_000
-    assert compute_ps(1, 0, gpu, "bf16") == 1  # 0.01 ps, rounded up
-    with pytest.raises(ValueError, match="efficiency is 0"):
-        compute_ps(1, 1, gpu, "bf16", efficiency=0)

@@ -1,103 +1,130 @@
-"""Kind ``transformer``: a dense transformer under data and tensor parallelism, as one program for all ranks.
+"""Kind ``transformer``: a dense transformer under Megatron-LM's data, tensor and pipeline parallelism.
 
-Tensor parallelism as in Megatron-LM (Shoeybi et al., arXiv 1909.08053): per layer and micro-batch two
-all-reduces of the hidden state forward and two backward, which the computation waits for. Data parallelism as
-PyTorch's DDP (Li et al., VLDB 2020, doi:10.14778/3415478.3415530): gradients fill buckets in backward order;
-a full bucket is all-reduced while backward goes on; the optimizer waits for all. Adam in mixed precision,
-memory-bound.
+Ranks are numbered as Megatron-LM and DeepSpeed do, tensor-parallel peers adjacent, then data-parallel, then
+pipeline stages: mesh axes ``pp``, ``dp``, ``tp``. What layers do is in ``layers``, schedules in ``schedule``,
+what happens in an iteration in ``training``; computation is timed by the GPU's compute model
+(``cosim.workload.compute``).
 
-The default efficiencies give the 1.42 s per iteration that Korthikanti et al. (arXiv 2205.05198, table 5)
-measured for 22 G parameters on 8 A100s with full recomputation; another GPU or shape may need others.
+Gradients fill buckets in backward order; a full bucket is all-reduced while backward goes on, as PyTorch's
+DDP does (Li et al., VLDB 2020, doi:10.14778/3415478.3415530); or all together at the end, as DeepSpeed's
+pipeline engine does. Adam in mixed precision, memory-bound.
 
-Not modelled: the vocabulary-parallel all-reduces of embedding and loss, sequence parallelism, input loading,
-kernel launches; communication takes no compute resources away.
+Not modelled: input loading, evaluation, checkpoints; layers that don't divide evenly over the stages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
-import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
+from cosim.errors import WorkloadError
 from cosim.registry import Named
 from cosim.spec import SizeBytes, Spec
-from cosim.workload.gpus import DTYPE_BYTES, DType, Gpu
-from cosim.workload.models import layers
-from cosim.workload.models.layers import Kernel, Shape
-from cosim.workload.program import (
-    COMM_STREAM,
-    COMPUTE_STREAM,
-    DeviceMesh,
-    ImportReport,
-    Operation,
-    OpKind,
-    Program,
-    Workload,
+from cosim.workload.compute.timer import GpuTimer
+from cosim.workload.gpus import DTYPE_BYTES, DType, Gpu, GpuTable
+from cosim.workload.models.layers import (
+    TP,
+    Attention,
+    Recompute,
+    Shape,
+    attention_parameters,
+    embedding_layer,
+    embedding_parameters,
+    head_layer,
+    mlp_parameters,
+    transformer_layer,
 )
-from cosim.workload.roofline import compute_ps
-
-TP_STREAM = "comm-tp"
-"""Tensor-parallel all-reduces have a stream of their own, so that no gradient bucket holds them up."""
-
-_ADAM_STATE_BYTES = 3 * (4 + 4)
-"""Per parameter: fp32 master weight and two moments, read and written."""
+from cosim.workload.models.parts import Exchange, Layer
+from cosim.workload.models.schedule import ScheduleName
+from cosim.workload.models.training import Training, build_training
+from cosim.workload.program import DeviceMesh, ImportReport, Workload
 
 
 class Transformer(Spec):
-    """Dense transformer training, data x tensor parallel, computation timed by a roofline on a named GPU."""
+    """Dense transformer training, data x tensor x pipeline parallel, timed by a GPU's compute model."""
 
     layers: PositiveInt = Field(description="transformer layers")
     hidden: PositiveInt = Field(description="hidden size h")
-    heads: PositiveInt = Field(
-        description="attention heads, a multiple of tensor_parallel; how many changes no cost"
-    )
+    heads: PositiveInt = Field(description="attention heads, a multiple of tensor_parallel")
     ffn_multiplier: PositiveInt = Field(default=4, description="inner size of the MLP, in h")
     vocabulary: PositiveInt = Field(description="tokens in the vocabulary")
     sequence: PositiveInt = Field(description="sequence length s")
-    micro_batch: PositiveInt = Field(default=1, description="sequences per rank and micro-batch")
+    micro_batch: PositiveInt = Field(default=1, description="sequences per replica and micro-batch")
     micro_batches: PositiveInt = Field(default=1, description="micro-batches per iteration")
     data_parallel: PositiveInt = Field(default=1, description="replicas: mesh axis dp")
     tensor_parallel: PositiveInt = Field(default=1, description="ranks that share a layer: mesh axis tp")
+    pipeline_parallel: PositiveInt = Field(default=1, description="stages: mesh axis pp")
+    schedule: ScheduleName = Field(default="1f1b", description="order of a stage's passes")
+    virtual_stages: PositiveInt = Field(default=1, description="interleaved: chunks of layers on each stage")
+    sequence_parallel: bool = Field(
+        default=False, description="tensor-parallel ranks share norms and dropouts, too"
+    )
+    attention: Attention = Field(default="flash", description="one kernel, or scores, softmax, product apart")
+    recompute: Recompute = Field(
+        default="none",
+        description="what backward runs again: nothing, selective: scores and softmax, full: the layer",
+    )
     dtype: DType = Field(default="bf16", description="of weights and activations")
-    gradient_dtype: DType = Field(default="fp32", description="of gradients, as they are all-reduced")
-    bucket: SizeBytes = Field(default=25 * 2**20, description="gradients all-reduced at once, at least")
-    recompute: Literal["none", "full"] = Field(
-        default="none", description="full: backward runs each layer forward again"
+    gradient_dtype: DType = Field(default="fp32", description="of gradients, as they are exchanged")
+    overlap_gradients: bool = Field(
+        default=True, description="exchange gradients while backward goes on, or all at the end"
     )
-    gpu: Annotated[Spec, Named("cosim.gpus")] = Field(description="GPU that the roofline is of")
-    efficiency: float = Field(
-        default=0.6, gt=0, le=1, description="fraction of peak FLOP/s that arithmetic-bound kernels reach"
+    bucket: SizeBytes = Field(default=25 * 2**20, description="gradients exchanged at once, at least")
+    sharded_optimizer: bool = Field(
+        default=False, description="optimizer states sharded over dp (ZeRO stage 1), not on every rank"
     )
-    memory_efficiency: float = Field(
-        default=0.8, gt=0, le=1, description="fraction of peak memory rate that memory-bound kernels reach"
+    scatter_gather: bool = Field(
+        default=True, description="between stages, tp ranks send a share each, and gather it at the receiver"
     )
+    blocking_sends: bool = Field(
+        default=False, description="computation waits until what it sent to the next stage has arrived"
+    )
+    synchronous_passes: bool = Field(
+        default=False,
+        description="the host waits for the GPU after each pass, as Megatron-LM's timers make it",
+    )
+    gpu: Annotated[Spec, Named("cosim.gpus")] = Field(description="GPU, with its compute model")
 
     @model_validator(mode="after")
-    def _divides(self) -> Transformer:
-        if not isinstance(self.gpu, Gpu):
+    def _fits(self) -> Transformer:
+        if not isinstance(self.gpu, Gpu | GpuTable):
             raise ValueError(f"gpu should be a GPU, not a {type(self.gpu).__name__}")
-        self.gpu.peak(self.dtype)
+        if isinstance(self.gpu, Gpu):
+            self.gpu.peak(self.dtype)
         if self.hidden % self.heads:
             raise ValueError(f"hidden {self.hidden} isn't a multiple of heads {self.heads}")
-        for name in ("heads", "vocabulary"):
-            value = getattr(self, name)
-            if value % self.tensor_parallel:
-                up = -(-value // self.tensor_parallel) * self.tensor_parallel
-                raise ValueError(
-                    f"{name} {value} isn't a multiple of tensor_parallel {self.tensor_parallel};"
-                    f" {up} would be"
-                )
+        needed = [("heads", "tensor_parallel"), ("vocabulary", "tensor_parallel")]
+        if self.sequence_parallel:
+            needed.append(("sequence", "tensor_parallel"))
+        if self.schedule == "interleaved":
+            needed.append(("micro_batches", "pipeline_parallel"))
+        for name, divisor in needed:
+            _divides(name, getattr(self, name), divisor, getattr(self, divisor))
+        parts = self.pipeline_parallel * self.virtual_stages
+        _divides("layers", self.layers, "pipeline_parallel x virtual_stages", parts)
+        if self.virtual_stages > 1 and (self.schedule != "interleaved" or self.pipeline_parallel == 1):
+            raise ValueError(
+                f"virtual_stages {self.virtual_stages} needs `schedule: interleaved` and several stages"
+            )
         return self
 
     def idle_settings(self) -> list[tuple[str, str]]:
-        """Settings of gradients where there is nobody to exchange them with."""
-        if self.data_parallel > 1:
-            return []
-        given = self.model_fields_set
-        return [("bucket", "data_parallel is 1: no gradients are exchanged")] if "bucket" in given else []
+        """Settings of what this parallelism doesn't have."""
+        idle: list[tuple[str, str]] = []
+        if self.data_parallel == 1:
+            why = "data_parallel is 1: no gradients are exchanged"
+            idle += [(name, why) for name in ("bucket", "overlap_gradients", "sharded_optimizer")]
+        elif not self.overlap_gradients:
+            idle.append(("bucket", "gradients are exchanged at the end (overlap_gradients: false)"))
+        if self.pipeline_parallel == 1:
+            why = "pipeline_parallel is 1: there is one stage"
+            idle += [(name, why) for name in ("scatter_gather", "blocking_sends")]
+        if self.tensor_parallel == 1:
+            why = "tensor_parallel is 1: a layer is whole"
+            idle += [(name, why) for name in ("sequence_parallel", "scatter_gather")]
+        return [(name, why) for name, why in dict(idle).items() if name in self.model_fields_set]
 
     @property
     def shape(self) -> Shape:
@@ -106,158 +133,87 @@ class Transformer(Spec):
             self.micro_batch,
             self.sequence,
             self.hidden,
+            self.heads,
             self.ffn_multiplier * self.hidden,
             self.vocabulary,
             self.tensor_parallel,
             DTYPE_BYTES[self.dtype],
+            self.sequence_parallel,
+            self.attention,
+            self.recompute,
         )
 
     @property
     def parameters(self) -> int:
         """Of the whole model."""
         shape = self.shape
-        per_layer = layers.attention_parameters(shape) + layers.mlp_parameters(shape)
-        return self.layers * per_layer + layers.embedding_parameters(shape)
+        per_layer = attention_parameters(shape) + mlp_parameters(shape)
+        return self.layers * per_layer + embedding_parameters(shape)
 
-    def build(self, base: Path = Path()) -> Workload:  # noqa: ARG002 - every workload's signature
-        """One program, whatever the world size."""
-        assert isinstance(self.gpu, Gpu)
-        builder = _Builder(self, self.gpu)
-        for micro_batch in range(self.micro_batches):
-            builder.micro_batch(micro_batch)
-        builder.optimizer()
-        mesh = DeviceMesh({"dp": self.data_parallel, "tp": self.tensor_parallel})
-        gpu = self.gpu
-        exchanged = f"in {builder.buckets} buckets" if builder.buckets else "not exchanged"
+    def stages(self) -> list[list[list[Layer]]]:
+        """Layers by stage and chunk; the head has a copy of the embedding where it isn't on its stage."""
+        shape, deep = self.shape, self.pipeline_parallel
+        each = self.layers // (deep * self.virtual_stages)
+        stages = [
+            [
+                [transformer_layer(f"layer {(chunk * deep + stage) * each + k}", shape) for k in range(each)]
+                for chunk in range(self.virtual_stages)
+            ]
+            for stage in range(deep)
+        ]
+        stages[0][0].insert(0, embedding_layer(shape))
+        stages[-1][-1].append(head_layer(shape, copy=deep > 1))
+        return stages
+
+    def training(self) -> Training:
+        """How an iteration is done."""
+        shape, tp = self.shape, self.tensor_parallel
+        shared = tp if (self.scatter_gather or self.sequence_parallel) else 1
+        boundary = shape.activation_bytes // shared
+        gathered = shared > 1 and not self.sequence_parallel and self.pipeline_parallel > 1
+        width = DTYPE_BYTES[self.gradient_dtype]
+        return Training(
+            mesh=DeviceMesh({"pp": self.pipeline_parallel, "dp": self.data_parallel, "tp": tp}),
+            micro_batches=self.micro_batches,
+            schedule=self.schedule,
+            boundary_bytes=boundary,
+            boundary_gather=Exchange("all_gather", TP, boundary) if gathered else None,
+            tied_bytes=self.vocabulary // tp * self.hidden * width if self.pipeline_parallel > 1 else 0,
+            gradient_width=width,
+            parameter_width=DTYPE_BYTES[self.dtype],
+            bucket=self.bucket if self.overlap_gradients and self.data_parallel > 1 else None,
+            sharded_optimizer=self.sharded_optimizer,
+            blocking_sends=self.blocking_sends,
+            synchronous_passes=self.synchronous_passes,
+        )
+
+    def build(self, base: Path = Path()) -> Workload:
+        """One program for each stage, whatever the number of replicas.
+
+        Raises
+        ------
+        WorkloadError
+            The GPU's table can't be read, or has no such number type.
+        """
+        assert isinstance(self.gpu, Gpu | GpuTable)
+        gpu = self.gpu.resolved(base)
+        try:
+            gpu.peak(self.dtype)
+        except ValueError as error:
+            raise WorkloadError(str(error)) from error
         report = ImportReport(
             invented=(
-                f"computation by a roofline on {gpu.name} ({gpu.source}): {self.efficiency:.0%} of"
-                f" {gpu.peak(self.dtype) / 1e12:g} TFLOP/s {self.dtype}, {self.memory_efficiency:.0%} of"
-                f" {gpu.memory_rate / 8e9:g} GB/s",
-                f"{self.parameters / 1e9:.4g} G parameters, {builder.gradient_bytes / 1e9:.4g} GB of"
-                f" gradients per rank, {exchanged}",
-            )
+                f"computation by a compute model of {gpu.name} ({gpu.source}), {gpu.trust(self.dtype)}",
+                f"{self.parameters / 1e9:.4g} G parameters, gradients in {self.gradient_dtype}",
+            ),
         )
-        program = Program("every rank", tuple(builder.operations))
-        return Workload("transformer", mesh, (program,), np.zeros(mesh.world_size, np.int32), report)
-
-
-class _Builder:
-    """Appends operations; ``last`` is what the next computation waits for."""
-
-    def __init__(self, spec: Transformer, gpu: Gpu) -> None:
-        self.spec = spec
-        self.gpu = gpu
-        self.shape = spec.shape
-        self.operations: list[Operation] = []
-        self.last: tuple[int, ...] = ()
-        self.last_bucket: tuple[int, ...] = ()
-        self.filled = 0
-        self.gradient_bytes = 0
-        self.buckets = 0
-
-    def micro_batch(self, number: int) -> None:
-        """Forward and backward of one micro-batch; gradients are exchanged after the last."""
-        spec, shape = self.spec, self.shape
-        exchange = number == spec.micro_batches - 1
-        attention, mlp = layers.attention_forward(shape), layers.mlp_forward(shape)
-        prefix = f"micro-batch {number} " if spec.micro_batches > 1 else ""
-        self._compute(f"{prefix}embedding forward", layers.embedding_forward(shape), "forward")
-        for layer in range(spec.layers):
-            self._forward(f"{prefix}layer {layer}", attention, mlp, "forward")
-        head = layers.head_forward(shape)
-        self._compute(f"{prefix}head forward", head, "forward")
-        self._compute(f"{prefix}head backward", layers.backward(head), "backward")
-        for layer in reversed(range(spec.layers)):
-            name = f"{prefix}layer {layer}"
-            if spec.recompute == "full":
-                self._forward(f"{name} recompute", attention, mlp, "recompute")
-            for part, kernels, parameters in (
-                ("mlp", mlp, layers.mlp_parameters(shape)),
-                ("attention", attention, layers.attention_parameters(shape)),
-            ):
-                self._compute(f"{name} {part} backward", layers.backward(kernels), "backward")
-                if exchange:
-                    self._gradients(parameters)
-                self._tensor_parallel(f"{name} {part} backward all-reduce", "backward")
-        self._compute(
-            f"{prefix}embedding backward", layers.backward(layers.embedding_forward(shape)), "backward"
-        )
-        if exchange:
-            self._gradients(layers.embedding_parameters(shape), flush=True)
-
-    def optimizer(self) -> None:
-        """Adam on the rank's parameters; waits for every gradient."""
-        each = _ADAM_STATE_BYTES + DTYPE_BYTES[self.spec.gradient_dtype] + DTYPE_BYTES[self.spec.dtype]
-        parameters = self.spec.parameters // self.spec.tensor_parallel
-        self.last += self.last_bucket
-        self._compute("optimizer", [Kernel(0, parameters * each)], "optimizer")
-
-    def _forward(self, name: str, attention: list[Kernel], mlp: list[Kernel], phase: str) -> None:
-        for part, kernels in (("attention", attention), ("mlp", mlp)):
-            self._compute(f"{name} {part} forward", kernels, phase)
-            self._tensor_parallel(f"{name} {part} forward all-reduce", phase)
-
-    def _compute(self, name: str, kernels: Sequence[Kernel], phase: str) -> None:
-        spec = self.spec
-        duration = sum(
-            compute_ps(
-                kernel.flops,
-                kernel.bytes_moved,
-                self.gpu,
-                spec.dtype,
-                efficiency=spec.efficiency,
-                memory_efficiency=spec.memory_efficiency,
-            )
-            for kernel in kernels
-        )
-        operation = Operation(
-            name,
-            OpKind.COMPUTE,
-            COMPUTE_STREAM,
-            self.last,
-            duration_ps=duration,
-            flops=sum(kernel.flops for kernel in kernels),
-            bytes_moved=sum(kernel.bytes_moved for kernel in kernels),
-            phase=phase,
-        )
-        self.last = (self._append(operation),)
-
-    def _tensor_parallel(self, name: str, phase: str) -> None:
-        if self.spec.tensor_parallel == 1:
-            return
-        size = self.shape.activation_bytes
-        operation = self._all_reduce(name, TP_STREAM, self.last, "tp", size, phase)
-        self.last = (self._append(operation),)
-
-    def _gradients(self, parameters: int, *, flush: bool = False) -> None:
-        """Add gradients to the bucket; send it when it is full, and at the end."""
-        size = parameters // self.spec.tensor_parallel * DTYPE_BYTES[self.spec.gradient_dtype]
-        self.filled += size
-        self.gradient_bytes += size
-        if self.spec.data_parallel == 1 or (self.filled < self.spec.bucket and not flush):
-            return
-        deps = tuple(sorted({*self.last, *self.last_bucket}))
-        name = f"gradient bucket {self.buckets}"
-        operation = self._all_reduce(name, COMM_STREAM, deps, "dp", self.filled, "backward")
-        self.last_bucket = (self._append(operation),)
-        self.buckets += 1
-        self.filled = 0
-
-    def _all_reduce(
-        self, name: str, stream: str, deps: tuple[int, ...], axis: str, size: int, phase: str
-    ) -> Operation:
-        return Operation(
-            name,
-            OpKind.COLLECTIVE,
-            stream,
-            deps,
-            collective="all_reduce",
-            axes=(axis,),
-            size_bytes=size,
-            phase=phase,
+        return build_training(
+            "transformer", self.stages(), self.training(), GpuTimer(gpu, self.dtype), report
         )
 
-    def _append(self, operation: Operation) -> int:
-        self.operations.append(operation)
-        return len(self.operations) - 1
+
+def _divides(name: str, value: int, by: str, divisor: int) -> None:
+    if value % divisor:
+        raise ValueError(
+            f"{name} {value} isn't a multiple of {by} {divisor}; {-(-value // divisor) * divisor} would be"
+        )

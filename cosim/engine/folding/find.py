@@ -1,0 +1,216 @@
+"""Finding what can be folded: for each mesh axis the smallest step whose translations are a symmetry.
+
+Symmetric must be: the programs (same program, groups named by mesh axes, peers not along the axis), the
+algorithms (a template that looks the same from every rank), the network (links, rates, latencies, paths), and
+the network's model (nothing goes by who was first at an instant). Then all images of a flow happen at the
+same times as the flow itself, by induction over instants: at each, what an image meets is the image of what
+the flow meets. Where one of these fails the axis isn't folded, and the reason is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from cosim.engine.folding.folding import Folding
+from cosim.engine.folding.links import Pairs, link_orbits
+from cosim.engine.folding.template import fold_plan, representatives
+from cosim.engine.folding.translations import Translations, group_grid
+from cosim.engine.programs import COLLECTIVES, grid_dims
+from cosim.engine.records import JobInfo
+from cosim.network.flows import I64
+from cosim.network.simulator import Capabilities
+from cosim.pattern.plan import FIRST, Plan
+from cosim.pattern.planner import Planner
+from cosim.pattern.template import Template
+from cosim.topology.graph import Topology
+from cosim.workload.program import Operation, OpKind
+
+
+def find_folding(
+    topology: Topology, network: Capabilities, jobs: Sequence[JobInfo], planner: Planner
+) -> tuple[Folding | None, tuple[str, ...]]:
+    """The folding of the only job, or None; and a line for each axis that is not folded, saying why.
+
+    The job is one that :func:`~cosim.engine.replay.replay` takes as it is: mistakes in it are found there.
+    """
+    if len(jobs) > 1:
+        return None, (f"{len(jobs)} jobs share the fabric, and none looks the same from all its ranks",)
+    if not network.symmetric:
+        return None, (
+            f"{network.name} may serve first who comes first, so that equal ranks need not fare equally",
+        )
+    if len(np.unique(jobs[0].endpoints)) < len(jobs[0].endpoints):
+        return None, ("several ranks sit on one endpoint",)
+    return _Search(topology, jobs[0], planner).run()
+
+
+class _Search:
+    """Tries steps axis by axis, keeping those that work."""
+
+    def __init__(self, topology: Topology, job: JobInfo, planner: Planner) -> None:
+        self.topology, self.job, self.planner = topology, job, planner
+        self.mesh = job.workload.mesh
+
+    def run(self) -> tuple[Folding | None, tuple[str, ...]]:
+        steps: dict[str, int] = {}
+        found: Folding | None = None
+        reasons = []
+        for axis, size in self.mesh.axes.items():
+            if size == 1:
+                continue
+            why = self.asymmetric_programs(axis)
+            for step in [] if why else [s for s in range(1, size) if size % s == 0]:
+                tried = self.attempt({**steps, axis: step})
+                if isinstance(tried, Folding):
+                    steps[axis], found, why = step, tried, ""
+                    break
+                why = why or tried
+            if why:
+                reasons.append(f"{axis} ({size}): {why}")
+        return (None if found is None else replace(found, reasons=tuple(reasons))), tuple(reasons)
+
+    @cached_property
+    def operations(self) -> list[tuple[int, Operation]]:
+        """What communicates, with its program's number; alike ones once."""
+        seen: dict[tuple[object, ...], tuple[int, Operation]] = {}
+        for number, program in enumerate(self.job.workload.programs):
+            for o in program.operations:
+                if o.kind is OpKind.COLLECTIVE:
+                    seen.setdefault(
+                        (number, o.collective, o.axes, o.ranks, o.size_bytes, o.root), (number, o)
+                    )
+                elif o.kind in (OpKind.SEND, OpKind.RECV):
+                    seen.setdefault((number, o.kind, o.peer), (number, o))
+        return list(seen.values())
+
+    def asymmetric_programs(self, axis: str) -> str:
+        """Why ranks along an axis run different things; empty where they do not."""
+        workload = self.job.workload
+        sizes = tuple(self.mesh.axes.values())
+        where = list(self.mesh.axes).index(axis)
+        grid = workload.program_of.reshape(sizes)
+        if (grid != grid.take([0], axis=where)).any():
+            return "ranks along it run different programs"
+        for _, operation in self.operations:
+            if operation.ranks is not None or (
+                operation.peer is not None and operation.peer.rank is not None
+            ):
+                return f"operation {operation.name!r} names ranks one by one, not by mesh axes"
+            if operation.peer is not None and operation.peer.axis == axis:
+                return f"operation {operation.name!r} sends along it, and the ends of the axis are ends"
+        return ""
+
+    def attempt(self, steps: dict[str, int]) -> Folding | str:
+        """Fold by these steps; a text where that is no symmetry."""
+        translations = Translations(self.mesh, steps)
+        program_of = self.job.workload.program_of[translations.representatives]
+        parts = []
+        for number, operation in self.operations:
+            members = np.flatnonzero(program_of == number)
+            if operation.kind is not OpKind.COLLECTIVE:
+                parts.append(self.message(translations, operation, members))
+                continue
+            for plan in self.plans_of(operation, translations, members):
+                found = self.collective(translations, operation, plan, members)
+                if isinstance(found, str):
+                    return found
+                parts.append(found)
+        table = np.unique(np.concatenate(parts), axis=0) if parts else np.zeros((0, 3), np.int64)
+        pairs = Pairs(table[:, 0], table[:, 1], table[:, 2])
+        orbits = link_orbits(self.topology, self.job.endpoints, pairs, translations)
+        if isinstance(orbits, str):
+            return orbits
+        return Folding(self.job, translations, self.topology, orbits)
+
+    def plans_of(self, operation: Operation, translations: Translations, members: I64) -> Iterator[Plan]:
+        """Every plan that the operation may get, whatever its turn; none where nobody runs it."""
+        if not len(members):
+            return
+        ranks = self.mesh.group(int(translations.representatives[members[0]]), operation.axes)
+        dims = grid_dims(self.job.endpoints[list(ranks)], self.topology.dims)
+        kind = COLLECTIVES[operation.collective]
+        turn = FIRST
+        for _ in range(64):
+            size, root = operation.size_bytes, operation.root
+            plan = self.planner.plan(kind, len(ranks), size, root=root, dims=dims, turn=turn)
+            yield plan
+            turn = plan.turn
+            if turn == FIRST:
+                return
+
+    def collective(
+        self, translations: Translations, operation: Operation, plan: Plan, members: I64
+    ) -> I64 | str:
+        """(Source rank, destination rank, channel) of what representatives send in a collective."""
+        grid = group_grid(translations, operation.axes)
+        folded = any(step < size for size, step in grid)
+        if folded:
+            tried = fold_plan(plan, grid)
+            if isinstance(tried, str):
+                return tried
+            plan = tried
+        elif len(plan.chunks[0]) > 1 and not self.same_dims(translations, operation, members):
+            return f"groups of {operation.name!r} lie differently in the topology's dimensions"
+        rows = [
+            np.unique(np.stack([part[t.src], part[t.dst], t.channel.astype(np.int64)], axis=1), axis=0)
+            for t, part in _templates(plan)
+        ]
+        sent = np.unique(np.concatenate(rows), axis=0)
+        sent = sent[sent[:, 0] != sent[:, 1]]
+        out = [
+            np.stack([ranks[sent[:, 0]], ranks[sent[:, 1]], sent[:, 2]], axis=1)
+            for ranks in self.groups(translations, operation, members)
+        ]
+        return np.concatenate(out)
+
+    def groups(self, translations: Translations, operation: Operation, members: I64) -> Iterator[I64]:
+        """Ranks of each group that representatives are in: these first, then those that they stand for."""
+        order = representatives(group_grid(translations, operation.axes))
+        seen: set[int] = set()
+        for rank in translations.representatives[members].tolist():
+            ranks = np.array(self.mesh.group(rank, operation.axes), np.int64)
+            if int(ranks[0]) not in seen:
+                seen.add(int(ranks[0]))
+                yield ranks[order]
+
+    def same_dims(self, translations: Translations, operation: Operation, members: I64) -> bool:
+        """Whether all images of a group lie alike in the topology's dimensions."""
+        for ranks in self.groups(translations, operation, members):
+            found = {
+                grid_dims(self.job.endpoints[np.sort(image)], self.topology.dims)
+                for image in translations.images(ranks)
+            }
+            if len(found) > 1:
+                return False
+        return True
+
+    def message(self, translations: Translations, operation: Operation, members: I64) -> I64:
+        """(Sender, receiver, channel 0) of a SEND of each representative, and of requests for it."""
+        peer, sizes = operation.peer, self.mesh.axes
+        if peer is None or peer.axis is None or peer.axis not in sizes:
+            return np.zeros((0, 3), np.int64)  # refused when it is run
+        rows = []
+        for rank in translations.representatives[members].tolist():
+            where = self.mesh.coordinates(rank)
+            where[peer.axis] += peer.offset
+            if 0 <= where[peer.axis] < sizes[peer.axis]:
+                rows.append((rank, self.mesh.rank(where), 0))
+        # A receive is listed as what it sends back: only a rendezvous' request does.
+        wanted = operation.kind is OpKind.SEND or self.job.workload.rendezvous
+        return np.array(rows if wanted else [], np.int64).reshape(-1, 3)
+
+
+def _templates(plan: Plan) -> Iterator[tuple[Template, I64]]:
+    """Each template with the positions of its participants, for every sub-group; alike ones once."""
+    seen = set()
+    for chunk in plan.chunks:
+        for phase in chunk:
+            for number, part in enumerate(phase.participants):
+                key = (id(phase.template), id(phase.groups), number)
+                if key not in seen:
+                    seen.add(key)
+                    yield phase.template, part.astype(np.int64)

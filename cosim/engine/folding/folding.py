@@ -1,0 +1,101 @@
+"""A folding: a job of which one rank of each orbit is simulated, and what that says of the whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from cosim.engine.folding.links import FoldedPaths
+from cosim.engine.folding.translations import Translations
+from cosim.engine.records import FctHistogram, JobInfo, Records, TrafficRecord
+from cosim.network.flows import I64
+from cosim.network.simulator import NetworkStatistics
+from cosim.topology.graph import Topology
+
+
+@dataclass(frozen=True, eq=False)
+class Folding:
+    """``whole`` is the job; ``orbits`` int64[n, copies] are links that stand for each other.
+
+    ``reasons`` says of each axis that is not folded why.
+    """
+
+    whole: JobInfo
+    translations: Translations
+    topology: Topology
+    orbits: I64
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def copies(self) -> int:
+        """Ranks that each representative stands for, itself among them."""
+        return self.translations.copies
+
+    @cached_property
+    def job(self) -> JobInfo:
+        """The job of the representatives."""
+        ranks = self.translations.representatives
+        workload = replace(
+            self.whole.workload,
+            mesh=self.translations.quotient,
+            program_of=np.ascontiguousarray(self.whole.workload.program_of[ranks]),
+        )
+        endpoints = np.ascontiguousarray(self.whole.endpoints[ranks])
+        return replace(self.whole, workload=workload, endpoints=endpoints, folding=self)
+
+    @cached_property
+    def folded_topology(self) -> Topology:
+        """The topology with each path led over the links that stand for its own."""
+        stands_for = np.arange(self.topology.num_links, dtype=np.int32)
+        stands_for[self.orbits] = self.orbits[:, :1]
+        return replace(self.topology, routing=FoldedPaths(self.topology.routing, stands_for))
+
+    def __str__(self) -> str:
+        axes = ", ".join(
+            f"{axis} {size}" + (f" to {step}" if step > 1 else "")
+            for axis, size in self.translations.mesh.axes.items()
+            if (step := self.translations.steps.get(axis, size)) < size
+        )
+        ranks, whole = self.job.workload.world_size, self.whole.workload.world_size
+        return f"{axes}: {ranks} of {whole} ranks are simulated, each standing for {self.copies}"
+
+    # -- what was simulated, multiplied ----------------------------------------------------------------
+
+    def unfold(self, records: Records) -> Records:
+        """Counters, links and traffic of the whole; operations and times stay those of representatives."""
+        return replace(
+            records,
+            topology=self.topology,
+            fct=self._fct(records.fct),
+            traffic=self._traffic(records.traffic),
+            links=self._links(records.links),
+            num_messages=records.num_messages * self.copies,
+        )
+
+    def _fct(self, fct: FctHistogram) -> FctHistogram:
+        return replace(fct, counts=fct.counts * self.copies, sum_ps=fct.sum_ps * self.copies)
+
+    def _traffic(self, traffic: TrafficRecord) -> TrafficRecord:
+        rank_of = np.full(self.topology.num_endpoints, -1, np.int64)
+        rank_of[self.whole.endpoints] = np.arange(self.whole.workload.world_size)
+        src, dst = (self.translations.images(rank_of[column]) for column in (traffic.src, traffic.dst))
+        return TrafficRecord(
+            traffic.bin_ps,
+            self.whole.endpoints[src.reshape(-1)].astype(np.int32),
+            self.whole.endpoints[dst.reshape(-1)].astype(np.int32),
+            np.tile(traffic.size_bytes, (1, self.copies)),
+        )
+
+    def _links(self, links: NetworkStatistics) -> NetworkStatistics:
+        link_bytes, busy_ps = links.link_bytes.copy(), links.busy_ps.copy()
+        link_bytes[self.orbits] = link_bytes[self.orbits[:, :1]]
+        busy_ps[:, self.orbits] = busy_ps[:, self.orbits[:, :1]]
+        return replace(
+            links,
+            link_bytes=link_bytes,
+            busy_ps=busy_ps,
+            flows_started=links.flows_started * self.copies,
+            flows_completed=links.flows_completed * self.copies,
+        )

@@ -1,0 +1,40 @@
+"""Whether a run folds its ranks: what the scenario asks for, and what can be proved."""
+
+from __future__ import annotations
+
+from cosim.engine.folding.find import find_folding
+from cosim.engine.folding.folding import Folding
+from cosim.engine.records import JobInfo
+from cosim.errors import ScenarioError
+from cosim.experiment.build import Built
+from cosim.experiment.scenario import Scenario
+
+AUTO_RANKS = 256
+"""``fold: auto`` looks at jobs with more ranks than this; smaller ones are fast as they are."""
+
+
+def fold(scenario: Scenario, built: Built) -> tuple[tuple[JobInfo, ...], tuple[str, ...]]:
+    """The jobs to simulate, and lines that say what was folded and why the rest was not.
+
+    Raises
+    ------
+    ScenarioError
+        ``fold: always``, but nothing can be folded; says why.
+    """
+    always = scenario.fold == "always"
+    large = max(job.workload.world_size for job in built.jobs) > AUTO_RANKS
+    if scenario.fold == "never" or not (always or large):
+        return built.jobs, ()
+    found: Folding | None = None
+    reasons: tuple[str, ...] = ("record.messages asks for every message",)
+    if scenario.record.messages is False:
+        found, reasons = find_folding(built.topology, built.network.describe(), built.jobs, built.planner)
+    if found is None:
+        if always:
+            raise ScenarioError(
+                "no ranks can be folded: " + "; ".join(reasons),
+                location=scenario.locate("fold"),
+                hint="set fold to auto or never, and every rank is simulated",
+            )
+        return built.jobs, tuple(f"not folded: {reason}" for reason in reasons)
+    return (found.job,), (f"folded {found}", *(f"not folded: {reason}" for reason in reasons))

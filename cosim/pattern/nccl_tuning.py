@@ -1,0 +1,76 @@
+"""NCCL's own estimate of a collective's time, by which it chooses algorithm and protocol.
+
+Figures are those of NCCL 2.18 to 2.20 (``src/graph/tuning.cc``): latencies in microseconds, rates in bytes
+per microsecond. Only the choice uses them, and the latencies of steps; what a collective takes is simulated.
+
+Not modelled: the correction factors of trees and rings at small sizes, limits per channel (perChMax...), the
+rate of LL by CPU type, network overheads on CPUs other than x86.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cosim.pattern.template import Collective
+
+ALGORITHMS: tuple[Literal["ring", "tree"], ...] = ("ring", "tree")
+PROTOCOLS: tuple[Literal["LL", "LL128", "Simple"], ...] = ("LL", "LL128", "Simple")
+
+_BASE_US = {"tree": (6.8, 14.0, 0.0), "ring": (6.6, 14.0, 8.4)}
+"""``baseLat``, by protocol: LL, LL128, Simple."""
+_NVLINK_US = {"tree": (0.6, 1.25, 28.0), "ring": (0.6, 1.9, 3.4)}
+"""``hwLat`` of NVLink."""
+_NETWORK_US = {"tree": (5.0, 8.5, 28.0), "ring": (2.7, 4.0, 14.0)}
+"""``hwLat`` of a network."""
+_TREE_SIMPLE_STEP_US = 4.0
+"""A tree's Simple latency stands for a whole 256 KiB chunk; its steps here carry their own bytes, and wait
+for as long as a newer NCCL (2.23) says: 4 us."""
+_RATIO = {"LL": 0.5, "LL128": 0.92, "Simple": 1.0}
+_RING_LL_MOST = 87.7e3
+"""``llMaxBws`` of Ampere in one node, B/us."""
+_TREE_RATIO = {"LL": 1 / 3.8, "LL128": 120 / 128, "Simple": 0.92}
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """A group's hosts and ranks; rates in bits per second: of a GPU's NVLinks, of a host's NICs."""
+
+    hosts: int
+    ranks: int
+    nvlink_rate: float
+    network_rate: float
+
+
+def nvlink_us(algorithm: str, protocol: str) -> float:
+    """Latency of a step inside a host."""
+    if algorithm == "tree" and protocol == "Simple":
+        return _TREE_SIMPLE_STEP_US
+    return _NVLINK_US[algorithm][PROTOCOLS.index(protocol)]
+
+
+def network_us(algorithm: str, protocol: str) -> float:
+    """Latency of a step between hosts."""
+    return _NETWORK_US[algorithm][PROTOCOLS.index(protocol)]
+
+
+def estimate_us(
+    algorithm: str, protocol: str, collective: Collective, size_bytes: int, links: Links
+) -> float:
+    """Microseconds that NCCL expects."""
+    number = PROTOCOLS.index(protocol)
+    ranks, hosts = links.ranks, links.hosts
+    inside, across = _NVLINK_US[algorithm][number], _NETWORK_US[algorithm][number]
+    bus = (links.nvlink_rate if hosts == 1 else links.network_rate) / 8e6
+    if algorithm == "ring":
+        both = 2 if collective is Collective.ALL_REDUCE else 1
+        between = both * (hosts - 1) if hosts > 1 else 0
+        latency = _BASE_US["ring"][number] + (both * (ranks - 1) - between) * inside + between * across
+        rate = bus * _RATIO[protocol]
+        if protocol == "LL":
+            rate = min(rate, _RING_LL_MOST)
+        total = size_bytes * ranks if collective is Collective.ALL_GATHER else size_bytes
+        return latency + total * both * (ranks - 1) / ranks / rate
+    depth = (hosts - 1).bit_length()
+    latency = _BASE_US["tree"][number] + 2 * ((ranks // hosts - 1) * inside + depth * across)
+    return latency + 2 * size_bytes / (bus * _TREE_RATIO[protocol])

@@ -1,0 +1,8 @@
+"""How long kernels take: kernels, the time of one on a GPU, what is known of how well that fits.
+
+==================  ==========================================================================
+``kernels``         a kernel: matrix product, attention or memory-bound; FLOPs, bytes, shape
+``efficiency``      the compute model's named parameters, and how they were calibrated
+``timer``           picoseconds of kernels on a GPU, and of their launches on the host
+==================  ==========================================================================
+"""

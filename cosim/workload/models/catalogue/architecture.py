@@ -1,0 +1,200 @@
+"""Sizes of a transformer, its parameters and its FLOPs in closed form.
+
+Grouped-query attention: Ainslie et al., arXiv 2305.13245. Gated MLP (SwiGLU): Shazeer, arXiv 2002.05202.
+Latent attention and shared experts: DeepSeek-V2 and V3, arXiv 2405.04434 and 2412.19437. Parameters are
+those of the published checkpoints; FLOPs count a multiply-add as two, and a causal mask saves nothing.
+
+Not modelled: multi-token prediction heads, dropped tokens, sliding windows.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+
+from cosim.spec import Spec
+
+
+class Experts(Spec):
+    """A mixture of experts in place of an MLP."""
+
+    num: PositiveInt = Field(description="routed experts in a layer")
+    top_k: PositiveInt = Field(description="routed experts that see a token")
+    ffn: PositiveInt = Field(description="inner size of an expert")
+    shared: NonNegativeInt = Field(0, description="experts that see every token")
+    first_dense: NonNegativeInt = Field(0, description="layers at the beginning that have an MLP instead")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.top_k > self.num:
+            raise ValueError(f"a token can't go to {self.top_k} of {self.num} experts")
+        return self
+
+
+class Latent(Spec):
+    """Multi-head latent attention: keys and values are kept as one small vector for all heads."""
+
+    query_rank: PositiveInt = Field(description="inner size of the queries' projection")
+    key_value_rank: PositiveInt = Field(description="size of what is kept of keys and values")
+    nope: PositiveInt = Field(description="size of a head's key without rotary position")
+    rope: PositiveInt = Field(description="size of the rotary part, one for all heads")
+    value: PositiveInt = Field(description="size of a head's value")
+
+
+class TransformerModel(Spec):
+    """A transformer of your own sizes: dense or of experts, grouped-query or latent attention."""
+
+    name: str = Field("custom", description="what reports call it")
+    source: str = Field("the scenario", description="where the sizes are from")
+    layers: PositiveInt = Field(description="transformer layers")
+    hidden: PositiveInt = Field(description="hidden size h")
+    heads: PositiveInt = Field(description="query heads")
+    kv_heads: PositiveInt | None = Field(None, description="key and value heads; omitted: heads")
+    head_dim: PositiveInt | None = Field(None, description="size of a head; omitted: hidden / heads")
+    ffn: PositiveInt = Field(description="inner size of the MLP")
+    gated: bool = Field(True, description="MLP of three matrices (SwiGLU), not two (GeLU)")
+    vocabulary: PositiveInt = Field(description="tokens in the vocabulary")
+    sequence: PositiveInt = Field(description="sequence length it was trained with")
+    positions: NonNegativeInt = Field(0, description="learned positions; 0: rotary ones, without parameters")
+    token_types: NonNegativeInt = Field(0, description="token types with an embedding (BERT)")
+    tied: bool = Field(False, description="the head has the embedding's weights")
+    biases: bool = Field(False, description="linear layers have biases")
+    norm: Literal["rms", "layer"] = Field("rms", description="normalisation: one vector, or two")
+    dropout: bool = Field(False, description="dropout after attention and MLP")
+    final_norm: bool = Field(True, description="a norm after the last layer; BERT's is after the embedding")
+    pooler: bool = Field(False, description="a linear layer over the first token (BERT)")
+    experts: Experts | None = Field(None, description="a mixture of experts in place of the MLP")
+    latent: Latent | None = Field(None, description="latent attention in place of grouped-query")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.head_dim is None and self.hidden % self.heads:
+            raise ValueError(f"hidden {self.hidden} isn't a multiple of heads {self.heads}; give head_dim")
+        if self.heads % self.kv:
+            raise ValueError(f"heads {self.heads} isn't a multiple of kv_heads {self.kv}")
+        return self
+
+    @property
+    def kv(self) -> int:
+        """Key and value heads."""
+        return self.kv_heads or self.heads
+
+    @property
+    def head(self) -> int:
+        """Size of a head."""
+        return self.head_dim or self.hidden // self.heads
+
+    @property
+    def size(self) -> str:
+        """For ``cosim list model``."""
+        text = f"{_count(self.parameters)} parameters"
+        if self.active_parameters != self.parameters:
+            text += f", {_count(self.active_parameters)} for a token"
+        return text
+
+    # -- parameters -----------------------------------------------------------------------------------
+
+    @property
+    def norm_parameters(self) -> int:
+        """Of one norm."""
+        return self.hidden * (2 if self.norm == "layer" else 1)
+
+    @property
+    def attention_matrices(self) -> int:
+        """Weights of a layer's attention."""
+        h, heads = self.hidden, self.heads
+        if self.latent is None:
+            return h * (heads + 2 * self.kv) * self.head + heads * self.head * h
+        m = self.latent
+        return (
+            h * m.query_rank
+            + m.query_rank * heads * (m.nope + m.rope)
+            + h * (m.key_value_rank + m.rope)
+            + m.key_value_rank * heads * (m.nope + m.value)
+            + heads * m.value * h
+        )
+
+    @property
+    def attention_parameters(self) -> int:
+        """Weights, biases and inner norms of a layer's attention."""
+        bias = (self.heads + 2 * self.kv) * self.head + self.hidden if self.biases else 0
+        inner = self.latent.query_rank + self.latent.key_value_rank if self.latent else 0
+        return self.attention_matrices + bias + inner
+
+    def mlp_matrices(self, ffn: int) -> int:
+        """Weights of an MLP or an expert of that inner size."""
+        return (3 if self.gated else 2) * self.hidden * ffn
+
+    @property
+    def mlp_parameters(self) -> int:
+        """Of a dense layer's MLP."""
+        return self.mlp_matrices(self.ffn) + (self.ffn + self.hidden if self.biases else 0)
+
+    def has_experts(self, layer: int) -> bool:
+        """Whether that layer has experts, not an MLP."""
+        return self.experts is not None and layer >= self.experts.first_dense
+
+    def layer_parameters(self, layer: int) -> int:
+        """Of a layer, all experts."""
+        fixed = self.attention_parameters + 2 * self.norm_parameters
+        if not self.has_experts(layer) or self.experts is None:
+            return fixed + self.mlp_parameters
+        e = self.experts
+        return fixed + self.mlp_matrices(e.ffn) * (e.num + e.shared) + self.hidden * e.num
+
+    @property
+    def embedding_parameters(self) -> int:
+        """Tokens, positions, types, and the norm after them if there is one."""
+        rows = self.vocabulary + self.positions + self.token_types
+        return rows * self.hidden + (0 if self.final_norm else self.norm_parameters)
+
+    @property
+    def head_parameters(self) -> int:
+        """Last norm, output matrix if it has its own, pooler."""
+        own = 0 if self.tied else self.vocabulary * self.hidden
+        pooler = self.hidden**2 + self.hidden if self.pooler else 0
+        return own + pooler + (self.norm_parameters if self.final_norm else 0)
+
+    @property
+    def parameters(self) -> int:
+        """Of the whole model."""
+        layers = sum(self.layer_parameters(layer) for layer in range(self.layers))
+        return layers + self.embedding_parameters + self.head_parameters
+
+    @property
+    def active_parameters(self) -> int:
+        """Of those that a token meets."""
+        if self.experts is None:
+            return self.parameters
+        idle = (self.experts.num - self.experts.top_k) * self.mlp_matrices(self.experts.ffn)
+        return self.parameters - idle * sum(self.has_experts(layer) for layer in range(self.layers))
+
+    # -- FLOPs ----------------------------------------------------------------------------------------
+
+    def flops_per_token(self, keys: int, *, head: bool = True) -> int:
+        """Of a forward pass: twice the weights of each product, and attention over ``keys`` tokens."""
+        width = 2 * self.head
+        if self.latent is not None:
+            width = self.latent.nope + self.latent.rope + self.latent.value
+        total = self.layers * (2 * self.attention_matrices + 2 * keys * self.heads * width)
+        for layer in range(self.layers):
+            if not self.has_experts(layer) or self.experts is None:
+                total += 2 * self.mlp_matrices(self.ffn)
+            else:
+                e = self.experts
+                total += 2 * self.mlp_matrices(e.ffn) * (e.top_k + e.shared) + 2 * self.hidden * e.num
+        return total + (2 * self.vocabulary * self.hidden if head else 0)
+
+    def kept_per_token(self) -> int:
+        """Numbers of a layer's key-value cache for a token."""
+        if self.latent is not None:
+            return self.latent.key_value_rank + self.latent.rope
+        return 2 * self.kv * self.head
+
+
+def _count(number: int) -> str:
+    for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6)):
+        if number >= size:
+            return f"{number / size:.4g} {unit}"
+    return str(number)

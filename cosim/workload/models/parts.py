@@ -1,0 +1,80 @@
+"""What a model is made of, seen from one rank: layers of pieces; a piece is kernels, then an exchange.
+
+This is the seam between models and schedules. A model says what its layers do on one rank, forward and
+backward, and what they exchange with whom; :mod:`cosim.workload.models.training` puts layers on pipeline
+stages and orders them. Sizes are of one micro-batch on one rank, already cut by tensor, sequence, expert or
+context parallelism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from cosim.workload.compute.kernels import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A collective over mesh axes that the kernels after it wait for; bytes as ``Collective`` counts them."""
+
+    collective: str
+    axes: tuple[str, ...]
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Kernels that run one after the other, then an exchange, if any; ``beside``: one meanwhile."""
+
+    name: str
+    kernels: tuple[Kernel, ...]
+    then: Exchange | None = None
+    beside: Exchange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer on one rank.
+
+    Attributes
+    ----------
+    recompute
+        What backward runs again first, because its results were not kept.
+    parameters
+        Of this rank, by the axes over which their gradients are summed (beside those that the pipeline
+        shares): ``{("dp",): n}``; experts may have ``("edp",)``.
+    """
+
+    name: str
+    forward: tuple[Piece, ...]
+    backward: tuple[Piece, ...]
+    recompute: tuple[Piece, ...] = ()
+    parameters: dict[tuple[str, ...], int] = field(default_factory=dict, hash=False)
+
+    @property
+    def num_parameters(self) -> int:
+        """All parameters that this rank holds of the layer."""
+        return sum(self.parameters.values())
+
+
+def merged(pieces: Iterable[Piece]) -> list[Piece]:
+    """Pieces with no exchange between them made one; its name is that of the first and the last."""
+    whole: list[Piece] = []
+    open_: list[Piece] = []
+    for piece in pieces:
+        if piece.beside is not None and open_:
+            whole.append(_join(open_))
+            open_ = []
+        open_.append(piece)
+        if piece.then is not None or piece.beside is not None:
+            whole.append(_join(open_))
+            open_ = []
+    return [*whole, _join(open_)] if open_ else whole
+
+
+def _join(pieces: Sequence[Piece]) -> Piece:
+    first, last = pieces[0].name, pieces[-1].name
+    name = first if first == last else f"{first} to {last}"
+    kernels = tuple(kernel for piece in pieces for kernel in piece.kernels)
+    return Piece(name, kernels, pieces[-1].then, pieces[-1].beside)

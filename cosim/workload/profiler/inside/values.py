@@ -1,0 +1,167 @@
+"""Values of tensors that have none: what ``.item()`` and the like say, and what is never written to disk.
+
+A number that is known (a constant, a batch on the host) is given as it is; else a float is 1.0, an integer 0
+and a truth False, but True for all(), isfinite() and the like. Whatever depends on other values (a loss
+scale that shrinks, an early stop) goes as if training went well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch._subclasses import fake_impls, fake_tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._mode_utils import no_dispatch
+from torch.utils._python_dispatch import _disable_current_modes
+
+CONSTANT_NUMBERS = 65_536
+_TRUE = frozenset({"all", "isfinite", "is_same_size", "_has_same_storage_numel"})
+
+
+def known(tensor: Any) -> Any:
+    """The tensor with its values, if they are known."""
+    if not isinstance(tensor, FakeTensor):
+        return tensor
+    return tensor.constant
+
+
+def stand_in(dtype: torch.dtype) -> Any:
+    """A number where there is none."""
+    if dtype is torch.bool:
+        return False
+    return 1.0 if dtype.is_floating_point else 1 + 0j if dtype.is_complex else 0
+
+
+def constant(mode: FakeTensorMode, values: list[int], device: torch.device, dtype: torch.dtype) -> Any:
+    """A fake tensor whose values are known."""
+    with no_dispatch():
+        real = torch.tensor(values, dtype=dtype)
+    fake = mode.fake_tensor_converter.from_real_tensor(mode, real, make_constant=True)
+    fake.fake_device = device
+    return fake
+
+
+def install(assume: Any, host_reads: Any) -> None:
+    """Make reads of values go on. ``assume(text)`` notes what was assumed, ``host_reads(tensor)`` a wait."""
+    aten = torch.ops.aten
+    table: Any = fake_impls.op_implementations_dict
+
+    def scalar(fake_mode: Any, func: Any, arg: Any) -> Any:
+        real = known(arg)
+        if real is not None:
+            with no_dispatch():
+                return real.item()
+        if getattr(arg, "_cosim_true", False):
+            return True
+        return stand_in(arg.dtype)
+
+    table[aten._local_scalar_dense.default] = scalar
+
+    def balanced(fake_mode: Any, numbers: int, bins: int, like: Any, dtype: torch.dtype) -> Any:
+        share, more = divmod(numbers, bins)
+        assume(f"tokens are routed evenly: {numbers} over {bins} experts")
+        return constant(fake_mode, [share + (k < more) for k in range(bins)], like.fake_device, dtype)
+
+    def bincount(fake_mode: Any, func: Any, x: Any, weights: Any = None, minlength: int = 0) -> Any:
+        if minlength == 0:
+            raise NotImplementedError("bincount without minlength: its length depends on values")
+        return balanced(fake_mode, x.numel(), minlength, x, torch.int64)
+
+    def histc(fake_mode: Any, func: Any, x: Any, bins: int = 100, **_: Any) -> Any:
+        return balanced(fake_mode, x.numel(), bins, x, x.dtype)
+
+    table[aten.bincount.default] = bincount
+    table[aten.histc.default] = histc
+    fake_tensor.CONSTANT_NUMEL_LIMIT = CONSTANT_NUMBERS  # counts of tokens stay known through arithmetic
+    _patch_tensor(host_reads)
+    torch.save = lambda *_, **__: assume("checkpoints are not written")
+
+
+def _patch_tensor(host_reads: Any) -> None:
+    old_format, old_tolist, old_numpy = torch.Tensor.__format__, torch.Tensor.tolist, torch.Tensor.numpy
+
+    def show(self: Any, spec: str) -> str:
+        if isinstance(self, FakeTensor) and self.dim() == 0:
+            return format(self.item(), spec)
+        return str(old_format(self, spec)) if not isinstance(self, FakeTensor) else repr(self)
+
+    def tolist(self: Any) -> Any:
+        if not isinstance(self, FakeTensor):
+            return old_tolist(self)
+        host_reads(self)
+        real = known(self)
+        with no_dispatch():
+            if real is not None:
+                return old_tolist(real)
+        return np.full(tuple(self.shape), stand_in(self.dtype)).tolist()
+
+    def numpy(self: Any, **given: Any) -> Any:
+        if not isinstance(self, FakeTensor):
+            return old_numpy(self, **given)
+        real = known(self)
+        with no_dispatch():
+            if real is not None:
+                return old_numpy(real)
+        kind = np.float64 if self.dtype is torch.bfloat16 else None
+        return np.full(tuple(self.shape), stand_in(self.dtype), dtype=kind)
+
+    torch.Tensor.__format__ = show  # type: ignore[method-assign,assignment]
+    torch.Tensor.tolist = tolist  # type: ignore[method-assign]
+    torch.Tensor.numpy = numpy  # type: ignore[method-assign]
+
+    # A fake tensor that takes another's data takes its device too: FSDP asks for it.
+    plain = torch.Tensor.data
+
+    def set_data(self: Any, value: Any) -> None:
+        plain.__set__(self, value)
+        if isinstance(self, FakeTensor) and isinstance(value, FakeTensor):
+            self.fake_device = value.fake_device
+
+    FakeTensor.data = property(plain.__get__, set_data)  # type: ignore[assignment]
+
+
+@contextlib.contextmanager
+def real() -> Iterator[None]:
+    """Outside all modes: what happens in here happens on the host, with values."""
+    with _disable_current_modes():
+        yield
+
+
+def install_loader(assume: Any) -> None:
+    """Batches are made on the host, with their values and in this process."""
+    from torch.utils.data import DataLoader
+
+    made, start = DataLoader.__init__, DataLoader.__iter__
+
+    def init(self: Any, *args: Any, **given: Any) -> None:
+        if given.get("num_workers"):
+            assume("data loader workers are not started; batches are made in the process")
+            for key in (
+                "num_workers",
+                "prefetch_factor",
+                "persistent_workers",
+                "multiprocessing_context",
+                "timeout",
+            ):
+                given.pop(key, None)
+        given.pop("pin_memory", None)
+        with real():
+            made(self, *args, **given)
+
+    def iterate(self: Any) -> Iterator[Any]:
+        with real():
+            batches = start(self)
+        while True:
+            with real():
+                try:
+                    batch = next(batches)
+                except StopIteration:
+                    return
+            yield batch
+
+    DataLoader.__init__ = init  # type: ignore[method-assign]
+    DataLoader.__iter__ = iterate  # type: ignore[method-assign,assignment]

@@ -1,0 +1,34 @@
+"""What one rank did, as recorded: kernels and communications in the order in which they were issued."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Communication:
+    """A collective or message: its group's ranks in order, bytes as ``cosim.workload.program`` counts them.
+
+    ``kind``: a collective's name, ``send`` or ``recv``. ``peer``: rank of the other end. ``root``: position.
+    """
+
+    kind: str
+    ranks: tuple[int, ...]
+    size_bytes: int
+    root: int = 0
+    peer: int = -1
+    tag: int = 0
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One thing that was issued: a kernel (``cosim.workload.profiler.inside.kernels.Cost``) or a
+    communication.
+    """
+
+    stream: str
+    phase: str
+    kernel: Any = None
+    communication: Communication | None = None

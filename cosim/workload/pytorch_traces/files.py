@@ -1,0 +1,99 @@
+"""Trace files wherever they are: one file, a folder, a pattern, a .tar(.gz) of them; each plain or .gz.
+
+Nothing is unpacked to disk. An archive is read once, in its own order.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TextIO, cast
+
+from cosim.errors import Location, WorkloadError
+
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+_NUMBER = re.compile(r"\d+(?![a-zA-Z\d])")
+_NAMED = re.compile(r"(?:rank|worker|node|gpu)[-_.]?(\d+)", re.IGNORECASE)
+
+
+def open_traces(path: Path) -> Iterator[tuple[str, TextIO]]:
+    """(name, text) of each JSON file, to be read before the next is asked for.
+
+    Raises
+    ------
+    WorkloadError
+        Nothing there, no trace in it, or it can't be read.
+    """
+    if path.is_file() and path.name.endswith(_ARCHIVES):
+        yield from _archive(path)
+        return
+    found = 0
+    for file in _listed(path):
+        found += 1
+        try:
+            with file.open("rb") as binary:
+                yield str(file), _text(binary, file.name)
+        except OSError as error:
+            raise _unreadable(str(file), error) from None
+    if not found:
+        raise WorkloadError(
+            "there is no trace here",
+            location=Location(str(path)),
+            hint="give a .json or .json.gz file, a folder or .tar.gz of them, or a pattern: runs/et_*.json",
+        )
+
+
+def rank_in_name(name: str) -> int | None:
+    """The rank that a file's name gives: after ``rank`` or ``worker``, else its last number."""
+    stem = re.sub(r"(\.pt)?(\.trace)?\.json(\.gz)?$", "", name.replace("\\", "/").rsplit("/", 1)[-1])
+    named = _NAMED.search(stem)
+    numbers = [named[1]] if named else _NUMBER.findall(stem)
+    return int(numbers[-1]) if numbers and len(numbers[-1]) < 8 else None
+
+
+def _listed(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(file for file in path.rglob("*") if _is_trace(file.name) and file.is_file())
+    if path.is_file():
+        return [path]
+    parent = path.parent
+    if not parent.is_dir() or not any(sign in path.name for sign in "*?["):
+        return []
+    return sorted(file for file in parent.glob(path.name) if file.is_file())
+
+
+def _is_trace(name: str) -> bool:
+    return name.endswith((".json", ".json.gz"))
+
+
+def _archive(path: Path) -> Iterator[tuple[str, TextIO]]:
+    found = 0
+    try:
+        with tarfile.open(path, "r:*") as archive:
+            for member in archive:
+                if not member.isfile() or not _is_trace(member.name):
+                    continue
+                binary = archive.extractfile(member)
+                if binary is not None:
+                    found += 1
+                    yield f"{path}!{member.name}", _text(binary, member.name)
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+        raise _unreadable(str(path), error) from None
+    if not found:
+        raise WorkloadError("no .json or .json.gz in the archive", location=Location(str(path)))
+
+
+def _text(binary: IO[bytes], name: str) -> TextIO:
+    if name.endswith(".gz"):
+        binary = cast("IO[bytes]", gzip.GzipFile(fileobj=binary))
+    return io.TextIOWrapper(binary, encoding="utf-8")
+
+
+def _unreadable(file: str, error: Exception) -> WorkloadError:
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return WorkloadError(f"can't be read: {reason}", location=Location(file))

@@ -1,0 +1,110 @@
+"""Measured runs as scenarios: DGX A100s, Megatron-DeepSpeed's and Megatron-LM's jobs, nccl-tests.
+
+The cluster is that of vTrain (Bang et al., arXiv 2312.12391, section V): hosts of 8 A100s, 600 GB/s of NVLink
+to each (300 GB/s a direction), four 200 Gbit/s InfiniBand NICs to a host, a fabric without oversubscription.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cosim.experiment.scenario import Scenario
+from cosim.workload.program import (
+    COMM_STREAM,
+    CPU_STREAM,
+    DeviceMesh,
+    Operation,
+    OpKind,
+    Program,
+    Workload,
+)
+
+GPUS = 8
+"""In a host."""
+NCCL = {"all_reduce": "nccl", "all_gather": "nccl", "reduce_scatter": "nccl"}
+LAUNCH_PS = 11_600_000
+"""nccl-tests drives all GPUs from one thread, which issues the collective on one after another: of each."""
+VOCABULARY = 51200
+
+
+def dgx_a100(gpus: int) -> dict[str, Any]:
+    """Hosts on one switch: a fabric that blocks nobody."""
+    hosts = {
+        "gpus": GPUS,
+        "nvlink_rate": "300GB/s",
+        "nvlink_latency": "0ns",
+        "nics": 4,
+        "nic_rate": "200Gbps",
+    }
+    return {
+        "kind": "leaf_spine",
+        "leaves": 1,
+        "spines": 1,
+        "endpoints_per_leaf": -(-gpus // GPUS) * GPUS,
+        "latency": "1us",
+        "hosts": hosts,
+    }
+
+
+def scenario(workload: Any, gpus: int) -> Scenario:
+    """A job alone on as many hosts as it needs."""
+    return Scenario.model_validate(
+        {
+            "topology": dgx_a100(gpus),
+            "network": "fair_share",
+            "collectives": NCCL if gpus > 1 else {},
+            "jobs": [{"workload": workload}],
+            "fold": "always" if gpus > GPUS else "never",
+        }
+    )
+
+
+def megatron(row: Mapping[str, int]) -> dict[str, Any]:
+    """A job of Megatron-DeepSpeed: what its logs and code say that the tables don't.
+
+    Half precision, gradients exchanged in half precision after the last backward (DeepSpeed's pipeline
+    engine), attention of several kernels, 1F1B, timers that wait for the GPU after each pass. The many-host
+    runs must have recomputed activations (GPT-3 would need 110 GB on its first stage otherwise), the others
+    can't have (up to 134 TFLOP/s at a hidden size of 2048).
+    """
+    return {
+        "kind": "transformer",
+        "layers": row["layers"],
+        "hidden": row["hidden"],
+        "heads": row["heads"],
+        "vocabulary": VOCABULARY,
+        "sequence": row["sequence"],
+        "micro_batch": row["micro_batch"],
+        "micro_batches": row["global_batch"] // (row["dp"] * row["micro_batch"]),
+        "tensor_parallel": row["tp"],
+        "data_parallel": row["dp"],
+        "pipeline_parallel": row["pp"],
+        "attention": "unfused",
+        "recompute": "full" if row["gpus"] > GPUS else "none",
+        "dtype": "fp16",
+        "gradient_dtype": "fp16",
+        "overlap_gradients": False,
+        "synchronous_passes": True,
+        "gpu": "a100-80gb",
+    }
+
+
+def nccl_tests(gpus: int, sizes: list[int]) -> Workload:
+    """All-reduces one after another, each with the launches of the next beside it, as a loop has them."""
+    operations: list[Operation] = []
+    before: tuple[int, ...] = ()
+    for size in sizes:
+        operations.append(
+            Operation("launch", OpKind.COMPUTE, CPU_STREAM, before, duration_ps=gpus * LAUNCH_PS)
+        )
+        operations.append(
+            Operation(
+                f"{size}", OpKind.COLLECTIVE, COMM_STREAM, before, collective="all_reduce", size_bytes=size
+            )
+        )
+        before = (len(operations) - 2, len(operations) - 1)
+    mesh = DeviceMesh({"rank": gpus})
+    return Workload("nccl-tests", mesh, (Program("gpu", tuple(operations)),), np.zeros(gpus, np.int32))

@@ -1,0 +1,42 @@
+"""A few measured runs through the full path; all of them: ``python tests/validation/measured.py``."""
+
+import numpy as np
+import pytest
+from measured import DATA, FITTED, by_parallelism, predict, predict_nccl, read_nccl, read_rows
+from surrogate import Surrogate
+
+from cosim.pattern.nccl import Nccl
+from cosim.units import PS_PER_S
+from cosim.workload.gpus import A100_80GB
+
+pytestmark = pytest.mark.skipif(not DATA.exists(), reason="shared/data/measured is not here")
+
+
+def test_at_most_fifteen_numbers_are_fitted() -> None:
+    assert sum(map(len, FITTED.values())) + 1 <= 15
+
+
+@pytest.mark.parametrize("gpus", [2, 4, 8])
+def test_nccls_all_reduces_are_within_ten_percent(gpus: int) -> None:
+    sizes, measured = read_nccl(DATA / f"nccl_allreduce_a100_gpus{gpus}.csv")
+    few = slice(7, None, 73)
+    error = np.abs(predict_nccl(gpus, sizes[few]) / measured[few] - 1)
+    assert error.mean() < 0.10
+
+
+def test_a_sample_of_single_host_rows_is_within_vtrains_error() -> None:
+    rows = read_rows(DATA / "megatron_deepspeed_a100_single_node.csv")[::60]
+    predicted = np.array([predict(row) for row in rows])
+    error = np.abs(predicted / [row.measured_s for row in rows] - 1)
+    assert error.mean() < 0.084
+    assert "(1, 2)" in by_parallelism(rows, predicted)
+    # The fit's stand-in is worked out by another hand: the replay has to agree with it.
+    spec = Nccl()
+    nccl = {
+        "latency": spec.latency / PS_PER_S,
+        "loop_gap": spec.loop_gap / PS_PER_S,
+        "nvlink_efficiency": spec.nvlink_efficiency,
+        "network_efficiency": spec.network_efficiency,
+    }
+    stand_in = Surrogate([row.job for row in rows]).predict(A100_80GB.efficiency, nccl)
+    assert stand_in == pytest.approx(predicted, rel=0.01)

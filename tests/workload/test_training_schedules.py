@@ -1,0 +1,127 @@
+"""Iteration times against closed forms, on a network that costs nothing to speak of."""
+
+import pytest
+
+from cosim.experiment.run import run
+from cosim.experiment.scenario import Scenario
+from cosim.workload.gpus import A100_80GB
+from cosim.workload.models.schedule import passes
+from cosim.workload.models.transformer import Transformer
+from cosim.workload.program import CPU_STREAM, OpKind
+
+SHAPE = {"layers": 16, "hidden": 512, "heads": 8, "vocabulary": 64, "sequence": 256}
+FAST_HOST = {"host_time": "0ns", "step_time": "0ns"}
+
+
+def iteration_ps(model: Transformer) -> int:
+    scenario = Scenario.model_validate(
+        {
+            "topology": {
+                "kind": "leaf_spine", "leaves": 1, "spines": 1, "latency": "0ns", "rate": "1000000Tbps",
+                "endpoints_per_leaf": model.pipeline_parallel * model.tensor_parallel * model.data_parallel,
+            },
+            "network": "congestion_unaware",
+            "jobs": [{"workload": model}],
+        }
+    )  # fmt: skip
+    return int(run(scenario).records.iteration_end_ps[0].max())
+
+
+def make(host: dict[str, str], **settings: object) -> Transformer:
+    gpu = A100_80GB.model_copy(update={"efficiency": type(A100_80GB.efficiency).model_validate(host)})
+    return Transformer.model_validate({**SHAPE, "gpu": gpu, **settings})
+
+
+def stage_work(model: Transformer, stage: int) -> int:
+    program = model.build().programs[stage]
+    return sum(
+        op.duration_ps for op in program.operations if op.kind is OpKind.COMPUTE and op.phase != "optimizer"
+    )
+
+
+@pytest.mark.parametrize(
+    ("schedule", "chunks"),
+    [("gpipe", 1), ("1f1b", 1), ("interleaved", 1), ("interleaved", 2), ("interleaved", 4)],
+)
+def test_the_bubble_is_stages_less_one_micro_batches_over_chunks(schedule: str, chunks: int) -> None:
+    stages, batches = 4, 12
+    model = make(
+        FAST_HOST, pipeline_parallel=stages, micro_batches=batches, schedule=schedule, virtual_stages=chunks,
+        micro_batch=64,
+    )  # fmt: skip
+    work = stage_work(model, 1)  # a stage without embedding or head, which are small beside it
+    ideal = work * (1 + (stages - 1) / chunks / batches)
+    # The last stage has the head besides, in every micro-batch; the first and last have the optimizer's step.
+    more = stage_work(model, 3) - work
+    rest = sum(op.duration_ps for op in model.build().programs[3].operations if op.phase == "optimizer")
+    assert ideal < iteration_ps(model) <= 1.03 * (ideal + more + rest)
+
+
+@pytest.mark.parametrize(("stage", "ahead"), [(0, 3), (1, 2), (3, 0)])
+def test_1f1b_has_as_many_micro_batches_under_way_as_the_depth_needs(stage: int, ahead: int) -> None:
+    under_way = most = 0
+    for one in passes("1f1b", stage, 4, 9):
+        under_way += 1 if one.forward else -1
+        most = max(most, under_way)
+    assert most == ahead + 1
+
+
+def test_gpipe_has_all_under_way() -> None:
+    order = passes("gpipe", 1, 4, 9)
+    assert all(one.forward for one in order[:9])
+    assert not any(one.forward for one in order[9:])
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+def test_interleaved_runs_each_pass_once_and_backward_after_forward(chunks: int) -> None:
+    for stage in range(4):
+        done: set[tuple[int, int]] = set()
+        order = passes("interleaved", stage, 4, 8, chunks)
+        for one in order:
+            key = one.micro_batch, one.chunk
+            if one.forward:
+                done.add(key)
+            else:
+                done.remove(key)
+        assert not done
+        assert len(order) == 2 * 8 * chunks
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "interleaved"])
+def test_micro_batches_of_ragged_interleaving_are_refused(schedule: str) -> None:
+    if schedule == "interleaved":
+        with pytest.raises(ValueError, match="6 micro-batches don't go in whole rounds of 4 stages; 8 would"):
+            passes("interleaved", 0, 4, 6, 2)
+    else:
+        assert len(passes("1f1b", 0, 4, 6)) == 12
+
+
+def test_a_slow_host_is_what_an_iteration_takes() -> None:
+    slow = {"host_time": "200us", "step_time": "0ns", "kernel_time": "0ns"}
+    model = make(slow, micro_batches=2)
+    issued = sum(op.duration_ps for op in model.build().programs[0].operations if op.stream == CPU_STREAM)
+    took = iteration_ps(model)
+    assert issued <= took <= 1.02 * issued
+    # twice the ranks don't halve it: each issues as many operators
+    assert iteration_ps(make(slow, micro_batches=2, tensor_parallel=2)) > took
+
+
+@pytest.mark.parametrize("cut", [{}, {"tensor_parallel": 2}, {"pipeline_parallel": 4}])
+def test_a_host_that_is_never_behind_costs_nothing(cut: dict[str, int]) -> None:
+    def host(time: str) -> Transformer:
+        return make(
+            {"host_time": time, "step_time": "0ns"}, micro_batch=64, micro_batches=4, synchronous_passes=True,
+            **cut,
+        )  # fmt: skip
+
+    assert not any(op.stream == CPU_STREAM for op in host("0ns").build().programs[0].operations)
+    assert iteration_ps(host("1ns")) == pytest.approx(iteration_ps(host("0ns")), rel=1e-6)
+
+
+def test_a_pass_that_the_host_waits_for_is_no_faster() -> None:
+    slow = {"host_time": "60us", "step_time": "0ns"}
+    free, waiting = (
+        iteration_ps(make(slow, micro_batch=8, micro_batches=4, synchronous_passes=flag))
+        for flag in (False, True)
+    )
+    assert free <= waiting < 1.5 * free
