@@ -20,13 +20,13 @@ from math import prod
 from typing import Any
 
 from cosim.errors import Location, WorkloadError
-from cosim.workload.tally import Tally
 from cosim.workload.compute.kernels import Kernel, KernelKind, fused_attention, matmul, memory, total_flops
 from cosim.workload.compute.timer import GpuTimer
 from cosim.workload.gpus import DTYPE_BYTES, DType, Gpu
 from cosim.workload.program import COMM_STREAM, COMPUTE_STREAM, CPU_STREAM, Operation, OpKind
 from cosim.workload.pytorch_traces.communication import SILENT, Comm, tensors
 from cosim.workload.pytorch_traces.execution_trace import ExecutionTrace, Node
+from cosim.workload.tally import Tally
 
 _NO_KERNEL = re.compile(
     r"aten::(_?unsafe_view|view(_as)?|as_strided_?|slice|narrow|detach_?|empty.*|new_empty.*|result_type|t|transpose|"

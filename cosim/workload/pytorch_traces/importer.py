@@ -11,7 +11,6 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from cosim.errors import Location, WorkloadError
 from cosim.registry import Named
 from cosim.spec import Spec
-from cosim.workload.tally import Tally
 from cosim.workload.gpus import Gpu
 from cosim.workload.program import Operation, OpKind, Program, Workload
 from cosim.workload.pytorch_traces import estimated, execution_trace, kineto
@@ -28,6 +27,7 @@ from cosim.workload.pytorch_traces.job import (
 )
 from cosim.workload.pytorch_traces.kineto import Timeline
 from cosim.workload.pytorch_traces.link import link, meet
+from cosim.workload.tally import Tally
 
 T = TypeVar("T")
 

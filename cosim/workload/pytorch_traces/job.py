@@ -10,7 +10,6 @@ import numpy as np
 
 from cosim.errors import Location, WorkloadError
 from cosim.units import NEVER, format_time
-from cosim.workload.tally import Tally
 from cosim.workload.program import DeviceMesh, Program, Workload
 from cosim.workload.pytorch_traces import kineto, measured
 from cosim.workload.pytorch_traces.communication import MESSAGES, RECORD, SILENT, Comm
@@ -18,6 +17,7 @@ from cosim.workload.pytorch_traces.kineto import Timeline
 from cosim.workload.pytorch_traces.link import Meeting, align_clocks, meet, resolve_groups
 from cosim.workload.pytorch_traces.measured import Part
 from cosim.workload.pytorch_traces.step import Step, sort_out
+from cosim.workload.tally import Tally
 
 Cut = tuple[Timeline, str, int, int]
 """A rank's timeline of the step, its main thread, begin and end."""

@@ -9,10 +9,10 @@ from statistics import median_low
 
 from cosim.errors import MismatchError, WorkloadError
 from cosim.units import PS_PER_US, format_size, format_time
-from cosim.workload.tally import Tally
 from cosim.workload.pytorch_traces.communication import MESSAGES, RECORD, SILENT, Comm
 from cosim.workload.pytorch_traces.execution_trace import ExecutionTrace
 from cosim.workload.pytorch_traces.kineto import Call, Timeline
+from cosim.workload.tally import Tally
 
 _RARE = 50
 _CLOCKS_AGREE_PS = 100 * PS_PER_US

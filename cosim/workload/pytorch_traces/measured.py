@@ -21,13 +21,13 @@ from dataclasses import dataclass, field
 from statistics import median_low
 
 from cosim.units import PS_PER_US
-from cosim.workload.tally import Tally
 from cosim.workload.program import CPU_STREAM, NO_STREAM, Operation, OpKind, Peer
 from cosim.workload.pytorch_traces.communication import MESSAGES, SILENT, Comm
 from cosim.workload.pytorch_traces.kineto import Call, Work
 from cosim.workload.pytorch_traces.link import Meeting
 from cosim.workload.pytorch_traces.step import Step
 from cosim.workload.pytorch_traces.threads import AUTOGRAD, Item, What
+from cosim.workload.tally import Tally
 
 _IN_FLIGHT = 16
 _STREAM_GAP_PS = 5 * PS_PER_US

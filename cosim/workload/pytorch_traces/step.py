@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cosim.workload.tally import Tally
 from cosim.workload.pytorch_traces.communication import SILENT, Comm
 from cosim.workload.pytorch_traces.kineto import Call, Timeline, Work
 from cosim.workload.pytorch_traces.threads import Burst, Item, What, hand_over, items
+from cosim.workload.tally import Tally
 
 
 @dataclass(slots=True)
