@@ -22,12 +22,14 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, cor
 
 GROUPS = {
     "cosim.networks": "network",
+    "cosim.controls": "congestion control",
     "cosim.topologies": "topology",
     "cosim.routings": "routing",
     "cosim.workloads": "workload",
     "cosim.gpus": "gpu",
     "cosim.collectives": "collective algorithm",
     "cosim.placements": "placement",
+    "cosim.arrivals": "arrival process",
 }
 """Entry-point groups, and what one of each is called."""
 

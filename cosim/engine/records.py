@@ -7,7 +7,7 @@ Operation rows come in the order in which they ended (then job, rank, stream, op
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,13 @@ from cosim.workload.program import Workload
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
+
+
+class Pace(Protocol):
+    """How long computations take in fact: stragglers, jitter."""
+
+    def duration_ps(self, rank: int, iteration: int, operation: int, duration_ps: int) -> int:
+        """Of a computation or memory access that the workload says takes ``duration_ps``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +38,7 @@ class JobInfo:
     start_ps: int
     weight: float = 1.0
     priority: int = 0
+    pace: Pace | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from cosim.cluster.arrange import Request, arrange
+from cosim.cluster.locality import domains
+from cosim.cluster.pace import pace
 from cosim.engine.records import JobInfo
 from cosim.errors import AlgorithmError, CosimError, InputError, Location, SimulationError, WorkloadError
 from cosim.experiment.idle import idle_settings
@@ -59,39 +61,71 @@ def build(scenario: Scenario) -> Built:
     """
     with at(scenario.locate("topology")):
         topology = _topology(scenario)
-    requests, workloads = [], []
+    jobs = _jobs(scenario, topology)
+    with at(scenario.locate("network")):
+        takes_base = getattr(type(scenario.network), "takes_base", False)
+        network = scenario.network.build(scenario.base) if takes_base else scenario.network.build()
+    with at(scenario.locate("collectives")):
+        planner = Planner(scenario.collectives, read_custom=partial(_custom_algorithm, scenario.base))
+    return Built(topology, network, jobs, planner, tuple(idle_settings(scenario, jobs)))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Wish:
+    """One job to be, before it has endpoints: the scenario's ``number``-th, in its ``start_ps``."""
+
+    number: int
+    name: str
+    workload: Workload
+    start_ps: int
+
+
+def _wishes(scenario: Scenario) -> Iterator[_Wish]:
     for number, job in enumerate(scenario.jobs):
         with at(scenario.locate("jobs", number, "workload")):
             workload = (
                 job.workload if isinstance(job.workload, Workload) else job.workload.build(scenario.base)
             )
             check(workload)
-        workloads.append(workload)
-        requests.append(Request(job.name, workload.world_size, job.placement))
+        with at(scenario.locate("jobs", number, "arrival")):
+            later = [0] * job.count if job.arrival is None else job.arrival.times(job.count, scenario.seed)
+        for name, offset in zip(job.names(), later, strict=True):
+            yield _Wish(number, name, workload, job.start + offset)
+
+
+def _jobs(scenario: Scenario, topology: Topology) -> tuple[JobInfo, ...]:
+    """Every job of the scenario on its endpoints, those of a count one by one."""
+    wishes = list(_wishes(scenario))
+    asked = [scenario.jobs[wish.number] for wish in wishes]
+    near = domains(topology) if any(job.placement.needs_domains for job in asked) else ()
     placed = arrange(
-        requests,
+        [
+            Request(wish.name, wish.workload.world_size, job.placement)
+            for wish, job in zip(wishes, asked, strict=True)
+        ],
         topology.num_endpoints,
+        domains=near,
         share_endpoints=scenario.share_endpoints,
         seed=scenario.seed,
-        locate=lambda number: scenario.locate("jobs", number, "placement"),
+        locate=lambda at: scenario.locate("jobs", wishes[at].number, "placement"),
     )
-    jobs = tuple(
-        JobInfo(
-            name=job.name,
-            workload=workload,
-            endpoints=endpoints,
-            iterations=job.iterations,
-            start_ps=job.start,
-            weight=job.weight,
-            priority=job.priority,
+    jobs = []
+    for index, (wish, job, endpoints) in enumerate(zip(wishes, asked, placed, strict=True)):
+        with at(scenario.locate("jobs", wish.number, "stragglers")):
+            own = pace(job.stragglers, job.jitter, wish.workload.world_size, scenario.seed, index)
+        jobs.append(
+            JobInfo(
+                name=wish.name,
+                workload=wish.workload,
+                endpoints=endpoints,
+                iterations=job.iterations,
+                start_ps=wish.start_ps,
+                weight=job.weight,
+                priority=job.priority,
+                pace=own,
+            )
         )
-        for job, workload, endpoints in zip(scenario.jobs, workloads, placed, strict=True)
-    )
-    with at(scenario.locate("network")):
-        network = scenario.network.build()
-    with at(scenario.locate("collectives")):
-        planner = Planner(scenario.collectives, read_custom=partial(_custom_algorithm, scenario.base))
-    return Built(topology, network, jobs, planner, tuple(idle_settings(scenario, jobs)))
+    return tuple(jobs)
 
 
 def _topology(scenario: Scenario) -> Topology:

@@ -61,8 +61,10 @@ def _specs(value: Any, path: tuple[Key, ...]) -> Iterator[_Found]:
 
 def _workloads(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
     """What a workload's spec says of itself once it is made."""
-    for number, (job, info) in enumerate(zip(scenario.jobs, jobs, strict=True)):
-        for field, why in getattr(job.workload, "idle_in", lambda _: [])(info.workload):
+    made = {info.name: info for info in jobs}
+    for number, job in enumerate(scenario.jobs):
+        workload = made[job.names()[0]].workload
+        for field, why in getattr(job.workload, "idle_in", lambda _: [])(workload):
             yield ("jobs", number, "workload", field), why
 
 
@@ -75,7 +77,7 @@ def _link_shares(scenario: Scenario) -> Iterator[_Found]:
                 continue
             if not shares:
                 yield ("jobs", number, field), "this network model does not share links by it"
-            elif len(scenario.jobs) == 1:
+            elif sum(job.count for job in scenario.jobs) == 1:
                 yield ("jobs", number, field), "there is no other job to compare with"
             elif len(values) == 1:
                 yield ("jobs", number, field), "every job has the same"
@@ -86,7 +88,7 @@ def _seed(scenario: Scenario) -> Iterator[_Found]:
         return
     users = [
         getattr(type(scenario.network), "uses_seed", False),
-        *(job.placement.uses_scenario_seed() for job in scenario.jobs),
+        *(job.uses_scenario_seed() for job in scenario.jobs),
         _routes_by_seed(scenario.topology),
     ]
     if not any(users):
