@@ -1,7 +1,7 @@
 """Settings that were given but can't affect the result, each with where it was given and why it can't.
 
-A network spec says of itself whether it shares links by weight and priority (``shares_by_weight``, true where
-it doesn't say) and whether it draws from the seed (``uses_seed``, false where it doesn't say). A workload
+A network spec says of itself whether it shares links by weight (``shares_by_weight``, true where it doesn't say)
+and by priority (``shares_by_priority``, as by weight where it doesn't say) and whether it draws from the seed (``uses_seed``, false where it doesn't say). A workload
 spec may say more once its workload is made: ``idle_in(workload)``, as ``idle_settings()``.
 """
 
@@ -69,8 +69,11 @@ def _workloads(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
 
 
 def _link_shares(scenario: Scenario) -> Iterator[_Found]:
-    shares = getattr(scenario.network, "shares_by_weight", True)
-    for field in ("weight", "priority"):
+    weights = getattr(scenario.network, "shares_by_weight", True)
+    for field, shares in (
+        ("weight", weights),
+        ("priority", getattr(scenario.network, "shares_by_priority", weights)),
+    ):
         values = {getattr(job, field) for job in scenario.jobs}
         for number, job in enumerate(scenario.jobs):
             if getattr(job, field) == Job.model_fields[field].default:
