@@ -105,6 +105,10 @@ def run(
     from cosim.experiment.scenario import load
 
     changes = [*(settings or ()), *([f"release={release}"] if release else ())]
+    if scenario is not None and _run_sweep(
+        scenario, changes, out, as_json, quiet, bool(networks or vary or open_loop)
+    ):
+        return
     if (scenario is None) == (resume is None):
         raise InputError("give a scenario, or --resume with the folder of a run that broke off")
     if resume is not None and (changes or out is not None):
@@ -159,6 +163,29 @@ def run(
     if done.records.interrupted:
         _say(f"interrupted: {done.records.interrupted}; what was computed until then is kept")
         raise typer.Exit(INTERRUPTED)
+
+
+def _run_sweep(
+    path: Path, changes: list[str], out: Path | None, as_json: bool, quiet: bool, other_options: bool
+) -> bool:
+    """Run a file that is a sweep; whether it is one."""
+    from cosim.experiment.located_yaml import read
+    from cosim.experiment.sweep import is_sweep, load_sweep, run_sweep, save_trials
+
+    if not is_sweep(read(path)):
+        return False
+    if other_options:
+        raise InputError(f"{path} is a sweep: --network, --vary and --open-loop don't go with it")
+    trials = run_sweep(load_sweep(path, changes), None if quiet else _say)
+    if as_json:
+        typer.echo(json.dumps(trials.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        typer.echo(trials, nl=False)
+    if out is not None:
+        written = save_trials(trials, out)
+        if not quiet:
+            _say(f"written to {out}: {', '.join(place.name for place in written)}")
+    return True
 
 
 @app.command()
