@@ -88,6 +88,16 @@ def run(
             help="Also replay, on the same network, the messages of a run with this setting, at their times.",
         ),
     ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Draw who communicates when and who has the busiest link: png, svg, pdf."
+        ),
+    ] = None,
+    by_itself: Annotated[
+        bool,
+        typer.Option("--alone", help="Also run each job by itself: slowdowns and Jain's fairness index."),
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No summary, no progress, no warnings.")
     ] = False,
@@ -106,7 +116,7 @@ def run(
 
     changes = [*(settings or ()), *([f"release={release}"] if release else ())]
     if scenario is not None and _run_sweep(
-        scenario, changes, out, as_json, quiet, bool(networks or vary or open_loop)
+        scenario, changes, out, as_json, quiet, bool(networks or vary or open_loop or figure or by_itself)
     ):
         return
     if (scenario is None) == (resume is None):
@@ -143,7 +153,7 @@ def run(
         for warning in [*built.warnings, *([idle] if loaded.record.messages and out is None else ())]:
             _say(f"warning: {warning}")
     with ProgressBar(shown=not quiet and sys.stderr.isatty()) as bar:
-        done = simulate(loaded, built, progress=bar.update)
+        done = simulate(loaded, built, progress=bar.update, record_messages=figure is not None)
     if out is not None:
         done.save(out)
         if not done.records.interrupted:
@@ -156,6 +166,17 @@ def run(
         from cosim.results.terminal import show
 
         show(done.summary)
+    if figure is not None:
+        from cosim.results.figure import draw_sharing
+        from cosim.results.sharing import sharing
+
+        draw_sharing(sharing(done.records), loaded.name, figure)
+        if not quiet:
+            _say(f"drawn: {figure}")
+    if by_itself and not done.records.interrupted:
+        from cosim.experiment.alone import alone, render_alone
+
+        typer.echo(f"\n{render_alone(done.summary, alone(loaded))}", nl=False)
     if open_loop and not done.records.interrupted:
         from cosim.experiment.open_loop import compare_loops
 
@@ -175,7 +196,9 @@ def _run_sweep(
     if not is_sweep(read(path)):
         return False
     if other_options:
-        raise InputError(f"{path} is a sweep: --network, --vary and --open-loop don't go with it")
+        raise InputError(
+            f"{path} is a sweep: --network, --vary, --open-loop, --figure and --alone don't go with it"
+        )
     trials = run_sweep(load_sweep(path, changes), None if quiet else _say)
     if as_json:
         typer.echo(json.dumps(trials.to_json(), indent=1, ensure_ascii=False, allow_nan=False))

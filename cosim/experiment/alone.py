@@ -9,7 +9,10 @@ import numpy as np
 from cosim.engine.replay import replay
 from cosim.experiment.build import build
 from cosim.experiment.scenario import Scenario
-from cosim.results.summary import iteration_times
+from cosim.results.measures import jain, slowdown
+from cosim.results.summary import Summary, iteration_times
+from cosim.results.terminal import align
+from cosim.units import format_time
 
 
 def alone(scenario: Scenario) -> dict[str, float]:
@@ -31,3 +34,20 @@ def alone(scenario: Scenario) -> dict[str, float]:
         if len(times):
             found[job.name] = float(np.mean(times))
     return found
+
+
+def render_alone(summary: Summary, by_itself: dict[str, float]) -> str:
+    """A line for each job: its mean iteration here and by itself, and its slowdown; Jain's index below."""
+    rows = [["by itself", "iteration", "alone", "slowdown"]]
+    jobs = [job for job in summary.jobs if job.iteration_mean_ps is not None and job.name in by_itself]
+    for job in jobs:
+        here, own = format_time(job.iteration_mean_ps or 0), format_time(round(by_itself[job.name]))
+        rows.append([f"  {job.name}", here, own, f"{slowdown(job, by_itself):.3f} x"])
+    fair = jain([1 / slowdown(job, by_itself) for job in jobs]) if jobs else 1.0
+    lines = [line.rstrip() for line in align(rows)]
+    return (
+        "\n".join(
+            [*lines, f"  Jain's fairness index of the jobs' speeds, each over its speed alone: {fair:.4f}"]
+        )
+        + "\n"
+    )

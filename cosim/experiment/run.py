@@ -112,9 +112,16 @@ def run(
 
 
 def simulate(
-    scenario: Scenario, built: Built, *, progress: Callable[[ProgressInfo], None] | None = None
+    scenario: Scenario,
+    built: Built,
+    *,
+    progress: Callable[[ProgressInfo], None] | None = None,
+    record_messages: bool = False,
 ) -> Run:
-    """Replay what was built. An interrupt (Ctrl-C) gives the part that was computed."""
+    """Replay what was built. An interrupt (Ctrl-C) gives the part that was computed.
+
+    ``record_messages`` keeps every message in memory, where the scenario doesn't write them down.
+    """
     from cosim.engine.replay import replay
     from cosim.experiment.build import at
 
@@ -130,7 +137,7 @@ def simulate(
             built.planner,
             release=scenario.release,
             seed=scenario.seed,
-            record_messages=scenario.record.messages is not False,
+            record_messages=record_messages or scenario.record.messages is not False,
             progress=progress,
         )
     return Run(scenario, records, built.warnings)

@@ -9,7 +9,7 @@
         dctcp: {network.control: dctcp}       # a label, and the settings that it stands for
         swift: {network.control: swift}
       jobs:
-        jobs[0].count: [2, 4, 8]              # short: a setting and its values
+        jobs.0.count: [2, 4, 8]                # short: a setting and its values
     seeds: 5
     measures: [iteration, fairness]
 

@@ -107,11 +107,11 @@ class Trials:
     def _rows(self) -> list[list[Any]]:
         rows: list[list[Any]] = []
         for measure in self.measures:
-            scale, unit = (1e-9, "ms") if MEASURES[measure].unit == "time" else (1.0, "")
+            scale, unit = (1e9, "ms") if MEASURES[measure].unit == "time" else (1.0, "")
             for (labels, name), cell in self._cells.items():
                 if name == measure:
                     half = cell.half_width or 0.0
-                    numbers = [scale * x for x in (cell.mean, cell.mean - half, cell.mean + half)]
+                    numbers = [x / scale for x in (cell.mean, cell.mean - half, cell.mean + half)]
                     rows.append([*labels, measure, unit, *numbers, cell.count])
         return rows
 
