@@ -34,7 +34,7 @@ from cosim.network.congestion.pauses import expect_crossing
 from cosim.network.congestion.ports import is_hot, passes, settle_link
 from cosim.network.congestion.rounds import path_rtt, set_want, settle_conn
 from cosim.network.drains import drain_time, set_drain
-from cosim.network.flows import I64
+from cosim.network.flows import I32, I64
 from cosim.network.jit import compiled, inlined
 from cosim.units import NEVER
 
@@ -68,6 +68,7 @@ def detach(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
         own_changed(meta, ports, fluid.hosts, hops[one.hop].port, -one.want)
         one.want = 0
     one.rate = 0
+    one.attached = 0
 
 
 @compiled
@@ -153,17 +154,23 @@ def apply(
         if want != one.want:
             own_changed(meta, ports, fluid.hosts, hops[one.hop].port, want - one.want)
             one.want = want
-    # Own ports.
-    for k in range(meta[HOSTS_N]):
-        p = fluid.hosts[k]
+    for k in range(meta[CHANGED_N]):
+        if conns[changed[k]].active == 0 and conns[changed[k]].attached != 0:
+            detach(meta, busy, fluid, changed[k], now)
+    # Own ports, class by class.
+    room = 0.0
+    for k in range(meta[HOSTS_N] * meta[CLASSES]):
+        p = fluid.hosts[k // meta[CLASSES]] + k % meta[CLASSES]
         port = ports[p]
-        port.listed = 0
-        room = float(links[p // NUM_CLASSES].capacity)
+        if p % NUM_CLASSES == 0:
+            port.listed = 0
+            room = float(links[p // NUM_CLASSES].capacity)
         share = 1.0
         if port.paused > 0:
             share = 0.0
         elif float(port.own) > room:
             share = room / float(port.own) * _FLOOR
+        room -= share * float(port.own)
         if share != port.share:
             port.share = share
             m = port.first
@@ -226,7 +233,8 @@ def apply(
                         wake(meta, cal_meta, events, buckets, hashes, heap, fluid, hops[m].conn, now)
                     m = hops[m].after
         if settings[LOSSLESS] != 0.0:
-            expect_crossing(cal_meta, events, buckets, hashes, heap, links, ports, p, now)
+            for q in range(p, base + meta[CLASSES]):  # those after it get what it leaves
+                expect_crossing(cal_meta, events, buckets, hashes, heap, links, ports, q, now)
     meta[TOUCHED_N] = 0
     # Rounds that began here, or their rest.
     for k in range(meta[UPDATED_N]):

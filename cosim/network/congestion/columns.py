@@ -16,7 +16,7 @@ from cosim.network.core import MODEL
 from cosim.network.flows import F64, I32
 
 DRAIN_N, BEGIN, CHANGED_N, UPDATED_N, BATCH_N, WAITING_N, HOSTS_N, TOUCHED_N = range(MODEL, MODEL + 8)
-FLOW_FREE, FLOW_TOP, ACTIVE_N, STAMP, CLASSES, UPDATES_N, OPEN, VISIT = range(MODEL + 8, MODEL + 16)
+FLOW_FREE, FLOW_TOP, ACTIVE_N, STAMP, CLASSES, UPDATES_N, OPEN, VISIT, STUCK = range(MODEL + 8, MODEL + 17)
 """Scalars in ``Core.meta``. BEGIN: the connection that takes its next flow, plus one. CHANGED: connections with a
 new rate; UPDATED: with a round to open; BATCH: whose control is to be asked; WAITING: batch rows that were asked;
 HOSTS: own ports to share anew; TOUCHED: ports whose load changed. CLASSES: of priority in use; OPEN: an instant
@@ -71,10 +71,12 @@ CONN = np.dtype(
         ("size", "f8"),
         ("known", "i4"),
         ("active", "i4"),
+        ("attached", "i4"),
         ("asleep", "i4"),
         ("settled", "i4"),
         ("bursts", "i4"),
         ("spent", "i4"),
+        ("pad", "i4"),
         ("seen", "i8"),
     ]
 )
@@ -91,12 +93,11 @@ HOP = np.dtype(
         ("seen_queue", "f8"),
         ("seen_rate", "f8"),
         ("lost", "f8"),
-        ("port", "i4"),
-        ("link", "i4"),
-        ("conn", "i4"),
+        ("port", "i8"),
+        ("link", "i8"),
+        ("conn", "i8"),
         ("after", "i4"),
         ("before", "i4"),
-        ("pad", "i4"),
     ]
 )
 """A connection on a port: what it brings there, the port's counters when its round began, its place in the port's
@@ -118,12 +119,13 @@ PORT = np.dtype(
         ("since", "i8"),
         ("resumed", "i8"),
         ("check", "i8"),
+        ("visit", "i8"),
+        ("blocks", "i8"),
         ("stamp", "i8"),
-        ("first", "i4"),
+        ("first", "i8"),
         ("paused", "i4"),
         ("full", "i4"),
         ("hot", "i4"),
-        ("blocks", "i4"),
         ("listed", "i4"),
     ]
 )
@@ -150,7 +152,7 @@ GROUP_TRAITS = np.dtype(
     [("weight", "f8"), ("coflow", "i4"), ("priority", "i4"), ("job", "i4"), ("pad", "i4")]
 )
 COFLOW = np.dtype([("sent", "i8"), ("size", "i8")])
-PAIR = np.dtype([("port", "i4"), ("next", "i4")])
+PAIR = np.dtype([("port", "i8"), ("next", "i8")])
 """A port that another one pauses."""
 
 ROW = np.dtype(
@@ -215,6 +217,7 @@ class Fluid(NamedTuple):
     spare: I32
     other: I32
     third: I32
+    scan: I32
 
 
 MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES = range(9)

@@ -10,7 +10,7 @@ import math
 
 from cosim.network.calendar import HEAP_N, free, room, take_instant
 from cosim.network.congestion.apply import apply as apply_changes
-from cosim.network.congestion.apply import detach, wake
+from cosim.network.congestion.apply import wake
 from cosim.network.congestion.changes import change
 from cosim.network.congestion.columns import (
     ACTIVE_N,
@@ -25,6 +25,7 @@ from cosim.network.congestion.columns import (
     NUM_CLASSES,
     OPEN,
     START,
+    STUCK,
     UPDATE,
     UPDATED_N,
     WAITING_N,
@@ -57,7 +58,7 @@ from cosim.network.jit import compiled
 from cosim.network.order import sort_instant
 from cosim.units import NEVER
 
-ASK, NEED_FLOWS, NEED_ROWS = 30, 31, 32
+ASK, NEED_FLOWS, NEED_ROWS, DEADLOCK = 30, 31, 32, 33
 """What the loop stops for: the control's answer on the batch, or more room."""
 
 _NONE = -1
@@ -74,6 +75,8 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     if fresh:
         one.active = 1
         meta[ACTIVE_N] += 1
+    if one.attached == 0:
+        one.attached = 1
         for k in range(one.hop, one.hop + one.hops):
             hop = hops[k]
             hop.port = hop.link * NUM_CLASSES + one.priority
@@ -159,6 +162,8 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
             return NEED_PENDING
         if meta[FLOW_FREE] == _NONE and meta[FLOW_TOP] == len(flows):
             return NEED_FLOWS
+        if meta[STUCK] != 0:
+            return DEADLOCK
         now = meta[INSTANT]
 
         if meta[WAITING_N] > 0:
@@ -181,7 +186,7 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
             one.coflow = trait.coflow
             one.weight = trait.weight
             one.job = trait.job
-            if one.active == 0:
+            if one.attached == 0:
                 one.priority = trait.priority
             if row.size == 0:
                 meta[DRAIN_N] = set_drain(meta[DRAIN_N], drains, conns, c, now)
@@ -307,8 +312,8 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
             elif one.active != 0:
                 if one.asleep != 0:
                     wake(meta, cal_meta, events, buckets, hashes, heap, fluid, c, now)
-                detach(meta, busy, fluid, c, now)
                 one.active = 0
+                change(meta, conns, fluid.changed, c)
                 meta[ACTIVE_N] -= 1
             rep = flow.rep
             origin = flow.origin

@@ -54,13 +54,14 @@ from cosim.network.congestion.columns import (
     QUEUE_BINS,
     ROW,
     STAMP,
+    STUCK,
     TELEMETRY,
     UPDATES_N,
     WAITING_N,
     Fluid,
 )
 from cosim.network.congestion.control import Control, ask_in_python, check_answers, state_width
-from cosim.network.congestion.loop import ASK, NEED_FLOWS, NEED_ROWS, run_congestion
+from cosim.network.congestion.loop import ASK, DEADLOCK, NEED_FLOWS, NEED_ROWS, run_congestion
 from cosim.network.congestion.ports import settle_link
 from cosim.network.core import BIN_PS, GRANT, Core
 from cosim.network.drains import DRAIN
@@ -130,6 +131,7 @@ class CongestionNetwork(CompiledNetwork):
             "changed": np.zeros(0, np.int32),
             "updated": np.zeros(0, np.int32),
             "hosts": np.zeros(count * NUM_CLASSES, np.int32),
+            "scan": np.zeros(count * NUM_CLASSES, np.int32),
             "touched": np.zeros(count * NUM_CLASSES, np.int32),
         }
         for name in ("instant", "spare", "other", "third"):
@@ -266,6 +268,8 @@ class CongestionNetwork(CompiledNetwork):
 
     def _grow_model(self, what: int) -> None:
         fluid = self._fluid
+        if what == DEADLOCK:
+            raise NetworkError(self._circle())
         if what == NEED_FLOWS:
             self._extend("flows", max(1024, 2 * len(fluid["flows"])))
         elif what == NEED_ROWS:
@@ -289,6 +293,31 @@ class CongestionNetwork(CompiledNetwork):
             ask_in_python(self._control, count, fluid.rows, fluid.telemetry, fluid.state)
             check_answers(self._control, fluid.rows[:count], fluid.state, self._describe)
         return status
+
+    def _circle(self) -> str:
+        """The ports of a deadlock, as an error says it."""
+        ports, pairs, meta = self._fluid["ports"], self._fluid["pairs"], self._arrays["meta"]
+        first = int(meta[STUCK]) - 1
+        came = {first: -1}
+        for port in (queue := [first]):
+            at = int(ports["blocks"][port])
+            while at != _NONE:
+                before = int(pairs["port"][at])
+                if before == first:
+                    names = [first]
+                    while port != first:
+                        names.append(port)
+                        port = came[port]
+                    shown = ", ".join(self._topology.link_name(one // NUM_CLASSES) for one in names)
+                    return (
+                        f"congestion: PFC deadlock at {int(meta[INSTANT])} ps: {shown} pause each other in a "
+                        "circle; take a routing without circles, a larger pfc_threshold, or pfc: false"
+                    )
+                if before not in came:
+                    came[before] = port
+                    queue.append(before)
+                at = int(pairs["next"][at])
+        raise AssertionError("no circle")
 
     def _describe(self, conn: int) -> str:
         job, src, dst = self._ends[conn].tolist()

@@ -12,7 +12,7 @@ import math
 
 from cosim.network.calendar import Records, push
 from cosim.network.congestion.changes import change, own_changed, touch
-from cosim.network.congestion.columns import BYTES_PER_BPS_PS, CROSS, NUM_CLASSES, Fluid
+from cosim.network.congestion.columns import BYTES_PER_BPS_PS, CROSS, NUM_CLASSES, STUCK, VISIT, Fluid
 from cosim.network.congestion.ports import settle_link
 from cosim.network.flows import I64
 from cosim.network.jit import compiled
@@ -20,6 +20,7 @@ from cosim.network.jit import compiled
 _NONE = -1
 _NEAR = 1e-6
 _LEAST_DUTY = 1.0 / 64.0
+_LEAST_PS = 1000
 
 
 @compiled
@@ -49,7 +50,7 @@ def expect_crossing(
         away = port.queue - links[link].resume
     if slope <= 0.0:
         return
-    at = now + max(int(math.ceil(min(away / slope, 1e17))), 1)
+    at = now + max(int(math.ceil(min(away / slope, 1e17))), _LEAST_PS)
     if port.check <= now or at < port.check:
         port.check = at
         push(cal_meta, events, buckets, hashes, heap, at, now, now, _NONE, 0, p, CROSS)
@@ -90,6 +91,29 @@ def _free(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
 
 
 @compiled
+def closes_circle(meta: I64, fluid: Fluid, u: int) -> bool:
+    """Whether port ``u``, paused now, pauses itself by way of others: none of them can ever send again."""
+    ports = fluid.ports
+    meta[VISIT] += 1
+    count = 1
+    fluid.scan[0] = u
+    at = 0
+    while at < count:
+        m = ports[fluid.scan[at]].blocks
+        at += 1
+        while m != _NONE:
+            v = fluid.pairs[m].port
+            if v == u:
+                return True
+            if ports[v].visit != meta[VISIT]:
+                ports[v].visit = meta[VISIT]
+                fluid.scan[count] = v
+                count += 1
+            m = fluid.pairs[m].next
+    return False
+
+
+@compiled
 def _tell(meta: I64, fluid: Fluid, u: int) -> None:
     """Everything that passes port ``u`` is to be looked at."""
     touch(meta, fluid.ports, fluid.touched, u)
@@ -120,6 +144,8 @@ def pause_from(meta: I64, busy: I64, fluid: Fluid, m: int, now: int) -> None:
     fluid.pairs[m].next = port.blocks
     port.blocks = m
     _hold(meta, busy, fluid, u, now)
+    if closes_circle(meta, fluid, u):
+        meta[STUCK] = u + 1
 
 
 @compiled

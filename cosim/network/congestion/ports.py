@@ -173,7 +173,7 @@ def passes(links: Records, ports: Records, port: int) -> float:
     for k in range(link * NUM_CLASSES, port):
         rate -= float(ports[k].load)
     load = float(ports[port].load)
-    if load <= rate:
+    if load <= max(rate, 0.0):
         return 1.0
     return max(rate, 0.0) / load
 
