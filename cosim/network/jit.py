@@ -44,6 +44,9 @@ def inlined(function: _F) -> _F:
     return cast("_F", _watched(made))
 
 
+_CONGESTION = ("apply", "changes", "columns", "loop", "pauses", "ports", "rounds")
+
+
 def _watched(dispatcher: Any) -> Any:
     index = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if index is not None:
@@ -53,7 +56,9 @@ def _watched(dispatcher: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _sources() -> tuple[tuple[str, int, int], ...]:
-    """(name, time, size) of this room's files; those of controls, each used by itself alone, left out."""
+    """(name, time, size) of this room's files with compiled functions; controls, each used by itself alone, left
+    out.
+    """
     room = Path(__file__).parent
-    files = sorted([*room.glob("*.py"), *room.glob("congestion/*.py")])
+    files = sorted([*room.glob("*.py"), *(room / "congestion" / f"{name}.py" for name in _CONGESTION)])
     return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)

@@ -1,9 +1,10 @@
 """When time leaves an instant: new rates reach the links, hop by hop, and what follows from them.
 
-A flow brings its rate to its first port, and to each next one what the port before passes on: a port that is given
-more than it can serve passes on its rate, in proportion. Every pass over the changed connections reads loads that
-the pass before it wrote, and writes sums of whole numbers: their order means nothing. Connections that did not
-change keep what they bring to ports further on until their own round ends: a round trip, as it is on a wire.
+A flow brings its rate to its first port, and to each next one what the port before passes on: a port that is
+given more than it can serve passes on its rate, in proportion. Every pass over the changed connections reads
+loads that the pass before it wrote, and writes sums of whole numbers: their order means nothing. Connections
+that did not change keep what they bring to ports further on until their own round ends: a round trip, as it
+is on a wire.
 
 A host's own port has no queue of its own flows: where they want more than it has, each gets the same share of
 what it wants.
@@ -74,7 +75,6 @@ def detach(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
 @compiled
 def schedule(
     conns: Records,
-    meta: I64,
     cal_meta: I64,
     events: Records,
     buckets: Records,
@@ -92,13 +92,12 @@ def schedule(
 @inlined
 def on_grid(time: float, grid: int, now: int) -> int:
     """The first whole multiple of ``grid`` that is not before ``now + time``, and after ``now``."""
-    at = now + int(math.ceil(time))
+    at = now + math.ceil(time)
     return int(max((at + grid - 1) // grid * grid, (now // grid + 1) * grid))
 
 
 @compiled
 def wake(
-    meta: I64,
     cal_meta: I64,
     events: Records,
     buckets: Records,
@@ -120,7 +119,7 @@ def wake(
     one.round_sent = sent
     one.loss_sent = sent
     due = one.round + one.period
-    schedule(conns, meta, cal_meta, events, buckets, hashes, heap, c, due, now)
+    schedule(conns, cal_meta, events, buckets, hashes, heap, c, due, now)
 
 
 @compiled
@@ -179,7 +178,7 @@ def apply(
                 if conns[c].hop == m:
                     settle_conn(conns, fluid.coflows, c, now)
                     if conns[c].asleep != 0:
-                        wake(meta, cal_meta, events, buckets, hashes, heap, fluid, c, now)
+                        wake(cal_meta, events, buckets, hashes, heap, fluid, c, now)
                     change(meta, conns, changed, c)
                 m = hops[m].after
     meta[HOSTS_N] = 0
@@ -230,7 +229,7 @@ def apply(
                 m = ports[q].first
                 while m != _NONE:
                     if conns[hops[m].conn].asleep != 0:
-                        wake(meta, cal_meta, events, buckets, hashes, heap, fluid, hops[m].conn, now)
+                        wake(cal_meta, events, buckets, hashes, heap, fluid, hops[m].conn, now)
                     m = hops[m].after
         if settings[LOSSLESS] != 0.0:
             for q in range(p, base + meta[CLASSES]):  # those after it get what it leaves
@@ -258,7 +257,7 @@ def apply(
                 one.period = due - now
                 one.due = NEVER
                 continue
-        schedule(conns, meta, cal_meta, events, buckets, hashes, heap, c, due, now)
+        schedule(conns, cal_meta, events, buckets, hashes, heap, c, due, now)
     meta[UPDATED_N] = 0
     meta[OPEN] = 0
     meta[STAMP] += 1

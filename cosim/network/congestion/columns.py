@@ -17,13 +17,14 @@ from cosim.network.flows import F64, I32
 
 DRAIN_N, BEGIN, CHANGED_N, UPDATED_N, BATCH_N, WAITING_N, HOSTS_N, TOUCHED_N = range(MODEL, MODEL + 8)
 FLOW_FREE, FLOW_TOP, ACTIVE_N, STAMP, CLASSES, UPDATES_N, OPEN, VISIT, STUCK = range(MODEL + 8, MODEL + 17)
-"""Scalars in ``Core.meta``. BEGIN: the connection that takes its next flow, plus one. CHANGED: connections with a
-new rate; UPDATED: with a round to open; BATCH: whose control is to be asked; WAITING: batch rows that were asked;
-HOSTS: own ports to share anew; TOUCHED: ports whose load changed. CLASSES: of priority in use; OPEN: an instant
-has changes that are not applied yet."""
+"""Scalars in ``Core.meta``. BEGIN: the connection that takes its next flow, plus one. CHANGED: connections
+with a new rate; UPDATED: with a round to open; BATCH: whose control is to be asked; WAITING: batch rows that
+were asked; HOSTS: own ports to share anew; TOUCHED: ports whose load changed. CLASSES: of priority in use;
+OPEN: an instant has changes that are not applied yet."""
 
 START, UPDATE, CROSS = 0, 1, 2
-"""``hop`` of an event: a flow starts; a round trip ends (row: connection); a queue may cross a PFC threshold."""
+"""``hop`` of an event: a flow starts; a round trip ends (row: connection); a queue may cross a PFC
+threshold."""
 
 BYTES_PER_BPS_PS = 1.25e-13
 """Bytes that one bit per second brings in a picosecond."""
@@ -57,6 +58,7 @@ CONN = np.dtype(
         ("wait", "f8"),
         ("seen_rtt", "f8"),
         ("seen_marked", "f8"),
+        ("marking", "f8"),
         ("seen_lost", "f8"),
         ("lost", "f8"),
         ("hop", "i4"),
@@ -81,8 +83,9 @@ CONN = np.dtype(
     ]
 )
 """A connection: the flows of one (job, source, destination, channel), one at a time, and its control's state.
-It has ``rate`` since ``touched`` (``want`` before its own port is shared), may send ``budget`` bytes at it, and ends
-its round, begun at ``round``, at ``due``. ``seen_*``: what the round before saw, which the control is shown."""
+It has ``rate`` since ``touched`` (``want`` before its own port is shared), may send ``budget`` bytes at it,
+and ends its round, begun at ``round``, at ``due``. ``seen_*``: what the round before saw, which the control
+is shown."""
 HOP = np.dtype(
     [
         ("load", "i8"),
@@ -100,8 +103,8 @@ HOP = np.dtype(
         ("before", "i4"),
     ]
 )
-"""A connection on a port: what it brings there, the port's counters when its round began, its place in the port's
-list."""
+"""A connection on a port: what it brings there, the port's counters when its round began, its place in the
+port's list."""
 PORT = np.dtype(
     [
         ("load", "i8"),
@@ -129,8 +132,9 @@ PORT = np.dtype(
         ("listed", "i4"),
     ]
 )
-"""One class of priority on one link: load (bits/s) and queue; ``marks``, ``losses`` (the fraction marked or lost,
-times ps) and ``served`` (bytes) ever growing; ``own``: what the flows that begin here want, of which they get
+"""One class of priority on one link: load (bits/s) and queue; ``marks``, ``losses`` (the fraction marked or
+lost, times ps) and ``served`` (bytes) ever growing; ``own``: what the flows that begin here want, of which
+they get
 ``share``; ``paused`` by so many ports downstream, ``full``: it pauses those before it."""
 LINK = np.dtype(
     [
@@ -182,9 +186,11 @@ ROW = np.dtype(
         ("slow_start", "f8"),
     ]
 )
-"""What a control is shown of a connection, and where it answers; see :mod:`cosim.network.congestion.control`."""
+"""What a control is shown of a connection, and where it answers; see
+:mod:`cosim.network.congestion.control`."""
 TELEMETRY = np.dtype([("queue", "f8"), ("tx", "f8"), ("capacity", "f8")])
-"""Of each hop: bytes queued, bits/s sent over the round, and the link's bits/s; capacity 0 where there is none."""
+"""Of each hop: bytes queued, bits/s sent over the round, and the link's bits/s; capacity 0 where there is
+none."""
 
 
 class Fluid(NamedTuple):

@@ -1,9 +1,10 @@
 """Congestion controls: what a plug-in is.
 
 A control is a class with ``update(c)``. It is called with the connections whose round trip has just ended, as
-columns, one row each, and says what each may send next: ``c.window`` (bytes) or ``c.rate`` (bits/s), as the class's
-``gives`` has it. Its own fields are its parameters: a scenario sets them, with their units. ``state`` names columns
-of its own, kept for each connection, with their first values::
+columns, one row each, and says what each may send next: ``c.window`` (bytes) or ``c.rate`` (bits/s), as the
+class's
+``gives`` has it. Its own fields are its parameters: a scenario sets them, with their units. ``state`` names
+columns of its own, kept for each connection, with their first values::
 
     class Halve(Control):
         "Additive increase, halved by any mark"
@@ -38,19 +39,21 @@ Columns, float64 each:
 ``slow_start``        0; 1 says that a wrapper (MLTCP) must not scale this growth
 ====================  =================================================================================
 
-and ``c.hop_queue, c.hop_tx, c.hop_rate``, each [rows, hops], where the class says ``telemetry = True``: in-network
-telemetry, bytes queued, bits/s sent, and the link's bits/s (0 beyond the path's end).
+and ``c.hop_queue, c.hop_tx, c.hop_rate``, each [rows, hops], where the class says ``telemetry = True``:
+in-network telemetry, bytes queued, bits/s sent, and the link's bits/s (0 beyond the path's end).
 
-``rtt, marked, lost`` and telemetry are those of the round *before* the one that ended: on a wire, what a packet
-meets comes back a round trip later. (Of the one that ended, where ``wait`` made it last for two round trips.)
+On a wire, what a packet meets comes back later: ``marked`` is of the time from the middle of the round before
+to the middle of the one that ended; ``rtt``, ``lost`` and telemetry are of the round before. (All are of the
+one that ended where ``wait`` made it last for two round trips.)
 
-Rows must not look at each other: which connections come together depends on when their rounds end. ``start(c)``
-sets the first answer of a connection, by default one bandwidth-delay product, or the line rate.
+Rows must not look at each other: which connections come together depends on when their rounds end.
+``start(c)`` sets the first answer of a connection, by default one bandwidth-delay product, or the line rate.
 
-Compiled controls. A class with a ``kernel``, a function compiled by numba that takes ``(n, rows, telemetry, state,
-parameters)``, is called from the compiled loop: an update then costs a fifth of a microsecond. ``parameters()`` is
-what it is given; ``rows`` has the columns above as fields, ``state[rows[i].conn]`` the state. With ``driver`` left
-out, the loop around it is compiled when a network is opened (seconds); the built-in ones have theirs.
+Compiled controls. A class with a ``kernel``, a function compiled by numba that takes ``(n, rows, telemetry,
+state, parameters)``, is called from the compiled loop: an update then costs a fifth of a microsecond.
+``parameters()`` is what it is given; ``rows`` has the columns above as fields, ``state[rows[i].conn]`` the
+state. With ``driver`` left out, the loop around it is compiled when a network is opened (seconds); the
+built-in ones have theirs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The loop of the congestion network: begin, start, ask, apply, drain.
 
-Each turn of the loop does one thing and goes round, so that it may stop for room anywhere, and to have the control
-asked. Time leaves an instant only when all that happened in it is in force (``apply``).
+Each turn of the loop does one thing and goes round, so that it may stop for room anywhere, and to have the
+control asked. Time leaves an instant only when all that happened in it is in force (``apply``).
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def arrival(fluid: Fluid, c: int, size: int, now: int) -> int:
     store = 0.0
     if size > 0:
         store = float(one.store) * min(float(size) / fluid.settings[MSS], 1.0)
-    at = now + one.latency + int(math.ceil(wait * 8e12 - 1e-3)) + int(math.ceil(store - 1e-3))
+    at = now + one.latency + math.ceil(wait * 8e12 - 1e-3) + math.ceil(store - 1e-3)
     at = max(at, one.arrived)
     one.arrived = at
     return int(at)
@@ -311,7 +311,7 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
                 meta[BEGIN] = c + 1
             elif one.active != 0:
                 if one.asleep != 0:
-                    wake(meta, cal_meta, events, buckets, hashes, heap, fluid, c, now)
+                    wake(cal_meta, events, buckets, hashes, heap, fluid, c, now)
                 one.active = 0
                 change(meta, conns, fluid.changed, c)
                 meta[ACTIVE_N] -= 1

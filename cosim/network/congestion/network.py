@@ -1,27 +1,27 @@
 """``congestion``: flows under congestion control, as fluids at round-trip granularity.
 
-A *connection* carries the flows of one (job, source, destination, channel), one at a time, and lives on between
-them with its control's state. In each *round* (a round trip, queues included, rounded up to an eighth of
-the bare one or less) it sends at one rate; when the round ends, its control is shown what the round before
-it met and says what it may send in the next (``control``). A window w is the rate w / rtt; one that nothing paces
-leaves in a burst where no queue spreads it, and then waits for the round to end.
+A *connection* carries the flows of one (job, source, destination, channel), one at a time, and lives on
+between them with its control's state. In each *round* (a round trip, queues included, rounded up to an eighth
+of the bare one or less) it sends at one rate; when the round ends, its control is shown what the round before
+it met and says what it may send in the next (``control``). A window w is the rate w / rtt; one that nothing
+paces leaves in a burst where no queue spreads it, and then waits for the round to end.
 
-A flow brings its rate to every port of its path (``apply``: what a port can't serve is not passed on), queues are
-straight lines between changes (``ports``), marks and losses are integrated along them. A flow completes when its last
-byte has left, plus latencies, the queues of its path at that time, and a packet's time on each further link. Lost
-packets are sent again from the round's end on.
+A flow brings its rate to every port of its path (``apply``: what a port can't serve is not passed on), queues
+are straight lines between changes (``ports``), marks and losses are integrated along them. A flow completes
+when its last byte has left, plus latencies, the queues of its path at that time, and a packet's time on each
+further link. Lost packets are sent again from the round's end on.
 
 A connection whose control has settled, on a path where nothing queues, rests: its rounds are left out until a
 link there begins to queue, which changes no result. Nothing costs anything while nothing happens.
 
 Rates are whole bits per second, so that sums are exact in any order; timestamps need + - * / only.
 
-Default settings of ports (marking, lossless or not) are those of the control's paper; the scenario may say others.
-Flows of priority 0 are served first, in queues of their own; up to eight classes.
+Default settings of ports (marking, lossless or not) are those of the control's paper; the scenario may say
+others. Flows of priority 0 are served first, in queues of their own; up to eight classes.
 
-Not modelled: packets and their headers, bursts within a round trip but for the first window, acknowledgements'
-own bandwidth, retransmission timeouts and reordering, buffers shared between the ports of a switch; load that ends
-at an upstream port ends downstream at once.
+Not modelled: packets and their headers, bursts within a round trip but for the first window,
+acknowledgements' own bandwidth, retransmission timeouts and reordering, buffers shared between the ports of a
+switch; load that ends at an upstream port ends downstream at once.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from cosim.network.congestion.columns import (
 from cosim.network.congestion.control import Control, ask_in_python, check_answers, state_width
 from cosim.network.congestion.loop import ASK, DEADLOCK, NEED_FLOWS, NEED_ROWS, run_congestion
 from cosim.network.congestion.ports import settle_link
-from cosim.network.core import BIN_PS, GRANT, Core
+from cosim.network.core import BIN_PS, GRANT, INSTANT, Core
 from cosim.network.drains import DRAIN
 from cosim.network.flows import F64, I32, FlowGroup
 from cosim.network.simulator import NetworkStatistics
@@ -330,7 +330,8 @@ class CongestionNetwork(CompiledNetwork):
         return min(start, int(self._fluid["drains"][0]["time"]) - 1) if count else start
 
     def statistics(self) -> NetworkStatistics:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`; ``extra`` has what ns-3 reports, and pauses.
+        """See :class:`~cosim.network.simulator.NetworkSimulator`; ``extra`` has what ns-3 reports, and
+        pauses.
 
         ``drops`` and ``marks`` count packets; queue percentiles are over bytes served, to an eighth of an
         octave. All classes of a link together.

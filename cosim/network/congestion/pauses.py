@@ -1,7 +1,8 @@
-"""Priority flow control: a port whose queue reaches a threshold pauses the ports that feed it, class by class.
+"""Priority flow control: a port whose queue reaches a threshold pauses the ports that feed it, class by
+class.
 
-A paused port sends nothing of that class, to whomever it is for, so its own queue grows, and pauses go on towards
-the hosts. It is released when the queue is down to the lower threshold. Pause frames take no time.
+A paused port sends nothing of that class, to whomever it is for, so its own queue grows, and pauses go on
+towards the hosts. It is released when the queue is down to the lower threshold. Pause frames take no time.
 
 Source: IEEE 802.1Qbb. Not modelled: the frames' own way, headroom, the watchdog that ends deadlocks.
 """
@@ -50,7 +51,7 @@ def expect_crossing(
         away = port.queue - links[link].resume
     if slope <= 0.0:
         return
-    at = now + max(int(math.ceil(min(away / slope, 1e17))), _LEAST_PS)
+    at = now + max(math.ceil(min(away / slope, 1e17)), _LEAST_PS)
     if port.check <= now or at < port.check:
         port.check = at
         push(cal_meta, events, buckets, hashes, heap, at, now, now, _NONE, 0, p, CROSS)

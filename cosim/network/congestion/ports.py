@@ -1,8 +1,8 @@
 """Ports: queues between changes of load, marks, drops, pauses, and what they count.
 
-Loads are constant between two changes, so a queue is a straight line that bends where it empties or fills. Marks
-follow RED on the queue itself, not an average: none below ``mark_from``, ``mark_most`` at ``mark_all``, everything
-above it; with both equal, a step. The fraction marked is integrated exactly along the line.
+Loads are constant between two changes, so a queue is a straight line that bends where it empties or fills.
+Marks follow RED on the queue itself, not an average: none below ``mark_from``, ``mark_most`` at ``mark_all``,
+everything above it; with both equal, a step. The fraction marked is integrated exactly along the line.
 
 Priorities: a class gets what those before it (lower numbers) leave of the link.
 """

@@ -20,7 +20,7 @@ from cosim.network.congestion.columns import (
     WANTS_TELEMETRY,
     Fluid,
 )
-from cosim.network.congestion.ports import service, settle_link
+from cosim.network.congestion.ports import mean_mark, service, settle_link
 from cosim.network.flows import F64, I64
 from cosim.network.jit import compiled, inlined
 
@@ -63,8 +63,8 @@ def path_rtt(conns: Records, hops: Records, links: Records, ports: Records, c: i
 def set_want(conns: Records, hops: Records, links: Records, ports: Records, settings: F64, c: int) -> int:
     """The bits per second that the control lets a connection send, and its budget at them.
 
-    A window that nothing paces goes out at the port's rate where no queue spreads its acknowledgements, or where
-    the connection was idle; and then there is silence until the round ends.
+    A window that nothing paces goes out at the port's rate in the first round after an idle one, and then there is
+    silence until the round ends; later its acknowledgements spread it.
     """
     one = conns[c]
     one.budget = _INF
@@ -76,8 +76,7 @@ def set_want(conns: Records, hops: Records, links: Records, ports: Records, sett
     rate = one.window * 8e12 / rtt
     if rate >= float(one.line):
         return int(one.line)
-    if settings[PACED] == 0.0 and (one.bursts != 0 or rtt == one.base):
-        one.bursts = 1
+    if settings[PACED] == 0.0 and one.bursts != 0:
         one.budget = one.window - one.round_sent
         if one.budget < 1.0:
             one.budget = _INF
@@ -171,12 +170,17 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     meta[UPDATES_N] += 1
     settle_conn(conns, fluid.coflows, c, now)
     unmarked = 1.0
+    passed = 1.0
     span = float(now - one.round)
     for k in range(one.hop, one.hop + one.hops):
         settle_link(meta, busy, fluid.links, ports, fluid.histogram, fluid.settings, hops[k].link, now)
         port = ports[hops[k].port]
+        link = fluid.links[hops[k].link]
+        if port.queue > link.mark_from:
+            passed *= 1.0 - mean_mark(port.queue, port.queue, link.mark_from, link.mark_all, link.mark_most)
         if port.marks > hops[k].marks:
             unmarked *= 1.0 - min((port.marks - hops[k].marks) / span, 1.0)
+    ends_marking = 1.0 - passed
     if fluid.settings[LOSSLESS] == 0.0:
         packets = count_losses(conns, hops, ports, fluid.settings, c, now)
         if packets > 0 and one.active != 0:
@@ -184,7 +188,6 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
             one.remaining = min(one.remaining, one.size)
     row.elapsed = span
     row.rtt = one.seen_rtt
-    row.marked = one.seen_marked
     row.lost = one.seen_lost
     row.acked = one.round_sent
     row.limited = 1.0 if one.round_sent >= one.window * _LIMITED else 0.0
@@ -203,13 +206,23 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
         for k in range(one.hops, fluid.telemetry.shape[1]):
             fluid.telemetry[n, k].capacity = 0.0
     one.seen_rtt = path_rtt(conns, hops, fluid.links, ports, c)
-    one.seen_marked = 1.0 - unmarked
     one.seen_lost = one.lost
     one.lost = 0.0
+    share = 1.0 - unmarked
     if one.wait >= 2.0 * one.seen_rtt:
         row.rtt = one.seen_rtt
-        row.marked = one.seen_marked
+        row.marked = share
         row.lost = one.seen_lost
+        return
+    # Marks come back half a round late in the mean. Where marking began in this round they lie at its end.
+    early = 0.5 * share
+    if ends_marking > one.marking:
+        early = max(share - 0.5, 0.0)
+    elif ends_marking < one.marking:
+        early = min(share, 0.5)
+    row.marked = one.seen_marked + early
+    one.seen_marked = share - early
+    one.marking = ends_marking
 
 
 @compiled
@@ -235,24 +248,24 @@ def answer(meta: I64, fluid: Fluid, now: int) -> None:
     """Take what the control said, and open the next round of who has something to send."""
     settings = fluid.settings
     states = int(settings[STATES])
+    scaled = settings[SLOPE] != 0.0 or settings[INTERCEPT] != 1.0
     conns = fluid.conns
     for n in range(meta[BATCH_N]):
         row = fluid.rows[n]
         c = row.conn
         one = conns[c]
         known = one.known != 0
-        if settings[SLOPE] != 0.0 or settings[INTERCEPT] != 1.0:
-            if known and row.slow_start == 0.0:
-                share = 0.0
-                if row.coflow_size > 0.0:
-                    share = min(row.coflow_sent / row.coflow_size, 1.0)
-                gain = settings[SLOPE] * share + settings[INTERCEPT]
-                more = row.window - fluid.before[n, MAX_STATE]
-                if more > 0.0:
-                    row.window = fluid.before[n, MAX_STATE] + gain * more
-                more = row.rate - fluid.before[n, MAX_STATE + 1]
-                if more > 0.0:
-                    row.rate = fluid.before[n, MAX_STATE + 1] + gain * more
+        if scaled and known and row.slow_start == 0.0:
+            share = 0.0
+            if row.coflow_size > 0.0:
+                share = min(row.coflow_sent / row.coflow_size, 1.0)
+            gain = settings[SLOPE] * share + settings[INTERCEPT]
+            more = row.window - fluid.before[n, MAX_STATE]
+            if more > 0.0:
+                row.window = fluid.before[n, MAX_STATE] + gain * more
+            more = row.rate - fluid.before[n, MAX_STATE + 1]
+            if more > 0.0:
+                row.rate = fluid.before[n, MAX_STATE + 1] + gain * more
         one.window = row.window
         one.pace = row.rate
         one.wait = row.wait

@@ -63,9 +63,9 @@ class Congestion(Spec):
         lossless = self.control.inner().lossless if self.pfc == "auto" else self.pfc
         if self.pfc_threshold is not None and not lossless:
             found.append(("pfc_threshold", "nothing is paused: pfc is off"))
-        for name in ("ecn_max", "ecn_probability"):
-            if getattr(self, name) is not None and self.ecn_min is None:
-                found.append((name, "the control's own marking holds without ecn_min"))
+        if self.ecn_min is None:
+            names = [n for n in ("ecn_max", "ecn_probability") if getattr(self, n) is not None]
+            found += [(name, "the control's own marking holds without ecn_min") for name in names]
         if (
             self.ecn_probability is not None
             and self.ecn_min is not None

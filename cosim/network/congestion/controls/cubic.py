@@ -1,11 +1,13 @@
 """CUBIC: after a cut the window follows a cubic of time towards where it was, and on from there.
 
-W(t) = C (t - K)^3 + W_max packets, K = cbrt(W_max (1 - beta) / C), never below what a Reno-like sender would have.
-Slow start ends at a loss or mark, or where its train of acknowledgements is half a round trip long (HyStart).
+W(t) = C (t - K)^3 + W_max packets, K = cbrt(W_max (1 - beta) / C), never below what a Reno-like sender would
+have. Slow start ends at a loss or mark, or where its train of acknowledgements is half a round trip long
+(HyStart).
 
-Source: RFC 9438; S. Ha, I. Rhee, L. Xu, doi:10.1145/1400097.1400105; HyStart: doi:10.1016/j.comnet.2011.01.014.
-Defaults are theirs: C = 0.4, beta = 0.7, fast convergence. The cube root is Newton's, with a fixed number of steps.
-Not modelled: duplicate acknowledgements, retransmission timeouts, HyStart's delay rule (it needs 4 ms of queue).
+Source: RFC 9438; S. Ha, I. Rhee, L. Xu, doi:10.1145/1400097.1400105; HyStart:
+doi:10.1016/j.comnet.2011.01.014. Defaults are theirs: C = 0.4, beta = 0.7, fast convergence. The cube root is
+Newton's, with a fixed number of steps. Not modelled: duplicate acknowledgements, retransmission timeouts,
+HyStart's delay rule (it needs 4 ms of queue).
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
 """DCQCN: rates cut by congestion notifications, and recovered by a timer and a byte counter.
 
-A receiver that got a marked packet sends one notification in cnp_interval. It has the sender set its target to its
-rate, cut the rate by alpha / 2, and raise alpha by g (1 - alpha); without one, alpha falls by g alpha each alpha_timer. Each
-expiry of the timer, and each byte_counter bytes, halve the distance to the target; after f such stages of either the
-target grows by r_ai, after f of both by r_hai. Whether an interval has a notification follows from the expected share of
-marked packets, p of n giving 1 - (1 - p)^n, carried over from interval to interval: no dice.
+A receiver that got a marked packet sends one notification in cnp_interval. It has the sender set its target
+to its rate, cut the rate by alpha / 2, and raise alpha by g (1 - alpha); without one, alpha falls by g alpha
+each alpha_timer. Each expiry of the timer, and each byte_counter bytes, halve the distance to the target;
+after f such stages of either the target grows by r_ai, after f of both by r_hai. Whether an interval has a
+notification follows from the expected share of marked packets, p of n giving 1 - (1 - p)^n, carried over from
+interval to interval: no dice.
 
 Source: Y. Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015,
-doi:10.1145/2785956.2787484. Defaults are theirs, for 40 Gb/s: g = 1/256, timer 55 us, byte counter 10 MB, f = 5,
-r_ai = 40 Mb/s, cnp_interval 50 us, RED from 5 KB to 200 KB with 1 %, which scales with a port's rate here; r_hai is
-10 r_ai, as in QCN. Starts at line rate, with PFC.
-Not modelled: notifications' own way and losses; a sender's timers stand still while it has nothing to send.
+doi:10.1145/2785956.2787484. Defaults are theirs, for 40 Gb/s: g = 1/256, timer 55 us, byte counter 10 MB, f =
+5, r_ai = 40 Mb/s, cnp_interval 50 us, RED from 5 KB to 200 KB with 1 %, which scales with a port's rate here;
+r_hai is 10 r_ai, as in QCN. Starts at line rate, with PFC. A job's weight divides its timer: how aggressive
+it is. Not modelled: notifications' own way and losses; a sender's timers stand still while it has nothing to
+send.
 """
 
 from __future__ import annotations
@@ -84,9 +86,10 @@ def dcqcn(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
             continue
         state[c, _TIMER] += row.elapsed
         state[c, _BYTES] += row.acked
-        while state[c, _TIMER] >= p[1] or state[c, _BYTES] >= p[2]:
-            if state[c, _TIMER] >= p[1]:
-                state[c, _TIMER] -= p[1]
+        timer = p[1] / row.weight
+        while state[c, _TIMER] >= timer or state[c, _BYTES] >= p[2]:
+            if state[c, _TIMER] >= timer:
+                state[c, _TIMER] -= timer
                 state[c, _TIMES] += 1.0
             else:
                 state[c, _BYTES] -= p[2]
@@ -128,11 +131,12 @@ class Dcqcn(Control):
     }
     settles: ClassVar[bool] = True
     lossless: ClassVar[bool] = True
+    uses_weight: ClassVar[bool] = True
     kernel = dcqcn
     driver = drive
 
     g: float = Field(1.0 / 256.0, gt=0, le=1, description="weight of a notification in alpha")
-    timer: TimePs = Field(55_000_000, gt=0, description="time between two increases")
+    timer: TimePs = Field(55_000_000, gt=0, description="time between two increases, of weight 1")
     byte_counter: SizeBytes = Field(10_000_000, gt=0, description="bytes between two increases")
     f: int = Field(5, ge=1, description="stages of fast recovery")
     r_ai: RateBps = Field(4e7, gt=0, description="additive increase")

@@ -1,10 +1,11 @@
 """Fixed windows: no control at all; links are shared as windows are, so as weights are.
 
-Each connection keeps a window of ``bdp`` bandwidth-delay products times its job's weight. On a shared link, flows
-get it in proportion to their windows (first in, first out), and the rest of the windows waits in its queue.
+Each connection keeps a window of ``bdp`` bandwidth-delay products times its job's weight. On a shared link,
+flows get it in proportion to their windows (first in, first out), and the rest of the windows waits in its
+queue.
 
-Source: the unfair sharing of S. Rajasekaran et al., "Congestion Control in Machine Learning Clusters", HotNets 2022,
-doi:10.1145/3563766.3564115, with exact weights. Lossless.
+Source: the unfair sharing of S. Rajasekaran et al., "Congestion Control in Machine Learning Clusters",
+HotNets 2022, doi:10.1145/3563766.3564115, with exact weights. Lossless.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """HPCC: the window follows the most loaded link of the path, as in-network telemetry reports it.
 
-Once a round trip: U = max over hops of queue / (B T) + tx / B, with T the bare round-trip time. Where U >= eta, or
-after max_stage rounds below it, w <- w' eta / U + w_ai; else w <- w' + w_ai: w' is the window that telemetry is about,
-a round trip ago. Windows are paced.
+Once a round trip: U = max over hops of queue / (B T) + tx / B, with T the bare round-trip time. Where U >=
+eta, or after max_stage rounds below it, w <- w' eta / U + w_ai; else w <- w' + w_ai: w' is the window that
+telemetry is about, a round trip ago. Windows are paced.
 
-Source: Y. Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, doi:10.1145/3341302.3342085. Defaults
-are theirs: eta = 0.95, max_stage = 5, w_ai = 80 bytes, a first window of a bandwidth-delay product.
+Source: Y. Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, doi:10.1145/3341302.3342085.
+Defaults are theirs: eta = 0.95, max_stage = 5, w_ai = 80 bytes, a first window of a bandwidth-delay product.
 Not modelled: the bytes that telemetry takes; reaction to each acknowledgement between two round trips.
 """
 

@@ -1,11 +1,11 @@
 """MLTCP: any control, its growth scaled by how much of its iteration a job has sent.
 
-Whatever the control underneath adds to a window or a rate (outside slow start) is multiplied by F(r) = slope r +
-intercept, r being the share of its iteration's bytes that the job has sent. A job that is further on gets more, so jobs
-that compete slide apart until they don't, if their communication fits side by side.
+Whatever the control underneath adds to a window or a rate (outside slow start) is multiplied by F(r) = slope
+r + intercept, r being the share of its iteration's bytes that the job has sent. A job that is further on gets
+more, so jobs that compete slide apart until they don't, if their communication fits side by side.
 
-Source: S. Rajasekaran et al., "MLTCP: Congestion Control for DNN Training", arXiv:2402.09589. Defaults are theirs:
-F(r) = 1.75 r + 0.25. Jobs' iteration bytes are known, not learned.
+Source: S. Rajasekaran et al., "MLTCP: Congestion Control for DNN Training", arXiv:2402.09589. Defaults are
+theirs: F(r) = 1.75 r + 0.25. Jobs' iteration bytes are known, not learned.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Mltcp(Control):
         return found
 
     def load(self, base: Path) -> Control:
-        """This, over what a plug-in's file has."""
+        """MLTCP over what a plug-in's file has."""
         return self.model_copy(update={"over": self.over.load(base)})
 
     def scaling(self) -> tuple[float, float]:

@@ -1,10 +1,11 @@
 """NewReno: a packet more each round trip, half the window at a loss or a mark.
 
-Slow start doubles the window each round trip until the first loss or mark. After a cut, what the round under way
-met is not held against the sender again (RFC 6582's recovery; RFC 3168 for marks).
+Slow start doubles the window each round trip until the first loss or mark. After a cut, what the round under
+way met is not held against the sender again (RFC 6582's recovery; RFC 3168 for marks).
 
-Source: RFC 5681, RFC 6582; first window of 10 packets (RFC 6928). Ports drop unless the scenario has them mark.
-Not modelled: duplicate acknowledgements, retransmission timeouts: every loss is repaired after a round trip.
+Source: RFC 5681, RFC 6582; first window of 10 packets (RFC 6928). Ports drop unless the scenario has them
+mark. Not modelled: duplicate acknowledgements, retransmission timeouts: every loss is repaired after a round
+trip.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Swift: the window follows the delay towards a target, which grows with hops and for small windows.
 
-target = base_target + hops h + max(0, min(a / sqrt(w) + b, fs_range)) with a, b such that the last term is fs_range at
-w = fs_min and 0 at fs_max packets. Below the target the window grows by ``ai`` packets a round trip; above it, at most
-once a round trip, it is multiplied by max(1 - beta (delay - target) / delay, 1 - max_mdf).
+target = base_target + hops h + max(0, min(a / sqrt(w) + b, fs_range)) with a, b such that the last term is
+fs_range at w = fs_min and 0 at fs_max packets. Below the target the window grows by ``ai`` packets a round
+trip; above it, at most once a round trip, it is multiplied by max(1 - beta (delay - target) / delay, 1 -
+max_mdf).
 
-Source: G. Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter", SIGCOMM 2020,
-doi:10.1145/3387514.3406591; where it gives no number (fs_range = 5 base_target, h = base_target / 6.55, fs_min = 0.1,
-fs_max = 100), those of htsim's Swift. The first window is a bandwidth-delay product.
+Source: G. Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter",
+SIGCOMM 2020, doi:10.1145/3387514.3406591; where it gives no number (fs_range = 5 base_target, h = base_target
+/ 6.55, fs_min = 0.1, fs_max = 100), those of htsim's Swift. The first window is a bandwidth-delay product.
 Not modelled: the host's own delay and its window, retransmission timeouts.
 """
 

@@ -1,13 +1,13 @@
 """TIMELY: the rate follows the gradient of the round-trip time.
 
-Once a round trip: below t_low the rate grows by delta, above t_high it is cut by beta (1 - t_high / rtt), between them
-it grows by delta (five times that after five such rounds) where the smoothed gradient is not positive, and is cut by
-beta times the gradient, in units of min_rtt, where it is.
+Once a round trip: below t_low the rate grows by delta, above t_high it is cut by beta (1 - t_high / rtt),
+between them it grows by delta (five times that after five such rounds) where the smoothed gradient is not
+positive, and is cut by beta times the gradient, in units of min_rtt, where it is.
 
 Source: R. Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015,
-doi:10.1145/2785956.2787510. Defaults are theirs, for 10 Gb/s: ewma 0.875, t_low 50 us, t_high 500 us, beta 0.8,
-delta 10 Mb/s, five rounds, min_rtt 20 us. Starts at line rate.
-Not modelled: segments of 16 to 64 KB sent in bursts, NIC timestamps' noise.
+doi:10.1145/2785956.2787510. Defaults are theirs, for 10 Gb/s: ewma 0.875, t_low 50 us, t_high 500 us, beta
+0.8, delta 10 Mb/s, five rounds, min_rtt 20 us. Starts at line rate. Not modelled: segments of 16 to 64 KB
+sent in bursts, NIC timestamps' noise.
 """
 
 from __future__ import annotations
