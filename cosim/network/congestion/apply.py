@@ -201,6 +201,11 @@ def apply(
                     part = passes(links, ports, hops[at - 1].port)
                     if part < 1.0:
                         fresh = int(fresh * part)
+                    before = ports[hops[at - 1].port]
+                    if fresh > 0:
+                        hops[at].kept = fresh
+                    elif settings[LOSSLESS] != 0.0 and before.queue > 0.0 and before.paused == 0:
+                        fresh = hops[at].kept  # its source is paused, but the queue before goes on
                 hops[at].fresh = fresh
         for k in range(meta[CHANGED_N]):
             one = conns[changed[k]]

@@ -90,6 +90,7 @@ HOP = np.dtype(
     [
         ("load", "i8"),
         ("fresh", "i8"),
+        ("kept", "i8"),
         ("marks", "f8"),
         ("losses", "f8"),
         ("served", "f8"),
