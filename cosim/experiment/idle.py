@@ -1,8 +1,9 @@
 """Settings that were given but can't affect the result, each with where it was given and why it can't.
 
-A network spec says of itself whether it shares links by weight (``shares_by_weight``, true where it doesn't say)
-and by priority (``shares_by_priority``, as by weight where it doesn't say) and whether it draws from the seed (``uses_seed``, false where it doesn't say). A workload
-spec may say more once its workload is made: ``idle_in(workload)``, as ``idle_settings()``.
+A network spec says of itself whether it shares links by weight (``shares_by_weight``, true where it doesn't
+say) and by priority (``shares_by_priority``, as by weight where it doesn't say) and whether it draws from the
+seed (``uses_seed``, false where it doesn't say). A workload spec may say more once its workload is made:
+``idle_in(workload)``, as ``idle_settings()``.
 """
 
 from __future__ import annotations

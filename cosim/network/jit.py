@@ -56,8 +56,8 @@ def _watched(dispatcher: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _sources() -> tuple[tuple[str, int, int], ...]:
-    """(name, time, size) of this room's files with compiled functions; controls, each used by itself alone, left
-    out.
+    """(name, time, size) of this room's files with compiled functions; controls, each used by itself alone,
+    left out.
     """
     room = Path(__file__).parent
     files = sorted([*room.glob("*.py"), *(room / "congestion" / f"{name}.py" for name in _CONGESTION)])

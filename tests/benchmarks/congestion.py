@@ -1,7 +1,7 @@
 """The congestion network: ``python -m tests.benchmarks.congestion [pairwise | ns3 | speed]``.
 
-``pairwise``: how far apart controls are. ``ns3``: flow completion times against ns-3's TCP, the same flows at the
-same times. ``speed``: CPU seconds and memory for jobs, with counts of messages, flows and updates.
+``pairwise``: how far apart controls are. ``ns3``: flow completion times against ns-3's TCP, the same flows at
+the same times. ``speed``: CPU seconds and memory for jobs, with counts of messages, flows and updates.
 """
 
 from __future__ import annotations

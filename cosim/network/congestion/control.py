@@ -132,41 +132,36 @@ class Columns:
     """Rows of a batch, as attributes; assigning checks shape and type."""
 
     def __init__(self, owner: str, rows: Records, telemetry: Records, state: dict[str, F64]) -> None:
-        self.__dict__["_owner"] = owner
-        self.__dict__["_rows"] = rows
-        self.__dict__["_telemetry"] = telemetry
-        self.__dict__["_state"] = state
+        self.__dict__["_parts"] = (owner, rows, telemetry, state)
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.__dict__["_parts"][1])
 
-    def __getattr__(self, name: str) -> F64:
-        if name in self._state:
-            return self._state[name]
-        if name in self._rows.dtype.names:
-            return np.asarray(self._rows[name])
+    def __getattr__(self, name: str) -> Any:
+        owner, rows, telemetry, state = self.__dict__["_parts"]
+        if name in state:
+            return state[name]
+        if name in rows.dtype.names:
+            return rows[name]
         if name in _TELEMETRY:
-            return np.asarray(self._telemetry[_TELEMETRY[name]])
-        known = [
-            *(n for n in self._rows.dtype.names if n not in ("conn", "first")),
-            *_TELEMETRY,
-            *self._state,
-        ]
-        raise NetworkError(f"{self._owner}: there is no column {name!r}; there are {', '.join(known)}")
+            return telemetry[_TELEMETRY[name]]
+        known = [*(n for n in rows.dtype.names if n not in ("conn", "first")), *_TELEMETRY, *state]
+        raise NetworkError(f"{owner}: there is no column {name!r}; there are {', '.join(known)}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self._state and name not in _ANSWERS:
-            can = ", ".join([*_ANSWERS, *self._state])
-            raise NetworkError(f"{self._owner}: column {name!r} can't be set; a control sets {can}")
+        owner, rows, _, state = self.__dict__["_parts"]
+        if name not in state and name not in _ANSWERS:
+            can = ", ".join([*_ANSWERS, *state])
+            raise NetworkError(f"{owner}: column {name!r} can't be set; a control sets {can}")
         try:
             array = np.asarray(value, np.float64)
         except (TypeError, ValueError):
-            raise NetworkError(f"{self._owner}: column {name!r} was given {value!r}, not numbers") from None
+            raise NetworkError(f"{owner}: column {name!r} was given {value!r}, not numbers") from None
         if array.shape not in ((), (len(self),)):
             raise NetworkError(
-                f"{self._owner}: column {name!r} was given shape {array.shape}, but there are {len(self)} rows"
+                f"{owner}: column {name!r} was given shape {array.shape}, but there are {len(self)} rows"
             )
-        target = self._state[name] if name in self._state else self._rows[name]
+        target = state[name] if name in state else rows[name]
         target[...] = array
 
 
@@ -182,7 +177,11 @@ def ask_in_python(control: Control, count: int, rows: Records, telemetry: Record
     kernel = type(control).kernel
     if kernel is not None:
         getattr(kernel, "py_func", kernel)(
-            count, rows, telemetry, state, np.array(control.parameters(), np.float64)
+            count,
+            rows.view(np.recarray),
+            telemetry.view(np.recarray),
+            state,
+            np.array(control.parameters(), np.float64),
         )
         return
     names = list(control.state)

@@ -15,7 +15,7 @@ from cosim.network.calendar import Records, push
 from cosim.network.congestion.changes import change, own_changed, touch
 from cosim.network.congestion.columns import BYTES_PER_BPS_PS, CROSS, NUM_CLASSES, STUCK, VISIT, Fluid
 from cosim.network.congestion.ports import settle_link
-from cosim.network.flows import I64
+from cosim.network.flows import I32, I64
 from cosim.network.jit import compiled
 
 _NONE = -1
@@ -29,7 +29,7 @@ def expect_crossing(
     cal_meta: I64,
     events: Records,
     buckets: Records,
-    hashes: I64,
+    hashes: I32,
     heap: Records,
     links: Records,
     ports: Records,

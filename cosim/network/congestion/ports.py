@@ -160,7 +160,7 @@ def service(links: Records, ports: Records, port: int) -> float:
     least = rate / 64.0
     for k in range(link * NUM_CLASSES, port):
         rate -= float(ports[k].load)
-    return max(rate * ports[port].duty, least)
+    return float(max(rate * ports[port].duty, least))
 
 
 @inlined

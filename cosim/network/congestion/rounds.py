@@ -56,15 +56,15 @@ def path_rtt(conns: Records, hops: Records, links: Records, ports: Records, c: i
         port = hops[k].port
         if ports[port].queue > 0.0:
             wait += ports[port].queue / service(links, ports, port)
-    return one.base + wait * 8e12
+    return float(one.base + wait * 8e12)
 
 
 @compiled
 def set_want(conns: Records, hops: Records, links: Records, ports: Records, settings: F64, c: int) -> int:
     """The bits per second that the control lets a connection send, and its budget at them.
 
-    A window that nothing paces goes out at the port's rate in the first round after an idle one, and then there is
-    silence until the round ends; later its acknowledgements spread it.
+    A window that nothing paces goes out at the port's rate in the first round after an idle one, and then
+    there is silence until the round ends; later its acknowledgements spread it.
     """
     one = conns[c]
     one.budget = _INF

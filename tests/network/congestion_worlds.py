@@ -54,7 +54,8 @@ def star(sources: int, rate: float, latency_ps: int) -> Topology:
 
 @dataclass(frozen=True)
 class Seen:
-    """Completions (ps, by flow) and what was sampled: times, queues [samples, links], rates [samples, conns]."""
+    """Completions (ps, by flow) and what was sampled: times, queues [samples, links], rates [samples,
+    conns]."""
 
     done_ps: dict[int, int]
     queue: NDArray[np.float64]
@@ -76,7 +77,8 @@ def watch(
     priorities: Sequence[int] = (),
     weights: Sequence[float] = (),
 ) -> Seen:
-    """Run flows (source, destination, bytes), each a group and a job of its own; sample where step_ps says so."""
+    """Run flows (source, destination, bytes), each a group and a job of its own; sample where step_ps says
+    so."""
     network = CongestionNetwork(control, ports, in_python=in_python)
     network.open(topology)
     groups = [

@@ -1,17 +1,18 @@
-"""The congestion network at the seam: cuts, releases, rests and compilation change nothing; misuse has names."""
+"""The congestion network at the seam: cuts, releases, rests and compilation change nothing; misuse has
+names."""
 
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from congestion_worlds import dumbbell, graph, star, watch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from network_worlds import World, drive, drive_by_caller, worlds
 
 from cosim.errors import NetworkError
 from cosim.network.congestion import Control
@@ -19,10 +20,6 @@ from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.newreno import NewReno
 from cosim.network.congestion.network import CongestionNetwork, Ports
 from cosim.units import NEVER
-
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-from congestion_worlds import dumbbell, graph, star, watch  # noqa: E402
-from network_worlds import World, drive, drive_by_caller, worlds  # noqa: E402
 
 Make = Callable[..., CongestionNetwork]
 some = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -104,7 +101,8 @@ def test_a_priority_of_its_own_is_served_first() -> None:
     seen = watch(dumbbell(2, rate, latency, edge=40e9), Dctcp(), flows, priorities=[1, 0])
     alone = watch(dumbbell(2, rate, latency, edge=40e9), Dctcp(), flows[:1])
     assert seen.done_ps[1] == pytest.approx(alone.done_ps[0], rel=1e-3)
-    assert seen.done_ps[0] == pytest.approx(2 * 5_000_000 * 8e12 / rate, rel=0.01)
+    # ... when its own round, long where nothing was served, has ended
+    assert 1.0 <= seen.done_ps[0] / (2 * 5_000_000 * 8e12 / rate) <= 1.1
 
 
 def test_priorities_have_eight_classes() -> None:
@@ -127,7 +125,7 @@ def test_a_circle_of_pauses_is_named() -> None:
     class Clockwise:
         name = "clockwise"
 
-        def paths(self, topology: Any, src: Any, dst: Any, channel: Any) -> Any:
+        def paths(self, topology: Any, src: Any, dst: Any, channel: Any) -> Any:  # noqa: ARG002
             links = []
             for one, other in zip(src.tolist(), dst.tolist(), strict=True):
                 hop = [(4 + (one + j) % 4, 4 + (one + j + 1) % 4) for j in range((other - one) % 4)]
