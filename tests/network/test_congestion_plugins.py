@@ -38,7 +38,7 @@ class Mine(Control):
 """
     slow = run(tmp_path, text, "{plugin: mine.py:Mine, packets: 0.25}")
     fast = run(tmp_path, text)
-    assert slow.summary.jobs[0].iteration_mean_ps > fast.summary.jobs[0].iteration_mean_ps
+    assert slow.records.end_ps > fast.records.end_ps
     with pytest.raises(InputError, match="Mine: pakets: unknown key 'pakets'; did you mean 'packets'"):
         run(tmp_path, text, "{plugin: mine.py:Mine, pakets: 2}")
 
