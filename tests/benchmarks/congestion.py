@@ -66,26 +66,18 @@ def cases() -> list[Case]:
 def fcts(network: NetworkSimulator, case: Case) -> F64:
     """Flow completion times, us."""
     network.open(case.topology, 0)
-    count = len(case.flows)
-    groups = [
-        FlowGroup(
-            k,
-            flat_table([0], [1], [size], reaction_ps=NEVER),
-            np.array([src, dst], np.int32),
-            (k, 0),
-            job=k,
-            coflow=k,
-            coflow_bytes=size,
-        )
-        for k, (src, dst, size, _) in enumerate(case.flows)
-    ]
-    start = np.array([round(at * 1e6) for *_, at in case.flows], np.int64)
-    batch = FlowBatch(groups, np.arange(count, dtype=np.int32), np.zeros(count, np.int64), start, start)
+    src, dst, size, at = (list(column) for column in zip(*case.flows, strict=True))
+    count, ends = len(case.flows), case.topology.num_endpoints
+    table = flat_table(src, dst, size, num_participants=ends, reaction_ps=NEVER)
+    group = FlowGroup(0, table, np.arange(ends, dtype=np.int32), (0, 0), coflow_bytes=sum(size))
+    start = np.array([round(us * 1e6) for us in at], np.int64)
+    number = np.arange(count, dtype=np.int64)
+    batch = FlowBatch([group], np.zeros(count, np.int32), number, start, start)
     took = np.full(count, -1.0)
     while (took < 0).any():
         done = network.advance(batch, NEVER).completions
         batch = FlowBatch()
-        took[done.handle] = (done.time_ps - done.start_ps) / 1e6
+        took[done.index] = (done.time_ps - done.start_ps) / 1e6
     network.close()
     return took
 

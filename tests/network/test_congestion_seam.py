@@ -17,8 +17,10 @@ from network_worlds import World, drive, drive_by_caller, worlds
 from cosim.errors import NetworkError
 from cosim.network.congestion import Control
 from cosim.network.congestion.controls.dctcp import Dctcp
+from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.newreno import NewReno
 from cosim.network.congestion.network import CongestionNetwork, Ports
+from cosim.protocol.conformance import check_network_simulator
 from cosim.units import NEVER
 
 Make = Callable[..., CongestionNetwork]
@@ -137,8 +139,13 @@ def test_a_circle_of_pauses_is_named() -> None:
     from dataclasses import replace
 
     topology = replace(graph(4, 8, ring + hosts), routing=Clockwise())
-    from cosim.network.congestion.controls.fixed import Fixed
-
     flows = [(k, (k + 2) % 4, 10_000_000) for k in range(4)]
     with pytest.raises(NetworkError, match=r"PFC deadlock at \d+ ps: .*n4 -> n5"):
         watch(topology, Fixed(bdp=100), flows, Ports(pause_bytes=20_000))
+
+
+def test_the_conformance_kit_finds_nothing() -> None:
+    quick = ("causality", "grant", "cuts", "line_rate", "latency", "shares", "order", "marks", "one_instant")
+    quick += ("lookahead", "dependents", "start_dependents", "given_later", "statistics", "determinism")
+    found = check_network_simulator(lambda: CongestionNetwork(Fixed(), Ports(mtu_bytes=1_000)), only=quick)
+    assert found.passed, str(found)

@@ -107,12 +107,13 @@ class CongestionNetwork(CompiledNetwork):
         self._hops_used = 0
         self._max_hops = 1
         self._coflows: dict[int, int] = {}
-        self._ends = np.zeros((0, 3), np.int64)
+        self._conns_used = 0
         ports = np.zeros(count * NUM_CLASSES, PORT)
         ports["first"] = ports["blocks"] = _NONE
         ports["share"] = ports["duty"] = 1.0
         self._fluid: dict[str, NDArray[Any]] = {
             "conns": np.zeros(0, CONN),
+            "ends": np.zeros((0, 3), np.int64),
             "hops": np.zeros(0, HOP),
             "ports": ports,
             "links": self._make_links(count),
@@ -190,8 +191,9 @@ class CongestionNetwork(CompiledNetwork):
         numbers = self._numbers.number(job, src, dst, channel)
         self._extend("channel_of", first + len(src))
         self._fluid["channel_of"][first : first + len(src)] = numbers
-        old = len(self._fluid["conns"])
+        old = self._conns_used
         if len(self._numbers) > old:
+            self._conns_used = len(self._numbers)
             self._add_conns(first, numbers, old, np.stack([np.full(len(src), job), src, dst], axis=1))
 
     def _add_conns(self, first: int, numbers: I32, old: int, ends: NDArray[Any]) -> None:
@@ -216,9 +218,8 @@ class CongestionNetwork(CompiledNetwork):
         ends_at = np.cumsum(hops)
         packet = np.ceil(self._ports.mtu_bytes * 8e12 / self._rate[link])
         latency = self._latency[link].astype(np.float64)
-        conns = np.zeros(count, CONN)
-        conns[:old] = fluid["conns"]
-        mine = conns[old:]
+        self._extend("conns", count)
+        mine = fluid["conns"][old:count]
         mine["hop"], mine["hops"] = base, hops
         mine["flow"] = mine["tail"] = mine["place"] = mine["due"] = mine["coflow"] = _NONE
         mine["budget"] = 1e30
@@ -232,8 +233,8 @@ class CongestionNetwork(CompiledNetwork):
         mine["store"][has] = both[has, 1] - packet[heads[has]]
         grid = np.maximum(mine["base"] / 8, 1.0).astype(np.int64)
         mine["grid"] = [1 << (int(one).bit_length() - 1) for one in grid.tolist()]
-        fluid["conns"] = conns
-        self._ends = np.concatenate([self._ends, ends[row]])
+        self._extend("ends", count)
+        fluid["ends"][old:count] = ends[row]
         self._extend("drains", count)
         self._extend("state", count)
         self._extend("changed", count)
@@ -284,7 +285,7 @@ class CongestionNetwork(CompiledNetwork):
     def _run(self, core: Core, horizon_ps: int) -> int:
         if self._fluid["telemetry"].shape[1] < self._max_hops:
             self._fluid["telemetry"] = np.zeros((len(self._fluid["rows"]), self._max_hops), TELEMETRY)
-        fluid = Fluid(**self._fluid)
+        fluid = Fluid(**{name: self._fluid[name] for name in Fluid._fields})
         if not self._in_python:
             assert self._driver is not None
             return int(self._driver(core, fluid, self._parameters, horizon_ps))
@@ -320,7 +321,7 @@ class CongestionNetwork(CompiledNetwork):
         raise AssertionError("no circle")
 
     def _describe(self, conn: int) -> str:
-        job, src, dst = self._ends[conn].tolist()
+        job, src, dst = self._fluid["ends"][conn].tolist()
         names = self._topology.node_names
         return f"the connection of job {job} from {names[src]} to {names[dst]}"
 
