@@ -195,7 +195,7 @@ jobs:
 def _eight() -> str:
     job = (
         "  - {{name: j{0}, iterations: 50, placement: {{kind: packed}}, start: {1}us, workload: "
-        "{{kind: periodic, compute: 5ms, size: 25MB, communication: all_reduce, ranks: 128, steps: 4}}}}\n"
+        "{{kind: periodic, compute: 5ms, size: 25MB, communication: all_reduce, ranks: 128}}}}\n"
     )
     return EIGHT_JOBS + "".join(job.format(k, 500 * k) for k in range(8))
 
@@ -209,7 +209,7 @@ def speed() -> str:
         ("2 jobs x 16 ranks x 200, 4 x 25 MB, dctcp", TWO_JOBS, "dctcp"),
         ("2 jobs x 16 ranks x 200, 4 x 25 MB, dcqcn", TWO_JOBS, "dcqcn"),
         (
-            "8 jobs x 128 ranks x 50, halving-doubling",
+            "8 jobs x 128 ranks x 50, 25 MB, dctcp",
             _eight().replace("ALGORITHM", "halving_doubling"),
             "dctcp",
         ),

@@ -145,7 +145,7 @@ def test_a_circle_of_pauses_is_named() -> None:
 
 
 def test_the_conformance_kit_finds_nothing() -> None:
-    quick = ("causality", "grant", "cuts", "line_rate", "latency", "shares", "order", "marks", "one_instant")
-    quick += ("lookahead", "dependents", "start_dependents", "given_later", "statistics", "determinism")
+    quick = ["causality", "grant", "cuts", "line_rate", "latency", "shares", "order", "marks", "one_instant"]
+    quick += ["lookahead", "dependents", "start_dependents", "given_later", "statistics", "determinism"]
     found = check_network_simulator(lambda: CongestionNetwork(Fixed(), Ports(mtu_bytes=1_000)), only=quick)
     assert found.passed, str(found)
