@@ -108,7 +108,7 @@ def watch(
         if step_ps:
             fluid = network._fluid
             queues.append(_queues(network, now))
-            rates.append(fluid["conns"]["rate"].astype(np.float64))
+            rates.append(fluid["conns"]["rate"][:count].astype(np.float64))
     statistics = network.statistics()
     return Seen(done, np.array(queues), np.array(rates), statistics, network.control_updates)
 
