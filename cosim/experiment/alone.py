@@ -9,14 +9,15 @@ import numpy as np
 from cosim.engine.replay import replay
 from cosim.experiment.build import build
 from cosim.experiment.scenario import Scenario
-from cosim.results.measures import jain, slowdown
+from cosim.results.measures import BACKGROUND, jain, slowdown
 from cosim.results.summary import Summary, iteration_times
 from cosim.results.terminal import align
 from cosim.units import format_time
 
 
 def alone(scenario: Scenario) -> dict[str, float]:
-    """Mean iteration of each job by itself, picoseconds; jobs without an iteration are left out.
+    """Mean iteration of each job by itself, picoseconds. Jobs without an iteration are left out, and so is
+    background traffic beside others.
 
     Raises
     ------
@@ -24,12 +25,17 @@ def alone(scenario: Scenario) -> dict[str, float]:
         As :func:`cosim.experiment.run.run`.
     """
     found: dict[str, float] = {}
-    for number in range(len(build(scenario).jobs)):
+    kinds = [job.workload.name for job in build(scenario).jobs]
+    for number, kind in enumerate(kinds):
+        if kind == BACKGROUND and {*kinds} != {BACKGROUND}:
+            continue
         built = build(scenario)  # a network is used once
         job = replace(built.jobs[number], start_ps=0)
         records = replay(
             built.topology, built.network, [job], built.planner, release=scenario.release, seed=scenario.seed
         )
+        if records.interrupted:
+            raise KeyboardInterrupt
         times = iteration_times(records.iteration_end_ps[0], 0)
         if len(times):
             found[job.name] = float(np.mean(times))

@@ -20,6 +20,7 @@ from cosim.pattern.custom import RankNodes
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
 from cosim.workload.check import check
+from cosim.workload.draws import draw
 from cosim.workload.program import Workload
 
 
@@ -83,14 +84,26 @@ class _Wish:
 def _wishes(scenario: Scenario) -> Iterator[_Wish]:
     for number, job in enumerate(scenario.jobs):
         with at(scenario.locate("jobs", number, "workload")):
-            workload = (
-                job.workload if isinstance(job.workload, Workload) else job.workload.build(scenario.base)
-            )
-            check(workload)
+            workloads = _workloads(scenario, number)
         with at(scenario.locate("jobs", number, "arrival")):
             later = [0] * job.count if job.arrival is None else job.arrival.times(job.count, scenario.seed)
-        for name, offset in zip(job.names(), later, strict=True):
+        for name, workload, offset in zip(job.names(), workloads, later, strict=True):
             yield _Wish(number, name, workload, job.start + offset)
+
+
+def _workloads(scenario: Scenario, number: int) -> list[Workload]:
+    """Of each job that an entry stands for: one and the same, unless it is drawn."""
+    job = scenario.jobs[number]
+    if isinstance(job.workload, Workload):
+        made = [job.workload]
+    elif getattr(type(job.workload), "takes_seed", False):
+        seed = draw(scenario.seed, number)
+        made = [job.workload.build(scenario.base, seed=seed, copy=copy) for copy in range(job.count)]
+    else:
+        made = [job.workload.build(scenario.base)]
+    for workload in made:
+        check(workload)
+    return made if len(made) == job.count else made * job.count
 
 
 def _jobs(scenario: Scenario, topology: Topology) -> tuple[JobInfo, ...]:

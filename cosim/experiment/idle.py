@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel
 
+from cosim.cluster.arrivals import Regular
 from cosim.engine.records import JobInfo
 from cosim.errors import Location
 from cosim.experiment.located_yaml import Key, show_path
@@ -21,7 +23,7 @@ from cosim.pattern.chakra import ChakraFiles
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.template import Collective
 from cosim.spec import Spec
-from cosim.workload.program import OpKind
+from cosim.workload.program import OpKind, Workload
 
 _Found = tuple[tuple[Key, ...], str]
 
@@ -31,6 +33,7 @@ def idle_settings(scenario: Scenario, jobs: Sequence[JobInfo]) -> list[str]:
     found = [
         *_specs(scenario, ()),
         *_workloads(scenario, jobs),
+        *_over_time(scenario, jobs),
         *_link_shares(scenario),
         *_seed(scenario),
         *_collectives(scenario, jobs),
@@ -67,6 +70,34 @@ def _workloads(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
         workload = made[job.names()[0]].workload
         for field, why in getattr(job.workload, "idle_in", lambda _: [])(workload):
             yield ("jobs", number, "workload", field), why
+
+
+def _over_time(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
+    """Arrivals of one job, and slower or uneven computations where nothing is computed."""
+    made = {info.name: info for info in jobs}
+    for number, job in enumerate(scenario.jobs):
+        if job.count == 1 and isinstance(job.arrival, Regular):
+            yield ("jobs", number, "arrival"), "there is one such job, and the first starts at once"
+        workload = made[job.names()[0]].workload
+        for key in ("jitter", "stragglers"):
+            if getattr(job, key) and not _computing(workload):
+                yield ("jobs", number, key), "the job computes nothing"
+        for which, one in enumerate(job.stragglers):
+            where = ("jobs", number, "stragglers", which)
+            if one.first_iteration >= job.iterations:
+                yield (*where, "first_iteration"), f"the job has {job.iterations} iterations, from 0 on"
+            elif one.ranks is not None and _computing(workload) and not _computing(workload) & {*one.ranks}:
+                yield (*where, "ranks"), "they compute nothing"
+
+
+def _computing(workload: Workload) -> set[int]:
+    """Ranks that have a computation which takes time."""
+    busy = [
+        number
+        for number, program in enumerate(workload.programs)
+        if any(op.kind in (OpKind.COMPUTE, OpKind.MEMORY) and op.duration_ps for op in program.operations)
+    ]
+    return {*np.flatnonzero(np.isin(workload.program_of, busy)).tolist()}
 
 
 def _link_shares(scenario: Scenario) -> Iterator[_Found]:

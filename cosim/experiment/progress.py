@@ -43,18 +43,18 @@ class ProgressBar:
 
     def update(self, info: ProgressInfo) -> None:
         """Show how far the run is: operations that ended, simulated time, messages."""
+        said = f"{format_time(info.now_ps)} simulated, {info.messages:,} messages"
+        self.show(info.operations_done, info.operations_total, said)
+
+    def show(self, done: int, total: int, said: str) -> None:
+        """Show that ``done`` of ``total`` are done, and a text beside it."""
         if not self._shown or time.monotonic() - self._began < self._patience_s:
             return
         if self._bar is None:
             self._start()
         assert self._bar is not None
         assert self._task is not None
-        self._bar.update(
-            self._task,
-            total=info.operations_total,
-            completed=info.operations_done,
-            said=f"{format_time(info.now_ps)} simulated, {info.messages:,} messages",
-        )
+        self._bar.update(self._task, total=total, completed=done, said=said)
 
     def _start(self) -> None:
         from rich.console import Console

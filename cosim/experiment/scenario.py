@@ -64,6 +64,7 @@ class Job(Spec):
         """The scenario's seed changes what the job does."""
         return (
             self.placement.uses_scenario_seed()
+            or getattr(self.workload, "uses_scenario_seed", bool)()
             or (self.arrival is not None and self.arrival.uses_scenario_seed())
             or self.jitter > 0
             or any(one.ranks is None for one in self.stragglers)

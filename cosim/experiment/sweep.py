@@ -12,6 +12,7 @@
         jobs.0.count: [2, 4, 8]                # short: a setting and its values
     seeds: 5
     measures: [iteration, fairness]
+    only: {jobs: [2]}                         # a part of it: as good as --set only.jobs=[2]
 
 `cosim run FILE` tells a sweep from a scenario by its axes.
 """
@@ -19,22 +20,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from cosim.errors import InputError, ScenarioError
+from cosim.errors import ScenarioError
 from cosim.experiment import located_yaml, settings
 from cosim.experiment.mistakes import scenario_error
-from cosim.experiment.run import simulate
 from cosim.experiment.scenario import Scenario, from_document
 from cosim.registry import nearest
 from cosim.results.measures import MEASURES
-from cosim.results.trials import Trial, Trials
 from cosim.spec import Spec
+from cosim.written import plain
 
 Choices = dict[str, dict[str, Any]]
 """Label to settings."""
@@ -51,6 +52,42 @@ class Sweep(Spec):
     )
     seeds: tuple[int, ...] = Field((0,), description="seeds of the scenario, or how many (0, 1, 2 ...)")
     measures: tuple[str, ...] = Field(("iteration",), min_length=1, description=f"of {', '.join(MEASURES)}")
+
+    only: dict[str, tuple[str, ...]] = Field(
+        {}, description="axis: [labels], to run a part of the sweep: --set only.control=[dctcp]"
+    )
+
+    @field_validator("only", mode="before")
+    @classmethod
+    def _as_labels(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {axis: [str(one) for one in (v if isinstance(v, list) else [v])] for axis, v in value.items()}
+
+    @model_validator(mode="after")
+    def _part(self) -> Sweep:
+        for axis, labels in self.only.items():
+            if axis not in self.axes:
+                raise ValueError(
+                    f"only: there is no axis {axis!r}{nearest(axis, self.axes)}\n"
+                    f"  there are: {', '.join(self.axes)}"
+                )
+            for label in labels:
+                if label not in self.axes[axis]:
+                    raise ValueError(
+                        f"only: axis {axis!r} has no {label!r}{nearest(label, self.axes[axis])}\n"
+                        f"  it has: {', '.join(self.axes[axis])}"
+                    )
+            if not labels:
+                raise ValueError(f"only: nothing is left of axis {axis!r}")
+        return self
+
+    def chosen(self) -> dict[str, Choices]:
+        """The axes, with what ``only`` leaves of them."""
+        return {
+            axis: {label: one for label, one in choices.items() if label in self.only.get(axis, choices)}
+            for axis, choices in self.axes.items()
+        }
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -103,23 +140,42 @@ def _label(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class LoadedSweep:
-    """A sweep read from a file, with the scenario that it changes."""
+    """A sweep read from a file, with the scenario that it changes: complete only with an axis' settings."""
 
     sweep: Sweep
     name: str
-    base: Scenario
+    document: located_yaml.Document
+    folder: Path
+
+    def scenario(self, changes: Mapping[str, Any]) -> Scenario:
+        """The scenario with changes.
+
+        Raises
+        ------
+        ScenarioError
+            It is none, or the changes don't fit it.
+        """
+        copy = located_yaml.Document(
+            self.document.file,
+            plain(self.document.value, keep=True),
+            dict(self.document.lines),
+            dict(self.document.settings),
+        )
+        return from_document(copy, self.folder, self.name, changes)
 
     @property
     def num_runs(self) -> int:
         """Combinations times seeds."""
-        combinations = 1
-        for choices in self.sweep.axes.values():
-            combinations *= len(choices)
-        return combinations * len(self.sweep.seeds)
+        return math.prod(map(len, self.sweep.chosen().values())) * len(self.sweep.seeds)
+
+    @property
+    def axes(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Name and labels of each."""
+        return tuple((axis, tuple(choices)) for axis, choices in self.sweep.chosen().items())
 
     def combinations(self) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
         """Labels, one of each axis, and all settings that they stand for."""
-        for chosen in itertools.product(*(choices.items() for choices in self.sweep.axes.values())):
+        for chosen in itertools.product(*(choices.items() for choices in self.sweep.chosen().values())):
             merged: dict[str, Any] = {}
             for _, changes in chosen:
                 merged |= changes
@@ -148,78 +204,20 @@ def load_sweep(path: Path, changes: Iterable[str] = ()) -> LoadedSweep:
     name = sweep.name or path.stem
     if isinstance(sweep.scenario, str):
         place = path.parent / sweep.scenario
-        base = from_document(located_yaml.read(place), place.parent, name)
+        inner, folder = located_yaml.read(place), place.parent
     else:
+        folder = path.parent
         inner = located_yaml.Document(
             document.file,
             document.value["scenario"],
             {where[1:]: line for where, line in document.lines.items() if where[:1] == ("scenario",)},
             {where[1:]: text for where, text in document.settings.items() if where[:1] == ("scenario",)},
         )
-        base = from_document(inner, path.parent, name)
-    loaded = LoadedSweep(sweep, name, base)
+    loaded = LoadedSweep(sweep, name, inner, folder)
     for labels, merged in loaded.combinations():
         try:
-            base.with_settings(merged)
+            loaded.scenario(merged)
         except ScenarioError as error:
             where = document.locate(("axes",))
             raise ScenarioError(f"{' / '.join(labels)}: {error}", location=where) from error
     return loaded
-
-
-def run_sweep(loaded: LoadedSweep, say: Callable[[str], None] | None = None) -> Trials:
-    """Run every combination with every seed, one after another.
-
-    Parameters
-    ----------
-    loaded
-        The sweep.
-    say
-        Told of each run before it starts.
-
-    Raises
-    ------
-    InputError, SimulationError
-        As :func:`cosim.experiment.run.run`.
-    """
-    from cosim.experiment.alone import alone
-    from cosim.experiment.build import build
-
-    sweep = loaded.sweep
-    trials: list[Trial] = []
-    with_alone = any(MEASURES[name].needs_alone for name in sweep.measures)
-    for labels, merged in loaded.combinations():
-        for seed in sweep.seeds:
-            if say is not None:
-                say(f"{len(trials) + 1} of {loaded.num_runs}: {' / '.join(labels)}, seed {seed}")
-            scenario = loaded.base.with_settings({**merged, "seed": seed})
-            done = simulate(scenario, build(scenario))
-            if done.records.interrupted:
-                raise InputError(f"interrupted: {done.records.interrupted}")
-            by_itself = alone(scenario) if with_alone else {}
-            measures = {name: MEASURES[name].of(done.summary, by_itself) for name in sweep.measures}
-            trials.append(Trial(labels, seed, measures, done.digest))
-    axes = tuple((axis, tuple(choices)) for axis, choices in sweep.axes.items())
-    return Trials(loaded.name, axes, sweep.measures, tuple(trials))
-
-
-def save_trials(trials: Trials, out: Path) -> list[Path]:
-    """Write trials.csv (each run), figure.csv (what the figure shows), figure.png, figure.svg, table.txt.
-
-    Raises
-    ------
-    InputError
-        A file can't be written, or matplotlib is not installed (what needs none is written first).
-    """
-    from cosim.results.figure import draw_trials
-
-    out.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, text in (
-        ("table.txt", str(trials)),
-        ("trials.csv", trials.trials_csv()),
-        ("figure.csv", trials.figure_csv()),
-    ):
-        (out / name).write_text(text, encoding="utf-8")
-        written.append(out / name)
-    return [*written, draw_trials(trials, out / "figure.png"), draw_trials(trials, out / "figure.svg")]

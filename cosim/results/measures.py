@@ -8,12 +8,18 @@ from typing import Literal
 
 import numpy as np
 
+from cosim.errors import InputError
+from cosim.results.queues import QueueSummary
 from cosim.results.summary import JobSummary, Summary
+from cosim.units import format_rate, format_time
 
 LAST = 10
 """Iterations that ``last_iterations`` looks at: where jobs have settled."""
 
-Unit = Literal["time", "share", "ratio"]
+BACKGROUND = "background"
+"""Name of a workload that nobody waits for."""
+
+Unit = Literal["time", "bytes", "count", "share", "ratio"]
 Alone = Mapping[str, float]
 """Mean iteration of each job by itself, picoseconds."""
 
@@ -27,6 +33,31 @@ class Measure:
     of: Callable[[Summary, Alone], float]
     less_is_better: bool = True
     needs_alone: bool = False
+
+    @property
+    def scale(self) -> float:
+        """What a value is multiplied by to be in ``symbol``, for figures and their CSV."""
+        return {"time": 1e-9, "bytes": 1e-3}.get(self.unit, 1.0)
+
+    @property
+    def symbol(self) -> str:
+        """Milliseconds, kilobytes, or nothing."""
+        return {"time": "ms", "bytes": "kB"}.get(self.unit, "")
+
+
+def show_value(measure: str, value: float) -> str:
+    """With its unit, for people; bytes in decimal units, whole or not."""
+    match MEASURES[measure].unit:
+        case "time":
+            return format_time(round(value))
+        case "bytes":
+            return format_rate(value).replace("bps", "B")
+        case "count":
+            return f"{value:,.0f}"
+        case "share":
+            return f"{100 * value:.1f} %"
+        case _:
+            return f"{value:.3f}"
 
 
 def slowdown(job: JobSummary, alone: Alone) -> float:
@@ -46,7 +77,7 @@ def jain(values: list[float]) -> float:
 
 def _jobs(summary: Summary) -> list[JobSummary]:
     """Those that iterate: background traffic is nobody's result, unless there is nothing else."""
-    training = [job for job in summary.jobs if job.workload != "background"]
+    training = [job for job in summary.jobs if job.workload != BACKGROUND]
     return training or list(summary.jobs)
 
 
@@ -70,6 +101,22 @@ def _fairness(summary: Summary, alone: Alone) -> float:
     return jain([1 / slowdown(job, alone) for job in _jobs(summary)])
 
 
+def _queue(what: str) -> Callable[[Summary, Alone], float]:
+    """A number of the queues."""
+
+    def of(summary: Summary, _: Alone) -> float:
+        if summary.queues is None:
+            raise InputError(
+                f"the network {summary.network} reports no queues, so {what} can't be measured",
+                hint="congestion and ns3 do",
+            )
+        value: float = getattr(summary.queues, what)
+        return float(value)
+
+    assert what in QueueSummary.__dataclass_fields__
+    return of
+
+
 MEASURES: dict[str, Measure] = {
     "iteration": Measure("mean iteration, mean over jobs", "time", _iteration),
     "last_iterations": Measure(f"mean of the last {LAST} iterations, mean over jobs", "time", _last),
@@ -86,6 +133,13 @@ MEASURES: dict[str, Measure] = {
     "fct_p99": Measure(
         "99th percentile of flow completion times", "time", lambda s, _: float(s.fct.p99_ps if s.fct else 0)
     ),
+    "queue_p99": Measure(
+        "99th percentile of the longest queue, as bytes met it", "bytes", _queue("p99_bytes")
+    ),
+    "queue_max": Measure("most bytes in the longest queue", "bytes", _queue("max_bytes")),
+    "marks": Measure("packets marked", "count", _queue("marks")),
+    "drops": Measure("packets dropped", "count", _queue("drops")),
+    "pauses": Measure("time that links were paused, all together", "time", _queue("pause_ps")),
     "slowdown": Measure(
         "mean iteration over that of the job by itself, mean over jobs", "ratio", _slowdown, needs_alone=True
     ),

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from cosim.engine.records import Records
 from cosim.errors import InputError
 from cosim.results.links import busiest
+from cosim.results.overlap import covered, union, where_several
+from cosim.results.summary import iteration_times
 from cosim.units import PS_PER_S
 
 F64 = NDArray[np.float64]
@@ -27,6 +29,7 @@ class Sharing:
 
     ``active[j, b]`` is the part of bin b in which job j has a message under way; ``contended[b]`` that in
     which two jobs or more have; ``rate_bps[j, b]`` what job j sends over ``link`` then.
+    ``iteration_end_ps[j]`` is when each iteration of job j ended, ``iteration_ps[j]`` how long it took.
     """
 
     jobs: tuple[str, ...]
@@ -37,6 +40,8 @@ class Sharing:
     link_name: str
     link_rate_bps: float
     rate_bps: F64
+    iteration_end_ps: tuple[I64, ...]
+    iteration_ps: tuple[I64, ...]
 
     def overlap(self, first: float, last: float) -> float:
         """Of the time in which any job communicates, the part in which several do; in a part of the run."""
@@ -46,8 +51,16 @@ class Sharing:
         return float(self.contended[chosen].sum() / anyone) if anyone else 0.0
 
 
-def sharing(records: Records, *, bins: int = 400, link: int | None = None) -> Sharing:
-    """The jobs of a run that recorded its messages; of the busiest link where none is named.
+def sharing(
+    records: Records,
+    *,
+    bins: int = 1200,
+    link: int | None = None,
+    since_ps: int = 0,
+    until_ps: int | None = None,
+) -> Sharing:
+    """The jobs of a run that recorded its messages, from ``since_ps`` to ``until_ps`` (omitted: the end); of
+    the busiest link where none is named.
 
     Raises
     ------
@@ -62,16 +75,17 @@ def sharing(records: Records, *, bins: int = 400, link: int | None = None) -> Sh
         link = int(top[0]) if len(top) else 0
     if not 0 <= link < records.topology.num_links:
         raise InputError(f"there is no link {link}; there are {records.topology.num_links}")
-    edges = np.linspace(0, max(records.end_ps, bins), bins + 1).astype(np.int64)
+    until_ps = records.end_ps if until_ps is None else until_ps
+    edges = np.linspace(since_ps, max(until_ps, since_ps + bins), bins + 1).astype(np.int64)
     count = len(records.jobs)
     active = np.zeros((count, bins))
     unions = []
     for j in range(count):
         mine = messages.job == j
-        union = _union(messages.start_ps[mine], messages.end_ps[mine])
-        unions.append(union)
-        active[j] = _covered(union, edges)
-    contended = _covered(_several(unions), edges)
+        mine_only = union(messages.start_ps[mine], messages.end_ps[mine])
+        unions.append(mine_only)
+        active[j] = covered(mine_only, edges)
+    contended = covered(where_several(unions), edges)
     on_link = _over(records, link)
     rate = np.zeros((count, bins))
     for j in range(count):
@@ -87,6 +101,11 @@ def sharing(records: Records, *, bins: int = 400, link: int | None = None) -> Sh
         records.topology.link_name(link),
         float(records.topology.link_rate_bps[link]),
         rate,
+        tuple(ends.max(axis=1) if ends.size else np.zeros(0, np.int64) for ends in records.iteration_end_ps),
+        tuple(
+            iteration_times(ends, job.start_ps)
+            for ends, job in zip(records.iteration_end_ps, records.jobs, strict=True)
+        ),
     )
 
 
@@ -108,36 +127,6 @@ def _over(records: Records, link: int) -> NDArray[np.bool_]:
     goes = np.zeros(len(src), np.bool_)
     goes[np.repeat(np.arange(len(src)), np.diff(ptr))[links == link]] = True
     return np.asarray(goes[which.reshape(-1)], np.bool_)
-
-
-def _union(start: I64, end: I64) -> I64:
-    """Intervals that cover exactly what these cover, apart from each other: int64[n, 2]."""
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
-    if not len(start):
-        return np.zeros((0, 2), np.int64)
-    reach = np.maximum.accumulate(end)
-    first = np.concatenate([[True], start[1:] > reach[:-1]])
-    last = np.concatenate([first[1:], [True]])
-    return np.stack([start[first], reach[last]], axis=1)
-
-
-def _several(unions: list[I64]) -> I64:
-    """Where two or more of several sets of intervals overlap."""
-    edges = np.concatenate([u.reshape(-1) for u in unions])
-    steps = np.concatenate([np.tile([1, -1], len(u)) for u in unions])
-    order = np.lexsort((steps, edges))
-    depth = np.cumsum(steps[order])
-    at = edges[order]
-    inside = np.flatnonzero((depth[:-1] >= 2) & (at[1:] > at[:-1]))
-    return _union(at[inside], at[inside + 1])
-
-
-def _covered(intervals: I64, edges: I64) -> F64:
-    """The part of each bin that intervals apart from each other cover."""
-    points = np.concatenate([[edges[0]], intervals.reshape(-1), [edges[-1]]]).astype(np.float64)
-    covered = np.concatenate([[0.0], np.cumsum(np.diff(points) * (np.arange(len(points) - 1) % 2))])
-    return np.asarray(np.diff(np.interp(edges, points, covered)) / np.diff(edges), np.float64)
 
 
 def _rates(start: I64, end: I64, size: I64, edges: I64) -> F64:

@@ -23,6 +23,8 @@ from cosim.results.collectives import CollectiveSummary, summarize_collectives
 from cosim.results.fct import FctSummary, summarize_fct
 from cosim.results.links import LinkSummary, LinkTotals, summarize_link_totals, summarize_links
 from cosim.results.optable import op_table
+from cosim.results.overlap import Overlap, find_overlap
+from cosim.results.queues import QueueSummary, summarize_queues
 from cosim.results.stragglers import Straggler, find_stragglers
 
 I64 = NDArray[np.int64]
@@ -135,6 +137,8 @@ class Summary:
     fct: FctSummary | None
     traffic: TrafficSummary
     warnings: tuple[str, ...]
+    queues: QueueSummary | None = None
+    overlap: Overlap | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain values; tuples become lists once it is written."""
@@ -201,6 +205,8 @@ def summarize(
         fct=summarize_fct(records.fct),
         traffic=_traffic(records),
         warnings=(*warnings, *_own_warnings(records)),
+        queues=summarize_queues(records.topology, records.links),
+        overlap=find_overlap(records, table),
     )
 
 

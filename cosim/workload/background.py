@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
@@ -63,6 +63,8 @@ def mean_bytes(sizes: str) -> int:
 class Background(Spec):
     """Messages at times of their own: Poisson with a flow-size distribution, incast bursts, on-off"""
 
+    takes_seed: ClassVar[bool] = True
+
     ranks: PositiveInt = Field(description="sources and destinations")
     pattern: Literal["poisson", "incast", "on_off"] = Field(
         "poisson",
@@ -81,7 +83,9 @@ class Background(Spec):
     fan_in: int | None = Field(None, ge=1, description="incast: senders of a burst; omitted: all others")
     every: TimePs | None = Field(None, gt=0, description="incast: mean time between two bursts")
     on: TimePs | None = Field(None, gt=0, description="on_off: mean length of a burst at full rate")
-    seed: int = Field(0, ge=0, description="of all draws")
+    seed: int | None = Field(
+        None, ge=0, description="of all draws; omitted: the scenario's. Each job of a count draws its own"
+    )
 
     @model_validator(mode="after")
     def _complete(self) -> Background:
@@ -112,11 +116,18 @@ class Background(Spec):
         why = f"pattern {self.pattern} has no use for it"
         return [(name, why) for name in every if name in self.model_fields_set and name not in used]
 
-    def build(self, base: Path = Path()) -> Workload:  # noqa: ARG002 - every workload's signature
-        """A program for each rank: waits, sends at their times, and what it receives."""
-        messages = sorted(
-            {"poisson": self._poisson, "incast": self._incast, "on_off": self._on_off}[self.pattern]()
-        )
+    def uses_scenario_seed(self) -> bool:
+        """Without a seed of its own."""
+        return self.seed is None
+
+    def build(self, base: Path = Path(), seed: int = 0, copy: int = 0) -> Workload:  # noqa: ARG002 - no file
+        """A program for each rank: waits, sends at their times, and what it receives.
+
+        ``seed`` is used where the spec has none; ``copy`` numbers the jobs of a count.
+        """
+        own = draw(seed if self.seed is None else self.seed, copy)
+        drawn = {"poisson": self._poisson, "incast": self._incast, "on_off": self._on_off}[self.pattern]
+        messages = sorted(drawn(own))
         operations: list[list[Operation]] = [[] for _ in range(self.ranks)]
         at = [0] * self.ranks
         last: list[tuple[int, ...]] = [()] * self.ranks
@@ -150,40 +161,41 @@ class Background(Spec):
         mesh = DeviceMesh({"rank": self.ranks})
         return Workload("background", mesh, programs, np.arange(self.ranks, dtype=np.int32))
 
-    def _poisson(self) -> list[tuple[int, int, int, int]]:
+    def _poisson(self, seed: int) -> list[tuple[int, int, int, int]]:
         """(Start, source, destination, bytes) of each message."""
         assert self.rate is not None
         mean = self.size if self.sizes == "fixed" else mean_bytes(self.sizes)
         assert mean is not None
         gap = round(mean * 8 * 10**12 / (self.rate * self.load))
-        out = []
+        out: list[tuple[int, int, int, int]] = []
         for src in range(self.ranks):
             now = number = 0
             while True:
-                now += gap * exponential(self.seed, src, number, 0) // UNIT
+                now += gap * exponential(seed, src, number, 0) // UNIT
                 if now >= self.duration:
                     break
-                other = draw(self.seed, src, number, 1) % (self.ranks - 1)
-                drawn = draw(self.seed, src, number, 2) >> 32
+                other = draw(seed, src, number, 1) % (self.ranks - 1)
+                drawn = draw(seed, src, number, 2) >> 32
                 size = mean if self.sizes == "fixed" else size_bytes(self.sizes, drawn)
                 out.append((now, src, other + (other >= src), size))
                 number += 1
         return out
 
-    def _incast(self) -> list[tuple[int, int, int, int]]:
+    def _incast(self, seed: int) -> list[tuple[int, int, int, int]]:
         assert self.every is not None
         assert self.size is not None
-        out, now, number = [], 0, 0
+        out: list[tuple[int, int, int, int]] = []
+        now = number = 0
         while True:
-            now += self.every * exponential(self.seed, number, 0) // UNIT
+            now += self.every * exponential(seed, number, 0) // UNIT
             if now >= self.duration:
                 return out
-            goal = draw(self.seed, number, 1) % self.ranks
-            others = sorted(set(range(self.ranks)) - {goal}, key=lambda r: (draw(self.seed, number, 2, r), r))
+            goal = draw(seed, number, 1) % self.ranks
+            others = sorted(set(range(self.ranks)) - {goal}, key=lambda r: (draw(seed, number, 2, r), r))
             out += [(now, src, goal, self.size) for src in sorted(others[: self.fan_in or self.ranks - 1])]
             number += 1
 
-    def _on_off(self) -> list[tuple[int, int, int, int]]:
+    def _on_off(self, seed: int) -> list[tuple[int, int, int, int]]:
         assert self.rate is not None
         assert self.on is not None
         assert self.size is not None
@@ -191,13 +203,13 @@ class Background(Spec):
         silent = round(self.on * (1 - self.load) / self.load)
         out: list[tuple[int, int, int, int]] = []
         for src in range(self.ranks):
-            now, burst = silent * exponential(self.seed, src, 0, 0) // UNIT, 0
+            now, burst = silent * exponential(seed, src, 0, 0) // UNIT, 0
             while now < self.duration:
-                end = now + self.on * exponential(self.seed, src, burst, 1) // UNIT
+                end = now + self.on * exponential(seed, src, burst, 1) // UNIT
                 out += [
                     (t, src, (src + 1) % self.ranks, self.size)
                     for t in range(now, min(end, self.duration), step)
                 ]
                 burst += 1
-                now = end + silent * exponential(self.seed, src, burst, 0) // UNIT
+                now = end + silent * exponential(seed, src, burst, 0) // UNIT
         return out

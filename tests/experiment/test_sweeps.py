@@ -16,7 +16,8 @@ from cosim.cli import app
 from cosim.errors import InputError, ScenarioError
 from cosim.experiment.alone import alone, render_alone
 from cosim.experiment.scenario import load, loads
-from cosim.experiment.sweep import load_sweep, run_sweep, save_trials
+from cosim.experiment.sweep import load_sweep
+from cosim.experiment.trials import run_sweep, save_trials
 from cosim.results.measures import jain
 from cosim.results.sharing import sharing
 from cosim.results.trials import cell_of
