@@ -9,8 +9,8 @@ import numpy as np
 from cosim.engine.replay import replay
 from cosim.experiment.build import build
 from cosim.experiment.scenario import Scenario
-from cosim.results.measures import BACKGROUND, jain, slowdown
-from cosim.results.summary import Summary, iteration_times
+from cosim.results.measures import jain, slowdown
+from cosim.results.summary import BACKGROUND, Summary, iteration_times
 from cosim.results.terminal import align
 from cosim.units import format_time
 
@@ -49,11 +49,9 @@ def render_alone(summary: Summary, by_itself: dict[str, float]) -> str:
     for job in jobs:
         here, own = format_time(job.iteration_mean_ps or 0), format_time(round(by_itself[job.name]))
         rows.append([f"  {job.name}", here, own, f"{slowdown(job, by_itself):.3f} x"])
-    fair = jain([1 / slowdown(job, by_itself) for job in jobs]) if jobs else 1.0
-    lines = [line.rstrip() for line in align(rows)]
-    return (
-        "\n".join(
-            [*lines, f"  Jain's fairness index of the jobs' speeds, each over its speed alone: {fair:.4f}"]
-        )
-        + "\n"
-    )
+    if len(jobs) > 1:
+        fair = jain([1 / slowdown(job, by_itself) for job in jobs])
+        rows_below = [f"  Jain's fairness index of the jobs' speeds, each over its speed alone: {fair:.4f}"]
+    else:
+        rows_below = []
+    return "\n".join([*(line.rstrip() for line in align(rows)), *rows_below]) + "\n"

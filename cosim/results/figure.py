@@ -141,4 +141,4 @@ def _scales(trials: Trials, measure: str) -> list[float]:
         best.append(trials.cell((order[0], *column), measure).mean if order else 0.0)
     one = MEASURES[measure]
     alike = min(best) <= 0 or max(best) < _DIFFERENT * min(best)
-    return [one.scale] * len(best) if alike or one.unit != "time" else [1 / value for value in best]
+    return [1 / one.per] * len(best) if alike or one.unit != "time" else [1 / value for value in best]

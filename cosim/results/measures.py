@@ -10,14 +10,11 @@ import numpy as np
 
 from cosim.errors import InputError
 from cosim.results.queues import QueueSummary
-from cosim.results.summary import JobSummary, Summary
+from cosim.results.summary import BACKGROUND, JobSummary, Summary
 from cosim.units import format_rate, format_time
 
 LAST = 10
 """Iterations that ``last_iterations`` looks at: where jobs have settled."""
-
-BACKGROUND = "background"
-"""Name of a workload that nobody waits for."""
 
 Unit = Literal["time", "bytes", "count", "share", "ratio"]
 Alone = Mapping[str, float]
@@ -35,9 +32,9 @@ class Measure:
     needs_alone: bool = False
 
     @property
-    def scale(self) -> float:
-        """What a value is multiplied by to be in ``symbol``, for figures and their CSV."""
-        return {"time": 1e-9, "bytes": 1e-3}.get(self.unit, 1.0)
+    def per(self) -> float:
+        """What a value is divided by to be in ``symbol``, for figures and their CSV."""
+        return {"time": 1e9, "bytes": 1e3}.get(self.unit, 1.0)
 
     @property
     def symbol(self) -> str:

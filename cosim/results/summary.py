@@ -31,6 +31,9 @@ I64 = NDArray[np.int64]
 
 FORMAT = 1
 
+BACKGROUND = "background"
+"""Name of a workload that nobody waits for."""
+
 
 @dataclass(frozen=True)
 class Spread:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TextIO
 
 from cosim.results.queues import render_queues
-from cosim.results.summary import JobSummary, Spread, Summary
+from cosim.results.summary import BACKGROUND, JobSummary, Spread, Summary
 from cosim.units import format_rate, format_size, format_time
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -145,7 +145,8 @@ def _jobs(summary: Summary, blocks: str, width: int | None) -> list[str]:
         done = str(job.iterations_done)
         if job.iterations_done != job.iterations_asked:
             done += f" of {job.iterations_asked}"
-        cells = [_per_iteration(job, getattr(job, part)) for part in parts]
+        noise = job.workload == BACKGROUND  # its computations are the times at which it sends
+        cells = ["-" if noise else _per_iteration(job, getattr(job, part)) for part in parts]
         rows.append([f"  {job.name}", str(job.num_ranks), done, _time(job.iteration_mean_ps), *cells])
     if len(rows) == 1:
         return []
@@ -156,6 +157,8 @@ def _jobs(summary: Summary, blocks: str, width: int | None) -> list[str]:
         lines += _iterations(summary, blocks, width)
     if len(summary.jobs) <= _MAX_TOLD:
         for job in summary.jobs:
+            if job.workload == BACKGROUND:
+                continue
             lines += _wrapped(
                 _about_job(job, f"{job.name}: " if len(summary.jobs) > 1 else "", blocks), width
             )

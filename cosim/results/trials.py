@@ -145,7 +145,7 @@ class Trials:
                 if name == measure:
                     cell = self.cell(labels, measure)
                     half = cell.half_width or 0.0
-                    numbers = [x * one.scale for x in (cell.mean, cell.mean - half, cell.mean + half)]
+                    numbers = [x / one.per for x in (cell.mean, cell.mean - half, cell.mean + half)]
                     rows.append([*labels, measure, one.symbol, *numbers, cell.count])
         return rows
 

@@ -204,12 +204,12 @@ class Background(Spec):
         out: list[tuple[int, int, int, int]] = []
         for src in range(self.ranks):
             now, burst = silent * exponential(seed, src, 0, 0) // UNIT, 0
+            owed = step * (draw(seed, src, 0, 2) >> 32) // UNIT  # time on until the next message
             while now < self.duration:
                 end = now + self.on * exponential(seed, src, burst, 1) // UNIT
-                out += [
-                    (t, src, (src + 1) % self.ranks, self.size)
-                    for t in range(now, min(end, self.duration), step)
-                ]
+                times = range(now + owed, end, step)
+                out += [(t, src, (src + 1) % self.ranks, self.size) for t in times if t < self.duration]
+                owed += len(times) * step - (end - now)
                 burst += 1
                 now = end + silent * exponential(seed, src, burst, 0) // UNIT
         return out

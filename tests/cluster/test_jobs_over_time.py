@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -181,3 +182,68 @@ record: {{messages: true}}
     assert slow is not None
     assert sorted(fast.start_ps.tolist()) == sorted(slow.start_ps.tolist())
     assert slow.end_ps.max() > fast.end_ps.max()
+
+
+NOISE = """
+topology: {kind: switch, endpoints: 8, rate: 100Gbps, latency: 1us}
+network: fair_share
+jobs:
+  - name: noise
+    workload: {kind: background, ranks: 4, duration: 1ms, load: 0.2, rate: 100Gbps, size: 20kB}
+    count: 2
+record: {messages: true}
+"""
+
+
+def starts(changes: dict[str, Any]) -> list[list[int]]:
+    messages = cosim.run(loads(NOISE).with_settings(changes)).records.messages
+    assert messages is not None
+    return [sorted(messages.start_ps[messages.job == j].tolist()) for j in (0, 1)]
+
+
+def test_background_traffic_follows_the_scenarios_seed_and_each_job_of_a_count_draws_its_own() -> None:
+    one, two = starts({})
+    assert one != two
+    assert starts({}) == [one, two]
+    assert starts({"seed": 1})[0] != one
+    own = starts({"jobs[0].workload.seed": 3})
+    assert starts({"jobs[0].workload.seed": 3, "seed": 1}) == own
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"jobs[0].count": 1}, r"jobs\[0\].arrival: has no effect: there is one such job"),
+        (
+            {"jobs[0].workload.compute": "0ps"},
+            r"jobs\[0\].stragglers: has no effect: the job computes nothing",
+        ),
+        (
+            {"jobs[0].workload.compute": "0ps", "jobs[0].jitter": 0.1},
+            r"jitter: has no effect: the job computes",
+        ),
+        ({"jobs[0].stragglers[0].first_iteration": 4}, r"first_iteration: has no effect: the job has 4"),
+        (
+            {
+                "jobs[0].workload": {"kind": "periodic", "compute": "1ms", "size": "1MB"},
+            },
+            r"stragglers\[0\].ranks: has no effect: they compute nothing",
+        ),
+    ],
+)
+def test_settings_that_change_nothing_are_told(changes: dict[str, Any], message: str) -> None:
+    warnings = cosim.run(loads(SCENARIO).with_settings(changes)).warnings
+    assert [w for w in warnings if re.search(message, w)], warnings
+
+
+def test_synthetic_patterns_take_the_time_of_their_busiest_link() -> None:
+    text = """
+topology: {kind: switch, endpoints: 8, rate: 80Gbps, latency: 0ns}
+network: fair_share
+jobs: [{workload: {kind: periodic, compute: 1ms, size: 10MB, communication: PATTERN, ranks: 8, steps: 2}}]
+"""
+    # 10 MB take a millisecond; seven senders share the receiver's link.
+    for pattern, milliseconds, pairs in (("incast", 16, 7), ("permutation", 4, 8)):
+        summary = cosim.run(loads(text.replace("PATTERN", pattern))).summary
+        assert summary.jobs[0].iteration_ps == (milliseconds * MS,)
+        assert summary.traffic.pairs == pairs

@@ -19,8 +19,10 @@ from cosim.experiment.scenario import load, loads
 from cosim.experiment.sweep import load_sweep
 from cosim.experiment.trials import run_sweep, save_trials
 from cosim.results.measures import jain
+from cosim.results.orders import Flip, agreement, better, flips, shown_order
 from cosim.results.sharing import sharing
-from cosim.results.trials import cell_of
+from cosim.results.sharing_figure import draw_sharing
+from cosim.results.trials import Trial, Trials, cell_of
 
 MS = 10**9
 SCENARIO = """
@@ -158,3 +160,163 @@ def test_a_figure_is_drawn_on_request(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "who communicates when" in drawn.read_text() or drawn.stat().st_size > 10_000
     assert load(path).record.messages is False
+
+
+def test_several_processes_give_the_same(tmp_path: Path) -> None:
+    loaded = load_sweep(write_sweep(tmp_path), ["seeds=2"])
+    told: list[int] = []
+    apart = run_sweep(loaded, lambda done, _: told.append(done), workers=2)
+    assert apart.trials_csv() == run_sweep(loaded).trials_csv()
+    assert told == list(range(1, 9))
+
+
+def test_a_part_of_a_sweep_is_that_part_of_the_whole(tmp_path: Path) -> None:
+    path = write_sweep(tmp_path)
+    part = run_sweep(load_sweep(path, ["only.share=uneven", "only.jitter=[0.1]"]))
+    whole = run_sweep(load_sweep(path))
+    assert part.axes == (("share", ("uneven",)), ("jitter", ("0.1",)))
+    assert part.trials == tuple(t for t in whole.trials if t.labels == ("uneven", "0.1"))
+    for text, message in (
+        ("only.shared=even", "no axis 'shared'; did you mean 'share'"),
+        ("only.share=evn", "no 'evn'; did you mean 'even'"),
+        ("only.share=[]", "nothing is left"),
+    ):
+        with pytest.raises(ScenarioError, match=message):
+            load_sweep(path, [text])
+
+
+def test_what_axes_give_may_be_left_out_of_the_scenario(tmp_path: Path) -> None:
+    path = tmp_path / "bare.yaml"
+    path.write_text(
+        "scenario: {topology: {kind: switch, endpoints: 2, rate: 80Gbps, latency: 0ns}}\n"
+        "axes:\n"
+        "  network: {network: [fair_share, congestion_unaware]}\n"
+        "  traffic:\n"
+        "    one: {jobs: [{workload: {kind: periodic, compute: 1ms, size: 10MB}}]}\n"
+    )
+    trials = run_sweep(load_sweep(path))
+    assert trials.cell(("fair_share", "one"), "iteration").mean == 2 * MS
+    path.write_text(path.read_text().replace("10MB", "ten"))
+    with pytest.raises(ScenarioError, match=r"bare\.yaml[\s\S]*fair_share / one[\s\S]*ten"):
+        load_sweep(path)
+
+
+def test_an_interrupt_keeps_what_was_run(tmp_path: Path) -> None:
+    loaded = load_sweep(write_sweep(tmp_path))
+
+    def stop(done: int, _: Trial) -> None:
+        if done == 4:
+            raise KeyboardInterrupt
+
+    trials = run_sweep(loaded, stop)
+    assert len(trials.trials) == 4
+    assert "INTERRUPTED" in str(trials)
+    assert trials.cell(("even", "0.0"), "iteration").count == 3
+    assert trials.cell(("even", "0.1"), "iteration").count == 1
+    assert "-" in str(trials)
+    assert save_trials(trials, tmp_path / "out")[0].exists()
+
+
+def test_a_run_that_cannot_go_on_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "classes.yaml"
+    path.write_text(
+        "scenario:\n"
+        "  topology: {kind: switch, endpoints: 2, rate: 80Gbps, latency: 0ns}\n"
+        "  network: {model: congestion, control: dctcp}\n"
+        "  jobs: [{workload: {kind: periodic, compute: 1ms, size: 10MB}}]\n"
+        "axes: {class: {jobs.0.priority: [0, 9, 1]}}\n"
+    )
+    trials = run_sweep(load_sweep(path))
+    assert [t.error for t in trials.trials if not t.error] == ["", ""]
+    assert [t.labels for t in trials.failed] == [("9",)]
+    assert "1 run could not go on" in str(trials)
+    assert "9, seed 0: NetworkError: congestion: priority 9" in str(trials)
+    assert trials.order((), "iteration") == ("0", "1")
+    result = CliRunner().invoke(app, ["run", str(path), "--workers", "1"])
+    assert result.exit_code == 1
+    assert "1 of 3 runs" in result.stderr
+
+
+def made(values: dict[tuple[str, str], list[float]]) -> Trials:
+    """Trials of controls (first axis) on patterns, a value for each seed."""
+    controls, patterns = (tuple(dict.fromkeys(key[k] for key in values)) for k in (0, 1))
+    return Trials(
+        "made",
+        (("control", controls), ("pattern", patterns)),
+        ("iteration",),
+        tuple(
+            Trial(key, seed, {"iteration": value}, "")
+            for key, found in values.items()
+            for seed, value in enumerate(found)
+        ),
+    )
+
+
+def test_an_order_is_told_from_noise_seed_by_seed() -> None:
+    # Seeds move both alike, by far more than a is better: paired, the difference stands out all the same.
+    trials = made(
+        {
+            ("a", "x"): [100.0, 200.0, 300.0], ("a", "y"): [9.0, 9.1, 9.2],
+            ("b", "x"): [101.0, 201.1, 301.0], ("b", "y"): [5.0, 5.1, 5.2],
+            ("c", "x"): [90.0, 215.0, 290.0], ("c", "y"): [6.0, 6.1, 6.2],
+        }
+    )  # fmt: skip
+    assert better(trials, "a", "b", ("x",), "iteration") == 1
+    assert better(trials, "b", "c", ("x",), "iteration") == 0
+    assert shown_order(trials, ("x",), "iteration") == "c ~ a < b"
+    assert shown_order(trials, ("y",), "iteration") == "b < c < a"
+    assert flips(trials, "iteration") == [Flip("a", "b", (("x",),), (("y",),))]
+    assert "a better than b: x; worse: y" in str(trials)
+
+
+def test_agreement_is_kendalls_tau_b() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        one, two = rng.integers(0, 4, 6), rng.integers(0, 4, 6)
+        values = {
+            (f"c{k}", name): [float(column[k])] for k in range(6) for name, column in (("x", one), ("y", two))
+        }
+        found = agreement(made(values), ("x",), ("y",), "iteration")
+        expected = stats.kendalltau(one, two).statistic
+        assert (found is None and np.isnan(expected)) or found == pytest.approx(expected)
+
+
+def test_queues_marks_and_drops_are_measures(tmp_path: Path) -> None:
+    path = tmp_path / "queues.yaml"
+    path.write_text(
+        "scenario:\n"
+        "  topology: {kind: switch, endpoints: 9, rate: 10Gbps, latency: 1us}\n"
+        "  network: {model: congestion, control: dctcp}\n"
+        "  jobs: [{workload: {kind: periodic, compute: 0ps, size: 300kB, communication: incast, ranks: 9}}]\n"
+        "axes: {network: {dctcp: {}, unaware: {network: congestion_unaware}}}\n"
+        "only: {network: [dctcp]}\n"
+        "measures: [queue_max, marks, drops, pauses, fct_p99]\n"
+    )
+    trials = run_sweep(load_sweep(path))
+    one = trials.trials[0].measures
+    assert 0 < one["queue_max"] < 8 * 300_000
+    assert 0 < one["marks"] < 8 * 300_000 / 1000
+    assert one["drops"] == one["pauses"] == 0
+    with pytest.raises(InputError, match="reports no queues"):
+        run_sweep(load_sweep(path, ["only.network=unaware"]))
+
+
+def test_jobs_that_slide_apart_overlap_early_and_not_late() -> None:
+    scenario = loads(SCENARIO).with_settings(
+        {"jobs[0].weight": 3, "jobs[0].iterations": 16, "jobs[1].iterations": 16}
+    )
+    overlap = cosim.run(scenario).summary.overlap
+    assert overlap is not None
+    assert overlap.first_quarter > 0.2
+    assert overlap.last_quarter < 0.01
+    assert "first quarter" in str(cosim.run(scenario))
+
+
+def test_a_long_run_is_drawn_as_its_beginning_and_its_end(tmp_path: Path) -> None:
+    scenario = loads(SCENARIO).with_settings({"record.messages": "npz", "jobs[0].iterations": 40})
+    records = cosim.run(scenario).records
+    drawn = draw_sharing(records, "long", tmp_path / "long.svg")
+    again = draw_sharing(records, "long", tmp_path / "again.svg")
+    assert drawn.read_bytes() == again.read_bytes()
+    part = sharing(records, since_ps=30 * MS, until_ps=60 * MS, bins=30)
+    assert part.active == pytest.approx(np.tile(np.repeat([0.0, 1.0], [10, 20]), (2, 1)))
