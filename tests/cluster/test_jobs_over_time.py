@@ -220,9 +220,9 @@ def test_background_traffic_follows_the_scenarios_seed_and_each_job_of_a_count_d
         ),
         (
             {"jobs[0].workload.compute": "0ps", "jobs[0].jitter": 0.1},
-            r"jitter: has no effect: the job computes",
+            r"jitter=0.1: has no effect: the job computes",
         ),
-        ({"jobs[0].stragglers[0].first_iteration": 4}, r"first_iteration: has no effect: the job has 4"),
+        ({"jobs[0].stragglers[0].first_iteration": 4}, r"first_iteration=4: has no effect: the job has 4"),
         (
             {
                 "jobs[0].workload": {"kind": "periodic", "compute": "1ms", "size": "1MB"},
