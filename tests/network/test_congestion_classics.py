@@ -94,6 +94,31 @@ def test_an_incast_fills_its_link(senders: int, control: Control) -> None:
     assert 0.995 * ideal_ps <= max(seen.done_ps.values()) <= ideal_ps / 0.95
 
 
+@pytest.mark.parametrize(
+    ("control", "senders", "size"),
+    [(Timely(), 8, 16), (Timely(), 64, 4), (Dcqcn(), 8, 64), (Dcqcn(), 64, 32)],
+    ids=lambda one: type(one).__name__ if isinstance(one, Control) else None,
+)
+def test_an_incast_of_those_that_start_at_line_rate_fills_its_link_in_the_end(
+    control: Control, senders: int, size: int
+) -> None:
+    """Both have to find their rates from far above them first: messages of 4 MB are too short for that."""
+    flows = [(k, senders, size * 1_000_000) for k in range(senders)]
+    seen = watch(star(senders, 100e9, PS_PER_US), control, flows)
+    ideal_ps = senders * size * 1_000_000 * 80
+    assert 0.999 * ideal_ps <= max(seen.done_ps.values()) <= ideal_ps / 0.95
+
+
+def test_notifications_in_a_row_are_one_event_unless_the_target_is_clamped() -> None:
+    """Zhu et al., equation 1, loses the rate from before the burst; NICs, and QCN, come back to it."""
+    flows = [(k, 8, 4_000_000) for k in range(8)]
+    took = [
+        max(watch(star(8, 100e9, PS_PER_US), Dcqcn(clamp_target=clamp), flows).done_ps.values())
+        for clamp in (True, False)
+    ]
+    assert took[0] > 1.5 * took[1]
+
+
 def test_pfc_never_drops_and_its_pauses_spread() -> None:
     """Senders behind two switches in a row flood one host: both switches' links pause, to the senders, and a
     flow to another host, over the same links, is held up with them.

@@ -8,11 +8,15 @@ notification follows from the expected share of marked packets, p of n giving 1 
 interval to interval: no dice.
 
 Source: Y. Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015,
-doi:10.1145/2785956.2787484. Defaults are theirs, for 40 Gb/s: g = 1/256, timer 55 us, byte counter 10 MB, f =
-5, r_ai = 40 Mb/s, cnp_interval 50 us, RED from 5 KB to 200 KB with 1 %, which scales with a port's rate here;
-r_hai is 10 r_ai, as in QCN. Starts at line rate, with PFC. A job's weight divides its timer: how aggressive
-it is. Not modelled: notifications' own way and losses; a sender's timers stand still while it has nothing to
-send.
+doi:10.1145/2785956.2787484. Defaults are theirs, for 40 Gb/s: g = 1/256, timer 55 us, byte counter 10 MB, f
+= 5, r_ai = 40 Mb/s, cnp_interval 50 us, RED from 5 KB to 200 KB with 1 %; r_hai is 10 r_ai, as in QCN.
+Increases and thresholds scale with a port's rate, as in the simulator of HPCC's authors (Y. Li et al.,
+SIGCOMM 2019, doi:10.1145/3341302.3342085). The paper's equation 1 sets the target at every notification.
+QCN (IEEE 802.1Qau), NVIDIA's NICs (CLAMP_TGT_RATE off, CLAMP_TGT_RATE_AFTER_TIME_INC on, as they are
+shipped) and that simulator leave it where the rate was not increased since the notification before, so that
+a burst of them is forgotten in a stage or two: that is the default here, ``clamp_target: true`` is the
+equation. Starts at line rate, with PFC. A job's weight divides its timer: how aggressive it is. Not
+modelled: notifications' own way and losses; a sender's timers stand still while it has nothing to send.
 """
 
 from __future__ import annotations
@@ -33,6 +37,8 @@ from cosim.spec import RateBps, SizeBytes, TimePs
 _ALPHA, _TARGET, _TIMER, _BYTES, _TIMES, _COUNTS, _CREDIT, _ALPHA_TIME = range(8)
 _LEAST_ALPHA = 2.0**-10
 _LEAST_BPS = 1e7
+_AT = 40e9
+"""The line rate that the paper's numbers are for."""
 
 
 @compiled
@@ -50,7 +56,9 @@ def none_of(p: float, count: int) -> float:
 
 @compiled
 def dcqcn(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
-    """``p``: g, timer, byte counter, f, r_ai, r_hai, cnp interval, alpha timer (ps, bytes, bits/s)."""
+    """``p``: g, timer, byte counter, f, r_ai, r_hai (per bit/s of line), cnp interval,
+    alpha timer (ps, bytes), whether the target is always clamped.
+    """
     for i in range(n):
         row = rows[i]
         c = row.conn
@@ -66,7 +74,9 @@ def dcqcn(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
         state[c, _CREDIT] += 1.0 - none_of(row.marked, int(row.acked / row.mss + 1.0))
         if row.marked > 0.0 and state[c, _CREDIT] >= 1.0:
             state[c, _CREDIT] -= 1.0
-            state[c, _TARGET] = rate
+            # Several in a row are one event: the target stays where it was before the first.
+            if p[8] != 0.0 or state[c, _TIMES] > 0.0 or state[c, _COUNTS] > 0.0:
+                state[c, _TARGET] = rate
             rate *= 1.0 - 0.5 * state[c, _ALPHA]
             state[c, _ALPHA] += p[0] * (1.0 - state[c, _ALPHA])
             for k in (_TIMER, _BYTES, _TIMES, _COUNTS, _ALPHA_TIME):
@@ -95,9 +105,9 @@ def dcqcn(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
                 state[c, _BYTES] -= p[2]
                 state[c, _COUNTS] += 1.0
             if min(state[c, _TIMES], state[c, _COUNTS]) > p[3]:
-                state[c, _TARGET] += p[5]
+                state[c, _TARGET] += p[5] * row.line
             elif max(state[c, _TIMES], state[c, _COUNTS]) > p[3]:
-                state[c, _TARGET] += p[4]
+                state[c, _TARGET] += p[4] * row.line
             state[c, _TARGET] = min(state[c, _TARGET], row.line)
             rate = 0.5 * (rate + state[c, _TARGET])
         if rate > row.line * (1.0 - 1e-6):
@@ -139,10 +149,13 @@ class Dcqcn(Control):
     timer: TimePs = Field(55_000_000, gt=0, description="time between two increases, of weight 1")
     byte_counter: SizeBytes = Field(10_000_000, gt=0, description="bytes between two increases")
     f: int = Field(5, ge=1, description="stages of fast recovery")
-    r_ai: RateBps = Field(4e7, gt=0, description="additive increase")
-    r_hai: RateBps | None = Field(None, gt=0, description="hyper increase; omitted: 10 r_ai")
+    r_ai: RateBps = Field(4e7, gt=0, description="additive increase at 40 Gb/s")
+    r_hai: RateBps | None = Field(None, gt=0, description="hyper increase at 40 Gb/s; omitted: 10 r_ai")
     cnp_interval: TimePs = Field(50_000_000, gt=0, description="least time between two notifications")
     alpha_timer: TimePs = Field(55_000_000, gt=0, description="time without one after which alpha falls")
+    clamp_target: bool = Field(
+        False, description="each notification sets the target to the rate; false: only after an increase"
+    )
     k_min: SizeBytes = Field(5_000, ge=0, description="queue from which ports mark, at 40 Gb/s")
     k_max: SizeBytes = Field(200_000, gt=0, description="queue from which they mark all, at 40 Gb/s")
     p_max: float = Field(0.01, gt=0, le=1, description="fraction marked just below k_max")
@@ -156,4 +169,13 @@ class Dcqcn(Control):
         """See the kernel."""
         times = float(self.cnp_interval), float(self.alpha_timer)
         more = 10.0 * self.r_ai if self.r_hai is None else self.r_hai
-        return [self.g, float(self.timer), float(self.byte_counter), float(self.f), self.r_ai, more, *times]
+        return [
+            self.g,
+            float(self.timer),
+            float(self.byte_counter),
+            float(self.f),
+            self.r_ai / _AT,
+            more / _AT,
+            *times,
+            float(self.clamp_target),
+        ]
