@@ -1,9 +1,9 @@
 """Jobs that share a fabric: ``python -m tests.benchmarks.sharing [simai]``.
 
-``simai``: two jobs of SimAI's workload files, whose computation was measured on A100s, GPT-13B (Megatron,
-tensor parallel within hosts, two replicas) and Llama-7B (DeepSpeed ZeRO-3 on 16 GPUs), each on two hosts under
-two leaves of one oversubscribed leaf-spine: iterations by themselves and together, under each control. The files
-are among the shared inputs.
+``simai``: two jobs of SimAI's workload files, whose computation was measured on A100s: GPT-13B (Megatron,
+tensor parallel within hosts, two replicas) and Llama-7B (DeepSpeed ZeRO-3 on 16 GPUs), each on two hosts
+under two leaves of one oversubscribed leaf-spine; iterations by themselves and together, under each control.
+The files are among the shared inputs.
 """
 
 from __future__ import annotations

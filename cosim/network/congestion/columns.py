@@ -229,4 +229,4 @@ class Fluid(NamedTuple):
 
 MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES = range(9)
 """Numbers in ``Fluid.settings``; SLOPE and INTERCEPT scale growth (MLTCP)."""
-QUEUE_BINS = 160
+QUEUE_BINS = 256
