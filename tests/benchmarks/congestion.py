@@ -213,6 +213,7 @@ def speed() -> str:
             _eight().replace("ALGORITHM", "halving_doubling"),
             "dctcp",
         ),
+        ("8 jobs x 128 ranks x 50, 25 MB, ring, dctcp", _eight().replace("ALGORITHM", "ring"), "dctcp"),
     ):
         warm = build(loads(text.replace("CONTROL", control), {"jobs[0].iterations": 1}))
         replay(warm.topology, warm.network, warm.jobs[:1], warm.planner)
