@@ -47,7 +47,8 @@ def _root(
 @app.command()
 def run(
     scenario: Annotated[
-        Path | None, typer.Argument(help="A scenario file (YAML).", metavar="SCENARIO", show_default=False)
+        Path | None,
+        typer.Argument(help="A scenario or a sweep (YAML).", metavar="SCENARIO", show_default=False),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -88,6 +89,20 @@ def run(
             help="Also replay, on the same network, the messages of a run with this setting, at their times.",
         ),
     ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Draw who communicates when and who has the busiest link: png, svg, pdf."
+        ),
+    ] = None,
+    by_itself: Annotated[
+        bool,
+        typer.Option("--alone", help="Also run each job by itself: slowdowns and Jain's fairness index."),
+    ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Of a sweep: runs at a time; omitted: as many as cores."),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No summary, no progress, no warnings.")
     ] = False,
@@ -96,7 +111,7 @@ def run(
         typer.Option(metavar="DIR", help="Go on with a run over a simulator elsewhere that broke off."),
     ] = None,
 ) -> None:
-    """Run a scenario and say what came of it."""
+    """Run a scenario, or a sweep of runs, and say what came of it."""
     from cosim.experiment import resume as unfinished
     from cosim.experiment.build import build
     from cosim.experiment.progress import ProgressBar
@@ -105,6 +120,18 @@ def run(
     from cosim.experiment.scenario import load
 
     changes = [*(settings or ()), *([f"release={release}"] if release else ())]
+    not_of_sweeps = {
+        "--network": networks,
+        "--vary": vary,
+        "--open-loop": open_loop,
+        "--figure": figure,
+        "--alone": by_itself,
+        "--resume": resume,
+    }
+    if scenario is not None and _run_sweep(
+        scenario, [*(settings or ())], out, as_json, quiet, workers, {**not_of_sweeps, "--release": release}
+    ):
+        return
     if (scenario is None) == (resume is None):
         raise InputError("give a scenario, or --resume with the folder of a run that broke off")
     if resume is not None and (changes or out is not None):
@@ -139,7 +166,8 @@ def run(
         for warning in [*built.warnings, *([idle] if loaded.record.messages and out is None else ())]:
             _say(f"warning: {warning}")
     with ProgressBar(shown=not quiet and sys.stderr.isatty()) as bar:
-        done = simulate(loaded, built, progress=bar.update, keep_messages=bool(open_loop))
+        keep = bool(open_loop) or figure is not None
+        done = simulate(loaded, built, progress=bar.update, keep_messages=keep)
     if out is not None:
         done.save(out)
         if not done.records.interrupted:
@@ -152,6 +180,16 @@ def run(
         from cosim.results.terminal import show
 
         show(done.summary)
+    if figure is not None:
+        from cosim.results.sharing_figure import draw_sharing
+
+        draw_sharing(done.records, loaded.name, figure)
+        if not quiet:
+            _say(f"drawn: {figure}")
+    if by_itself and not done.records.interrupted:
+        from cosim.experiment.alone import alone, render_alone
+
+        typer.echo(f"\n{render_alone(done.summary, alone(loaded))}", nl=False)
     if open_loop and not done.records.interrupted:
         from cosim.experiment.open_loop import compare_loops
 
@@ -159,6 +197,54 @@ def run(
     if done.records.interrupted:
         _say(f"interrupted: {done.records.interrupted}; what was computed until then is kept")
         raise typer.Exit(INTERRUPTED)
+
+
+def _run_sweep(
+    path: Path,
+    changes: list[str],
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+    workers: int | None,
+    others: dict[str, object],
+) -> bool:
+    """Run a file that is a sweep; whether it is one."""
+    from cosim.experiment.located_yaml import read
+    from cosim.experiment.sweep import is_sweep, load_sweep
+
+    if not is_sweep(read(path)):
+        if workers is not None:
+            raise InputError(f"{path} is one run, not a sweep: --workers has nothing to share out")
+        return False
+    if given := [option for option, value in others.items() if value]:
+        raise InputError(f"{path} is a sweep: {given[0]} doesn't go with it")
+    from cosim.experiment.progress import ProgressBar
+    from cosim.experiment.trials import num_cores, run_sweep, save_trials
+
+    loaded = load_sweep(path, changes)
+    with ProgressBar(shown=not quiet and sys.stderr.isatty()) as bar:
+        trials = run_sweep(
+            loaded,
+            lambda done, trial: bar.show(
+                done, loaded.num_runs, f"run {done} of {loaded.num_runs}: {' / '.join(trial.labels)}"
+            ),
+            workers=workers or num_cores(),
+        )
+    if as_json:
+        typer.echo(json.dumps(trials.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
+    elif not quiet:
+        typer.echo(trials, nl=False)
+    if out is not None:
+        written = save_trials(trials, out)
+        if not quiet:
+            _say(f"written to {out}: {', '.join(place.name for place in written)}")
+    if trials.interrupted:
+        _say(f"interrupted: {len(trials.trials)} of {loaded.num_runs} runs are kept")
+        raise typer.Exit(INTERRUPTED)
+    if trials.failed:
+        _say(f"error: {len(trials.failed)} of {len(trials.trials)} runs could not go on")
+        raise typer.Exit(1)
+    return True
 
 
 @app.command()

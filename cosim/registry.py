@@ -22,6 +22,7 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, cor
 
 GROUPS = {
     "cosim.networks": "network",
+    "cosim.controls": "congestion control",
     "cosim.topologies": "topology",
     "cosim.routings": "routing",
     "cosim.workloads": "workload",
@@ -30,6 +31,7 @@ GROUPS = {
     "cosim.collectives": "collective algorithm",
     "cosim.placements": "placement",
     "cosim.formats": "format",
+    "cosim.arrivals": "arrival process",
 }
 """Entry-point groups, and what one of each is called."""
 

@@ -24,14 +24,16 @@ def arrange(
     requests: Sequence[Request],
     num_endpoints: int,
     *,
+    domains: tuple[I32, ...] = (),
     share_endpoints: bool = False,
     seed: int = 0,
     locate: Callable[[int], Location | None] = lambda _: None,
 ) -> list[I32]:
     """Endpoints of each job, by rank.
 
-    With ``share_endpoints`` every job chooses among all endpoints, whoever else sits there; their
-    computations don't slow each other down, their flows share links.
+    ``domains`` are those of the topology, where a placement needs them. With ``share_endpoints`` every job
+    chooses among all endpoints, whoever else sits there; their computations don't slow each other down, their
+    flows share links.
 
     Raises
     ------
@@ -43,7 +45,8 @@ def arrange(
     for number, request in enumerate(requests):
         free = np.flatnonzero((owner < 0) | share_endpoints).astype(np.int32)
         try:
-            endpoints = request.placement.choose(Wanted(request.num_ranks, free, num_endpoints, seed))
+            wanted = Wanted(request.num_ranks, free, num_endpoints, seed, domains)
+            endpoints = request.placement.choose(wanted)
         except WorkloadError as error:
             raise WorkloadError(error.message, location=locate(number), hint=error.hint) from None
         taken = endpoints[owner[endpoints] >= 0]

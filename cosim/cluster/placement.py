@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from pydantic import Field
 
 from cosim.errors import WorkloadError
 from cosim.spec import Spec
+from cosim.workload.draws import splitmix64
 
 I32 = NDArray[np.int32]
 
@@ -23,13 +25,15 @@ I32 = NDArray[np.int32]
 class Wanted:
     """What a job wants, and what there is.
 
-    ``free`` are the endpoints that no earlier job has taken, ascending; ``seed`` is the scenario's.
+    ``free`` are the endpoints that no earlier job has taken, ascending; ``seed`` is the scenario's;
+    ``domains`` are :func:`cosim.cluster.locality.domains`, for a placement that needs them.
     """
 
     num_ranks: int
     free: I32
     num_endpoints: int
     seed: int = 0
+    domains: tuple[I32, ...] = ()
 
     def check_enough(self) -> None:
         """There is a free endpoint for each rank.
@@ -50,6 +54,8 @@ class Wanted:
 
 class Placement(Spec):
     """Base of the placements."""
+
+    needs_domains: ClassVar[bool] = False
 
     @abstractmethod
     def choose(self, wanted: Wanted) -> I32:
@@ -99,7 +105,7 @@ class Random(Placement):
         """See :meth:`Placement.choose`."""
         wanted.check_enough()
         seed = wanted.seed if self.seed is None else self.seed
-        drawn = _splitmix64(wanted.free.astype(np.uint64), seed)
+        drawn = splitmix64(wanted.free.astype(np.uint64), seed)
         return wanted.free[np.lexsort((wanted.free, drawn))][: wanted.num_ranks]
 
     def uses_scenario_seed(self) -> bool:
@@ -127,11 +133,3 @@ class Explicit(Placement):
             ranks = [r for r, e in enumerate(self.endpoints) if e == twice]
             raise WorkloadError(f"endpoint {twice} is given to ranks {ranks}; a rank needs one of its own")
         return np.array(self.endpoints, np.int32)
-
-
-def _splitmix64(value: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
-    """Output number ``value`` of SplitMix64 (Steele, Lea, Flood, doi:10.1145/2714064.2660195) from a seed."""
-    mixed = (value + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed % 2**64)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))

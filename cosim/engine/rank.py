@@ -74,6 +74,11 @@ class Rank:
             chosen.append(heappop(self.free))
         return chosen
 
+    def duration_ps(self, op: int) -> int:
+        """How long a computation takes on this rank, this time."""
+        duration, pace = self.program.operations[op].duration_ps, self.job.info.pace
+        return duration if pace is None else pace.duration_ps(self.number, self.iteration, op, duration)
+
     def end(self, op: int, now: int) -> int:
         """An operation ended: free its stream, let its successors follow; when it started."""
         stream = self.program.stream[op]

@@ -7,7 +7,7 @@ Operation rows come in the order in which they ended (then job, rank, stream, op
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
+
+
+class Pace(Protocol):
+    """How long computations take in fact: stragglers, jitter."""
+
+    def duration_ps(self, rank: int, iteration: int, operation: int, duration_ps: int) -> int:
+        """Of a computation or memory access that the workload says takes ``duration_ps``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +44,7 @@ class JobInfo:
     start_ps: int
     weight: float = 1.0
     priority: int = 0
+    pace: Pace | None = None
     folding: Folding | None = None
 
     @property

@@ -229,7 +229,7 @@ class Replay:
         operation = rank.program.operations[op]
         kind = operation.kind
         if kind is OpKind.COMPUTE or kind is OpKind.MEMORY:
-            end = now + operation.duration_ps
+            end = now + rank.duration_ps(op)
             self._ends.setdefault(end, []).append((rank, op, now))
             if end > now:
                 self.environment.wake(end)

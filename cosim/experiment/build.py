@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from cosim.cluster.arrange import Request, arrange
+from cosim.cluster.locality import domains
+from cosim.cluster.pace import pace
 from cosim.engine.records import JobInfo
 from cosim.errors import AlgorithmError, CosimError, InputError, Location, SimulationError, WorkloadError
 from cosim.experiment.idle import idle_settings
@@ -18,6 +20,7 @@ from cosim.pattern.custom import RankNodes
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
 from cosim.workload.check import check
+from cosim.workload.draws import draw
 from cosim.workload.program import Workload
 
 
@@ -59,37 +62,11 @@ def build(scenario: Scenario) -> Built:
     """
     with at(scenario.locate("topology")):
         topology = _topology(scenario)
-    requests, workloads = [], []
-    for number, job in enumerate(scenario.jobs):
-        with at(scenario.locate("jobs", number, "workload")):
-            workload = (
-                job.workload if isinstance(job.workload, Workload) else job.workload.build(scenario.base)
-            )
-            check(workload)
-        workloads.append(workload)
-        requests.append(Request(job.name, workload.world_size, job.placement))
-    placed = arrange(
-        requests,
-        topology.num_endpoints,
-        share_endpoints=scenario.share_endpoints,
-        seed=scenario.seed,
-        locate=lambda number: scenario.locate("jobs", number, "placement"),
-    )
-    jobs = tuple(
-        JobInfo(
-            name=job.name,
-            workload=workload,
-            endpoints=endpoints,
-            iterations=job.iterations,
-            start_ps=job.start,
-            weight=job.weight,
-            priority=job.priority,
-        )
-        for job, workload, endpoints in zip(scenario.jobs, workloads, placed, strict=True)
-    )
+    jobs = _jobs(scenario, topology)
     with at(scenario.locate("network")):
         getattr(scenario.network, "check_topology", lambda _: None)(topology)
-        network = scenario.network.build()
+        takes_base = getattr(type(scenario.network), "takes_base", False)
+        network = scenario.network.build(scenario.base) if takes_base else scenario.network.build()
     with at(scenario.locate("collectives")):
         planner = Planner(
             scenario.collectives,
@@ -97,6 +74,76 @@ def build(scenario: Scenario) -> Built:
             base=scenario.base,
         )
     return Built(topology, network, jobs, planner, tuple(idle_settings(scenario, topology, jobs)))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Wish:
+    """One job to be, before it has endpoints: the scenario's ``number``-th, in its ``start_ps``."""
+
+    number: int
+    name: str
+    workload: Workload
+    start_ps: int
+
+
+def _wishes(scenario: Scenario) -> Iterator[_Wish]:
+    for number, job in enumerate(scenario.jobs):
+        with at(scenario.locate("jobs", number, "workload")):
+            workloads = _workloads(scenario, number)
+        with at(scenario.locate("jobs", number, "arrival")):
+            later = [0] * job.count if job.arrival is None else job.arrival.times(job.count, scenario.seed)
+        for name, workload, offset in zip(job.names(), workloads, later, strict=True):
+            yield _Wish(number, name, workload, job.start + offset)
+
+
+def _workloads(scenario: Scenario, number: int) -> list[Workload]:
+    """Of each job that an entry stands for: one and the same, unless it is drawn."""
+    job = scenario.jobs[number]
+    if isinstance(job.workload, Workload):
+        made = [job.workload]
+    elif getattr(type(job.workload), "takes_seed", False):
+        seed = draw(scenario.seed, number)
+        made = [job.workload.build(scenario.base, seed=seed, copy=copy) for copy in range(job.count)]
+    else:
+        made = [job.workload.build(scenario.base)]
+    for workload in made:
+        check(workload)
+    return made if len(made) == job.count else made * job.count
+
+
+def _jobs(scenario: Scenario, topology: Topology) -> tuple[JobInfo, ...]:
+    """Every job of the scenario on its endpoints, those of a count one by one."""
+    wishes = list(_wishes(scenario))
+    asked = [scenario.jobs[wish.number] for wish in wishes]
+    near = domains(topology) if any(job.placement.needs_domains for job in asked) else ()
+    placed = arrange(
+        [
+            Request(wish.name, wish.workload.world_size, job.placement)
+            for wish, job in zip(wishes, asked, strict=True)
+        ],
+        topology.num_endpoints,
+        domains=near,
+        share_endpoints=scenario.share_endpoints,
+        seed=scenario.seed,
+        locate=lambda at: scenario.locate("jobs", wishes[at].number, "placement"),
+    )
+    jobs = []
+    for index, (wish, job, endpoints) in enumerate(zip(wishes, asked, placed, strict=True)):
+        with at(scenario.locate("jobs", wish.number, "stragglers")):
+            own = pace(job.stragglers, job.jitter, wish.workload.world_size, scenario.seed, index)
+        jobs.append(
+            JobInfo(
+                name=wish.name,
+                workload=wish.workload,
+                endpoints=endpoints,
+                iterations=job.iterations,
+                start_ps=wish.start_ps,
+                weight=job.weight,
+                priority=job.priority,
+                pace=own,
+            )
+        )
+    return tuple(jobs)
 
 
 def _topology(scenario: Scenario) -> Topology:

@@ -12,14 +12,20 @@ from cosim.experiment.fields import describe, group_of, models_in, show, show_de
 from cosim.registry import GROUPS, find, names, nearest
 
 _SCENARIO = "scenario"
+_SWEEP = "sweep"
+_MORE = """\
+scenario: the keys of a scenario file
+  cosim list scenario
+sweep: those of a file that runs a scenario many times
+  cosim list sweep
+  cosim list KIND NAME
+"""
 
 
 def list_all() -> str:
     """Every kind, every name, and the first line of what it is."""
     parts = [list_group(group) for group in GROUPS if names(group)]
-    return "\n".join(
-        [*parts, "scenario: the keys of a scenario file\n  cosim list scenario\n  cosim list KIND NAME\n"]
-    )
+    return "\n".join([*parts, _MORE])
 
 
 def list_group(kind: str) -> str:
@@ -32,6 +38,8 @@ def list_group(kind: str) -> str:
     """
     if kind == _SCENARIO:
         return _scenario_keys()
+    if kind == _SWEEP:
+        return _sweep_keys()
     group = _group(kind)
     width = max((len(name) for name in names(group)), default=0)
     lines = [f"  {name:<{width}}  {_about(group, name)}".rstrip() for name in names(group)]
@@ -58,7 +66,7 @@ def list_one(kind: str, name: str) -> str:
 def _group(kind: str) -> str:
     group = group_of(kind)
     if group is None:
-        kinds = [*(group.removeprefix("cosim.") for group in GROUPS), _SCENARIO]
+        kinds = [*(group.removeprefix("cosim.") for group in GROUPS), _SCENARIO, _SWEEP]
         singles = [*GROUPS.values(), *kinds]
         raise InputError(
             f"there is no kind {kind!r}{nearest(kind, singles)}", hint=f"there are: {', '.join(kinds)}"
@@ -124,3 +132,13 @@ def _scenario_keys() -> str:
 
     title = "scenario: the keys of a scenario file"
     return "\n".join([title, "", *_fields(Scenario), *_sections(Scenario)]) + "\n"
+
+
+def _sweep_keys() -> str:
+    from cosim.experiment.sweep import Sweep
+    from cosim.results.measures import MEASURES
+
+    width = max(map(len, MEASURES))
+    measures = [f"  {name:<{width}}  {one.text}" for name, one in MEASURES.items()]
+    title = "sweep: the keys of a file that runs a scenario many times"
+    return "\n".join([title, "", *_fields(Sweep), "", "measures", *measures]) + "\n"

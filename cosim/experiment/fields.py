@@ -178,6 +178,6 @@ def group_of(word: str) -> str | None:
     asked = word.lower().replace("-", " ").replace("_", " ")
     for group, single in GROUPS.items():
         plural = group.removeprefix("cosim.")
-        if asked in (group, plural, single, single.split()[0], single + "s"):
+        if asked in (group, plural, plural.removesuffix("s"), single, *single.split(), single + "s"):
             return group
     return None

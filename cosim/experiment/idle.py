@@ -1,9 +1,10 @@
 """Settings that were given but can't affect the result, each with where it was given and why it can't.
 
-A network spec says of itself whether it shares links by weight and priority (``shares_by_weight``, true where
-it doesn't say) and whether it draws from the seed (``uses_seed``, false where it doesn't say). A workload
-spec may say more once its workload is made: ``idle_in(workload)``, as ``idle_settings()``; a network spec
-once it is known where jobs sit: ``idle_on(topology, endpoints of each job)``.
+A network spec says of itself whether it shares links by weight (``shares_by_weight``, true where it doesn't
+say) and by priority (``shares_by_priority``, as by weight where it doesn't say) and whether it draws from the
+seed (``uses_seed``, false where it doesn't say). A workload spec may say more once its workload is made:
+``idle_in(workload)``, as ``idle_settings()``; a network spec once it is known where jobs sit:
+``idle_on(topology, endpoints of each job)``.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel
 
+from cosim.cluster.arrivals import Regular
 from cosim.engine.records import JobInfo
 from cosim.errors import Location
 from cosim.experiment.located_yaml import Key, show_path
@@ -23,7 +26,7 @@ from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.template import Collective
 from cosim.spec import Spec
 from cosim.topology.graph import Topology
-from cosim.workload.program import OpKind
+from cosim.workload.program import OpKind, Workload
 
 _Found = tuple[tuple[Key, ...], str]
 
@@ -34,6 +37,7 @@ def idle_settings(scenario: Scenario, topology: Topology, jobs: Sequence[JobInfo
         *_specs(scenario, ()),
         *_workloads(scenario, jobs),
         *_networks(scenario, topology, jobs),
+        *_over_time(scenario, jobs),
         *_link_shares(scenario),
         *_seed(scenario),
         *_collectives(scenario, jobs),
@@ -65,8 +69,10 @@ def _specs(value: Any, path: tuple[Key, ...]) -> Iterator[_Found]:
 
 def _workloads(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
     """What a workload's spec says of itself once it is made."""
-    for number, (job, info) in enumerate(zip(scenario.jobs, jobs, strict=True)):
-        for field, why in getattr(job.workload, "idle_in", lambda _: [])(info.workload):
+    made = {info.name: info for info in jobs}
+    for number, job in enumerate(scenario.jobs):
+        workload = made[job.names()[0]].workload
+        for field, why in getattr(job.workload, "idle_in", lambda _: [])(workload):
             yield ("jobs", number, "workload", field), why
 
 
@@ -77,16 +83,47 @@ def _networks(scenario: Scenario, topology: Topology, jobs: Sequence[JobInfo]) -
         yield (("network", field) if field in network.model_fields_set else ("network",)), why
 
 
+def _over_time(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
+    """Arrivals of one job, and slower or uneven computations where nothing is computed."""
+    made = {info.name: info for info in jobs}
+    for number, job in enumerate(scenario.jobs):
+        if job.count == 1 and isinstance(job.arrival, Regular):
+            yield ("jobs", number, "arrival"), "there is one such job, and the first starts at once"
+        workload = made[job.names()[0]].workload
+        for key in ("jitter", "stragglers"):
+            if getattr(job, key) and not _computing(workload):
+                yield ("jobs", number, key), "the job computes nothing"
+        for which, one in enumerate(job.stragglers):
+            where = ("jobs", number, "stragglers", which)
+            if one.first_iteration >= job.iterations:
+                yield (*where, "first_iteration"), f"the job has {job.iterations} iterations, from 0 on"
+            elif one.ranks is not None and _computing(workload) and not _computing(workload) & {*one.ranks}:
+                yield (*where, "ranks"), "they compute nothing"
+
+
+def _computing(workload: Workload) -> set[int]:
+    """Ranks that have a computation which takes time."""
+    busy = [
+        number
+        for number, program in enumerate(workload.programs)
+        if any(op.kind in (OpKind.COMPUTE, OpKind.MEMORY) and op.duration_ps for op in program.operations)
+    ]
+    return {*np.flatnonzero(np.isin(workload.program_of, busy)).tolist()}
+
+
 def _link_shares(scenario: Scenario) -> Iterator[_Found]:
-    shares = getattr(scenario.network, "shares_by_weight", True)
-    for field in ("weight", "priority"):
+    weights = getattr(scenario.network, "shares_by_weight", True)
+    for field, shares in (
+        ("weight", weights),
+        ("priority", getattr(scenario.network, "shares_by_priority", weights)),
+    ):
         values = {getattr(job, field) for job in scenario.jobs}
         for number, job in enumerate(scenario.jobs):
             if getattr(job, field) == Job.model_fields[field].default:
                 continue
             if not shares:
                 yield ("jobs", number, field), "this network model does not share links by it"
-            elif len(scenario.jobs) == 1:
+            elif sum(job.count for job in scenario.jobs) == 1:
                 yield ("jobs", number, field), "there is no other job to compare with"
             elif len(values) == 1:
                 yield ("jobs", number, field), "every job has the same"
@@ -97,7 +134,7 @@ def _seed(scenario: Scenario) -> Iterator[_Found]:
         return
     users = [
         getattr(scenario.network, "uses_seed", False),
-        *(job.placement.uses_scenario_seed() for job in scenario.jobs),
+        *(job.uses_scenario_seed() for job in scenario.jobs),
         _routes_by_seed(scenario.topology),
     ]
     if not any(users):

@@ -91,7 +91,7 @@ def compare_loops(scenario: Scenario, changes: Iterable[str], closed: Run | None
     if recorded.records.topology.num_endpoints != built.topology.num_endpoints:
         raise InputError("the recorded run has another number of endpoints; its messages have no place here")
     ends = replay_open(messages, built.topology, built.network, scenario.seed)
-    jobs = tuple(_job(number, job.name, closed, recorded, ends) for number, job in enumerate(scenario.jobs))
+    jobs = tuple(_job(number, job.name, closed, recorded, ends) for number, job in enumerate(built.jobs))
     return Loops(closed, recorded, changes, jobs)
 
 

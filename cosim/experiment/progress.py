@@ -44,13 +44,14 @@ class ProgressBar:
     def update(self, info: ProgressInfo) -> None:
         """Show how far the run is: operations that ended, simulated time, messages."""
         said = f"{format_time(info.now_ps)} simulated, {info.messages:,} messages"
-        self._show(info.operations_done, info.operations_total, said)
+        self.show(info.operations_done, info.operations_total, said)
 
     def count(self, done: int, total: int, what: str) -> None:
         """Show how far something is that is counted; ``total`` 0: not known."""
-        self._show(done, total or None, f"{done:,} {what}")
+        self.show(done, total or None, f"{done:,} {what}")
 
-    def _show(self, done: int, total: int | None, said: str) -> None:
+    def show(self, done: int, total: int | None, said: str) -> None:
+        """Show that ``done`` of ``total`` (None: not known) are done, and a text beside it."""
         if not self._shown or time.monotonic() - self._began < self._patience_s:
             return
         if self._bar is None:

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, ValidationError, field_validator
 
+from cosim.cluster.pace import Stragglers
 from cosim.cluster.placement import Packed
 from cosim.errors import Location
 from cosim.experiment import located_yaml, settings
@@ -40,6 +41,14 @@ class Job(Spec):
     )
     iterations: int = Field(1, ge=1, description="how often the workload is run, back to back")
     start: TimePs = Field(0, ge=0, description="when its ranks start")
+    count: int = Field(1, ge=1, description="so many jobs like this one, called name.0, name.1 ...")
+    arrival: Annotated[Any, Named("cosim.arrivals")] = Field(
+        None, description="when each of them starts, after start; omitted: all at start"
+    )
+    stragglers: tuple[Stragglers, ...] = Field((), description="ranks that compute slower")
+    jitter: float = Field(
+        0.0, ge=0, le=1, description="standard deviation of computation times, as a fraction of each"
+    )
     placement: Annotated[Any, Named("cosim.placements")] = Field(
         Packed(), description="which endpoints its ranks sit on"
     )
@@ -47,6 +56,20 @@ class Job(Spec):
         1.0, gt=0, allow_inf_nan=False, description="share of a link against flows of other jobs"
     )
     priority: int = Field(0, ge=0, description="0 is served first; lower ones get what is left")
+
+    def names(self) -> list[str]:
+        """Of each job that this stands for."""
+        return [self.name] if self.count == 1 else [f"{self.name}.{k}" for k in range(self.count)]
+
+    def uses_scenario_seed(self) -> bool:
+        """The scenario's seed changes what the job does."""
+        return (
+            self.placement.uses_scenario_seed()
+            or getattr(self.workload, "uses_scenario_seed", bool)()
+            or (self.arrival is not None and self.arrival.uses_scenario_seed())
+            or self.jitter > 0
+            or any(one.ranks is None for one in self.stragglers)
+        )
 
 
 class Record(Spec):
@@ -97,7 +120,7 @@ class Scenario(Spec):
             job if job.name else job.model_copy(update={"name": f"job{n}"}) for n, job in enumerate(jobs)
         )
         for n, job in enumerate(named):
-            if any(job.name == other.name for other in named[:n]):
+            if any({*job.names()} & {*other.names()} for other in named[:n]):
                 raise located(
                     "jobs", [((n, "name"), f"the name {job.name!r} is taken by another job", job.name)]
                 )

@@ -29,6 +29,11 @@ def compiled(function: _F) -> _F:
     return cast("_F", _watched(cast("Any", njit)(**_OPTIONS)(function)))
 
 
+def compiled_here(function: _F) -> _F:
+    """Compile a function that is made at run time, so that no cache could find it again."""
+    return cast("_F", cast("Any", njit)(**_OPTIONS | {"cache": False})(function))
+
+
 def inlined(function: _F) -> _F:
     """Compile a small function into its callers, all of them compiled: it can't be called from Python.
 
@@ -37,6 +42,9 @@ def inlined(function: _F) -> _F:
     """
     made = cast("Any", njit)(forceinline=True, no_cpython_wrapper=True, **_OPTIONS)(function)
     return cast("_F", _watched(made))
+
+
+_CONGESTION = ("apply", "changes", "columns", "loop", "pauses", "ports", "rounds")
 
 
 def _watched(dispatcher: Any) -> Any:
@@ -48,6 +56,9 @@ def _watched(dispatcher: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _sources() -> tuple[tuple[str, int, int], ...]:
-    """(name, time, size) of this room's files."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    """(name, time, size) of this room's files with compiled functions; controls, each used by itself alone,
+    left out.
+    """
+    room = Path(__file__).parent
+    files = sorted([*room.glob("*.py"), *(room / "congestion" / f"{name}.py" for name in _CONGESTION)])
     return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)

@@ -23,11 +23,16 @@ from cosim.results.collectives import CollectiveSummary, summarize_collectives
 from cosim.results.fct import FctSummary, summarize_fct
 from cosim.results.links import LinkSummary, LinkTotals, summarize_link_totals, summarize_links
 from cosim.results.optable import op_table
+from cosim.results.overlap import Overlap, find_overlap
+from cosim.results.queues import QueueSummary, summarize_queues
 from cosim.results.stragglers import Straggler, find_stragglers
 
 I64 = NDArray[np.int64]
 
 FORMAT = 1
+
+BACKGROUND = "background"
+"""Name of a workload that nobody waits for."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +145,8 @@ class Summary:
     warnings: tuple[str, ...]
     topology_report: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """What was read, ignored and invented to make the topology, where it was imported."""
+    queues: QueueSummary | None = None
+    overlap: Overlap | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain values; tuples become lists once it is written."""
@@ -211,6 +218,8 @@ def summarize(
             for name in ("read", "ignored", "invented")
             if name in records.topology.info
         },
+        queues=summarize_queues(records.topology, records.links),
+        overlap=find_overlap(records, table),
     )
 
 

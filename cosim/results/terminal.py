@@ -7,9 +7,11 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TextIO
 
-from cosim.results.summary import JobSummary, Spread, Summary
+from cosim.results.queues import render_queues
+from cosim.results.summary import BACKGROUND, JobSummary, Spread, Summary
 from cosim.units import format_rate, format_size, format_time
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -19,6 +21,9 @@ _MAX_ROWS = 8
 _MAX_LINKS = 5
 _MAX_SAID = 8
 _WIDE = 110
+_MAX_TIMES = 6
+_MAX_COURSE = 48
+_MAX_TOLD = 4
 
 
 def render(
@@ -31,7 +36,11 @@ def render(
     """
     lines = _head(summary, color, width)
     blocks = _ASCII if plain_ascii else _BLOCKS
-    for table in (_jobs(summary, width), _collectives(summary, width), _links(summary, blocks, width)):
+    for table in (
+        _jobs(summary, blocks, width),
+        _collectives(summary, width),
+        _links(summary, blocks, width),
+    ):
         if table:
             lines += ["", _bold(table[0], color), *table[1:]]
     lines += ["", *_wrapped(_messages(summary), width)]
@@ -130,7 +139,7 @@ def _head(summary: Summary, color: bool, width: int | None) -> list[str]:
     return lines
 
 
-def _jobs(summary: Summary, width: int | None) -> list[str]:
+def _jobs(summary: Summary, blocks: str, width: int | None) -> list[str]:
     parts = ["compute", "communication", "exposed", "idle"]
     if any(job.host_alone.max_ps for job in summary.jobs):
         parts.insert(3, "host_alone")
@@ -140,25 +149,44 @@ def _jobs(summary: Summary, width: int | None) -> list[str]:
         done = str(job.iterations_done)
         if job.iterations_done != job.iterations_asked:
             done += f" of {job.iterations_asked}"
-        cells = [_per_iteration(job, getattr(job, part)) for part in parts]
+        noise = job.workload == BACKGROUND  # its computations are the times at which it sends
+        cells = ["-" if noise else _per_iteration(job, getattr(job, part)) for part in parts]
         rows.append([f"  {job.name}", str(job.num_ranks), done, _time(job.iteration_mean_ps), *cells])
     if len(rows) == 1:
         return []
     lines = _fitted(rows, width, ("ranks", "iterations", "host alone"), ())
     if len(summary.jobs) > _MAX_ROWS:
         lines.append(f"  ... and {len(summary.jobs) - _MAX_ROWS} more jobs")
-    for job in summary.jobs[:_MAX_ROWS]:
-        lines += _wrapped(_about_job(job, f"{job.name}: " if len(summary.jobs) > 1 else ""), width)
+    if len(summary.jobs) > 1:
+        lines += _iterations(summary, blocks, width)
+    if len(summary.jobs) <= _MAX_TOLD:
+        for job in summary.jobs:
+            if job.workload == BACKGROUND:
+                continue
+            lines += _wrapped(
+                _about_job(job, f"{job.name}: " if len(summary.jobs) > 1 else "", blocks), width
+            )
+    if summary.overlap is not None:
+        early, late = (
+            f"{100 * x:.0f} %" for x in (summary.overlap.first_quarter, summary.overlap.last_quarter)
+        )
+        said = (
+            f"  of the time in which jobs communicate, several do at once: first quarter {early}, last {late}"
+        )
+        lines += _wrapped([said], width)
     return lines
 
 
-def _about_job(job: JobSummary, who: str) -> list[str]:
+def _about_job(job: JobSummary, who: str, blocks: str) -> list[str]:
     lines = []
-    if len(set(job.iteration_ps)) > 1:
-        shown = ", ".join(format_time(t) for t in job.iteration_ps[:6])
-        more = ", ..." if len(job.iteration_ps) > 6 else ""
+    if not who and len(set(job.iteration_ps)) > 1:
         least, most = _time(job.iteration_min_ps), _time(job.iteration_max_ps)
-        lines.append(f"  {who}iterations {shown}{more} (from {least} to {most})")
+        if len(job.iteration_ps) > _MAX_TIMES:
+            ends = f"first {_time(job.iteration_ps[0])}, last {_time(job.iteration_ps[-1])}"
+            shown = f"|{_course(job.iteration_ps, blocks)}| {ends}"
+        else:
+            shown = ", ".join(map(format_time, job.iteration_ps))
+        lines.append(f"  {who}iterations {shown} (from {least} to {most})")
     first, last = format_time(job.finish_min_ps), format_time(job.finish_max_ps)
     if first != last:
         lines.append(f"  {who}first rank finished at {first}, last at {last}")
@@ -177,6 +205,29 @@ def _about_job(job: JobSummary, who: str) -> list[str]:
             f" at most {job.free_communication_speedup:.2f} x faster"
         )
     return lines
+
+
+def _iterations(summary: Summary, blocks: str, width: int | None) -> list[str]:
+    """How the iterations of several jobs went, those that changed."""
+    rows = [["iterations", "first", "last", "least", "most", "over the iterations"]]
+    for job in summary.jobs[:_MAX_ROWS]:
+        times = job.iteration_ps
+        if len(set(times)) > 1:
+            ends = (times[0], times[-1], job.iteration_min_ps, job.iteration_max_ps)
+            rows.append([f"  {job.name}", *map(_time, ends), f"|{_course(times, blocks)}|"])
+    if len(rows) == 1:
+        return []
+    return _fitted(rows, width, ("over the iterations", "least", "most"), ("over the iterations",))
+
+
+def _course(times: Sequence[int], blocks: str) -> str:
+    """A character for each iteration, or for the mean of several; lowest for the least."""
+    parts = min(len(times), _MAX_COURSE)
+    bounds = [len(times) * k // parts for k in range(parts + 1)]
+    means = [sum(times[a:b]) / (b - a) for a, b in pairwise(bounds)]
+    low, high = min(means), max(means)
+    last = len(blocks) - 1
+    return "".join(blocks[round((mean - low) / (high - low) * last) if high > low else 0] for mean in means)
 
 
 def _collectives(summary: Summary, width: int | None) -> list[str]:
@@ -248,6 +299,8 @@ def _messages(summary: Summary) -> list[str]:
             ("max", f.max_ps),
         )
         lines.append("message times: " + ", ".join(f"{name} {format_time(t)}" for name, t in marks))
+    if summary.queues is not None:
+        lines.append(render_queues(summary.queues))
     return lines
 
 

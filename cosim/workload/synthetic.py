@@ -30,15 +30,18 @@ class Periodic(Spec):
 
     With ``send``, ranks 0, 2, ... send to ranks 1, 3, ...: one flow per pair and iteration. The traffic of
     Rajasekaran et al., "Congestion Control in Machine Learning Clusters", HotNets 2022,
-    doi:10.1145/3563766.3564115.
+    doi:10.1145/3563766.3564115. With ``incast``, all others send to rank 0; with ``permutation``, ranks of
+    either half send to those of the other, each to one.
     """
 
     compute: TimePs = Field(ge=0, description="computation before the communication")
     size: SizeBytes = Field(ge=0, description="bytes of the message or collective")
-    communication: Literal["send"] | CollectiveName = Field(
-        default="send", description="send: rank 2k to rank 2k + 1; or a collective over all ranks"
+    communication: Literal["send", "incast", "permutation"] | CollectiveName = Field(
+        default="send",
+        description="send: rank 2k to rank 2k + 1; incast: all to rank 0; permutation: rank r to rank "
+        "r + n/2 modulo n; or a collective over all ranks",
     )
-    ranks: PositiveInt = Field(default=2, description="ranks; an even number for send")
+    ranks: PositiveInt = Field(default=2, description="ranks; an even number for send and permutation")
     steps: PositiveInt = Field(default=1, description="compute and communicate so often per iteration")
 
     def idle_settings(self) -> list[tuple[str, str]]:
@@ -49,12 +52,39 @@ class Periodic(Spec):
 
     @model_validator(mode="after")
     def _pairs(self) -> Periodic:
-        if self.communication == "send" and self.ranks % 2:
-            raise ValueError(f"send pairs ranks, but {self.ranks} is odd")
+        if self.communication in ("send", "permutation") and self.ranks % 2:
+            raise ValueError(f"{self.communication} pairs ranks, but {self.ranks} is odd")
+        if self.communication == "incast" and self.ranks < 2:
+            raise ValueError("incast needs a sender and a receiver: at least 2 ranks")
         return self
 
     def build(self, base: Path = Path()) -> Workload:  # noqa: ARG002 - every workload's signature
-        """Two programs for ``send`` (senders, receivers), else one."""
+        """Two programs for ``send`` and ``incast`` (senders, receivers) and ``permutation`` (halves), else
+        one.
+        """
+        if self.communication == "incast":
+            sends = (Peer(rank=0),)
+            receives = tuple(Peer(rank=r) for r in range(1, self.ranks))
+            programs = (self._program("receiver", (), receives), self._program("sender", sends, ()))
+            return Workload(
+                "incast",
+                DeviceMesh({"rank": self.ranks}),
+                programs,
+                np.minimum(np.arange(self.ranks), 1, dtype=np.int32),
+            )
+        if self.communication == "permutation":
+            there, back = (Peer(axis="half", offset=offset) for offset in (1, -1))
+            programs = (
+                self._program("first half", (there,), (there,)),
+                self._program("second half", (back,), (back,)),
+            )
+            half = self.ranks // 2
+            return Workload(
+                "permutation",
+                DeviceMesh({"half": 2, "rank": half}),
+                programs,
+                np.repeat(np.arange(2, dtype=np.int32), half),
+            )
         senders: list[Operation] = []
         receivers: list[Operation] = []
         last: tuple[int, ...] = ()
@@ -100,6 +130,25 @@ class Periodic(Spec):
             (Program("sender", tuple(senders)), Program("receiver", tuple(receivers))),
             np.tile(np.array([0, 1], np.int32), self.ranks // 2),
         )
+
+    def _program(self, name: str, sends: tuple[Peer, ...], receives: tuple[Peer, ...]) -> Program:
+        """Each step: compute, then send to some and receive from some, until all is there."""
+        operations: list[Operation] = []
+        last: tuple[int, ...] = ()
+        for step in range(self.steps):
+            operations.append(
+                Operation(f"compute {step}", OpKind.COMPUTE, deps=last, duration_ps=self.compute)
+            )
+            begun = (len(operations) - 1,)
+            last = ()
+            for kind, peers, deps in ((OpKind.SEND, sends, begun), (OpKind.RECV, receives, ())):
+                for peer in peers:
+                    said = f"{kind.value} {step} {'' if peer.rank is None else peer.rank}".rstrip()
+                    last = (*last, len(operations))
+                    operations.append(
+                        Operation(said, kind, NO_STREAM, deps, size_bytes=self.size, peer=peer, tag=step)
+                    )
+        return Program(name, tuple(operations))
 
 
 class Repeated(Spec):

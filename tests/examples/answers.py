@@ -1,7 +1,7 @@
 """The answer beside each scenario: the page that ``cosim run`` prints, then the exact figures.
 
-``python -m tests.examples.answers`` compares; with ``--update`` writes them anew. An answer that changes is a
-changed result: say so in CHANGELOG.md.
+``python -m tests.examples.answers [NAME ...]`` compares; with ``--update`` writes them anew. An answer that
+changes is a changed result: say so in CHANGELOG.md.
 """
 
 from __future__ import annotations
@@ -10,20 +10,29 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from typer.testing import CliRunner
 
 from cosim.cli import app
+from cosim.experiment.located_yaml import read
 from cosim.experiment.scenario import load as load_scenario
+from cosim.experiment.sweep import is_sweep
 from cosim.protocol.adapters import missing_packages
 from cosim.protocol.spec import Remote
 from cosim.results.store import load
 from cosim.results.summary import Summary
 
 ROOT = Path(__file__).resolve().parents[2]
-SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))
+_FILES = sorted((ROOT / "scenarios").glob("*.yaml"))
+SCENARIOS = [path for path in _FILES if not is_sweep(read(path))]
+SWEEPS = [path for path in _FILES if is_sweep(read(path))]
+SHORT = {
+    "cc-shootout": ("only.control=[dctcp, swift]", "only.fabric=['2:1']", "seeds=[3]"),
+    "why-not-synthetic": ("only.control=[dctcp, mltcp]", "only.traffic=[incast, data parallel]", "seeds=[1]"),
+}
+"""The part of each sweep that tests run."""
 
 _WALL = re.compile(r"simulated in [0-9.]+ s")
 _RELEASE = re.compile(r"release (network|engine)")
@@ -65,6 +74,23 @@ def answer(scenario: Path, release: str) -> str:
         return without_wall_time(result.stdout) + f"\nexact\n{exact}\n" + _notes(result.stderr)
 
 
+def sweep_answer(sweep: Path) -> str:
+    """Run a sweep as the command line does: its page, then what each run gave."""
+    page, trials = run_sweep_file(sweep)
+    return f"{page}\nexact\n{trials}"
+
+
+def run_sweep_file(sweep: Path, settings: Sequence[str] = ()) -> tuple[str, str]:
+    """The page and trials.csv."""
+    with tempfile.TemporaryDirectory() as out:
+        arguments = ["run", str(sweep), "--out", out, *(f"--set={one}" for one in settings)]
+        arguments += ["--workers", "1"] * bool(settings)
+        result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        if result.exit_code:
+            raise RuntimeError(f"{sweep.name}: exit code {result.exit_code}\n{result.stderr}")
+        return result.stdout, (Path(out) / "trials.csv").read_text(encoding="utf-8")
+
+
 def _exact(summary: Summary) -> Iterator[str]:
     yield f"  digest {summary.digest}"
     yield f"  end_ps {summary.end_ps}"
@@ -82,19 +108,21 @@ def _notes(stderr: str) -> str:
 
 
 def main() -> None:
-    """Compare or update."""
-    different = 0
-    for scenario in SCENARIOS:
-        if missing := missing_simulator(scenario):
+    """Compare or update those that are named, or all."""
+    named = [argument for argument in sys.argv[1:] if argument != "--update"]
+    update, different = "--update" in sys.argv[1:], 0
+    for scenario in (path for path in _FILES if not named or path.stem in named):
+        if scenario not in SWEEPS and (missing := missing_simulator(scenario)):
             print(f"{scenario.name}: not run, {missing} missing")
             continue
-        found, file = answer(scenario, "network"), answer_file(scenario)
+        found = sweep_answer(scenario) if scenario in SWEEPS else answer(scenario, "network")
+        file = answer_file(scenario)
         same = file.exists() and file.read_text(encoding="utf-8") == found
         different += not same
         print(f"{scenario.name}: {'same' if same else 'different'}")
-        if not same and "--update" in sys.argv[1:]:
+        if not same and update:
             file.write_text(found, encoding="utf-8")
-    sys.exit(1 if different and "--update" not in sys.argv[1:] else 0)
+    sys.exit(1 if different and not update else 0)
 
 
 if __name__ == "__main__":

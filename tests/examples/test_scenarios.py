@@ -5,7 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from answers import SCENARIOS, answer, answer_file, missing_simulator, without_release
+from answers import (
+    SCENARIOS,
+    SHORT,
+    SWEEPS,
+    answer,
+    answer_file,
+    missing_simulator,
+    run_sweep_file,
+    without_release,
+)
 
 import cosim
 
@@ -17,6 +26,16 @@ def test_a_scenario_gives_its_answer_with_either_release(scenario: Path, release
         pytest.skip(f"it needs ns-3: apt-get install -y {missing}")
     printed = answer_file(scenario).read_text(encoding="utf-8")
     assert without_release(answer(scenario, release)) == without_release(printed)
+
+
+@pytest.mark.parametrize("release", ["network", "engine"])
+@pytest.mark.parametrize("sweep", SWEEPS, ids=lambda path: path.stem)
+def test_a_part_of_a_sweep_gives_that_part_of_its_answer(sweep: Path, release: str) -> None:
+    _, trials = run_sweep_file(sweep, [*SHORT[sweep.stem], f"scenario.release={release}"])
+    printed = answer_file(sweep).read_text(encoding="utf-8").splitlines()
+    found = trials.splitlines()
+    assert len(found) > 4
+    assert [line for line in found if line not in printed] == []
 
 
 def iterations(name: str, settings: dict[str, object]) -> list[list[float]]:

@@ -1,0 +1,8 @@
+"""The congestion network: fluid at round-trip granularity, with queues, marks, drops, pauses, and controls.
+
+A plug-in needs ``from cosim.network.congestion import Control``.
+"""
+
+from cosim.network.congestion.control import Control
+
+__all__ = ["Control"]

@@ -1,0 +1,268 @@
+"""When time leaves an instant: new rates reach the links, hop by hop, and what follows from them.
+
+A flow brings its rate to its first port, and to each next one what the port before passes on: a port that is
+given more than it can serve passes on its rate, in proportion. Every pass over the changed connections reads
+loads that the pass before it wrote, and writes sums of whole numbers: their order means nothing. Connections
+that did not change keep what they bring to ports further on until their own round ends: a round trip, as it
+is on a wire.
+
+A host's own port has no queue of its own flows: where they want more than it has, each gets the same share of
+what it wants.
+"""
+
+from __future__ import annotations
+
+import math
+
+from cosim.network.calendar import Records, push
+from cosim.network.congestion.changes import change, own_changed, touch
+from cosim.network.congestion.columns import (
+    BYTES_PER_BPS_PS,
+    CHANGED_N,
+    CLASSES,
+    DRAIN_N,
+    HOSTS_N,
+    LOSSLESS,
+    NUM_CLASSES,
+    OPEN,
+    STAMP,
+    TOUCHED_N,
+    UPDATE,
+    UPDATED_N,
+    Fluid,
+)
+from cosim.network.congestion.pauses import expect_crossing
+from cosim.network.congestion.ports import is_hot, passes, settle_link
+from cosim.network.congestion.rounds import path_rtt, set_want, settle_conn
+from cosim.network.drains import drain_time, set_drain
+from cosim.network.flows import I32, I64
+from cosim.network.jit import compiled, inlined
+from cosim.units import NEVER
+
+_NONE = -1
+_FLOOR = 1.0 - 2.0**-40
+"""So that shares of a port never add up to more than it has."""
+
+
+@compiled
+def detach(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
+    """Take a connection that has nothing to send off its ports, and its load with it."""
+    conns = fluid.conns
+    hops = fluid.hops
+    ports = fluid.ports
+    one = conns[c]
+    for k in range(one.hop, one.hop + one.hops):
+        hop = hops[k]
+        port = ports[hop.port]
+        if hop.load != 0:
+            settle_link(meta, busy, fluid.links, ports, fluid.histogram, fluid.settings, hop.link, now)
+            port.load -= hop.load
+            hop.load = 0
+            touch(meta, ports, fluid.touched, hop.port)
+        if hop.before != _NONE:
+            hops[hop.before].after = hop.after
+        else:
+            port.first = hop.after
+        if hop.after != _NONE:
+            hops[hop.after].before = hop.before
+    if one.want != 0:
+        own_changed(meta, ports, fluid.hosts, hops[one.hop].port, -one.want)
+        one.want = 0
+    one.rate = 0
+    one.attached = 0
+
+
+@compiled
+def schedule(
+    conns: Records,
+    cal_meta: I64,
+    events: Records,
+    buckets: Records,
+    hashes: I32,
+    heap: Records,
+    c: int,
+    due: int,
+    now: int,
+) -> None:
+    """End the round of a connection at ``due``."""
+    conns[c].due = due
+    push(cal_meta, events, buckets, hashes, heap, due, now, now, _NONE, 0, c, UPDATE)
+
+
+@inlined
+def on_grid(time: float, grid: int, now: int) -> int:
+    """The first whole multiple of ``grid`` that is not before ``now + time``, and after ``now``."""
+    at = now + math.ceil(time)
+    return int(max((at + grid - 1) // grid * grid, (now // grid + 1) * grid))
+
+
+@compiled
+def wake(
+    cal_meta: I64,
+    events: Records,
+    buckets: Records,
+    hashes: I32,
+    heap: Records,
+    fluid: Fluid,
+    c: int,
+    now: int,
+) -> None:
+    """Let a connection that rests go on with its rounds, as if it had not rested."""
+    conns = fluid.conns
+    one = conns[c]
+    one.asleep = 0
+    settle_conn(conns, fluid.coflows, c, now)
+    passed = max((now - one.round) // one.period, 0)
+    one.round += passed * one.period
+    one.lost_since = one.round
+    sent = one.rate * BYTES_PER_BPS_PS * float(now - one.round)
+    one.round_sent = sent
+    one.loss_sent = sent
+    due = one.round + one.period
+    schedule(conns, cal_meta, events, buckets, hashes, heap, c, due, now)
+
+
+@compiled
+def apply(
+    meta: I64,
+    busy: I64,
+    cal_meta: I64,
+    events: Records,
+    buckets: Records,
+    hashes: I32,
+    heap: Records,
+    fluid: Fluid,
+    now: int,
+) -> None:
+    """Bring everything that changed at ``now`` into force. The caller saw to the room in the calendar."""
+    conns = fluid.conns
+    hops = fluid.hops
+    ports = fluid.ports
+    links = fluid.links
+    changed = fluid.changed
+    settings = fluid.settings
+    # What controls let connections send, from queues as they are.
+    for k in range(meta[UPDATED_N]):
+        change(meta, conns, changed, fluid.updated[k])
+    for k in range(meta[CHANGED_N]):
+        one = conns[changed[k]]
+        if one.active == 0:
+            continue
+        settle_conn(conns, fluid.coflows, changed[k], now)
+        want = set_want(conns, hops, links, ports, settings, changed[k])
+        if want != one.want:
+            own_changed(meta, ports, fluid.hosts, hops[one.hop].port, want - one.want)
+            one.want = want
+    for k in range(meta[CHANGED_N]):
+        if conns[changed[k]].active == 0 and conns[changed[k]].attached != 0:
+            detach(meta, busy, fluid, changed[k], now)
+    # Own ports, class by class.
+    room = 0.0
+    for k in range(meta[HOSTS_N] * meta[CLASSES]):
+        p = fluid.hosts[k // meta[CLASSES]] + k % meta[CLASSES]
+        port = ports[p]
+        if p % NUM_CLASSES == 0:
+            port.listed = 0
+            room = float(links[p // NUM_CLASSES].capacity)
+        share = 1.0
+        if port.paused > 0:
+            share = 0.0
+        elif float(port.own) > room:
+            share = room / float(port.own) * _FLOOR
+        room -= share * float(port.own)
+        if share != port.share:
+            port.share = share
+            m = port.first
+            while m != _NONE:
+                c = hops[m].conn
+                if conns[c].hop == m:
+                    settle_conn(conns, fluid.coflows, c, now)
+                    if conns[c].asleep != 0:
+                        wake(cal_meta, events, buckets, hashes, heap, fluid, c, now)
+                    change(meta, conns, changed, c)
+                m = hops[m].after
+    meta[HOSTS_N] = 0
+    # Hop by hop.
+    most = 0
+    for k in range(meta[CHANGED_N]):
+        one = conns[changed[k]]
+        if one.active != 0:
+            most = max(most, one.hops)
+            share = ports[hops[one.hop].port].share
+            one.rate = one.want if share == 1.0 else int(one.want * share)
+    for level in range(most):
+        for k in range(meta[CHANGED_N]):
+            one = conns[changed[k]]
+            if one.active != 0 and level < one.hops:
+                at = one.hop + level
+                fresh = one.rate
+                if level > 0:
+                    fresh = hops[at - 1].load
+                    part = passes(links, ports, hops[at - 1].port)
+                    if part < 1.0:
+                        fresh = int(fresh * part)
+                    before = ports[hops[at - 1].port]
+                    if fresh > 0:
+                        hops[at].kept = fresh
+                    elif settings[LOSSLESS] != 0.0 and before.queue > 0.0 and before.paused == 0:
+                        fresh = hops[at].kept  # its source is paused, but the queue before goes on
+                hops[at].fresh = fresh
+        for k in range(meta[CHANGED_N]):
+            one = conns[changed[k]]
+            if one.active != 0 and level < one.hops:
+                hop = hops[one.hop + level]
+                if hop.fresh != hop.load:
+                    settle_link(meta, busy, links, ports, fluid.histogram, settings, hop.link, now)
+                    ports[hop.port].load += hop.fresh - hop.load
+                    hop.load = hop.fresh
+                    touch(meta, ports, fluid.touched, hop.port)
+    # When each has sent what it has, or may.
+    for k in range(meta[CHANGED_N]):
+        c = int(changed[k])
+        one = conns[c]
+        if one.active != 0:
+            when = drain_time(now, min(one.remaining, one.budget), one.rate * BYTES_PER_BPS_PS)
+            meta[DRAIN_N] = set_drain(meta[DRAIN_N], fluid.drains, conns, c, when)
+    meta[CHANGED_N] = 0
+    # Links that begin to queue wake who rests on them; queues may cross the threshold of pauses.
+    for k in range(meta[TOUCHED_N]):
+        p = fluid.touched[k]
+        base = p // NUM_CLASSES * NUM_CLASSES
+        if ports[base].hot == 0 and is_hot(meta, links, ports, p):
+            ports[base].hot = 1
+            for q in range(base, base + meta[CLASSES]):
+                m = ports[q].first
+                while m != _NONE:
+                    if conns[hops[m].conn].asleep != 0:
+                        wake(cal_meta, events, buckets, hashes, heap, fluid, hops[m].conn, now)
+                    m = hops[m].after
+        if settings[LOSSLESS] != 0.0:
+            for q in range(p, base + meta[CLASSES]):  # those after it get what it leaves
+                expect_crossing(cal_meta, events, buckets, hashes, heap, links, ports, q, now)
+    meta[TOUCHED_N] = 0
+    # Rounds that began here, or their rest.
+    for k in range(meta[UPDATED_N]):
+        c = fluid.updated[k]
+        one = conns[c]
+        if one.active == 0 or one.due > now:
+            continue
+        time = one.wait
+        if time <= 0.0:
+            time = path_rtt(conns, hops, links, ports, c)
+        due = on_grid(time, one.grid, now)
+        if one.settled != 0 and one.budget > one.remaining:
+            rest = True
+            for m in range(one.hop, one.hop + one.hops):
+                if is_hot(meta, links, ports, hops[m].port):
+                    rest = False
+            if rest:
+                for m in range(one.hop, one.hop + one.hops):
+                    ports[hops[m].link * NUM_CLASSES].hot = 0
+                one.asleep = 1
+                one.period = due - now
+                one.due = NEVER
+                continue
+        schedule(conns, cal_meta, events, buckets, hashes, heap, c, due, now)
+    meta[UPDATED_N] = 0
+    meta[OPEN] = 0
+    meta[STAMP] += 1

@@ -1,0 +1,232 @@
+"""The state of the congestion network, in columns, and what a control is shown.
+
+Rates are whole bits per second, so that what flows add to a link and take from it sums exactly, in any order:
+a link's load is a function of the flows on it, and nothing depends on the order of calls. Queues are float
+bytes, integrated between changes of load.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cosim.network.calendar import Records
+from cosim.network.core import MODEL
+from cosim.network.flows import F64, I32
+
+DRAIN_N, BEGIN, CHANGED_N, UPDATED_N, BATCH_N, WAITING_N, HOSTS_N, TOUCHED_N = range(MODEL, MODEL + 8)
+FLOW_FREE, FLOW_TOP, ACTIVE_N, STAMP, CLASSES, UPDATES_N, OPEN, VISIT, STUCK = range(MODEL + 8, MODEL + 17)
+"""Scalars in ``Core.meta``. BEGIN: the connection that takes its next flow, plus one. CHANGED: connections
+with a new rate; UPDATED: with a round to open; BATCH: whose control is to be asked; WAITING: batch rows that
+were asked; HOSTS: own ports to share anew; TOUCHED: ports whose load changed. CLASSES: of priority in use;
+OPEN: an instant has changes that are not applied yet."""
+
+START, UPDATE, CROSS = 0, 1, 2
+"""``hop`` of an event: a flow starts; a round trip ends (row: connection); a queue may cross a PFC
+threshold."""
+
+BYTES_PER_BPS_PS = 1.25e-13
+"""Bytes that one bit per second brings in a picosecond."""
+MAX_STATE = 8
+NUM_CLASSES = 8
+
+CONN = np.dtype(
+    [
+        ("touched", "i8"),
+        ("rate", "i8"),
+        ("want", "i8"),
+        ("line", "i8"),
+        ("due", "i8"),
+        ("round", "i8"),
+        ("period", "i8"),
+        ("grid", "i8"),
+        ("latency", "i8"),
+        ("store", "i8"),
+        ("arrived", "i8"),
+        ("sent", "i8"),
+        ("stamp", "i8"),
+        ("lost_since", "i8"),
+        ("base", "f8"),
+        ("remaining", "f8"),
+        ("budget", "f8"),
+        ("round_sent", "f8"),
+        ("loss_sent", "f8"),
+        ("debt", "f8"),
+        ("window", "f8"),
+        ("pace", "f8"),
+        ("wait", "f8"),
+        ("seen_rtt", "f8"),
+        ("seen_marked", "f8"),
+        ("marking", "f8"),
+        ("seen_lost", "f8"),
+        ("lost", "f8"),
+        ("hop", "i4"),
+        ("hops", "i4"),
+        ("flow", "i4"),
+        ("tail", "i4"),
+        ("place", "i4"),
+        ("coflow", "i4"),
+        ("job", "i4"),
+        ("priority", "i4"),
+        ("weight", "f8"),
+        ("size", "f8"),
+        ("known", "i4"),
+        ("active", "i4"),
+        ("attached", "i4"),
+        ("asleep", "i4"),
+        ("settled", "i4"),
+        ("bursts", "i4"),
+        ("spent", "i4"),
+        ("pad", "i4"),
+        ("seen", "i8"),
+    ]
+)
+"""A connection: the flows of one (job, source, destination, channel), one at a time, and its control's state.
+It has ``rate`` since ``touched`` (``want`` before its own port is shared), may send ``budget`` bytes at it,
+and ends its round, begun at ``round``, at ``due``. ``seen_*``: what the round before saw, which the control
+is shown."""
+HOP = np.dtype(
+    [
+        ("load", "i8"),
+        ("fresh", "i8"),
+        ("kept", "i8"),
+        ("marks", "f8"),
+        ("losses", "f8"),
+        ("served", "f8"),
+        ("seen_queue", "f8"),
+        ("seen_rate", "f8"),
+        ("lost", "f8"),
+        ("port", "i8"),
+        ("link", "i8"),
+        ("conn", "i8"),
+        ("after", "i4"),
+        ("before", "i4"),
+    ]
+)
+"""A connection on a port: what it brings there, the port's counters when its round began, its place in the
+port's list."""
+PORT = np.dtype(
+    [
+        ("load", "i8"),
+        ("own", "i8"),
+        ("queue", "f8"),
+        ("marks", "f8"),
+        ("losses", "f8"),
+        ("served", "f8"),
+        ("share", "f8"),
+        ("duty", "f8"),
+        ("peak", "f8"),
+        ("marked", "f8"),
+        ("dropped", "f8"),
+        ("paused_ps", "i8"),
+        ("since", "i8"),
+        ("resumed", "i8"),
+        ("check", "i8"),
+        ("visit", "i8"),
+        ("blocks", "i8"),
+        ("stamp", "i8"),
+        ("first", "i8"),
+        ("paused", "i4"),
+        ("full", "i4"),
+        ("hot", "i4"),
+        ("listed", "i4"),
+    ]
+)
+"""One class of priority on one link: load (bits/s) and queue; ``marks``, ``losses`` (the fraction marked or
+lost, times ps) and ``served`` (bytes) ever growing; ``own``: what the flows that begin here want, of which
+they get
+``share``; ``paused`` by so many ports downstream, ``full``: it pauses those before it."""
+LINK = np.dtype(
+    [
+        ("capacity", "i8"),
+        ("latency", "i8"),
+        ("touched", "i8"),
+        ("busy", "f8"),
+        ("mark_from", "f8"),
+        ("mark_all", "f8"),
+        ("mark_most", "f8"),
+        ("buffer", "f8"),
+        ("pause", "f8"),
+        ("resume", "f8"),
+    ]
+)
+FLOW = np.dtype([("origin", "i8"), ("handle", "i4"), ("rep", "i4"), ("row", "i4"), ("next", "i4")])
+"""A flow that has started and not drained; ``next`` on its connection."""
+GROUP_TRAITS = np.dtype(
+    [("weight", "f8"), ("coflow", "i4"), ("priority", "i4"), ("job", "i4"), ("pad", "i4")]
+)
+COFLOW = np.dtype([("sent", "i8"), ("size", "i8")])
+PAIR = np.dtype([("port", "i8"), ("next", "i8")])
+"""A port that another one pauses."""
+
+ROW = np.dtype(
+    [
+        ("conn", "i8"),
+        ("first", "f8"),
+        ("elapsed", "f8"),
+        ("rtt", "f8"),
+        ("base_rtt", "f8"),
+        ("marked", "f8"),
+        ("lost", "f8"),
+        ("acked", "f8"),
+        ("limited", "f8"),
+        ("mss", "f8"),
+        ("line", "f8"),
+        ("sent", "f8"),
+        ("size", "f8"),
+        ("coflow_sent", "f8"),
+        ("coflow_size", "f8"),
+        ("job", "f8"),
+        ("priority", "f8"),
+        ("weight", "f8"),
+        ("hops", "f8"),
+        ("window", "f8"),
+        ("rate", "f8"),
+        ("wait", "f8"),
+        ("slow_start", "f8"),
+    ]
+)
+"""What a control is shown of a connection, and where it answers; see
+:mod:`cosim.network.congestion.control`."""
+TELEMETRY = np.dtype([("queue", "f8"), ("tx", "f8"), ("capacity", "f8")])
+"""Of each hop: bytes queued, bits/s sent over the round, and the link's bits/s; capacity 0 where there is
+none."""
+
+
+class Fluid(NamedTuple):
+    """The model's state. ``channel_of`` runs beside ``path_ptr``, ``traits`` beside the groups.
+
+    ``settings``: numbers, see below. ``histogram``: bytes served by queue length, [links, QUEUE_BINS].
+    """
+
+    conns: Records
+    hops: Records
+    ports: Records
+    links: Records
+    flows: Records
+    drains: Records
+    traits: Records
+    coflows: Records
+    pairs: Records
+    rows: Records
+    telemetry: Records
+    before: F64
+    state: F64
+    settings: F64
+    histogram: F64
+    channel_of: I32
+    changed: I32
+    updated: I32
+    hosts: I32
+    touched: I32
+    instant: I32
+    spare: I32
+    other: I32
+    third: I32
+    scan: I32
+
+
+MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES = range(9)
+"""Numbers in ``Fluid.settings``; SLOPE and INTERCEPT scale growth (MLTCP)."""
+QUEUE_BINS = 256

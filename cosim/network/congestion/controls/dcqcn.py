@@ -1,0 +1,181 @@
+"""DCQCN: rates cut by congestion notifications, and recovered by a timer and a byte counter.
+
+A receiver that got a marked packet sends one notification in cnp_interval. It has the sender set its target
+to its rate, cut the rate by alpha / 2, and raise alpha by g (1 - alpha); without one, alpha falls by g alpha
+each alpha_timer. Each expiry of the timer, and each byte_counter bytes, halve the distance to the target;
+after f such stages of either the target grows by r_ai, after f of both by r_hai. Whether an interval has a
+notification follows from the expected share of marked packets, p of n giving 1 - (1 - p)^n, carried over from
+interval to interval: no dice.
+
+Source: Y. Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015,
+doi:10.1145/2785956.2787484. Defaults are theirs, for 40 Gb/s: g = 1/256, timer 55 us, byte counter 10 MB, f
+= 5, r_ai = 40 Mb/s, cnp_interval 50 us, RED from 5 KB to 200 KB with 1 %; r_hai is 10 r_ai, as in QCN.
+Increases and thresholds scale with a port's rate, as in the simulator of HPCC's authors (Y. Li et al.,
+SIGCOMM 2019, doi:10.1145/3341302.3342085). The paper's equation 1 sets the target at every notification.
+QCN (IEEE 802.1Qau), NVIDIA's NICs (CLAMP_TGT_RATE off, CLAMP_TGT_RATE_AFTER_TIME_INC on, as they are
+shipped) and that simulator leave it where the rate was not increased since the notification before, so that
+a burst of them is forgotten in a stage or two: that is the default here, ``clamp_target: true`` is the
+equation. Starts at line rate, with PFC. A job's weight divides its timer: how aggressive it is. Not
+modelled: notifications' own way and losses; a sender's timers stand still while it has nothing to send.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from cosim.network.calendar import Records
+from cosim.network.congestion.columns import WAITING_N, Fluid
+from cosim.network.congestion.control import Control
+from cosim.network.congestion.loop import ASK, run_congestion
+from cosim.network.core import Core
+from cosim.network.flows import F64
+from cosim.network.jit import compiled
+from cosim.spec import RateBps, SizeBytes, TimePs
+
+_ALPHA, _TARGET, _TIMER, _BYTES, _TIMES, _COUNTS, _CREDIT, _ALPHA_TIME = range(8)
+_LEAST_ALPHA = 2.0**-10
+_LEAST_BPS = 1e7
+_AT = 40e9
+"""The line rate that the paper's numbers are for."""
+
+
+@compiled
+def none_of(p: float, count: int) -> float:
+    """(1 - p)^count, by squaring."""
+    found = 1.0
+    base = 1.0 - p
+    while count > 0:
+        if count & 1:
+            found *= base
+        base *= base
+        count >>= 1
+    return found
+
+
+@compiled
+def dcqcn(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
+    """``p``: g, timer, byte counter, f, r_ai, r_hai (per bit/s of line), cnp interval,
+    alpha timer (ps, bytes), whether the target is always clamped.
+    """
+    for i in range(n):
+        row = rows[i]
+        c = row.conn
+        row.wait = p[6]
+        if row.first != 0.0:
+            row.rate = row.line
+            for k in range(8):
+                state[c, k] = 0.0
+            state[c, _ALPHA] = 1.0
+            state[c, _TARGET] = row.line
+            continue
+        rate = row.rate
+        state[c, _CREDIT] += 1.0 - none_of(row.marked, int(row.acked / row.mss + 1.0))
+        if row.marked > 0.0 and state[c, _CREDIT] >= 1.0:
+            state[c, _CREDIT] -= 1.0
+            # Several in a row are one event: the target stays where it was before the first.
+            if p[8] != 0.0 or state[c, _TIMES] > 0.0 or state[c, _COUNTS] > 0.0:
+                state[c, _TARGET] = rate
+            rate *= 1.0 - 0.5 * state[c, _ALPHA]
+            state[c, _ALPHA] += p[0] * (1.0 - state[c, _ALPHA])
+            for k in (_TIMER, _BYTES, _TIMES, _COUNTS, _ALPHA_TIME):
+                state[c, k] = 0.0
+            row.rate = max(rate, _LEAST_BPS)
+            continue
+        state[c, _ALPHA_TIME] += row.elapsed
+        while state[c, _ALPHA_TIME] >= p[7]:
+            state[c, _ALPHA_TIME] -= p[7]
+            state[c, _ALPHA] *= 1.0 - p[0]
+        if state[c, _ALPHA] < _LEAST_ALPHA:
+            state[c, _ALPHA] = 0.0
+            state[c, _ALPHA_TIME] = 0.0
+        if rate >= row.line:
+            for k in (_TIMER, _BYTES, _TIMES, _COUNTS):
+                state[c, k] = 0.0
+            continue
+        state[c, _TIMER] += row.elapsed
+        state[c, _BYTES] += row.acked
+        timer = p[1] / row.weight
+        while state[c, _TIMER] >= timer or state[c, _BYTES] >= p[2]:
+            if state[c, _TIMER] >= timer:
+                state[c, _TIMER] -= timer
+                state[c, _TIMES] += 1.0
+            else:
+                state[c, _BYTES] -= p[2]
+                state[c, _COUNTS] += 1.0
+            if min(state[c, _TIMES], state[c, _COUNTS]) > p[3]:
+                state[c, _TARGET] += p[5] * row.line
+            elif max(state[c, _TIMES], state[c, _COUNTS]) > p[3]:
+                state[c, _TARGET] += p[4] * row.line
+            state[c, _TARGET] = min(state[c, _TARGET], row.line)
+            rate = 0.5 * (rate + state[c, _TARGET])
+        if rate > row.line * (1.0 - 1e-6):
+            rate = row.line
+        row.rate = rate
+
+
+@compiled
+def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
+    """The network's loop with this control in it."""
+    while True:
+        status = run_congestion(core, fluid, horizon)
+        if status != ASK:
+            return int(status)
+        dcqcn(core.meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
+
+
+class Dcqcn(Control):
+    """DCQCN (SIGCOMM 2015): rates cut by congestion notifications, recovered by timer and byte counter"""
+
+    gives = "rate"
+    state: ClassVar[dict[str, float]] = {
+        "alpha": 1.0,
+        "target": 0.0,
+        "timer_ps": 0.0,
+        "bytes": 0.0,
+        "times": 0.0,
+        "counts": 0.0,
+        "credit": 0.0,
+        "alpha_ps": 0.0,
+    }
+    settles: ClassVar[bool] = True
+    lossless: ClassVar[bool] = True
+    uses_weight: ClassVar[bool] = True
+    kernel = dcqcn
+    driver = drive
+
+    g: float = Field(1.0 / 256.0, gt=0, le=1, description="weight of a notification in alpha")
+    timer: TimePs = Field(55_000_000, gt=0, description="time between two increases, of weight 1")
+    byte_counter: SizeBytes = Field(10_000_000, gt=0, description="bytes between two increases")
+    f: int = Field(5, ge=1, description="stages of fast recovery")
+    r_ai: RateBps = Field(4e7, gt=0, description="additive increase at 40 Gb/s")
+    r_hai: RateBps | None = Field(None, gt=0, description="hyper increase at 40 Gb/s; omitted: 10 r_ai")
+    cnp_interval: TimePs = Field(50_000_000, gt=0, description="least time between two notifications")
+    alpha_timer: TimePs = Field(55_000_000, gt=0, description="time without one after which alpha falls")
+    clamp_target: bool = Field(
+        False, description="each notification sets the target to the rate; false: only after an increase"
+    )
+    k_min: SizeBytes = Field(5_000, ge=0, description="queue from which ports mark, at 40 Gb/s")
+    k_max: SizeBytes = Field(200_000, gt=0, description="queue from which they mark all, at 40 Gb/s")
+    p_max: float = Field(0.01, gt=0, le=1, description="fraction marked just below k_max")
+
+    def marking(self, rate_bps: float, mtu_bytes: int) -> tuple[float, float, float]:  # noqa: ARG002
+        """RED, thresholds in proportion to the rate."""
+        scale = rate_bps / 40e9
+        return self.k_min * scale, self.k_max * scale, self.p_max
+
+    def parameters(self) -> list[float]:
+        """See the kernel."""
+        times = float(self.cnp_interval), float(self.alpha_timer)
+        more = 10.0 * self.r_ai if self.r_hai is None else self.r_hai
+        return [
+            self.g,
+            float(self.timer),
+            float(self.byte_counter),
+            float(self.f),
+            self.r_ai / _AT,
+            more / _AT,
+            *times,
+            float(self.clamp_target),
+        ]

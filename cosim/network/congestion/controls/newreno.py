@@ -1,0 +1,79 @@
+"""NewReno: a packet more each round trip, half the window at a loss or a mark.
+
+Slow start doubles the window each round trip until the first loss or mark. After a cut, what the round under
+way met is not held against the sender again (RFC 6582's recovery; RFC 3168 for marks).
+
+Source: RFC 5681, RFC 6582; first window of 10 packets (RFC 6928). Ports drop unless the scenario has them
+mark. Not modelled: duplicate acknowledgements, retransmission timeouts: every loss is repaired after a round
+trip.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from cosim.network.calendar import Records
+from cosim.network.congestion.columns import WAITING_N, Fluid
+from cosim.network.congestion.control import Control
+from cosim.network.congestion.loop import ASK, run_congestion
+from cosim.network.core import Core
+from cosim.network.flows import F64
+from cosim.network.jit import compiled
+
+_THRESHOLD, _CUT = 0, 1
+_NO_THRESHOLD = 1e18
+
+
+@compiled
+def newreno(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
+    """``p``: factor at a cut, first window in packets."""
+    for i in range(n):
+        row = rows[i]
+        c = row.conn
+        if row.first != 0.0:
+            row.window = p[1] * row.mss
+            state[c, _THRESHOLD] = _NO_THRESHOLD
+            state[c, _CUT] = 0.0
+            continue
+        window = row.window
+        if (row.lost > 0.0 or row.marked > 0.0) and state[c, _CUT] == 0.0:
+            window = max(p[0] * window, 2.0 * row.mss)
+            state[c, _THRESHOLD] = window
+            state[c, _CUT] = 1.0
+        else:
+            state[c, _CUT] = 0.0
+            if row.limited != 0.0:
+                if window < state[c, _THRESHOLD]:
+                    window = min(window + row.acked, state[c, _THRESHOLD])
+                    row.slow_start = 1.0
+                else:
+                    window += row.mss * min(row.acked / window, 1.0)
+        row.window = window
+
+
+@compiled
+def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
+    """The network's loop with this control in it."""
+    while True:
+        status = run_congestion(core, fluid, horizon)
+        if status != ASK:
+            return int(status)
+        newreno(core.meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
+
+
+class NewReno(Control):
+    """TCP NewReno (RFC 6582): a packet more each round trip, half the window at a loss or mark"""
+
+    state: ClassVar[dict[str, float]] = {"threshold": _NO_THRESHOLD, "cut": 0.0}
+    settles: ClassVar[bool] = True
+    kernel = newreno
+    driver = drive
+
+    beta: float = Field(0.5, gt=0, lt=1, description="what a loss or mark leaves of the window")
+    initial_window: float = Field(10.0, gt=0, description="first window, packets")
+
+    def parameters(self) -> list[float]:
+        """See the kernel."""
+        return [self.beta, self.initial_window]

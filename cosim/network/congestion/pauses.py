@@ -1,0 +1,172 @@
+"""Priority flow control: a port whose queue reaches a threshold pauses the ports that feed it, class by
+class.
+
+A paused port sends nothing of that class, to whomever it is for, so its own queue grows, and pauses go on
+towards the hosts. It is released when the queue is down to the lower threshold. Pause frames take no time.
+
+Source: IEEE 802.1Qbb. Not modelled: the frames' own way, headroom, the watchdog that ends deadlocks.
+"""
+
+from __future__ import annotations
+
+import math
+
+from cosim.network.calendar import Records, push
+from cosim.network.congestion.changes import change, own_changed, touch
+from cosim.network.congestion.columns import BYTES_PER_BPS_PS, CROSS, NUM_CLASSES, STUCK, VISIT, Fluid
+from cosim.network.congestion.ports import settle_link
+from cosim.network.flows import I32, I64
+from cosim.network.jit import compiled
+
+_NONE = -1
+_NEAR = 1e-6
+_LEAST_DUTY = 1.0 / 64.0
+_LEAST_PS = 1000
+
+
+@compiled
+def expect_crossing(
+    cal_meta: I64,
+    events: Records,
+    buckets: Records,
+    hashes: I32,
+    heap: Records,
+    links: Records,
+    ports: Records,
+    p: int,
+    now: int,
+) -> None:
+    """Look again when the queue of a port, as loads are now, would cross the threshold."""
+    port = ports[p]
+    link = p // NUM_CLASSES
+    rate = 0.0
+    if port.paused == 0:
+        rate = float(links[link].capacity)
+        for k in range(link * NUM_CLASSES, p):
+            rate -= float(ports[k].load)
+    slope = (float(port.load) - max(rate, 0.0)) * BYTES_PER_BPS_PS
+    away = links[link].pause - port.queue
+    if port.full != 0:
+        slope = -slope
+        away = port.queue - links[link].resume
+    if slope <= 0.0:
+        return
+    at = now + max(math.ceil(min(away / slope, 1e17)), _LEAST_PS)
+    if port.check <= now or at < port.check:
+        port.check = at
+        push(cal_meta, events, buckets, hashes, heap, at, now, now, _NONE, 0, p, CROSS)
+
+
+@compiled
+def _hold(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
+    """One more port pauses port ``u``."""
+    port = fluid.ports[u]
+    if port.paused == 0:
+        settle_link(
+            meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, u // NUM_CLASSES, now
+        )
+        port.since = now
+        port.paused = 1
+        _tell(meta, fluid, u)
+    else:
+        port.paused += 1
+
+
+@compiled
+def _free(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
+    """One port fewer pauses port ``u``; what share of its time it may send follows from the last cycle."""
+    port = fluid.ports[u]
+    port.paused -= 1
+    if port.paused > 0:
+        return
+    port.paused = 1
+    settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, u // NUM_CLASSES, now)
+    port.paused = 0
+    port.paused_ps += now - port.since
+    cycle = float(now - port.resumed)
+    port.duty = 1.0
+    if cycle > 0.0:
+        port.duty = max(1.0 - float(now - port.since) / cycle, _LEAST_DUTY)
+    port.resumed = now
+    _tell(meta, fluid, u)
+
+
+@compiled
+def closes_circle(meta: I64, fluid: Fluid, u: int) -> bool:
+    """Whether port ``u``, paused now, pauses itself by way of others: none of them can ever send again."""
+    ports = fluid.ports
+    meta[VISIT] += 1
+    count = 1
+    fluid.scan[0] = u
+    at = 0
+    while at < count:
+        m = ports[fluid.scan[at]].blocks
+        at += 1
+        while m != _NONE:
+            v = fluid.pairs[m].port
+            if v == u:
+                return True
+            if ports[v].visit != meta[VISIT]:
+                ports[v].visit = meta[VISIT]
+                fluid.scan[count] = v
+                count += 1
+            m = fluid.pairs[m].next
+    return False
+
+
+@compiled
+def _tell(meta: I64, fluid: Fluid, u: int) -> None:
+    """Everything that passes port ``u`` is to be looked at."""
+    touch(meta, fluid.ports, fluid.touched, u)
+    m = fluid.ports[u].first
+    own = False
+    while m != _NONE:
+        c = fluid.hops[m].conn
+        change(meta, fluid.conns, fluid.changed, c)
+        own = own or fluid.conns[c].hop == m
+        m = fluid.hops[m].after
+    if own:
+        own_changed(meta, fluid.ports, fluid.hosts, u, 0)
+
+
+@compiled
+def pause_from(meta: I64, busy: I64, fluid: Fluid, m: int, now: int) -> None:
+    """Pause the port before hop ``m``, whose own port is full; once for all that come from there."""
+    if fluid.conns[fluid.hops[m].conn].hop == m:
+        return
+    u = fluid.hops[m - 1].port
+    port = fluid.ports[fluid.hops[m].port]
+    at = port.blocks
+    while at != _NONE:
+        if fluid.pairs[at].port == u:
+            return
+        at = fluid.pairs[at].next
+    fluid.pairs[m].port = u
+    fluid.pairs[m].next = port.blocks
+    port.blocks = m
+    _hold(meta, busy, fluid, u, now)
+    if closes_circle(meta, fluid, u):
+        meta[STUCK] = u + 1
+
+
+@compiled
+def at_threshold(meta: I64, busy: I64, fluid: Fluid, p: int, now: int) -> None:
+    """A queue may have crossed its threshold."""
+    port = fluid.ports[p]
+    link = p // NUM_CLASSES
+    settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, link, now)
+    touch(meta, fluid.ports, fluid.touched, p)
+    if port.full == 0 and port.queue >= fluid.links[link].pause * (1.0 - _NEAR):
+        port.full = 1
+        m = port.first
+        while m != _NONE:
+            pause_from(meta, busy, fluid, m, now)
+            m = fluid.hops[m].after
+    elif port.full != 0 and port.queue <= fluid.links[link].resume * (1.0 + _NEAR):
+        port.full = 0
+        at = port.blocks
+        port.blocks = _NONE
+        while at != _NONE:
+            u = fluid.pairs[at].port
+            at = fluid.pairs[at].next
+            _free(meta, busy, fluid, u, now)

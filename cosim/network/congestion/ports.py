@@ -1,0 +1,190 @@
+"""Ports: queues between changes of load, marks, drops, pauses, and what they count.
+
+Loads are constant between two changes, so a queue is a straight line that bends where it empties or fills.
+Marks follow RED on the queue itself, not an average: none below ``mark_from``, ``mark_most`` at ``mark_all``,
+everything above it; with both equal, a step. The fraction marked is integrated exactly along the line.
+
+Priorities: a class gets what those before it (lower numbers) leave of the link.
+"""
+
+from __future__ import annotations
+
+import math
+
+from cosim.network.calendar import Records
+from cosim.network.congestion.columns import (
+    BYTES_PER_BPS_PS,
+    CLASSES,
+    LOSSLESS,
+    NUM_CLASSES,
+    QUEUE_BINS,
+)
+from cosim.network.core import BIN_PS, add_share
+from cosim.network.flows import F64, I64
+from cosim.network.jit import compiled, inlined
+
+_DUST = 1e-3
+"""Bytes; a queue that shrinks below it is empty."""
+
+
+@inlined
+def _marks_below(queue: float, low: float, high: float, most: float) -> float:
+    """The integral of the marking probability from 0 to ``queue``."""
+    if queue <= low:
+        return 0.0
+    if queue <= high:
+        return most * 0.5 * (queue - low) * (queue - low) / (high - low)
+    return most * 0.5 * (high - low) + (queue - high)
+
+
+@inlined
+def mean_mark(start: float, end: float, low: float, high: float, most: float) -> float:
+    """The mean marking probability while a queue goes from ``start`` to ``end`` on a straight line."""
+    least = min(start, end)
+    largest = max(start, end)
+    if largest <= low:
+        return 0.0
+    if largest - least <= 1e-9 * largest:
+        if largest > high:
+            return 1.0
+        return most * (largest - low) / (high - low)
+    low_part = _marks_below(least, low, high, most)
+    return (_marks_below(largest, low, high, most) - low_part) / (largest - least)
+
+
+@inlined
+def queue_bin(queue: float) -> int:
+    """Eighths of a power of two; 0: less than a byte."""
+    if queue < 1.0:
+        return 0
+    mantissa, exponent = math.frexp(queue)
+    return int(min(1 + (exponent - 1) * 8 + int((mantissa - 0.5) * 16.0), QUEUE_BINS - 1))
+
+
+@compiled
+def settle_link(
+    meta: I64,
+    busy: I64,
+    links: Records,
+    ports: Records,
+    histogram: F64,
+    settings: F64,
+    link: int,
+    now: int,
+) -> None:
+    """Bring the queues of a link to ``now``."""
+    one = links[link]
+    begin = one.touched
+    left = float(now - begin)
+    if left <= 0.0:
+        return
+    one.touched = now
+    base = link * NUM_CLASSES
+    classes = meta[CLASSES]
+    idle = True
+    for k in range(classes):
+        port = ports[base + k]
+        if port.load > 0 or port.queue > 0.0:
+            idle = False
+    if idle:
+        return
+    capacity = float(one.capacity)
+    total = 0.0
+    while left > 0.0:
+        # The next bend: a class's queue empties, and leaves more to those after it.
+        step = left
+        room = capacity
+        for k in range(classes):
+            port = ports[base + k]
+            rate = room if port.paused == 0 else 0.0
+            load = float(port.load)
+            if port.queue > 0.0:
+                if rate > load:
+                    empty = port.queue / ((rate - load) * BYTES_PER_BPS_PS)
+                    if empty < step:
+                        step = empty
+                room -= rate
+            else:
+                room -= min(rate, load)
+        room = capacity
+        for k in range(classes):
+            port = ports[base + k]
+            load = float(port.load)
+            queue = port.queue
+            if load == 0.0 and queue == 0.0:
+                continue
+            rate = room if port.paused == 0 else 0.0
+            change = (load - rate) * BYTES_PER_BPS_PS
+            out = rate
+            end = queue
+            if queue > 0.0 or change > 0.0:
+                end = queue + change * step
+                if change < 0.0 and end < _DUST:
+                    end = 0.0
+                over = 0.0
+                if end > one.buffer and settings[LOSSLESS] == 0.0:
+                    over = step if queue >= one.buffer else step - (one.buffer - queue) / change
+                    end = max(one.buffer, queue)
+                    port.losses += over * (load - rate) / load
+                    port.dropped += over * change
+                if max(queue, end) > one.mark_from:
+                    part = mean_mark(queue, end, one.mark_from, one.mark_all, one.mark_most)
+                    port.marks += part * step
+                    port.marked += part * step * load * BYTES_PER_BPS_PS
+                if end > port.peak:
+                    port.peak = end
+            else:
+                out = load
+            port.queue = end
+            sent = out * step * BYTES_PER_BPS_PS
+            port.served += sent
+            histogram[link, queue_bin(0.5 * (queue + end))] += sent
+            room -= out
+        total += (capacity - room) * step
+        left -= step
+    share = total / (capacity * float(now - begin))
+    if begin // meta[BIN_PS] == now // meta[BIN_PS] and now < len(busy) * meta[BIN_PS]:
+        part = total / capacity + one.busy
+        whole = int(part + 1e-6)
+        one.busy = part - whole
+        busy[begin // meta[BIN_PS], link] += whole
+    else:
+        add_share(meta, busy, link, begin, now, min(share, 1.0))
+
+
+@inlined
+def service(links: Records, ports: Records, port: int) -> float:
+    """Bits per second that a port serves with, in the mean: less what classes before it take, and pauses."""
+    link = port // NUM_CLASSES
+    rate = float(links[link].capacity)
+    least = rate / 64.0
+    for k in range(link * NUM_CLASSES, port):
+        rate -= float(ports[k].load)
+    return float(max(rate * ports[port].duty, least))
+
+
+@inlined
+def passes(links: Records, ports: Records, port: int) -> float:
+    """The share of its load that a port passes on."""
+    if ports[port].paused > 0:
+        return 0.0
+    link = port // NUM_CLASSES
+    rate = float(links[link].capacity)
+    for k in range(link * NUM_CLASSES, port):
+        rate -= float(ports[k].load)
+    load = float(ports[port].load)
+    if load <= max(rate, 0.0):
+        return 1.0
+    return max(rate, 0.0) / load
+
+
+@inlined
+def is_hot(meta: I64, links: Records, ports: Records, port: int) -> bool:
+    """Whether anything on this link may wait."""
+    link = port // NUM_CLASSES
+    load = 0
+    for k in range(link * NUM_CLASSES, link * NUM_CLASSES + meta[CLASSES]):
+        if ports[k].queue > 0.0 or ports[k].paused > 0:
+            return True
+        load += ports[k].load
+    return bool(load > links[link].capacity)

@@ -1,0 +1,144 @@
+"""Pictures of trials and runs: matplotlib, imported when one is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cosim.errors import InputError, Location
+from cosim.results.measures import MEASURES
+from cosim.results.trials import Trials
+
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#999933", "#777777", "#000000")
+"""Okabe and Ito's, which people with any colour vision tell apart, with olive for yellow."""
+MARKERS = "osD^"
+"""The next after each round of colours."""
+
+_SPLIT_ROWS = 2
+_DIFFERENT = 3.0
+"""Columns whose best values differ so much are drawn over their best."""
+_LOG_FROM = 3.0
+_TICKS = (1, 1.5, 2, 3, 5, 7, 10, 20, 50, 100, 200, 500, 1000)
+
+
+def canvas_of(heights: Sequence[float], columns: int, width: float) -> tuple[Any, list[list[Any]]]:
+    """A figure without a display, and its panels row by row; a third row is one panel over all columns.
+
+    Raises
+    ------
+    InputError
+        matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise InputError(
+            "figures need matplotlib, which is not installed", hint="pip install 'cosim-net[plot]'"
+        ) from error
+    figure = Figure(figsize=(width, sum(heights) + 0.6), layout="constrained")
+    grid = figure.add_gridspec(len(heights), columns, height_ratios=list(heights))
+    panels = []
+    for row in range(len(heights)):
+        whole = row >= _SPLIT_ROWS
+        cells = [grid[row, :]] if whole else [grid[row, column] for column in range(columns)]
+        panels.append([figure.add_subplot(cell) for cell in cells])
+    for panel in (one for row in panels for one in row):
+        panel.spines[["top", "right"]].set_visible(False)
+    return figure, panels
+
+
+def save_figure(figure: Any, path: Path) -> Path:
+    """Write a figure as the suffix says; the same bytes for the same figure.
+
+    Raises
+    ------
+    InputError
+        The file can't be written.
+    """
+    import matplotlib
+
+    metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
+    try:
+        with matplotlib.rc_context({"svg.hashsalt": "cosim"}):
+            figure.savefig(path, dpi=150, metadata=metadata)
+    except OSError as error:
+        raise InputError(f"can't be written: {error}", location=Location(str(path))) from error
+    return path
+
+
+def draw_trials(trials: Trials, path: Path) -> Path:
+    """A panel for each measure: bands are columns of the table, dots the first axis' choices with their
+    intervals; over the best of its column where columns are of different magnitude.
+
+    Raises
+    ------
+    InputError
+        As :func:`canvas_of` and :func:`save_figure`.
+    """
+    first, labels = trials.axes[0]
+    columns = trials.columns
+    width = min(max(6.0, 1.4 + 0.13 * len(columns) * (len(labels) + 2)), 20.0)
+    figure, rows = canvas_of([3.2] * len(trials.measures), 1, width)
+    panels = [row[0] for row in rows]
+    for panel, measure in zip(panels, trials.measures, strict=True):
+        one, scales = MEASURES[measure], _scales(trials, measure)
+        relative = len(set(scales)) > 1
+        tops = []
+        for k, label in enumerate(labels):
+            cells = [trials.cell((label, *column), measure) for column in columns]
+            at = [c + (k - (len(labels) - 1) / 2) * 0.84 / len(labels) for c in range(len(columns))]
+            means = [scale * cell.mean for scale, cell in zip(scales, cells, strict=True)]
+            tops += [mean for mean in means if mean == mean]
+            panel.errorbar(
+                at,
+                means,
+                yerr=[scale * (cell.half_width or 0.0) for scale, cell in zip(scales, cells, strict=True)],
+                fmt=MARKERS[k // len(COLORS) % len(MARKERS)],
+                color=COLORS[k % len(COLORS)],
+                label=label,
+                ms=5,
+                elinewidth=1.2,
+                capsize=2,
+            )
+        for c in range(0, len(columns), 2):
+            panel.axvspan(c - 0.5, c + 0.5, color="#f2f2f2", lw=0, zorder=0)
+        panel.set_xlim(-0.5, len(columns) - 0.5)
+        panel.set_xticks(range(len(columns)), ["\n".join(column) or trials.name for column in columns])
+        panel.tick_params(axis="x", length=0)
+        if relative:
+            panel.axhline(1.0, color="#888888", lw=0.8, zorder=1)
+            panel.set_ylabel(f"{measure} / best of its column")
+            _ratios(panel, max(tops, default=1.0))
+        else:
+            panel.set_ylabel(f"{measure} ({one.symbol})" if one.symbol else measure)
+            panel.set_ylim(bottom=0 if min(tops, default=0.0) >= 0 else None)
+        panel.set_title(one.text, fontsize=9, loc="left")
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(
+        handles, names, title=first, loc="outside upper center", ncols=min(len(names), 9), frameon=False
+    )
+    return save_figure(figure, path)
+
+
+def _ratios(panel: Any, top: float) -> None:
+    """An axis of ratios from 1 to ``top``, in steps that a person reads as factors."""
+    if top > _LOG_FROM:
+        panel.set_yscale("log")
+        panel.set_yticks([tick for tick in _TICKS if tick <= 1.2 * top])
+        panel.yaxis.set_major_formatter("{x:g}")
+        panel.minorticks_off()
+        panel.set_ylim(0.85, 1.2 * top)
+    else:
+        panel.set_ylim(1 - 0.08 * (top - 1) - 0.01, 1.08 * top)
+
+
+def _scales(trials: Trials, measure: str) -> list[float]:
+    """What a column's values are multiplied by: to the measure's unit, or each to its best."""
+    best = []
+    for column in trials.columns:
+        order = trials.order(column, measure)
+        best.append(trials.cell((order[0], *column), measure).mean if order else 0.0)
+    one = MEASURES[measure]
+    alike = min(best) <= 0 or max(best) < _DIFFERENT * min(best)
+    return [1 / one.per] * len(best) if alike or one.unit != "time" else [1 / value for value in best]

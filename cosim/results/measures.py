@@ -1,0 +1,146 @@
+"""Measures: one number of a run each, by name, for sweeps and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cosim.errors import InputError
+from cosim.results.queues import QueueSummary
+from cosim.results.summary import BACKGROUND, JobSummary, Summary
+from cosim.units import format_rate, format_time
+
+LAST = 10
+"""Iterations that ``last_iterations`` looks at: where jobs have settled."""
+
+Unit = Literal["time", "bytes", "count", "share", "ratio"]
+Alone = Mapping[str, float]
+"""Mean iteration of each job by itself, picoseconds."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a number is made, what it is in, and whether less is better."""
+
+    text: str
+    unit: Unit
+    of: Callable[[Summary, Alone], float]
+    less_is_better: bool = True
+    needs_alone: bool = False
+
+    @property
+    def per(self) -> float:
+        """What a value is divided by to be in ``symbol``, for figures and their CSV."""
+        return {"time": 1e9, "bytes": 1e3}.get(self.unit, 1.0)
+
+    @property
+    def symbol(self) -> str:
+        """Milliseconds, kilobytes, or nothing."""
+        return {"time": "ms", "bytes": "kB"}.get(self.unit, "")
+
+
+def show_value(measure: str, value: float) -> str:
+    """With its unit, for people; bytes in decimal units, whole or not."""
+    match MEASURES[measure].unit:
+        case "time":
+            return format_time(round(value))
+        case "bytes":
+            return format_rate(value).replace("bps", "B")
+        case "count":
+            return f"{value:,.0f}"
+        case "share":
+            return f"{100 * value:.1f} %"
+        case _:
+            return f"{value:.3f}"
+
+
+def slowdown(job: JobSummary, alone: Alone) -> float:
+    """Mean iteration over that of the job by itself; 1 where either is not known."""
+    base = alone.get(job.name)
+    return job.iteration_mean_ps / base if base and job.iteration_mean_ps else 1.0
+
+
+def jain(values: list[float]) -> float:
+    """Jain's index: (sum x)^2 / (n sum x^2), 1 where all are equal, 1/n where one has all.
+
+    R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness ...", DEC TR-301, 1984.
+    """
+    squares = sum(v * v for v in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
+
+
+def _jobs(summary: Summary) -> list[JobSummary]:
+    """Those that iterate: background traffic is nobody's result, unless there is nothing else."""
+    training = [job for job in summary.jobs if job.workload != BACKGROUND]
+    return training or list(summary.jobs)
+
+
+def _iteration(summary: Summary, _: Alone) -> float:
+    return float(np.mean([job.iteration_mean_ps or 0 for job in _jobs(summary)]))
+
+
+def _last(summary: Summary, _: Alone) -> float:
+    return float(np.mean([np.mean(job.iteration_ps[-LAST:] or [0]) for job in _jobs(summary)]))
+
+
+def _slowest(summary: Summary, _: Alone) -> float:
+    return float(max(job.iteration_mean_ps or 0 for job in _jobs(summary)))
+
+
+def _slowdown(summary: Summary, alone: Alone) -> float:
+    return float(np.mean([slowdown(job, alone) for job in _jobs(summary)]))
+
+
+def _fairness(summary: Summary, alone: Alone) -> float:
+    return jain([1 / slowdown(job, alone) for job in _jobs(summary)])
+
+
+def _queue(what: str) -> Callable[[Summary, Alone], float]:
+    """A number of the queues."""
+
+    def of(summary: Summary, _: Alone) -> float:
+        if summary.queues is None:
+            raise InputError(
+                f"the network {summary.network} reports no queues, so {what} can't be measured",
+                hint="congestion and ns3 do",
+            )
+        value: float = getattr(summary.queues, what)
+        return float(value)
+
+    assert what in QueueSummary.__dataclass_fields__
+    return of
+
+
+MEASURES: dict[str, Measure] = {
+    "iteration": Measure("mean iteration, mean over jobs", "time", _iteration),
+    "last_iterations": Measure(f"mean of the last {LAST} iterations, mean over jobs", "time", _last),
+    "slowest": Measure("mean iteration of the slowest job", "time", _slowest),
+    "makespan": Measure("simulated time until everything ended", "time", lambda s, _: float(s.end_ps)),
+    "exposed": Measure(
+        "exposed communication, share of the jobs' time",
+        "share",
+        lambda s, _: float(np.mean([job.exposed.share for job in _jobs(s)])),
+    ),
+    "fct_mean": Measure(
+        "mean flow completion time", "time", lambda s, _: float(s.fct.mean_ps if s.fct else 0)
+    ),
+    "fct_p99": Measure(
+        "99th percentile of flow completion times", "time", lambda s, _: float(s.fct.p99_ps if s.fct else 0)
+    ),
+    "queue_p99": Measure(
+        "99th percentile of the longest queue, as bytes met it", "bytes", _queue("p99_bytes")
+    ),
+    "queue_max": Measure("most bytes in the longest queue", "bytes", _queue("max_bytes")),
+    "marks": Measure("packets marked", "count", _queue("marks")),
+    "drops": Measure("packets dropped", "count", _queue("drops")),
+    "pauses": Measure("time that links were paused, all together", "time", _queue("pause_ps")),
+    "slowdown": Measure(
+        "mean iteration over that of the job by itself, mean over jobs", "ratio", _slowdown, needs_alone=True
+    ),
+    "fairness": Measure(
+        "Jain's index of the jobs' speeds, each over its speed by itself", "ratio", _fairness, False, True
+    ),
+}

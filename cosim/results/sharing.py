@@ -1,0 +1,144 @@
+"""Who communicates when, and who has how much of a link: the jobs of one run, over time.
+
+Made from recorded messages. A message is taken to flow at an even rate from its start to its arrival, and to
+take the path of channel 0; where that would fill a link more than it can carry, all are scaled down. So a
+link's shares are right in sum over a message's time, not at each moment within it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.engine.records import Records
+from cosim.errors import InputError
+from cosim.results.links import busiest
+from cosim.results.overlap import covered, union, where_several
+from cosim.results.summary import iteration_times
+from cosim.units import PS_PER_S
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sharing:
+    """Equal bins of time, ``edges_ps`` int64[B + 1].
+
+    ``active[j, b]`` is the part of bin b in which job j has a message under way; ``contended[b]`` that in
+    which two jobs or more have; ``rate_bps[j, b]`` what job j sends over ``link`` then.
+    ``iteration_end_ps[j]`` is when each iteration of job j ended, ``iteration_ps[j]`` how long it took.
+    """
+
+    jobs: tuple[str, ...]
+    edges_ps: I64
+    active: F64
+    contended: F64
+    link: int
+    link_name: str
+    link_rate_bps: float
+    rate_bps: F64
+    iteration_end_ps: tuple[I64, ...]
+    iteration_ps: tuple[I64, ...]
+
+    def overlap(self, first: float, last: float) -> float:
+        """Of the time in which any job communicates, the part in which several do; in a part of the run."""
+        n = len(self.contended)
+        chosen = slice(int(n * first), max(int(n * last), int(n * first) + 1))
+        anyone = np.clip(self.active[:, chosen].max(axis=0), self.contended[chosen], 1.0).sum()
+        return float(self.contended[chosen].sum() / anyone) if anyone else 0.0
+
+
+def sharing(
+    records: Records,
+    *,
+    bins: int = 1200,
+    link: int | None = None,
+    since_ps: int = 0,
+    until_ps: int | None = None,
+) -> Sharing:
+    """The jobs of a run that recorded its messages, from ``since_ps`` to ``until_ps`` (omitted: the end); of
+    the busiest link where none is named.
+
+    Raises
+    ------
+    InputError
+        Messages were not recorded, or no such link.
+    """
+    messages = records.messages
+    if messages is None:
+        raise InputError("sharing is made from messages", hint="record them: record: {messages: true}")
+    if link is None:
+        top = _fabric_first(records)
+        link = int(top[0]) if len(top) else 0
+    if not 0 <= link < records.topology.num_links:
+        raise InputError(f"there is no link {link}; there are {records.topology.num_links}")
+    until_ps = records.end_ps if until_ps is None else until_ps
+    edges = np.linspace(since_ps, max(until_ps, since_ps + bins), bins + 1).astype(np.int64)
+    count = len(records.jobs)
+    active = np.zeros((count, bins))
+    unions = []
+    for j in range(count):
+        mine = messages.job == j
+        mine_only = union(messages.start_ps[mine], messages.end_ps[mine])
+        unions.append(mine_only)
+        active[j] = covered(mine_only, edges)
+    contended = covered(where_several(unions), edges)
+    on_link = _over(records, link)
+    rate = np.zeros((count, bins))
+    for j in range(count):
+        mine = on_link & (messages.job == j)
+        rate[j] = _rates(messages.start_ps[mine], messages.end_ps[mine], messages.size_bytes[mine], edges)
+    rate /= np.maximum(rate.sum(axis=0) / records.topology.link_rate_bps[link], 1.0)
+    return Sharing(
+        tuple(job.name for job in records.jobs),
+        edges,
+        active,
+        contended,
+        link,
+        records.topology.link_name(link),
+        float(records.topology.link_rate_bps[link]),
+        rate,
+        tuple(ends.max(axis=1) if ends.size else np.zeros(0, np.int64) for ends in records.iteration_end_ps),
+        tuple(
+            iteration_times(ends, job.start_ps)
+            for ends, job in zip(records.iteration_end_ps, records.jobs, strict=True)
+        ),
+    )
+
+
+def _fabric_first(records: Records) -> I64:
+    """Links by how busy they were, those between switches before the others where any carried something."""
+    order = busiest(records.links, records.topology.num_links)
+    n = records.topology.num_endpoints
+    inner = (records.topology.link_src[order] >= n) & (records.topology.link_dst[order] >= n)
+    return order[inner] if inner.any() else order
+
+
+def _over(records: Records, link: int) -> NDArray[np.bool_]:
+    """Whether each message goes over a link."""
+    messages = records.messages
+    assert messages is not None
+    pairs, which = np.unique(np.stack([messages.src, messages.dst]), axis=1, return_inverse=True)
+    src, dst = (np.ascontiguousarray(column, np.int32) for column in pairs)
+    ptr, links = records.topology.paths(src, dst, np.zeros(len(src), np.int32))
+    goes = np.zeros(len(src), np.bool_)
+    goes[np.repeat(np.arange(len(src)), np.diff(ptr))[links == link]] = True
+    return np.asarray(goes[which.reshape(-1)], np.bool_)
+
+
+def _rates(start: I64, end: I64, size: I64, edges: I64) -> F64:
+    """Bits per second in each bin, of messages that flow evenly."""
+    end = np.maximum(end, start + 1)
+    speed = size / (end - start)
+    times = np.concatenate([start, end])
+    change = np.concatenate([speed, -speed])
+    order = np.argsort(times, kind="stable")
+    times = times[order].astype(np.float64)
+    level = np.cumsum(change[order])
+    if not len(times):
+        return np.zeros(len(edges) - 1)
+    volume = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])
+    return np.asarray(np.diff(np.interp(edges, times, volume)) / np.diff(edges) * 8 * PS_PER_S, np.float64)

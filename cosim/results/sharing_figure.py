@@ -1,0 +1,149 @@
+"""The picture of jobs that share a fabric: who communicates when, who has the link, how iterations went.
+
+A long run is shown twice: its beginning and its end side by side, so that single iterations can be seen.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cosim.engine.records import Records
+from cosim.results.figure import COLORS, canvas_of, save_figure
+from cosim.results.sharing import Sharing, sharing
+from cosim.units import PS_PER_MS, PS_PER_S, PS_PER_US
+
+_LONG = 24
+"""A run in which a job has more iterations shows its beginning and its end."""
+_SHOWN = 8
+"""Iterations of the job with most, in each of them."""
+_MAX_JOBS = 24
+
+
+def draw_sharing(records: Records, title: str, path: Path) -> Path:
+    """Draw a run that recorded its messages.
+
+    Raises
+    ------
+    InputError
+        As :func:`~cosim.results.sharing.sharing`, :func:`~cosim.results.figure.canvas_of` and
+        :func:`~cosim.results.figure.save_figure`.
+    """
+    windows = _windows(records)
+    parts = [sharing(records, since_ps=a, until_ps=b) for a, b in windows]
+    order = _order(parts[0])
+    with_times = any(len(times) > 1 for times in parts[0].iteration_ps)
+    heights = [0.5 + 0.3 * (len(order) + 1), 2.2, *([2.2] if with_times else [])]
+    figure, panels = canvas_of(heights, len(parts), 11.0)
+    unit, scale = _unit(max(records.end_ps, 1))
+    for column, part in enumerate(parts):
+        _activity(panels[0][column], part, order, scale, named=column == 0)
+        _link(panels[1][column], part, order, scale)
+        panels[1][column].set_xlabel(unit)
+        for panel in (panels[0][column], panels[1][column]):
+            panel.set_xlim(part.edges_ps[0] * scale, part.edges_ps[-1] * scale)
+    whole = parts[0] if len(parts) == 1 else sharing(records)
+    early, late = whole.overlap(0.0, 0.25), whole.overlap(0.75, 1.0)
+    which = "" if len(parts) == 1 else " (left: the beginning of the run; right: its end)"
+    figure.suptitle(
+        f"{title}: several jobs at once for {early:.0%} of the communication in the first quarter of the "
+        f"run, {late:.0%} in the last{which}",
+        fontsize=10,
+        ha="left",
+        x=0.01,
+    )
+    panels[0][0].set_title("who communicates when", fontsize=9, loc="left")
+    panels[1][0].set_title(
+        f"{whole.link_name}, by job (each message evenly from its start to its end)", fontsize=9, loc="left"
+    )
+    panels[1][0].set_ylabel("Gbit/s")
+    if with_times:
+        _times(panels[2][0], whole, order, unit, scale)
+    return save_figure(figure, path)
+
+
+def _windows(records: Records) -> list[tuple[int, int]]:
+    """The parts of the run that are shown, picoseconds."""
+    ends = [one.max(axis=1) for one in records.iteration_end_ps if one.size]
+    most = max(ends, key=len, default=np.zeros(0, np.int64))
+    first = min((job.start_ps for job in records.jobs), default=0)
+    if len(most) <= _LONG:
+        return [(first, records.end_ps)]
+    return [(first, int(most[_SHOWN - 1])), (int(most[-_SHOWN - 1]), records.end_ps)]
+
+
+def _order(part: Sharing) -> list[int]:
+    """Jobs from top to bottom, no more than can be seen."""
+    return list(range(min(len(part.jobs), _MAX_JOBS)))
+
+
+def _unit(span_ps: int) -> tuple[str, float]:
+    for name, size in (("s", PS_PER_S), ("ms", PS_PER_MS)):
+        if span_ps >= 2 * size:
+            return name, 1 / size
+    return "us", 1 / PS_PER_US
+
+
+def _color(j: int) -> str:
+    return COLORS[j % len(COLORS)]
+
+
+def _activity(panel: Any, part: Sharing, order: list[int], scale: float, *, named: bool) -> None:
+    left = part.edges_ps * scale
+    rows = [
+        *((part.jobs[j], part.active[j], _color(j)) for j in order),
+        ("several", part.contended, "#444444"),
+    ]
+    if len(order) < len(part.jobs):
+        rows[-1] = (f"several of all {len(part.jobs)}", part.contended, "#444444")
+    for row, (name, active, color) in enumerate(rows):
+        bottom = len(rows) - 1 - row + 0.08
+        panel.fill_between(
+            left, bottom, bottom + 0.84 * np.append(active, active[-1]), step="post", color=color, lw=0
+        )
+        if named:
+            panel.text(
+                -0.01,
+                bottom + 0.42,
+                name,
+                transform=panel.get_yaxis_transform(),
+                ha="right",
+                va="center",
+                fontsize=8,
+            )
+    panel.axhline(1, color="#cccccc", lw=0.6)
+    panel.set_yticks([])
+    panel.set_ylim(0, len(rows))
+    panel.tick_params(axis="x", labelbottom=False)
+
+
+def _link(panel: Any, part: Sharing, order: list[int], scale: float) -> None:
+    shares = part.rate_bps[order] * 1e-9
+    left = np.repeat(part.edges_ps * scale, 2)[1:-1]
+    panel.stackplot(left, np.repeat(shares, 2, axis=1), colors=[_color(j) for j in order], lw=0)
+    panel.axhline(part.link_rate_bps * 1e-9, color="#444444", lw=0.8, ls="--")
+    panel.set_ylim(0, part.link_rate_bps * 1.05e-9)
+
+
+def _times(panel: Any, whole: Sharing, order: list[int], unit: str, scale: float) -> None:
+    longest = max((int(times.max()) for times in whole.iteration_ps if len(times)), default=1)
+    name, size = _unit(longest)
+    for j in order:
+        times = whole.iteration_ps[j]
+        if len(times) > 1:
+            panel.plot(
+                whole.iteration_end_ps[j] * scale,
+                times * size,
+                "o-",
+                color=_color(j),
+                ms=2.5,
+                lw=1,
+                label=whole.jobs[j],
+            )
+    panel.set_title("iteration times, where each ends", fontsize=9, loc="left")
+    panel.set_ylabel(name)
+    panel.set_xlabel(f"{unit}, whole run")
+    panel.set_ylim(bottom=0)
+    panel.set_xlim(whole.edges_ps[0] * scale, whole.edges_ps[-1] * scale)

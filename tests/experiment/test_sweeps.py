@@ -1,0 +1,322 @@
+"""Sweeps: combinations, seeds, tables, files; jobs by themselves; who communicates when."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+import cosim
+from cosim.cli import app
+from cosim.errors import InputError, ScenarioError
+from cosim.experiment.alone import alone, render_alone
+from cosim.experiment.scenario import load, loads
+from cosim.experiment.sweep import load_sweep
+from cosim.experiment.trials import run_sweep, save_trials
+from cosim.results.measures import jain
+from cosim.results.orders import Flip, agreement, better, flips, shown_order
+from cosim.results.sharing import sharing
+from cosim.results.sharing_figure import draw_sharing
+from cosim.results.trials import Trial, Trials, cell_of
+
+MS = 10**9
+SCENARIO = """
+topology:
+  kind: graph
+  endpoints: [a0, a1, b0, b1]
+  switches: [left, right]
+  links:
+    - {from: a0, to: left, rate: 100Gbps, latency: 0ns}
+    - {from: b0, to: left, rate: 100Gbps, latency: 0ns}
+    - {from: left, to: right, rate: 100Gbps, latency: 0ns}
+    - {from: right, to: a1, rate: 100Gbps, latency: 0ns}
+    - {from: right, to: b1, rate: 100Gbps, latency: 0ns}
+network: fair_share
+jobs:
+  - {name: one, workload: {kind: periodic, compute: 10ms, size: 125MB}, iterations: 4}
+  - {name: two, workload: {kind: periodic, compute: 10ms, size: 125MB}, iterations: 4}
+"""
+AXES = """
+axes:
+  share:
+    even: {}
+    uneven: {"jobs[0].weight": 3}
+  jitter: {"jobs[0].jitter": [0.0, 0.1]}
+seeds: 3
+measures: [iteration, slowest, slowdown, fairness]
+"""
+
+
+def write_sweep(folder: Path, axes: str = AXES) -> Path:
+    indented = "\n".join(f"  {line}" for line in SCENARIO.splitlines())
+    path = folder / "question.yaml"
+    path.write_text(f"name: question\nscenario:\n{indented}\n{axes}")
+    return path
+
+
+def test_a_sweep_runs_every_combination_with_every_seed(tmp_path: Path) -> None:
+    trials = run_sweep(load_sweep(write_sweep(tmp_path)))
+    assert len(trials.trials) == 2 * 2 * 3
+    assert [t.seed for t in trials.trials[:3]] == [0, 1, 2]
+    # Two equal flows share the link: 20 ms each instead of 10, so 30 ms an iteration instead of 20.
+    even = trials.cell(("even", "0.0"), "iteration")
+    assert even.mean == 30 * MS
+    assert even.half_width == 0
+    assert trials.cell(("even", "0.0"), "slowdown").mean == pytest.approx(1.5)
+    assert trials.cell(("even", "0.0"), "fairness").mean == 1
+    noisy = trials.cell(("even", "0.1"), "iteration")
+    assert noisy.half_width is not None
+    assert noisy.half_width > 0
+
+
+def test_one_command_gives_table_figure_and_csv(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = CliRunner().invoke(app, ["run", str(write_sweep(tmp_path)), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "question: 12 runs, 3 seeds" in result.stdout
+    assert sorted(p.name for p in out.iterdir()) == [
+        "figure.csv", "figure.png", "figure.svg", "table.txt", "trials.csv",
+    ]  # fmt: skip
+    rows = list(csv.DictReader(io.StringIO((out / "figure.csv").read_text())))
+    first = next(
+        r for r in rows if r["share"] == "even" and r["jitter"] == "0.0" and r["measure"] == "iteration"
+    )
+    assert (first["mean"], first["unit"], first["runs"]) == ("30.0", "ms", "3")
+    again = tmp_path / "again"
+    save_trials(run_sweep(load_sweep(tmp_path / "question.yaml")), again)
+    assert (again / "trials.csv").read_text() == (out / "trials.csv").read_text()
+    assert (again / "figure.svg").read_bytes() == (out / "figure.svg").read_bytes()
+
+
+def test_intervals_are_students() -> None:
+    values = [3.0, 5.0, 4.0, 8.0]
+    cell = cell_of(values)
+    low, high = stats.t.interval(0.95, 3, loc=np.mean(values), scale=stats.sem(values))
+    assert cell.half_width == pytest.approx((high - low) / 2, rel=1e-3)
+    assert cell_of([2.0]).half_width is None
+
+
+def test_jains_index() -> None:
+    assert jain([1, 1, 1, 1]) == 1
+    assert jain([1, 0, 0, 0]) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        (
+            "axes: {a: {x: {jobs.0.iteration: 3}}}",
+            r"x: .*unknown key 'iteration'.*did you mean 'iterations'",
+        ),
+        ("axes: {a: {x: 3}}", "the label 'x' needs settings"),
+        ("axes: {a: {jobs.0.count: [1], jobs.1.count: [1]}}", "stands alone on its axis"),
+        ("axes: {a: {x: {}}}\nseeds: 0", "0 seeds; at least 1"),
+        ("axes: {a: {x: {}}}\nmeasures: [iterations]", "did you mean 'iteration'"),
+        ("axes: {a: {x: {}}}\nmeasure: [iteration]", "unknown key 'measure'"),
+    ],
+)
+def test_mistakes_in_a_sweep_are_told_before_anything_runs(tmp_path: Path, axes: str, message: str) -> None:
+    with pytest.raises(ScenarioError, match=rf"question\.yaml[\s\S]*{message}"):
+        load_sweep(write_sweep(tmp_path, axes))
+
+
+def test_what_does_not_go_with_a_sweep_is_refused(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["run", str(write_sweep(tmp_path)), "--alone"])
+    assert isinstance(result.exception, InputError)
+
+
+def test_jobs_by_themselves() -> None:
+    scenario = loads(SCENARIO)
+    assert alone(scenario) == {"one": 20 * MS, "two": 20 * MS}
+    text = render_alone(cosim.run(scenario).summary, alone(scenario))
+    assert "1.500 x" in text
+    assert "1.0000" in text
+
+
+def test_sharing_tells_overlap_and_shares_of_the_link() -> None:
+    scenario = loads(SCENARIO).with_settings({"record.messages": "npz"})
+    shared = sharing(cosim.run(scenario).records, bins=120)
+    assert shared.link_name == "left -> right"
+    # 30 ms an iteration, the last 20 of it both communicate, each at half the rate: a bin is a millisecond.
+    expected = np.tile(np.repeat([0.0, 1.0], [10, 20]), 4)
+    assert shared.active == pytest.approx(np.stack([expected, expected]))
+    assert shared.contended == pytest.approx(expected)
+    assert shared.rate_bps == pytest.approx(np.stack([expected, expected]) * 50e9)
+    assert shared.overlap(0, 1) == pytest.approx(1)
+    with pytest.raises(InputError, match="record them"):
+        sharing(cosim.run(loads(SCENARIO)).records)
+
+
+def test_a_figure_is_drawn_on_request(tmp_path: Path) -> None:
+    path = tmp_path / "scenario.yaml"
+    path.write_text(SCENARIO)
+    drawn = tmp_path / "sharing.svg"
+    result = CliRunner().invoke(app, ["run", str(path), "-q", "--figure", str(drawn)])
+    assert result.exit_code == 0, result.output
+    assert "who communicates when" in drawn.read_text() or drawn.stat().st_size > 10_000
+    assert load(path).record.messages is False
+
+
+def test_several_processes_give_the_same(tmp_path: Path) -> None:
+    loaded = load_sweep(write_sweep(tmp_path), ["seeds=2"])
+    told: list[int] = []
+    apart = run_sweep(loaded, lambda done, _: told.append(done), workers=2)
+    assert apart.trials_csv() == run_sweep(loaded).trials_csv()
+    assert told == list(range(1, 9))
+
+
+def test_a_part_of_a_sweep_is_that_part_of_the_whole(tmp_path: Path) -> None:
+    path = write_sweep(tmp_path)
+    part = run_sweep(load_sweep(path, ["only.share=uneven", "only.jitter=[0.1]"]))
+    whole = run_sweep(load_sweep(path))
+    assert part.axes == (("share", ("uneven",)), ("jitter", ("0.1",)))
+    assert part.trials == tuple(t for t in whole.trials if t.labels == ("uneven", "0.1"))
+    for text, message in (
+        ("only.shared=even", "no axis 'shared'; did you mean 'share'"),
+        ("only.share=evn", "no 'evn'; did you mean 'even'"),
+        ("only.share=[]", "nothing is left"),
+    ):
+        with pytest.raises(ScenarioError, match=message):
+            load_sweep(path, [text])
+
+
+def test_what_axes_give_may_be_left_out_of_the_scenario(tmp_path: Path) -> None:
+    path = tmp_path / "bare.yaml"
+    path.write_text(
+        "scenario: {topology: {kind: switch, endpoints: 2, rate: 80Gbps, latency: 0ns}}\n"
+        "axes:\n"
+        "  network: {network: [fair_share, congestion_unaware]}\n"
+        "  traffic:\n"
+        "    one: {jobs: [{workload: {kind: periodic, compute: 1ms, size: 10MB}}]}\n"
+    )
+    trials = run_sweep(load_sweep(path))
+    assert trials.cell(("fair_share", "one"), "iteration").mean == 2 * MS
+    path.write_text(path.read_text().replace("10MB", "ten"))
+    with pytest.raises(ScenarioError, match=r"bare\.yaml[\s\S]*fair_share / one[\s\S]*ten"):
+        load_sweep(path)
+
+
+def test_an_interrupt_keeps_what_was_run(tmp_path: Path) -> None:
+    loaded = load_sweep(write_sweep(tmp_path))
+
+    def stop(done: int, _: Trial) -> None:
+        if done == 4:
+            raise KeyboardInterrupt
+
+    trials = run_sweep(loaded, stop)
+    assert len(trials.trials) == 4
+    assert "INTERRUPTED" in str(trials)
+    assert trials.cell(("even", "0.0"), "iteration").count == 3
+    assert trials.cell(("even", "0.1"), "iteration").count == 1
+    assert "-" in str(trials)
+    assert save_trials(trials, tmp_path / "out")[0].exists()
+
+
+def test_a_run_that_cannot_go_on_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "classes.yaml"
+    path.write_text(
+        "scenario:\n"
+        "  topology: {kind: switch, endpoints: 2, rate: 80Gbps, latency: 0ns}\n"
+        "  network: {model: congestion, control: dctcp}\n"
+        "  jobs: [{workload: {kind: periodic, compute: 1ms, size: 10MB}}]\n"
+        "axes: {class: {jobs.0.priority: [0, 9, 1]}}\n"
+    )
+    trials = run_sweep(load_sweep(path))
+    assert [t.error for t in trials.trials if not t.error] == ["", ""]
+    assert [t.labels for t in trials.failed] == [("9",)]
+    assert "1 run could not go on" in str(trials)
+    assert "9, seed 0: NetworkError: congestion: priority 9" in str(trials)
+    assert trials.order((), "iteration") == ("0", "1")
+    result = CliRunner().invoke(app, ["run", str(path), "--workers", "1"])
+    assert result.exit_code == 1
+    assert "1 of 3 runs" in result.stderr
+
+
+def made(values: dict[tuple[str, str], list[float]]) -> Trials:
+    """Trials of controls (first axis) on patterns, a value for each seed."""
+    controls, patterns = (tuple(dict.fromkeys(key[k] for key in values)) for k in (0, 1))
+    return Trials(
+        "made",
+        (("control", controls), ("pattern", patterns)),
+        ("iteration",),
+        tuple(
+            Trial(key, seed, {"iteration": value}, "")
+            for key, found in values.items()
+            for seed, value in enumerate(found)
+        ),
+    )
+
+
+def test_an_order_is_told_from_noise_seed_by_seed() -> None:
+    # Seeds move both alike, by far more than a is better: paired, the difference stands out all the same.
+    trials = made(
+        {
+            ("a", "x"): [100.0, 200.0, 300.0], ("a", "y"): [9.0, 9.1, 9.2],
+            ("b", "x"): [101.0, 201.1, 301.0], ("b", "y"): [5.0, 5.1, 5.2],
+            ("c", "x"): [90.0, 215.0, 290.0], ("c", "y"): [6.0, 6.1, 6.2],
+        }
+    )  # fmt: skip
+    assert better(trials, "a", "b", ("x",), "iteration") == 1
+    assert better(trials, "b", "c", ("x",), "iteration") == 0
+    assert shown_order(trials, ("x",), "iteration") == "c ~ a < b"
+    assert shown_order(trials, ("y",), "iteration") == "b < c < a"
+    assert flips(trials, "iteration") == [Flip("a", "b", (("x",),), (("y",),))]
+    assert "a better than b: x; worse: y" in str(trials)
+
+
+def test_agreement_is_kendalls_tau_b() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        one, two = rng.integers(0, 4, 6), rng.integers(0, 4, 6)
+        values = {
+            (f"c{k}", name): [float(column[k])] for k in range(6) for name, column in (("x", one), ("y", two))
+        }
+        found = agreement(made(values), ("x",), ("y",), "iteration")
+        expected = stats.kendalltau(one, two).statistic
+        assert (found is None and np.isnan(expected)) or found == pytest.approx(expected)
+
+
+def test_queues_marks_and_drops_are_measures(tmp_path: Path) -> None:
+    path = tmp_path / "queues.yaml"
+    path.write_text(
+        "scenario:\n"
+        "  topology: {kind: switch, endpoints: 9, rate: 10Gbps, latency: 1us}\n"
+        "  network: {model: congestion, control: dctcp}\n"
+        "  jobs: [{workload: {kind: periodic, compute: 0ps, size: 300kB, communication: incast, ranks: 9}}]\n"
+        "axes: {network: {dctcp: {}, unaware: {network: congestion_unaware}}}\n"
+        "only: {network: [dctcp]}\n"
+        "measures: [queue_max, marks, drops, pauses, fct_p99]\n"
+    )
+    trials = run_sweep(load_sweep(path))
+    one = trials.trials[0].measures
+    assert 0 < one["queue_max"] < 8 * 300_000
+    assert 0 < one["marks"] < 8 * 300_000 / 1000
+    assert one["drops"] == one["pauses"] == 0
+    with pytest.raises(InputError, match="reports no queues"):
+        run_sweep(load_sweep(path, ["only.network=unaware"]))
+
+
+def test_jobs_that_slide_apart_overlap_early_and_not_late() -> None:
+    scenario = loads(SCENARIO).with_settings(
+        {"jobs[0].weight": 3, "jobs[0].iterations": 16, "jobs[1].iterations": 16}
+    )
+    overlap = cosim.run(scenario).summary.overlap
+    assert overlap is not None
+    assert overlap.first_quarter > 0.2
+    assert overlap.last_quarter < 0.01
+    assert "first quarter" in str(cosim.run(scenario))
+
+
+def test_a_long_run_is_drawn_as_its_beginning_and_its_end(tmp_path: Path) -> None:
+    scenario = loads(SCENARIO).with_settings({"record.messages": "npz", "jobs[0].iterations": 40})
+    records = cosim.run(scenario).records
+    drawn = draw_sharing(records, "long", tmp_path / "long.svg")
+    again = draw_sharing(records, "long", tmp_path / "again.svg")
+    assert drawn.read_bytes() == again.read_bytes()
+    part = sharing(records, since_ps=30 * MS, until_ps=60 * MS, bins=30)
+    assert part.active == pytest.approx(np.tile(np.repeat([0.0, 1.0], [10, 20]), (2, 1)))

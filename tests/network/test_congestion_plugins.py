@@ -1,0 +1,99 @@
+"""Plug-ins: loaded from a file beside the scenario; what is wrong with one is said by class and column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import cosim
+from cosim.errors import CosimError, InputError, NetworkError
+from cosim.experiment.build import build
+from cosim.experiment.scenario import loads
+
+SCENARIO = """
+topology: {kind: switch, endpoints: 3, rate: 10Gbps, latency: 1us}
+network: {model: congestion, control: CONTROL}
+jobs:
+  - workload: {kind: periodic, compute: 1us, size: 1MB, communication: all_to_all, ranks: 3}
+"""
+HEAD = """
+import numpy as np
+from typing import ClassVar
+from cosim.network.congestion import Control
+"""
+
+
+def run(tmp_path: Path, text: str, control: str = "{plugin: mine.py:Mine}") -> cosim.Run:
+    (tmp_path / "mine.py").write_text(HEAD + text)
+    return cosim.run(loads(SCENARIO.replace("CONTROL", control), base=tmp_path))
+
+
+def test_a_class_beside_the_scenario_runs_and_takes_its_fields(tmp_path: Path) -> None:
+    text = """
+class Mine(Control):
+    packets: float = 4.0
+    def update(self, c):
+        c.window = self.packets * c.mss
+"""
+    slow = run(tmp_path, text, "{plugin: mine.py:Mine, packets: 0.25}")
+    fast = run(tmp_path, text)
+    assert slow.records.end_ps > fast.records.end_ps
+    with pytest.raises(InputError, match="Mine: pakets: unknown key 'pakets'; did you mean 'packets'"):
+        run(tmp_path, text, "{plugin: mine.py:Mine, pakets: 2}")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "c.window = c.window * float('nan')",
+            r"Mine: column 'window' is nan for the connection of job 0 from",
+        ),
+        ("c.window = -c.window", r"Mine: column 'window' is -\d+\.\d+ for .*, at least 0"),
+        (
+            "c.window = np.ones(len(c) + 1)",
+            r"column 'window' was given shape \(\d+,\), but there are \d+ rows",
+        ),
+        ("c.window = 'wide'", "column 'window' was given 'wide', not numbers"),
+        ("c.rtt = 0", "column 'rtt' can't be set; a control sets window, rate, wait, slow_start"),
+        ("c.window = c.markd", "there is no column 'markd'; there are .*marked"),
+        ("raise ValueError('no idea')", r"Mine\.update failed: ValueError: no idea"),
+    ],
+)
+def test_a_bad_answer_names_class_and_column(tmp_path: Path, body: str, message: str) -> None:
+    with pytest.raises(NetworkError, match=message):
+        run(tmp_path, f"class Mine(Control):\n    def update(self, c):\n        {body}\n")
+
+
+@pytest.mark.parametrize(
+    ("control", "message"),
+    [
+        ("{plugin: mine.py}", "'mine.py' is not FILE.py:CLASS"),
+        ("{plugin: other.py:Mine}", "there is no file .*other.py"),
+        ("{plugin: mine.py:Mime}", "has no class 'Mime'; did you mean 'Mine'"),
+        ("{plugin: mine.py:np}", "np in .* is not a control"),
+        ("dctpc", "there is no congestion control 'dctpc'; did you mean 'dctcp'"),
+        ("{kind: mltcp, over: dctcp, slope: -2}", "has to be above 0 for r from 0 to 1"),
+    ],
+)
+def test_a_control_that_is_not_there_is_named(tmp_path: Path, control: str, message: str) -> None:
+    with pytest.raises(CosimError, match=message):
+        run(tmp_path, "class Mine(Control):\n    pass\n", control)
+
+
+def test_a_file_that_does_not_import_says_why(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"mine.py.*SyntaxError"):
+        run(tmp_path, "class Mine(Control:\n")
+
+
+def test_settings_without_effect_draw_warnings(tmp_path: Path) -> None:
+    two = SCENARIO + "    weight: 2\n  - workload: {kind: periodic, compute: 1us, size: 1MB, ranks: 2}\n"
+    two += "share_endpoints: true\n"
+    text = two.replace("CONTROL", "dctcp, pfc_threshold: 1MB, ecn_max: 2MB")
+    shown = "\n".join(build(loads(text)).warnings)
+    assert "network.pfc_threshold: has no effect: nothing is paused: pfc is off" in shown
+    assert "network.ecn_max: has no effect" in shown
+    assert "jobs[0].weight: has no effect" in shown
+    text = two.replace("CONTROL", "fixed").replace("weight: 2", "priority: 1")
+    assert not build(loads(text)).warnings
