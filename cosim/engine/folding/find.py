@@ -43,6 +43,8 @@ def find_folding(
         return None, (
             f"{network.name} may serve first who comes first, so that equal ranks need not fare equally",
         )
+    if jobs[0].pace is not None:
+        return None, ("stragglers or jitter: ranks do not compute alike",)
     if len(np.unique(jobs[0].endpoints)) < len(jobs[0].endpoints):
         return None, ("several ranks sit on one endpoint",)
     return _Search(topology, jobs[0], planner).run()

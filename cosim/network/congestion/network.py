@@ -90,6 +90,7 @@ class CongestionNetwork(CompiledNetwork):
     """The model of the module's text."""
 
     name = "congestion"
+    peeks = False
 
     def __init__(self, control: Control, ports: Ports | None = None, *, in_python: bool = False) -> None:
         super().__init__()
