@@ -1,0 +1,84 @@
+"""``cosim compare``, ``list``, ``prove``: what there is, and what came."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cosim.errors import InputError
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="RUN", help="A folder that cosim run --out wrote.")],
+    second: Annotated[Path, typer.Argument(metavar="RUN", help="Another.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the differences as JSON.")] = False,
+) -> None:
+    """Say what differs between two runs: settings first, then results."""
+    from cosim.results.compare import compare as compare_runs
+    from cosim.results.compare import render_comparison
+    from cosim.results.store import load as load_run
+
+    comparison = compare_runs(load_run(first), load_run(second))
+    if as_json:
+        typer.echo(json.dumps(comparison.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        typer.echo(render_comparison(comparison), nl=False)
+
+
+def list_names(
+    kind: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[KIND", help="topology, network, workload, collective ...", show_default=False
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]]", help="One of that kind: show its fields.", show_default=False),
+    ] = None,
+) -> None:
+    """List everything that a scenario can name; with KIND and NAME, the fields of one."""
+    from cosim.experiment.catalog import list_all, list_group, list_one
+
+    typer.echo(
+        list_all() if kind is None else list_group(kind) if name is None else list_one(kind, name), nl=False
+    )
+
+
+def prove(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE|NAME...", help="MSCCL XML, a folder of Chakra files, or an algorithm such as ring."
+        ),
+    ],
+    collective: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What it should do, where it doesn't say: all_reduce ..."),
+    ] = None,
+    ranks: Annotated[int | None, typer.Option(metavar="N", help="Over how many ranks.")] = None,
+    size: Annotated[
+        str, typer.Option(metavar="SIZE", help="To count bytes; no proof depends on it.")
+    ] = "1MiB",
+    root: Annotated[int, typer.Option(metavar="RANK", help="Where a broadcast starts.")] = 0,
+) -> None:
+    """Prove a collective algorithm, or say what is wrong with it (exit code 1): deadlock, race, result."""
+    from cosim.experiment.prove import RefutedError, prove_one
+    from cosim.units import parse_size
+
+    try:
+        size_bytes = parse_size(size)
+    except ValueError as error:
+        raise InputError(f"--size: {error}") from None
+    wrong = False
+    for each in what:
+        try:
+            typer.echo(prove_one(each, collective, ranks, size_bytes, root))
+        except RefutedError as error:
+            wrong = True
+            typer.echo(f"wrong: {error}")
+    if wrong:
+        raise typer.Exit(1)

@@ -1,0 +1,93 @@
+"""``cosim serve``, ``conformance``, ``adapters``: networks behind gRPC."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cosim.cli.say import say
+from cosim.errors import InputError, LaunchError
+
+
+def serve(
+    network: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="What a scenario's network key takes: fair_share, {model: ...}."),
+    ],
+    address: Annotated[
+        str, typer.Option(help="unix:/path, or host:port; port 0 picks one. Off loopback only with TLS.")
+    ] = "127.0.0.1:0",
+    certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS: the server's.")] = None,
+    key: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS: its key.")] = None,
+    roots: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TLS: whose certificates clients must have.")
+    ] = None,
+) -> None:
+    """Serve a built-in network model over gRPC; says LISTENING and the address when it takes calls."""
+    from cosim.experiment.serve import serve_network
+
+    serve_network(network, address, certificate, key, roots)
+
+
+def conformance(
+    address: Annotated[
+        str | None, typer.Argument(metavar="[ADDRESS]", help="Of a server that runs.", show_default=False)
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Start this instead: it can be killed and restarted then."),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="CHECK", help="Only this check. Repeatable.")
+    ] = None,
+    deadline: Annotated[float, typer.Option(metavar="SECONDS", help="How long an answer may take.")] = 20.0,
+) -> None:
+    """Check a network simulator behind gRPC against every rule of the protocol."""
+    import shlex
+
+    from cosim.protocol.conformance.kit import check_names, check_network_simulator
+
+    if (address is None) == (command is None):
+        raise InputError("give the address of a server, or --command")
+    unknown = sorted({*(only or ())} - {*check_names()})
+    if unknown:
+        raise InputError(f"no check {unknown[0]!r}", hint=f"there are: {', '.join(check_names())}")
+    report = check_network_simulator(
+        address if address is not None else shlex.split(command or ""), only=only or (), deadline_s=deadline
+    )
+    typer.echo(report)
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+adapters = typer.Typer(
+    help="Adapters that come with cosim: real simulators behind its protocol.", no_args_is_help=True
+)
+
+
+@adapters.command("build")
+def build_adapter(
+    name: Annotated[str, typer.Argument(help="The adapter: ns3 or astrasim.", metavar="NAME")],
+    again: Annotated[bool, typer.Option("--again", help="Build although there is one.")] = False,
+) -> None:
+    """Build an adapter into the user's cache, or say what is missing. A first run does it too."""
+    from cosim.protocol.adapters import build
+
+    typer.echo(build(name, say, again=again))
+
+
+@adapters.command("list")
+def list_adapters() -> None:
+    """List the adapters: whether each is built, and what is missing."""
+    from cosim.protocol.adapters import executable, missing_packages, names
+
+    for name in names():
+        absent = missing_packages(name)
+        try:
+            place = executable(name)
+            state = f"built: {place}" if place.exists() else "not built"
+        except LaunchError as error:
+            state = str(error)
+        typer.echo(f"{name}  {state}" + (f"; missing packages: {', '.join(absent)}" if absent else ""))
