@@ -204,7 +204,7 @@ def speed() -> str:
     """The two sizes that the model is meant for."""
     from cosim.engine.replay import replay
 
-    rows = [f"{'':<44} {'messages':>10} {'updates':>10} {'CPU-s':>7} {'peak MB':>8}"]
+    rows = [f"{'':<47} {'messages':>10} {'updates':>10} {'CPU-s':>7} {'peak MB':>8}"]
     for label, text, control in (
         ("2 jobs x 16 ranks x 200, 4 x 25 MB, dctcp", TWO_JOBS, "dctcp"),
         ("2 jobs x 16 ranks x 200, 4 x 25 MB, dcqcn", TWO_JOBS, "dcqcn"),
@@ -214,6 +214,11 @@ def speed() -> str:
             "dctcp",
         ),
         ("8 jobs x 128 ranks x 50, 25 MB, ring, dctcp", _eight().replace("ALGORITHM", "ring"), "dctcp"),
+        (
+            "8 jobs x 128 ranks x 50, 4 x 25 MB, ring, dctcp",
+            _eight().replace("ALGORITHM", "ring").replace("size: 25MB", "steps: 4, size: 25MB"),
+            "dctcp",
+        ),
     ):
         warm = build(loads(text.replace("CONTROL", control), {"jobs[0].iterations": 1}))
         replay(warm.topology, warm.network, warm.jobs[:1], warm.planner)
@@ -224,7 +229,7 @@ def speed() -> str:
         assert isinstance(built.network, CongestionNetwork)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         rows.append(
-            f"{label:<44} {records.num_messages:>10,} {built.network.control_updates:>10,} "
+            f"{label:<47} {records.num_messages:>10,} {built.network.control_updates:>10,} "
             f"{took:>7.2f} {peak:>8.0f}"
         )
         print(rows[-1], file=sys.stderr, flush=True)
