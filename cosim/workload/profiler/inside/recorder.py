@@ -190,13 +190,15 @@ class Recorder(TorchDispatchMode):
             if traits.name.endswith("_to_copy") and results and results[0].device.type == "cpu":
                 self.host_reads(on_device[0])
             return
-        changed = _tensors(
-            [*(args[k] for k in traits.positions if k < len(args)), *(kwargs.get(n) for n in traits.names)]
-        )
+        changed = _tensors([args[k] for k in traits.positions if k < len(args)])
+        written = _tensors([kwargs.get(n) for n in traits.names])  # `out`: never read
         with self._lock:
             self._take_notes()
             read = {self._storage(t): t for t in inputs}
-            fresh = [t for t in results if self._storage(t) not in read]
+            fresh = [*(t for t in results if self._storage(t) not in read), *written]
+            if written:
+                names = traits.names
+                inputs = _tensors((*args, *(v for k, v in kwargs.items() if k not in names)))
             spent = cost(func, traits.name, args, kwargs, out, inputs, changed, fresh)
             if spent.flops == 0 and is_unknown(traits.name):
                 self.unknown[traits.name] += 1
