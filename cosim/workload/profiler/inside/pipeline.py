@@ -7,6 +7,7 @@ output; the guess is kept and compared once that rank has run.
 
 from __future__ import annotations
 
+import functools
 import json
 import pickle
 from pathlib import Path
@@ -56,6 +57,9 @@ def install(mail: Path, groups: Groups, guesses: dict[str, str], stages: dict[st
     stage.PipelineStage._send_meta = send_meta  # type: ignore[method-assign]
     stage.PipelineStage._recv_meta = receive_meta  # type: ignore[method-assign]
 
+    for schedule in (schedules.PipelineScheduleSingle, schedules.PipelineScheduleMulti):
+        schedule.step = _taking_microbatches(schedule.step)  # type: ignore[method-assign]
+
     def batch_isend_irecv(p2p_op_list: list[Any]) -> list[Any]:
         groups.batch = []
         for op in p2p_op_list:
@@ -67,6 +71,31 @@ def install(mail: Path, groups: Groups, guesses: dict[str, str], stages: dict[st
         return [work]
 
     _everywhere(dist.batch_isend_irecv, batch_isend_irecv)
+
+
+def _taking_microbatches(step: Any) -> Any:
+    """``step`` that may be given micro-batches already cut, as the torch after 2.13 has it (torchtitan 0.3)."""
+
+    @functools.wraps(step)
+    def call(
+        self: Any,
+        *args: Any,
+        arg_mbs: Any = None,
+        kwarg_mbs: Any = None,
+        target_mbs: Any = None,
+        **given: Any,
+    ) -> Any:
+        if arg_mbs is None and kwarg_mbs is None and target_mbs is None:
+            return step(self, *args, **given)
+        through = self._step_microbatches
+        self._split_inputs = lambda *_: (arg_mbs, kwarg_mbs)
+        self._step_microbatches = lambda a, k, _, *rest, **more: through(a, k, target_mbs, *rest, **more)
+        try:
+            return step(self, **given)
+        finally:
+            del self._split_inputs, self._step_microbatches
+
+    return call
 
 
 def shape_text(meta: Any) -> str:
