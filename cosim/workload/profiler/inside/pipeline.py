@@ -74,7 +74,7 @@ def install(mail: Path, groups: Groups, guesses: dict[str, str], stages: dict[st
 
 
 def _taking_microbatches(step: Any) -> Any:
-    """``step`` that may be given micro-batches already cut, as the torch after 2.13 has it (torchtitan 0.3)."""
+    """``step`` that takes micro-batches already cut, as the torch after 2.13 does (for torchtitan 0.3)."""
 
     @functools.wraps(step)
     def call(

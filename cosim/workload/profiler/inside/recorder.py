@@ -251,7 +251,7 @@ class Recorder(TorchDispatchMode):
                 self._wrote(tensor, number)
 
     def _higher_order(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """An operator that takes functions: flex attention is a kernel; of others, what is inside isn't seen."""
+        """An operator that takes functions: flex attention is a kernel; inside others, nothing is seen."""
         out = func(*args, **kwargs)
         name = f"higher_order.{getattr(func, '_name', func)}"
         spent = higher_order_cost(func, name, args, out)

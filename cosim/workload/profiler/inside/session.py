@@ -54,6 +54,7 @@ class Session:
             cuda,
             distributed,
             pipeline,
+            processes,
             remap,
             triton_kernels,
             values,
@@ -77,7 +78,8 @@ class Session:
         self.recorder = Recorder(self.shim, home)
         groups = distributed.Groups(self.recorder, order["imbalance"])
         self.recorder.groups = groups
-        distributed.install(rank, world_size, per_node)
+        distributed.install(rank, world_size, per_node, Path(order["mail"]))
+        processes.install(local)
         values.install(self.assume, self.recorder.host_reads)
         values.install_loader(self.assume)
         wrappers.install(self.assume)
