@@ -7,10 +7,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import pickle
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,6 +18,7 @@ from torch.distributed import distributed_c10d as c10d
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from cosim.workload.profiler.inside.kernels import size_of
+from cosim.workload.profiler.inside.mail import Mail
 from cosim.workload.profiler.inside.recorder import Recorder
 from cosim.workload.profiler.inside.values import known, real
 from cosim.workload.profiler.trace import Communication
@@ -242,7 +241,7 @@ def _total(tensors: Any) -> int:
     return sum(size_of(t) for t in _flat(tensors))
 
 
-def install(rank: int, world_size: int, per_node: int, mail: Path) -> None:
+def install(rank: int, world_size: int, per_node: int, mail: Mail) -> None:
     """Torchrun's environment and fake process groups; ``mail``: files that ranks leave for each other."""
     local = rank % per_node
     os.environ.update(
@@ -274,8 +273,8 @@ def install(rank: int, world_size: int, per_node: int, mail: Path) -> None:
             if given not in (-1, own):
                 raise RuntimeError(
                     f"init_process_group is called with {what}={given}, but this is rank {own_rank} of"
-                    f" {ranks}: profile with the --world-size that the script makes for itself, or let it read"
-                    " torchrun's RANK and WORLD_SIZE"
+                    f" {ranks}: profile with the --world-size that the script makes for itself, or let it"
+                    " read torchrun's RANK and WORLD_SIZE"
                 )
         if not dist.is_initialized():
             with real():
@@ -290,13 +289,13 @@ def install(rank: int, world_size: int, per_node: int, mail: Path) -> None:
 
     _everywhere(original, init_process_group)
     _everywhere(new_group, fake_group)
-    _objects(rank, mail)
+    _objects(mail)
     for quiet in ("set_timeout", "monitored_barrier"):  # newer scripts know names that this torch hasn't
         setattr(dist, quiet, lambda *_, **__: None)
     _meshes()
 
 
-def _objects(rank: int, mail: Path) -> None:
+def _objects(mail: Mail) -> None:
     """Python objects exchanged between ranks: every other rank is taken to say the same.
 
     What a rank broadcasts is put into ``mail``, where ranks that are profiled after it find it.
@@ -322,12 +321,12 @@ def _objects(rank: int, mail: Path) -> None:
         members = tuple(dist.get_process_group_ranks(group or dist.group.WORLD))
         source = members[group_src or 0] if src is None else src
         sent[source, *members] += 1
-        place = mail / f"objects-{source}-{members[0]}-{members[-1]}-{len(members)}-{sent[source, *members]}"
+        name = f"objects-{source}-{members[0]}-{members[-1]}-{len(members)}-{sent[source, *members]}"
         with contextlib.suppress(Exception):  # what can't be pickled, a cluster couldn't send either
-            if source == rank:
-                place.write_bytes(pickle.dumps(object_list))
-            elif place.exists():
-                object_list[:] = pickle.loads(place.read_bytes())
+            if source == mail.rank:
+                mail.post(name, object_list)
+            else:
+                object_list[:] = mail.collect(name, source) or object_list
 
     for name, new in (
         ("all_gather_object", all_gather_object),

@@ -151,7 +151,7 @@ def _patch_tensor(host_reads: Any) -> None:
 
 
 class Generator(torch.Generator):
-    """``torch.Generator``, on the host whatever device is asked for; a state without values changes nothing."""
+    """``torch.Generator``, on the host whatever device is asked for; unknown states change nothing."""
 
     def __new__(cls, device: Any = "cpu") -> Any:  # noqa: D102
         made = super().__new__(cls, "cpu")
