@@ -24,13 +24,38 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
+class Weight:
+    """A parameter on this rank, where a model tells its parameters apart.
+
+    Attributes
+    ----------
+    count
+        Numbers of it on this rank, before it is sharded for data parallelism.
+    summed
+        Axes of model parallelism over which its gradient is still to be summed (a norm's, under sequence
+        parallelism).
+    expert
+        Whether it belongs to experts, which expert-parallel ranks share.
+    """
+
+    name: str
+    count: int
+    summed: tuple[str, ...] = ()
+    expert: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
-    """Kernels that run one after the other, then an exchange, if any; ``beside``: one meanwhile."""
+    """Kernels that run one after the other, then an exchange, if any; ``beside``: one meanwhile.
+
+    ``ready``: parameters whose gradients of this pass are complete with it.
+    """
 
     name: str
     kernels: tuple[Kernel, ...]
     then: Exchange | None = None
     beside: Exchange | None = None
+    ready: tuple[Weight, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +69,8 @@ class Layer:
     parameters
         Of this rank, by the axes over which their gradients are summed (beside those that the pipeline
         shares): ``{("dp",): n}``; experts may have ``("edp",)``.
+    weights
+        The same one by one, where the model tells them apart.
     """
 
     name: str
@@ -51,6 +78,7 @@ class Layer:
     backward: tuple[Piece, ...]
     recompute: tuple[Piece, ...] = ()
     parameters: dict[tuple[str, ...], int] = field(default_factory=dict, hash=False)
+    weights: tuple[Weight, ...] = ()
 
     @property
     def num_parameters(self) -> int:

@@ -22,12 +22,9 @@ from dataclasses import dataclass
 from cosim.workload.compute.kernels import Kernel
 from cosim.workload.models.parts import Layer
 from cosim.workload.models.schedule import Pass
-from cosim.workload.models.training import (
-    PIPELINE_STREAM,
-    StageBuilder,
-    Timer,
-    Training,
-)
+from cosim.workload.models.stage import StageBuilder
+from cosim.workload.models.steps import PIPELINE_STREAM
+from cosim.workload.models.training import Timer, Training
 from cosim.workload.program import COMM_STREAM, NO_STREAM, Operation, OpKind, Peer, Program
 
 GATHER_STREAM = "comm-fsdp"

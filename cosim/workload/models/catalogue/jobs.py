@@ -21,7 +21,9 @@ from cosim.workload.models.catalogue.recommendation import RecommendationModel
 from cosim.workload.models.catalogue.vision import ConvolutionalModel
 from cosim.workload.models.layers import TP
 from cosim.workload.models.parts import Exchange, Layer
-from cosim.workload.models.training import StageBuilder, Training
+from cosim.workload.models.stage import StageBuilder
+from cosim.workload.models.steps import Issuer
+from cosim.workload.models.training import Training
 
 if TYPE_CHECKING:
     from cosim.workload.models.catalogue.spec import Model
@@ -35,7 +37,7 @@ class Job:
     stages: list[list[list[Layer]]]
     training: Training
     memory: Memory
-    builder: type[StageBuilder] | None = None
+    builder: type[Issuer] = StageBuilder
     invented: tuple[str, ...] = ()
 
 
@@ -81,7 +83,7 @@ def training_job(spec: Model, model: TransformerModel) -> Job:
         made,
         training,
         training_memory(blocks, made, kept),
-        ShardedStage if sharded else None,
+        ShardedStage if sharded else StageBuilder,
         _invented(spec, model),
     )
 

@@ -13,6 +13,7 @@ from cosim.spec import SizeBytes, Spec
 from cosim.units import format_size
 from cosim.workload.compute.timer import GpuTimer
 from cosim.workload.gpus import DType, Gpu, GpuTable
+from cosim.workload.models.build import build_training
 from cosim.workload.models.catalogue.architecture import TransformerModel
 from cosim.workload.models.catalogue.assemble import Graphed
 from cosim.workload.models.catalogue.cut import Parallel
@@ -20,7 +21,7 @@ from cosim.workload.models.catalogue.jobs import Job, flat_job, inference_job, t
 from cosim.workload.models.catalogue.recommendation import RecommendationModel
 from cosim.workload.models.catalogue.vision import ConvolutionalModel
 from cosim.workload.models.layers import Attention, Recompute
-from cosim.workload.models.training import Timer, build_training
+from cosim.workload.models.training import Timer
 from cosim.workload.program import ImportReport, Workload
 
 Architecture = TransformerModel | ConvolutionalModel | RecommendationModel
