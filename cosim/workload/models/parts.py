@@ -29,8 +29,9 @@ class Weight:
 
     Attributes
     ----------
-    count
-        Numbers of it on this rank, before it is sharded for data parallelism.
+    rows, count
+        Length of its first dimension, and all its numbers, on this rank before it is sharded for data
+        parallelism.
     summed
         Axes of model parallelism over which its gradient is still to be summed (a norm's, under sequence
         parallelism).
@@ -39,9 +40,14 @@ class Weight:
     """
 
     name: str
+    rows: int
     count: int
     summed: tuple[str, ...] = ()
     expert: bool = False
+
+    def share(self, ranks: int) -> int:
+        """Numbers of it that each of so many ranks has, sharded along its first dimension: the largest."""
+        return -(-self.rows // ranks) * (self.count // self.rows)
 
 
 @dataclass(frozen=True, slots=True)

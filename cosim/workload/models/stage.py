@@ -174,7 +174,7 @@ class StageBuilder(Issuer):
                 )
         each = _ADAM_STATE_BYTES + training.gradient_width + training.parameter_width
         for axes, parameters in own.items():
-            size = self._group_size(axes) if training.sharded_optimizer else 1
+            size = self.group_size(axes) if training.sharded_optimizer else 1
             share = -(-parameters // size)
             kernel = memory(share * each, launches=8)
             step = self._step(Piece("optimizer", (kernel,)), issued=self.host_matters)
@@ -182,33 +182,6 @@ class StageBuilder(Issuer):
             if size > 1:
                 gather = Exchange("all_gather", axes, share * training.parameter_width)
                 self._exchange("parameters gathered", gather, "optimizer")
-
-    def _share_tied(self) -> None:
-        """First and last stage add up a gradient that both have, as a ring all-reduce of two does."""
-        offset = self.stages - 1 if self.stage == 0 else 1 - self.stages
-        size = -(-self.training.tied_bytes // 2)
-        for half in ("reduced", "gathered"):
-            peer, tag, before = Peer(axis="pp", offset=offset), 1 << 20, self.last
-            name = f"embedding gradients {half}"
-            send = self._append(
-                Operation(
-                    name, OpKind.SEND, PIPELINE_STREAM, before, size_bytes=size, peer=peer, tag=tag,
-                    phase="backward",
-                )
-            )  # fmt: skip
-            receive = self._append(
-                Operation(
-                    name,
-                    OpKind.RECV,
-                    NO_STREAM,
-                    before,
-                    size_bytes=size,
-                    peer=peer,
-                    tag=tag,
-                    phase="backward",
-                )
-            )
-            self.last = (send, receive)
 
     def _fill(self, axes: tuple[str, ...], parameters: int) -> None:
         self.filled[axes] = self.filled.get(axes, 0) + parameters
@@ -219,7 +192,7 @@ class StageBuilder(Issuer):
     def _flush(self, axes: tuple[str, ...]) -> None:
         """Exchange the gradients that have come together for some axes."""
         parameters = self.filled.pop(axes)
-        if self._group_size(axes) == 1 or parameters == 0:
+        if self.group_size(axes) == 1 or parameters == 0:
             return
         kind = "reduce_scatter" if self.training.sharded_optimizer else "all_reduce"
         deps = tuple(sorted({*self.last, *self.last_bucket}))

@@ -17,7 +17,7 @@ import numpy as np
 from cosim.workload.models.parts import Exchange, Layer, Piece
 from cosim.workload.models.schedule import Pass
 from cosim.workload.models.training import Timer, Training
-from cosim.workload.program import COMPUTE_STREAM, CPU_STREAM, Operation, OpKind, Peer, Program
+from cosim.workload.program import COMPUTE_STREAM, CPU_STREAM, NO_STREAM, Operation, OpKind, Peer, Program
 
 EXCHANGE_STREAM = "comm-tp"
 """Exchanges between pieces have a stream of their own, so that no gradient bucket holds them up."""
@@ -55,13 +55,13 @@ class Issuer:
         """The stage's program."""
         raise NotImplementedError
 
-    def _group_size(self, axes: tuple[str, ...]) -> int:
+    def group_size(self, axes: tuple[str, ...]) -> int:
         sizes: Mapping[str, int] = self.training.mesh.axes
         return int(np.prod([sizes.get(axis, 1) for axis in axes], dtype=np.int64))
 
     def _step(self, piece: Piece, *, issued: bool) -> Step:
         then, beside = (
-            each if each is not None and self._group_size(each.axes) > 1 else None
+            each if each is not None and self.group_size(each.axes) > 1 else None
             for each in (piece.then, piece.beside)
         )
         kernels = piece.kernels
@@ -98,7 +98,11 @@ class Issuer:
 
     def _launch(self, step: Step, name: str, phase: str) -> tuple[int, ...]:
         """The host issues a step's operators, after those before it."""
-        duration = self.timer.host_ps(step.launches)
+        return self.by_host(step.launches, name, phase)
+
+    def by_host(self, launches: int, name: str, phase: str) -> tuple[int, ...]:
+        """The host issues so many operators, after those before; nothing where that takes no time."""
+        duration = self.timer.host_ps(launches)
         if duration == 0:
             return ()
         deps = tuple(sorted({*self.last_launch, *self.host_waits}))
@@ -133,3 +137,30 @@ class Issuer:
         offset = step if not wraps else -step * (self.stages - 1)
         chunk = one.chunk + (step if wraps and sending else 0)
         return Peer(axis="pp", offset=offset), 2 * chunk + (not one.forward)
+
+    def _share_tied(self) -> None:
+        """First and last stage add up a gradient that both have, as a ring all-reduce of two does."""
+        offset = self.stages - 1 if self.stage == 0 else 1 - self.stages
+        size = -(-self.training.tied_bytes // 2)
+        for half in ("reduced", "gathered"):
+            peer, tag, before = Peer(axis="pp", offset=offset), 1 << 20, self.last
+            name = f"embedding gradients {half}"
+            send = self._append(
+                Operation(
+                    name, OpKind.SEND, PIPELINE_STREAM, before, size_bytes=size, peer=peer, tag=tag,
+                    phase="backward",
+                )
+            )  # fmt: skip
+            receive = self._append(
+                Operation(
+                    name,
+                    OpKind.RECV,
+                    NO_STREAM,
+                    before,
+                    size_bytes=size,
+                    peer=peer,
+                    tag=tag,
+                    phase="backward",
+                )
+            )
+            self.last = (send, receive)

@@ -132,7 +132,7 @@ class ShardedStage(StageBuilder):
         return self.last_gather
 
     def _scatter(self, name: str, layer: Layer) -> None:
-        shards = self._group_size(self.training.shard_axes)
+        shards = self.group_size(self.training.shard_axes)
         size = layer.num_parameters * shards * self.training.gradient_width
         if not size:
             return

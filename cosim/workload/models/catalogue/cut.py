@@ -96,6 +96,11 @@ class Parallel(Spec):
         """Over which parameters are sharded."""
         return self._axes("fsdp", "cp") if self.fsdp > 1 else ()
 
+    @property
+    def expert_shard_axes(self) -> tuple[str, ...]:
+        """Over which experts' parameters are sharded."""
+        return self.shard_axes
+
     def size(self, axes: tuple[str, ...]) -> int:
         """Ranks of a group along axes."""
         total = 1

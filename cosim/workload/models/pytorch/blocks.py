@@ -99,7 +99,7 @@ class _Writer:
     ) -> Tensor:
         """A parameter of that shape on this rank; not ``own``: another layer has it."""
         tensor = Tensor(shape, self.kept)
-        weight = Weight(f"{self.name} {name}", tensor.count, summed, expert)
+        weight = Weight(f"{self.name} {name}", shape[0], tensor.count, summed, expert)
         if own:
             self.weights.append(weight)
             tensor.weight = weight

@@ -1,0 +1,285 @@
+"""FSDP2 (``fully_shard``): what it gathers, copies and scatters, and what waits for what.
+
+Parameters are kept in shards along their first dimension. A unit's shards are copied into one buffer on a
+stream of their own, gathered, and copied out on the compute stream; the buffers are given back when the next
+unit has been copied out (forward) or at once (backward), until when the copies in have to wait. Backward
+fetches one unit ahead. Once a unit's gradients are there they are copied into one buffer, in the type that
+they are reduced in, after the unit before has been scattered (its buffer is given back); then they are
+reduce-scattered, and between replicas all-reduced. All collectives of a group of ranks go one after the
+other, as NCCL's do. Follows PyTorch 2.13, ``torch/distributed/fsdp/_fully_shard`` (Zhao et al., arXiv
+2304.11277; ZeRO: Rajbhandari et al., arXiv 1910.02054).
+
+Under a pipeline gradients add up unsharded, and are scattered after the last micro-batch. Without one, and
+with ``reshard``, every micro-batch scatters its own; without ``reshard`` the last one only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cosim.workload.compute.kernels import Kernel, memory
+from cosim.workload.models.parts import Exchange, Weight
+
+if TYPE_CHECKING:
+    from cosim.workload.models.pytorch.stage import EagerStage
+
+COPY_STREAM = "compute-copy"
+
+
+@dataclass(eq=False)
+class Unit:
+    """What is gathered at once: parameters of the layers at ``places``."""
+
+    places: tuple[int, ...]
+    weights: tuple[Weight, ...]
+    axes: tuple[str, ...]
+    replicas: tuple[str, ...]
+    reshard: bool
+    name: str
+    whole: bool = False
+    under_way: int | None = None
+    """Its gather, until it is waited for."""
+    added: bool = False
+    """Gradients of a micro-batch are there already."""
+
+
+class FullySharded:
+    """The data parallelism of a stage whose parameters are sharded."""
+
+    def __init__(self, stage: EagerStage) -> None:
+        self.stage, self.training = stage, stage.training
+        self.units = self._units()
+        self.of_place: dict[int, list[Unit]] = {}
+        for unit in self.units:
+            for place in unit.places:
+                self.of_place.setdefault(place, []).append(unit)
+        self.root = next((unit for unit in self.units if len(unit.places) > 1 or unit.name == "root"), None)
+        self.copy_waits: set[int] = set()
+        """What copies in have to wait for."""
+        self.copied_out: int | None = None
+        self.scattered: dict[tuple[str, ...], int] = {}
+        """The last reduce-scatter over some axes."""
+        self.reduced: list[int] = []
+        self.last = False
+
+    def _units(self) -> list[Unit]:
+        stage, training = self.stage, self.training
+        ends = {0} if stage.stage == 0 else set()
+        if stage.stage == stage.stages - 1:
+            ends.add(len(stage.layers) - 1)
+        made: list[Unit] = []
+        rest: list[int] = []
+        for place, layer in enumerate(stage.layers):
+            if place in ends and training.units == "blocks":
+                rest.append(place)
+                continue
+            head = place in ends and place > 0
+            dense = tuple(weight for weight in layer.weights if not weight.expert)
+            experts = tuple(weight for weight in layer.weights if weight.expert)
+            if experts and training.expert_shard_axes != training.shard_axes:
+                made.append(self._unit((place,), dense, layer.name, training.reshard and not head))
+                made.append(
+                    Unit((place,), experts, training.expert_shard_axes, training.expert_replica_axes,
+                         training.reshard, f"{layer.name} experts")
+                )  # fmt: skip
+            else:
+                made.append(self._unit((place,), layer.weights, layer.name, training.reshard and not head))
+        if rest:
+            weights = tuple(weight for place in rest for weight in stage.layers[place].weights)
+            made.insert(0, self._unit(tuple(rest), weights, "root", False))
+        return [unit for unit in made if unit.weights]
+
+    def _unit(self, places: tuple[int, ...], weights: tuple[Weight, ...], name: str, reshard: bool) -> Unit:
+        training = self.training
+        return Unit(places, weights, training.shard_axes, training.replica_axes, reshard, name)
+
+    def share(self, weight: Weight) -> int:
+        """Numbers of a parameter that a rank keeps."""
+        axes = self.training.expert_shard_axes if weight.expert else self.training.shard_axes
+        return weight.share(self.stage.group_size(axes))
+
+    # -- as passes go by -------------------------------------------------------------------------------
+
+    def forward_begins(self) -> None:
+        """What is in no block comes first."""
+        if self.root is not None:
+            self._fetch(self.root)
+            self._use(self.root, forward=True)
+
+    def before_forward(self, place: int) -> None:
+        """A layer's parameters come together."""
+        for unit in self.of_place.get(place, ()):
+            self._fetch(unit)
+            self._use(unit, forward=True)
+
+    def after_forward(self, place: int) -> None:
+        """They are given up."""
+        for unit in self.of_place.get(place, ()):
+            if unit.reshard:
+                unit.whole = False
+
+    def forward_ends(self) -> None:
+        """Backward's copies wait for the last of forward's."""
+        if self.copied_out is not None:
+            self.copy_waits.add(self.copied_out)
+            self.copied_out = None
+
+    def backward_begins(self, *, last: bool) -> None:
+        """``last``: the last micro-batch's."""
+        self.last = last
+        if self.root is not None:
+            self._fetch(self.root)
+            self._use(self.root, forward=False)
+            self._ahead(self.root)
+
+    def before_backward(self, place: int) -> None:
+        """A layer's parameters come together, and the one's before it are on their way."""
+        for unit in reversed(self.of_place.get(place, ())):
+            if unit is self.root:
+                continue
+            self._fetch(unit)
+            self._use(unit, forward=False)
+            self._ahead(unit)
+
+    def after_backward(self, place: int) -> None:
+        """A layer's gradients go out; the embedding's, and what is in no block, at the end."""
+        for unit in reversed(self.of_place.get(place, ())):
+            if unit is not self.root and not (self.stage.stage == 0 and place == 0):
+                self._gradients(unit)
+
+    def backward_ends(self) -> None:
+        """What is left."""
+        late = [] if self.root is None else [self.root]
+        if self.stage.stage == 0 and self.root is None:
+            late = list(reversed(self.of_place.get(0, ())))
+        for unit in late:
+            self._gradients(unit)
+        if self.stage.stages == 1:
+            self.stage.wait(self.reduced)
+            self.reduced.clear()
+
+    def ready(self, weight: Weight) -> None:
+        """Gradients go by unit."""
+
+    def finish(self) -> None:
+        """Under a pipeline, gradients are exchanged now; then everything has to be there."""
+        if self.stage.stages > 1:
+            for unit in self.units:
+                self._scatter(unit)
+        self.stage.wait(self.reduced)
+
+    # -- gathers ---------------------------------------------------------------------------------------
+
+    def _fetch(self, unit: Unit) -> None:
+        if unit.whole or unit.under_way is not None:
+            return
+        stage, training = self.stage, self.training
+        stage.close()
+        own = self._own(unit)
+        if stage.group_size(unit.axes) == 1:
+            return
+        width = training.parameter_width
+        kernels = [] if width == training.kept_width else [memory(own * (width + training.kept_width))]
+        kernels.append(memory(2 * own * width))
+        name = f"{stage.what[0]}{unit.name} parameters"
+        copied = stage.on_stream(f"{name} copied", COPY_STREAM, self.copy_waits, kernels=tuple(kernels))
+        self.copy_waits.clear()  # later copies come after this one anyway
+        unit.under_way = stage.on_stream(
+            f"{name} gathered", _stream(unit.axes), (copied,),
+            exchange=Exchange("all_gather", unit.axes, own * width),
+        )  # fmt: skip
+
+    def _use(self, unit: Unit, *, forward: bool) -> None:
+        if unit.whole or unit.under_way is None:
+            return
+        stage = self.stage
+        if forward and self.copied_out is not None:
+            self.copy_waits.add(self.copied_out)
+            self.copied_out = None
+        stage.wait((unit.under_way,))
+        whole = self._own(unit) * stage.group_size(unit.axes)
+        out = self._emit(memory(2 * whole * self.training.parameter_width))
+        unit.whole, unit.under_way = True, None
+        if forward:
+            self.copied_out = out
+        else:
+            self.copy_waits.add(out)
+
+    def _ahead(self, unit: Unit) -> None:
+        """Backward's next one, which forward had before."""
+        order = [each for each in self.units if each is not self.root]
+        place = len(order) if unit is self.root else order.index(unit)
+        if place:
+            self._fetch(order[place - 1])
+
+    def _emit(self, *kernels: Kernel) -> int:
+        """Kernels as an operation that others wait for."""
+        self.stage.issue(kernels)
+        return self.stage.close()[-1]
+
+    def _own(self, unit: Unit) -> int:
+        ranks = self.stage.group_size(unit.axes)
+        return sum(weight.share(ranks) for weight in unit.weights)
+
+    # -- gradients -------------------------------------------------------------------------------------
+
+    def _gradients(self, unit: Unit) -> None:
+        """After a unit's backward: exchanged, or added to those of micro-batches before."""
+        training = self.training
+        alone = self.stage.stages == 1
+        if alone and unit.reshard and training.reshard:
+            self._scatter(unit)
+        elif alone and training.micro_batches == 1:
+            self._scatter(unit)
+        else:
+            self._add(unit)
+            if alone and self.last:
+                self._scatter(unit)
+        if alone:
+            unit.whole = False
+
+    def _add(self, unit: Unit) -> None:
+        """Whole gradients of a micro-batch, to the type of the reduction, and added up in it."""
+        wide, width = self.training.gradient_width, self.training.parameter_width
+        if unit.added:
+            self.stage.issue(memory(weight.count * (2 * wide + width)) for weight in unit.weights)
+        elif wide != width:
+            self.stage.issue(memory(weight.count * (wide + width)) for weight in unit.weights)
+        unit.added = True
+
+    def _scatter(self, unit: Unit) -> None:
+        stage, training = self.stage, self.training
+        ranks = stage.group_size(unit.axes)
+        for weight in unit.weights:
+            if weight.summed:
+                read = training.gradient_width if unit.added else training.parameter_width
+                stage.exchange(Exchange("all_reduce", weight.summed, weight.count * read))
+        before = self.scattered.get(unit.axes)
+        if before is not None:
+            stage.wait((before,))
+        own, wide = self._own(unit), training.gradient_width
+        read = wide if unit.added else training.parameter_width
+        copied = self._emit(memory(own * ranks * (read + wide)))
+        name = f"{stage.what[0]}{unit.name} gradients"
+        number = copied
+        if ranks > 1:
+            number = stage.on_stream(
+                f"{name} scattered", _stream(unit.axes), (copied,),
+                exchange=Exchange("reduce_scatter", unit.axes, own * ranks * wide),
+            )  # fmt: skip
+            self.scattered[unit.axes] = number
+        if stage.group_size(unit.replicas) > 1:
+            number = stage.on_stream(
+                f"{name} reduced", _stream(unit.replicas), (number,),
+                exchange=Exchange("all_reduce", unit.replicas, own * wide),
+            )  # fmt: skip
+        if wide != training.kept_width:
+            kernel = memory(own * (wide + training.kept_width))
+            number = stage.on_stream(f"{name} kept", "compute-reduced", (number,), kernels=(kernel,))
+        self.reduced.append(number)
+        unit.added = False
+
+
+def _stream(axes: tuple[str, ...]) -> str:
+    return f"comm-{'-'.join(axes)}"
