@@ -19,14 +19,15 @@
                                       [shift, [cp], bytes]: each place of an axis to the next, round
                                       [send, [pp, 1], bytes, tag] or [recv, [pp, -1], bytes, tag]
 
-``after`` are numbers of operations of the program. Bytes as ``cosim.pattern.template.Collective`` counts
+A fifth element ``graph``: launched by a CUDA graph, not by the host. ``after`` are numbers of operations of
+the program. Bytes as ``cosim.pattern.template.Collective`` counts
 them.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ def _row(step: Step) -> list[Any]:
             step.size_bytes,
             *([step.root] if step.kind == "broadcast" else []),
         ]
-    return [step.phase, step.stream, list(step.deps), what]
+    return [step.phase, step.stream, list(step.deps), what, *(["graph"] if step.graphed else [])]
 
 
 def _plain(group: Any) -> list[Any]:
@@ -186,8 +187,13 @@ def _profile(data: dict[str, Any]) -> Profile:
 
 
 def _step(row: list[Any]) -> Step:
-    phase, stream, deps, what = row
-    deps = tuple(int(d) for d in deps)
+    phase, stream, deps, what, *rest = row
+    if rest not in ([], ["graph"]):
+        raise ValueError(f"{rest} after an operation: only `graph` may stand there")
+    return replace(_plain_step(phase, stream, tuple(int(d) for d in deps), what), graphed=bool(rest))
+
+
+def _plain_step(phase: str, stream: str, deps: tuple[int, ...], what: list[Any]) -> Step:
     if not what or isinstance(what[0], list):
         return Step(phase, stream, deps, tuple((int(k), int(times)) for k, times in what))
     kind, where, size = what[0], what[1], int(what[2])

@@ -22,7 +22,8 @@ Kernel = tuple[str, str, str, int, int, int, int, int, int]
 class Step:
     """An operation of a profile: ``kernels`` (number, times) or a communication of ``size_bytes``.
 
-    ``group`` is a list of axes, or an axis and places on it; ``peer`` an axis and an offset.
+    ``group`` is a list of axes, or an axis and places on it; ``peer`` an axis and an offset. ``graphed``: a
+    CUDA graph launches it.
     """
 
     phase: str
@@ -35,6 +36,7 @@ class Step:
     root: int = 0
     peer: tuple[str, int] | None = None
     tag: int = 0
+    graphed: bool = False
 
 
 def unmerged(answer: dict[str, Any], mesh: DeviceMesh, table: dict[Kernel, int]) -> tuple[Step, ...]:
@@ -49,11 +51,12 @@ def unmerged(answer: dict[str, Any], mesh: DeviceMesh, table: dict[Kernel, int])
     for name, kind, dtype, flops, moved, shape in answer["kernels"]:
         numbers.append(table.setdefault((name, kind, dtype, flops, moved, *shape), len(table)))
     steps = []
-    for stream, phase, deps, what in answer["operations"]:
+    for stream, phase, deps, what, graphed in answer["operations"]:
         if isinstance(what, int):
-            steps.append(Step(phase, stream, tuple(deps), ((numbers[what], 1),)))
+            steps.append(Step(phase, stream, tuple(deps), ((numbers[what], 1),), graphed=graphed))
         else:
-            steps.append(_communication(answer["rank"], phase, tuple(deps), what, mesh))
+            made = _communication(answer["rank"], phase, tuple(deps), what, mesh)
+            steps.append(replace(made, graphed=graphed))
     return tuple(steps)
 
 
@@ -87,7 +90,8 @@ def _segments(steps: Sequence[Step]) -> list[list[int]]:
         if step.kind == "compute" and at is not None:
             last = segments[at][-1]
             alone = all(steps[d].stream == step.stream for d in step.deps)
-            if alone and steps[last].phase == step.phase and not watched[last]:
+            like = steps[last].phase == step.phase and steps[last].graphed == step.graphed
+            if alone and like and not watched[last]:
                 segments[at].append(number)
                 continue
         segments.append([number])

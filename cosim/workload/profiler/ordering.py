@@ -24,6 +24,15 @@ class Ordering:
         self._events: dict[int, frozenset[int]] = {}
         self._host: set[int] = set()
 
+    def copy(self) -> Ordering:
+        """As it is now, whatever is added to this one."""
+        made = Ordering()
+        made.deps, made.stream_of, made._known = [*self.deps], [*self.stream_of], [*self._known]
+        made._last, made._clock, made._events = {**self._last}, {**self._clock}, {**self._events}
+        made._waits = {stream: {*others} for stream, others in self._waits.items()}
+        made._host = {*self._host}
+        return made
+
     def issue(self, stream: str, after: Iterable[int] = ()) -> int:
         """Add an operation to the end of a stream; its number."""
         number = len(self.deps)

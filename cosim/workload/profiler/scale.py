@@ -223,7 +223,17 @@ class _Keyed:
             names = tuple(profile.kernels[k][:3] for k, _ in step.kernels)
             peer = None if step.peer is None else (step.peer[0], step.peer[1] > 0)
             self.keys.append(
-                (step.phase, step.stream, step.kind, step.group, step.root, peer, step.tag, names)
+                (
+                    step.phase,
+                    step.stream,
+                    step.kind,
+                    step.group,
+                    step.root,
+                    peer,
+                    step.tag,
+                    step.graphed,
+                    names,
+                )
             )
             self.numbers.append(
                 (

@@ -194,7 +194,7 @@ def _program(
     for at, step in enumerate(program.steps):
         # The GPU starts when the first kernel is launched; the others are launched while it works.
         launches = sum(count for _, count in step.kernels) or 1
-        host = gpu.efficiency.host_time
+        host = 0 if step.graphed else gpu.efficiency.host_time
         if host:
             made.append(_launch(f"launch {at}", launch, host, step.phase))
             launch = (len(made) - 1,)

@@ -15,8 +15,9 @@ def tell(profile: Profile, cost: Cost, path: Path) -> str:
     """FLOPs by phase, communication by kind and group, what was assumed."""
     mesh = " x ".join(f"{axis} {size}" for axis, size in profile.mesh.items())
     classes = len(profile.programs)
+    ranks = "rank" if profile.world_size == 1 else "ranks"
     lines = [
-        f"{profile.name}: {profile.world_size} ranks ({mesh}),"
+        f"{profile.name}: {profile.world_size} {ranks} ({mesh}),"
         f" {classes} {'class' if classes == 1 else 'classes'} of ranks"
         f", iteration {profile.made.get('iteration')}"
     ]

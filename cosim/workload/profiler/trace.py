@@ -25,10 +25,11 @@ class Communication:
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """One thing that was issued: a kernel (``cosim.workload.profiler.inside.kernels.Cost``) or a
-    communication.
+    communication. ``graphed``: replayed by a CUDA graph, without a launch of its own.
     """
 
     stream: str
     phase: str
     kernel: Any = None
     communication: Communication | None = None
+    graphed: bool = False

@@ -38,11 +38,11 @@ def make_answer(session: Any) -> dict[str, Any]:
             phase = "optimizer"  # clipping and the like
         if operation.kernel is not None:
             place = kernels.setdefault(operation.kernel, len(kernels))
-            rows.append([operation.stream, phase, deps, place])
+            rows.append([operation.stream, phase, deps, place, operation.graphed])
         else:
             what = operation.communication
             said = [what.kind, list(what.ranks), what.size_bytes, what.root, what.peer, what.tag]
-            rows.append([operation.stream, phase, deps, said])
+            rows.append([operation.stream, phase, deps, said, operation.graphed])
     return {
         "rank": session.order["rank"],
         "torch": torch.__version__.partition("+")[0],

@@ -156,7 +156,6 @@ def install(shim: Shim, device_count: int, own: int, name: str) -> None:
         "set_rng_state": nothing,
         "set_rng_state_all": nothing,
         "initial_seed": zero,
-        "is_current_stream_capturing": lambda: False,
         "utilization": zero,
         "temperature": zero,
         "power_draw": zero,

@@ -1,12 +1,16 @@
 """What an operator costs: its kind, FLOPs, bytes and the shape of its matrix product, from its arguments.
 
 FLOPs are those of ``torch.utils.flop_counter``'s registry. Bytes are each operand and result once, at the
-elements that are really there (an expanded tensor counts its own); for look-ups, the rows that are touched.
+elements that are really there (an expanded tensor counts its own), as the CUDA kernels of PyTorch 2.13 read
+and write them: an operand given twice is read once, what is only written is not read (``out``, ``fill_``),
+what only lends its shape is neither (``zeros_like``), and of a table in which places are looked up or
+changed, those count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from math import prod
 from typing import Any, NamedTuple
 
@@ -32,6 +36,12 @@ _DTYPES = {
     torch.float16: "fp16",
     torch.float8_e4m3fn: "fp8",
     torch.float8_e5m2: "fp8",
+    torch.bool: "bool",
+    torch.uint8: "uint8",
+    torch.int8: "int8",
+    torch.int16: "int16",
+    torch.int32: "int32",
+    torch.int64: "int64",
 }
 
 
@@ -72,10 +82,21 @@ _SHAPES: dict[str, _Shape] = {
     "convolution": lambda a, out: _convolution(out, a[1], a[8]),
     "convolution_backward": lambda a, out: _convolution(a[0], a[2], a[9]),
 }
-_ATTENTION = ("scaled_dot_product", "flex_attention", "_efficient_attention", "_flash_attention")
+_ATTENTION = ("_scaled_dot_product", "flex_attention", "_efficient_attention", "_flash_attention")
 _WRITE_ONLY = frozenset({"zero_", "fill_", "normal_", "uniform_", "copy_", "bernoulli_", "random_",
-                         "_foreach_zero_", "_foreach_copy_", "exponential_"})  # fmt: skip
+                         "_foreach_zero_", "_foreach_copy_", "exponential_", "geometric_", "log_normal_",
+                         "cauchy_"})  # fmt: skip
+_LIKE = frozenset({"zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like",
+                   "new_zeros", "new_ones", "new_full"})  # fmt: skip
 _LOOK_UPS = frozenset({"embedding", "gather", "index_select", "index", "_unsafe_index"})
+_PUTS = {"index_put": 2, "_index_put_impl": 2, "_unsafe_index_put": 2, "scatter": 3, "scatter_add": 3,
+         "scatter_reduce": 3, "index_add": 3, "index_copy": 3}  # fmt: skip
+"""Places of a table change: where among the arguments the values for them stand; indices come before."""
+_SHAPE_ONLY = {"nll_loss_forward": (0,), "nll_loss2d_forward": (0,), "nll_loss_backward": (1,),
+               "nll_loss2d_backward": (1,), "max_pool2d_with_indices_backward": (1,),
+               "avg_pool2d_backward": (1,), "_adaptive_avg_pool2d_backward": (1,)}  # fmt: skip
+"""Arguments of which a kernel reads no more than an element for each row."""
+_FUSED = frozenset({"_fused_adam_", "_fused_adamw_", "_fused_sgd_"})
 _HEAVY = ("linalg_", "_linalg", "fft_", "_fft", "cdist", "_thnn_", "_cudnn_rnn", "lstm", "gru", "cholesky",
           "svd",           "grid_sampler", "_ctc_loss", "unfold_backward", "_histogram")  # fmt: skip
 _OURS = frozenset(
@@ -93,9 +114,9 @@ def is_unknown(name: str) -> bool:
 
 def cost(
     func: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any], out: Any,
-    inputs: list[torch.Tensor], written: list[torch.Tensor], fresh: list[torch.Tensor],
+    inputs: list[torch.Tensor], written: list[torch.Tensor], results: list[torch.Tensor],
 ) -> Cost:  # fmt: skip
-    """What one call costs; ``written`` are arguments that it changes, ``fresh`` results that are new."""
+    """What one call costs; ``written`` are arguments that it changes, ``results`` what it only writes."""
     short = name.partition(".")[2]
     count = flop_registry.get(func._overloadpacket)
     flops = 0
@@ -104,7 +125,7 @@ def cost(
             flops = int(count(*args, **kwargs, out_val=out))
         except (TypeError, AssertionError, NotImplementedError):
             flops = 0
-    moved = _bytes(func, short, args, inputs, written, fresh)
+    moved = _bytes(short, args, kwargs, inputs, written, results)
     shape, kind = (0, 0, 0, 0), "memory"
     if short.startswith(_ATTENTION):
         kind = "attention"
@@ -112,27 +133,63 @@ def cost(
         kind = "matmul"
         if short in _SHAPES:
             shape = _SHAPES[short](args, out)
-        if short == "_grouped_mm":
-            shape = (1, args[0].shape[-2], args[0].shape[-1], args[1].shape[-1])
-            flops = 2 * prod(shape)
-    first = next((t for t in (*inputs, *fresh) if t.is_floating_point()), None)
+    elif short in ("_grouped_mm", "_scaled_grouped_mm"):
+        kind, shape, flops = "matmul", *_grouped(args[0], args[1], out)
+    operands = (*inputs, *results)
+    first = next((t for t in operands if t.is_floating_point()), operands[0] if operands else None)
     dtype = number_type(first.dtype if first is not None else torch.float32, matmul=kind == "matmul")
     return Cost(name, kind, dtype, flops, moved, shape)
 
 
+def _grouped(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> tuple[tuple[int, int, int, int], int]:
+    """Products of groups of rows (or of the inner dimension), as so many of the mean size; FLOPs of all."""
+    groups = max(t.shape[0] if t.dim() == 3 else 1 for t in (a, b, out))
+    rows, inner, columns = a.shape[-2], a.shape[-1], b.shape[-1]
+    flops = 2 * rows * inner * columns * (groups if a.dim() == b.dim() == 3 else 1)
+    if out.dim() == 3 and a.dim() == 2:
+        return (groups, rows, -(-inner // groups), columns), flops
+    return (groups, rows if a.dim() == 3 else -(-rows // groups), inner, columns), flops
+
+
 def _bytes(
-    func: Any, short: str, args: Sequence[Any], inputs: list[torch.Tensor], written: list[torch.Tensor],
-    fresh: list[torch.Tensor],
+    short: str, args: Sequence[Any], kwargs: dict[str, Any], inputs: list[torch.Tensor],
+    written: list[torch.Tensor], results: list[torch.Tensor],
 ) -> int:  # fmt: skip
-    new = sum(size_of(t) for t in fresh)
+    new = sum(size_of(t) for t in results)
+    if short in _LIKE:
+        return new
     if short in _LOOK_UPS:
         return 2 * new + sum(size_of(t) for t in inputs if not t.is_floating_point())
+    if short.rstrip("_") in _PUTS:
+        return _put(short, args, kwargs) + (size_of(args[0]) + new if results else 0)
     if short == "all_gather_copy_in":
         return 2 * sum(size_of(t) for t in args[0])
     if short == "embedding_dense_backward":
         return 2 * size_of(args[0]) + size_of(args[1]) + new
-    changed = sum(size_of(t) for t in written)
-    read = sum(size_of(t) for t in inputs)
-    if short in _WRITE_ONLY or func._overloadname.endswith("out"):
-        read -= changed
-    return read + changed + new
+    if short in _FUSED and kwargs.get("grad_scale") is None:  # gradients are changed only to unscale them
+        written = [t for t in written if all(t is not grad for grad in args[1])]
+    unread = {id(args[k]) for k in _SHAPE_ONLY.get(short, ())}
+    if short in _WRITE_ONLY:
+        unread |= {id(t) for t in written}
+    read = {id(t): t for t in inputs if id(t) not in unread}
+    return sum(size_of(t) for t in (*read.values(), *written)) + new
+
+
+def _put(short: str, args: Sequence[Any], kwargs: dict[str, Any]) -> int:
+    """Indices and values read, the places that they name written; read as well where values are added."""
+    place = _PUTS[short.rstrip("_")]
+    table, values = args[0], args[place] if len(args) > place else None
+    indices = [t for t in (args[1] if isinstance(args[1], list | tuple) else [args[2]]) if t is not None]
+    told = sum(size_of(t) for t in indices) + (size_of(values) if isinstance(values, torch.Tensor) else 0)
+    if any(t.dtype is torch.bool for t in indices):  # a mask: all places are gone through
+        return told + 2 * size_of(table)
+    if isinstance(args[1], list | tuple):
+        places = prod(torch.broadcast_shapes(*(t.shape for t in indices)))
+        places *= prod(n for n, t in zip_longest(table.shape, args[1]) if t is None)
+    else:
+        places = (
+            values if isinstance(values, torch.Tensor) and short.startswith("index_") else indices[0]
+        ).numel()
+    adds = "add" in short or "reduce" in short or "reduce" in kwargs
+    adds = adds or (len(args) > 3 and args[3] is True) or bool(kwargs.get("accumulate"))
+    return told + places * table.element_size() * (2 if adds else 1)

@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from cosim.workload.profiler.inside.kernels import Cost, cost, is_unknown, size_of
+from cosim.workload.profiler.inside.kernels import Cost, cost, is_unknown, number_type, size_of
 from cosim.workload.profiler.inside.shim import Shim
 from cosim.workload.profiler.ordering import Ordering
 from cosim.workload.profiler.trace import Communication, Recorded
@@ -60,6 +60,17 @@ class _Traits:
     free: bool
 
 
+@dataclass
+class _Capture:
+    """How things were when a capture began; ``steps`` of optimizers since."""
+
+    length: int
+    backwards: int
+    ordering: Ordering
+    writers: dict[int, tuple[int, Any]]
+    steps: int = 0
+
+
 class Recorder(TorchDispatchMode):
     """Keeps what is issued, in order."""
 
@@ -81,9 +92,11 @@ class Recorder(TorchDispatchMode):
         self.backwards = 0
         self._was_backward = False
         self._traits: dict[Any, _Traits] = {}
-        self._writers: dict[int, tuple[int, Any]] = {}
+        self.writers: dict[int, tuple[int, Any]] = {}
         """Of a storage: who wrote it last, and the storage itself, so that its address is not used again."""
         self._lock = threading.RLock()
+        self.capture: _Capture | None = None
+        """The CUDA graph being captured."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """One operator; tensor subclasses (DTensor) are first taken apart by themselves."""
@@ -152,6 +165,22 @@ class Recorder(TorchDispatchMode):
             self._take_notes()
             self.ordering.wait(self.stream, operations)
 
+    def begin_capture(self) -> tuple[_Capture, str]:
+        """From here on, what is issued is for a CUDA graph; what there was, and the capturing stream."""
+        with self._lock:
+            self._take_notes()
+            order = self.ordering.copy()
+            self.capture = _Capture(len(self.operations), self.backwards, order, dict(self.writers))
+            return self.capture, self.stream
+
+    def end_capture(self, before: _Capture) -> None:
+        """All is as it was: a capture carries nothing out."""
+        with self._lock:
+            self._take_notes()
+            del self.operations[before.length :]
+            self.ordering, self.writers, self.backwards = before.ordering, before.writers, before.backwards
+            self.capture = None
+
     def wait_for(self, tensor: torch.Tensor) -> None:
         """``wait_tensor``: this thread's stream waits for whoever writes the tensor."""
         writer = self._writer(tensor)
@@ -190,13 +219,15 @@ class Recorder(TorchDispatchMode):
             if traits.name.endswith("_to_copy") and results and results[0].device.type == "cpu":
                 self.host_reads(on_device[0])
             return
-        changed = _tensors(
-            [*(args[k] for k in traits.positions if k < len(args)), *(kwargs.get(n) for n in traits.names)]
-        )
+        changed = _tensors([args[k] for k in traits.positions if k < len(args)])
+        written = _tensors([kwargs.get(n) for n in traits.names])  # `out`: never read
         with self._lock:
             self._take_notes()
             read = {self._storage(t): t for t in inputs}
-            fresh = [t for t in results if self._storage(t) not in read]
+            fresh = [*(t for t in results if self._storage(t) not in read), *written]
+            if written:
+                names = traits.names
+                inputs = _tensors((*args, *(v for k, v in kwargs.items() if k not in names)))
             spent = cost(func, traits.name, args, kwargs, out, inputs, changed, fresh)
             if spent.flops == 0 and is_unknown(traits.name):
                 self.unknown[traits.name] += 1
@@ -218,6 +249,20 @@ class Recorder(TorchDispatchMode):
             self.ordering.issue(self.stream)
             self.operations.append(Recorded(self.stream, self._phase(), kernel=spent))
 
+    def launched(self, name: str, arguments: list[Any]) -> None:
+        """A Triton kernel: what it reads and writes is not known, so each tensor is moved once."""
+        tensors = [t for t in _tensors(arguments) if t.device.type == self.home.type]
+        moved = sum(size_of(t) for t in {id(t): t for t in tensors}.values())
+        first = next((t.dtype for t in tensors if t.is_floating_point()), torch.float32)
+        spent = Cost(f"triton.{name}", "memory", number_type(first), 0, moved, (0, 0, 0, 0))
+        self.unknown[spent.name] += 1
+        with self._lock:
+            self._take_notes()
+            number = self.ordering.issue(self.stream)
+            self.operations.append(Recorded(self.stream, self._phase(), kernel=spent))
+            for tensor in tensors:
+                self._wrote(tensor, number)
+
     def _stay(self, args: Any, kwargs: Any, out: FakeTensor, traits: _Traits) -> None:
         """Arithmetic on known values is done on the host; its result belongs where its operands are."""
         places = {t.device for t in _tensors((*args, *kwargs.values())) if t.device.type == self.home.type}
@@ -225,12 +270,12 @@ class Recorder(TorchDispatchMode):
             out.fake_device = places.pop()
 
     def _writer(self, tensor: torch.Tensor) -> int | None:
-        found = self._writers.get(self._storage(tensor))
+        found = self.writers.get(self._storage(tensor))
         return None if found is None else found[0]
 
     def _wrote(self, tensor: torch.Tensor, number: int) -> None:
         storage = tensor.untyped_storage()
-        self._writers[int(storage._cdata)] = number, storage
+        self.writers[int(storage._cdata)] = number, storage
 
     def assume_now(self, text: str) -> None:
         """Note something that matters if it happens in the iteration that is kept."""
@@ -239,7 +284,7 @@ class Recorder(TorchDispatchMode):
     def iteration_ends(self) -> None:
         """What was written before doesn't matter any more."""
         with self._lock:
-            self._writers.clear()
+            self.writers.clear()
 
     def _take_notes(self) -> None:
         if self.shim is None:

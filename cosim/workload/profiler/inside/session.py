@@ -50,7 +50,15 @@ class Session:
         from torch._subclasses.fake_tensor import FakeTensorMode
         from torch.distributed.device_mesh import DeviceMesh
 
-        from cosim.workload.profiler.inside import cuda, distributed, pipeline, remap, values, wrappers
+        from cosim.workload.profiler.inside import (
+            cuda,
+            distributed,
+            pipeline,
+            remap,
+            triton_kernels,
+            values,
+            wrappers,
+        )
         from cosim.workload.profiler.inside.recorder import Recorder
 
         order = self.order
@@ -74,6 +82,7 @@ class Session:
         values.install_loader(self.assume)
         wrappers.install(self.assume)
         pipeline.install(Path(order["mail"]), groups, self.guesses, self.stages)
+        triton_kernels.install(self.recorder.launched)
         self._watch_optimizers()
         made = DeviceMesh.__init__
 
@@ -95,6 +104,8 @@ class Session:
         """Iterations end where optimizers have stepped; the wanted one's end ends the script."""
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+        from cosim.workload.profiler.inside import graphs
+
         recorder = self.recorder
         self.steps_each = 0
         self.step_marks: list[int] = []
@@ -109,6 +120,9 @@ class Session:
 
         def after(*_: Any) -> None:
             recorder.optimizing -= 1
+            if recorder.capture is not None:  # nothing is carried out yet
+                recorder.capture.steps += 1
+                return
             seen["count"] += 1
             recorder.iteration_ends()
             if seen["count"] == 1:
@@ -119,6 +133,12 @@ class Session:
             if complete and seen["count"] >= max(1, self.steps_each):
                 raise ProfileDoneError
 
+        def replayed() -> None:
+            before()
+            after()
+
+        if self.shim is not None:
+            graphs.install(recorder, replayed)
         register_optimizer_step_pre_hook(before)
         register_optimizer_step_post_hook(after)
 

@@ -14,13 +14,15 @@ import torch.distributed as dist
 import torch.nn.functional as F  # noqa: N812
 from torch._subclasses.fake_tensor import FakeTensor
 
+from cosim.workload.profiler.inside import spmd
+
 _FIRST_BUCKET = 1024 * 1024
 
 
 def install(assume: Any) -> None:
     """Patch all of them."""
     _data_parallel(assume)
-    _fully_sharded()
+    _fully_sharded(assume)
     _attention()
     _compilation(assume)
     # Module.to swaps fake parameters and counts weak references to them, of which the mode keeps some.
@@ -136,11 +138,12 @@ class Chunks:
         return self.tensor.narrow(self.dim, start, min(self.each, length - start))
 
 
-def _fully_sharded() -> None:
+def _fully_sharded(assume: Any) -> None:
     from torch.distributed.fsdp._fully_shard import _fsdp_common, _fsdp_param
 
     for module in (_fsdp_common, _fsdp_param):
         module._chunk_with_empty = Chunks  # type: ignore[attr-defined]
+    spmd.install(assume)
 
 
 def _attention() -> None:
