@@ -52,12 +52,16 @@ class Case:
     batch: int = 1
     micro_batches: int = 1
     script: str = "titan.py"
+    axes: Mapping[str, str] = field(default_factory=dict)
+    """What the catalogue calls the script's mesh axes, where names differ."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """More settings of the catalogue's workload, and the model's."""
 
     def request(self) -> Request:
         """What is profiled."""
         sizes = {**SIZES, **self.sizes, "batch": self.batch}
+        if self.script == "llama_blocks.py":
+            del sizes["kv_heads"]
         if self.micro_batches > 1:
             sizes["microbatches"] = self.micro_batches
         numbers = [text for name, value in sizes.items() for text in (f"--{name}", str(value))]
@@ -103,7 +107,8 @@ class Tally:
     """Kind, axis and bytes."""
 
     @classmethod
-    def of(cls, operations: Sequence[Operation]) -> Tally:
+    def of(cls, operations: Sequence[Operation], names: Mapping[str, str]) -> Tally:
+        """``names``: of axes, where others are meant."""
         flops: Counter[str] = Counter()
         for op in operations:
             flops["forward" if op.phase == "forward" else "backward"] += int(op.flops)
@@ -113,15 +118,19 @@ class Tally:
             int(sum(op.bytes_moved for op in operations)),
             sum(op.duration_ps // host for op in operations if op.stream == CPU_STREAM),
             Counter(
-                (op.collective or op.kind.name.lower(), _where(op), op.size_bytes)
+                (op.collective or op.kind.name.lower(), _where(op, names), op.size_bytes)
                 for op in operations
                 if op.kind is not OpKind.COMPUTE
             ),
         )
 
 
-def _where(op: Operation) -> str:
-    return " ".join(op.axes) if op.peer is None else f"{op.peer.axis} {op.peer.offset:+}"
+def _where(op: Operation, names: Mapping[str, str]) -> str:
+    return (
+        " ".join(names.get(axis, axis) for axis in op.axes)
+        if op.peer is None
+        else f"{op.peer.axis} {op.peer.offset:+}"
+    )
 
 
 @dataclass(frozen=True)
@@ -163,7 +172,7 @@ def iteration_ps(workload: Any, gpus: int) -> int:
             "network": "fair_share",
             "collectives": collectives,
             "jobs": [{"workload": workload}],
-            "fold": "always" if gpus > 8 else "never",
+            "fold": "auto",
         }
     )
     found = run(scenario).summary.jobs[0].iteration_ps
@@ -184,8 +193,8 @@ def compare(case: Case, *, timed: bool = True) -> Compared:
             file.write(without_unused(_with(made, programs)), path)
             theirs = iteration_ps({"kind": "profile", "path": str(path)}, case.world_size)
         times = (theirs, iteration_ps(case.workload(), case.world_size))
-    profiled = _tallies(build(made, named_gpu(GPU)))
-    return Compared(profiled, _tallies(ours), times, time.perf_counter() - start)
+    profiled = _tallies(build(made, named_gpu(GPU)), case.axes)
+    return Compared(profiled, _tallies(ours, {}), times, time.perf_counter() - start)
 
 
 def _with(made: Profile, programs: tuple[ClassProgram, ...]) -> Profile:
@@ -194,20 +203,53 @@ def _with(made: Profile, programs: tuple[ClassProgram, ...]) -> Profile:
     return replace(made, programs=programs)
 
 
-def _tallies(workload: Workload) -> tuple[Tally, ...]:
-    return tuple(Tally.of(program.operations) for program in workload.programs)
+def _tallies(workload: Workload, names: Mapping[str, str]) -> tuple[Tally, ...]:
+    return tuple(Tally.of(program.operations, names) for program in workload.programs)
+
+
+def _titan(text: str, parallel: Mapping[str, Any], *, world: int = 8, **more: Any) -> Case:
+    return Case(world, parallel, tuple(text.split()), **more)
 
 
 CASES: dict[str, Case] = {
-    "fsdp": Case(8, {"fsdp": 8}),
-    "fsdp-zero2": Case(8, {"fsdp": 8, "reshard": False}, ("--no-reshard",)),
-    "ddp": Case(8, {"dp": 8}, ("--dp", "8")),
-    "fsdp-tp": Case(8, {"fsdp": 4, "tp": 2}, ("--tp", "2"), batch=2),
-    "pp": Case(8, {"fsdp": 4, "pp": 2}, ("--pp", "2"), micro_batches=4),
-    "3d": Case(8, {"fsdp": 2, "tp": 2, "pp": 2}, ("--tp", "2", "--pp", "2"), micro_batches=4),
-    "3d-loss-parallel": Case(
-        8, {"fsdp": 2, "tp": 2, "pp": 2}, ("--tp", "2", "--pp", "2", "--loss-parallel"),
-        {"vocabulary_parallel_loss": True}, micro_batches=4,
+    "fsdp": _titan("", {"fsdp": 8}),
+    "fsdp-zero2": _titan("--no-reshard", {"fsdp": 8, "reshard": False}),
+    "fsdp-accumulate": _titan("", {"fsdp": 8}, micro_batches=3),
+    "fsdp-zero2-accumulate": _titan("--no-reshard", {"fsdp": 8, "reshard": False}, micro_batches=3),
+    "fsdp-checkpoint": _titan("--checkpoint", {"fsdp": 8}, given={"recompute": "full"}, batch=2),
+    "hsdp": _titan("--dp 2", {"dp": 2, "fsdp": 4}),
+    "ddp": _titan("--dp 8", {"dp": 8}),
+    "ddp-accumulate": _titan("--dp 8", {"dp": 8}, micro_batches=2),
+    "ddp-bf16": _titan(
+        "--dp 8 --bf16 --fused", {"dp": 8}, framework={"parameter_dtype": "bf16", "optimizer": "fused"}
+    ),
+    "hf-norm-sliced": _titan(
+        "--hf-norm --rotary sliced", {"fsdp": 8}, framework={"norm": "written", "rotary": "sliced"}
+    ),
+    "chunked": _titan("--rotary chunked", {"fsdp": 8}, framework={"rotary": "chunked"}),
+    "fsdp-tp": _titan("--tp 2", {"fsdp": 4, "tp": 2}, batch=2),
+    "tp-loss-parallel": _titan(
+        "--tp 4 --loss-parallel", {"fsdp": 2, "tp": 4}, framework={"vocabulary_parallel_loss": True}
+    ),
+    "pp": _titan("--pp 2", {"fsdp": 4, "pp": 2}, micro_batches=4),
+    "gpipe": _titan("--pp 2 --gpipe", {"fsdp": 4, "pp": 2, "schedule": "gpipe"}, micro_batches=4),
+    "pp-zero2": _titan("--pp 4 --no-reshard", {"fsdp": 2, "pp": 4, "reshard": False}, micro_batches=6,
+                       sizes={"layers": 8}),
+    "3d": _titan("--tp 2 --pp 2", {"fsdp": 2, "tp": 2, "pp": 2}, micro_batches=4),
+    "8b-fsdp": _titan("", {"fsdp": 64}, world=64, sizes=LLAMA_8B),
+    "8b-fsdp-tp": _titan("--tp 8", {"fsdp": 8, "tp": 8}, world=64, sizes=LLAMA_8B),
+    "8b-3d": _titan("--tp 4 --pp 2 --no-reshard", {"fsdp": 8, "tp": 4, "pp": 2, "reshard": False}, world=64,
+                    sizes=LLAMA_8B, micro_batches=8),
+    "8b-blocks": Case(
+        64, {"fsdp": 8, "tp": 8, "sp": True}, ("--tp", "8", "--sp"),
+        {"fsdp_units": "blocks", "rotary": "none", "fp32_logits": False, "clip_gradients": False},
+        {**LLAMA_8B, "kv_heads": 32, "seq": 2048}, batch=2, script="llama_blocks.py",
+        axes={"dp_shard": "fsdp"},
+    ),
+    "8b-1f1b": Case(
+        64, {"fsdp": 4, "tp": 4, "pp": 4, "reshard": False}, ("--tp", "4", "--pp", "4"),
+        {"fsdp_units": "blocks", "rotary": "chunked", "merge_outputs": True},
+        {**LLAMA_8B, "layers": 8}, micro_batches=8, script="llama_3d.py", axes={"dp": "fsdp"},
     ),
 }  # fmt: skip
 

@@ -32,6 +32,8 @@ class Weight:
     rows, count
         Length of its first dimension, and all its numbers, on this rank before it is sharded for data
         parallelism.
+    made
+        Numbers of its gradient as backward makes it, of which the rank then keeps ``count``.
     summed
         Axes of model parallelism over which its gradient is still to be summed (a norm's, under sequence
         parallelism).
@@ -44,6 +46,12 @@ class Weight:
     count: int
     summed: tuple[str, ...] = ()
     expert: bool = False
+    made: int = 0
+
+    @property
+    def gradient(self) -> int:
+        """Numbers of its gradient until it is exchanged."""
+        return self.made or self.count
 
     def share(self, ranks: int) -> int:
         """Numbers of it that each of so many ranks has, sharded along its first dimension: the largest."""

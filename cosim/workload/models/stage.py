@@ -28,7 +28,6 @@ from cosim.workload.program import (
     NO_STREAM,
     Operation,
     OpKind,
-    Peer,
     Program,
 )
 

@@ -105,7 +105,9 @@ class Transformer(nn.Module):
         powers = 5e5 ** -(torch.arange(0, head_dim, 2) / head_dim)
         angles = torch.outer(torch.arange(options.seq), powers)
         if options.rotary == "complex":
-            self.register_buffer("table", torch.polar(torch.ones_like(angles), angles)[:, None], persistent=False)
+            self.register_buffer(
+                "table", torch.polar(torch.ones_like(angles), angles)[:, None], persistent=False
+            )
         else:
             both = torch.cat((angles, angles), -1)
             self.register_buffer("cos", both.cos().bfloat16()[:, None], persistent=False)
@@ -175,7 +177,8 @@ each = options.layers // stages
 with device:
     model = Transformer(each, place == 0, place == stages - 1)
 if options.bf16:
-    model.to(torch.bfloat16)
+    for parameter in model.parameters():
+        parameter.data = parameter.data.bfloat16()
 if options.tp > 1:
     tensor_parallel(model, mesh["tp"])
 if options.checkpoint:
@@ -185,9 +188,7 @@ if shards > 1:
     fully_sharded(model, mesh["dp", "fsdp"] if options.dp > 1 else mesh["fsdp"])
 trained = model
 if options.dp > 1 and shards == 1:
-    trained = nn.parallel.DistributedDataParallel(
-        model, device_mesh=mesh["dp"], broadcast_buffers=False
-    )
+    trained = nn.parallel.DistributedDataParallel(model, device_mesh=mesh["dp"], broadcast_buffers=False)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=options.fused or None)
 
 
@@ -218,14 +219,25 @@ def step():
         loss.backward()
 
 
+def clip(parameters):
+    """``clip_grad_norm_``, over all stages."""
+    parameters = list(parameters)
+    norm = nn.utils.get_total_norm([p.grad for p in parameters])
+    if hasattr(norm, "full_tensor"):
+        norm = norm.full_tensor()
+    if stages > 1:
+        norm **= 2
+        dist.all_reduce(norm, group=mesh["pp"].get_group())
+        norm **= 0.5
+    nn.utils.clip_grads_with_norm_(parameters, 1.0, norm)
+
+
 for _ in range(2):
     if options.loss_parallel and options.tp > 1:
         with loss_parallel():
             step()
     else:
         step()
-    norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    if hasattr(norm, "full_tensor"):
-        norm = norm.full_tensor()
+    clip(model.parameters())
     optimizer.step()
     optimizer.zero_grad()

@@ -110,6 +110,9 @@ def eager_job(spec: Model, model: TransformerModel, cut: Cut, framework: PyTorch
     residual = kept if blocks.autocast else width
     own = parallel.tp if parallel.sequence_parallel else 1
     tied = blocks.shape.vocabulary // parallel.tp * model.hidden * kept if model.tied else 0
+    logits = cut.tokens * blocks.shape.vocabulary * width
+    if framework.vocabulary_parallel_loss:
+        logits //= parallel.tp
     training = EagerTraining(
         mesh=parallel.mesh,
         micro_batches=spec.micro_batches,
@@ -126,6 +129,7 @@ def eager_job(spec: Model, model: TransformerModel, cut: Cut, framework: PyTorch
         kept_width=kept,
         units=framework.fsdp_units,
         reshard=parallel.reshard,
+        merged_bytes=logits if framework.merge_outputs else 0,
         clip=framework.clip_gradients,
         optimizer=framework.optimizer,
     )

@@ -127,7 +127,9 @@ class Model(Spec):
     def _fits_flat(self) -> None:
         p, name = self.parallel, getattr(self.model, "name", "it")
         if isinstance(self.framework, PyTorch):
-            raise ValueError(f"framework: {name} is no transformer, its kernels are PyTorch's anyway; leave it out")
+            raise ValueError(
+                f"framework: {name} is no transformer, its kernels are PyTorch's anyway; leave it out"
+            )
         if self.task != "training":
             raise ValueError(f"{name} can be trained; {self.task} is for transformers")
         if p.world_size > p.dp or p.ep > 1:

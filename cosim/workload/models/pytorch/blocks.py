@@ -44,7 +44,7 @@ class EagerBlocks(Blocks):
         """Tokens, and learned positions where the model has them."""
         made, m = _Writer(self, "embedding"), self.model
         vocabulary = self.shape.vocabulary
-        table = made.weight("tokens", vocabulary // self.tp, m.hidden)
+        table = made.weight("tokens", vocabulary // self.tp, m.hidden, made=vocabulary * m.hidden)
         tokens = (self.cut.batch, self.cut.sequence)
         out = made.split.embedding(made.at, tokens, table, vocabulary)
         if m.positions:
@@ -95,11 +95,12 @@ class _Writer:
         return Tensor((self.cut.batch, own, self.model.hidden), self.kept)
 
     def weight(
-        self, name: str, *shape: int, summed: tuple[str, ...] = (), expert: bool = False, own: bool = True
-    ) -> Tensor:
+        self, name: str, *shape: int, summed: tuple[str, ...] = (), expert: bool = False, own: bool = True,
+        made: int = 0,
+    ) -> Tensor:  # fmt: skip
         """A parameter of that shape on this rank; not ``own``: another layer has it."""
         tensor = Tensor(shape, self.kept)
-        weight = Weight(f"{self.name} {name}", shape[0], tensor.count, summed, expert)
+        weight = Weight(f"{self.name} {name}", shape[0], tensor.count, summed, expert, made)
         if own:
             self.weights.append(weight)
             tensor.weight = weight
@@ -155,7 +156,7 @@ class _Writer:
             return self.view(made, (cut.batch, count, cut.sequence, m.head))
 
         q, k, v = apart("queries", heads), apart("keys", kv), apart("values", kv)
-        if not m.positions:
+        if not m.positions and self.framework.rotary != "none":
             q, k = self._rotated(q), self._rotated(k)
         if heads > kv and (self.framework.repeat_kv or cut.attention == "unfused"):
             k, v = (self.at.repeated(each, heads // kv) for each in (k, v))

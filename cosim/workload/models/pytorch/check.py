@@ -23,7 +23,9 @@ def fits_pytorch(spec: Model, model: TransformerModel, framework: PyTorch) -> No
     p = spec.parallel
     name = "framework pytorch"
     if spec.task != "training":
-        raise ValueError(f"{name} is for training; {spec.task} is served by engines with kernels of their own")
+        raise ValueError(
+            f"{name} is for training; {spec.task} is served by engines with kernels of their own"
+        )
     if model.latent is not None:
         raise ValueError(f"{name} has no latent attention ({model.name}); leave framework out")
     if p.schedule == "interleaved":
@@ -31,11 +33,15 @@ def fits_pytorch(spec: Model, model: TransformerModel, framework: PyTorch) -> No
     if p.cp > 1:
         raise ValueError(f"{name} has no context parallelism (parallel.cp); leave framework out, or cp")
     if model.kv % p.tp:
-        raise ValueError(f"{name}: DTensor shards whole heads: kv_heads {model.kv} isn't a multiple of tp {p.tp}")
+        raise ValueError(
+            f"{name}: DTensor shards whole heads: kv_heads {model.kv} isn't a multiple of tp {p.tp}"
+        )
     if spec.recompute == "selective":
         raise ValueError(f"{name} recomputes whole blocks or nothing; selective is Megatron-LM's")
     if spec.sharded_optimizer:
-        raise ValueError(f"{name}: shard the optimizer by `parallel: {{fsdp: ..., reshard: false}}` (ZeRO stage 2)")
+        raise ValueError(
+            f"{name}: shard the optimizer by `parallel: {{fsdp: ..., reshard: false}}` (ZeRO stage 2)"
+        )
     if not spec.overlap_gradients:
         raise ValueError(f"{name}: DDP and FSDP exchange gradients while backward goes on; leave it out")
     kept, width = DTYPE_BYTES[framework.parameter_dtype], DTYPE_BYTES[spec.dtype]

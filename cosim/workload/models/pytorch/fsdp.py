@@ -1,7 +1,7 @@
 """FSDP2 (``fully_shard``): what it gathers, copies and scatters, and what waits for what.
 
 Parameters are kept in shards along their first dimension. A unit's shards are copied into one buffer on a
-stream of their own, gathered, and copied out on the compute stream; the buffers are given back when the next
+stream of their own (in forward not before the pass's input is there), gathered, and copied out on the compute stream; the buffers are given back when the next
 unit has been copied out (forward) or at once (backward), until when the copies in have to wait. Backward
 fetches one unit ahead. Once a unit's gradients are there they are copied into one buffer, in the type that
 they are reduced in, after the unit before has been scattered (its buffer is given back); then they are
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cosim.workload.models.pytorch.stage import EagerStage
 
 COPY_STREAM = "compute-copy"
+REDUCED_STREAM = "compute-reduced"
 
 
 @dataclass(eq=False)
@@ -41,7 +42,9 @@ class Unit:
     under_way: int | None = None
     """Its gather, until it is waited for."""
     added: bool = False
-    """Gradients of a micro-batch are there already."""
+    """Gradients of a micro-batch are there already, whole."""
+    scattered: bool = False
+    """Gradients of a micro-batch are there already, in shards."""
 
 
 class FullySharded:
@@ -102,7 +105,8 @@ class FullySharded:
     # -- as passes go by -------------------------------------------------------------------------------
 
     def forward_begins(self) -> None:
-        """What is in no block comes first."""
+        """Copies wait for what the compute stream waits for (the optimizer, a pass's input)."""
+        self.copy_waits.update(self.stage.close())
         if self.root is not None:
             self._fetch(self.root)
             self._use(self.root, forward=True)
@@ -228,9 +232,7 @@ class FullySharded:
         """After a unit's backward: exchanged, or added to those of micro-batches before."""
         training = self.training
         alone = self.stage.stages == 1
-        if alone and unit.reshard and training.reshard:
-            self._scatter(unit)
-        elif alone and training.micro_batches == 1:
+        if alone and (training.reshard or training.micro_batches == 1):
             self._scatter(unit)
         else:
             self._add(unit)
@@ -243,23 +245,24 @@ class FullySharded:
         """Whole gradients of a micro-batch, to the type of the reduction, and added up in it."""
         wide, width = self.training.gradient_width, self.training.parameter_width
         if unit.added:
-            self.stage.issue(memory(weight.count * (2 * wide + width)) for weight in unit.weights)
+            self.stage.issue(memory(weight.gradient * (2 * wide + width)) for weight in unit.weights)
         elif wide != width:
-            self.stage.issue(memory(weight.count * (wide + width)) for weight in unit.weights)
+            self.stage.issue(memory(weight.gradient * (wide + width)) for weight in unit.weights)
         unit.added = True
 
     def _scatter(self, unit: Unit) -> None:
         stage, training = self.stage, self.training
         ranks = stage.group_size(unit.axes)
+        read = training.gradient_width if unit.added else training.parameter_width
         for weight in unit.weights:
+            if weight.gradient > weight.count:
+                stage.issue([memory(2 * weight.count * read)])
             if weight.summed:
-                read = training.gradient_width if unit.added else training.parameter_width
                 stage.exchange(Exchange("all_reduce", weight.summed, weight.count * read))
         before = self.scattered.get(unit.axes)
         if before is not None:
             stage.wait((before,))
         own, wide = self._own(unit), training.gradient_width
-        read = wide if unit.added else training.parameter_width
         copied = self._emit(memory(own * ranks * (read + wide)))
         name = f"{stage.what[0]}{unit.name} gradients"
         number = copied
@@ -276,9 +279,12 @@ class FullySharded:
             )  # fmt: skip
         if wide != training.kept_width:
             kernel = memory(own * (wide + training.kept_width))
-            number = stage.on_stream(f"{name} kept", "compute-reduced", (number,), kernels=(kernel,))
+            number = stage.on_stream(f"{name} kept", REDUCED_STREAM, (number,), kernels=(kernel,))
+        if unit.scattered:
+            each = tuple(memory(3 * weight.share(ranks) * training.kept_width) for weight in unit.weights)
+            number = stage.on_stream(f"{name} added", REDUCED_STREAM, (number,), kernels=each)
         self.reduced.append(number)
-        unit.added = False
+        unit.added, unit.scattered = False, True
 
 
 def _stream(axes: tuple[str, ...]) -> str:

@@ -1,8 +1,8 @@
 """What PyTorch's operators ask of a GPU in eager mode, forward and backward: one kernel each.
 
 Bytes are each operand and each result once. What backward does is PyTorch's rule for the operator
-(``tools/autograd/derivatives.yaml``). A flash attention's backward makes the scores again: five products where
-forward has two (Dao, "FlashAttention-2", arXiv 2307.08691, section 3.1).
+(``tools/autograd/derivatives.yaml``). A flash attention's backward makes the scores again: five products
+where forward has two (Dao, "FlashAttention-2", arXiv 2307.08691, section 3.1).
 
 Under ``autocast`` matrix products run in ``width``, their operands cast by a kernel each where they are kept
 in another type; norms, powers and the loss run in fp32 (PyTorch, "Automatic Mixed Precision", op-specific
@@ -85,7 +85,7 @@ class Operators:
         )
 
     def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """``scaled_dot_product_attention``, flash; [batch, heads, tokens, head]; keys may have fewer heads."""
+        """``scaled_dot_product_attention``, flash; [batch, heads, tokens, head], keys of fewer heads or not."""
         batch, heads, tokens, size = q.shape
         scores = 2 * batch * heads * tokens * k.shape[2]
         flops = scores * (size + v.shape[-1])
@@ -232,14 +232,14 @@ class Operators:
     def rotated_halves(self, x: Tensor, *, sliced: bool) -> Tensor:
         """``x * cos + cat(-x2, x1) * sin``; x [batch, heads, tokens, head], tables [tokens, head].
 
-        ``sliced``: the halves are slices, each with a gradient of full size (zeros, then a copy), and not
+        ``sliced``: the halves are slices, each with a gradient of full size (``slice_backward``), and not
         chunks, whose gradients one kernel puts together.
         """
         table = Tensor((x.shape[-2], x.shape[-1]), x.width, grad=False)
         straight = self.multiply(x, table)
         half = Tensor((*x.shape[:-1], x.shape[-1] // 2), x.width)
         if sliced:
-            each = [memory(x.size_bytes), memory(2 * half.size_bytes)]
+            each = [memory(x.size_bytes + half.size_bytes)]
             first, second = (
                 self.tape.run((), Tensor(half.shape, x.width), (x,), lambda _: each, keeps=False)
                 for _ in range(2)

@@ -24,29 +24,32 @@ def clipping(
     ``sharded``: axes over which parts of norms are summed, with how many gradients are whole on them (each
     divided first). ``last``: axes over which the total alone is summed (pipeline stages).
     """
-    norms = tensors * FP32
+    norms = tensors * width
     yield memory(count * width + norms)
     for _, whole in sharded:
-        yield memory(2 * whole * FP32, launches=whole) if whole else memory(0, launches=0)
+        yield memory(2 * whole * width, launches=whole) if whole else memory(0, launches=0)
     yield memory(2 * norms)  # stacked
     for axes, _ in sharded:
         yield memory(2 * norms)  # squares
         yield Exchange("all_reduce", axes, norms)
         yield memory(2 * norms)  # roots
-    yield memory(norms + FP32)  # of all
+    yield memory(norms + width)  # of all
     for axis in last:
-        yield memory(2 * FP32)
-        yield Exchange("all_reduce", (axis,), FP32)
-        yield memory(2 * FP32)
-    yield memory(8 * FP32, launches=4)  # the factor: epsilon, reciprocal, product, at most 1
+        yield memory(2 * width)
+        yield Exchange("all_reduce", (axis,), width)
+        yield memory(2 * width)
+    yield memory(8 * width, launches=4)  # the factor: epsilon, reciprocal, product, at most 1
     yield memory(2 * count * width)
 
 
-def adamw(count: int, width: int, kind: Literal["foreach", "fused"]) -> tuple[Kernel, ...]:
-    """A step over ``count`` numbers: parameters, gradients and both moments of ``width`` bytes each."""
+def adamw(count: int, tensors: int, width: int, kind: Literal["foreach", "fused"]) -> tuple[Kernel, ...]:
+    """A step over ``count`` numbers: parameters, gradients and both moments of ``width`` bytes each.
+
+    Fused, the GPU counts the steps of each of the ``tensors`` itself.
+    """
     size = count * width
     if kind == "fused":
-        return (memory(7 * size),)
+        return (memory(2 * tensors * FP32), memory(7 * size))
     passes = (
         2,  # parameters decay
         3,  # first moment, towards the gradient

@@ -28,8 +28,8 @@ class Replicated:
         self.added: set[str] = set()
         self.filled: dict[tuple[str, ...], list[Weight]] = {}
         self.limit: dict[tuple[str, ...], int] = {}
-        self.under_way: list[int] = []
-        self.sent: list[Weight] = []
+        self.under_way: list[tuple[int, list[Weight]]] = []
+        """All-reduces, and what they bring back."""
 
     def share(self, weight: Weight) -> int:
         """All of it."""
@@ -63,13 +63,16 @@ class Replicated:
             return
         for axes in list(self.filled):
             self._leave(axes)
-        self.stage.wait(self.under_way)
         width = self.training.kept_width
-        self.stage.issue(memory(2 * weight.count * width) for weight in self.sent)
+        for number, weights in self.under_way:
+            self.stage.wait((number,))
+            self.stage.issue(memory(2 * weight.count * width) for weight in weights)
 
     def ready(self, weight: Weight) -> None:
         """A gradient is complete: added to what there is, and into its bucket."""
         training, width = self.training, self.training.kept_width
+        if weight.gradient > weight.count:
+            self.stage.issue([memory(2 * weight.count * width)])
         if weight.name in self.added:
             self.stage.issue([memory(3 * weight.count * width)])
         self.added.add(weight.name)
@@ -86,14 +89,13 @@ class Replicated:
 
     def _leave(self, axes: tuple[str, ...]) -> None:
         weights = self.filled.pop(axes)
-        self.sent += weights
         copied = self.stage.close()
         size = sum(weight.count for weight in weights) * self.training.kept_width
         number = self.stage.on_stream(
             f"{self.stage.what[0]}gradient bucket", f"comm-{'-'.join(axes)}", copied,
             exchange=Exchange("all_reduce", axes, size),
         )  # fmt: skip
-        self.under_way.append(number)
+        self.under_way.append((number, weights))
 
     def finish(self) -> None:
         """Sums over model-parallel ranks that are still open."""

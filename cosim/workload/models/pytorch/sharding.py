@@ -50,8 +50,7 @@ class Sharded:
     def embedding(self, at: Operators, tokens: tuple[int, int], table: Tensor, rows: int) -> Tensor:
         """Rows of the rank's part of the vocabulary of ``rows``, zero where a token is another's.
 
-        The gradient is made for the whole vocabulary, and the rank's part of it copied
-        (``aten.embedding_dense_backward`` has no sharded rule).
+        The gradient is made for the whole vocabulary (``aten.embedding_dense_backward`` has no sharded rule).
         """
         if self.tp == 1:
             return at.embedding(tokens, table)
@@ -69,10 +68,7 @@ class Sharded:
         look = memory(2 * out.size_bytes + number)
         hide = memory(2 * out.size_bytes + flag)
         whole = Tensor((rows, table.shape[-1]), table.width)
-        back = [
-            memory(2 * out.size_bytes + number + whole.size_bytes),
-            memory(2 * table.size_bytes),
-        ]
+        back = [memory(2 * out.size_bytes + number + whole.size_bytes)]
         made = self.tape.run([*mask, look, hide], out, (table,), lambda _: back)
         return self.closed(made)
 

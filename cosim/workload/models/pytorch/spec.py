@@ -15,17 +15,17 @@ class Megatron(Spec):
 
 
 class PyTorch(Spec):
-    """Eager PyTorch: a kernel for each operator, with FSDP2, DDP, DTensor and torch.distributed.pipelining."""
+    """Eager PyTorch: a kernel for each operator; FSDP2, DDP, DTensor, torch.distributed.pipelining."""
 
     norm: Literal["fused", "written"] = Field(
         "fused", description="torch.nn.RMSNorm's one kernel, or operators as Hugging Face models write it"
     )
-    rotary: Literal["complex", "chunked", "sliced"] = Field(
+    rotary: Literal["complex", "chunked", "sliced", "none"] = Field(
         "complex",
-        description="rotary positions: complex numbers (torchtitan); halves by chunk, or by slice (Hugging Face)",
+        description="rotary positions: complex numbers (torchtitan), halves by chunk, by slice (Hugging Face)",
     )
     repeat_kv: bool = Field(
-        False, description="keys and values are copied for every query head that uses them"
+        False, description="keys and values are copied for each query head that uses them"
     )
     fp32_logits: bool = Field(True, description="logits are converted to fp32 before the loss")
     vocabulary_parallel_loss: bool = Field(
@@ -35,9 +35,13 @@ class PyTorch(Spec):
         "foreach", description="AdamW: an operator at a time over all parameters (the default), or one kernel"
     )
     clip_gradients: bool = Field(True, description="clip_grad_norm_ before the optimizer's step")
+    merge_outputs: bool = Field(
+        False,
+        description="pp: logits of all micro-batches are put together, as schedule.step does unless told not to",
+    )
     parameter_dtype: DType = Field(
         "fp32",
-        description="of weights as they are kept; another one than dtype: FSDP's mixed precision, or autocast",
+        description="of weights as they are kept; where dtype is another: FSDP's mixed precision, or autocast",
     )
     fsdp_units: Literal["each", "blocks"] = Field(
         "each",

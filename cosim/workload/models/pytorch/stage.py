@@ -223,10 +223,12 @@ class EagerStage(Issuer):
         shares = [self.data.share(weight) for weight in weights]
         if self.stages > 1 and training.micro_batches > 1:  # the mean over micro-batches
             self.issue(memory(2 * share * training.kept_width) for share in shares)
+        if self.stage == self.stages - 1 and training.merged_bytes and self.stages > 1:
+            self.issue([memory(2 * training.micro_batches * training.merged_bytes)])
         if training.clip:
             self.play(self._clip(weights, sum(shares)))
         if sum(shares):
-            self.issue(adamw(sum(shares), training.kept_width, training.optimizer))
+            self.issue(adamw(sum(shares), len(shares), training.kept_width, training.optimizer))
         self.close()
 
     def _clip(self, weights: Sequence[Weight], count: int) -> Iterable[Event]:

@@ -21,8 +21,12 @@ class EagerTraining(Training):
         What FSDP gathers at once: embedding, each block, head; or blocks, and all the rest together.
     reshard
         FSDP gives up gathered parameters after forward, and gathers them again for backward.
-    expert_axes, expert_shards
-        Over which experts' gradients are summed, and over which their parameters are sharded.
+    replica_axes
+        Over which gradients are summed beside: between FSDP's replicas, or DDP's.
+    expert_shard_axes, expert_replica_axes
+        The same of experts, which expert-parallel ranks share.
+    merged_bytes
+        Logits of a micro-batch, where the last stage puts all of them together.
     """
 
     shard_axes: tuple[str, ...] = ()
@@ -32,5 +36,6 @@ class EagerTraining(Training):
     kept_width: int = 4
     units: Literal["each", "blocks"] = "each"
     reshard: bool = True
+    merged_bytes: int = 0
     clip: bool = True
     optimizer: Literal["foreach", "fused"] = "foreach"
