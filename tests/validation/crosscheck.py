@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -179,28 +179,21 @@ def iteration_ps(workload: Any, gpus: int) -> int:
     return int(found[0])
 
 
-def compare(case: Case, *, timed: bool = True) -> Compared:
-    """Profile, build, and replay both."""
+def compare(case: Case, made: Profile | None = None) -> Compared:
+    """Profile (unless ``made`` already), build, and replay both."""
     start = time.perf_counter()
-    made, _ = profile(case.request())
+    if made is None:
+        made, _ = profile(case.request())
     model = Model.model_validate({k: v for k, v in case.workload().items() if k != "kind"})
     ours = model.build()
-    times = (0, 0)
-    if timed:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "profile.yaml"
-            programs = tuple(ClassProgram(p.at, merged(p.steps)) for p in made.programs)
-            file.write(without_unused(_with(made, programs)), path)
-            theirs = iteration_ps({"kind": "profile", "path": str(path)}, case.world_size)
-        times = (theirs, iteration_ps(case.workload(), case.world_size))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "profile.yaml"
+        programs = tuple(ClassProgram(p.at, merged(p.steps)) for p in made.programs)
+        file.write(without_unused(replace(made, programs=programs)), path)
+        theirs = iteration_ps({"kind": "profile", "path": str(path)}, case.world_size)
+    times = (theirs, iteration_ps(case.workload(), case.world_size))
     profiled = _tallies(build(made, named_gpu(GPU)), case.axes)
     return Compared(profiled, _tallies(ours, {}), times, time.perf_counter() - start)
-
-
-def _with(made: Profile, programs: tuple[ClassProgram, ...]) -> Profile:
-    from dataclasses import replace
-
-    return replace(made, programs=programs)
 
 
 def _tallies(workload: Workload, names: Mapping[str, str]) -> tuple[Tally, ...]:
@@ -268,8 +261,7 @@ def show(name: str, found: Compared) -> None:
             kind, where, size = key
             text = f"{at}{kind} {where}, {size:,} B, times"
             _row(text, theirs.exchanged[key], ours.exchanged[key])
-    if found.times[0]:
-        _row("iteration, ms", *found.times, 1e9)
+    _row("iteration, ms", *found.times, 1e9)
     print(f"  {found.seconds:.0f} s")
 
 

@@ -83,8 +83,10 @@ class Layer:
     parameters
         Of this rank, by the axes over which their gradients are summed (beside those that the pipeline
         shares): ``{("dp",): n}``; experts may have ``("edp",)``.
+    experts
+        How many of them are experts', which expert-parallel ranks share.
     weights
-        The same one by one, where the model tells them apart.
+        All of them one by one, where the model tells them apart.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Layer:
     backward: tuple[Piece, ...]
     recompute: tuple[Piece, ...] = ()
     parameters: dict[tuple[str, ...], int] = field(default_factory=dict, hash=False)
+    experts: int = 0
     weights: tuple[Weight, ...] = ()
 
     @property

@@ -100,6 +100,7 @@ class Blocks:
             tuple(backward),
             forward if self.cut.recompute == "full" else (),
             self.sharded(dense, experts),
+            self.own_experts(experts),
         )
 
     def parameters(self, number: int) -> tuple[int, int, int]:
@@ -134,8 +135,12 @@ class Blocks:
         kept = {parallel.gradient_axes: -(-dense // shards)}
         if experts:
             axes = parallel.expert_axes
-            kept[axes] = kept.get(axes, 0) + -(-experts // shards)
+            kept[axes] = kept.get(axes, 0) + self.own_experts(experts)
         return kept
+
+    def own_experts(self, experts: int) -> int:
+        """Of experts' parameters, those that this rank keeps."""
+        return -(-experts // self.cut.parallel.size(self.cut.parallel.expert_shard_axes))
 
     def embedding(self) -> Layer:
         """Tokens, and positions if they are learned."""

@@ -82,7 +82,12 @@ def training_job(spec: Model, model: TransformerModel) -> Job:
     sharded = parallel.fsdp > 1
     training = Training(**settings)
     if sharded:
-        training = ShardedTraining(**settings, shard_axes=parallel.shard_axes, reshard=parallel.reshard)
+        training = ShardedTraining(
+            **settings,
+            shard_axes=parallel.shard_axes,
+            expert_shard_axes=parallel.expert_shard_axes,
+            reshard=parallel.reshard,
+        )
     kept = Kept(width, gradient_width, spec.sharded_optimizer, spec.micro_batches)
     return Job(
         model.name,

@@ -133,7 +133,11 @@ def training_memory(blocks: Blocks, stages: Sequence[Sequence[Sequence[Layer]]],
         weights, gradients = own * kept.parameter_width, own * kept.gradient_width
         shards = parallel.size(parallel.shard_axes)
         if shards > 1:
-            whole = sorted((layer.num_parameters * shards for layer in mine), reverse=True)
+            apart = parallel.size(parallel.expert_shard_axes)
+            whole = sorted(
+                ((layer.num_parameters - layer.experts) * shards + layer.experts * apart for layer in mine),
+                reverse=True,
+            )
             if parallel.reshard:
                 weights += sum(whole[:2]) * kept.parameter_width
                 gradients += whole[0] * kept.gradient_width if whole else 0

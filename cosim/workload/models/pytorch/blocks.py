@@ -191,5 +191,6 @@ class _Writer:
             pieces(self.name, self.tape.backward(out)),
             again,
             self.blocks.sharded(dense, experts),
+            self.blocks.own_experts(experts),
             tuple(self.weights),
         )
