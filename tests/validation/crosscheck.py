@@ -40,6 +40,11 @@ LLAMA_8B = {
 """A block of Llama 3 8B, four times."""
 
 
+LLAMA_70B = {
+    "layers": 4, "hidden": 8192, "heads": 64, "kv_heads": 8, "ffn": 28672, "vocab": 128256, "seq": 8192,
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Case:
     """A script with its arguments, and the same for the catalogue."""
@@ -229,10 +234,23 @@ CASES: dict[str, Case] = {
     "pp-zero2": _titan("--pp 4 --no-reshard", {"fsdp": 2, "pp": 4, "reshard": False}, micro_batches=6,
                        sizes={"layers": 8}),
     "3d": _titan("--tp 2 --pp 2", {"fsdp": 2, "tp": 2, "pp": 2}, micro_batches=4),
+    "moe": _titan(
+        "--experts 8 --ep 4", {"fsdp": 8, "ep": 4},
+        given={"model": {"experts": {"num": 8, "top_k": 2, "ffn": 1024}}},
+    ),
     "8b-fsdp": _titan("", {"fsdp": 64}, world=64, sizes=LLAMA_8B),
     "8b-fsdp-tp": _titan("--tp 8", {"fsdp": 8, "tp": 8}, world=64, sizes=LLAMA_8B),
     "8b-3d": _titan("--tp 4 --pp 2 --no-reshard", {"fsdp": 8, "tp": 4, "pp": 2, "reshard": False}, world=64,
                     sizes=LLAMA_8B, micro_batches=8),
+    "mixtral-ep": _titan(
+        "--experts 8 --ep 8", {"fsdp": 16, "ep": 8}, world=16,
+        sizes={**LLAMA_8B, "layers": 2, "vocab": 32000},
+        given={"model": {"experts": {"num": 8, "top_k": 2, "ffn": 14336}}},
+    ),
+    "70b-hsdp-tp-pp": _titan(
+        "--dp 2 --tp 8 --pp 2 --checkpoint", {"dp": 2, "fsdp": 4, "tp": 8, "pp": 2}, world=128,
+        sizes={**LLAMA_70B, "layers": 4}, micro_batches=4, given={"recompute": "full"},
+    ),
     "8b-blocks": Case(
         64, {"fsdp": 8, "tp": 8, "sp": True}, ("--tp", "8", "--sp"),
         {"fsdp_units": "blocks", "rotary": "none", "fp32_logits": False, "clip_gradients": False},

@@ -54,15 +54,29 @@ class Weight:
         return self.made or self.count
 
     def share(self, ranks: int) -> int:
-        """Numbers of it that each of so many ranks has, sharded along its first dimension: the largest."""
+        """Numbers of it that each of so many ranks has: the largest share.
+
+        Sharded along its first dimension; where that is too short (few experts), along another.
+        """
+        if self.expert and self.rows < ranks:
+            return -(-self.count // ranks)
         return -(-self.rows // ranks) * (self.count // self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What begins or ends here, for those who exchange parameters or issue kernels: ``host waits``, ``experts
+    begin``, ``experts end``.
+    """
+
+    what: str
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Kernels that run one after the other, then an exchange, if any; ``beside``: one meanwhile.
 
-    ``ready``: parameters whose gradients of this pass are complete with it.
+    ``ready``: parameters whose gradients of this pass are complete with it. ``mark``: what comes after it.
     """
 
     name: str
@@ -70,6 +84,7 @@ class Piece:
     then: Exchange | None = None
     beside: Exchange | None = None
     ready: tuple[Weight, ...] = ()
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Llama 3 as torchtitan writes and trains it: DDP, FSDP2, tensor and sequence parallel, pipeline, any mix."""
+"""Llama 3 or Mixtral as torchtitan trains them: DDP, FSDP2, tensor, sequence, pipeline, expert parallel."""
 
 import argparse
 import os
@@ -23,7 +23,7 @@ from torch.distributed.tensor.parallel import (
 
 parser = argparse.ArgumentParser()
 sizes = dict(layers=2, hidden=512, heads=8, kv_heads=4, ffn=1024, vocab=2048, seq=256, batch=1)
-for name, value in dict(sizes, microbatches=1, dp=1, tp=1, pp=1).items():
+for name, value in dict(sizes, microbatches=1, dp=1, tp=1, pp=1, experts=0, top_k=2, ep=1).items():
     parser.add_argument(f"--{name}", type=int, default=value)
 for name in ("no-reshard", "loss-parallel", "gpipe", "checkpoint", "ddp", "bf16", "fused", "hf-norm"):
     parser.add_argument(f"--{name}", action="store_true")
@@ -84,11 +84,70 @@ class FeedForward(nn.Module):
         return self.w2(F.silu(self.w1(x)) * self.w3(x))
 
 
+class Exchange(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rows, sent, received):
+        ctx.sizes = sent, received
+        out = rows.new_empty(sum(received), rows.shape[1])
+        dist.all_to_all_single(out, rows, received, sent, group=mesh["ep"].get_group())
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        sent, received = ctx.sizes
+        return Exchange.forward(ctx, grad, received, sent), None, None
+
+
+class Experts(nn.Module):
+    def __init__(self, number):
+        super().__init__()
+        wide, back = (number, options.hidden, options.ffn), (number, options.ffn, options.hidden)
+        self.w1, self.w3 = nn.Parameter(torch.empty(wide)), nn.Parameter(torch.empty(wide))
+        self.w2 = nn.Parameter(torch.empty(back))
+
+    def forward(self, rows, counts):
+        ends = counts.cumsum(0, dtype=torch.int32)
+        inner = F.silu(torch._grouped_mm(rows, self.w1, offs=ends))
+        inner = inner * torch._grouped_mm(rows, self.w3, offs=ends)
+        return torch._grouped_mm(inner, self.w2, offs=ends)
+
+
+class MixtureOfExperts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(options.hidden, options.experts, bias=False)
+        self.experts = Experts(options.experts // options.ep)
+
+    def forward(self, x):
+        tokens = x.flatten(0, 1)
+        weights, chosen = self.gate(tokens).float().softmax(-1).topk(options.top_k)
+        order = chosen.flatten().argsort(stable=True)
+        counts = torch.bincount(chosen.flatten(), minlength=options.experts)
+        source = order // options.top_k
+        rows = tokens[source]
+        if options.ep > 1:
+            arriving = torch.empty_like(counts)
+            dist.all_to_all_single(arriving, counts, group=mesh["ep"].get_group())
+            sent = counts.view(options.ep, -1).sum(1).tolist()
+            received = arriving.view(options.ep, -1).sum(1).tolist()
+            rows = Exchange.apply(rows, sent, received)
+            own = options.experts // options.ep
+            expert = torch.arange(own, device=x.device).repeat(options.ep)
+            by_expert = expert.repeat_interleave(arriving, output_size=sum(received)).argsort(stable=True)
+            out = self.experts(rows[by_expert], arriving.view(options.ep, -1).sum(0))
+            out = Exchange.apply(out[by_expert.argsort()], received, sent)
+        else:
+            out = self.experts(rows, counts)
+        out = out * weights.flatten()[order].to(out.dtype).unsqueeze(-1)
+        return torch.zeros_like(tokens).index_add(0, source, out).view_as(x)
+
+
 class Block(nn.Module):
     def __init__(self):
         super().__init__()
         self.attention_norm, self.ffn_norm = Norm(options.hidden), Norm(options.hidden)
-        self.attention, self.feed_forward = Attention(), FeedForward()
+        self.attention = Attention()
+        self.feed_forward = MixtureOfExperts() if options.experts else FeedForward()
 
     def forward(self, x, table):
         x = x + self.attention(self.attention_norm(x), table)
@@ -160,6 +219,9 @@ def fully_sharded(model, mesh):
     if model.tok_embeddings is not None:
         fully_shard(model.tok_embeddings, **settings, reshard_after_forward=reshard)
     for layer in model.layers:
+        if options.experts and options.ep > 1:
+            apart = {**settings, "mesh": whole["efsdp"]}
+            fully_shard(layer.feed_forward.experts, **apart, reshard_after_forward=reshard)
         fully_shard(layer, **settings, reshard_after_forward=reshard)
     if model.output is not None:
         fully_shard([model.norm, model.output], **settings, reshard_after_forward=False)
@@ -170,8 +232,14 @@ dist.init_process_group("nccl")
 device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
 torch.cuda.set_device(device)
 shards = dist.get_world_size() // options.tp // options.pp // options.dp
-shape = (options.pp, options.dp, shards, options.tp)
-mesh = init_device_mesh("cuda", shape, mesh_dim_names=("pp", "dp", "fsdp", "tp"))
+if options.ep > 1:
+    shape, names = (options.pp, options.dp, shards // options.ep, options.ep), ("pp", "dp", "efsdp", "ep")
+    mesh = whole = init_device_mesh("cuda", shape, mesh_dim_names=names)
+    sharing = mesh["efsdp", "ep"]._flatten("fsdp")
+else:
+    shape = (options.pp, options.dp, shards, options.tp)
+    mesh = init_device_mesh("cuda", shape, mesh_dim_names=("pp", "dp", "fsdp", "tp"))
+    sharing = mesh["dp", "fsdp"] if options.dp > 1 else mesh["fsdp"]
 place, stages = mesh["pp"].get_local_rank(), options.pp
 each = options.layers // stages
 with device:
@@ -185,11 +253,14 @@ if options.checkpoint:
     for number, layer in enumerate(model.layers):
         model.layers[number] = checkpoint_wrapper(layer, preserve_rng_state=False)
 if shards > 1:
-    fully_sharded(model, mesh["dp", "fsdp"] if options.dp > 1 else mesh["fsdp"])
+    fully_sharded(model, sharing)
 trained = model
 if options.dp > 1 and shards == 1:
     trained = nn.parallel.DistributedDataParallel(model, device_mesh=mesh["dp"], broadcast_buffers=False)
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=options.fused or None)
+apart = [p for name, p in model.named_parameters() if ".experts." in name and options.ep > 1]
+rest = [p for name, p in model.named_parameters() if ".experts." not in name or options.ep == 1]
+groups = [part for part in (rest, apart) if part]
+optimizer = torch.optim.AdamW([{"params": part} for part in groups], lr=1e-4, fused=options.fused or None)
 
 
 def loss_of(logits, labels):
@@ -219,17 +290,21 @@ def step():
         loss.backward()
 
 
-def clip(parameters):
-    """``clip_grad_norm_``, over all stages."""
-    parameters = list(parameters)
-    norm = nn.utils.get_total_norm([p.grad for p in parameters])
-    if hasattr(norm, "full_tensor"):
-        norm = norm.full_tensor()
+def clip():
+    """``clip_grad_norm_``, over all stages; experts, which are on a mesh of their own, apart."""
+    norms = [nn.utils.get_total_norm([p.grad for p in part]) for part in groups]
+    norms = [norm.full_tensor() if hasattr(norm, "full_tensor") else norm for norm in norms]
+    norm = norms[0]
+    if len(norms) > 1:
+        experts = norms[1] ** 2
+        dist.all_reduce(experts, group=mesh["ep"].get_group())
+        norm = (norm**2 + experts) ** 0.5
     if stages > 1:
         norm **= 2
         dist.all_reduce(norm, group=mesh["pp"].get_group())
         norm **= 0.5
-    nn.utils.clip_grads_with_norm_(parameters, 1.0, norm)
+    for part in groups:
+        nn.utils.clip_grads_with_norm_(part, 1.0, norm)
 
 
 for _ in range(2):
@@ -238,6 +313,6 @@ for _ in range(2):
             step()
     else:
         step()
-    clip(model.parameters())
+    clip()
     optimizer.step()
     optimizer.zero_grad()

@@ -13,6 +13,7 @@ from cosim.workload.models.catalogue.blocks import Blocks
 from cosim.workload.models.catalogue.cut import Cut
 from cosim.workload.models.layers import TP
 from cosim.workload.models.parts import Layer, Weight
+from cosim.workload.models.pytorch.experts import mixture
 from cosim.workload.models.pytorch.operators import FP32, Operators
 from cosim.workload.models.pytorch.sharding import Sharded
 from cosim.workload.models.pytorch.spec import PyTorch
@@ -28,13 +29,11 @@ class EagerBlocks(Blocks):
 
     def layer(self, number: int) -> Layer:
         """One block."""
-        made = _Writer(self, f"layer {number}")
+        made = Writer(self, f"layer {number}")
         x = made.input()
         between = made.attention(x, made.norm(x, "attention norm"))
         inner = made.norm(between, "mlp norm")
         if self.model.experts is not None and self.model.has_experts(number):
-            from cosim.workload.models.pytorch.experts import mixture
-
             out = mixture(made, self.model.experts, between, inner)
         else:
             out = made.mlp(between, inner, self.model.ffn)
@@ -42,7 +41,7 @@ class EagerBlocks(Blocks):
 
     def embedding(self) -> Layer:
         """Tokens, and learned positions where the model has them."""
-        made, m = _Writer(self, "embedding"), self.model
+        made, m = Writer(self, "embedding"), self.model
         vocabulary = self.shape.vocabulary
         table = made.weight("tokens", vocabulary // self.tp, m.hidden, made=vocabulary * m.hidden)
         tokens = (self.cut.batch, self.cut.sequence)
@@ -59,7 +58,7 @@ class EagerBlocks(Blocks):
 
     def head(self, *, copy: bool) -> Layer:
         """Last norm, logits and loss; ``copy``: a tied embedding that is on another stage."""
-        made, m, framework = _Writer(self, "head"), self.model, self.framework
+        made, m, framework = Writer(self, "head"), self.model, self.framework
         x = made.input()
         if m.final_norm:
             x = made.norm(x, "norm")
@@ -76,7 +75,7 @@ class EagerBlocks(Blocks):
         return made.layer(loss)
 
 
-class _Writer:
+class Writer:
     """A layer being written: its tape, its parameters."""
 
     def __init__(self, blocks: EagerBlocks, name: str) -> None:

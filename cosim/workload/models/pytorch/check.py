@@ -32,6 +32,8 @@ def fits_pytorch(spec: Model, model: TransformerModel, framework: PyTorch) -> No
         raise ValueError(f"{name} has the schedules gpipe and 1f1b, not interleaved")
     if p.cp > 1:
         raise ValueError(f"{name} has no context parallelism (parallel.cp); leave framework out, or cp")
+    if model.experts is not None and p.tp > 1:
+        raise ValueError(f"{name} shares experts by ep, not by tp; leave out tp, or framework")
     if model.kv % p.tp:
         raise ValueError(
             f"{name}: DTensor shards whole heads: kv_heads {model.kv} isn't a multiple of tp {p.tp}"

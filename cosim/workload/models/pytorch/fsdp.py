@@ -52,11 +52,11 @@ class FullySharded:
 
     def __init__(self, stage: EagerStage) -> None:
         self.stage, self.training = stage, stage.training
+        self.experts: dict[int, Unit] = {}
+        """Units of experts, which are gathered when the experts are next, by place."""
         self.units = self._units()
-        self.of_place: dict[int, list[Unit]] = {}
-        for unit in self.units:
-            for place in unit.places:
-                self.of_place.setdefault(place, []).append(unit)
+        apart = list(self.experts.values())
+        self.of_place = {place: unit for unit in self.units if unit not in apart for place in unit.places}
         self.root = next((unit for unit in self.units if len(unit.places) > 1 or unit.name == "root"), None)
         self.copy_waits: set[int] = set()
         """What copies in have to wait for."""
@@ -81,11 +81,13 @@ class FullySharded:
             dense = tuple(weight for weight in layer.weights if not weight.expert)
             experts = tuple(weight for weight in layer.weights if weight.expert)
             if experts and training.expert_shard_axes != training.shard_axes:
-                made.append(self._unit((place,), dense, layer.name, training.reshard and not head))
-                made.append(
-                    Unit((place,), experts, training.expert_shard_axes, training.expert_replica_axes,
-                         training.reshard, f"{layer.name} experts")
+                unit = Unit(
+                    (place,), experts, training.expert_shard_axes, training.expert_replica_axes,
+                    training.reshard, f"{layer.name} experts",
                 )  # fmt: skip
+                self.experts[place] = unit
+                made.append(unit)
+                made.append(self._unit((place,), dense, layer.name, training.reshard and not head))
             else:
                 made.append(self._unit((place,), layer.weights, layer.name, training.reshard and not head))
         if rest:
@@ -113,15 +115,36 @@ class FullySharded:
 
     def before_forward(self, place: int) -> None:
         """A layer's parameters come together."""
-        for unit in self.of_place.get(place, ()):
-            self._fetch(unit)
-            self._use(unit, forward=True)
+        self._begin(self.of_place.get(place), forward=True)
 
     def after_forward(self, place: int) -> None:
         """They are given up."""
-        for unit in self.of_place.get(place, ()):
-            if unit.reshard:
-                unit.whole = False
+        self._give_up(self.of_place.get(place))
+
+    def before_experts(self, place: int, *, forward: bool) -> None:
+        """Experts' parameters come together."""
+        self._begin(self.experts.get(place), forward=forward)
+
+    def after_experts(self, place: int, *, forward: bool) -> None:
+        """They are given up, or their gradients go out."""
+        unit = self.experts.get(place)
+        if forward:
+            self._give_up(unit)
+        elif unit is not None:
+            self._gradients(unit)
+
+    def _begin(self, unit: Unit | None, *, forward: bool) -> None:
+        if unit is None or (unit is self.root and not forward):
+            return
+        self._fetch(unit)
+        self._use(unit, forward=forward)
+        if not forward:
+            self._ahead(unit)
+
+    @staticmethod
+    def _give_up(unit: Unit | None) -> None:
+        if unit is not None and unit.reshard:
+            unit.whole = False
 
     def forward_ends(self) -> None:
         """Backward's copies wait for the last of forward's."""
@@ -139,26 +162,21 @@ class FullySharded:
 
     def before_backward(self, place: int) -> None:
         """A layer's parameters come together, and the one's before it are on their way."""
-        for unit in reversed(self.of_place.get(place, ())):
-            if unit is self.root:
-                continue
-            self._fetch(unit)
-            self._use(unit, forward=False)
-            self._ahead(unit)
+        self._begin(self.of_place.get(place), forward=False)
 
     def after_backward(self, place: int) -> None:
         """A layer's gradients go out; the embedding's, and what is in no block, at the end."""
-        for unit in reversed(self.of_place.get(place, ())):
-            if unit is not self.root and not (self.stage.stage == 0 and place == 0):
-                self._gradients(unit)
+        unit = self.of_place.get(place)
+        if unit is not None and unit is not self.root and not (self.stage.stage == 0 and place == 0):
+            self._gradients(unit)
 
     def backward_ends(self) -> None:
         """What is left."""
-        late = [] if self.root is None else [self.root]
-        if self.stage.stage == 0 and self.root is None:
-            late = list(reversed(self.of_place.get(0, ())))
-        for unit in late:
-            self._gradients(unit)
+        late = self.root
+        if self.stage.stage == 0 and late is None:
+            late = self.of_place.get(0)
+        if late is not None:
+            self._gradients(late)
         if self.stage.stages == 1:
             self.stage.wait(self.reduced)
             self.reduced.clear()

@@ -13,32 +13,48 @@ from typing import Literal
 from cosim.workload.compute.kernels import Kernel, memory
 from cosim.workload.models.parts import Exchange
 from cosim.workload.models.pytorch.operators import FP32
-from cosim.workload.models.pytorch.tape import Event
 
 
-def clipping(
-    count: int, tensors: int, width: int, sharded: Sequence[tuple[tuple[str, ...], int]], last: Sequence[str]
-) -> Iterable[Event]:
-    """Events for ``count`` numbers in ``tensors`` gradients of ``width`` bytes each.
+def total_norm(
+    count: int, tensors: int, width: int, sharded: Sequence[tuple[tuple[str, ...], int]]
+) -> Iterable[Kernel | Exchange]:
+    """``get_total_norm`` of ``count`` numbers in ``tensors`` gradients of ``width`` bytes each.
 
     ``sharded``: axes over which parts of norms are summed, with how many gradients are whole on them (each
-    divided first). ``last``: axes over which the total alone is summed (pipeline stages).
+    divided first).
     """
     norms = tensors * width
     yield memory(count * width + norms)
     for _, whole in sharded:
-        yield memory(2 * whole * width, launches=whole) if whole else memory(0, launches=0)
+        if whole:
+            yield memory(2 * whole * width, launches=whole)
     yield memory(2 * norms)  # stacked
     for axes, _ in sharded:
         yield memory(2 * norms)  # squares
         yield Exchange("all_reduce", axes, norms)
         yield memory(2 * norms)  # roots
     yield memory(norms + width)  # of all
-    for axis in last:
-        yield memory(2 * width)
-        yield Exchange("all_reduce", (axis,), width)
-        yield memory(2 * width)
-    yield memory(8 * width, launches=4)  # the factor: epsilon, reciprocal, product, at most 1
+
+
+def all_norms(width: int, axes: tuple[str, ...]) -> Iterable[Kernel | Exchange]:
+    """Experts' norm, which is another on each of some ranks, and that of all others together."""
+    yield memory(2 * width)
+    yield Exchange("all_reduce", axes, width)
+    yield memory(2 * width)
+    yield memory(3 * width)
+    yield memory(2 * width)
+
+
+def sum_of_squares(width: int, axes: tuple[str, ...]) -> Iterable[Kernel | Exchange]:
+    """A norm over pipeline stages."""
+    yield memory(2 * width)
+    yield Exchange("all_reduce", axes, width)
+    yield memory(2 * width)
+
+
+def scaling(count: int, width: int) -> Iterable[Kernel]:
+    """``clip_grads_with_norm_``: the factor (epsilon, reciprocal, product, at most 1), and all gradients."""
+    yield memory(8 * width, launches=4)
     yield memory(2 * count * width)
 
 

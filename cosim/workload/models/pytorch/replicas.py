@@ -57,6 +57,12 @@ class Replicated:
     def after_backward(self, place: int) -> None:
         """Nothing to do."""
 
+    def before_experts(self, place: int, *, forward: bool) -> None:
+        """Nothing to do."""
+
+    def after_experts(self, place: int, *, forward: bool) -> None:
+        """Nothing to do."""
+
     def backward_ends(self) -> None:
         """The last bucket leaves, all come back."""
         if not self.last:

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Sequence
 
 from cosim.workload.compute.kernels import Kernel, memory
 from cosim.workload.models.parts import Exchange, Layer, Piece, Weight
+from cosim.workload.models.pytorch.experts import EP
 from cosim.workload.models.pytorch.fsdp import FullySharded
-from cosim.workload.models.pytorch.optimizer import adamw, clipping
+from cosim.workload.models.pytorch.optimizer import adamw, all_norms, scaling, sum_of_squares, total_norm
 from cosim.workload.models.pytorch.replicas import Replicated
-from cosim.workload.models.pytorch.tape import Event, Ready
 from cosim.workload.models.pytorch.training import EagerTraining
 from cosim.workload.models.schedule import Pass, passes
 from cosim.workload.models.steps import PIPELINE_STREAM, Issuer
@@ -91,13 +91,11 @@ class EagerStage(Issuer):
         """Kernels on the compute stream."""
         self.open.extend(kernels)
 
-    def play(self, events: Iterable[Event]) -> None:
+    def play(self, events: Iterable[Kernel | Exchange]) -> None:
         """Kernels and exchanges, each after the one before."""
         for event in events:
             if isinstance(event, Kernel):
                 self.open.append(event)
-            elif isinstance(event, Ready):
-                self.data.ready(event.weight)
             else:
                 self.exchange(event)
 
@@ -163,7 +161,7 @@ class EagerStage(Issuer):
         self.data.forward_begins()
         for place, layer in enumerate(self.layers):
             self.data.before_forward(place)
-            self._pieces(layer.forward)
+            self._pieces(layer.forward, place)
             self.data.after_forward(place)
         self.data.forward_ends()
 
@@ -171,18 +169,29 @@ class EagerStage(Issuer):
         self.data.backward_begins(last=last)
         for place in reversed(range(len(self.layers))):
             self.data.before_backward(place)
-            self._pieces(self.layers[place].recompute)
-            self._pieces(self.layers[place].backward)
+            self._pieces(self.layers[place].recompute, place)
+            self._pieces(self.layers[place].backward, place)
             self.data.after_backward(place)
         self.data.backward_ends()
 
-    def _pieces(self, pieces: Iterable[Piece]) -> None:
+    def _pieces(self, pieces: Iterable[Piece], place: int) -> None:
         for piece in pieces:
             self.issue(piece.kernels)
             if piece.then is not None:
                 self.exchange(piece.then)
             for weight in piece.ready:
                 self.data.ready(weight)
+            if piece.mark is not None:
+                self._marked(piece.mark.what, place)
+
+    def _marked(self, what: str, place: int) -> None:
+        forward = self.what[1] == "forward"
+        if what == "host waits":
+            self.host_waits = self.close()
+        elif what == "experts begin":
+            self.data.before_experts(place, forward=forward)
+        else:
+            self.data.after_experts(place, forward=forward)
 
     def _receive(self, name: str, one: Pass) -> None:
         if self.stage == (0 if one.forward else self.stages - 1):
@@ -220,24 +229,37 @@ class EagerStage(Issuer):
         if training.tied_bytes and self.stages > 1 and self.stage in (0, self.stages - 1):
             self.close()
             self._share_tied()
-        shares = [self.data.share(weight) for weight in weights]
         if self.stages > 1 and training.micro_batches > 1:  # the mean over micro-batches
-            self.issue(memory(2 * share * training.kept_width) for share in shares)
+            self.issue(memory(2 * self.data.share(weight) * training.kept_width) for weight in weights)
         if self.stage == self.stages - 1 and training.merged_bytes and self.stages > 1:
             self.issue([memory(2 * training.micro_batches * training.merged_bytes)])
+        groups = [[w for w in weights if not w.expert], [w for w in weights if w.expert]]
+        counts = [sum(self.data.share(weight) for weight in group) for group in groups]
         if training.clip:
-            self.play(self._clip(weights, sum(shares)))
-        if sum(shares):
-            self.issue(adamw(sum(shares), len(shares), training.kept_width, training.optimizer))
+            self._clip(groups, counts)
+        for group, count in zip(groups, counts, strict=True):
+            if count:
+                self.issue(adamw(count, len(group), training.kept_width, training.optimizer))
         self.close()
 
-    def _clip(self, weights: Sequence[Weight], count: int) -> Iterable[Event]:
-        training = self.training
-        sharded = [(training.shard_axes, 0)] if training.shard_axes else []
-        if self.group_size(("tp",)) > 1:
-            sharded.append((("tp",), sum(1 for weight in weights if weight.summed)))
-        last = ("pp",) if self.stages > 1 else ()
-        return clipping(count, len(weights), training.kept_width, sharded, last)
+    def _clip(self, groups: Sequence[Sequence[Weight]], counts: Sequence[int]) -> None:
+        """Experts have a mesh of their own, and so norms of their own."""
+        training, width = self.training, self.training.kept_width
+        for group, count, axes in zip(
+            groups, counts, (training.shard_axes, training.expert_shard_axes), strict=True
+        ):
+            sharded = [(axes, 0)] if self.group_size(axes) > 1 else []
+            if self.group_size(("tp",)) > 1:
+                sharded.append((("tp",), sum(1 for weight in group if weight.summed)))
+            if count:
+                self.play(total_norm(count, len(group), width, sharded))
+        if counts[1]:
+            self.play(all_norms(width, EP))
+        if self.stages > 1:
+            self.play(sum_of_squares(width, ("pp",)))
+        for count in counts:
+            if count:
+                self.issue(scaling(count, width))
 
     @property
     def weights(self) -> list[Weight]:

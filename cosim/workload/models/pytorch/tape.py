@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from cosim.workload.compute.kernels import Kernel, memory
-from cosim.workload.models.parts import Exchange, Piece, Weight
+from cosim.workload.models.parts import Exchange, Mark, Piece, Weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Ready:
     weight: Weight
 
 
-Event = Kernel | Exchange | Ready
+Event = Kernel | Exchange | Mark | Ready
 
 
 @dataclass(eq=False, slots=True)
@@ -119,7 +119,8 @@ def pieces(name: str, events: Iterable[Event]) -> tuple[Piece, ...]:
             continue
         then = event if isinstance(event, Exchange) else None
         ready = (event.weight,) if isinstance(event, Ready) else ()
-        made.append(Piece(name, tuple(kernels), then, ready=ready))
+        mark = event if isinstance(event, Mark) else None
+        made.append(Piece(name, tuple(kernels), then, ready=ready, mark=mark))
         kernels = []
     if kernels:
         made.append(Piece(name, tuple(kernels)))
