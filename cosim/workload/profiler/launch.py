@@ -10,16 +10,16 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cosim.errors import InputError, Location, WorkloadError
 from cosim.workload.profiler import axes as mesh_axes
+from cosim.workload.profiler import workers
 from cosim.workload.profiler.file import ClassProgram, Profile
 from cosim.workload.profiler.lower import Kernel, unmerged
 from cosim.workload.profiler.spec import named_gpu
@@ -111,19 +111,22 @@ def _profile(request: Request, folder: Path, say: Callable[[str], None]) -> tupl
     (folder / "mail").mkdir()
     answers: dict[int, dict[str, Any]] = {}
 
-    def run(rank: int) -> dict[str, Any]:
-        say(f"rank {rank} of {request.world_size}")
-        answers[rank] = _run(request, folder, rank)
-        return answers[rank]
+    def run(*ranks: int) -> list[dict[str, Any]]:
+        """Answers of ranks that run at the same time."""
+        for rank in ranks:
+            say(f"rank {rank} of {request.world_size}")
+        pending = [_begin(request, folder, rank, ranks[:place]) for place, rank in enumerate(ranks)]
+        ended = [each.result() for each in pending]
+        return [_ended(request, folder, rank, *each) for rank, each in zip(ranks, ended, strict=True)]
 
-    mesh = _mesh(request, [run(0)])
+    answers[0] = run(0)[0]
+    mesh = _mesh(request, answers.values())
     along = _class_axes(answers.values(), mesh)
-    for rank in _representatives(mesh, along):
-        if rank not in answers:
-            run(rank)
+    others = [rank for rank in _representatives(mesh, along) if rank not in answers]
+    answers.update(zip(others, run(*others), strict=True))
     for rank in _wrong_guesses(answers):
         say(f"rank {rank} again: its stage's input has another shape than was guessed")
-        run(rank)
+        answers[rank] = run(rank)[0]
     done, cost = assemble(request, answers)
     if request.verify:
         mesh = DeviceMesh(done.mesh)
@@ -191,12 +194,18 @@ def assemble(request: Request, answers: dict[int, dict[str, Any]]) -> tuple[Prof
     return done, cost
 
 
-def _run(request: Request, folder: Path, rank: int) -> dict[str, Any]:
-    """One rank in a process of its own."""
+def _begin(request: Request, folder: Path, rank: int, beside: Sequence[int]) -> Future[tuple[int, str]]:
+    """One rank in a process of its own; from ranks ``beside``, which were begun before, it waits for word."""
     order = folder / f"{rank}.json"
     order.write_text(
         json.dumps(
-            {**request.as_order(), "rank": rank, "mail": str(folder / "mail"), "gpu_name": request.gpu}
+            {
+                **request.as_order(),
+                "rank": rank,
+                "beside": [*beside],
+                "mail": str(folder / "mail"),
+                "gpu_name": request.gpu,
+            }
         )
     )
     # Hash order is part of what a script does: sets of strings are walked in the same order every time.
@@ -206,16 +215,18 @@ def _run(request: Request, folder: Path, rank: int) -> dict[str, Any]:
         "TOKENIZERS_PARALLELISM": "false",
         "PYTHONWARNINGS": "ignore",
     }
-    outlet = None if request.show_output else subprocess.PIPE
-    done = subprocess.run(
-        [sys.executable, "-m", "cosim.workload.profiler.inside", str(order)],
-        env=environment, stdout=sys.stderr if request.show_output else outlet, stderr=outlet, check=False,
-    )  # fmt: skip
-    answer_file = order.with_suffix(".answer")
+    (folder / "mail" / f"ended-{rank}").unlink(missing_ok=True)
+    order.with_suffix(".answer").unlink(missing_ok=True)
+    return workers.submit(order, environment, show_output=request.show_output)
+
+
+def _ended(request: Request, folder: Path, rank: int, code: int, words: str) -> dict[str, Any]:
+    """The answer of a rank whose process has ended."""
+    answer_file = folder / f"{rank}.answer"
     if not answer_file.exists():
-        said = (done.stderr or b"").decode(errors="replace").strip().splitlines()[-12:]
+        said = words.strip().splitlines()[-12:]
         raise WorkloadError(
-            f"the script's process ended without an answer (exit code {done.returncode})",
+            f"the script's process ended without an answer (exit code {code})",
             location=Location(request.script),
             hint="\n  ".join(["its last words:", *said]) if said else None,
         )
@@ -314,7 +325,7 @@ def _common_notes(answers: dict[int, dict[str, Any]]) -> list[str]:
 
 def _verified(
     request: Request, mesh: DeviceMesh, along: Sequence[str], answers: dict[int, dict[str, Any]],
-    run: Callable[[int], dict[str, Any]],
+    run: Callable[[int], list[dict[str, Any]]],
 ) -> str:  # fmt: skip
     """Profile the last rank too and compare it with the one that stands for it."""
     last = request.world_size - 1
@@ -325,7 +336,7 @@ def _verified(
     tables: tuple[dict[Kernel, int], dict[Kernel, int]] = ({}, {})
     mine, theirs = (
         unmerged(answer, mesh, table)
-        for answer, table in zip((answers[stands], run(last)), tables, strict=True)
+        for answer, table in zip((answers[stands], run(last)[0]), tables, strict=True)
     )
     del answers[last]
     same = mine == theirs and list(tables[0]) == list(tables[1])

@@ -12,6 +12,7 @@ swept one inside the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 
@@ -114,10 +115,13 @@ def _scaled(
         return one(fixed)
     name, rest = names[0], names[1:]
     sizes, target = swept[name]
-    found = []
-    for size in sizes:
+
+    def at(size: int) -> Profile:
         say(f"{name} {size}")
-        found.append(_scaled(rest, swept, {**fixed, name: size}, one, say))
+        return _scaled(rest, swept, {**fixed, name: size}, one, say)
+
+    with ThreadPoolExecutor(len(sizes)) as pool:  # they wait; what works are the processes that they start
+        found = list(pool.map(at, sizes))
     return extrapolate(name, sizes, found, target)
 
 

@@ -7,6 +7,14 @@ import sys
 import time
 from typing import Any
 
+from cosim.workload.profiler.inside.processes import started
+
+_NO_STEP = "a profile is one training iteration: it ends where a torch.optim optimizer steps"
+_OWN_PROCESSES = (
+    "\n  it started {} processes of its own, which are not followed: train in the process itself, as under"
+    " torchrun, or with torch.multiprocessing.spawn"
+)
+
 
 def make_answer(session: Any) -> dict[str, Any]:
     """Kernels without repetition, operations with dependencies by number, and what was noted.
@@ -21,7 +29,7 @@ def make_answer(session: Any) -> dict[str, Any]:
     wanted = min(session.order["iteration"], len(marks) - 1)
     if not marks:
         return {"error": "the script ended without an optimizer step", "traceback": [],
-                "hint": "a profile is one training iteration: it ends where a torch.optim optimizer steps",
+                "hint": _NO_STEP + (_OWN_PROCESSES.format(len(started)) if started else ""),
                 "operations_seen": len(recorder.operations)}  # fmt: skip
     begin, end = (marks[wanted - 1] if wanted else 0), marks[wanted]
     kernels: dict[Any, int] = {}

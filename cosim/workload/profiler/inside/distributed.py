@@ -4,9 +4,11 @@ shape.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
+from collections import Counter
 from typing import Any
 
 import torch
@@ -16,6 +18,7 @@ from torch.distributed import distributed_c10d as c10d
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from cosim.workload.profiler.inside.kernels import size_of
+from cosim.workload.profiler.inside.mail import Mail
 from cosim.workload.profiler.inside.recorder import Recorder
 from cosim.workload.profiler.inside.values import known, real
 from cosim.workload.profiler.trace import Communication
@@ -238,8 +241,8 @@ def _total(tensors: Any) -> int:
     return sum(size_of(t) for t in _flat(tensors))
 
 
-def install(rank: int, world_size: int, per_node: int) -> None:
-    """Torchrun's environment and fake process groups."""
+def install(rank: int, world_size: int, per_node: int, mail: Mail) -> None:
+    """Torchrun's environment and fake process groups; ``mail``: files that ranks leave for each other."""
     local = rank % per_node
     os.environ.update(
         RANK=str(rank),
@@ -259,12 +262,23 @@ def install(rank: int, world_size: int, per_node: int) -> None:
         OMP_NUM_THREADS="1",
     )
     original = c10d.init_process_group
+    own_rank, ranks = rank, world_size
 
     @functools.wraps(original)
-    def init_process_group(*_: Any, **__: Any) -> None:
+    def init_process_group(
+        backend: Any = None, init_method: Any = None, timeout: Any = None, world_size: int = -1,
+        rank: int = -1, *_: Any, **__: Any,
+    ) -> None:  # fmt: skip
+        for what, given, own in (("world_size", world_size, ranks), ("rank", rank, own_rank)):
+            if given not in (-1, own):
+                raise RuntimeError(
+                    f"init_process_group is called with {what}={given}, but this is rank {own_rank} of"
+                    f" {ranks}: profile with the --world-size that the script makes for itself, or let it"
+                    " read torchrun's RANK and WORLD_SIZE"
+                )
         if not dist.is_initialized():
             with real():
-                original("fake", rank=rank, world_size=world_size, store=FakeStore())
+                original("fake", rank=own_rank, world_size=ranks, store=FakeStore())
 
     new_group = c10d.new_group
 
@@ -275,14 +289,18 @@ def install(rank: int, world_size: int, per_node: int) -> None:
 
     _everywhere(original, init_process_group)
     _everywhere(new_group, fake_group)
-    _objects(world_size)
+    _objects(mail)
     for quiet in ("set_timeout", "monitored_barrier"):  # newer scripts know names that this torch hasn't
         setattr(dist, quiet, lambda *_, **__: None)
     _meshes()
 
 
-def _objects(world_size: int) -> None:
-    """Python objects exchanged between ranks: every other rank is taken to say the same."""
+def _objects(mail: Mail) -> None:
+    """Python objects exchanged between ranks: every other rank is taken to say the same.
+
+    What a rank broadcasts is put into ``mail``, where ranks that are profiled after it find it.
+    """
+    sent: Counter[tuple[int, ...]] = Counter()
 
     def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
         object_list[:] = [obj] * len(object_list)
@@ -291,18 +309,32 @@ def _objects(world_size: int) -> None:
         if object_gather_list is not None:
             object_gather_list[:] = [obj] * len(object_gather_list)
 
-    def scatter_object_list(out: list[Any], given: Any = None, *_: Any, **__: Any) -> None:
-        if given:
-            out[0] = given[0]
+    def scatter_object_list(
+        scatter_object_output_list: list[Any], scatter_object_input_list: Any = None, *_: Any, **__: Any
+    ) -> None:
+        if scatter_object_input_list:
+            scatter_object_output_list[0] = scatter_object_input_list[0]
+
+    def broadcast_object_list(
+        object_list: list[Any], src: Any = None, group: Any = None, device: Any = None, group_src: Any = None
+    ) -> None:
+        members = tuple(dist.get_process_group_ranks(group or dist.group.WORLD))
+        source = members[group_src or 0] if src is None else src
+        sent[source, *members] += 1
+        name = f"objects-{source}-{members[0]}-{members[-1]}-{len(members)}-{sent[source, *members]}"
+        with contextlib.suppress(Exception):  # what can't be pickled, a cluster couldn't send either
+            if source == mail.rank:
+                mail.post(name, object_list)
+            else:
+                object_list[:] = mail.collect(name, source) or object_list
 
     for name, new in (
         ("all_gather_object", all_gather_object),
         ("gather_object", gather_object),
-        ("broadcast_object_list", lambda *_, **__: None),
+        ("broadcast_object_list", broadcast_object_list),
         ("scatter_object_list", scatter_object_list),
     ):
         _everywhere(getattr(c10d, name), new)
-    del world_size
 
 
 def _meshes() -> None:

@@ -82,7 +82,13 @@ _SHAPES: dict[str, _Shape] = {
     "convolution": lambda a, out: _convolution(out, a[1], a[8]),
     "convolution_backward": lambda a, out: _convolution(a[0], a[2], a[9]),
 }
-_ATTENTION = ("_scaled_dot_product", "flex_attention", "_efficient_attention", "_flash_attention")
+_ATTENTION = (
+    "_scaled_dot_product",
+    "flex_attention",
+    "_efficient_attention",
+    "_flash_attention",
+    "_varlen_attn",
+)
 _WRITE_ONLY = frozenset({"zero_", "fill_", "normal_", "uniform_", "copy_", "bernoulli_", "random_",
                          "_foreach_zero_", "_foreach_copy_", "exponential_", "geometric_", "log_normal_",
                          "cauchy_"})  # fmt: skip
@@ -139,6 +145,18 @@ def cost(
     first = next((t for t in operands if t.is_floating_point()), operands[0] if operands else None)
     dtype = number_type(first.dtype if first is not None else torch.float32, matmul=kind == "matmul")
     return Cost(name, kind, dtype, flops, moved, shape)
+
+
+def higher_order_cost(func: Any, name: str, args: Sequence[Any], out: Any) -> Cost | None:
+    """Of flex attention, forward and backward: as flash attention, whatever its mask leaves out."""
+    count = flop_registry.get(func)
+    if count is None:
+        return None
+    moving = [t for t in (*args, *out) if isinstance(t, torch.Tensor)]
+    moved = sum(size_of(t) for t in moving)
+    return Cost(
+        name, "attention", number_type(args[0].dtype), int(count(*args, out_val=out)), moved, (0, 0, 0, 0)
+    )
 
 
 def _grouped(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> tuple[tuple[int, int, int, int], int]:

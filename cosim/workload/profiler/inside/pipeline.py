@@ -7,19 +7,19 @@ output; the guess is kept and compared once that rank has run.
 
 from __future__ import annotations
 
+import functools
 import json
-import pickle
-from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
-from torch.distributed.pipelining import _utils, schedules, stage
+from torch.distributed.pipelining import _backward, _utils, schedules, stage
 
 from cosim.workload.profiler.inside.distributed import Groups, Pending, _everywhere
+from cosim.workload.profiler.inside.mail import Mail
 
 
-def install(mail: Path, groups: Groups, guesses: dict[str, str], stages: dict[str, str]) -> None:
+def install(mail: Mail, groups: Groups, guesses: dict[str, str], stages: dict[str, str]) -> None:
     """Stages talk through ``mail``; ``guesses``: what was taken for a file that wasn't there; ``stages``:
     what was told.
     """
@@ -35,26 +35,33 @@ def install(mail: Path, groups: Groups, guesses: dict[str, str], stages: dict[st
         if dst_stage > self.stage_index:
             outputs.append(meta)
             stages[f"{self.stage_index}-{dst_stage}"] = shape_text(meta)
-        (mail / f"{self.stage_index}-{dst_stage}").write_bytes(pickle.dumps(meta))
+        mail.post(f"{self.stage_index}-{dst_stage}", meta)
 
     def receive_meta(self: Any, src_stage: int) -> Any:
         if src_stage > self.stage_index:
             return stage._StageBackwardMeta(
                 backward_metas=_utils._derive_grad_metas(self._stage_meta.outputs)
             )
-        place = mail / f"{src_stage}-{self.stage_index}"
-        if place.exists():
-            return pickle.loads(place.read_bytes())
+        name = f"{src_stage}-{self.stage_index}"
+        found = mail.collect(
+            name, dist.get_global_rank(self.group, self.stage_index_to_group_rank[src_stage])
+        )
+        if found is not None:
+            return found
         if not outputs:
             raise RuntimeError(
                 f"stage {self.stage_index} needs the shapes of stage {src_stage}, not profiled yet"
             )
-        guesses[place.name] = shape_text(outputs[0])
+        guesses[name] = shape_text(outputs[0])
         return outputs[0]
 
     schedules._PipelineSchedule._warmup_p2p = warm_up  # type: ignore[method-assign]
     stage.PipelineStage._send_meta = send_meta  # type: ignore[method-assign]
     stage.PipelineStage._recv_meta = receive_meta  # type: ignore[method-assign]
+
+    _backward.get_param_groups = _in_order(_backward.get_param_groups)
+    for schedule in (schedules.PipelineScheduleSingle, schedules.PipelineScheduleMulti):
+        schedule.step = _taking_microbatches(schedule.step)  # type: ignore[method-assign]
 
     def batch_isend_irecv(p2p_op_list: list[Any]) -> list[Any]:
         groups.batch = []
@@ -67,6 +74,45 @@ def install(mail: Path, groups: Groups, guesses: dict[str, str], stages: dict[st
         return [work]
 
     _everywhere(dist.batch_isend_irecv, batch_isend_irecv)
+
+
+def _in_order(groups_of: Any) -> Any:
+    """Zero-bubble schedules keep graph nodes in sets, in the order of addresses: here, as they were made."""
+
+    def param_groups(inputs: Any, params: Any, *rest: Any) -> Any:
+        place = {param: number for number, param in enumerate(params)}
+        found = groups_of(inputs, params, *rest)
+        for group in found:
+            group["params"] = sorted(group["params"], key=place.__getitem__)
+            group["intermediates"] = sorted(group["intermediates"], key=lambda node: node._sequence_nr())
+        return found
+
+    return param_groups
+
+
+def _taking_microbatches(step: Any) -> Any:
+    """``step`` that takes micro-batches already cut, as the torch after 2.13 does (for torchtitan 0.3)."""
+
+    @functools.wraps(step)
+    def call(
+        self: Any,
+        *args: Any,
+        arg_mbs: Any = None,
+        kwarg_mbs: Any = None,
+        target_mbs: Any = None,
+        **given: Any,
+    ) -> Any:
+        if arg_mbs is None and kwarg_mbs is None and target_mbs is None:
+            return step(self, *args, **given)
+        through = self._step_microbatches
+        self._split_inputs = lambda *_: (arg_mbs, kwarg_mbs)
+        self._step_microbatches = lambda a, k, _, *rest, **more: through(a, k, target_mbs, *rest, **more)
+        try:
+            return step(self, **given)
+        finally:
+            del self._split_inputs, self._step_microbatches
+
+    return call
 
 
 def shape_text(meta: Any) -> str:

@@ -12,7 +12,14 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from cosim.workload.profiler.inside.kernels import Cost, cost, is_unknown, number_type, size_of
+from cosim.workload.profiler.inside.kernels import (
+    Cost,
+    cost,
+    higher_order_cost,
+    is_unknown,
+    number_type,
+    size_of,
+)
 from cosim.workload.profiler.inside.shim import Shim
 from cosim.workload.profiler.ordering import Ordering
 from cosim.workload.profiler.trace import Communication, Recorded
@@ -102,7 +109,7 @@ class Recorder(TorchDispatchMode):
         """One operator; tensor subclasses (DTensor) are first taken apart by themselves."""
         kwargs = kwargs or {}
         if not isinstance(func, torch._ops.OpOverload):
-            return func(*args, **kwargs)
+            return self._higher_order(func, args, kwargs)
         if func is torch.ops.prim.device.default:
             tensor = args[0]
             return tensor.fake_device if hasattr(tensor, "fake_device") else func(*args)
@@ -242,6 +249,22 @@ class Recorder(TorchDispatchMode):
             self.operations.append(Recorded(stream, self._phase(), kernel=spent))
             for tensor in (*changed, *fresh):
                 self._wrote(tensor, number)
+
+    def _higher_order(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """An operator that takes functions: flex attention is a kernel; inside others, nothing is seen."""
+        out = func(*args, **kwargs)
+        name = f"higher_order.{getattr(func, '_name', func)}"
+        spent = higher_order_cost(func, name, args, out)
+        if spent is None:
+            self.unknown[name] += 1
+            return out
+        with self._lock:
+            self._take_notes()
+            number = self.ordering.issue(self.stream)
+            self.operations.append(Recorded(self.stream, self._phase(), kernel=spent))
+            for tensor in _tensors(out):
+                self._wrote(tensor, number)
+        return out
 
     def host_kernel(self, spent: Cost) -> None:
         """A kernel that no operator stands for."""

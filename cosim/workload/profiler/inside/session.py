@@ -5,6 +5,7 @@ Imports of torch come after the shim: this module's functions import what they n
 
 from __future__ import annotations
 
+import gc
 import random
 import runpy
 import sys
@@ -14,6 +15,27 @@ from pathlib import Path
 from typing import Any
 
 from cosim.workload.profiler.inside import shim as shim_module
+
+_loaded: list[tuple[Any, str]] = []
+
+
+def preload() -> tuple[Any, str]:
+    """Load the shim and then torch, once; the shim, or why there is none."""
+    if not _loaded:
+        late = "torch" in sys.modules
+        _loaded.append((None, "torch was imported before") if late else shim_module.load())
+        import torch._dynamo  # it can't be imported once torch.cuda is replaced
+        import torch.distributed.checkpoint
+        import torch.distributed.fsdp
+        import torch.distributed.pipelining
+        import torch.distributed.tensor.experimental
+        import torch.utils.data  # noqa: F401
+
+        from cosim.workload.profiler.inside import distributed, wrappers  # noqa: F401
+
+        gc.set_threshold(200_000, 20, 100)  # traces are large and stay: walking them often is for nothing
+        gc.freeze()
+    return _loaded[0]
 
 
 class ProfileDoneError(BaseException):
@@ -32,10 +54,7 @@ class Session:
         self.stages: dict[str, str] = {}
         self.meshes: list[dict[str, Any]] = []
         self.started = time.monotonic()
-        if "torch" in sys.modules and order.get("needs_shim", True):
-            self.shim, self.why_not = None, "torch was imported before"
-        else:
-            self.shim, self.why_not = shim_module.load()
+        self.shim, self.why_not = preload()
         self._set_up()
 
     def assume(self, text: str) -> None:
@@ -54,11 +73,13 @@ class Session:
             cuda,
             distributed,
             pipeline,
+            processes,
             remap,
             triton_kernels,
             values,
             wrappers,
         )
+        from cosim.workload.profiler.inside.mail import Mail
         from cosim.workload.profiler.inside.recorder import Recorder
 
         order = self.order
@@ -77,11 +98,13 @@ class Session:
         self.recorder = Recorder(self.shim, home)
         groups = distributed.Groups(self.recorder, order["imbalance"])
         self.recorder.groups = groups
-        distributed.install(rank, world_size, per_node)
+        mail = Mail(Path(order["mail"]), rank, order.get("beside", ()))
+        distributed.install(rank, world_size, per_node, mail)
+        processes.install(local)
         values.install(self.assume, self.recorder.host_reads)
         values.install_loader(self.assume)
         wrappers.install(self.assume)
-        pipeline.install(Path(order["mail"]), groups, self.guesses, self.stages)
+        pipeline.install(mail, groups, self.guesses, self.stages)
         triton_kernels.install(self.recorder.launched)
         self._watch_optimizers()
         made = DeviceMesh.__init__

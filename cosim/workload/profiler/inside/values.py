@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -71,14 +72,39 @@ def install(assume: Any, host_reads: Any) -> None:
             raise NotImplementedError("bincount without minlength: its length depends on values")
         return balanced(fake_mode, x.numel(), minlength, x, torch.int64)
 
-    def histc(fake_mode: Any, func: Any, x: Any, bins: int = 100, **_: Any) -> Any:
+    def histc(fake_mode: Any, func: Any, x: Any, bins: int = 100, *_: Any, **__: Any) -> Any:
         return balanced(fake_mode, x.numel(), bins, x, x.dtype)
 
     table[aten.bincount.default] = bincount
     table[aten.histc.default] = histc
     fake_tensor.CONSTANT_NUMEL_LIMIT = CONSTANT_NUMBERS  # counts of tokens stay known through arithmetic
     _patch_tensor(host_reads)
-    torch.save = lambda *_, **__: assume("checkpoints are not written")
+    _random_states()
+    _checkpoints(assume)
+
+
+def _checkpoints(assume: Any) -> None:
+    """Nothing is written, and nothing read into tensors that hold nothing."""
+    import torch.distributed.checkpoint as dcp
+
+    def written(*_: Any, **__: Any) -> None:
+        assume("checkpoints are not written")
+
+    def written_later(*_: Any, **__: Any) -> Any:
+        written()
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    torch.save = written
+    for module in (dcp, dcp.state_dict_saver, dcp.state_dict_loader):
+        for name, value in {
+            "save": written,
+            "async_save": written_later,
+            "load": lambda *_, **__: assume("distributed checkpoints are not loaded"),
+        }.items():
+            if hasattr(module, name):
+                setattr(module, name, value)
 
 
 def _patch_tensor(host_reads: Any) -> None:
@@ -122,6 +148,35 @@ def _patch_tensor(host_reads: Any) -> None:
             self.fake_device = value.fake_device
 
     FakeTensor.data = property(plain.__get__, set_data)  # type: ignore[assignment]
+
+
+class Generator(torch.Generator):
+    """``torch.Generator``, on the host whatever device is asked for; unknown states change nothing."""
+
+    def __new__(cls, device: Any = "cpu") -> Any:  # noqa: D102
+        made = super().__new__(cls, "cpu")
+        made.asked = torch.device(device)
+        return made
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]
+        """As asked for."""
+        return self.asked  # type: ignore[attr-defined,no-any-return]
+
+    def set_state(self, state: Any) -> Any:
+        """As torch's, if the state is known."""
+        return self if isinstance(state, FakeTensor) else super().set_state(state)
+
+
+def _random_states() -> None:
+    plain = torch.set_rng_state
+
+    def set_rng_state(state: Any) -> None:
+        if not isinstance(state, FakeTensor):
+            plain(state)
+
+    torch.set_rng_state = torch.random.set_rng_state = set_rng_state
+    torch.Generator = Generator  # type: ignore[misc]
 
 
 @contextlib.contextmanager
