@@ -53,12 +53,16 @@ class Weight:
         """Numbers of its gradient until it is exchanged."""
         return self.made or self.count
 
+    def is_short(self, ranks: int) -> bool:
+        """Whether it has fewer experts than ranks."""
+        return self.expert and self.rows < ranks
+
     def share(self, ranks: int) -> int:
         """Numbers of it that each of so many ranks has: the largest share.
 
         Sharded along its first dimension; where that is too short (few experts), along another.
         """
-        if self.expert and self.rows < ranks:
+        if self.is_short(ranks):
             return -(-self.count // ranks)
         return -(-self.rows // ranks) * (self.count // self.rows)
 

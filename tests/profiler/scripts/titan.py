@@ -221,6 +221,8 @@ def fully_sharded(model, mesh):
     for layer in model.layers:
         if options.experts and options.ep > 1:
             apart = {**settings, "mesh": whole["efsdp"]}
+            if options.experts // options.ep < whole["efsdp"].size():
+                apart["shard_placement_fn"] = lambda _: Shard(1)
             fully_shard(layer.feed_forward.experts, **apart, reshard_after_forward=reshard)
         fully_shard(layer, **settings, reshard_after_forward=reshard)
     if model.output is not None:

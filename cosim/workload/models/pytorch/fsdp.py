@@ -1,6 +1,7 @@
 """FSDP2 (``fully_shard``): what it gathers, copies and scatters, and what waits for what.
 
-Parameters are kept in shards along their first dimension. A unit's shards are copied into one buffer on a
+Parameters are kept in shards along their first dimension (experts, where they are too few for that, along
+another, which takes a copy more each way, as in torchtitan). A unit's shards are copied into one buffer on a
 stream of their own (in forward not before the pass's input is there), gathered, and copied out on the compute stream; the buffers are given back when the next
 unit has been copied out (forward) or at once (backward), until when the copies in have to wait. Backward
 fetches one unit ahead. Once a unit's gradients are there they are copied into one buffer, in the type that
@@ -220,8 +221,8 @@ class FullySharded:
             self.copy_waits.add(self.copied_out)
             self.copied_out = None
         stage.wait((unit.under_way,))
-        whole = self._own(unit) * stage.group_size(unit.axes)
-        out = self._emit(memory(2 * whole * self.training.parameter_width))
+        ranks, width = stage.group_size(unit.axes), self.training.parameter_width
+        out = self._emit(memory(2 * self._own(unit) * ranks * width), *self._turned(unit, width))
         unit.whole, unit.under_way = True, None
         if forward:
             self.copied_out = out
@@ -239,6 +240,11 @@ class FullySharded:
         """Kernels as an operation that others wait for."""
         self.stage.issue(kernels)
         return self.stage.close()[-1]
+
+    def _turned(self, unit: Unit, width: int) -> list[Kernel]:
+        """Parameters that are sharded along another dimension than the first: copied, each by itself."""
+        ranks = self.stage.group_size(unit.axes)
+        return [memory(2 * weight.count * width) for weight in unit.weights if weight.is_short(ranks)]
 
     def _own(self, unit: Unit) -> int:
         ranks = self.stage.group_size(unit.axes)
@@ -281,7 +287,7 @@ class FullySharded:
         if before is not None:
             stage.wait((before,))
         own, wide = self._own(unit), training.gradient_width
-        copied = self._emit(memory(own * ranks * (read + wide)))
+        copied = self._emit(*self._turned(unit, read), memory(own * ranks * (read + wide)))
         name = f"{stage.what[0]}{unit.name} gradients"
         number = copied
         if ranks > 1:
