@@ -242,6 +242,14 @@ CASES: dict[str, Case] = {
     "8b-fsdp-tp": _titan("--tp 8", {"fsdp": 8, "tp": 8}, world=64, sizes=LLAMA_8B),
     "8b-3d": _titan("--tp 4 --pp 2 --no-reshard", {"fsdp": 8, "tp": 4, "pp": 2, "reshard": False}, world=64,
                     sizes=LLAMA_8B, micro_batches=8),
+    "moe-whole-experts": _titan(
+        "--experts 8 --ep 8", {"fsdp": 8, "ep": 8},
+        given={"model": {"experts": {"num": 8, "top_k": 2, "ffn": 1024}}},
+    ),
+    "moe-no-ep": _titan(
+        "--experts 4", {"fsdp": 8}, given={"model": {"experts": {"num": 4, "top_k": 2, "ffn": 1024}}},
+        micro_batches=2,
+    ),
     "mixtral-ep": _titan(
         "--experts 8 --ep 8", {"fsdp": 16, "ep": 8}, world=16,
         sizes={**LLAMA_8B, "layers": 2, "vocab": 32000},

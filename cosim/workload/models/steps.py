@@ -56,6 +56,7 @@ class Issuer:
         raise NotImplementedError
 
     def group_size(self, axes: tuple[str, ...]) -> int:
+        """Ranks of a group along axes; those that the mesh doesn't have count one."""
         sizes: Mapping[str, int] = self.training.mesh.axes
         return int(np.prod([sizes.get(axis, 1) for axis in axes], dtype=np.int64))
 

@@ -73,6 +73,16 @@ class Blocks:
         self.opens = _Edge(opens, closes)
         self.closes = _Edge(closes, gathered)
 
+    @property
+    def mlp_tensors(self) -> int:
+        """Tensors of the inner size that an MLP keeps for backward."""
+        return 3 if self.model.gated else 2
+
+    @property
+    def logits_bytes(self) -> int:
+        """What the last stage keeps of a micro-batch's logits."""
+        return self.cut.tokens * self.shape.vocabulary // self.tp * _FP32
+
     # -- layers ---------------------------------------------------------------------------------------
 
     def layer(self, number: int) -> Layer:

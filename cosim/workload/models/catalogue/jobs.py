@@ -88,7 +88,8 @@ def training_job(spec: Model, model: TransformerModel) -> Job:
             expert_shard_axes=parallel.expert_shard_axes,
             reshard=parallel.reshard,
         )
-    kept = Kept(width, gradient_width, spec.sharded_optimizer, spec.micro_batches)
+    sharing = spec.sharded_optimizer
+    kept = Kept(width, gradient_width, sharing, spec.micro_batches, width, adam_bytes(width))
     return Job(
         model.name,
         made,
@@ -138,7 +139,7 @@ def eager_job(spec: Model, model: TransformerModel, cut: Cut, framework: PyTorch
         clip=framework.clip_gradients,
         optimizer=framework.optimizer,
     )
-    keeps = Kept(kept, training.gradient_width, False, spec.micro_batches)
+    keeps = Kept(kept, kept, False, spec.micro_batches, width, 2 * kept)
     memory = training_memory(blocks, made, keeps)
     return Job(model.name, made, training, memory, EagerStage, _invented(spec, model))
 

@@ -27,6 +27,18 @@ class EagerBlocks(Blocks):
         super().__init__(model, cut)
         self.framework, self.autocast = framework, autocast
 
+    @property
+    def mlp_tensors(self) -> int:
+        """Gate, its activation, what it gates, and the product; or what GeLU reads and makes."""
+        return 4 if self.model.gated else 2
+
+    @property
+    def logits_bytes(self) -> int:
+        """As the product makes them, converted, and their log-softmax."""
+        shared = self.tp if self.framework.vocabulary_parallel_loss else 1
+        each = self.cut.width + FP32 + (FP32 if self.framework.fp32_logits else 0)
+        return self.cut.tokens * self.shape.vocabulary // shared * each
+
     def layer(self, number: int) -> Layer:
         """One block."""
         made = Writer(self, f"layer {number}")

@@ -23,9 +23,7 @@ def fits_pytorch(spec: Model, model: TransformerModel, framework: PyTorch) -> No
     p = spec.parallel
     name = "framework pytorch"
     if spec.task != "training":
-        raise ValueError(
-            f"{name} is for training; {spec.task} is served by engines with kernels of their own"
-        )
+        raise ValueError(f"{name} is for training; {spec.task} has kernels of its own")
     if model.latent is not None:
         raise ValueError(f"{name} has no latent attention ({model.name}); leave framework out")
     if p.schedule == "interleaved":

@@ -2,12 +2,13 @@
 
 Parameters are kept in shards along their first dimension (experts, where they are too few for that, along
 another, which takes a copy more each way, as in torchtitan). A unit's shards are copied into one buffer on a
-stream of their own (in forward not before the pass's input is there), gathered, and copied out on the compute stream; the buffers are given back when the next
-unit has been copied out (forward) or at once (backward), until when the copies in have to wait. Backward
-fetches one unit ahead. Once a unit's gradients are there they are copied into one buffer, in the type that
-they are reduced in, after the unit before has been scattered (its buffer is given back); then they are
-reduce-scattered, and between replicas all-reduced. All collectives of a group of ranks go one after the
-other, as NCCL's do. Follows PyTorch 2.13, ``torch/distributed/fsdp/_fully_shard`` (Zhao et al., arXiv
+stream of their own (in forward not before the pass's input is there), gathered, and copied out on the compute
+stream; the buffers are given back when the next unit has been copied out (forward) or at once (backward),
+until when the copies in have to wait. Backward fetches one unit ahead. Once a unit's gradients are there they
+are copied into one buffer, in the type that they are reduced in, after the unit before has been scattered
+(its buffer is given back); then they are reduce-scattered, and between replicas all-reduced. Gathers go one
+after the other, and so do reduce-scatters, each kind on its stream; so do all collectives of one group of
+ranks, as NCCL has it. Follows PyTorch 2.13, ``torch/distributed/fsdp/_fully_shard`` (Zhao et al., arXiv
 2304.11277; ZeRO: Rajbhandari et al., arXiv 1910.02054).
 
 Under a pipeline gradients add up unsharded, and are scattered after the last micro-batch. Without one, and
@@ -16,6 +17,7 @@ with ``reshard``, every micro-batch scatters its own; without ``reshard`` the la
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,8 +64,9 @@ class FullySharded:
         self.copy_waits: set[int] = set()
         """What copies in have to wait for."""
         self.copied_out: int | None = None
-        self.scattered: dict[tuple[str, ...], int] = {}
-        """The last reduce-scatter over some axes."""
+        self.gathered: tuple[int, ...] = ()
+        self.scattered: tuple[int, ...] = ()
+        """The last gather and reduce-scatter: of all groups of ranks, each kind has one stream."""
         self.reduced: list[int] = []
         self.last = False
 
@@ -198,25 +201,28 @@ class FullySharded:
         if unit.whole or unit.under_way is not None:
             return
         stage, training = self.stage, self.training
-        stage.close()
-        own = self._own(unit)
         if stage.group_size(unit.axes) == 1:
             return
-        width = training.parameter_width
+        stage.close()
+        own, width = self._own(unit), training.parameter_width
         kernels = [] if width == training.kept_width else [memory(own * (width + training.kept_width))]
         kernels.append(memory(2 * own * width))
         name = f"{stage.what[0]}{unit.name} parameters"
         copied = stage.on_stream(f"{name} copied", COPY_STREAM, self.copy_waits, kernels=tuple(kernels))
         self.copy_waits.clear()  # later copies come after this one anyway
         unit.under_way = stage.on_stream(
-            f"{name} gathered", _stream(unit.axes), (copied,),
+            f"{name} gathered", _stream(unit.axes), (copied, *self.gathered),
             exchange=Exchange("all_gather", unit.axes, own * width),
         )  # fmt: skip
+        self.gathered = (unit.under_way,)
 
     def _use(self, unit: Unit, *, forward: bool) -> None:
+        stage = self.stage
+        if not unit.whole and stage.group_size(unit.axes) == 1:
+            stage.issue(self._alone(unit))
+            unit.whole = True
         if unit.whole or unit.under_way is None:
             return
-        stage = self.stage
         if forward and self.copied_out is not None:
             self.copy_waits.add(self.copied_out)
             self.copied_out = None
@@ -228,6 +234,14 @@ class FullySharded:
             self.copied_out = out
         else:
             self.copy_waits.add(out)
+
+    def _alone(self, unit: Unit) -> Iterator[Kernel]:
+        """A unit that nobody shares: each parameter is cast and copied all the same."""
+        width, kept = self.training.parameter_width, self.training.kept_width
+        for weight in unit.weights:
+            if width != kept:
+                yield memory(weight.count * (width + kept))
+            yield memory(2 * weight.count * width)
 
     def _ahead(self, unit: Unit) -> None:
         """Backward's next one, which forward had before."""
@@ -283,11 +297,10 @@ class FullySharded:
                 stage.issue([memory(2 * weight.count * read)])
             if weight.summed:
                 stage.exchange(Exchange("all_reduce", weight.summed, weight.count * read))
-        before = self.scattered.get(unit.axes)
-        if before is not None:
-            stage.wait((before,))
+        stage.wait(self.scattered)
         own, wide = self._own(unit), training.gradient_width
-        copied = self._emit(*self._turned(unit, read), memory(own * ranks * (read + wide)))
+        whole = sum(weight.count for weight in unit.weights)
+        copied = self._emit(*self._turned(unit, read), memory(whole * read + own * ranks * wide))
         name = f"{stage.what[0]}{unit.name} gradients"
         number = copied
         if ranks > 1:
@@ -295,7 +308,10 @@ class FullySharded:
                 f"{name} scattered", _stream(unit.axes), (copied,),
                 exchange=Exchange("reduce_scatter", unit.axes, own * ranks * wide),
             )  # fmt: skip
-            self.scattered[unit.axes] = number
+            self.scattered = (number,)
+        else:
+            kernel = memory(2 * own * wide)
+            number = stage.on_stream(f"{name} copied", REDUCED_STREAM, (copied,), kernels=(kernel,))
         if stage.group_size(unit.replicas) > 1:
             number = stage.on_stream(
                 f"{name} reduced", _stream(unit.replicas), (number,),

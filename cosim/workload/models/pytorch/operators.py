@@ -85,7 +85,7 @@ class Operators:
         )
 
     def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """``scaled_dot_product_attention``, flash; [batch, heads, tokens, head], keys of fewer heads or not."""
+        """Flash ``scaled_dot_product_attention``; [batch, heads, tokens, head], keys maybe of fewer heads."""
         batch, heads, tokens, size = q.shape
         scores = 2 * batch * heads * tokens * k.shape[2]
         flops = scores * (size + v.shape[-1])

@@ -22,7 +22,7 @@ class PyTorch(Spec):
     )
     rotary: Literal["complex", "chunked", "sliced", "none"] = Field(
         "complex",
-        description="rotary positions: complex numbers (torchtitan), halves by chunk, by slice (Hugging Face)",
+        description="rotary positions: complex numbers (torchtitan), halves by chunk, slice (Hugging Face)",
     )
     repeat_kv: bool = Field(
         False, description="keys and values are copied for each query head that uses them"
@@ -37,11 +37,11 @@ class PyTorch(Spec):
     clip_gradients: bool = Field(True, description="clip_grad_norm_ before the optimizer's step")
     merge_outputs: bool = Field(
         False,
-        description="pp: logits of all micro-batches are put together, as schedule.step does unless told not to",
+        description="pp: logits of all micro-batches are put together: schedule.step(return_outputs=True)",
     )
     parameter_dtype: DType = Field(
         "fp32",
-        description="of weights as they are kept; where dtype is another: FSDP's mixed precision, or autocast",
+        description="of weights as they are kept; dtype another: FSDP's mixed precision, or autocast",
     )
     fsdp_units: Literal["each", "blocks"] = Field(
         "each",

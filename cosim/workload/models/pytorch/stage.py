@@ -41,7 +41,8 @@ class EagerStage(Issuer):
         self.open: list[Kernel] = []
         """Kernels issued on the compute stream that are no operation yet."""
         self.what = ("", "forward")
-        """Name and phase of what is issued."""
+        """Micro-batch and phase of what is issued."""
+        self.layer = ""
         data = FullySharded if self.training.shard_axes else Replicated
         self.data: FullySharded | Replicated = data(self)
 
@@ -71,7 +72,7 @@ class EagerStage(Issuer):
             if self.training.schedule == "gpipe" and follows and follows.forward == one.forward:
                 fused, alone = (), (*alone, *sent)
         self.wait(alone)
-        self.what = ("", "optimizer")
+        self.what, self.layer = ("", "optimizer"), "gradients and optimizer"
         self._finish()
         return Program(f"stage {self.stage}" if self.stages > 1 else "every rank", tuple(self.operations))
 
@@ -108,7 +109,7 @@ class EagerStage(Issuer):
     def _exchanged(self, exchange: Exchange) -> None:
         name = self.what[0]
         number = self.on_stream(
-            f"{name}{exchange.collective} {' '.join(exchange.axes)}", f"comm-{'-'.join(exchange.axes)}",
+            f"{name}{self.layer} {exchange.collective}", f"comm-{'-'.join(exchange.axes)}",
             self.last, exchange=exchange,
         )  # fmt: skip
         self.last = (number,)
@@ -119,7 +120,7 @@ class EagerStage(Issuer):
         self.open.clear()
         if kernels:
             name, phase = self.what
-            self._run(name, self._step(Piece("kernels", kernels), issued=True), phase)
+            self._run(name, self._step(Piece(self.layer, kernels), issued=True), phase)
         return self.last
 
     def wait(self, operations: Iterable[int]) -> None:
@@ -160,6 +161,7 @@ class EagerStage(Issuer):
     def _forward(self) -> None:
         self.data.forward_begins()
         for place, layer in enumerate(self.layers):
+            self.layer = layer.name
             self.data.before_forward(place)
             self._pieces(layer.forward, place)
             self.data.after_forward(place)
@@ -168,6 +170,7 @@ class EagerStage(Issuer):
     def _backward(self, *, last: bool) -> None:
         self.data.backward_begins(last=last)
         for place in reversed(range(len(self.layers))):
+            self.layer = self.layers[place].name
             self.data.before_backward(place)
             self._pieces(self.layers[place].recompute, place)
             self._pieces(self.layers[place].backward, place)
@@ -201,8 +204,8 @@ class EagerStage(Issuer):
         issued = self.by_host(1, what, self.what[1])
         number = self._append(
             Operation(
-                what, OpKind.RECV, NO_STREAM, tuple(sorted({*self.last, *issued})), size_bytes=self.training.boundary_bytes, peer=peer,
-                tag=tag, phase=self.what[1],
+                what, OpKind.RECV, NO_STREAM, tuple(sorted({*self.last, *issued})),
+                size_bytes=self.training.boundary_bytes, peer=peer, tag=tag, phase=self.what[1],
             )
         )  # fmt: skip
         self.wait((number,))
