@@ -28,6 +28,7 @@ GROUPS = {
     "cosim.workloads": "workload",
     "cosim.models": "model",
     "cosim.gpus": "gpu",
+    "cosim.frameworks": "framework",
     "cosim.collectives": "collective algorithm",
     "cosim.placements": "placement",
     "cosim.formats": "format",

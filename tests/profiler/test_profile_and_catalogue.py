@@ -1,20 +1,28 @@
 """Two derivations of one job: a PyTorch script profiled, and the model catalogue's builder.
 
-What differs is known: flash attention's backward makes the scores once more, which closed forms of FLOPs
-leave out; the script's loss gathers all logits, the catalogue's is vocabulary-parallel as Megatron-LM's;
-FSDP2 makes one gather of everything that is in no block, the catalogue one of the embedding and one of the
-head.
+Told ``framework: pytorch`` the catalogue says the same, kernel by kernel, exchange by exchange. Told
+``megatron``, what differs is known: flash attention's backward makes the scores once more, which closed forms
+of FLOPs leave out; the script's loss gathers all logits, Megatron-LM's is vocabulary-parallel; FSDP2 makes
+one gather of everything that is in no block, Megatron-LM one of the embedding and one of the head.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from profiled import flops, needs_torch, profiled, sizes
 
 from cosim.workload.models.catalogue.spec import Model
+from cosim.workload.profiler.file import Profile
+from cosim.workload.profiler.spec import named_gpu
 from cosim.workload.program import Operation, OpKind
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "validation"))
+from crosscheck import CASES, TOLERANCE, Case, Compared, compare
 
 BATCH, SEQUENCE, HIDDEN, VOCABULARY, LAYERS = 2, 256, 512, 1024, 2
 STATE = BATCH * SEQUENCE * HIDDEN * 2
@@ -81,3 +89,52 @@ def test_tensor_and_sequence_parallel_exchanges_are_the_profiles() -> None:
     assert theirs - logits == gathered
     assert exchanged(ops, "reduce_scatter", "tp") == sizes(made, "reduce_scatter", "tp")
     assert exchanged(ops, "all_reduce", "tp") == Counter({LOSS: 3, NORM: 1})
+
+
+BLOCKS = Case(
+    8,
+    {"fsdp": 8},
+    framework={"fsdp_units": "blocks", "rotary": "none", "fp32_logits": False, "clip_gradients": False},
+    sizes={"kv_heads": 8, "vocab": VOCABULARY},
+    batch=BATCH,
+    script="llama_blocks.py",
+    axes={"dp_shard": "fsdp", "dp_replicate": "dp"},
+)
+"""What tests/profiler/scripts/llama_blocks.py does if nothing else is asked of it."""
+
+
+def agree(found: Compared, launches: int) -> None:
+    """``launches``: of what the script does beside the model, its random batch; the host has to issue it."""
+    for theirs, ours in zip(found.profiled, found.catalogue, strict=True):
+        assert ours.flops == theirs.flops
+        assert ours.exchanged == theirs.exchanged
+        assert theirs.launches - ours.launches == launches
+        assert ours.bytes_moved == pytest.approx(theirs.bytes_moved, rel=2e-4)
+    beside = launches * named_gpu("h100-sxm").efficiency.host_time
+    assert found.times[1] + beside == pytest.approx(found.times[0], rel=1e-3)
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("arguments", "parallel"),
+    [
+        ((), {"fsdp": 8}),
+        (("--no-reshard",), {"fsdp": 8, "reshard": False}),
+        (("--tp", "4", "--sp"), {"fsdp": 2, "tp": 4}),
+        pytest.param(("--replicate", "2"), {"dp": 2, "fsdp": 4}, marks=pytest.mark.slow),
+    ],
+    ids=["fsdp", "zero-2", "fsdp-tp-sp", "hsdp"],
+)
+def test_eager_pytorch_is_the_profile_even_where_launches_take_longest(
+    arguments: tuple[str, ...], parallel: dict[str, object]
+) -> None:
+    made: Profile = profiled("llama_blocks.py", *arguments)
+    agree(compare(replace(BLOCKS, parallel=parallel), made), launches=2)
+
+
+@needs_torch
+@pytest.mark.parametrize("name", ["8b-fsdp"])
+def test_eager_pytorch_is_the_profile_at_the_sizes_of_llama_3_8b(name: str) -> None:
+    found = compare(CASES[name])
+    agree(found, launches=1)
+    assert abs(found.difference) < TOLERANCE

@@ -38,10 +38,10 @@ def test_a_host_that_waits_holds_up_every_stream() -> None:
     order = Ordering()
     a = order.issue("one")
     b = order.issue("two")
-    order.host_waits_for_stream("one")
+    order.host_waits(order.before("one"))
     c = order.issue("three")
     assert order.deps[c] == (a,)
-    order.host_waits_for_all()
+    order.host_waits(order.latest())
     d = order.issue("four")
     assert set(order.deps[d]) == {b, c}, "the third ran after the first"
 
@@ -71,7 +71,7 @@ def test_dependencies_that_are_left_out_follow(calls: list[tuple[int, str]]) -> 
             order.block(0, name)
             waits[stream] |= events.get(0, set())
         else:
-            order.host_waits_for_stream(name)
+            order.host_waits(order.before(name))
             host |= waits[stream] | last[stream]
     for number, after in enumerate(whole):
         found = set(order.deps[number])

@@ -24,13 +24,71 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
+class Weight:
+    """A parameter on this rank, where a model tells its parameters apart.
+
+    Attributes
+    ----------
+    rows, count
+        Length of its first dimension, and all its numbers, on this rank before it is sharded for data
+        parallelism.
+    made
+        Numbers of its gradient as backward makes it, of which the rank then keeps ``count``.
+    summed
+        Axes of model parallelism over which its gradient is still to be summed (a norm's, under sequence
+        parallelism).
+    expert
+        Whether it belongs to experts, which expert-parallel ranks share.
+    """
+
+    name: str
+    rows: int
+    count: int
+    summed: tuple[str, ...] = ()
+    expert: bool = False
+    made: int = 0
+
+    @property
+    def gradient(self) -> int:
+        """Numbers of its gradient until it is exchanged."""
+        return self.made or self.count
+
+    def is_short(self, ranks: int) -> bool:
+        """Whether it has fewer experts than ranks."""
+        return self.expert and self.rows < ranks
+
+    def share(self, ranks: int) -> int:
+        """Numbers of it that each of so many ranks has: the largest share.
+
+        Sharded along its first dimension; where that is too short (few experts), along another.
+        """
+        if self.is_short(ranks):
+            return -(-self.count // ranks)
+        return -(-self.rows // ranks) * (self.count // self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What begins or ends here, for those who exchange parameters or issue kernels: ``host waits``, ``experts
+    begin``, ``experts end``.
+    """
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
-    """Kernels that run one after the other, then an exchange, if any; ``beside``: one meanwhile."""
+    """Kernels that run one after the other, then an exchange, if any; ``beside``: one meanwhile.
+
+    ``ready``: parameters whose gradients of this pass are complete with it. ``mark``: what comes after it.
+    """
 
     name: str
     kernels: tuple[Kernel, ...]
     then: Exchange | None = None
     beside: Exchange | None = None
+    ready: tuple[Weight, ...] = ()
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +102,10 @@ class Layer:
     parameters
         Of this rank, by the axes over which their gradients are summed (beside those that the pipeline
         shares): ``{("dp",): n}``; experts may have ``("edp",)``.
+    experts
+        How many of them are experts', which expert-parallel ranks share.
+    weights
+        All of them one by one, where the model tells them apart.
     """
 
     name: str
@@ -51,6 +113,8 @@ class Layer:
     backward: tuple[Piece, ...]
     recompute: tuple[Piece, ...] = ()
     parameters: dict[tuple[str, ...], int] = field(default_factory=dict, hash=False)
+    experts: int = 0
+    weights: tuple[Weight, ...] = ()
 
     @property
     def num_parameters(self) -> int:

@@ -24,6 +24,7 @@ from cosim.registry import Named
 from cosim.spec import SizeBytes, Spec
 from cosim.workload.compute.timer import GpuTimer
 from cosim.workload.gpus import DTYPE_BYTES, DType, Gpu, GpuTable
+from cosim.workload.models.build import build_training
 from cosim.workload.models.layers import (
     TP,
     Attention,
@@ -38,7 +39,7 @@ from cosim.workload.models.layers import (
 )
 from cosim.workload.models.parts import Exchange, Layer
 from cosim.workload.models.schedule import ScheduleName
-from cosim.workload.models.training import Training, build_training
+from cosim.workload.models.training import Training
 from cosim.workload.program import DeviceMesh, ImportReport, Workload
 
 

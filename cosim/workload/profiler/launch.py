@@ -248,7 +248,7 @@ def _groups(answers: Any) -> set[tuple[int, ...]]:
     found = set()
     for answer in answers:
         for row in answer["operations"]:
-            if not isinstance(row[3], int):
+            if isinstance(row[3], list):
                 found.add(tuple(row[3][1]))
                 if row[3][4] >= 0:
                     found.add(tuple(sorted((answer["rank"], row[3][4]))))
@@ -276,11 +276,11 @@ def _message_axes(answers: Any, mesh: DeviceMesh) -> set[str]:
     found = set()
     for answer in answers:
         for row in answer["operations"]:
-            if not isinstance(row[3], int) and row[3][4] >= 0:
+            if isinstance(row[3], list) and row[3][4] >= 0:
                 where = mesh_axes.offset(mesh, answer["rank"], row[3][4])
                 if where is not None:
                     found.add(where[0])
-            elif not isinstance(row[3], int) and len(row[3][1]) < mesh.world_size:
+            elif isinstance(row[3], list) and len(row[3][1]) < mesh.world_size:
                 part = mesh_axes.positions(mesh, row[3][1])
                 if part is not None and len(part[1]) < mesh.axes[part[0]]:
                     found.add(part[0])

@@ -54,6 +54,8 @@ def unmerged(answer: dict[str, Any], mesh: DeviceMesh, table: dict[Kernel, int])
     for stream, phase, deps, what, graphed in answer["operations"]:
         if isinstance(what, int):
             steps.append(Step(phase, stream, tuple(deps), ((numbers[what], 1),), graphed=graphed))
+        elif what is None:
+            steps.append(Step(phase, stream, tuple(deps)))
         else:
             made = _communication(answer["rank"], phase, tuple(deps), what, mesh)
             steps.append(replace(made, graphed=graphed))

@@ -90,17 +90,13 @@ class Ordering:
                     kept.append(other)
             self._host = set(kept)
 
-    def host_waits_for_event(self, event: int) -> None:
-        """``event.synchronize()``."""
-        self.host_waits(self._events.get(event, ()))
+    def recorded(self, event: int) -> frozenset[int]:
+        """What has ended once an event comes."""
+        return self._events.get(event, frozenset())
 
-    def host_waits_for_stream(self, stream: str) -> None:
-        """``stream.synchronize()``."""
-        self.host_waits(self.before(stream))
-
-    def host_waits_for_all(self) -> None:
-        """``torch.cuda.synchronize()``."""
-        self.host_waits(self._last.values())
+    def latest(self) -> frozenset[int]:
+        """The last operation of each stream."""
+        return frozenset(self._last.values())
 
     def _ended(self, clock: dict[str, int], stream: str, other: int) -> bool:
         home = self.stream_of[other]

@@ -22,6 +22,7 @@ from cosim.workload.gpus import DType, Gpu
 from cosim.workload.profiler import file
 from cosim.workload.profiler.file import ClassProgram, Profile
 from cosim.workload.profiler.lower import Step
+from cosim.workload.profiler.trace import HOST_STREAM
 from cosim.workload.program import (
     COMPUTE_STREAM,
     CPU_STREAM,
@@ -192,6 +193,11 @@ def _program(
     place: dict[int, tuple[int, ...]] = {}
     launch: tuple[int, ...] = ()
     for at, step in enumerate(program.steps):
+        if step.stream == HOST_STREAM:
+            waits = tuple(sorted({n for d in step.deps for n in place[d]} | {*launch}))
+            made.append(_launch(f"the host waits {at}", waits, 0, step.phase))
+            place[at] = launch = (len(made) - 1,)
+            continue
         # The GPU starts when the first kernel is launched; the others are launched while it works.
         launches = sum(count for _, count in step.kernels) or 1
         host = 0 if step.graphed else gpu.efficiency.host_time

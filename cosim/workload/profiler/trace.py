@@ -22,10 +22,15 @@ class Communication:
     name: str = ""
 
 
+HOST_STREAM = "host"
+"""Where the host waits for the GPU: what is issued after is issued when that is over."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """One thing that was issued: a kernel (``cosim.workload.profiler.inside.kernels.Cost``) or a
-    communication. ``graphed``: replayed by a CUDA graph, without a launch of its own.
+    communication; neither, on the ``HOST_STREAM``: a wait. ``graphed``: replayed by a CUDA graph, without a
+    launch of its own.
     """
 
     stream: str

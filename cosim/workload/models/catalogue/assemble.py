@@ -6,7 +6,8 @@ stage have the embedding and the head besides (Llama 3, arXiv 2407.21783, sectio
 Fully sharded (``fsdp``; ZeRO stage 3, Rajbhandari et al., arXiv 1910.02054; PyTorch FSDP, Zhao et al., arXiv
 2304.11277): a layer's parameters are gathered while the layer before it computes (one is fetched ahead),
 given up after it and gathered again in backward (not if it is the next to run), after which its gradients are
-reduce-scattered. Without ``reshard`` they are gathered once an iteration, and gradients reduce-scattered in
+reduce-scattered. Experts, which fewer ranks shard, have a gather and a reduce-scatter of their own. Without
+``reshard`` they are gathered once an iteration, and gradients reduce-scattered in
 the last backward only.
 
 Inference: forward passes of a batch in micro-batches; ``prefill`` reads prompts, ``decode`` makes one token
@@ -22,12 +23,9 @@ from dataclasses import dataclass
 from cosim.workload.compute.kernels import Kernel
 from cosim.workload.models.parts import Layer
 from cosim.workload.models.schedule import Pass
-from cosim.workload.models.training import (
-    PIPELINE_STREAM,
-    StageBuilder,
-    Timer,
-    Training,
-)
+from cosim.workload.models.stage import StageBuilder
+from cosim.workload.models.steps import PIPELINE_STREAM
+from cosim.workload.models.training import Timer, Training
 from cosim.workload.program import COMM_STREAM, NO_STREAM, Operation, OpKind, Peer, Program
 
 GATHER_STREAM = "comm-fsdp"
@@ -67,9 +65,10 @@ def stages(
 
 @dataclass(frozen=True, slots=True)
 class ShardedTraining(Training):
-    """Training with parameters sharded over ``shard_axes``."""
+    """Training with parameters sharded over ``shard_axes``, those of experts over ``expert_shard_axes``."""
 
     shard_axes: tuple[str, ...] = ()
+    expert_shard_axes: tuple[str, ...] = ()
     reshard: bool = True
 
 
@@ -120,33 +119,44 @@ class ShardedStage(StageBuilder):
         if kept is not None and not (self.training.reshard and needed):
             return (kept,)
         layer = self.chunks[one.chunk][place]
-        size = layer.num_parameters * self.training.parameter_width
-        if not size:
-            return ()
-        number = self._append(
-            Operation(
-                f"{name}{layer.name} parameters gathered", OpKind.COLLECTIVE, GATHER_STREAM,
-                tuple(sorted({*self.started, *self.last_gather})), collective="all_gather",
-                axes=self.training.shard_axes, size_bytes=size, phase=phase,
-            )
-        )  # fmt: skip
-        self.last_gather = (number,)
-        self.whole[one.chunk, place] = number
-        return self.last_gather
+        made: list[int] = []
+        for what, axes, count in self._parts(layer):
+            number = self._append(
+                Operation(
+                    f"{name}{layer.name} {what} gathered", OpKind.COLLECTIVE, GATHER_STREAM,
+                    tuple(sorted({*self.started, *self.last_gather})), collective="all_gather", axes=axes,
+                    size_bytes=count * self.training.parameter_width, phase=phase,
+                )
+            )  # fmt: skip
+            self.last_gather = (number,)
+            made.append(number)
+        if made:
+            self.whole[one.chunk, place] = made[-1]
+        return tuple(made)
 
     def _scatter(self, name: str, layer: Layer) -> None:
-        shards = self._group_size(self.training.shard_axes)
-        size = layer.num_parameters * shards * self.training.gradient_width
-        if not size:
-            return
-        number = self._append(
-            Operation(
-                f"{name}{layer.name} gradients scattered", OpKind.COLLECTIVE, COMM_STREAM,
-                tuple(sorted({*self.last, *self.last_bucket})), collective="reduce_scatter",
-                axes=self.training.shard_axes, size_bytes=size, phase="backward",
-            )
-        )  # fmt: skip
-        self.last_bucket = (number,)
+        for what, axes, count in self._parts(layer):
+            number = self._append(
+                Operation(
+                    f"{name}{layer.name} {what} scattered", OpKind.COLLECTIVE, COMM_STREAM,
+                    tuple(sorted({*self.last, *self.last_bucket})), collective="reduce_scatter", axes=axes,
+                    size_bytes=count * self.group_size(axes) * self.training.gradient_width,
+                    phase="backward",
+                )
+            )  # fmt: skip
+            self.last_bucket = (number,)
+
+    def _parts(self, layer: Layer) -> list[tuple[str, tuple[str, ...], int]]:
+        """What is gathered at once: its name, over which axes, numbers on this rank."""
+        training = self.training
+        if training.expert_shard_axes == training.shard_axes:
+            parts = [("parameters", training.shard_axes, layer.num_parameters)]
+        else:
+            parts = [
+                ("parameters", training.shard_axes, layer.num_parameters - layer.experts),
+                ("experts", training.expert_shard_axes, layer.experts),
+            ]
+        return [part for part in parts if part[2] and self.group_size(part[1]) > 1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,16 @@ class Blocks:
         self.opens = _Edge(opens, closes)
         self.closes = _Edge(closes, gathered)
 
+    @property
+    def mlp_tensors(self) -> int:
+        """Tensors of the inner size that an MLP keeps for backward."""
+        return 3 if self.model.gated else 2
+
+    @property
+    def logits_bytes(self) -> int:
+        """What the last stage keeps of a micro-batch's logits."""
+        return self.cut.tokens * self.shape.vocabulary // self.tp * _FP32
+
     # -- layers ---------------------------------------------------------------------------------------
 
     def layer(self, number: int) -> Layer:
@@ -100,6 +110,7 @@ class Blocks:
             tuple(backward),
             forward if self.cut.recompute == "full" else (),
             self.sharded(dense, experts),
+            self.own_experts(experts),
         )
 
     def parameters(self, number: int) -> tuple[int, int, int]:
@@ -134,8 +145,12 @@ class Blocks:
         kept = {parallel.gradient_axes: -(-dense // shards)}
         if experts:
             axes = parallel.expert_axes
-            kept[axes] = kept.get(axes, 0) + -(-experts // shards)
+            kept[axes] = kept.get(axes, 0) + self.own_experts(experts)
         return kept
+
+    def own_experts(self, experts: int) -> int:
+        """Of experts' parameters, those that this rank keeps."""
+        return -(-experts // self.cut.parallel.size(self.cut.parallel.expert_shard_axes))
 
     def embedding(self) -> Layer:
         """Tokens, and positions if they are learned."""

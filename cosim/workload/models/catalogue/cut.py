@@ -2,7 +2,8 @@
 
 Ranks are numbered tensor-parallel peers first, then context-parallel, then data-parallel, then stages: mesh
 axes ``pp, dp, fsdp, cp, tp``; with expert parallelism the data-parallel ranks are ``edp, ep``, as in
-Megatron-LM (arXiv 2104.04473, section 3; experts: arXiv 2201.05596).
+Megatron-LM (arXiv 2104.04473, section 3; experts: arXiv 2201.05596), or those that shard parameters ``efsdp,
+ep``, as in torchtitan and DeepSpeed-MoE: experts are sharded over ``efsdp``, all other parameters over both.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class Parallel(Spec):
     )
     pp: PositiveInt = Field(1, description="stages: mesh axis pp")
     cp: PositiveInt = Field(1, description="ranks that share a sequence: mesh axis cp")
-    ep: PositiveInt = Field(1, description="ranks that share the experts, a part of dp: mesh axis ep")
+    ep: PositiveInt = Field(
+        1, description="ranks that share the experts, a part of fsdp, or without it of dp: mesh axis ep"
+    )
     schedule: ScheduleName = Field("1f1b", description="order of a stage's passes")
     virtual_stages: PositiveInt = Field(1, description="interleaved: chunks of layers on each stage")
     cp_exchange: Literal["ring", "all_gather"] = Field(
@@ -46,10 +49,12 @@ class Parallel(Spec):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self.dp % self.ep:
-            raise ValueError(f"dp {self.dp} isn't a multiple of ep {self.ep}: experts are shared within dp")
-        if self.ep > 1 and self.fsdp > 1:
-            raise ValueError("ep goes with dp, not with fsdp; `sharded_optimizer: true` shards over dp")
+        name, size = ("dp", self.dp) if self.fsdp == 1 else ("fsdp", self.fsdp)
+        if size % self.ep:
+            raise ValueError(
+                f"{name} {size} isn't a multiple of ep {self.ep}: experts are shared within {name};"
+                f" {-(-size // self.ep) * self.ep} would be"
+            )
         if self.virtual_stages > 1 and (self.schedule != "interleaved" or self.pp == 1):
             raise ValueError(
                 f"virtual_stages {self.virtual_stages} needs `schedule: interleaved` and several stages"
@@ -74,8 +79,12 @@ class Parallel(Spec):
     @property
     def mesh(self) -> DeviceMesh:
         """Axes that have more than one rank, and pp."""
-        data = {"dp": self.dp} if self.ep == 1 else {"edp": self.dp // self.ep, "ep": self.ep}
-        axes = {**data, "fsdp": self.fsdp, "cp": self.cp, "tp": self.tp}
+        data = {"dp": self.dp, "fsdp": self.fsdp}
+        if self.ep > 1 and self.fsdp > 1:
+            data = {"dp": self.dp, "efsdp": self.fsdp // self.ep, "ep": self.ep}
+        elif self.ep > 1:
+            data = {"edp": self.dp // self.ep, "ep": self.ep}
+        axes = {**data, "cp": self.cp, "tp": self.tp}
         return DeviceMesh({"pp": self.pp, **{name: size for name, size in axes.items() if size > 1}})
 
     def _axes(self, *names: str) -> tuple[str, ...]:
@@ -84,17 +93,22 @@ class Parallel(Spec):
     @property
     def gradient_axes(self) -> tuple[str, ...]:
         """Over which gradients of dense parameters are summed beside sharding."""
-        return self._axes("dp", "edp", "ep") if self.fsdp > 1 else self._axes("dp", "edp", "ep", "cp")
+        return self._axes("dp") if self.fsdp > 1 else self._axes("dp", "edp", "ep", "cp")
 
     @property
     def expert_axes(self) -> tuple[str, ...]:
         """Over which gradients of experts are summed."""
-        return self._axes("edp", "cp") if self.ep > 1 else self.gradient_axes
+        return self._axes("edp", "cp") if self.ep > 1 and self.fsdp == 1 else self.gradient_axes
 
     @property
     def shard_axes(self) -> tuple[str, ...]:
         """Over which parameters are sharded."""
-        return self._axes("fsdp", "cp") if self.fsdp > 1 else ()
+        return self._axes("fsdp", "efsdp", "ep", "cp") if self.fsdp > 1 else ()
+
+    @property
+    def expert_shard_axes(self) -> tuple[str, ...]:
+        """Over which experts' parameters are sharded."""
+        return self._axes("fsdp", "efsdp", "cp") if self.fsdp > 1 else ()
 
     def size(self, axes: tuple[str, ...]) -> int:
         """Ranks of a group along axes."""

@@ -21,7 +21,13 @@ from cosim.workload.models.catalogue.recommendation import RecommendationModel
 from cosim.workload.models.catalogue.vision import ConvolutionalModel
 from cosim.workload.models.layers import TP
 from cosim.workload.models.parts import Exchange, Layer
-from cosim.workload.models.training import StageBuilder, Training
+from cosim.workload.models.pytorch.blocks import EagerBlocks
+from cosim.workload.models.pytorch.spec import PyTorch
+from cosim.workload.models.pytorch.stage import EagerStage
+from cosim.workload.models.pytorch.training import EagerTraining
+from cosim.workload.models.stage import StageBuilder
+from cosim.workload.models.steps import Issuer
+from cosim.workload.models.training import Training
 
 if TYPE_CHECKING:
     from cosim.workload.models.catalogue.spec import Model
@@ -35,7 +41,7 @@ class Job:
     stages: list[list[list[Layer]]]
     training: Training
     memory: Memory
-    builder: type[StageBuilder] | None = None
+    builder: type[Issuer] = StageBuilder
     invented: tuple[str, ...] = ()
 
 
@@ -44,6 +50,8 @@ def training_job(spec: Model, model: TransformerModel) -> Job:
     parallel, width = spec.cut_by, DTYPE_BYTES[spec.dtype]
     own = spec.length // parallel.cp
     cut = Cut(parallel, spec.micro_batch, own, spec.length, width, spec.attention, spec.recompute)
+    if isinstance(spec.framework, PyTorch):
+        return eager_job(spec, model, cut, spec.framework)
     blocks, deep = Blocks(model, cut), parallel.pp
     made = stages(
         model.layers,
@@ -74,16 +82,66 @@ def training_job(spec: Model, model: TransformerModel) -> Job:
     sharded = parallel.fsdp > 1
     training = Training(**settings)
     if sharded:
-        training = ShardedTraining(**settings, shard_axes=parallel.shard_axes, reshard=parallel.reshard)
-    kept = Kept(width, gradient_width, spec.sharded_optimizer, spec.micro_batches)
+        training = ShardedTraining(
+            **settings,
+            shard_axes=parallel.shard_axes,
+            expert_shard_axes=parallel.expert_shard_axes,
+            reshard=parallel.reshard,
+        )
+    sharing = spec.sharded_optimizer
+    kept = Kept(width, gradient_width, sharing, spec.micro_batches, width, adam_bytes(width))
     return Job(
         model.name,
         made,
         training,
         training_memory(blocks, made, kept),
-        ShardedStage if sharded else None,
+        ShardedStage if sharded else StageBuilder,
         _invented(spec, model),
     )
+
+
+def eager_job(spec: Model, model: TransformerModel, cut: Cut, framework: PyTorch) -> Job:
+    """Training of a transformer in eager PyTorch."""
+    parallel, width, kept = cut.parallel, cut.width, DTYPE_BYTES[framework.parameter_dtype]
+    sharded = parallel.fsdp > 1
+    blocks = EagerBlocks(model, cut, framework, autocast=not sharded and kept != width)
+    made = stages(
+        model.layers,
+        parallel.pp,
+        1,
+        blocks.layer,
+        blocks.embedding(),
+        blocks.head(copy=model.tied and parallel.pp > 1),
+    )
+    residual = kept if blocks.autocast else width
+    own = parallel.tp if parallel.sequence_parallel else 1
+    tied = blocks.shape.vocabulary // parallel.tp * model.hidden * kept if model.tied else 0
+    logits = cut.tokens * blocks.shape.vocabulary * width
+    if framework.vocabulary_parallel_loss:
+        logits //= parallel.tp
+    training = EagerTraining(
+        mesh=parallel.mesh,
+        micro_batches=spec.micro_batches,
+        schedule=parallel.schedule,
+        boundary_bytes=cut.tokens // own * model.hidden * residual,
+        tied_bytes=tied // parallel.size(parallel.shard_axes) if parallel.pp > 1 else 0,
+        gradient_width=DTYPE_BYTES[spec.gradient_dtype] if sharded else kept,
+        parameter_width=width,
+        bucket=spec.bucket,
+        shard_axes=parallel.shard_axes,
+        replica_axes=parallel.gradient_axes,
+        expert_shard_axes=parallel.expert_shard_axes,
+        expert_replica_axes=parallel.expert_axes,
+        kept_width=kept,
+        units=framework.fsdp_units,
+        reshard=parallel.reshard,
+        merged_bytes=logits if framework.merge_outputs else 0,
+        clip=framework.clip_gradients,
+        optimizer=framework.optimizer,
+    )
+    keeps = Kept(kept, kept, False, spec.micro_batches, width, 2 * kept)
+    memory = training_memory(blocks, made, keeps)
+    return Job(model.name, made, training, memory, EagerStage, _invented(spec, model))
 
 
 def inference_job(spec: Model, model: TransformerModel) -> Job:

@@ -58,12 +58,17 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """How training keeps things: bytes of a parameter and of a gradient, and whether ranks share states."""
+    """How training keeps things: bytes of a parameter and of a gradient, and whether ranks share states.
+
+    ``gathered_width``: of a parameter that FSDP has gathered; ``state``: the optimizer's, of each.
+    """
 
     parameter_width: int
     gradient_width: int
     sharded_optimizer: bool
     micro_batches: int
+    gathered_width: int
+    state: int
 
 
 def activation_bytes(blocks: Blocks, number: int) -> int:
@@ -83,7 +88,7 @@ def activation_bytes(blocks: Blocks, number: int) -> int:
     scores = 0
     if cut.attention == "unfused" and cut.recompute == "none":
         scores = m.heads * cut.keys * (2 * w + (_MASK if m.dropout else 0))  # softmax, dropped, mask
-    wide = 3 if m.gated else 2
+    wide = blocks.mlp_tensors
     if m.experts is not None and m.has_experts(number):
         e = m.experts
         moved = own * e.top_k * cut.parallel.imbalance
@@ -128,25 +133,24 @@ def training_memory(blocks: Blocks, stages: Sequence[Sequence[Sequence[Layer]]],
         if stage == 0:
             activations += int(hidden * (_MASK if m.dropout else 0) * flying)
         if stage == deep - 1:
-            logits = cut.tokens * blocks.shape.vocabulary // blocks.tp * _FP32
-            activations += 2 * hidden * cut.width + logits
+            activations += 2 * hidden * cut.width + blocks.logits_bytes
         weights, gradients = own * kept.parameter_width, own * kept.gradient_width
         shards = parallel.size(parallel.shard_axes)
         if shards > 1:
-            whole = sorted((layer.num_parameters * shards for layer in mine), reverse=True)
+            apart = parallel.size(parallel.expert_shard_axes)
+            whole = sorted(
+                ((layer.num_parameters - layer.experts) * shards + layer.experts * apart for layer in mine),
+                reverse=True,
+            )
             if parallel.reshard:
-                weights += sum(whole[:2]) * kept.parameter_width
+                weights += sum(whole[:2]) * kept.gathered_width
                 gradients += whole[0] * kept.gradient_width if whole else 0
             else:
-                weights = sum(whole) * kept.parameter_width
+                weights = sum(whole) * kept.gathered_width
         optimizer = 0
         for layer in mine:
             for axes, count in layer.parameters.items():
-                optimizer += (
-                    count
-                    * adam_bytes(kept.parameter_width)
-                    // (parallel.size(axes) if kept.sharded_optimizer else 1)
-                )
+                optimizer += count * kept.state // (parallel.size(axes) if kept.sharded_optimizer else 1)
         found.append(Memory(weights, gradients, optimizer, activations))
     return max(found, key=lambda memory: memory.total)
 

@@ -13,6 +13,7 @@ from cosim.spec import SizeBytes, Spec
 from cosim.units import format_size
 from cosim.workload.compute.timer import GpuTimer
 from cosim.workload.gpus import DType, Gpu, GpuTable
+from cosim.workload.models.build import build_training
 from cosim.workload.models.catalogue.architecture import TransformerModel
 from cosim.workload.models.catalogue.assemble import Graphed
 from cosim.workload.models.catalogue.cut import Parallel
@@ -20,7 +21,9 @@ from cosim.workload.models.catalogue.jobs import Job, flat_job, inference_job, t
 from cosim.workload.models.catalogue.recommendation import RecommendationModel
 from cosim.workload.models.catalogue.vision import ConvolutionalModel
 from cosim.workload.models.layers import Attention, Recompute
-from cosim.workload.models.training import Timer, build_training
+from cosim.workload.models.pytorch.check import fits_pytorch, idle_in_pytorch
+from cosim.workload.models.pytorch.spec import Megatron, PyTorch
+from cosim.workload.models.training import Timer
 from cosim.workload.program import ImportReport, Workload
 
 Architecture = TransformerModel | ConvolutionalModel | RecommendationModel
@@ -37,6 +40,9 @@ class Model(Spec):
     )
     gpu: Annotated[Spec, Named("cosim.gpus")] = Field(description="GPU, with its compute model")
     parallel: Parallel = Field(Parallel(), description="how many ranks share what")
+    framework: Annotated[Spec, Named("cosim.frameworks")] = Field(
+        Megatron(), description="what trains it: how kernels are fused, what is exchanged when"
+    )
     task: Literal["training", "prefill", "decode"] = Field(
         "training", description="an iteration; reading prompts; making tokens one by one"
     )
@@ -78,6 +84,8 @@ class Model(Spec):
             raise ValueError(f"gpu should be a GPU, not a {type(self.gpu).__name__}")
         if isinstance(self.gpu, Gpu):
             self.gpu.peak(self.dtype)
+        if not isinstance(self.framework, Megatron | PyTorch):
+            raise ValueError(f"framework should be a framework, not a {type(self.framework).__name__}")
         if not isinstance(self.model, Architecture):
             raise ValueError(f"model should be a model, not a {type(self.model).__name__}")
         _divides("batch", self.samples, "replicas x micro_batch", self.parallel.replicas * self.micro_batch)
@@ -105,6 +113,8 @@ class Model(Spec):
             _divides("sequence", self.length, "cp x tp" if p.sequence_parallel else "cp", shared)
         if p.schedule == "interleaved":
             _divides("micro-batches", self.micro_batches, "pp", p.pp)
+        if isinstance(self.framework, PyTorch):
+            fits_pytorch(self, model, self.framework)
         if self.task != "training":
             for name, text in (("fsdp", "sharding parameters"), ("cp", "context parallelism")):
                 if getattr(p, name) > 1:
@@ -116,6 +126,10 @@ class Model(Spec):
 
     def _fits_flat(self) -> None:
         p, name = self.parallel, getattr(self.model, "name", "it")
+        if isinstance(self.framework, PyTorch):
+            raise ValueError(
+                f"framework: {name} is no transformer, its kernels are PyTorch's anyway; leave it out"
+            )
         if self.task != "training":
             raise ValueError(f"{name} can be trained; {self.task} is for transformers")
         if p.world_size > p.dp or p.ep > 1:
@@ -142,6 +156,8 @@ class Model(Spec):
         no_size = isinstance(self.gpu, Gpu) and self.gpu.memory is None
         unasked = no_size or self.memory == "ignore"
         idle.append(("memory_reserve", "nobody asks whether the job fits", unasked))
+        if isinstance(self.framework, PyTorch):
+            idle += idle_in_pytorch(self)
         found = [(name, why) for name, why, is_idle in idle if is_idle and name in self.model_fields_set]
         spread = isinstance(self.model, RecommendationModel) or getattr(self.model, "experts", None)
         if not spread and "imbalance" in self.parallel.model_fields_set:

@@ -47,6 +47,8 @@ def make_answer(session: Any) -> dict[str, Any]:
         if operation.kernel is not None:
             place = kernels.setdefault(operation.kernel, len(kernels))
             rows.append([operation.stream, phase, deps, place, operation.graphed])
+        elif operation.communication is None:
+            rows.append([operation.stream, phase, deps, None, operation.graphed])
         else:
             what = operation.communication
             said = [what.kind, list(what.ranks), what.size_bytes, what.root, what.peer, what.tag]

@@ -349,6 +349,10 @@ def _meshes() -> None:
         if method is not None:
             setattr(cls, name, _outside(method))
     _everywhere(device_mesh.init_device_mesh, _outside(device_mesh.init_device_mesh))
+    # DTensor asks what shape a result has by running the operator, at the shape of all ranks: not the rank's.
+    from torch.distributed.tensor._sharding_prop import ShardingPropagator as Shapes
+
+    Shapes._propagate_tensor_meta_non_cached = _outside(Shapes._propagate_tensor_meta_non_cached)
 
 
 def _outside(method: Any) -> Any:

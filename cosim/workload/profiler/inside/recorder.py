@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from cosim.workload.profiler.inside.kernels import (
 )
 from cosim.workload.profiler.inside.shim import Shim
 from cosim.workload.profiler.ordering import Ordering
-from cosim.workload.profiler.trace import Communication, Recorded
+from cosim.workload.profiler.trace import HOST_STREAM, Communication, Recorded
 
 MAIN_STREAM = "compute"
 _RECORD, _BLOCK, _SYNC_STREAM, _SYNC_EVENT, _SYNC_DEVICE = range(5)
@@ -199,8 +200,8 @@ class Recorder(TorchDispatchMode):
         with self._lock:
             self._take_notes()
             writer = self._writer(tensor)
-            if writer is not None and tensor.device.type == self.home.type:
-                self.ordering.host_waits([writer])
+            if writer is not None:  # a kernel's, wherever its value is known
+                self._host_waits([writer])
 
     # Inside.
 
@@ -309,6 +310,14 @@ class Recorder(TorchDispatchMode):
         with self._lock:
             self.writers.clear()
 
+    def _host_waits(self, others: Iterable[int]) -> None:
+        """An operation of its own: launches go on after it."""
+        found = list(others)
+        if found:
+            number = self.ordering.issue(HOST_STREAM, found)
+            self.operations.append(Recorded(HOST_STREAM, self._phase()))
+            self.ordering.host_waits([number])
+
     def _take_notes(self) -> None:
         if self.shim is None:
             return
@@ -319,11 +328,11 @@ class Recorder(TorchDispatchMode):
             elif kind == _BLOCK:
                 self.ordering.block(event, name)
             elif kind == _SYNC_STREAM:
-                self.ordering.host_waits_for_stream(name)
+                self._host_waits(self.ordering.before(name))
             elif kind == _SYNC_EVENT:
-                self.ordering.host_waits_for_event(event)
+                self._host_waits(self.ordering.recorded(event))
             elif kind == _SYNC_DEVICE:
-                self.ordering.host_waits_for_all()
+                self._host_waits(self.ordering.latest())
 
     @staticmethod
     def _storage(tensor: torch.Tensor) -> int:

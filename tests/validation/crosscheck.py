@@ -1,0 +1,321 @@
+"""Two derivations of one job, compared: a PyTorch script profiled, and the model catalogue told the same.
+
+``python tests/validation/crosscheck.py [NAME...]`` profiles ``tests/profiler/scripts/titan.py`` (and others),
+builds the catalogue's workload with ``framework: pytorch``, and replays both on one cluster of 8-GPU hosts.
+Prints for each: FLOPs, bytes that kernels move, kernels launched, every kind of collective and message with
+its count and bytes, and the iteration time; what differs is marked. Without NAME, all; ``--list`` shows them.
+Exits 1 where an iteration differs by 1 % or more. Neither derivation knows of the other: the profile is what
+PyTorch 2.13 dispatched, the catalogue is written from the model and from what PyTorch documents.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cosim.experiment.run import run
+from cosim.experiment.scenario import Scenario
+from cosim.workload.models.catalogue.spec import Model
+from cosim.workload.profiler import file
+from cosim.workload.profiler.file import ClassProgram, Profile
+from cosim.workload.profiler.launch import Request, profile
+from cosim.workload.profiler.lower import merged
+from cosim.workload.profiler.scale import without_unused
+from cosim.workload.profiler.spec import build, named_gpu
+from cosim.workload.program import CPU_STREAM, Operation, OpKind, Workload
+
+SCRIPTS = Path(__file__).resolve().parents[1] / "profiler" / "scripts"
+GPU = "h100-sxm"
+TOLERANCE = 0.01
+SIZES = {"layers": 2, "hidden": 512, "heads": 8, "kv_heads": 4, "ffn": 1024, "vocab": 2048, "seq": 256}
+LLAMA_8B = {
+    "layers": 4, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336, "vocab": 128256, "seq": 4096,
+}  # fmt: skip
+"""A block of Llama 3 8B, four times."""
+
+
+LLAMA_70B = {
+    "layers": 4, "hidden": 8192, "heads": 64, "kv_heads": 8, "ffn": 28672, "vocab": 128256, "seq": 8192,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """A script with its arguments, and the same for the catalogue."""
+
+    world_size: int
+    parallel: Mapping[str, Any]
+    arguments: tuple[str, ...] = ()
+    framework: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    batch: int = 1
+    micro_batches: int = 1
+    script: str = "titan.py"
+    axes: Mapping[str, str] = field(default_factory=dict)
+    """What the catalogue calls the script's mesh axes, where names differ."""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """More settings of the catalogue's workload, and the model's."""
+
+    def request(self) -> Request:
+        """What is profiled."""
+        sizes = {**SIZES, **self.sizes, "batch": self.batch}
+        if self.script == "llama_blocks.py":
+            del sizes["kv_heads"]
+        if self.micro_batches > 1:
+            sizes["microbatches"] = self.micro_batches
+        numbers = [text for name, value in sizes.items() for text in (f"--{name}", str(value))]
+        return Request(
+            str(SCRIPTS / self.script), (*numbers, *self.arguments), world_size=self.world_size, gpu=GPU
+        )
+
+    def workload(self) -> dict[str, Any]:
+        """The catalogue's."""
+        s = {**SIZES, **self.sizes}
+        given = dict(self.given)
+        return {
+            "kind": "model",
+            "model": {
+                "kind": "transformer",
+                "vocabulary": s["vocab"],
+                "sequence": s["seq"],
+                **{name: s[name] for name in ("layers", "hidden", "heads", "kv_heads", "ffn")},
+                **given.pop("model", {}),
+            },
+            "gpu": GPU,
+            "parallel": dict(self.parallel),
+            "micro_batch": self.batch,
+            "batch": self.batch * self.micro_batches * self._replicas,
+            "memory": "ignore",
+            "framework": {"kind": "pytorch", "vocabulary_parallel_loss": False, **self.framework},
+            **given,
+        }
+
+    @property
+    def _replicas(self) -> int:
+        return int(self.parallel.get("dp", 1)) * int(self.parallel.get("fsdp", 1))
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What one rank of each class does in an iteration."""
+
+    flops: Counter[str]
+    bytes_moved: int
+    launches: int
+    exchanged: Counter[tuple[str, str, int]]
+    """Kind, axis and bytes."""
+
+    @classmethod
+    def of(cls, operations: Sequence[Operation], names: Mapping[str, str]) -> Tally:
+        """``names``: of axes, where others are meant."""
+        flops: Counter[str] = Counter()
+        for op in operations:
+            flops["forward" if op.phase == "forward" else "backward"] += int(op.flops)
+        host = named_gpu(GPU).efficiency.host_time
+        return cls(
+            flops,
+            int(sum(op.bytes_moved for op in operations)),
+            sum(op.duration_ps // host for op in operations if op.stream == CPU_STREAM),
+            Counter(
+                (op.collective or op.kind.name.lower(), _where(op, names), op.size_bytes)
+                for op in operations
+                if op.kind is not OpKind.COMPUTE
+            ),
+        )
+
+
+def _where(op: Operation, names: Mapping[str, str]) -> str:
+    return (
+        " ".join(names.get(axis, axis) for axis in op.axes)
+        if op.peer is None
+        else f"{op.peer.axis} {op.peer.offset:+}"
+    )
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Both derivations: by stage, and iteration times in picoseconds."""
+
+    profiled: tuple[Tally, ...]
+    catalogue: tuple[Tally, ...]
+    times: tuple[int, int]
+    seconds: float
+
+    @property
+    def difference(self) -> float:
+        """Of the catalogue's iteration time from the profile's."""
+        return self.times[1] / self.times[0] - 1
+
+
+def cluster(gpus: int) -> dict[str, Any]:
+    """Hosts of 8 H100s on rails."""
+    hosts = {
+        "gpus": 8, "nvlink_rate": "450GB/s", "nvlink_latency": "300ns", "nics": 8, "nic_rate": "400Gbps",
+    }  # fmt: skip
+    return {
+        "kind": "leaf_spine",
+        "leaves": 1,
+        "spines": 1,
+        "endpoints_per_leaf": -(-gpus // 8) * 8,
+        "latency": "500ns",
+        "hosts": hosts,
+    }
+
+
+def iteration_ps(workload: Any, gpus: int) -> int:
+    """One iteration on the cluster, through ``cosim.run``."""
+    collectives = dict.fromkeys(("all_reduce", "all_gather", "reduce_scatter"), "nccl")
+    scenario = Scenario.model_validate(
+        {
+            "topology": cluster(gpus),
+            "network": "fair_share",
+            "collectives": collectives,
+            "jobs": [{"workload": workload}],
+            "fold": "auto",
+        }
+    )
+    found = run(scenario).summary.jobs[0].iteration_ps
+    return int(found[0])
+
+
+def compare(case: Case, made: Profile | None = None) -> Compared:
+    """Profile (unless ``made`` already), build, and replay both."""
+    start = time.perf_counter()
+    if made is None:
+        made, _ = profile(case.request())
+    model = Model.model_validate({k: v for k, v in case.workload().items() if k != "kind"})
+    ours = model.build()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "profile.yaml"
+        programs = tuple(ClassProgram(p.at, merged(p.steps)) for p in made.programs)
+        file.write(without_unused(replace(made, programs=programs)), path)
+        theirs = iteration_ps({"kind": "profile", "path": str(path)}, case.world_size)
+    times = (theirs, iteration_ps(case.workload(), case.world_size))
+    profiled = _tallies(build(made, named_gpu(GPU)), case.axes)
+    return Compared(profiled, _tallies(ours, {}), times, time.perf_counter() - start)
+
+
+def _tallies(workload: Workload, names: Mapping[str, str]) -> tuple[Tally, ...]:
+    return tuple(Tally.of(program.operations, names) for program in workload.programs)
+
+
+def _titan(text: str, parallel: Mapping[str, Any], *, world: int = 8, **more: Any) -> Case:
+    return Case(world, parallel, tuple(text.split()), **more)
+
+
+CASES: dict[str, Case] = {
+    "fsdp": _titan("", {"fsdp": 8}),
+    "fsdp-zero2": _titan("--no-reshard", {"fsdp": 8, "reshard": False}),
+    "fsdp-accumulate": _titan("", {"fsdp": 8}, micro_batches=3),
+    "fsdp-zero2-accumulate": _titan("--no-reshard", {"fsdp": 8, "reshard": False}, micro_batches=3),
+    "fsdp-checkpoint": _titan("--checkpoint", {"fsdp": 8}, given={"recompute": "full"}, batch=2),
+    "hsdp": _titan("--dp 2", {"dp": 2, "fsdp": 4}),
+    "ddp": _titan("--dp 8", {"dp": 8}),
+    "ddp-accumulate": _titan("--dp 8", {"dp": 8}, micro_batches=2),
+    "ddp-bf16": _titan(
+        "--dp 8 --bf16 --fused", {"dp": 8}, framework={"parameter_dtype": "bf16", "optimizer": "fused"}
+    ),
+    "hf-norm-sliced": _titan(
+        "--hf-norm --rotary sliced", {"fsdp": 8}, framework={"norm": "written", "rotary": "sliced"}
+    ),
+    "chunked": _titan("--rotary chunked", {"fsdp": 8}, framework={"rotary": "chunked"}),
+    "fsdp-tp": _titan("--tp 2", {"fsdp": 4, "tp": 2}, batch=2),
+    "tp-loss-parallel": _titan(
+        "--tp 4 --loss-parallel", {"fsdp": 2, "tp": 4}, framework={"vocabulary_parallel_loss": True}
+    ),
+    "pp": _titan("--pp 2", {"fsdp": 4, "pp": 2}, micro_batches=4),
+    "gpipe": _titan("--pp 2 --gpipe", {"fsdp": 4, "pp": 2, "schedule": "gpipe"}, micro_batches=4),
+    "pp-zero2": _titan("--pp 4 --no-reshard", {"fsdp": 2, "pp": 4, "reshard": False}, micro_batches=6,
+                       sizes={"layers": 8}),
+    "3d": _titan("--tp 2 --pp 2", {"fsdp": 2, "tp": 2, "pp": 2}, micro_batches=4),
+    "moe": _titan(
+        "--experts 8 --ep 4", {"fsdp": 8, "ep": 4},
+        given={"model": {"experts": {"num": 8, "top_k": 2, "ffn": 1024}}},
+    ),
+    "8b-fsdp": _titan("", {"fsdp": 64}, world=64, sizes=LLAMA_8B),
+    "8b-fsdp-tp": _titan("--tp 8", {"fsdp": 8, "tp": 8}, world=64, sizes=LLAMA_8B),
+    "8b-3d": _titan("--tp 4 --pp 2 --no-reshard", {"fsdp": 8, "tp": 4, "pp": 2, "reshard": False}, world=64,
+                    sizes=LLAMA_8B, micro_batches=8),
+    "moe-whole-experts": _titan(
+        "--experts 8 --ep 8", {"fsdp": 8, "ep": 8},
+        given={"model": {"experts": {"num": 8, "top_k": 2, "ffn": 1024}}},
+    ),
+    "moe-no-ep": _titan(
+        "--experts 4", {"fsdp": 8}, given={"model": {"experts": {"num": 4, "top_k": 2, "ffn": 1024}}},
+        micro_batches=2,
+    ),
+    "mixtral-ep": _titan(
+        "--experts 8 --ep 8", {"fsdp": 16, "ep": 8}, world=16,
+        sizes={**LLAMA_8B, "layers": 2, "vocab": 32000},
+        given={"model": {"experts": {"num": 8, "top_k": 2, "ffn": 14336}}},
+    ),
+    "70b-hsdp-tp-pp": _titan(
+        "--dp 2 --tp 8 --pp 2 --checkpoint", {"dp": 2, "fsdp": 4, "tp": 8, "pp": 2}, world=128,
+        sizes={**LLAMA_70B, "layers": 4}, micro_batches=4, given={"recompute": "full"},
+    ),
+    "8b-blocks": Case(
+        64, {"fsdp": 8, "tp": 8, "sp": True}, ("--tp", "8", "--sp"),
+        {"fsdp_units": "blocks", "rotary": "none", "fp32_logits": False, "clip_gradients": False},
+        {**LLAMA_8B, "kv_heads": 32, "seq": 2048}, batch=2, script="llama_blocks.py",
+        axes={"dp_shard": "fsdp"},
+    ),
+    "8b-1f1b": Case(
+        64, {"fsdp": 4, "tp": 4, "pp": 4, "reshard": False}, ("--tp", "4", "--pp", "4"),
+        {"fsdp_units": "blocks", "rotary": "chunked", "merge_outputs": True},
+        {**LLAMA_8B, "layers": 8}, micro_batches=8, script="llama_3d.py", axes={"dp": "fsdp"},
+    ),
+}  # fmt: skip
+
+
+def show(name: str, found: Compared) -> None:
+    """As a table."""
+    print(f"\n{name}")
+    print(f"  {'':<46}{'profile':>20}{'catalogue':>20}")
+    for stage, (theirs, ours) in enumerate(zip(found.profiled, found.catalogue, strict=True)):
+        at = f"stage {stage} " if len(found.profiled) > 1 else ""
+        for phase in ("forward", "backward"):
+            _row(f"{at}{phase} TFLOP", theirs.flops[phase], ours.flops[phase], 1e12)
+        _row(f"{at}kernels' bytes, GB", theirs.bytes_moved, ours.bytes_moved, 1e9)
+        _row(f"{at}launches", theirs.launches, ours.launches)
+        for key in sorted({*theirs.exchanged, *ours.exchanged}):
+            kind, where, size = key
+            text = f"{at}{kind} {where}, {size:,} B, times"
+            _row(text, theirs.exchanged[key], ours.exchanged[key])
+    _row("iteration, ms", *found.times, 1e9)
+    print(f"  {found.seconds:.0f} s")
+
+
+def _row(text: str, theirs: int, ours: int, unit: float = 1) -> None:
+    shown = "" if theirs == ours else f"  {(ours - theirs) / theirs:+.3%}" if theirs else "  only here"
+    a, b = (f"{value / unit:,.6g}" if unit > 1 else f"{value:,}" for value in (theirs, ours))
+    print(f"  {text:<46}{a:>20}{b:>20}{shown}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Compare what is named."""
+    if "--list" in arguments:
+        print("\n".join(CASES))
+        return 0
+    unknown = [name for name in arguments if name not in CASES]
+    if unknown:
+        print(f"there is no case {unknown[0]}; there are: {', '.join(CASES)}", file=sys.stderr)
+        return 2
+    far = []
+    for name in arguments or CASES:
+        found = compare(CASES[name])
+        show(name, found)
+        if abs(found.difference) >= TOLERANCE:
+            far.append(name)
+    if far:
+        print(f"\n{TOLERANCE:.0%} or more apart: {', '.join(far)}")
+    return bool(far)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
