@@ -202,13 +202,7 @@ class Ledger:
             Something completed that is not in flight.
         """
         count = len(completions)
-        if count and not 0 <= completions.handle.min() <= completions.handle.max() < len(self._handles):
-            raise NetworkError("the network completed a flow of a group that it was never given")
-        if count and completions.index.min() < 0:
-            raise NetworkError("the network completed a flow of a negative number")
         react, closed = np.empty(count, np.int64), np.empty(count, np.int32)
-        if self._messages is not None:
-            self._keep(completions)
         num_react, num_closed = fold(
             completions.handle,
             completions.index,
@@ -226,9 +220,15 @@ class Ledger:
         )
         if num_closed < 0:
             handle, index = int(completions.handle[num_react]), int(completions.index[num_react])
+            if not 0 <= handle < len(self._handles):
+                raise NetworkError("the network completed a flow of a group that it was never given")
+            if index < 0:
+                raise NetworkError("the network completed a flow of a negative number")
             raise NetworkError(
                 f"the network completed flow {index} of group {handle}, none of whose flows is under way"
             )
+        if self._messages is not None:
+            self._keep(completions)
         chosen = react[:num_react]
         reaction = Reaction(
             completions.handle[chosen],

@@ -105,7 +105,7 @@ def fold(
     """Count completions; (how many rows of ``react`` hold an engine's completion, how many groups ended).
 
     ``react`` receives the row numbers of completions that the engine waits for, ``closed`` handles.
-    (k, -1): row k belongs to a group that has ended, or never began.
+    (k, -1): row k belongs to a group that has ended or never began, or has a negative number.
     """
     num_react = 0
     num_closed = 0
@@ -114,10 +114,10 @@ def fold(
     sum_a = digest[DIGEST_A]
     sum_b = digest[DIGEST_B]
     for k in range(len(handle)):
-        h = handles[handle[k]]
-        if h.left <= 0:
-            return k, -1
         flow = index[k]
+        if not 0 <= handle[k] < len(handles) or flow < 0 or handles[handle[k]].left <= 0:
+            return k, -1
+        h = handles[handle[k]]
         state = mix(np.uint64(h.key_high) + _GOLDEN)
         state = mix(state + np.uint64(h.key_low + flow) + _GOLDEN)
         state = mix(state + np.uint64(time[k]) + _GOLDEN)

@@ -94,6 +94,11 @@ class FlowTable:
     block_row, block_repeat
         int64[B + 1] row offsets and int64[B] repeats.
 
+    num_flows
+        Flows, each repetition counted.
+    is_flat
+        No block repeats, so that row and flow are the same.
+
     A distance reaches back at most to flow 0.
     """
 
@@ -110,12 +115,16 @@ class FlowTable:
     block_row: I64
     block_repeat: I64
     block_base: I64 = field(init=False)
+    num_flows: int = field(init=False)
+    is_flat: bool = field(init=False)
 
     def __post_init__(self) -> None:
         rows = np.diff(self.block_row)
         base = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(rows * self.block_repeat, out=base[1:])
         object.__setattr__(self, "block_base", base)
+        object.__setattr__(self, "num_flows", int(base[-1]))
+        object.__setattr__(self, "is_flat", bool((self.block_repeat == 1).all()))
         if len(self.dep_ptr) != self.num_rows + 1 or self.block_row[-1] != self.num_rows:
             raise ValueError("dep_ptr and block_row must span the rows")
         if len(self.dep_distance):
@@ -128,16 +137,6 @@ class FlowTable:
     def num_rows(self) -> int:
         """R: rows, each counted once."""
         return len(self.src)
-
-    @property
-    def num_flows(self) -> int:
-        """Flows, each repetition counted."""
-        return int(self.block_base[-1])
-
-    @property
-    def is_flat(self) -> bool:
-        """No block repeats, so that row and flow are the same."""
-        return bool((self.block_repeat == 1).all())
 
     def row_of(self, index: I64) -> I64:
         """The row of each flow."""
