@@ -49,6 +49,7 @@ def give(core: Core, handle: I32, rep: I32, row: I32, start: I64, cause: I64) ->
 
     None of them where one is before the grant or has dependencies that the network follows: that one's number
     is returned, else -1.
+    """
     cal_meta, events, buckets, hashes, heap = core.calendar
     count, rows, _, _, groups, _, _, _, work, _ = core.store
     for k in range(len(handle)):
