@@ -70,7 +70,11 @@ class CompiledNetwork(ABC):
     def describe(self) -> Capabilities:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         return Capabilities(
-            name=self.name, peek=self.peeks, quantum_ps=self.quantum_ps, symmetric=self.symmetric
+            name=self.name,
+            peek=self.peeks,
+            quantum_ps=self.quantum_ps,
+            symmetric=self.symmetric,
+            chains=True,
         )
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:

@@ -94,6 +94,10 @@ class FlowTable:
     block_row, block_repeat
         int64[B + 1] row offsets and int64[B] repeats.
 
+    block_operation
+        int64[B], ascending: a table of several operations says how far each block's is behind the first. Flow
+        ``f`` of such a block has the key ``(high + block_operation, low + f - block_origin)``, the latter
+        being the operation's first flow. None given: all are of one operation.
     num_flows
         Flows, each repetition counted.
     is_flat
@@ -114,7 +118,9 @@ class FlowTable:
     dep_kind: I8
     block_row: I64
     block_repeat: I64
+    block_operation: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     block_base: I64 = field(init=False)
+    block_origin: I64 = field(init=False)
     num_flows: int = field(init=False)
     is_flat: bool = field(init=False)
 
@@ -123,6 +129,10 @@ class FlowTable:
         base = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(rows * self.block_repeat, out=base[1:])
         object.__setattr__(self, "block_base", base)
+        if not len(self.block_operation):
+            object.__setattr__(self, "block_operation", np.zeros(len(rows), np.int64))
+        first = np.searchsorted(self.block_operation, self.block_operation)
+        object.__setattr__(self, "block_origin", base[first])
         object.__setattr__(self, "num_flows", int(base[-1]))
         object.__setattr__(self, "is_flat", bool((self.block_repeat == 1).all()))
         if len(self.dep_ptr) != self.num_rows + 1 or self.block_row[-1] != self.num_rows:

@@ -1,0 +1,246 @@
+"""Chains under way: given to the network whole, written down when their last rank is through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.engine.chain_table import MOST_ROWS, ChainTable, chain_table
+from cosim.engine.chains import Chain, find_chains, positions
+from cosim.engine.desk import Desk
+from cosim.engine.journal import Journal
+from cosim.engine.meeting import Meeting
+from cosim.engine.plans import Plans
+from cosim.engine.programs import Group, ReadyProgram
+from cosim.engine.rank import Rank
+from cosim.engine.records import CollectiveRecord
+from cosim.network.flows import I32, I64, pack_key
+from cosim.pattern.plan import FIRST, Plan
+from cosim.workload.program import OpKind
+
+_NONE = -1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Bound:
+    """Chains of a shape on a group: their table, and what their records say."""
+
+    group: Group
+    endpoints: I32
+    plans: tuple[Plan, ...]
+    carried: ChainTable
+    delays: tuple[int, ...]
+    positions: I64
+    """int64[operations but the last, 4]: see :func:`~cosim.engine.chains.positions`."""
+
+
+_CUT = "too long to be carried whole"
+
+
+class _Run:
+    """A chain of a group in an iteration; ``handle`` is the desk's, ``ends`` says where its times are."""
+
+    def __init__(self, owner: ChainRuns, chain: Chain, bound: _Bound, first: Rank) -> None:
+        self.owner = owner
+        self.chain = chain
+        self.bound = bound
+        self.job = first.job
+        self.iteration = first.iteration
+        self.ranks: list[Rank | None] = [None] * len(bound.group.ranks)
+        self.came: I64 = np.full(len(self.ranks), _NONE, np.int64)
+        self.left = len(self.ranks)
+        self.handle = _NONE
+        self.ends = _NONE
+
+    def arrived(self, index: int, now: int, cause: int) -> None:
+        """A rank's last operation ends."""
+        del now
+        self.owner.through(self, index, cause)
+
+
+class ChainRuns:
+    """All chains of a run. ``ended`` is told rank, operation, and when its end now became certain."""
+
+    def __init__(
+        self, desk: Desk, plans: Plans, journal: Journal, ended: Callable[[Rank, int, int], None]
+    ) -> None:
+        self._desk = desk
+        self._plans = plans
+        self._journal = journal
+        self._ended = ended
+        self._chains: dict[int, tuple[ReadyProgram, dict[int, Chain]]] = {}
+        self._tables: dict[tuple[tuple[int, int, int], ...], ChainTable] = {}
+        self._bound: dict[tuple[object, ...], _Bound | str] = {}
+        self._in_turn: dict[tuple[object, ...], bool] = {}
+        self._runs: dict[tuple[int, tuple[int, ...], int, int], _Run] = {}
+
+    def start(self, rank: Rank, op: int, now: int) -> bool:
+        """Start a chain on a rank, if ``op`` begins one that can be carried whole."""
+        program = rank.program
+        known = self._chains.get(id(program))
+        if known is None:
+            chains = find_chains(program) if rank.job.info.pace is None else {}
+            known = self._chains[id(program)] = program, chains
+        chains = known[1]
+        if op not in chains:
+            return False
+        job = rank.job
+        group = job.group(rank.number, program.operations[chains[op].collectives[0]])
+        key = job.number, group.ranks, op, rank.iteration
+        run = self._runs.get(key)
+        if run is None:
+            while isinstance(bound := self._bind(rank, chains[op], group), str):
+                cut = chains.pop(op).halves() if bound == _CUT else ()
+                chains.update((half.operations[0], half) for half in cut)
+                if op not in chains:
+                    return False
+            run = self._runs[key] = self._open(rank, chains[op], bound)
+        place = group.position[rank.number]
+        run.ranks[place] = rank
+        run.came[place] = now
+        begins = now + run.bound.delays[0]
+        self._desk.start(run.handle, place, begins, begins)
+        return True
+
+    def _open(self, rank: Rank, chain: Chain, bound: _Bound) -> _Run:
+        run = _Run(self, chain, bound, rank)
+        job = rank.job
+        key = pack_key(job.number, rank.iteration, chain.collectives[0], min(bound.group.ranks))
+        run.handle, run.ends = self._desk.open_chain(
+            run, bound.carried, bound.endpoints, key, **job.traits(rank.iteration)
+        )
+        return run
+
+    def _bind(self, rank: Rank, chain: Chain, group: Group) -> _Bound | str:
+        """A chain on a group; a text where it has to be cut, or to go operation by operation."""
+        key = rank.job.number, id(chain.program), chain.shape, group.ranks
+        found = self._bound.get(key)
+        if found is None:
+            found = self._bound[key] = self._carry(rank, chain, group)
+        return found
+
+    def _goes_in_turn(self, rank: Rank, chain: Chain, group: Group) -> bool:
+        """Whether all ranks of the group go through the same, and no plan depends on those before it."""
+        key = rank.job.number, id(chain.program), chain.naming, group.ranks
+        if key not in self._in_turn:
+            program = chain.program
+            of_group = [
+                one
+                for one, name in zip(program.operations, program.naming, strict=True)
+                if one.kind is OpKind.COLLECTIVE and name == chain.naming
+            ]
+            self._in_turn[key] = all(rank.job.program(other) is program for other in group.ranks) and all(
+                self._plans.whole(one, group).turn == FIRST for one in of_group
+            )
+        return self._in_turn[key]
+
+    def _carry(self, rank: Rank, chain: Chain, group: Group) -> _Bound | str:
+        if not self._goes_in_turn(rank, chain, group):
+            return "ranks or plans differ"
+        operations = chain.program.operations
+        plans = tuple(self._plans.whole(operations[op], group) for op in chain.collectives)
+        simulated = [self._plans.simulated(plan, group) for plan in plans]
+        if any(len(plan.chunks) > 1 or len(plan.chunks[0]) > 1 for plan in simulated):
+            return "chunks and phases"
+        phases = [plan.chunks[0][0] for plan in simulated]
+        whole = np.arange(len(group.ranks))
+        if any(len(one.groups) > 1 or not np.array_equal(one.groups[0], whole) for one in phases):
+            return "sub-groups"
+        if any(not np.array_equal(one.participants, phases[0].participants) for one in phases):
+            return "participants differ"
+        templates = [one.template for one in phases]
+        if sum(len(one.src) for one in templates) > MOST_ROWS:
+            return _CUT
+        behind = [op - chain.collectives[0] for op in chain.collectives]
+        shape = tuple(zip(map(id, templates), (0, *chain.delays[1:]), behind, strict=True))
+        carried = self._tables.get(shape)
+        if carried is None:
+            carried = self._tables[shape] = chain_table(templates, chain.delays, behind)
+        endpoints = group.endpoints[phases[0].participants[0]]
+        where = np.array(list(positions(chain)), np.int64)
+        return _Bound(group, endpoints, plans, carried, chain.delays, where)
+
+    def through(self, run: _Run, index: int, cause: int) -> None:
+        """A rank is through."""
+        rank, chain = run.ranks[index], run.chain
+        assert rank is not None
+        ends = self._ends(run)
+        rank.pass_chain(chain, int(ends[-2, index]) + run.bound.delays[-1])
+        self._ended(rank, chain.operations[-1], cause)
+        run.left -= 1
+        if run.left:
+            return
+        self._write(run, int(ends[-1].max()))
+        del self._runs[run.job.number, run.bound.group.ranks, chain.operations[0], run.iteration]
+        self._desk.finish_chain(run.handle, run.ends, ends.size)
+
+    def _ends(self, run: _Run) -> I64:
+        """int64[collectives, ranks]: when each ended, -1: not yet. A view."""
+        shape = len(run.bound.plans), len(run.ranks)
+        return self._desk.ends(run.ends, shape[0] * shape[1]).reshape(shape)
+
+    def write_unfinished(self, now: int) -> None:
+        """Write down what ended by ``now`` in chains under way, for a run that was interrupted."""
+        for run in self._runs.values():
+            self._write(run, now)
+
+    def _write(self, run: _Run, now: int) -> None:
+        chain, bound, job = run.chain, run.bound, run.job
+        group = bound.group
+        times = np.concatenate([run.came[None], self._ends(run)])
+        start_row, start_delay, end_row, end_delay = bound.positions.T
+        starts, ends = times[start_row] + start_delay[:, None], times[end_row] + end_delay[:, None]
+        done = (times[start_row] >= 0) & (times[end_row] >= 0) & (ends <= now)
+        rows = np.empty((*starts.shape, 6), np.int64)
+        rows[..., 0], rows[..., 1] = job.number, run.iteration
+        rows[..., 2] = group.ranks
+        rows[..., 3] = np.array(chain.operations[:-1])[:, None]
+        rows[..., 4], rows[..., 5] = starts, ends
+        self._journal.ended_together(rows[done])
+        come = times[:-1] + np.array(bound.delays)[:, None]
+        first, ready, last = (column.tolist() for column in (come.min(1), come.max(1), times[1:].max(1)))
+        whole = (times[1:].min(1) >= 0) & (times[1:].max(1) <= now)
+        for k in np.flatnonzero(whole).tolist():
+            op, plan = chain.collectives[k], bound.plans[k]
+            operation = chain.program.operations[op]
+            self._journal.collectives.append(
+                CollectiveRecord(
+                    job=job.number,
+                    iteration=run.iteration,
+                    op=op,
+                    name=operation.name,
+                    collective=operation.collective,
+                    algorithm=plan.algorithm,
+                    ranks=group.ranks,
+                    size_bytes=operation.size_bytes,
+                    messages=plan.num_messages,
+                    start_ps=first[k],
+                    ready_ps=ready[k],
+                    end_ps=last[k],
+                    copies=job.info.copies * len(group.ranks) // len(group.members),
+                    folded=len(group.members) // len(group.ranks),
+                )
+            )
+
+    def meetings(self) -> Iterator[Meeting]:
+        """Collectives under way in chains, which nothing will go on with: ranks are put where they stand."""
+        for run in self._runs.values():
+            times, chain = self._ends(run), run.chain
+            met: dict[int, Meeting] = {}
+            for place, rank in enumerate(run.ranks):
+                if rank is None or times[-1, place] >= 0:
+                    continue
+                at = int((times[:, place] >= 0).sum())
+                rank.stand_in_chain(chain, chain.collectives[at])
+                for k, op in enumerate(chain.collectives[: at + 1]):
+                    if (times[k] >= 0).all():
+                        continue
+                    operation = chain.program.operations[op]
+                    if k not in met:
+                        met[k] = Meeting(run.bound.group, operation, op, rank, run.iteration, _NONE)
+                    met[k].arrived.add(rank.number)
+                    if times[k, place] >= 0:
+                        met[k].left.add(rank.number)
+            yield from met.values()
