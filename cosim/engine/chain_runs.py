@@ -37,6 +37,8 @@ class _Bound:
 
 
 _CUT = "too long to be carried whole"
+_Carried = dict[int, tuple[Chain, _Bound] | None]
+"""What a group carries, by first operation; None: operation by operation."""
 
 
 class _Run:
@@ -72,6 +74,7 @@ class ChainRuns:
         self._ended = ended
         self._chains: dict[int, tuple[ReadyProgram, dict[int, Chain]]] = {}
         self._tables: dict[tuple[tuple[int, int, int], ...], ChainTable] = {}
+        self._carried: dict[tuple[int, int, tuple[int, ...]], _Carried] = {}
         self._bound: dict[tuple[object, ...], _Bound | str] = {}
         self._in_turn: dict[tuple[object, ...], bool] = {}
         self._runs: dict[tuple[int, tuple[int, ...], int, int], _Run] = {}
@@ -83,20 +86,21 @@ class ChainRuns:
         if known is None:
             chains = find_chains(program) if rank.job.info.pace is None else {}
             known = self._chains[id(program)] = program, chains
-        chains = known[1]
-        if op not in chains:
+        chain = known[1].get(op)
+        if chain is None:
             return False
         job = rank.job
-        group = job.group(rank.number, program.operations[chains[op].collectives[0]])
+        group = job.group(rank.number, program.operations[chain.collectives[0]])
         key = job.number, group.ranks, op, rank.iteration
         run = self._runs.get(key)
         if run is None:
-            while isinstance(bound := self._bind(rank, chains[op], group), str):
-                cut = chains.pop(op).halves() if bound == _CUT else ()
-                chains.update((half.operations[0], half) for half in cut)
-                if op not in chains:
-                    return False
-            run = self._runs[key] = self._open(rank, chains[op], bound)
+            carried = self._carried.setdefault((job.number, id(program), group.ranks), {})
+            if op not in carried:
+                self._settle(rank, chain, group, known[1], carried)
+            found = carried[op]
+            if found is None:
+                return False
+            run = self._runs[key] = self._open(rank, *found)
         place = group.position[rank.number]
         run.ranks[place] = rank
         run.came[place] = now
@@ -112,6 +116,19 @@ class ChainRuns:
             run, bound.carried, bound.endpoints, key, **job.traits(rank.iteration)
         )
         return run
+
+    def _settle(
+        self, rank: Rank, chain: Chain, group: Group, chains: dict[int, Chain], carried: _Carried
+    ) -> None:
+        """Say how a group carries a chain: whole, in parts, or not, operation by operation."""
+        carried[chain.operations[0]] = None
+        bound = self._bind(rank, chain, group)
+        if isinstance(bound, _Bound):
+            carried[chain.operations[0]] = chain, bound
+        elif bound == _CUT:
+            for half in chain.halves():
+                chains.setdefault(half.operations[0], half)
+                self._settle(rank, half, group, chains, carried)
 
     def _bind(self, rank: Rank, chain: Chain, group: Group) -> _Bound | str:
         """A chain on a group; a text where it has to be cut, or to go operation by operation."""

@@ -30,14 +30,13 @@ _CHAINABLE = (OpKind.COMPUTE, OpKind.MEMORY, OpKind.COLLECTIVE)
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Operations, by number; the last is a collective, and one more at least is. All on the group ``naming``.
+    """Operations, by number; the last is a collective, and one more at least is. All are on the same group.
 
     ``alike`` is of the program: for each operation the first that does the same.
     """
 
     program: ReadyProgram
     operations: tuple[int, ...]
-    naming: Naming
     alike: Sequence[int]
 
     @cached_property
@@ -52,6 +51,11 @@ class Chain:
         """Those of the operations that are collectives."""
         all_of = self.program.operations
         return tuple(op for op in self.operations if all_of[op].kind is OpKind.COLLECTIVE)
+
+    @property
+    def naming(self) -> Naming:
+        """The group of its collectives."""
+        return self.program.naming[self.operations[-1]]
 
     @cached_property
     def delays(self) -> tuple[int, ...]:
@@ -70,7 +74,7 @@ class Chain:
         """The same in two, each ending with a collective; a half that has no other one is no chain."""
         middle = self.operations.index(self.collectives[len(self.collectives) // 2 - 1]) + 1
         for part in (self.operations[:middle], self.operations[middle:]):
-            half = Chain(self.program, part, self.naming, self.alike)
+            half = Chain(self.program, part, self.alike)
             if len(half.collectives) > 1:
                 yield half
 
@@ -96,17 +100,20 @@ def find_chains(program: ReadyProgram) -> dict[int, Chain]:
     for first, operation in enumerate(program.operations):
         if first in taken or operation.kind not in _CHAINABLE or not follows.alone_in_stream(first):
             continue
-        members, name = [first], program.naming[first]
-        while len(members) < MOST:
-            after = follows.next_of(members[-1])
-            if after is None or (name and program.naming[after] and program.naming[after] != name):
+        members: list[int] = []
+        names: set[Naming] = set()
+        after: int | None = first
+        while after is not None and len(members) < MOST:
+            if program.operations[after].kind is OpKind.COLLECTIVE:
+                names.add(program.naming[after])
+            if len(names) > 1:
                 break
-            name = name or program.naming[after]
             members.append(after)
+            after = follows.next_of(after)
         taken.update(members)
         while members and program.operations[members[-1]].kind is not OpKind.COLLECTIVE:
             taken.discard(members.pop())
-        chain = Chain(program, tuple(members), name, alike)
+        chain = Chain(program, tuple(members), alike)
         if len(chain.collectives) > 1:
             chains[first] = chain
     return chains

@@ -115,7 +115,7 @@ class Desk:
     def open_chain(
         self, owner: Owner, chain: ChainTable, endpoints: I32, key: tuple[int, int], **traits: object
     ) -> tuple[int, int]:
-        """Open a chain whole: its handle, and where its times are. The owner hears of its last exits, by rank."""
+        """Open a chain whole: its handle, and where its times are. The owner hears of its last exits."""
         handle = self._handle(owner)
         group = FlowGroup(handle, chain.table, endpoints, key, **traits)  # type: ignore[arg-type]
         exits = chain.exits

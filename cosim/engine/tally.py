@@ -38,7 +38,7 @@ BLOCK = np.dtype(
     [("base", "i8"), ("row", "i8"), ("rows", "i8"), ("operation", "i8"), ("origin", "i8"), ("exits", "i8")]
 )
 """A table's block: first flow, first row, rows in one repetition, what makes keys of its flows (see
-:class:`~cosim.network.flows.FlowTable`), and where its exits' times are among the group's, -1: they are none."""
+:class:`~cosim.network.flows.FlowTable`), and where its exits' times are among the group's, or -1."""
 SIZE_BITS = 36
 """A bound row is one int64, bytes below and the number of its (source, destination) pair above, or -1 for a
 mark: rows are met in no order, so what counts is how many of them a cache holds.

@@ -42,8 +42,8 @@ ROW = np.dtype(
 SUCCESSOR = np.dtype([("row", "i4"), ("rep", "i4"), ("low", "i4"), ("high", "i4")])
 """``rep`` repetitions later; holds where the successor's repetition in its table is in [low, high]."""
 REPETITION = np.dtype([("base", "i8"), ("key_high", "i8"), ("key_low", "i8"), ("row", "i4"), ("rows", "i4")])
-"""First flow number and first row of a repetition, and how many; a flow's key is its group's plus ``key_high``,
-and plus ``key_low`` and its row."""
+"""First flow number and first row of a repetition, and how many; a flow's key is its group's plus
+``key_high``, and plus ``key_low`` and its row."""
 GROUP = np.dtype(
     [
         ("key_high", "i8"),
