@@ -3,7 +3,8 @@
 Inside, a flow is (handle, repetition, row): repetitions are numbered through all blocks of a table, rows
 through all tables. What is stored per flow (how many dependencies are left, the latest of them) lives in
 *pages*, one for each repetition of each group, made at its first touch and given back when its last flow
-is released: memory follows what is in flight. Tables without repeats get their pages when opened.
+is released: memory follows what is in flight. Tables of one operation without repeats get
+their pages when opened.
 
 Times flow ahead: as soon as a completion *time* is certain it is passed to the dependents, even if the
 clock has not reached it. That is sound because it is only ever used in max(dependencies) + delay.

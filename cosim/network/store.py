@@ -135,9 +135,10 @@ class FlowStore:
         reps["key_high"] = np.repeat(table.block_operation, table.block_repeat)
         reps["key_low"] = reps["base"] - np.repeat(table.block_origin, table.block_repeat) - reps["row"]
         self._add_successors(table, row0, rows)
-        if not table.is_flat:
+        eager = table.is_flat and not table.block_operation[-1]
+        if not eager:
             self._count[MAX_PAGE] = max(int(self._count[MAX_PAGE]), _page_size(int(sizes.max())))
-        pages = tuple(_page_size(rows) for rows in sizes.tolist()) if table.is_flat else ()
+        pages = tuple(_page_size(rows) for rows in sizes.tolist()) if eager else ()
         made = _Table(table, row0, rep0, len(reps), pages)
         self._tables[id(table)] = made
         return made
@@ -183,7 +184,7 @@ class FlowStore:
         one["reps"] = table.num_reps
         one["release"] = group.release == "network"
         self._open[handle] = table
-        if group.table.is_flat and group.release == "network":
+        if table.pages and group.release == "network":
             self._touch_all(table, page)
         return table
 
@@ -244,7 +245,7 @@ def _page_size(rows: int) -> int:
 
 
 class _Table(NamedTuple):
-    """A registered table: its first absolute row and repetition; sizes of its pages where it is flat."""
+    """A registered table: its first absolute row and repetition; sizes of the pages that are made at once."""
 
     table: FlowTable
     row0: int
