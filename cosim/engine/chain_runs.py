@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress, repeat
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,11 +36,26 @@ class _Bound:
     delays: tuple[int, ...]
     positions: I64
     """int64[operations but the last, 4]: see :func:`~cosim.engine.chains.positions`."""
+    kinds: tuple[str, ...]
+    sizes: tuple[int, ...]
+    algorithms: tuple[str, ...]
+    messages: tuple[int, ...]
+    copies: int
+    folded: int
 
 
 _CUT = "too long to be carried whole"
 _Carried = dict[int, tuple[Chain, _Bound] | None]
 """What a group carries, by first operation; None: operation by operation."""
+
+
+class _Done(NamedTuple):
+    """A chain that ended; ``times`` int64[1 + collectives, ranks]: arrivals, and ends of each."""
+
+    chain: Chain
+    job: int
+    iteration: int
+    times: I64
 
 
 class _Run:
@@ -77,6 +94,7 @@ class ChainRuns:
         self._carried: dict[tuple[int, int, tuple[int, ...]], _Carried] = {}
         self._bound: dict[tuple[object, ...], _Bound | str] = {}
         self._in_turn: dict[tuple[object, ...], bool] = {}
+        self._done: dict[int, tuple[_Bound, list[_Done]]] = {}
         self._runs: dict[tuple[int, tuple[int, ...], int, int], _Run] = {}
 
     def start(self, rank: Rank, op: int, now: int) -> bool:
@@ -177,7 +195,21 @@ class ChainRuns:
             carried = self._tables[shape] = chain_table(templates, chain.delays, behind)
         endpoints = group.endpoints[phases[0].participants[0]]
         where = np.array(list(positions(chain)), np.int64)
-        return _Bound(group, endpoints, plans, carried, chain.delays, where)
+        whole_groups = len(group.members) // len(group.ranks)
+        return _Bound(
+            group,
+            endpoints,
+            plans,
+            carried,
+            chain.delays,
+            where,
+            kinds=tuple(operations[op].collective for op in chain.collectives),
+            sizes=tuple(plan.size_bytes for plan in plans),
+            algorithms=tuple(plan.algorithm for plan in plans),
+            messages=tuple(plan.num_messages for plan in plans),
+            copies=rank.job.info.copies // whole_groups,
+            folded=whole_groups,
+        )
 
     def through(self, run: _Run, index: int, cause: int) -> None:
         """A rank is through."""
@@ -189,7 +221,10 @@ class ChainRuns:
         run.left -= 1
         if run.left:
             return
-        self._write(run, int(ends[-1].max()))
+        times = np.concatenate([run.came[None], ends])
+        done = _Done(chain, run.job.number, run.iteration, times)
+        self._done.setdefault(id(run.bound), (run.bound, []))[1].append(done)
+        self._journal.expect((len(chain.operations) - 1) * len(run.ranks))
         del self._runs[run.job.number, run.bound.group.ranks, chain.operations[0], run.iteration]
         self._desk.finish_chain(run.handle, run.ends, ends.size)
 
@@ -198,48 +233,50 @@ class ChainRuns:
         shape = len(run.bound.plans), len(run.ranks)
         return self._desk.ends(run.ends, shape[0] * shape[1]).reshape(shape)
 
-    def write_unfinished(self, now: int) -> None:
-        """Write down what ended by ``now`` in chains under way, for a run that was interrupted."""
+    def write_down(self, now: int) -> None:
+        """Write down all chains that ended, and what ended by ``now`` of those under way."""
+        for bound, done in self._done.values():
+            self._write(bound, done, now)
+        self._done.clear()
         for run in self._runs.values():
-            self._write(run, now)
+            times = np.concatenate([run.came[None], self._ends(run)])
+            times[times > now] = _NONE
+            self._write(run.bound, [_Done(run.chain, run.job.number, run.iteration, times)], now)
 
-    def _write(self, run: _Run, now: int) -> None:
-        chain, bound, job = run.chain, run.bound, run.job
-        group = bound.group
-        times = np.concatenate([run.came[None], self._ends(run)])
+    def _write(self, bound: _Bound, done: Sequence[_Done], now: int) -> None:
+        """Write down what ended by ``now`` in chains of a shape."""
+        journal, ranks = self._journal, bound.group.ranks
+        times = np.stack([one.times for one in done])
         start_row, start_delay, end_row, end_delay = bound.positions.T
-        starts, ends = times[start_row] + start_delay[:, None], times[end_row] + end_delay[:, None]
-        done = (times[start_row] >= 0) & (times[end_row] >= 0) & (ends <= now)
+        starts = times[:, start_row] + start_delay[:, None]
         rows = np.empty((*starts.shape, 6), np.int64)
-        rows[..., 0], rows[..., 1] = job.number, run.iteration
-        rows[..., 2] = group.ranks
-        rows[..., 3] = np.array(chain.operations[:-1])[:, None]
-        rows[..., 4], rows[..., 5] = starts, ends
-        self._journal.ended_together(rows[done])
-        come = times[:-1] + np.array(bound.delays)[:, None]
-        first, ready, last = (column.tolist() for column in (come.min(1), come.max(1), times[1:].max(1)))
-        whole = (times[1:].min(1) >= 0) & (times[1:].max(1) <= now)
-        for k in np.flatnonzero(whole).tolist():
-            op, plan = chain.collectives[k], bound.plans[k]
-            operation = chain.program.operations[op]
-            self._journal.collectives.append(
-                CollectiveRecord(
-                    job=job.number,
-                    iteration=run.iteration,
-                    op=op,
-                    name=operation.name,
-                    collective=operation.collective,
-                    algorithm=plan.algorithm,
-                    ranks=group.ranks,
-                    size_bytes=operation.size_bytes,
-                    messages=plan.num_messages,
-                    start_ps=first[k],
-                    ready_ps=ready[k],
-                    end_ps=last[k],
-                    copies=job.info.copies * len(group.ranks) // len(group.members),
-                    folded=len(group.members) // len(group.ranks),
-                )
+        rows[..., 0] = np.array([one.job for one in done])[:, None, None]
+        rows[..., 1] = np.array([one.iteration for one in done])[:, None, None]
+        rows[..., 2] = ranks
+        rows[..., 3] = np.array([one.chain.operations[:-1] for one in done])[:, :, None]
+        rows[..., 4], rows[..., 5] = starts, times[:, end_row] + end_delay[:, None]
+        known = (times[:, start_row] >= 0) & (times[:, end_row] >= 0)
+        journal.ended_together(rows[known & (rows[..., 5] <= now)])
+        come = times[:, :-1] + np.array(bound.delays)[:, None]
+        columns = come.min(2), come.max(2), times[:, 1:].max(2), times[:, 1:].min(2) >= 0
+        for one, first, ready, last, ended in zip(done, *(each.tolist() for each in columns), strict=True):
+            records = zip(
+                repeat(one.job),
+                repeat(one.iteration),
+                one.chain.collectives,
+                one.chain.names,
+                bound.kinds,
+                bound.algorithms,
+                repeat(ranks),
+                bound.sizes,
+                bound.messages,
+                first,
+                ready,
+                last,
+                repeat(bound.copies),
+                repeat(bound.folded),
             )
+            journal.collectives.extend(map(CollectiveRecord._make, compress(records, ended)))
 
     def meetings(self) -> Iterator[Meeting]:
         """Collectives under way in chains, which nothing will go on with: ranks are put where they stand."""

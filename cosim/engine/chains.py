@@ -53,6 +53,11 @@ class Chain:
         return tuple(op for op in self.operations if all_of[op].kind is OpKind.COLLECTIVE)
 
     @property
+    def names(self) -> Iterator[str]:
+        """Of its collectives."""
+        return (self.program.operations[op].name for op in self.collectives)
+
+    @property
     def naming(self) -> Naming:
         """The group of its collectives."""
         return self.program.naming[self.operations[-1]]

@@ -15,13 +15,13 @@ class Journal:
     def __init__(self) -> None:
         self._rows: list[tuple[int, int, int, int, int, int]] = []
         self._blocks: list[I64] = []
-        self._in_blocks = 0
+        self._expected = 0
         self.collectives: list[CollectiveRecord] = []
 
     @property
     def num_operations(self) -> int:
         """Operations that ended so far."""
-        return len(self._rows) + self._in_blocks
+        return len(self._rows) + self._expected
 
     def ended(self, job: int, iteration: int, rank: int, op: int, start_ps: int, end_ps: int) -> None:
         """An operation ended."""
@@ -30,7 +30,10 @@ class Journal:
     def ended_together(self, rows: I64) -> None:
         """Operations ended: int64[N, 6], columns as :meth:`ended` has them."""
         self._blocks.append(rows)
-        self._in_blocks += len(rows)
+
+    def expect(self, count: int) -> None:
+        """Operations ended that will be written down together with others later."""
+        self._expected += count
 
     def operations(self) -> tuple[OpRecords, tuple[int, int]]:
         """All, in the order in which they ended, and their part of the digest."""

@@ -261,13 +261,18 @@ class Replay:
             members = np.flatnonzero(program_of == number)
             if not len(members):
                 continue
-            mine = 0.0
+            mine, shares = 0.0, dict[tuple[object, ...], float]()
             for operation in program.operations:
                 if operation.kind is OpKind.SEND:
                     mine += operation.size_bytes
                 elif operation.kind is OpKind.COLLECTIVE:
-                    group = job.group(int(members[0]), operation)
-                    mine += self._plans.whole(operation, group).total_bytes / len(group.members)
+                    what = operation.collective, operation.size_bytes, operation.root
+                    key = *what, operation.axes, operation.ranks
+                    if key not in shares:
+                        group = job.group(int(members[0]), operation)
+                        plan = self._plans.whole(operation, group)
+                        shares[key] = plan.total_bytes / len(group.members)
+                    mine += shares[key]
             total += round(mine * len(members) * job.info.copies)
         return total
 
@@ -305,8 +310,8 @@ class Replay:
         raise StallError(what, waits(self._jobs, stuck, meetings, unmatched))
 
     def _records(self, interrupted: str, wall: float, cpu: float) -> Records:
-        if interrupted and self._chains is not None:
-            self._chains.write_unfinished(int(self.environment.now))
+        if self._chains is not None:
+            self._chains.write_down(int(self.environment.now))
         ops, sums = self._journal.operations()
         flows = [int(x) for x in self._ledger.digest]
         digest = "".join(f"{(a + b) % 2**64:016x}" for a, b in zip(flows, sums, strict=True))
