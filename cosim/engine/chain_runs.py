@@ -35,7 +35,7 @@ class _Bound:
     carried: ChainTable
     delays: tuple[int, ...]
     positions: I64
-    """int64[operations but the last, 4]: see :func:`~cosim.engine.chains.positions`."""
+    """int64[operations, 4]: see :func:`~cosim.engine.chains.positions`."""
     kinds: tuple[str, ...]
     sizes: tuple[int, ...]
     algorithms: tuple[str, ...]
@@ -189,10 +189,11 @@ class ChainRuns:
         if sum(len(one.src) for one in templates) > MOST_ROWS:
             return _CUT
         behind = [op - chain.collectives[0] for op in chain.collectives]
-        shape = tuple(zip(map(id, templates), (0, *chain.delays[1:]), behind, strict=True))
+        shape = tuple(zip(map(id, templates), (0, *chain.delays[1:-1]), behind, strict=True))
+        shape = (*shape, (0, chain.delays[-1], 0))
         carried = self._tables.get(shape)
         if carried is None:
-            carried = self._tables[shape] = chain_table(templates, chain.delays, behind)
+            carried = self._tables[shape] = chain_table(templates, chain.delays, behind, chain.delays[-1])
         endpoints = group.endpoints[phases[0].participants[0]]
         where = np.array(list(positions(chain)), np.int64)
         whole_groups = len(group.members) // len(group.ranks)
@@ -216,7 +217,9 @@ class ChainRuns:
         rank, chain = run.ranks[index], run.chain
         assert rank is not None
         ends = self._ends(run)
-        rank.pass_chain(chain, int(ends[-2, index]) + run.bound.delays[-1])
+        row, delay = run.bound.positions[-1, :2].tolist()
+        began = int(ends[row - 1, index] if row else run.came[index])
+        rank.pass_chain(chain, began + delay)
         self._ended(rank, chain.operations[-1], cause)
         run.left -= 1
         if run.left:
@@ -247,7 +250,7 @@ class ChainRuns:
         """Write down what ended by ``now`` in chains of a shape."""
         journal, ranks = self._journal, bound.group.ranks
         times = np.stack([one.times for one in done])
-        start_row, start_delay, end_row, end_delay = bound.positions.T
+        start_row, start_delay, end_row, end_delay = bound.positions[:-1].T
         starts = times[:, start_row] + start_delay[:, None]
         rows = np.empty((*starts.shape, 6), np.int64)
         rows[..., 0] = np.array([one.job for one in done])[:, None, None]
@@ -257,7 +260,7 @@ class ChainRuns:
         rows[..., 4], rows[..., 5] = starts, times[:, end_row] + end_delay[:, None]
         known = (times[:, start_row] >= 0) & (times[:, end_row] >= 0)
         journal.ended_together(rows[known & (rows[..., 5] <= now)])
-        come = times[:, :-1] + np.array(bound.delays)[:, None]
+        come = times[:, :-1] + np.array(bound.delays[:-1])[:, None]
         columns = come.min(2), come.max(2), times[:, 1:].max(2), times[:, 1:].min(2) >= 0
         for one, first, ready, last, ended in zip(done, *(each.tolist() for each in columns), strict=True):
             records = zip(

@@ -18,21 +18,23 @@ MOST_ROWS = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class ChainTable:
-    """``templates`` are kept, for the table is found by them; ``exits`` as the ledger takes it."""
+    """``templates`` are kept: the table is found by them. ``exits``, ``after``: as the ledger takes them."""
 
     templates: tuple[Template, ...]
     table: FlowTable
     react_from: int
     exits: I64
+    after: int
 
 
 def chain_table(
-    templates: Sequence[Template], delays: Sequence[int], operations: Sequence[int]
+    templates: Sequence[Template], delays: Sequence[int], operations: Sequence[int], after: int
 ) -> ChainTable:
     """One table of templates on the same participants.
 
     ``delays`` are from the exit of the one before to the entry, on each rank, the first of no account (the
-    entries of the first are given); ``operations`` how far each is behind the first. Exits come last, so each
+    entries of the first are given); ``operations`` how far each is behind the first; ``after`` is how
+    long it takes from the last exit to the chain's end. Exits come last, so each
     entry waits for the flow as many before it as there are ranks. The engine hears of the last exits only.
     """
     ranks = templates[0].num_ranks
@@ -47,7 +49,7 @@ def chain_table(
         distances[number] = np.concatenate([np.full(ranks, ranks, np.int64), distances[number]])
         kinds[number] = np.concatenate([np.full(ranks, COMPLETED, np.int8), kinds[number]])
     reaction = np.full(int(sizes.sum()), NEVER, np.int64)
-    reaction[-ranks:] = 0
+    reaction[-ranks:] = after
     exits = np.full(sum(blocks), -1, np.int64)
     exits[np.cumsum(blocks) - 1] = np.arange(len(templates)) * ranks
     first_row = np.cumsum(sizes) - sizes
@@ -68,4 +70,4 @@ def chain_table(
         block_repeat=np.concatenate([one.block_repeat for one in templates]),
         block_operation=np.repeat(np.array(operations, np.int64), blocks),
     )
-    return ChainTable(tuple(templates), table, table.num_flows - ranks, exits)
+    return ChainTable(tuple(templates), table, table.num_flows - ranks, exits, after)

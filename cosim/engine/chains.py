@@ -30,7 +30,7 @@ _CHAINABLE = (OpKind.COMPUTE, OpKind.MEMORY, OpKind.COLLECTIVE)
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Operations, by number; the last is a collective, and one more at least is. All are on the same group.
+    """Operations, by number; one at least is a collective. All collectives are on the same group.
 
     ``alike`` is of the program: for each operation the first that does the same.
     """
@@ -60,11 +60,11 @@ class Chain:
     @property
     def naming(self) -> Naming:
         """The group of its collectives."""
-        return self.program.naming[self.operations[-1]]
+        return self.program.naming[self.collectives[-1]]
 
     @cached_property
     def delays(self) -> tuple[int, ...]:
-        """Picoseconds of computation before each collective."""
+        """Picoseconds of computation before each collective, and after the last."""
         found, delay = [], 0
         for op in self.operations:
             operation = self.program.operations[op]
@@ -73,15 +73,15 @@ class Chain:
                 delay = 0
             else:
                 delay += operation.duration_ps
-        return tuple(found)
+        return (*found, delay)
 
     def halves(self) -> Iterator[Chain]:
-        """The same in two, each ending with a collective; a half that has no other one is no chain."""
-        middle = self.operations.index(self.collectives[len(self.collectives) // 2 - 1]) + 1
-        for part in (self.operations[:middle], self.operations[middle:]):
-            half = Chain(self.program, part, self.alike)
-            if len(half.collectives) > 1:
-                yield half
+        """The same in two, the first ending with a collective; none where there is only one."""
+        half = len(self.collectives) // 2
+        if half:
+            middle = self.operations.index(self.collectives[half - 1]) + 1
+            for part in (self.operations[:middle], self.operations[middle:]):
+                yield Chain(self.program, part, self.alike)
 
     @cached_property
     def outside(self) -> tuple[tuple[int, int], ...]:
@@ -116,11 +116,8 @@ def find_chains(program: ReadyProgram) -> dict[int, Chain]:
             members.append(after)
             after = follows.next_of(after)
         taken.update(members)
-        while members and program.operations[members[-1]].kind is not OpKind.COLLECTIVE:
-            taken.discard(members.pop())
-        chain = Chain(program, tuple(members), alike)
-        if len(chain.collectives) > 1:
-            chains[first] = chain
+        if names and len(members) > 1:
+            chains[first] = Chain(program, tuple(members), alike)
     return chains
 
 
@@ -191,12 +188,12 @@ class _Order:
 
 
 def positions(chain: Chain) -> Iterator[tuple[int, int, int, int]]:
-    """Of each operation but the last (start row, start delay, end row, end delay).
+    """Of each operation (start row, start delay, end row, end delay).
 
     Row 0 is when the rank came, row j + 1 when collective j of the chain ended on it; delays are in ps.
     """
     row, delay = 0, 0
-    for op in chain.operations[:-1]:
+    for op in chain.operations:
         operation = chain.program.operations[op]
         if operation.kind is OpKind.COLLECTIVE:
             yield row, delay, row + 1, 0

@@ -121,7 +121,7 @@ class Desk:
         exits = chain.exits
         count = chain.table.num_flows - chain.react_from
         ends = self._ledger.reserve_ends(len(chain.templates) * count)
-        self._ledger.open(group, chain.react_from, exits, ends)
+        self._ledger.open(group, chain.react_from, exits, ends, chain.after)
         self._outbox.open(group)
         return handle, ends
 

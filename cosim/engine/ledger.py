@@ -32,7 +32,7 @@ _DENSE_ENDPOINTS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """Completions that the engine waits for, as columns; ``cause_ps``: when each became certain."""
+    """Completions that the engine waits for, as columns: when it reacts, and since when that is certain."""
 
     handle: I32
     index: I64
@@ -171,11 +171,14 @@ class Ledger:
         if self._counts[MESSAGES]:
             self._traffic[:, : old.shape[1]] = old
 
-    def open(self, group: FlowGroup, react_from: int, exits: I64 | None = None, ends: int = -1) -> None:
+    def open(
+        self, group: FlowGroup, react_from: int, exits: I64 | None = None, ends: int = -1, after: int = 0
+    ) -> None:
         """Expect a group's completions; those from flow ``react_from`` on are reported back.
 
         ``exits`` int64[B] says of which blocks of the table times are kept, and where they are among the
-        group's; -1: not kept. The group's are those from ``ends`` on, had of :meth:`reserve_ends`.
+        group's; -1: not kept. The group's are those from ``ends`` on, had of :meth:`reserve_ends`. What
+        is reported back is so ``after`` picoseconds later.
         """
         while group.handle >= len(self._handles):
             self._handles = np.concatenate([self._handles, np.zeros_like(self._handles)])
@@ -186,6 +189,7 @@ class Ledger:
             react_from,
             self._bind(table, group.endpoints),
             ends,
+            after,
             self._table(table, exits),
             len(table.block_repeat),
         )
@@ -227,7 +231,8 @@ class Ledger:
             Something completed that is not in flight.
         """
         count = len(completions)
-        react, closed = np.empty(count, np.int64), np.empty(count, np.int32)
+        react, when, since = (np.empty(count, np.int64) for _ in range(3))
+        closed = np.empty(count, np.int32)
         num_react, num_closed = fold(
             completions.handle,
             completions.index,
@@ -241,7 +246,10 @@ class Ledger:
             self._ends,
             self._fct,
             self._traffic,
+            completions.since(),
             react,
+            when,
+            since,
             closed,
         )
         if num_closed < 0:
@@ -259,8 +267,8 @@ class Ledger:
         reaction = Reaction(
             completions.handle[chosen],
             completions.index[chosen],
-            completions.time_ps[chosen],
-            completions.since()[chosen],
+            when[:num_react],
+            since[:num_react],
         )
         return reaction, closed[:num_closed].tolist()
 

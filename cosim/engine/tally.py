@@ -28,12 +28,14 @@ HANDLE = np.dtype(
         ("react_from", "i8"),
         ("info", "i8"),
         ("ends", "i8"),
+        ("after", "i8"),
         ("block", "i4"),
         ("num_blocks", "i4"),
     ]
 )
 """A group in flight: flows from number ``react_from`` on are what the engine waits for. ``ends``: where
-the times of its operations' exits are written down, -1: nowhere."""
+the times of its operations' exits are written down, -1: nowhere; ``after``: for how long the engine does not
+react to one that it waits for, ps."""
 BLOCK = np.dtype(
     [("base", "i8"), ("row", "i8"), ("rows", "i8"), ("operation", "i8"), ("origin", "i8"), ("exits", "i8")]
 )
@@ -105,12 +107,16 @@ def fold(
     ends: I64,
     fct: I64,
     traffic: I64,
+    cause: I64,
     react: I64,
+    when: I64,
+    since: I64,
     closed: I32,
 ) -> tuple[int, int]:
     """Count completions; (how many rows of ``react`` hold an engine's completion, how many groups ended).
 
-    ``react`` receives the row numbers of completions that the engine waits for, ``closed`` handles.
+    ``react`` receives the row numbers of completions that the engine waits for, ``when`` the times when it
+    reacts, ``since`` from when on that was certain, ``closed`` handles.
     (k, -1): row k belongs to a group that has ended or never began, or has a negative number.
     """
     num_react = 0
@@ -143,6 +149,8 @@ def fold(
         sum_b += mix(state ^ _GOLDEN)
         if flow >= h.react_from:
             react[num_react] = k
+            when[num_react] = time[k] + h.after
+            since[num_react] = time[k] if h.after > 0 else cause[k]
             num_react += 1
         h.left -= 1
         if h.left == 0:

@@ -156,6 +156,12 @@ class FlowTable:
         return np.asarray(self.block_row[block] + offset, np.int64)
 
 
+    def keys(self, index: I64) -> tuple[I64, I64]:
+        """What each flow's key is more than its group's, (high, low)."""
+        block = np.searchsorted(self.block_base, index, side="right") - 1
+        return self.block_operation[block], np.asarray(index - self.block_origin[block], np.int64)
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class FlowGroup:
     """One use of a table. ``handle`` is the caller's small number, free again when every flow completed.
