@@ -16,9 +16,9 @@ import numpy as np
 from cosim.engine.desk import Desk
 from cosim.engine.rank import Rank
 from cosim.errors import MismatchError, WorkloadError
-from cosim.network.flows import pack_key
+from cosim.network.flows import I32, pack_key
 from cosim.units import format_size
-from cosim.workload.program import Operation
+from cosim.workload.program import Operation, OpKind, Peer
 
 REQUEST_BYTES = 8192
 """A rendezvous request, as ASTRA-sim sends it."""
@@ -82,6 +82,8 @@ class Messages:
         self._desk = desk
         self._ended = ended
         self._channels: dict[tuple[int, int, int, int], _Channel] = {}
+        self._peers: dict[tuple[int, int, Peer | None], int] = {}
+        self._endpoints: dict[tuple[int, int, int], I32] = {}
 
     def peer(self, rank: Rank, operation: Operation) -> int:
         """The rank at the other end.
@@ -91,6 +93,10 @@ class Messages:
         WorkloadError
             No peer, or none at that offset.
         """
+        key = rank.job.number, rank.number, operation.peer
+        known = self._peers.get(key)
+        if known is not None:
+            return known
         peer, mesh = operation.peer, rank.job.info.workload.mesh
         world = rank.job.info.workload.world_size
         other = None if peer is None else peer.rank
@@ -104,6 +110,7 @@ class Messages:
                 f"rank {rank.number}: {operation.kind.value} {operation.name!r} has no peer "
                 f"({operation.peer}) among the {world} ranks"
             )
+        self._peers[key] = other
         return other
 
     def post(self, rank: Rank, op: int, now: int) -> None:
@@ -116,7 +123,7 @@ class Messages:
         """
         operation = rank.program.operations[op]
         other = self.peer(rank, operation)
-        is_send = operation.kind.value == "send"
+        is_send = operation.kind is OpKind.SEND
         ends = (rank.number, other) if is_send else (other, rank.number)
         channel = self._channels.setdefault((rank.job.number, *ends, operation.tag), _Channel())
         mine = Post(rank, op, rank.iteration)
@@ -177,7 +184,11 @@ class Messages:
         job = post.rank.job
         key = pack_key(job.number, post.iteration, post.op, post.rank.number, part)
         flow = _Flow(self._desk, then)
-        endpoints = np.ascontiguousarray(job.info.endpoints[list(ends)], np.int32)
+        place = job.number, *ends
+        endpoints = self._endpoints.get(place)
+        if endpoints is None:
+            endpoints = np.ascontiguousarray(job.info.endpoints[list(ends)], np.int32)
+            self._endpoints[place] = endpoints
         channel = post.operation.channel if part == MESSAGE_PART else 0
         traits = job.traits(post.iteration)
         flow.handle = self._desk.open_message(flow, endpoints, size, key, channel=channel, **traits)

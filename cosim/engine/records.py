@@ -7,7 +7,7 @@ Operation rows come in the order in which they ended (then job, rank, stream, op
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,8 +77,7 @@ class OpRecords:
         return len(self.job)
 
 
-@dataclass(frozen=True, eq=False)
-class CollectiveRecord:
+class CollectiveRecord(NamedTuple):
     """One collective of one group: ``start_ps`` is its first arrival, ``ready_ps`` its last, ``end_ps`` when
     its last rank was done. ``name`` is the operation's, ``algorithm`` what carried it. In a folded job
     ``ranks`` are the simulated ones of the group, of whom each stands for ``folded``, and it stands for

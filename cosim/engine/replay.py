@@ -13,26 +13,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.engine.collective import CollectiveRun
+from cosim.engine.chain_runs import ChainRuns
+from cosim.engine.collectives import Collectives
 from cosim.engine.desk import Desk, Release
 from cosim.engine.environment import CoSimEnvironment
-from cosim.engine.folding.template import Grid, fold_plan
+from cosim.engine.journal import Journal
 from cosim.engine.ledger import Ledger, Reaction
-from cosim.engine.meeting import Meeting
-from cosim.engine.messages import REQUEST_PART, Messages
-from cosim.engine.programs import COLLECTIVES, Group, ReadyJob, ready_job
+from cosim.engine.messages import Messages
+from cosim.engine.plans import Plans
+from cosim.engine.programs import ReadyJob, ready_job
 from cosim.engine.rank import Rank
-from cosim.engine.records import CollectiveRecord, JobInfo, OpRecords, Records
+from cosim.engine.records import JobInfo, Records
 from cosim.engine.stall import waits
-from cosim.engine.tally import mix_columns
-from cosim.errors import AlgorithmError, StallError, WorkloadError
+from cosim.errors import StallError
 from cosim.network.flows import I64, Completions
 from cosim.network.simulator import NetworkSimulator
-from cosim.pattern.plan import FIRST, Plan, Turn
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
 from cosim.units import format_time
-from cosim.workload.program import Operation, OpKind
+from cosim.workload.program import OpKind
 
 _PROGRESS_S = 0.2
 
@@ -110,7 +109,6 @@ class Replay:
     ) -> None:
         self._topology = topology
         self._network = network
-        self._planner = planner
         self._release: Release = release
         self._seed = seed
         self._progress = progress
@@ -119,20 +117,21 @@ class Replay:
         self._ledger = Ledger(topology.num_endpoints, record_messages=record_messages)
         self._desk = Desk(self.environment.outbox, self._ledger, release)
         self._messages = Messages(self._desk, self._end)
+        self._plans = Plans(planner)
+        self._journal = Journal()
+        self._collectives = Collectives(self._desk, self._plans, self._journal, self._end)
+        # What the engine releases, it has to hear of; an external simulator has no word for chains.
+        by_itself = release == "network" and network.describe().chains
+        self._chains = ChainRuns(self._desk, self._plans, self._journal, self._end) if by_itself else None
         self._folding = next((info.folding for info in jobs if info.folding is not None), None)
         self._jobs = [ready_job(number, info, topology) for number, info in enumerate(jobs)]
         self._ranks = [
             [Rank(job, rank) for rank in range(job.info.workload.world_size)] for job in self._jobs
         ]
-        self._meetings: dict[object, Meeting] = {}
-        self._folded_plans: dict[tuple[int, Grid], Plan] = {}
-        self._turns: dict[tuple[int, tuple[int, ...]], tuple[int, Turn]] = {}
         self._ends: dict[int, list[tuple[Rank, int, int]]] = {}
         self._reactions: dict[int, list[Reaction]] = {}
         self._starting: dict[int, list[ReadyJob]] = {}
         self._touched: dict[tuple[int, int], Rank] = {}
-        self._op_rows: list[tuple[int, int, int, int, int, int]] = []
-        self._collectives: list[CollectiveRecord] = []
         self._total = sum(
             len(rank.program.operations) * job.info.iterations
             for job, ranks in zip(self._jobs, self._ranks, strict=True)
@@ -167,7 +166,7 @@ class Replay:
     def close(self) -> None:
         """Let go of the arrays now: callbacks make cycles that the garbage collector takes its time over."""
         del self.environment, self._network, self._ledger, self._desk, self._messages
-        del self._ranks, self._meetings, self._ends, self._reactions
+        del self._ranks, self._collectives, self._chains, self._ends, self._reactions
 
     # -- what happens --------------------------------------------------------------------------------
 
@@ -226,6 +225,8 @@ class Replay:
 
     def _start(self, rank: Rank, op: int, now: int) -> None:
         rank.started[op] = now
+        if self._chains is not None and self._chains.start(rank, op, now):
+            return
         operation = rank.program.operations[op]
         kind = operation.kind
         if kind is OpKind.COMPUTE or kind is OpKind.MEMORY:
@@ -236,7 +237,7 @@ class Replay:
             else:
                 self._touched[rank.order] = rank
         elif kind is OpKind.COLLECTIVE:
-            self._meet(rank, op, operation, now)
+            self._collectives.meet(rank, op, now)
         else:
             self._messages.post(rank, op, now)
 
@@ -247,101 +248,10 @@ class Replay:
 
     def _apply_end(self, rank: Rank, op: int, now: int) -> None:
         started = rank.end(op, now)
-        self._op_rows.append((rank.job.number, rank.iteration, rank.number, op, started, now))
+        self._journal.ended(rank.job.number, rank.iteration, rank.number, op, started, now)
         self._touched[rank.order] = rank
         if rank.left == 0:
             self._begin(rank, now)
-
-    # -- collectives ---------------------------------------------------------------------------------
-
-    def _plan(self, operation: Operation, group: Group, turn: Turn = FIRST) -> Plan:
-        kind = COLLECTIVES.get(operation.collective)
-        if kind is None:
-            known = ", ".join(sorted(COLLECTIVES))
-            raise WorkloadError(
-                f"operation {operation.name!r}: no collective {operation.collective!r}",
-                hint=f"there are {known}",
-            )
-        plan = self._planner.plan(
-            kind, len(group.members), operation.size_bytes, root=operation.root, dims=group.dims, turn=turn
-        )
-        phases = len(plan.chunks[0])
-        if len(plan.chunks) * phases > REQUEST_PART:
-            raise AlgorithmError(
-                f"operation {operation.name!r}: {len(plan.chunks)} chunks of {phases} phases are more than "
-                f"the {REQUEST_PART} that flow keys can tell apart",
-                hint=f"set collectives.splits to {REQUEST_PART // phases} or less",
-            )
-        return plan
-
-    def _folded(self, plan: Plan, group: Group) -> Plan:
-        """The plan for a group's representatives."""
-        if group.grid is None:
-            return plan
-        key = (id(plan), group.grid)
-        if key not in self._folded_plans:
-            folded = fold_plan(plan, group.grid)
-            assert isinstance(folded, Plan), folded  # the search for the folding has tried it
-            self._folded_plans[key] = folded
-        return self._folded_plans[key]
-
-    def _meet(self, rank: Rank, op: int, operation: Operation, now: int) -> None:
-        job = rank.job
-        group = job.group(rank.number, operation)
-        name = rank.program.naming[op]
-        occurrence = rank.program.occurrence[op]
-        key = (job.number, group.ranks, name, rank.iteration, occurrence)
-        meeting = self._meetings.get(key)
-        if meeting is None:
-            meeting = Meeting(group, operation, op, rank, rank.iteration, now)
-            self._meetings[key] = meeting
-            iteration, turn = self._turns.get((job.number, group.ranks), (rank.iteration, FIRST))
-            plan = self._plan(operation, group, turn if iteration == rank.iteration else FIRST)
-            self._turns[job.number, group.ranks] = rank.iteration, plan.turn
-            # A stable operation number: that of the group's lowest rank, which all members agree on.
-            number = job.program(min(group.ranks)).collective.get((name, occurrence), op)
-            meeting.plan = plan
-            meeting.run = CollectiveRun(
-                self._folded(plan, group),
-                group.endpoints,
-                group.ranks,
-                (job.number, rank.iteration, number),
-                job.traits(rank.iteration),
-                self._desk,
-                lambda position, at, cause: self._leave(key, position, at, cause),
-            )
-        meeting.arrive(rank, op, now)
-        assert meeting.run is not None
-        meeting.run.arrive(group.position[rank.number], now)
-
-    def _leave(self, key: object, position: int, now: int, cause: int) -> None:
-        meeting = self._meetings[key]
-        rank, op = meeting.leave(position)
-        self._end(rank, op, cause)
-        if len(meeting.left) < len(meeting.group.ranks):
-            return
-        del self._meetings[key]
-        assert meeting.run is not None
-        group, operation, plan = meeting.group, meeting.operation, meeting.plan
-        assert plan is not None
-        self._collectives.append(
-            CollectiveRecord(
-                job=rank.job.number,
-                iteration=meeting.iteration,
-                op=meeting.run.key[2],
-                name=operation.name,
-                collective=operation.collective,
-                algorithm=plan.algorithm,
-                ranks=group.ranks,
-                size_bytes=operation.size_bytes,
-                messages=plan.num_messages,
-                start_ps=meeting.start_ps,
-                ready_ps=meeting.ready_ps,
-                end_ps=now,
-                copies=rank.job.info.copies * len(group.ranks) // len(group.members),
-                folded=len(group.members) // len(group.ranks),
-            )
-        )
 
     def _iteration_bytes(self, job: ReadyJob) -> int:
         """Bytes that one iteration of a job sends, over all its ranks; plans its collectives on the way."""
@@ -351,13 +261,18 @@ class Replay:
             members = np.flatnonzero(program_of == number)
             if not len(members):
                 continue
-            mine = 0.0
+            mine, shares = 0.0, dict[tuple[object, ...], float]()
             for operation in program.operations:
                 if operation.kind is OpKind.SEND:
                     mine += operation.size_bytes
                 elif operation.kind is OpKind.COLLECTIVE:
-                    group = job.group(int(members[0]), operation)
-                    mine += self._plan(operation, group).total_bytes / len(group.members)
+                    what = operation.collective, operation.size_bytes, operation.root
+                    key = *what, operation.axes, operation.ranks
+                    if key not in shares:
+                        group = job.group(int(members[0]), operation)
+                        plan = self._plans.whole(operation, group)
+                        shares[key] = plan.total_bytes / len(group.members)
+                    mine += shares[key]
             total += round(mine * len(members) * job.info.copies)
         return total
 
@@ -369,7 +284,10 @@ class Replay:
         self._progress_at = time.monotonic()
         self._progress(
             ProgressInfo(
-                int(self.environment.now), len(self._op_rows), self._total, self._ledger.num_messages
+                int(self.environment.now),
+                self._journal.num_operations,
+                self._total,
+                self._ledger.num_messages,
             )
         )
 
@@ -380,20 +298,21 @@ class Replay:
         if not stuck and not unmatched:
             return
         at = format_time(int(self.environment.now))
+        meetings = dict(self._collectives.meetings)
+        if self._chains is not None:
+            meetings.update(enumerate(self._chains.meetings()))
         if stuck:
             what = (
                 f"nothing can happen after {at}, but {len(stuck)} of {len(everyone)} ranks have not finished"
             )
         else:
             what = f"every rank finished by {at}, but {len(unmatched)} messages were only posted at one end"
-        raise StallError(what, waits(self._jobs, stuck, self._meetings, unmatched))
+        raise StallError(what, waits(self._jobs, stuck, meetings, unmatched))
 
     def _records(self, interrupted: str, wall: float, cpu: float) -> Records:
-        rows: I64 = np.array(self._op_rows, np.int64).reshape(-1, 6)
-        rows = rows[np.lexsort((rows[:, 3], rows[:, 2], rows[:, 0], rows[:, 5]))]
-        job, iteration, rank, op = (rows[:, c].astype(np.int32) for c in range(4))
-        ops = OpRecords(job, iteration, rank, op, rows[:, 4], rows[:, 5])
-        sums = mix_columns(*(rows[:, c] for c in range(6))) if len(rows) else (0, 0)
+        if self._chains is not None:
+            self._chains.write_down(int(self.environment.now))
+        ops, sums = self._journal.operations()
         flows = [int(x) for x in self._ledger.digest]
         digest = "".join(f"{(a + b) % 2**64:016x}" for a, b in zip(flows, sums, strict=True))
         return Records(
@@ -403,16 +322,14 @@ class Replay:
             seed=self._seed,
             jobs=tuple(job.info for job in self._jobs),
             ops=ops,
-            collectives=tuple(
-                sorted(self._collectives, key=lambda c: (c.end_ps, c.job, c.iteration, c.op, c.ranks))
-            ),
+            collectives=self._journal.ended_collectives(),
             finish_ps=tuple(np.array([r.finish_ps for r in ranks], np.int64) for ranks in self._ranks),
             iteration_end_ps=tuple(_iteration_ends(ranks) for ranks in self._ranks),
             fct=self._ledger.fct(),
             traffic=self._ledger.traffic(),
             links=self._network.statistics(),
             num_messages=self._ledger.num_messages,
-            end_ps=int(rows[:, 5].max(initial=0)),
+            end_ps=int(ops.end_ps.max(initial=0)),
             digest=digest,
             wall_s=time.perf_counter() - wall,
             cpu_s=time.process_time() - cpu,

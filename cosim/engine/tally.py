@@ -27,13 +27,20 @@ HANDLE = np.dtype(
         ("left", "i8"),
         ("react_from", "i8"),
         ("info", "i8"),
+        ("ends", "i8"),
+        ("after", "i8"),
         ("block", "i4"),
         ("num_blocks", "i4"),
     ]
 )
-"""A group in flight: flows from number ``react_from`` on are what the engine waits for."""
-BLOCK = np.dtype([("base", "i8"), ("row", "i8"), ("rows", "i8")])
-"""A table's block: first flow, first row, rows in one repetition."""
+"""A group in flight: flows from number ``react_from`` on are what the engine waits for. ``ends``: where
+the times of its operations' exits are written down, -1: nowhere; ``after``: for how long the engine does not
+react to one that it waits for, ps."""
+BLOCK = np.dtype(
+    [("base", "i8"), ("row", "i8"), ("rows", "i8"), ("operation", "i8"), ("origin", "i8"), ("exits", "i8")]
+)
+"""A table's block: first flow, first row, rows in one repetition, what makes keys of its flows (see
+:class:`~cosim.network.flows.FlowTable`), and where its exits' times are among the group's, or -1."""
 SIZE_BITS = 36
 """A bound row is one int64, bytes below and the number of its (source, destination) pair above, or -1 for a
 mark: rows are met in no order, so what counts is how many of them a cache holds.
@@ -97,43 +104,61 @@ def fold(
     handles: Records,
     blocks: Records,
     info: I64,
+    ends: I64,
     fct: I64,
     traffic: I64,
+    cause: I64,
     react: I64,
+    when: I64,
+    since: I64,
     closed: I32,
 ) -> tuple[int, int]:
     """Count completions; (how many rows of ``react`` hold an engine's completion, how many groups ended).
 
-    ``react`` receives the row numbers of completions that the engine waits for, ``closed`` handles.
-    (k, -1): row k belongs to a group that has ended, or never began.
+    ``react`` receives the row numbers of completions that the engine waits for, ``when`` the times when it
+    reacts, ``since`` from when on that was certain, ``closed`` handles.
+    (k, -1): row k belongs to a group that has ended or never began, or has a negative number.
     """
     num_react = 0
     num_closed = 0
     last_fct = -1
     last_bin = 0
+    at = 0
     sum_a = digest[DIGEST_A]
     sum_b = digest[DIGEST_B]
     for k in range(len(handle)):
-        h = handles[handle[k]]
-        if h.left <= 0:
-            return k, -1
         flow = index[k]
-        state = mix(np.uint64(h.key_high) + _GOLDEN)
-        state = mix(state + np.uint64(h.key_low + flow) + _GOLDEN)
+        if not 0 <= handle[k] < len(handles) or flow < 0 or handles[handle[k]].left <= 0:
+            return k, -1
+        h = handles[handle[k]]
+        low = int(h.block)
+        high = low + h.num_blocks
+        if not low <= at < high or blocks[at].base > flow or (at + 1 < high and blocks[at + 1].base <= flow):
+            at = low
+            while high - at > 1:
+                middle = (at + high) >> 1
+                if blocks[middle].base <= flow:
+                    at = middle
+                else:
+                    high = middle
+        block = blocks[at]
+        state = mix(np.uint64(h.key_high + block.operation) + _GOLDEN)
+        state = mix(state + np.uint64(h.key_low + flow - block.origin) + _GOLDEN)
         state = mix(state + np.uint64(time[k]) + _GOLDEN)
         sum_a += state
         sum_b += mix(state ^ _GOLDEN)
         if flow >= h.react_from:
             react[num_react] = k
+            when[num_react] = time[k] + h.after
+            since[num_react] = time[k] if h.after > 0 else cause[k]
             num_react += 1
         h.left -= 1
         if h.left == 0:
             closed[num_closed] = handle[k]
             num_closed += 1
-        at = h.block + h.num_blocks - 1
-        while blocks[at].base > flow:
-            at -= 1
-        row = blocks[at].row + (flow - blocks[at].base) % blocks[at].rows
+        if h.ends >= 0 and block.exits >= 0:
+            ends[h.ends + block.exits + flow - block.base] = time[k]
+        row = block.row + (flow - block.base) % block.rows
         one = info[h.info + row]
         if one < 0:
             continue

@@ -70,7 +70,11 @@ class CompiledNetwork(ABC):
     def describe(self) -> Capabilities:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         return Capabilities(
-            name=self.name, peek=self.peeks, quantum_ps=self.quantum_ps, symmetric=self.symmetric
+            name=self.name,
+            peek=self.peeks,
+            quantum_ps=self.quantum_ps,
+            symmetric=self.symmetric,
+            chains=True,
         )
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
@@ -179,27 +183,24 @@ class CompiledNetwork(ABC):
         count = len(flows.start_handle)
         if not count:
             return
-        grant = int(self._arrays["meta"][GRANT])
-        if int(flows.start_ps.min()) < grant:
-            raise CausalityError(
-                f"{self.name}: a flow was given for {int(flows.start_ps.min())} ps, "
-                f"but {grant} ps had been granted"
-            )
         rep, row = self._store.locate(flows.start_handle, flows.start_index)
-        store = self._store.view()
-        released = (store.rows["waits"][row] > 0) & (store.groups["release"][flows.start_handle] > 0)
-        if released.any():
-            k = int(np.flatnonzero(released)[0])
-            raise NetworkError(
-                f"{self.name}: flow {flows.start_index[k]} of group {flows.start_handle[k]} was given, "
-                "but has dependencies that the network follows"
-            )
         calendar: Calendar = self._arrays["calendar"]
         while int(calendar.meta[EVENT_N]) + count > len(calendar.events):
             self._grow(NEED_CALENDAR)
             calendar = self._arrays["calendar"]
         self._store.reserve_work(count)
-        give(self.core(), flows.start_handle, rep, row, flows.start_ps, flows.cause_ps)
+        wrong = give(self.core(), flows.start_handle, rep, row, flows.start_ps, flows.cause_ps)
+        if wrong >= 0:
+            grant = int(self._arrays["meta"][GRANT])
+            if flows.start_ps[wrong] < grant:
+                raise CausalityError(
+                    f"{self.name}: a flow was given for {flows.start_ps[wrong]} ps, "
+                    f"but {grant} ps had been granted"
+                )
+            raise NetworkError(
+                f"{self.name}: flow {flows.start_index[wrong]} of group {flows.start_handle[wrong]} was "
+                "given, but has dependencies that the network follows"
+            )
 
     def _expect(self, rows: int) -> None:
         """Make room for as many flows at once as rows are open: a guess, and more than is touched."""

@@ -44,10 +44,17 @@ class Core(NamedTuple):
 
 
 @compiled
-def give(core: Core, handle: I32, rep: I32, row: I32, start: I64, cause: I64) -> None:
-    """Put given starts into the calendar; there is room for them."""
+def give(core: Core, handle: I32, rep: I32, row: I32, start: I64, cause: I64) -> int:
+    """Put given starts into the calendar; there is room for them.
+
+    None of them where one is before the grant or has dependencies that the network follows: that one's number
+    is returned, else -1.
+    """
     cal_meta, events, buckets, hashes, heap = core.calendar
     count, rows, _, _, groups, _, _, _, work, _ = core.store
+    for k in range(len(handle)):
+        if start[k] < core.meta[GRANT] or (groups[handle[k]].release and rows[row[k]].waits > 0):
+            return k
     for k in range(len(handle)):
         push(
             cal_meta,
@@ -65,6 +72,7 @@ def give(core: Core, handle: I32, rep: I32, row: I32, start: I64, cause: I64) ->
         )
         if groups[handle[k]].release and rows[row[k]].middle < rows[row[k]].last:
             note(count, work, handle[k], rep[k], row[k], start[k], STARTED)
+    return -1
 
 
 @inlined

@@ -3,7 +3,8 @@
 Inside, a flow is (handle, repetition, row): repetitions are numbered through all blocks of a table, rows
 through all tables. What is stored per flow (how many dependencies are left, the latest of them) lives in
 *pages*, one for each repetition of each group, made at its first touch and given back when its last flow
-is released: memory follows what is in flight. Tables without repeats get their pages when opened.
+is released: memory follows what is in flight. Tables of one operation without repeats get
+their pages when opened.
 
 Times flow ahead: as soon as a completion *time* is certain it is passed to the dependents, even if the
 clock has not reached it. That is sound because it is only ever used in max(dependencies) + delay.
@@ -16,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.network.calendar import Records
-from cosim.network.flows import I8, I64
+from cosim.network.flows import I8, I32, I64
 from cosim.network.jit import compiled, inlined
 
 WORK_N, OUT_N, POOL_TOP, MAX_PAGE = range(4)
@@ -41,8 +42,9 @@ ROW = np.dtype(
 """A row of a table. Successors [first, middle) wait for its completion, [middle, last) for its start."""
 SUCCESSOR = np.dtype([("row", "i4"), ("rep", "i4"), ("low", "i4"), ("high", "i4")])
 """``rep`` repetitions later; holds where the successor's repetition in its table is in [low, high]."""
-REPETITION = np.dtype([("base", "i8"), ("row", "i4"), ("rows", "i4")])
-"""First flow number and first row of a repetition, and how many."""
+REPETITION = np.dtype([("base", "i8"), ("key_high", "i8"), ("key_low", "i8"), ("row", "i4"), ("rows", "i4")])
+"""First flow number and first row of a repetition, and how many; a flow's key is its group's plus
+``key_high``, and plus ``key_low`` and its row."""
 GROUP = np.dtype(
     [
         ("key_high", "i8"),
@@ -51,10 +53,12 @@ GROUP = np.dtype(
         ("path", "i8"),
         ("page", "i8"),
         ("rep", "i4"),
-        ("release", "i4"),
+        ("reps", "i4"),
+        ("release", "i8"),
     ]
 )
-"""``path`` + row finds the row's links, ``page`` + repetition its page; ``left`` flows to complete."""
+"""``path`` + row finds the row's links, ``page`` + repetition its page; ``left`` flows to complete;
+``reps`` repetitions from ``rep`` on, 0 where nothing is open."""
 PAGE = np.dtype([("cell", "i8"), ("left", "i8")])
 """Where a repetition's cells start, and how many of its flows are not released yet."""
 CELL = np.dtype([("ready", "i8"), ("waits", "i8")])
@@ -121,6 +125,29 @@ def touch_page(
         cells[first + k].ready = 0
     pages[page].cell = first
     pages[page].left = reps[rep].rows
+
+
+@compiled
+def find_flows(groups: Records, reps: Records, handle: I32, index: I64, rep: I32, row: I32) -> int:
+    """Absolute repetition and row of flows; -1, or the number of the first that is not there."""
+    for k in range(len(handle)):
+        if not 0 <= handle[k] < len(groups):
+            return k
+        group = groups[handle[k]]
+        low = int(group.rep)
+        high = low + group.reps
+        flow = index[k]
+        if low == high or not 0 <= flow < reps[high - 1].base + reps[high - 1].rows:
+            return k
+        while high - low > 1:
+            middle = (low + high) >> 1
+            if reps[middle].base <= flow:
+                low = middle
+            else:
+                high = middle
+        rep[k] = low
+        row[k] = reps[low].row + flow - reps[low].base
+    return _NONE
 
 
 @compiled

@@ -23,11 +23,13 @@ def before(events: Records, reps: Records, groups: Records, sources: I32, a: int
     from_two = sources[two.path + events[b].row]
     if from_one != from_two:
         return bool(from_one < from_two)
-    if one.key_high != two.key_high:
-        return bool(one.key_high < two.key_high)
-    first = one.key_low + reps[events[a].rep].base + events[a].row - reps[events[a].rep].row
-    second = two.key_low + reps[events[b].rep].base + events[b].row - reps[events[b].rep].row
-    return bool(first < second)
+    of_one = reps[events[a].rep]
+    of_two = reps[events[b].rep]
+    first = one.key_high + of_one.key_high
+    second = two.key_high + of_two.key_high
+    if first != second:
+        return bool(first < second)
+    return bool(one.key_low + of_one.key_low + events[a].row < two.key_low + of_two.key_low + events[b].row)
 
 
 @compiled

@@ -7,7 +7,6 @@ times, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +35,7 @@ from cosim.network.dependencies import (
     Store,
     drain,
     drop_pages,
+    find_flows,
     note,
     touch_page,
     turn_round,
@@ -132,10 +132,14 @@ class FlowStore:
         reps["rows"] = np.repeat(sizes, table.block_repeat)
         reps["row"] = row0 + np.repeat(table.block_row[:-1], table.block_repeat)
         reps["base"] = np.cumsum(reps["rows"], dtype=np.int64) - reps["rows"]
+        reps["key_high"] = np.repeat(table.block_operation, table.block_repeat)
+        reps["key_low"] = reps["base"] - np.repeat(table.block_origin, table.block_repeat) - reps["row"]
         self._add_successors(table, row0, rows)
-        if not table.is_flat:
+        eager = table.is_flat and not table.block_operation[-1]
+        if not eager:
             self._count[MAX_PAGE] = max(int(self._count[MAX_PAGE]), _page_size(int(sizes.max())))
-        made = _Table(table, row0, rep0, len(reps))
+        pages = tuple(_page_size(rows) for rows in sizes.tolist()) if eager else ()
+        made = _Table(table, row0, rep0, len(reps), pages)
         self._tables[id(table)] = made
         return made
 
@@ -177,15 +181,15 @@ class FlowStore:
         one = self._arrays["groups"][handle]
         one["key_high"], one["key_low"] = group.key
         one["left"], one["page"], one["rep"] = group.table.num_flows, page, table.rep0
+        one["reps"] = table.num_reps
         one["release"] = group.release == "network"
         self._open[handle] = table
-        if group.table.is_flat and group.release == "network":
+        if table.pages and group.release == "network":
             self._touch_all(table, page)
         return table
 
     def _touch_all(self, table: _Table, page: int) -> None:
-        for k, rows in enumerate(np.diff(table.table.block_row).tolist()):
-            size = _page_size(rows)
+        for k, size in enumerate(table.pages):
             if self._arrays["unused"][size.bit_length() - 1] == _NONE:
                 self._reserve("cells", int(self._count[POOL_TOP]) + size)
             store = self.view()
@@ -210,6 +214,7 @@ class FlowStore:
         page = int(self._arrays["groups"]["page"][handle])
         store = self.view()
         drop_pages(store.reps, store.pages, store.cells, store.unused, page, table.rep0, table.num_reps)
+        self._arrays["groups"]["reps"][handle] = 0
         self._free_pages[table.num_reps].append(page)
 
     def open_handles(self) -> list[int]:
@@ -225,32 +230,14 @@ class FlowStore:
             An unknown handle, or an index beyond its table.
         """
         rep, row = np.empty(len(handle), np.int32), np.empty(len(handle), np.int32)
-        for one, chosen in _by_group(handle):
-            table = self._open.get(one)
-            if table is None:
+        wrong = find_flows(self._arrays["groups"], self._arrays["reps"], handle, index, rep, row)
+        if wrong != _NONE:
+            one = int(handle[wrong])
+            if one not in self._open:
                 raise NetworkError(f"a flow of unknown group handle {one}")
-            flows = index[chosen]
-            if not 0 <= int(flows.min()) <= int(flows.max()) < table.table.num_flows:
-                raise NetworkError(f"flow index beyond the {table.table.num_flows} flows of group {one}")
-            reps = self._arrays["reps"][table.rep0 : table.rep0 + table.num_reps]
-            found = np.searchsorted(reps["base"], flows, side="right") - 1
-            rep[chosen] = table.rep0 + found
-            row[chosen] = reps["row"][found] + flows - reps["base"][found]
+            flows = self._open[one].table.num_flows
+            raise NetworkError(f"flow index beyond the {flows} flows of group {one}")
         return rep, row
-
-
-def _by_group(handle: I32) -> Iterator[tuple[int, slice | I64]]:
-    """Each handle with where it stands."""
-    if not len(handle):
-        return
-    first = int(handle[0])
-    if (handle == first).all():  # as a rule
-        yield first, slice(None)
-        return
-    order = np.argsort(handle, kind="stable")
-    ends = np.flatnonzero(np.diff(handle[order], append=-1))
-    for chosen in np.split(order, ends[:-1] + 1):
-        yield int(handle[chosen[0]]), chosen
 
 
 def _page_size(rows: int) -> int:
@@ -258,9 +245,10 @@ def _page_size(rows: int) -> int:
 
 
 class _Table(NamedTuple):
-    """A registered table: its first absolute row and repetition."""
+    """A registered table: its first absolute row and repetition; sizes of the pages that are made at once."""
 
     table: FlowTable
     row0: int
     rep0: int
     num_reps: int
+    pages: tuple[int, ...]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,14 +98,14 @@ class Template:
         """Flows, entries and exits included, each repetition counted."""
         return int(self.block_base[-1])
 
-    @property
+    @cached_property
     def num_messages(self) -> int:
         """Flows between two different ranks."""
         between = (self.src != self.dst).astype(np.int64)
         per_block = np.add.reduceat(between, self.block_row[:-1])
         return int((per_block * self.block_repeat).sum())
 
-    @property
+    @cached_property
     def total_bytes(self) -> int:
         """Bytes of all messages between two different ranks."""
         between = np.where(self.src != self.dst, self.bytes, 0)

@@ -29,9 +29,14 @@ LITTLE_WORK = 4_000
 """Steps of a loop that take less time to interpret than to compile."""
 
 
+_INTERPRETED: dict[Any, int] = {}
+"""Steps that loops were asked for in this process."""
+
+
 def for_work(loop: Any, steps: int) -> Callable[..., Any]:
-    """The compiled loop, or the same interpreted where it has few steps to do."""
-    if steps > LITTLE_WORK:
+    """The compiled loop, or the same interpreted where it has few steps to do, now and so far."""
+    _INTERPRETED[loop] = _INTERPRETED.get(loop, 0) + steps
+    if steps > LITTLE_WORK or _INTERPRETED[loop] > 8 * LITTLE_WORK:
         compiled: Callable[..., Any] = loop
         return compiled
 

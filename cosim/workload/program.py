@@ -8,9 +8,11 @@ To have a stream in strict program order, as CUDA has it, chain its operations b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,10 +110,10 @@ class DeviceMesh:
             if size < 1:
                 raise WorkloadError(f"mesh axis {name!r} has size {size}; it needs at least 1")
 
-    @property
+    @cached_property
     def world_size(self) -> int:
         """Ranks in all."""
-        return int(np.prod(list(self.axes.values()), dtype=np.int64)) if self.axes else 1
+        return math.prod(self.axes.values())
 
     def coordinates(self, rank: int) -> dict[str, int]:
         """Where a rank sits, one number for each axis."""

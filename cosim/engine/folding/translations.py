@@ -28,7 +28,7 @@ class Translations:
         """How many translations there are along each axis of the mesh, in mesh order."""
         return tuple(size // self.steps.get(axis, size) for axis, size in self.mesh.axes.items())
 
-    @property
+    @cached_property
     def copies(self) -> int:
         """Translations in all: ranks that a representative stands for, itself among them."""
         return int(np.prod(self.orders, dtype=np.int64))

@@ -1,0 +1,59 @@
+"""The plans of a run's collectives: for the whole group, and for the ranks of it that are simulated."""
+
+from __future__ import annotations
+
+from cosim.engine.folding.template import Grid, fold_plan
+from cosim.engine.messages import REQUEST_PART
+from cosim.engine.programs import COLLECTIVES, Group
+from cosim.errors import AlgorithmError, WorkloadError
+from cosim.pattern.plan import FIRST, Plan, Turn
+from cosim.pattern.planner import Planner
+from cosim.workload.program import Operation
+
+
+class Plans:
+    """Asks the planner; folds."""
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+        self._folded: dict[tuple[int, Grid], Plan] = {}
+
+    def whole(self, operation: Operation, group: Group, turn: Turn = FIRST) -> Plan:
+        """The plan of a group's operation.
+
+        Raises
+        ------
+        WorkloadError
+            There is no such collective.
+        AlgorithmError
+            It has more parts than flow keys can tell apart, or as the planner says.
+        """
+        kind = COLLECTIVES.get(operation.collective)
+        if kind is None:
+            known = ", ".join(sorted(COLLECTIVES))
+            raise WorkloadError(
+                f"operation {operation.name!r}: no collective {operation.collective!r}",
+                hint=f"there are {known}",
+            )
+        plan = self._planner.plan(
+            kind, len(group.members), operation.size_bytes, root=operation.root, dims=group.dims, turn=turn
+        )
+        phases = len(plan.chunks[0])
+        if len(plan.chunks) * phases > REQUEST_PART:
+            raise AlgorithmError(
+                f"operation {operation.name!r}: {len(plan.chunks)} chunks of {phases} phases are more than "
+                f"the {REQUEST_PART} that flow keys can tell apart",
+                hint=f"set collectives.splits to {REQUEST_PART // phases} or less",
+            )
+        return plan
+
+    def simulated(self, plan: Plan, group: Group) -> Plan:
+        """The plan for a group's representatives."""
+        if group.grid is None:
+            return plan
+        key = (id(plan), group.grid)
+        if key not in self._folded:
+            folded = fold_plan(plan, group.grid)
+            assert isinstance(folded, Plan), folded  # the search for the folding has tried it
+            self._folded[key] = folded
+        return self._folded[key]
