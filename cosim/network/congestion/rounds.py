@@ -158,7 +158,7 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
         row.lost = 0.0
         row.acked = 0.0
         row.limited = 0.0
-        one.seen_rtt = one.base
+        one.seen_rtt = path_rtt(conns, hops, fluid.links, ports, c)
         for k in range(one.hops):
             t = fluid.telemetry[n, k]
             t.queue = 0.0
