@@ -89,6 +89,10 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
             hop = hops[k]
             hop.port = hop.link * NUM_CLASSES + one.priority
             settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.link, now)
+            if hop.back >= 0:
+                settle_link(
+                    meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.back, now
+                )
             port = fluid.ports[hop.port]
             hop.before = _NONE
             hop.after = port.first

@@ -133,6 +133,7 @@ class Cubic(Control):
         "least_rtt": _NO_THRESHOLD,
     }
     settles: ClassVar[bool] = True
+    acks_wait: ClassVar[bool] = True
     kernel = cubic
     driver = drive
 

@@ -78,6 +78,7 @@ class Dctcp(Control):
 
     state: ClassVar[dict[str, float]] = {"alpha": 1.0, "threshold": _NO_THRESHOLD, "cut": 0.0}
     settles: ClassVar[bool] = True
+    acks_wait: ClassVar[bool] = True
     kernel = dctcp
     driver = drive
 

@@ -69,6 +69,7 @@ class NewReno(Control):
 
     state: ClassVar[dict[str, float]] = {"threshold": _NO_THRESHOLD, "cut": 0.0}
     settles: ClassVar[bool] = True
+    acks_wait: ClassVar[bool] = True
     kernel = newreno
     driver = drive
 
