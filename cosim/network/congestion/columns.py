@@ -102,13 +102,15 @@ HOP = np.dtype(
         ("conn", "i8"),
         ("back", "i8"),
         ("back_next", "i8"),
+        ("back_after", "f8"),
         ("after", "i4"),
         ("before", "i4"),
     ]
 )
 """A connection on a port: what it brings there, the port's counters when its round began, its place in the
 port's list. ``back``: the same cable's link the other way, where acknowledgements wait behind data (-1: they
-don't); ``back_next``: the next hop whose acknowledgements take it."""
+don't); ``back_next``: the next hop whose acknowledgements take it; ``back_after``: ps from sending until they come there,
+without queues."""
 PORT = np.dtype(
     [
         ("load", "i8"),
@@ -172,6 +174,7 @@ ROW = np.dtype(
         ("rtt", "f8"),
         ("base_rtt", "f8"),
         ("marked", "f8"),
+        ("again", "f8"),
         ("lost", "f8"),
         ("acked", "f8"),
         ("limited", "f8"),

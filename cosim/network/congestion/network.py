@@ -240,6 +240,8 @@ class CongestionNetwork(CompiledNetwork):
         mine["budget"] = 1e30
         sums = np.concatenate([np.zeros((1, 2)), np.cumsum(np.stack([latency, packet], axis=1), axis=0)])
         both = sums[ends_at] - sums[ends_at - hops]
+        to_end = sums[np.repeat(ends_at, hops), 0] - sums[1:, 0]
+        added["back_after"] = np.repeat(both.sum(axis=1), hops) + to_end
         heads = ends_at - hops
         has = hops > 0
         mine["latency"] = both[:, 0]
