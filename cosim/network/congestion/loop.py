@@ -22,7 +22,6 @@ from cosim.network.congestion.columns import (
     FLOW_TOP,
     LOSSLESS,
     MSS,
-    NUM_CLASSES,
     OPEN,
     START,
     STUCK,
@@ -33,7 +32,15 @@ from cosim.network.congestion.columns import (
 )
 from cosim.network.congestion.pauses import at_threshold, pause_from
 from cosim.network.congestion.ports import service, settle_link
-from cosim.network.congestion.rounds import answer, ask, count_losses, end_round, open_round, settle_conn
+from cosim.network.congestion.rounds import (
+    answer,
+    ask,
+    count_losses,
+    end_round,
+    first_round,
+    open_round,
+    settle_conn,
+)
 from cosim.network.core import (
     BOUND,
     CURSOR,
@@ -54,7 +61,7 @@ from cosim.network.core import (
 )
 from cosim.network.drains import set_drain
 from cosim.network.flows import I64
-from cosim.network.jit import compiled
+from cosim.network.jit import compiled, inlined
 from cosim.network.order import sort_instant
 from cosim.units import NEVER
 
@@ -64,7 +71,7 @@ ASK, NEED_FLOWS, NEED_ROWS, DEADLOCK = 30, 31, 32, 33
 _NONE = -1
 
 
-@compiled
+@inlined
 def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     """The first flow that waits on a connection begins to send."""
     conns = fluid.conns
@@ -79,7 +86,7 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
         one.attached = 1
         for k in range(one.hop, one.hop + one.hops):
             hop = hops[k]
-            hop.port = hop.link * NUM_CLASSES + one.priority
+            hop.port = one.priority * len(fluid.links) + hop.link
             settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.link, now)
             port = fluid.ports[hop.port]
             hop.before = _NONE
@@ -92,12 +99,12 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
                 if fluid.ports[hops[k].port].full != 0:
                     pause_from(meta, busy, fluid, k, now)
     if one.known == 0:
-        end_round(meta, busy, fluid, c, now)
+        first_round(meta, fluid, c)
         one.due = _NONE
         return
     if one.due < 0:
         one.settled = 0
-        open_round(conns, hops, fluid.ports, c, now)
+        open_round(conns, hops, fluid.sights, fluid.ports, fluid.settings, c, now)
         fluid.updated[meta[UPDATED_N]] = c
         meta[UPDATED_N] += 1
     if fresh:
@@ -105,7 +112,7 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     change(meta, conns, fluid.changed, c)
 
 
-@compiled
+@inlined
 def arrival(fluid: Fluid, c: int, size: int, now: int) -> int:
     """When the last byte, sent at ``now``, is at the receiver; the path's links are settled."""
     one = fluid.conns[c]
@@ -311,7 +318,7 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
                 meta[BEGIN] = c + 1
             elif one.active != 0:
                 if one.asleep != 0:
-                    wake(cal_meta, events, buckets, hashes, heap, fluid, c, now)
+                    wake(meta, fluid, c, now)
                 one.active = 0
                 change(meta, conns, fluid.changed, c)
                 meta[ACTIVE_N] -= 1

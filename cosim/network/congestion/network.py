@@ -53,6 +53,7 @@ from cosim.network.congestion.columns import (
     PORT,
     QUEUE_BINS,
     ROW,
+    SIGHT,
     STAMP,
     STUCK,
     TELEMETRY,
@@ -62,7 +63,7 @@ from cosim.network.congestion.columns import (
 )
 from cosim.network.congestion.control import Control, ask_in_python, check_answers, state_width
 from cosim.network.congestion.loop import ASK, DEADLOCK, NEED_FLOWS, NEED_ROWS, run_congestion
-from cosim.network.congestion.ports import settle_link
+from cosim.network.congestion.ports import settle_all
 from cosim.network.core import BIN_PS, GRANT, INSTANT, Core
 from cosim.network.drains import DRAIN
 from cosim.network.flows import F64, I32, FlowGroup
@@ -109,14 +110,12 @@ class CongestionNetwork(CompiledNetwork):
         self._max_hops = 1
         self._coflows: dict[int, int] = {}
         self._conns_used = 0
-        ports = np.zeros(count * NUM_CLASSES, PORT)
-        ports["first"] = ports["blocks"] = _NONE
-        ports["share"] = ports["duty"] = 1.0
         self._fluid: dict[str, NDArray[Any]] = {
             "conns": np.zeros(0, CONN),
             "ends": np.zeros((0, 3), np.int64),
             "hops": np.zeros(0, HOP),
-            "ports": ports,
+            "sights": np.zeros(0, SIGHT),
+            "ports": _make_ports(count),
             "links": self._make_links(count),
             "flows": np.zeros(0, FLOW),
             "drains": np.zeros(0, DRAIN),
@@ -132,9 +131,10 @@ class CongestionNetwork(CompiledNetwork):
             "channel_of": np.zeros(64, np.int32),
             "changed": np.zeros(0, np.int32),
             "updated": np.zeros(0, np.int32),
-            "hosts": np.zeros(count * NUM_CLASSES, np.int32),
-            "scan": np.zeros(count * NUM_CLASSES, np.int32),
-            "touched": np.zeros(count * NUM_CLASSES, np.int32),
+            "woken": np.zeros(0, np.int32),
+            "hosts": np.zeros(count, np.int32),
+            "scan": np.zeros(count, np.int32),
+            "touched": np.zeros(count, np.int32),
         }
         for name in ("instant", "spare", "other", "third"):
             self._fluid[name] = np.zeros(0, np.int32)
@@ -213,9 +213,10 @@ class CongestionNetwork(CompiledNetwork):
         self._max_hops = max(self._max_hops, int(hops.max(initial=1)))
         self._hops_used += total
         self._extend("hops", self._hops_used)
+        self._extend("sights", self._hops_used)
         self._extend("pairs", self._hops_used)
         added = fluid["hops"][self._hops_used - total : self._hops_used]
-        added["link"], added["conn"], added["port"] = link, conn, link * NUM_CLASSES
+        added["link"], added["conn"], added["port"] = link, conn, link
         ends_at = np.cumsum(hops)
         packet = np.ceil(self._ports.mtu_bytes * 8e12 / self._rate[link])
         latency = self._latency[link].astype(np.float64)
@@ -240,6 +241,7 @@ class CongestionNetwork(CompiledNetwork):
         self._extend("state", count)
         self._extend("changed", count)
         self._extend("updated", 2 * count + 2)
+        self._extend("woken", 2 * count + 2)
 
     def _open_group(self, group: FlowGroup) -> None:
         if not 0 <= group.priority < NUM_CLASSES:
@@ -255,8 +257,12 @@ class CongestionNetwork(CompiledNetwork):
             self._extend("coflows", number + 1)
             self._fluid["coflows"]["size"][number] = group.coflow_bytes
             one["coflow"] = number
-        meta = self._arrays["meta"]
-        meta[CLASSES] = max(int(meta[CLASSES]), group.priority + 1)
+        meta, fluid = self._arrays["meta"], self._fluid
+        while meta[CLASSES] <= group.priority:
+            meta[CLASSES] += 1
+            fluid["ports"] = np.concatenate([fluid["ports"], _make_ports(self._topology.num_links)])
+            for name in ("scan", "touched"):
+                fluid[name] = np.append(fluid[name], np.zeros(self._topology.num_links, np.int32))
 
     def _extend(self, name: str, need: int) -> None:
         old = self._fluid[name]
@@ -310,7 +316,7 @@ class CongestionNetwork(CompiledNetwork):
                     while port != first:
                         names.append(port)
                         port = came[port]
-                    shown = ", ".join(self._topology.link_name(one // NUM_CLASSES) for one in names)
+                    shown = ", ".join(self._topology.link_name(int(ports["link"][one])) for one in names)
                     return (
                         f"congestion: PFC deadlock at {int(meta[INSTANT])} ps: {shown} pause each other in a "
                         "circle; take a routing without circles, a larger pfc_threshold, or pfc: false"
@@ -342,18 +348,18 @@ class CongestionNetwork(CompiledNetwork):
         fluid, meta = self._fluid, self._arrays["meta"].copy()
         links, ports, histogram = (fluid[k].copy() for k in ("links", "ports", "histogram"))
         now = int(meta[GRANT])
-        for link in np.flatnonzero((ports["load"] > 0).reshape(-1, NUM_CLASSES).any(axis=1)).tolist():
-            settle_link(meta, found.busy_ps, links, ports, histogram, fluid["settings"], link, now)
-        ports = ports.reshape(-1, NUM_CLASSES)
+        settle_all(meta, found.busy_ps, links, ports, histogram, fluid["settings"], now)
+        ports = ports.reshape(-1, len(links))
+        histogram[:, 0] = np.maximum(ports["served"].sum(axis=0) - histogram.sum(axis=1), 0.0)
         paused = ports["paused_ps"] + np.where(ports["paused"] > 0, now - ports["since"], 0)
         mtu = self._ports.mtu_bytes
         extra: Mapping[str, F64] = {
-            "drops": ports["dropped"].sum(axis=1) / mtu,
-            "marks": ports["marked"].sum(axis=1) / mtu,
+            "drops": ports["dropped"].sum(axis=0) / mtu,
+            "marks": ports["marked"].sum(axis=0) / mtu,
             "queue_p50_bytes": _percentile(histogram, 0.5),
             "queue_p99_bytes": _percentile(histogram, 0.99),
-            "queue_max_bytes": ports["peak"].max(axis=1),
-            "pause_ps": paused.sum(axis=1).astype(np.float64),
+            "queue_max_bytes": ports["peak"].max(axis=0),
+            "pause_ps": paused.sum(axis=0).astype(np.float64),
         }
         return NetworkStatistics(
             found.link_bytes,
@@ -369,6 +375,15 @@ class CongestionNetwork(CompiledNetwork):
     def control_updates(self) -> int:
         """How often a control was asked about a connection."""
         return int(self._arrays["meta"][UPDATES_N])
+
+
+def _make_ports(links: int) -> NDArray[Any]:
+    """The ports of one class."""
+    ports = np.zeros(links, PORT)
+    ports["first"] = ports["blocks"] = _NONE
+    ports["share"] = ports["duty"] = 1.0
+    ports["link"] = np.arange(links)
+    return ports
 
 
 def _percentile(histogram: F64, share: float) -> F64:

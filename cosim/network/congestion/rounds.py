@@ -22,7 +22,7 @@ from cosim.network.congestion.columns import (
 )
 from cosim.network.congestion.ports import mean_mark, service, settle_link
 from cosim.network.flows import F64, I64
-from cosim.network.jit import compiled, inlined
+from cosim.network.jit import inlined
 
 _INF = 1e30
 _LIMITED = 0.93
@@ -59,7 +59,7 @@ def path_rtt(conns: Records, hops: Records, links: Records, ports: Records, c: i
     return float(one.base + wait * 8e12)
 
 
-@compiled
+@inlined
 def set_want(conns: Records, hops: Records, links: Records, ports: Records, settings: F64, c: int) -> int:
     """The bits per second that the control lets a connection send, and its budget at them.
 
@@ -86,8 +86,10 @@ def set_want(conns: Records, hops: Records, links: Records, ports: Records, sett
     return int(max(rate, 1.0))
 
 
-@compiled
-def open_round(conns: Records, hops: Records, ports: Records, c: int, now: int) -> None:
+@inlined
+def open_round(
+    conns: Records, hops: Records, sights: Records, ports: Records, settings: F64, c: int, now: int
+) -> None:
     """Begin a round: remember the counters of the path, whose links are settled."""
     one = conns[c]
     one.round = now
@@ -101,10 +103,11 @@ def open_round(conns: Records, hops: Records, ports: Records, c: int, now: int) 
         hops[k].marks = port.marks
         hops[k].losses = port.losses
         hops[k].lost = port.losses
-        hops[k].served = port.served
+        if settings[WANTS_TELEMETRY] != 0.0:
+            sights[k].served = port.served
 
 
-@compiled
+@inlined
 def count_losses(conns: Records, hops: Records, ports: Records, settings: F64, c: int, now: int) -> int:
     """Whole packets lost since this was last asked; what is less than one is kept for later."""
     one = conns[c]
@@ -125,15 +128,10 @@ def count_losses(conns: Records, hops: Records, ports: Records, settings: F64, c
     return packets
 
 
-@compiled
-def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
-    """Put a connection into the batch: show it what the round before this one saw, keep what this one saw."""
-    conns = fluid.conns
-    hops = fluid.hops
-    ports = fluid.ports
-    one = conns[c]
-    n = meta[BATCH_N]
-    meta[BATCH_N] = n + 1
+@inlined
+def _show(fluid: Fluid, n: int, c: int) -> None:
+    """What a control is shown of a connection in any round."""
+    one = fluid.conns[c]
     row = fluid.rows[n]
     row.conn = c
     row.first = 0.0
@@ -150,25 +148,46 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     row.rate = one.pace
     row.wait = 0.0
     row.slow_start = 0.0
-    if one.known == 0:
-        row.first = 1.0
-        row.elapsed = 0.0
-        row.rtt = one.base
-        row.marked = 0.0
-        row.lost = 0.0
-        row.acked = 0.0
-        row.limited = 0.0
-        one.seen_rtt = one.base
-        for k in range(one.hops):
-            t = fluid.telemetry[n, k]
-            t.queue = 0.0
-            t.tx = 0.0
-            t.capacity = float(fluid.links[hops[one.hop + k].link].capacity)
-        for k in range(one.hops, fluid.telemetry.shape[1]):
-            fluid.telemetry[n, k].capacity = 0.0
-        return
-    meta[UPDATES_N] += 1
+
+
+@inlined
+def first_round(meta: I64, fluid: Fluid, c: int) -> None:
+    """Put a connection that its control does not know into the batch."""
+    one = fluid.conns[c]
+    n = meta[BATCH_N]
+    meta[BATCH_N] = n + 1
+    _show(fluid, n, c)
+    row = fluid.rows[n]
+    row.first = 1.0
+    row.elapsed = 0.0
+    row.rtt = one.base
+    row.marked = 0.0
+    row.lost = 0.0
+    row.acked = 0.0
+    row.limited = 0.0
+    one.seen_rtt = one.base
+    for k in range(fluid.telemetry.shape[1]):
+        t = fluid.telemetry[n, k]
+        t.queue = 0.0
+        t.tx = 0.0
+        t.capacity = 0.0
+        if k < one.hops:
+            t.capacity = float(fluid.links[fluid.hops[one.hop + k].link].capacity)
+
+
+@inlined
+def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
+    """Put a connection into the batch: show it what the round before this one saw, keep what this one saw."""
+    conns = fluid.conns
+    hops = fluid.hops
+    ports = fluid.ports
+    one = conns[c]
+    n = meta[BATCH_N]
+    meta[BATCH_N] = n + 1
     settle_conn(conns, fluid.coflows, c, now)
+    _show(fluid, n, c)
+    row = fluid.rows[n]
+    meta[UPDATES_N] += 1
     unmarked = 1.0
     passed = 1.0
     span = float(now - one.round)
@@ -198,11 +217,12 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
             t = fluid.telemetry[n, k]
             hop = hops[one.hop + k]
             port = ports[hop.port]
-            t.queue = hop.seen_queue
-            t.tx = hop.seen_rate
+            sight = fluid.sights[one.hop + k]
+            t.queue = sight.queue
+            t.tx = sight.rate
             t.capacity = float(fluid.links[hop.link].capacity)
-            hop.seen_queue = port.queue
-            hop.seen_rate = (port.served - hop.served) / (span * BYTES_PER_BPS_PS)
+            sight.queue = port.queue
+            sight.rate = (port.served - sight.served) / (span * BYTES_PER_BPS_PS)
         for k in range(one.hops, fluid.telemetry.shape[1]):
             fluid.telemetry[n, k].capacity = 0.0
     one.seen_rtt = path_rtt(conns, hops, fluid.links, ports, c)
@@ -225,7 +245,7 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     one.marking = ends_marking
 
 
-@compiled
+@inlined
 def ask(meta: I64, fluid: Fluid) -> None:
     """Fill in what only the whole batch says, and remember what growth and rest are measured against."""
     states = int(fluid.settings[STATES])
@@ -243,7 +263,7 @@ def ask(meta: I64, fluid: Fluid) -> None:
             fluid.before[n, k] = fluid.state[row.conn, k]
 
 
-@compiled
+@inlined
 def answer(meta: I64, fluid: Fluid, now: int) -> None:
     """Take what the control said, and open the next round of who has something to send."""
     settings = fluid.settings
@@ -278,7 +298,7 @@ def answer(meta: I64, fluid: Fluid, now: int) -> None:
         one.settled = 1 if still else 0
         one.known = 1
         if one.active != 0:
-            open_round(conns, fluid.hops, fluid.ports, c, now)
+            open_round(conns, fluid.hops, fluid.sights, fluid.ports, settings, c, now)
             if known == 0:
                 one.bursts = 1
             fluid.updated[meta[UPDATED_N]] = c
