@@ -88,13 +88,15 @@ def wake(meta: I64, fluid: Fluid, c: int, now: int) -> None:
     one = conns[c]
     one.asleep = 0
     settle_conn(conns, fluid.coflows, c, now)
-    passed = max((now - one.round) // one.period, 0)
-    one.round += passed * one.period
-    one.lost_since = one.round
-    sent = one.rate * BYTES_PER_BPS_PS * float(now - one.round)
-    one.round_sent = sent
-    one.loss_sent = sent
-    one.due = one.round + one.period
+    one.due = one.ends
+    if now >= one.ends:
+        one.round = one.ends + (now - one.ends) // one.period * one.period
+        one.due = one.round + one.period
+        one.bursts = 0
+        one.lost_since = one.round
+        sent = one.rate * BYTES_PER_BPS_PS * float(now - one.round)
+        one.round_sent = sent
+        one.loss_sent = sent
     fluid.woken[meta[WOKEN_N]] = c
     meta[WOKEN_N] += 1
     meta[OPEN] = 1
@@ -198,14 +200,6 @@ def apply(
                     ports[hop.port].load += hop.fresh - hop.load
                     hop.load = hop.fresh
                     touch(meta, ports, fluid.touched, hop.port)
-    # When each has sent what it has, or may.
-    for k in range(meta[CHANGED_N]):
-        c = int(changed[k])
-        one = conns[c]
-        if one.active != 0:
-            when = drain_time(now, min(one.remaining, one.budget), one.rate * BYTES_PER_BPS_PS)
-            meta[DRAIN_N] = set_drain(meta[DRAIN_N], fluid.drains, conns, c, when)
-    meta[CHANGED_N] = 0
     # Links that begin to queue wake who rests on them; queues may cross the threshold of pauses.
     for k in range(meta[TOUCHED_N]):
         p = fluid.touched[k]
@@ -245,7 +239,8 @@ def apply(
                 for m in range(one.hop, one.hop + one.hops):
                     ports[hops[m].link].hot = 0
                 one.asleep = 1
-                one.period = due - now
+                one.period = on_grid(time, one.grid, 0)
+                one.ends = due
                 one.due = NEVER
                 continue
         one.due = due
@@ -257,5 +252,17 @@ def apply(
         due = conns[c].due
         push(cal_meta, events, buckets, hashes, heap, due, now, now, _NONE, 0, c, UPDATE)
     meta[WOKEN_N] = 0
+    # When each has sent what it has, or may, if that is before its round ends and all is looked at again.
+    for k in range(meta[CHANGED_N]):
+        c = int(changed[k])
+        one = conns[c]
+        if one.active != 0:
+            left = min(one.remaining, one.budget)
+            rate = one.rate * BYTES_PER_BPS_PS
+            when = int(NEVER)
+            if left <= rate * float(one.due - now + 1):
+                when = drain_time(now, left, rate)
+            meta[DRAIN_N] = set_drain(meta[DRAIN_N], fluid.drains, conns, c, when)
+    meta[CHANGED_N] = 0
     meta[OPEN] = 0
     meta[STAMP] += 1

@@ -43,6 +43,7 @@ CONN = np.dtype(
         ("due", "i8"),
         ("round", "i8"),
         ("period", "i8"),
+        ("ends", "i8"),
         ("grid", "i8"),
         ("latency", "i8"),
         ("store", "i8"),
@@ -87,8 +88,8 @@ CONN = np.dtype(
 )
 """A connection: the flows of one (job, source, destination, channel), one at a time, and its control's state.
 It has ``rate`` since ``touched`` (``want`` before its own port is shared), may send ``budget`` bytes at it,
-and ends its round, begun at ``round``, at ``due``. ``seen_*``: what the round before saw, which the control
-is shown."""
+and ends its round, begun at ``round``, at ``due``. Where it rests, that round would end at ``ends``, and
+further ones every ``period``. ``seen_*``: what the round before saw, which the control is shown."""
 HOP = np.dtype(
     [
         ("load", "i8"),

@@ -38,6 +38,9 @@ from cosim.network.congestion.rounds import (
     count_losses,
     end_round,
     first_round,
+    is_clean,
+    is_unlimited,
+    met_nothing,
     open_round,
     settle_conn,
 )
@@ -103,7 +106,8 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
         one.due = _NONE
         return
     if one.due < 0:
-        one.settled = 0
+        if one.settled != 0 and not (is_unlimited(one, fluid.settings) and is_clean(one)):
+            one.settled = 0
         open_round(conns, hops, fluid.sights, fluid.ports, fluid.settings, c, now)
         fluid.updated[meta[UPDATED_N]] = c
         meta[UPDATED_N] += 1
@@ -317,7 +321,11 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
             if flow.next != _NONE:
                 meta[BEGIN] = c + 1
             elif one.active != 0:
-                if one.asleep != 0:
+                if one.settled != 0 and met_nothing(one, hops, fluid.ports):
+                    # Nothing to tell the control when the round ends: it ends here.
+                    one.asleep = 0
+                    one.due = _NONE
+                elif one.asleep != 0:
                     wake(meta, fluid, c, now)
                 one.active = 0
                 change(meta, conns, fluid.changed, c)

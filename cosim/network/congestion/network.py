@@ -12,7 +12,8 @@ when its last byte has left, plus latencies, the queues of its path at that time
 further link. Lost packets are sent again from the round's end on.
 
 A connection whose control has settled, on a path where nothing queues, rests: its rounds are left out until a
-link there begins to queue, which changes no result. Nothing costs anything while nothing happens.
+link there begins to queue, which changes no result. So does one that begins anew after such a rest, with a
+window that can't limit it; one that falls idle and has nothing left to tell its control ends its round there.
 
 Rates are whole bits per second, so that sums are exact in any order; timestamps need + - * / only.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cosim.network.calendar import Records
 from cosim.network.congestion.columns import (
     BATCH_N,
@@ -57,6 +59,39 @@ def path_rtt(conns: Records, hops: Records, links: Records, ports: Records, c: i
         if ports[port].queue > 0.0:
             wait += ports[port].queue / service(links, ports, port)
     return float(one.base + wait * 8e12)
+
+
+@inlined
+def is_clean(one: Any) -> bool:
+    """Whether there is nothing that the control of connection ``one`` is still to be shown."""
+    return bool(
+        one.seen_rtt == one.base
+        and one.seen_marked == 0.0
+        and one.marking == 0.0
+        and one.seen_lost == 0.0
+        and one.lost == 0.0
+    )
+
+
+@inlined
+def met_nothing(one: Any, hops: Records, ports: Records) -> bool:
+    """Whether the round under way of connection ``one``, whose links are settled, met no queue so far."""
+    if not is_clean(one):
+        return False
+    for k in range(one.hop, one.hop + one.hops):
+        port = ports[hops[k].port]
+        if port.queue > 0.0 or port.paused > 0 or port.marks != hops[k].marks or port.losses != hops[k].lost:
+            return False
+    return True
+
+
+@inlined
+def is_unlimited(one: Any, settings: F64) -> bool:
+    """Whether connection ``one`` can't be limited by its control in a round that meets no queue."""
+    if settings[GIVES_RATE] != 0.0:
+        return bool(one.pace >= float(one.line))
+    most = float(one.line) * BYTES_PER_BPS_PS * (one.base + float(2 * one.grid))
+    return bool(one.window * _LIMITED > most)
 
 
 @inlined
