@@ -214,6 +214,11 @@ def apply(
                         wake(meta, fluid, hops[m].conn, now)
                     m = hops[m].after
                 q += len(links)
+            m = links[link].back_first
+            while m != _NONE:
+                if conns[hops[m].conn].asleep != 0:
+                    wake(meta, fluid, hops[m].conn, now)
+                m = fluid.sights[m].back_next
         if settings[LOSSLESS] != 0.0:
             q = p
             while q < len(links) * meta[CLASSES]:  # those after it get what it leaves
@@ -235,9 +240,13 @@ def apply(
             for m in range(one.hop, one.hop + one.hops):
                 if is_hot(meta, links, ports, hops[m].port):
                     rest = False
+                if hops[m].back >= 0 and is_hot(meta, links, ports, hops[m].back):
+                    rest = False
             if rest:
                 for m in range(one.hop, one.hop + one.hops):
                     ports[hops[m].link].hot = 0
+                    if hops[m].back >= 0:
+                        ports[hops[m].back].hot = 0
                 one.asleep = 1
                 one.period = on_grid(time, one.grid, 0)
                 one.ends = due

@@ -102,13 +102,15 @@ HOP = np.dtype(
         ("conn", "i4"),
         ("after", "i4"),
         ("before", "i4"),
-        ("pad", "i4"),
+        ("back", "i4"),
     ]
 )
 """A connection on a port: what it brings there, the port's counters when its round began, its place in the
-port's list."""
-SIGHT = np.dtype([("kept", "i8"), ("served", "f8"), ("queue", "f8"), ("rate", "f8")])
-"""The rest of a hop: the last load above 0 (where pauses are), and what telemetry is about."""
+port's list. ``back``: the same cable's link the other way, where acknowledgements wait behind data (-1: they
+don't)."""
+SIGHT = np.dtype([("kept", "i8"), ("served", "f8"), ("queue", "f8"), ("rate", "f8"), ("back_next", "i8")])
+"""The rest of a hop: the last load above 0 (where pauses are), what telemetry is about, and the next hop
+whose acknowledgements take the same link."""
 PORT = np.dtype(
     [
         ("load", "i8"),
@@ -153,6 +155,7 @@ LINK = np.dtype(
         ("buffer", "f8"),
         ("pause", "f8"),
         ("resume", "f8"),
+        ("back_first", "i8"),
     ]
 )
 FLOW = np.dtype([("origin", "i8"), ("handle", "i4"), ("rep", "i4"), ("row", "i4"), ("next", "i4")])

@@ -85,6 +85,9 @@ class Control(Spec):
     ``acked`` and ``elapsed`` only where they were limited, marked, or lost something."""
     lossless: ClassVar[bool] = False
     """Whether priority flow control is on where the scenario doesn't say."""
+    acks_wait: ClassVar[bool] = False
+    """Whether acknowledgements wait in the queues of data that goes the other way: TCP's do; those of RDMA
+    have a class of their own."""
     uses_weight: ClassVar[bool] = False
     kernel: ClassVar[Callable[..., None] | None] = None
     driver: ClassVar[Callable[..., int] | None] = None

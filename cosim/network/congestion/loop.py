@@ -31,7 +31,7 @@ from cosim.network.congestion.columns import (
     Fluid,
 )
 from cosim.network.congestion.pauses import at_threshold, pause_from
-from cosim.network.congestion.ports import service, settle_link
+from cosim.network.congestion.ports import is_hot, service, settle_link
 from cosim.network.congestion.rounds import (
     answer,
     ask,
@@ -42,6 +42,7 @@ from cosim.network.congestion.rounds import (
     is_unlimited,
     met_nothing,
     open_round,
+    path_rtt,
     settle_conn,
 )
 from cosim.network.core import (
@@ -91,6 +92,10 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
             hop = hops[k]
             hop.port = one.priority * len(fluid.links) + hop.link
             settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.link, now)
+            if hop.back >= 0 and is_hot(meta, fluid.links, fluid.ports, hop.back):
+                settle_link(
+                    meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.back, now
+                )
             port = fluid.ports[hop.port]
             hop.before = _NONE
             hop.after = port.first
@@ -106,6 +111,7 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
         one.due = _NONE
         return
     if one.due < 0:
+        one.seen_rtt = path_rtt(conns, hops, fluid.links, fluid.ports, c)
         if one.settled != 0 and not (is_unlimited(one, fluid.settings) and is_clean(one)):
             one.settled = 0
         open_round(conns, hops, fluid.sights, fluid.ports, fluid.settings, c, now)
@@ -321,7 +327,7 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
             if flow.next != _NONE:
                 meta[BEGIN] = c + 1
             elif one.active != 0:
-                if one.settled != 0 and met_nothing(one, hops, fluid.ports):
+                if one.settled != 0 and met_nothing(meta, one, hops, fluid.links, fluid.ports):
                     # Nothing to tell the control when the round ends: it ends here.
                     one.asleep = 0
                     one.due = _NONE

@@ -22,7 +22,7 @@ from cosim.network.congestion.columns import (
     WANTS_TELEMETRY,
     Fluid,
 )
-from cosim.network.congestion.ports import mean_mark, service, settle_link
+from cosim.network.congestion.ports import is_hot, mean_mark, service, settle_link
 from cosim.network.flows import F64, I64
 from cosim.network.jit import inlined
 
@@ -51,13 +51,17 @@ def settle_conn(conns: Records, coflows: Records, c: int, now: int) -> None:
 
 @inlined
 def path_rtt(conns: Records, hops: Records, links: Records, ports: Records, c: int) -> float:
-    """The round-trip time (ps) with queues as they are."""
+    """The round-trip time (ps) with queues as they are, and acknowledgements in them."""
     one = conns[c]
     wait = 0.0
     for k in range(one.hop, one.hop + one.hops):
         port = hops[k].port
         if ports[port].queue > 0.0:
             wait += ports[port].queue / service(links, ports, port)
+        if hops[k].back >= 0:
+            port = one.priority * len(links) + hops[k].back
+            if ports[port].queue > 0.0:
+                wait += ports[port].queue / service(links, ports, port)
     return float(one.base + wait * 8e12)
 
 
@@ -74,13 +78,15 @@ def is_clean(one: Any) -> bool:
 
 
 @inlined
-def met_nothing(one: Any, hops: Records, ports: Records) -> bool:
+def met_nothing(meta: I64, one: Any, hops: Records, links: Records, ports: Records) -> bool:
     """Whether the round under way of connection ``one``, whose links are settled, met no queue so far."""
     if not is_clean(one):
         return False
     for k in range(one.hop, one.hop + one.hops):
         port = ports[hops[k].port]
         if port.queue > 0.0 or port.paused > 0 or port.marks != hops[k].marks or port.losses != hops[k].lost:
+            return False
+        if hops[k].back >= 0 and is_hot(meta, links, ports, hops[k].back):
             return False
     return True
 
@@ -187,7 +193,7 @@ def _show(fluid: Fluid, n: int, c: int) -> None:
 
 @inlined
 def first_round(meta: I64, fluid: Fluid, c: int) -> None:
-    """Put a connection that its control does not know into the batch."""
+    """Put a connection that its control does not know into the batch; the links of its path are settled."""
     one = fluid.conns[c]
     n = meta[BATCH_N]
     meta[BATCH_N] = n + 1
@@ -200,7 +206,7 @@ def first_round(meta: I64, fluid: Fluid, c: int) -> None:
     row.lost = 0.0
     row.acked = 0.0
     row.limited = 0.0
-    one.seen_rtt = one.base
+    one.seen_rtt = path_rtt(fluid.conns, fluid.hops, fluid.links, fluid.ports, c)
     for k in range(fluid.telemetry.shape[1]):
         t = fluid.telemetry[n, k]
         t.queue = 0.0
@@ -228,6 +234,8 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     span = float(now - one.round)
     for k in range(one.hop, one.hop + one.hops):
         settle_link(meta, busy, fluid.links, ports, fluid.histogram, fluid.settings, hops[k].link, now)
+        if hops[k].back >= 0 and is_hot(meta, fluid.links, ports, hops[k].back):
+            settle_link(meta, busy, fluid.links, ports, fluid.histogram, fluid.settings, hops[k].back, now)
         port = ports[hops[k].port]
         link = fluid.links[hops[k].link]
         if port.queue > link.mark_from:
