@@ -237,6 +237,10 @@ def apply(
         if time <= 0.0:
             time = path_rtt(conns, hops, links, ports, c)
         due = on_grid(time, one.grid, now)
+        if one.timeout_at > 0:
+            due = on_grid(float(one.timeout_at - now), one.grid, now)
+        elif one.known_at > 0:
+            due = min(due, on_grid(float(one.known_at - now), one.grid, now))
         left = one.window - one.round_sent
         if settings[GIVES_RATE] == 0.0 and one.rate * BYTES_PER_BPS_PS * float(due - now) > _OVER * left:
             # Queues grew by what begins here: acknowledgements come later, and with them leave to send.

@@ -63,8 +63,10 @@ CONN = np.dtype(
         ("seen_rtt", "f8"),
         ("seen_marked", "f8"),
         ("marking", "f8"),
-        ("seen_lost", "f8"),
         ("lost", "f8"),
+        ("resent", "f8"),
+        ("known_at", "i8"),
+        ("timeout_at", "i8"),
         ("hop", "i4"),
         ("hops", "i4"),
         ("flow", "i4"),
@@ -89,7 +91,9 @@ CONN = np.dtype(
 """A connection: the flows of one (job, source, destination, channel), one at a time, and its control's state.
 It has ``rate`` since ``touched`` (``want`` before its own port is shared), may send ``budget`` bytes at it,
 and ends its round, begun at ``round``, at ``due``. Where it rests, that round would end at ``ends``, and
-further ones every ``period``. ``seen_*``: what the round before saw, which the control is shown."""
+further ones every ``period``. ``seen_*``: what the round before saw, which the control is shown. ``lost`` packets
+are known of from ``known_at`` on (0: none are lost); the round after sends ``resent`` of them again, and where
+some are lost again nothing is sent until ``timeout_at`` (0: it did not come to that)."""
 HOP = np.dtype(
     [
         ("load", "i8"),
@@ -117,6 +121,7 @@ PORT = np.dtype(
         ("own", "i8"),
         ("queue", "f8"),
         ("marks", "f8"),
+        ("drop_from", "i8"),
         ("losses", "f8"),
         ("served", "f8"),
         ("share", "f8"),
@@ -177,6 +182,7 @@ ROW = np.dtype(
         ("marked", "f8"),
         ("again", "f8"),
         ("lost", "f8"),
+        ("timeout", "f8"),
         ("acked", "f8"),
         ("limited", "f8"),
         ("mss", "f8"),
@@ -238,6 +244,6 @@ class Fluid(NamedTuple):
     scan: I32
 
 
-MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES = range(9)
+MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES, LEAST_RTO = range(10)
 """Numbers in ``Fluid.settings``; SLOPE and INTERCEPT scale growth (MLTCP)."""
 QUEUE_BINS = 256

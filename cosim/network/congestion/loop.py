@@ -307,7 +307,7 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
             size = rows[row_number].size
             if size > 0:
                 if fluid.settings[LOSSLESS] == 0.0:
-                    lost = count_losses(conns, hops, fluid.ports, fluid.settings, c, now)
+                    lost = count_losses(conns, hops, fluid.links, fluid.ports, fluid.settings, c, now)
                     if lost > 0:
                         # Sent again when the round ends and the loss is known.
                         one.remaining = min(lost * fluid.settings[MSS], one.size)

@@ -58,6 +58,13 @@ def cubic(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
             continue
         window = row.window
         packets = window / row.mss
+        if row.timeout != 0.0:
+            state[c, _THRESHOLD] = max(p[1] * window, 2.0 * row.mss)
+            state[c, _CUT] = 0.0
+            state[c, _TOP] = 0.0
+            state[c, _LEAST_RTT] = _NO_THRESHOLD
+            row.window = row.mss
+            continue
         if (row.lost > 0.0 or row.marked > 0.0) and state[c, _CUT] == 0.0:
             state[c, _CUT] = 1.0
             most = packets

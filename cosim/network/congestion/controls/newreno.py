@@ -38,6 +38,11 @@ def newreno(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> No
             state[c, _CUT] = 0.0
             continue
         window = row.window
+        if row.timeout != 0.0:
+            state[c, _THRESHOLD] = max(p[0] * window, 2.0 * row.mss)
+            state[c, _CUT] = 0.0
+            row.window = row.mss
+            continue
         if (row.lost > 0.0 or row.marked > 0.0) and state[c, _CUT] == 0.0:
             window = max(p[0] * min(window, row.acked), 2.0 * row.mss)
             state[c, _THRESHOLD] = window
