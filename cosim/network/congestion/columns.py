@@ -55,6 +55,7 @@ CONN = np.dtype(
         ("remaining", "f8"),
         ("budget", "f8"),
         ("round_sent", "f8"),
+        ("before_sent", "f8"),
         ("loss_sent", "f8"),
         ("debt", "f8"),
         ("window", "f8"),
@@ -91,9 +92,10 @@ CONN = np.dtype(
 """A connection: the flows of one (job, source, destination, channel), one at a time, and its control's state.
 It has ``rate`` since ``touched`` (``want`` before its own port is shared), may send ``budget`` bytes at it,
 and ends its round, begun at ``round``, at ``due``. Where it rests, that round would end at ``ends``, and
-further ones every ``period``. ``seen_*``: what the round before saw, which the control is shown. ``lost`` packets
-are known of from ``known_at`` on (0: none are lost); the round after sends ``resent`` of them again, and where
-some are lost again nothing is sent until ``timeout_at`` (0: it did not come to that)."""
+further ones every ``period``. ``seen_*``: what the round before saw, which the control is shown;
+``before_sent``: the bytes it sent. ``lost`` packets are known of from ``known_at`` on (0: none are lost); the
+round after sends ``resent`` of them again, and where some are lost again nothing is sent until ``timeout_at``
+(0: it did not come to that)."""
 HOP = np.dtype(
     [
         ("load", "i8"),
@@ -184,6 +186,7 @@ ROW = np.dtype(
         ("lost", "f8"),
         ("timeout", "f8"),
         ("acked", "f8"),
+        ("flight", "f8"),
         ("limited", "f8"),
         ("mss", "f8"),
         ("line", "f8"),

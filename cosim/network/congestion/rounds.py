@@ -227,6 +227,7 @@ def first_round(meta: I64, fluid: Fluid, c: int) -> None:
     row.lost = 0.0
     row.timeout = 0.0
     row.acked = 0.0
+    row.flight = 0.0
     row.limited = 0.0
     one.seen_rtt = path_rtt(fluid.conns, fluid.hops, fluid.links, fluid.ports, c)
     for k in range(fluid.telemetry.shape[1]):
@@ -288,7 +289,10 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     row.elapsed = span
     row.rtt = one.seen_rtt
     row.acked = one.round_sent
-    row.limited = 1.0 if one.round_sent >= one.window * _LIMITED else 0.0
+    # A loss may have ended the round early.
+    row.flight = one.round_sent + max(1.0 - span / one.seen_rtt, 0.0) * one.before_sent
+    one.before_sent = one.round_sent
+    row.limited = 1.0 if row.flight >= one.window * _LIMITED else 0.0
     if fluid.settings[GIVES_RATE] != 0.0:
         row.limited = 1.0 if one.rate == one.want else 0.0
     if fluid.settings[WANTS_TELEMETRY] != 0.0:

@@ -87,13 +87,13 @@ def cubic(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
         if window < state[c, _THRESHOLD] and p[3] != 0.0 and window >= _HYSTART_LEAST * row.mss:
             # Acknowledgements of a round come over at most a round trip; all of it where there is a queue.
             train = row.rtt if row.rtt > least else min(window * 8e12 / row.line, row.rtt)
-            if train > p[3] * least or window >= 2.0 * row.acked:
+            if train > p[3] * least or window >= 2.0 * row.flight:
                 state[c, _THRESHOLD] = window
                 state[c, _MOST] = packets
                 state[c, _TIME] = 0.0
                 state[c, _RENO] = packets
         if window < state[c, _THRESHOLD]:
-            if window < 2.0 * row.acked:
+            if window < 2.0 * row.flight:
                 row.window = min(window + row.acked, state[c, _THRESHOLD])
                 row.slow_start = 1.0
             continue

@@ -61,7 +61,7 @@ def dctcp(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
             grows = state[c, _CUT] == 0.0
             state[c, _CUT] = 0.0
             if grows and window < state[c, _THRESHOLD]:
-                if window < 2.0 * row.acked:
+                if window < 2.0 * row.flight:
                     window = min(window + row.acked, state[c, _THRESHOLD])
                     row.slow_start = 1.0
             elif grows and row.limited != 0.0:

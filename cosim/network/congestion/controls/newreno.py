@@ -44,14 +44,14 @@ def newreno(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> No
             row.window = row.mss
             continue
         if (row.lost > 0.0 or row.marked > 0.0) and state[c, _CUT] == 0.0:
-            window = max(p[0] * min(window, row.acked), 2.0 * row.mss)
+            window = max(p[0] * min(window, row.flight), 2.0 * row.mss)
             state[c, _THRESHOLD] = window
             state[c, _CUT] = 1.0
         else:
             grows = state[c, _CUT] == 0.0
             state[c, _CUT] = 0.0
             if grows and window < state[c, _THRESHOLD]:
-                if window < 2.0 * row.acked:
+                if window < 2.0 * row.flight:
                     window = min(window + row.acked / p[2], state[c, _THRESHOLD])
                     row.slow_start = 1.0
             elif grows and row.limited != 0.0:
