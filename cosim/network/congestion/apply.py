@@ -181,8 +181,8 @@ def apply(
                 fresh = one.rate
                 if level > 0:
                     fresh = hops[at - 1].load
-                    part = passes(links, ports, hops[at - 1].port)
-                    if part < 1.0:
+                    part = passes(links, ports, hops[at - 1].port, one.seen_rtt)
+                    if part != 1.0:
                         fresh = int(fresh * part)
                     before = ports[hops[at - 1].port]
                     if settings[LOSSLESS] != 0.0:

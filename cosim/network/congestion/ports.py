@@ -206,8 +206,10 @@ def service(links: Records, ports: Records, port: int) -> float:
 
 
 @inlined
-def passes(links: Records, ports: Records, port: int) -> float:
-    """The share of its load that a port passes on."""
+def passes(links: Records, ports: Records, port: int, over_ps: float) -> float:
+    """What a port passes on of its load, as a part of it: more than 1 where its queue drains, which is then
+    spread over ``over_ps``.
+    """
     if ports[port].paused > 0:
         return 0.0
     k = ports[port].link
@@ -217,7 +219,9 @@ def passes(links: Records, ports: Records, port: int) -> float:
         k += len(links)
     load = float(ports[port].load)
     if load <= max(rate, 0.0):
-        return 1.0
+        if ports[port].queue == 0.0 or load == 0.0:
+            return 1.0
+        return min(rate, load + ports[port].queue * 8e12 / over_ps) / load
     return max(rate, 0.0) / load
 
 
