@@ -181,10 +181,6 @@ def apply(
                 fresh = one.rate
                 if level > 0:
                     fresh = hops[at - 1].load
-                    if hops[at - 1].fresh < 0 and one.due > now:
-                        left = -8e12 * float(hops[at - 1].fresh) / float(one.due - now)
-                        hops[at].fresh = min(hops[at].load, int(left))
-                        continue
                     part = passes(links, ports, hops[at - 1].port, one.seen_rtt)
                     if part != 1.0:
                         fresh = int(fresh * part)
@@ -203,13 +199,8 @@ def apply(
                 hop = hops[one.hop + level]
                 if hop.fresh != hop.load:
                     settle_link(meta, busy, links, ports, fluid.histogram, settings, hop.link, now)
-                    port = ports[hop.port]
-                    left = 0.0
-                    if hop.fresh == 0 and port.queue > 0.0 and settings[LOSSLESS] == 0.0:
-                        left = port.queue * (float(hop.load) / float(port.load))
-                    port.load += hop.fresh - hop.load
+                    ports[hop.port].load += hop.fresh - hop.load
                     hop.load = hop.fresh
-                    hop.fresh = -int(left)  # bytes that are still to go on from here
                     touch(meta, ports, fluid.touched, hop.port)
     # Links that begin to queue wake who rests on them; queues may cross the threshold of pauses.
     for k in range(meta[TOUCHED_N]):
