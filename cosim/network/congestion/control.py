@@ -36,6 +36,7 @@ Columns, float64 each:
 ``hops``              links on the path
 ``window, rate``      the last answer, to be replaced
 ``wait``              0; ps until the next update where a round trip is not meant
+``chance``            a random number from 0 to 1, from the run's seed, the connection and the time
 ``slow_start``        0; 1 says that a wrapper (MLTCP) must not scale this growth
 ====================  =================================================================================
 
@@ -85,6 +86,8 @@ class Control(Spec):
     lossless: ClassVar[bool] = False
     """Whether priority flow control is on where the scenario doesn't say."""
     uses_weight: ClassVar[bool] = False
+    uses_chance: ClassVar[bool] = False
+    """Whether ``chance`` matters, and so the run's seed."""
     kernel: ClassVar[Callable[..., None] | None] = None
     driver: ClassVar[Callable[..., int] | None] = None
 

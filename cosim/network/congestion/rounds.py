@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from cosim.network.calendar import Records
 from cosim.network.congestion.columns import (
     BATCH_N,
@@ -26,6 +28,18 @@ from cosim.network.jit import compiled, inlined
 
 _INF = 1e30
 _LIMITED = 0.93
+
+
+@inlined
+def chance(salt: int, now: int) -> float:
+    """A number from 0 to 1 for the connection's round that ends now (splitmix64's mixing); whether rounds
+    were left out before plays no part.
+    """
+    z = np.uint64(salt) ^ (np.uint64(now) * np.uint64(0x9E3779B97F4A7C15))
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return float(z >> np.uint64(11)) * 2.0**-53
 
 
 @inlined
@@ -150,6 +164,7 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     row.rate = one.pace
     row.wait = 0.0
     row.slow_start = 0.0
+    row.chance = chance(one.salt, now)
     if one.known == 0:
         row.first = 1.0
         row.elapsed = 0.0
@@ -209,10 +224,14 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     one.seen_lost = one.lost
     one.lost = 0.0
     share = 1.0 - unmarked
-    if one.wait >= 2.0 * one.seen_rtt:
-        row.rtt = one.seen_rtt
-        row.marked = share
-        row.lost = one.seen_lost
+    if one.wait > 0.0:
+        # Packets are marked as they leave a queue: notifications are late by the bare way alone.
+        late = share * min(0.5 * one.base / span, 1.0)
+        row.marked = min(one.seen_marked + share - late, 1.0)
+        one.seen_marked = late
+        if one.wait >= 2.0 * one.seen_rtt:
+            row.rtt = one.seen_rtt
+            row.lost = one.seen_lost
         return
     # Marks come back half a round late in the mean. Where marking began in this round they lie at its end.
     early = 0.5 * share
