@@ -236,6 +236,11 @@ def apply(
                     if conns[hops[m].conn].asleep != 0:
                         wake(cal_meta, events, buckets, hashes, heap, fluid, hops[m].conn, now)
                     m = hops[m].after
+            m = links[p // NUM_CLASSES].back_first
+            while m != _NONE:
+                if conns[hops[m].conn].asleep != 0:
+                    wake(cal_meta, events, buckets, hashes, heap, fluid, hops[m].conn, now)
+                m = hops[m].back_next
         if settings[LOSSLESS] != 0.0:
             for q in range(p, base + meta[CLASSES]):  # those after it get what it leaves
                 expect_crossing(cal_meta, events, buckets, hashes, heap, links, ports, q, now)
@@ -255,9 +260,13 @@ def apply(
             for m in range(one.hop, one.hop + one.hops):
                 if is_hot(meta, links, ports, hops[m].port):
                     rest = False
+                if hops[m].back >= 0 and is_hot(meta, links, ports, hops[m].back * NUM_CLASSES):
+                    rest = False
             if rest:
                 for m in range(one.hop, one.hop + one.hops):
                     ports[hops[m].link * NUM_CLASSES].hot = 0
+                    if hops[m].back >= 0:
+                        ports[hops[m].back * NUM_CLASSES].hot = 0
                 one.asleep = 1
                 one.period = due - now
                 one.due = NEVER

@@ -101,12 +101,15 @@ HOP = np.dtype(
         ("port", "i8"),
         ("link", "i8"),
         ("conn", "i8"),
+        ("back", "i8"),
+        ("back_next", "i8"),
         ("after", "i4"),
         ("before", "i4"),
     ]
 )
 """A connection on a port: what it brings there, the port's counters when its round began, its place in the
-port's list."""
+port's list. ``back``: the same cable's link the other way, where acknowledgements wait behind data (-1: they
+don't); ``back_next``: the next hop whose acknowledgements take it."""
 PORT = np.dtype(
     [
         ("load", "i8"),
@@ -150,6 +153,7 @@ LINK = np.dtype(
         ("buffer", "f8"),
         ("pause", "f8"),
         ("resume", "f8"),
+        ("back_first", "i8"),
     ]
 )
 FLOW = np.dtype([("origin", "i8"), ("handle", "i4"), ("rep", "i4"), ("row", "i4"), ("next", "i4")])

@@ -85,6 +85,9 @@ class Control(Spec):
     either, so that it may be left out: true of controls that look at no counters and no telemetry."""
     lossless: ClassVar[bool] = False
     """Whether priority flow control is on where the scenario doesn't say."""
+    acks_wait: ClassVar[bool] = False
+    """Whether acknowledgements wait in the queues of data that goes the other way: TCP's do; those of RDMA have
+    a class of their own."""
     uses_weight: ClassVar[bool] = False
     uses_chance: ClassVar[bool] = False
     """Whether ``chance`` matters, and so the run's seed."""

@@ -33,7 +33,15 @@ from cosim.network.congestion.columns import (
 )
 from cosim.network.congestion.pauses import at_threshold, pause_from
 from cosim.network.congestion.ports import service, settle_link
-from cosim.network.congestion.rounds import answer, ask, count_losses, end_round, open_round, settle_conn
+from cosim.network.congestion.rounds import (
+    answer,
+    ask,
+    count_losses,
+    end_round,
+    open_round,
+    path_rtt,
+    settle_conn,
+)
 from cosim.network.core import (
     BOUND,
     CURSOR,
@@ -81,6 +89,10 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
             hop = hops[k]
             hop.port = hop.link * NUM_CLASSES + one.priority
             settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.link, now)
+            if hop.back >= 0:
+                settle_link(
+                    meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.back, now
+                )
             port = fluid.ports[hop.port]
             hop.before = _NONE
             hop.after = port.first
@@ -97,6 +109,7 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
         return
     if one.due < 0:
         one.settled = 0
+        one.seen_rtt = path_rtt(conns, hops, fluid.links, fluid.ports, c)
         open_round(conns, hops, fluid.ports, c, now)
         fluid.updated[meta[UPDATED_N]] = c
         meta[UPDATED_N] += 1

@@ -65,7 +65,7 @@ from cosim.network.congestion.loop import ASK, DEADLOCK, NEED_FLOWS, NEED_ROWS, 
 from cosim.network.congestion.ports import settle_link
 from cosim.network.core import BIN_PS, GRANT, INSTANT, Core
 from cosim.network.drains import DRAIN
-from cosim.network.flows import F64, I32, FlowGroup
+from cosim.network.flows import F64, I32, I64, FlowGroup
 from cosim.network.simulator import NetworkStatistics
 from cosim.topology.graph import Topology
 
@@ -104,6 +104,9 @@ class CongestionNetwork(CompiledNetwork):
         count = topology.num_links
         self._rate = topology.link_rate_bps
         self._latency = topology.link_latency_ps
+        self._back = np.full(count, _NONE, np.int64)
+        if self._control.acks_wait:
+            self._back = _other_way(topology.link_src, topology.link_dst)
         self._numbers = ChannelNumbers()
         self._hops_used = 0
         self._max_hops = 1
@@ -166,6 +169,7 @@ class CongestionNetwork(CompiledNetwork):
     def _make_links(self, count: int) -> NDArray[Any]:
         ports = self._ports
         links = np.zeros(count, LINK)
+        links["back_first"] = _NONE
         links["capacity"] = np.floor(self._rate)
         links["latency"] = self._latency
         never = 1e18
@@ -216,6 +220,16 @@ class CongestionNetwork(CompiledNetwork):
         self._extend("pairs", self._hops_used)
         added = fluid["hops"][self._hops_used - total : self._hops_used]
         added["link"], added["conn"], added["port"] = link, conn, link * NUM_CLASSES
+        added["back"] = self._back[link]
+        added["back_next"] = _NONE
+        chained = np.flatnonzero(added["back"] != _NONE)
+        chained = chained[np.argsort(added["back"][chained], kind="stable")]
+        back, first_of = added["back"][chained], fluid["links"]["back_first"]
+        new_link = np.diff(back, prepend=_NONE) != 0
+        last_of_link = np.diff(back, append=_NONE) != 0
+        hop_of = chained + self._hops_used - total
+        added["back_next"][chained] = np.where(last_of_link, first_of[back], np.roll(hop_of, -1))
+        first_of[back[new_link]] = hop_of[new_link]
         ends_at = np.cumsum(hops)
         packet = np.ceil(self._ports.mtu_bytes * 8e12 / self._rate[link])
         latency = self._latency[link].astype(np.float64)
@@ -380,6 +394,20 @@ def _salts(seed: int, ends: NDArray[Any]) -> NDArray[np.int64]:
         found = (found ^ (found >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
         found ^= found >> np.uint64(29)
     return found.view(np.int64)
+
+
+def _other_way(src: I32, dst: I32) -> I64:
+    """The link of the same cable the other way, -1 where there is none; of parallel ones in their order."""
+    found = np.full(len(src), _NONE, np.int64)
+    waiting: dict[tuple[int, int], list[int]] = {}
+    for link, (a, b) in enumerate(zip(src.tolist(), dst.tolist(), strict=True)):
+        others = waiting.get((b, a))
+        if others:
+            found[link] = others.pop(0)
+            found[found[link]] = link
+        else:
+            waiting.setdefault((a, b), []).append(link)
+    return found
 
 
 def _percentile(histogram: F64, share: float) -> F64:

@@ -13,6 +13,7 @@ from cosim.network.congestion.columns import (
     LOSSLESS,
     MAX_STATE,
     MSS,
+    NUM_CLASSES,
     PACED,
     SETTLES,
     SLOPE,
@@ -63,13 +64,17 @@ def settle_conn(conns: Records, coflows: Records, c: int, now: int) -> None:
 
 @inlined
 def path_rtt(conns: Records, hops: Records, links: Records, ports: Records, c: int) -> float:
-    """The round-trip time (ps) with queues as they are."""
+    """The round-trip time (ps) with queues as they are, and acknowledgements in them."""
     one = conns[c]
     wait = 0.0
     for k in range(one.hop, one.hop + one.hops):
         port = hops[k].port
         if ports[port].queue > 0.0:
             wait += ports[port].queue / service(links, ports, port)
+        if hops[k].back >= 0:
+            port = hops[k].back * NUM_CLASSES + one.priority
+            if ports[port].queue > 0.0:
+                wait += ports[port].queue / service(links, ports, port)
     return float(one.base + wait * 8e12)
 
 
@@ -173,7 +178,7 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
         row.lost = 0.0
         row.acked = 0.0
         row.limited = 0.0
-        one.seen_rtt = one.base
+        one.seen_rtt = path_rtt(conns, hops, fluid.links, ports, c)
         for k in range(one.hops):
             t = fluid.telemetry[n, k]
             t.queue = 0.0
@@ -189,6 +194,8 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     span = float(now - one.round)
     for k in range(one.hop, one.hop + one.hops):
         settle_link(meta, busy, fluid.links, ports, fluid.histogram, fluid.settings, hops[k].link, now)
+        if hops[k].back >= 0:
+            settle_link(meta, busy, fluid.links, ports, fluid.histogram, fluid.settings, hops[k].back, now)
         port = ports[hops[k].port]
         link = fluid.links[hops[k].link]
         if port.queue > link.mark_from:

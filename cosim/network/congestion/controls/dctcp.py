@@ -52,13 +52,14 @@ def dctcp(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
             state[c, _THRESHOLD] = window
             state[c, _CUT] = 1.0
         else:
+            grows = state[c, _CUT] == 0.0
             state[c, _CUT] = 0.0
-            if row.limited != 0.0:
-                if window < state[c, _THRESHOLD]:
+            if grows and window < state[c, _THRESHOLD]:
+                if window < 2.0 * row.acked:
                     window = min(window + row.acked, state[c, _THRESHOLD])
                     row.slow_start = 1.0
-                else:
-                    window += row.mss * min(row.acked / window, 1.0)
+            elif grows and row.limited != 0.0:
+                window += row.mss * min(row.acked / window, 1.0)
         row.window = window
 
 
@@ -77,6 +78,7 @@ class Dctcp(Control):
 
     state: ClassVar[dict[str, float]] = {"alpha": 1.0, "threshold": _NO_THRESHOLD, "cut": 0.0}
     settles: ClassVar[bool] = True
+    acks_wait: ClassVar[bool] = True
     kernel = dctcp
     driver = drive
 

@@ -28,7 +28,7 @@ _NO_THRESHOLD = 1e18
 
 @compiled
 def newreno(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
-    """``p``: factor at a cut, first window in packets."""
+    """``p``: factor at a cut, first window in packets, packets that an acknowledgement is for."""
     for i in range(n):
         row = rows[i]
         c = row.conn
@@ -39,17 +39,18 @@ def newreno(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> No
             continue
         window = row.window
         if (row.lost > 0.0 or row.marked > 0.0) and state[c, _CUT] == 0.0:
-            window = max(p[0] * window, 2.0 * row.mss)
+            window = max(p[0] * min(window, row.acked), 2.0 * row.mss)
             state[c, _THRESHOLD] = window
             state[c, _CUT] = 1.0
         else:
+            grows = state[c, _CUT] == 0.0
             state[c, _CUT] = 0.0
-            if row.limited != 0.0:
-                if window < state[c, _THRESHOLD]:
-                    window = min(window + row.acked, state[c, _THRESHOLD])
+            if grows and window < state[c, _THRESHOLD]:
+                if window < 2.0 * row.acked:
+                    window = min(window + row.acked / p[2], state[c, _THRESHOLD])
                     row.slow_start = 1.0
-                else:
-                    window += row.mss * min(row.acked / window, 1.0)
+            elif grows and row.limited != 0.0:
+                window += row.mss * min(row.acked / window, 1.0) / p[2]
         row.window = window
 
 
@@ -68,12 +69,16 @@ class NewReno(Control):
 
     state: ClassVar[dict[str, float]] = {"threshold": _NO_THRESHOLD, "cut": 0.0}
     settles: ClassVar[bool] = True
+    acks_wait: ClassVar[bool] = True
     kernel = newreno
     driver = drive
 
     beta: float = Field(0.5, gt=0, lt=1, description="what a loss or mark leaves of the window")
     initial_window: float = Field(10.0, gt=0, description="first window, packets")
+    ack_every: float = Field(
+        2.0, ge=1, description="packets that an acknowledgement is for; each grows as one"
+    )
 
     def parameters(self) -> list[float]:
         """See the kernel."""
-        return [self.beta, self.initial_window]
+        return [self.beta, self.initial_window, self.ack_every]
