@@ -23,12 +23,12 @@ from cosim.network.congestion.columns import (
     DRAIN_N,
     HOSTS_N,
     LOSSLESS,
-    NUM_CLASSES,
     OPEN,
     STAMP,
     TOUCHED_N,
     UPDATE,
     UPDATED_N,
+    WOKEN_N,
     Fluid,
 )
 from cosim.network.congestion.pauses import expect_crossing
@@ -36,7 +36,7 @@ from cosim.network.congestion.ports import is_hot, passes, settle_link
 from cosim.network.congestion.rounds import path_rtt, set_want, settle_conn
 from cosim.network.drains import drain_time, set_drain
 from cosim.network.flows import I32, I64
-from cosim.network.jit import compiled, inlined
+from cosim.network.jit import inlined
 from cosim.units import NEVER
 
 _NONE = -1
@@ -44,7 +44,7 @@ _FLOOR = 1.0 - 2.0**-40
 """So that shares of a port never add up to more than it has."""
 
 
-@compiled
+@inlined
 def detach(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     """Take a connection that has nothing to send off its ports, and its load with it."""
     conns = fluid.conns
@@ -72,23 +72,6 @@ def detach(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     one.attached = 0
 
 
-@compiled
-def schedule(
-    conns: Records,
-    cal_meta: I64,
-    events: Records,
-    buckets: Records,
-    hashes: I32,
-    heap: Records,
-    c: int,
-    due: int,
-    now: int,
-) -> None:
-    """End the round of a connection at ``due``."""
-    conns[c].due = due
-    push(cal_meta, events, buckets, hashes, heap, due, now, now, _NONE, 0, c, UPDATE)
-
-
 @inlined
 def on_grid(time: float, grid: int, now: int) -> int:
     """The first whole multiple of ``grid`` that is not before ``now + time``, and after ``now``."""
@@ -96,33 +79,30 @@ def on_grid(time: float, grid: int, now: int) -> int:
     return int(max((at + grid - 1) // grid * grid, (now // grid + 1) * grid))
 
 
-@compiled
-def wake(
-    cal_meta: I64,
-    events: Records,
-    buckets: Records,
-    hashes: I32,
-    heap: Records,
-    fluid: Fluid,
-    c: int,
-    now: int,
-) -> None:
-    """Let a connection that rests go on with its rounds, as if it had not rested."""
+@inlined
+def wake(meta: I64, fluid: Fluid, c: int, now: int) -> None:
+    """Let a connection that rests go on with its rounds, as if it had not rested; time leaves the instant by
+    way of :func:`apply`, which puts the end of its round into the calendar.
+    """
     conns = fluid.conns
     one = conns[c]
     one.asleep = 0
     settle_conn(conns, fluid.coflows, c, now)
-    passed = max((now - one.round) // one.period, 0)
-    one.round += passed * one.period
-    one.lost_since = one.round
-    sent = one.rate * BYTES_PER_BPS_PS * float(now - one.round)
-    one.round_sent = sent
-    one.loss_sent = sent
-    due = one.round + one.period
-    schedule(conns, cal_meta, events, buckets, hashes, heap, c, due, now)
+    one.due = one.ends
+    if now >= one.ends:
+        one.round = one.ends + (now - one.ends) // one.period * one.period
+        one.due = one.round + one.period
+        one.bursts = 0
+        one.lost_since = one.round
+        sent = one.rate * BYTES_PER_BPS_PS * float(now - one.round)
+        one.round_sent = sent
+        one.loss_sent = sent
+    fluid.woken[meta[WOKEN_N]] = c
+    meta[WOKEN_N] += 1
+    meta[OPEN] = 1
 
 
-@compiled
+@inlined
 def apply(
     meta: I64,
     busy: I64,
@@ -159,11 +139,12 @@ def apply(
     # Own ports, class by class.
     room = 0.0
     for k in range(meta[HOSTS_N] * meta[CLASSES]):
-        p = fluid.hosts[k // meta[CLASSES]] + k % meta[CLASSES]
+        p = fluid.hosts[k // meta[CLASSES]]
+        if k % meta[CLASSES] == 0:
+            ports[p].listed = 0
+            room = float(links[p].capacity)
+        p += k % meta[CLASSES] * len(links)
         port = ports[p]
-        if p % NUM_CLASSES == 0:
-            port.listed = 0
-            room = float(links[p // NUM_CLASSES].capacity)
         share = 1.0
         if port.paused > 0:
             share = 0.0
@@ -178,7 +159,7 @@ def apply(
                 if conns[c].hop == m:
                     settle_conn(conns, fluid.coflows, c, now)
                     if conns[c].asleep != 0:
-                        wake(cal_meta, events, buckets, hashes, heap, fluid, c, now)
+                        wake(meta, fluid, c, now)
                     change(meta, conns, changed, c)
                 m = hops[m].after
     meta[HOSTS_N] = 0
@@ -202,10 +183,13 @@ def apply(
                     if part < 1.0:
                         fresh = int(fresh * part)
                     before = ports[hops[at - 1].port]
-                    if fresh > 0:
-                        hops[at].kept = fresh
-                    elif settings[LOSSLESS] != 0.0 and before.queue > 0.0 and before.paused == 0:
-                        fresh = hops[at].kept  # its source is paused, but the queue before goes on
+                    if settings[LOSSLESS] != 0.0:
+                        if fresh > 0:
+                            fluid.sights[at].kept = fresh
+                        elif before.queue > 0.0 and before.paused == 0:
+                            fresh = fluid.sights[
+                                at
+                            ].kept  # its source is paused, but the queue before goes on
                 hops[at].fresh = fresh
         for k in range(meta[CHANGED_N]):
             one = conns[changed[k]]
@@ -216,34 +200,30 @@ def apply(
                     ports[hop.port].load += hop.fresh - hop.load
                     hop.load = hop.fresh
                     touch(meta, ports, fluid.touched, hop.port)
-    # When each has sent what it has, or may.
-    for k in range(meta[CHANGED_N]):
-        c = int(changed[k])
-        one = conns[c]
-        if one.active != 0:
-            when = drain_time(now, min(one.remaining, one.budget), one.rate * BYTES_PER_BPS_PS)
-            meta[DRAIN_N] = set_drain(meta[DRAIN_N], fluid.drains, conns, c, when)
-    meta[CHANGED_N] = 0
     # Links that begin to queue wake who rests on them; queues may cross the threshold of pauses.
     for k in range(meta[TOUCHED_N]):
         p = fluid.touched[k]
-        base = p // NUM_CLASSES * NUM_CLASSES
-        if ports[base].hot == 0 and is_hot(meta, links, ports, p):
-            ports[base].hot = 1
-            for q in range(base, base + meta[CLASSES]):
+        link = ports[p].link
+        if ports[link].hot == 0 and is_hot(meta, links, ports, p):
+            ports[link].hot = 1
+            q = link
+            for _ in range(meta[CLASSES]):
                 m = ports[q].first
                 while m != _NONE:
                     if conns[hops[m].conn].asleep != 0:
-                        wake(cal_meta, events, buckets, hashes, heap, fluid, hops[m].conn, now)
+                        wake(meta, fluid, hops[m].conn, now)
                     m = hops[m].after
-            m = links[p // NUM_CLASSES].back_first
+                q += len(links)
+            m = links[link].back_first
             while m != _NONE:
                 if conns[hops[m].conn].asleep != 0:
-                    wake(cal_meta, events, buckets, hashes, heap, fluid, hops[m].conn, now)
-                m = hops[m].back_next
+                    wake(meta, fluid, hops[m].conn, now)
+                m = fluid.sights[m].back_next
         if settings[LOSSLESS] != 0.0:
-            for q in range(p, base + meta[CLASSES]):  # those after it get what it leaves
+            q = p
+            while q < len(links) * meta[CLASSES]:  # those after it get what it leaves
                 expect_crossing(cal_meta, events, buckets, hashes, heap, links, ports, q, now)
+                q += len(links)
     meta[TOUCHED_N] = 0
     # Rounds that began here, or their rest.
     for k in range(meta[UPDATED_N]):
@@ -260,18 +240,38 @@ def apply(
             for m in range(one.hop, one.hop + one.hops):
                 if is_hot(meta, links, ports, hops[m].port):
                     rest = False
-                if hops[m].back >= 0 and is_hot(meta, links, ports, hops[m].back * NUM_CLASSES):
+                if hops[m].back >= 0 and is_hot(meta, links, ports, hops[m].back):
                     rest = False
             if rest:
                 for m in range(one.hop, one.hop + one.hops):
-                    ports[hops[m].link * NUM_CLASSES].hot = 0
+                    ports[hops[m].link].hot = 0
                     if hops[m].back >= 0:
-                        ports[hops[m].back * NUM_CLASSES].hot = 0
+                        ports[hops[m].back].hot = 0
                 one.asleep = 1
-                one.period = due - now
+                one.period = on_grid(time, one.grid, 0)
+                one.ends = due
                 one.due = NEVER
                 continue
-        schedule(conns, cal_meta, events, buckets, hashes, heap, c, due, now)
+        one.due = due
+        fluid.woken[meta[WOKEN_N]] = c
+        meta[WOKEN_N] += 1
     meta[UPDATED_N] = 0
+    for k in range(meta[WOKEN_N]):
+        c = fluid.woken[k]
+        due = conns[c].due
+        push(cal_meta, events, buckets, hashes, heap, due, now, now, _NONE, 0, c, UPDATE)
+    meta[WOKEN_N] = 0
+    # When each has sent what it has, or may, if that is before its round ends and all is looked at again.
+    for k in range(meta[CHANGED_N]):
+        c = int(changed[k])
+        one = conns[c]
+        if one.active != 0:
+            left = min(one.remaining, one.budget)
+            rate = one.rate * BYTES_PER_BPS_PS
+            when = int(NEVER)
+            if left <= rate * float(one.due - now + 1):
+                when = drain_time(now, left, rate)
+            meta[DRAIN_N] = set_drain(meta[DRAIN_N], fluid.drains, conns, c, when)
+    meta[CHANGED_N] = 0
     meta[OPEN] = 0
     meta[STAMP] += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import CHANGED_N, HOSTS_N, NUM_CLASSES, OPEN, STAMP, TOUCHED_N
+from cosim.network.congestion.columns import CHANGED_N, HOSTS_N, OPEN, STAMP, TOUCHED_N
 from cosim.network.flows import I32, I64
 from cosim.network.jit import inlined
 
@@ -33,7 +33,7 @@ def own_changed(meta: I64, ports: Records, hosts: I32, port: int, more: int) -> 
     """What the flows that begin at a port want changes by ``more``."""
     ports[port].own += more
     meta[OPEN] = 1
-    base = port // NUM_CLASSES * NUM_CLASSES
+    base = ports[port].link
     if ports[base].listed == 0:
         ports[base].listed = 1
         hosts[meta[HOSTS_N]] = base

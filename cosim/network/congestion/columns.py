@@ -16,11 +16,14 @@ from cosim.network.core import MODEL
 from cosim.network.flows import F64, I32
 
 DRAIN_N, BEGIN, CHANGED_N, UPDATED_N, BATCH_N, WAITING_N, HOSTS_N, TOUCHED_N = range(MODEL, MODEL + 8)
-FLOW_FREE, FLOW_TOP, ACTIVE_N, STAMP, CLASSES, UPDATES_N, OPEN, VISIT, STUCK = range(MODEL + 8, MODEL + 17)
+FLOW_FREE, FLOW_TOP, ACTIVE_N, STAMP, CLASSES, UPDATES_N, OPEN, VISIT, STUCK, WOKEN_N = range(
+    MODEL + 8, MODEL + 18
+)
 """Scalars in ``Core.meta``. BEGIN: the connection that takes its next flow, plus one. CHANGED: connections
-with a new rate; UPDATED: with a round to open; BATCH: whose control is to be asked; WAITING: batch rows that
-were asked; HOSTS: own ports to share anew; TOUCHED: ports whose load changed. CLASSES: of priority in use;
-OPEN: an instant has changes that are not applied yet."""
+with a new rate; UPDATED: with a round to open; WOKEN: with a round to end, not in the calendar yet; BATCH:
+whose control is to be asked; WAITING: batch rows that were asked; HOSTS: own ports to share anew; TOUCHED:
+ports whose load changed. CLASSES: of priority in use; OPEN: an instant has changes that are not applied yet.
+"""
 
 START, UPDATE, CROSS = 0, 1, 2
 """``hop`` of an event: a flow starts; a round trip ends (row: connection); a queue may cross a PFC
@@ -40,6 +43,7 @@ CONN = np.dtype(
         ("due", "i8"),
         ("round", "i8"),
         ("period", "i8"),
+        ("ends", "i8"),
         ("grid", "i8"),
         ("latency", "i8"),
         ("store", "i8"),
@@ -85,31 +89,29 @@ CONN = np.dtype(
 )
 """A connection: the flows of one (job, source, destination, channel), one at a time, and its control's state.
 It has ``rate`` since ``touched`` (``want`` before its own port is shared), may send ``budget`` bytes at it,
-and ends its round, begun at ``round``, at ``due``. ``seen_*``: what the round before saw, which the control
-is shown."""
+and ends its round, begun at ``round``, at ``due``. Where it rests, that round would end at ``ends``, and
+further ones every ``period``. ``seen_*``: what the round before saw, which the control is shown."""
 HOP = np.dtype(
     [
         ("load", "i8"),
         ("fresh", "i8"),
-        ("kept", "i8"),
         ("marks", "f8"),
         ("losses", "f8"),
-        ("served", "f8"),
-        ("seen_queue", "f8"),
-        ("seen_rate", "f8"),
         ("lost", "f8"),
-        ("port", "i8"),
-        ("link", "i8"),
-        ("conn", "i8"),
-        ("back", "i8"),
-        ("back_next", "i8"),
+        ("port", "i4"),
+        ("link", "i4"),
+        ("conn", "i4"),
         ("after", "i4"),
         ("before", "i4"),
+        ("back", "i4"),
     ]
 )
 """A connection on a port: what it brings there, the port's counters when its round began, its place in the
 port's list. ``back``: the same cable's link the other way, where acknowledgements wait behind data (-1: they
-don't); ``back_next``: the next hop whose acknowledgements take it."""
+don't)."""
+SIGHT = np.dtype([("kept", "i8"), ("served", "f8"), ("queue", "f8"), ("rate", "f8"), ("back_next", "i8")])
+"""The rest of a hop: the last load above 0 (where pauses are), what telemetry is about, and the next hop
+whose acknowledgements take the same link."""
 PORT = np.dtype(
     [
         ("load", "i8"),
@@ -130,7 +132,8 @@ PORT = np.dtype(
         ("visit", "i8"),
         ("blocks", "i8"),
         ("stamp", "i8"),
-        ("first", "i8"),
+        ("first", "i4"),
+        ("link", "i4"),
         ("paused", "i4"),
         ("full", "i4"),
         ("hot", "i4"),
@@ -139,8 +142,8 @@ PORT = np.dtype(
 )
 """One class of priority on one link: load (bits/s) and queue; ``marks``, ``losses`` (the fraction marked or
 lost, times ps) and ``served`` (bytes) ever growing; ``own``: what the flows that begin here want, of which
-they get
-``share``; ``paused`` by so many ports downstream, ``full``: it pauses those before it."""
+they get ``share``; ``paused`` by so many ports downstream, ``full``: it pauses those before it. Class k of
+link l is number k * links + l: those of the first class lie side by side."""
 LINK = np.dtype(
     [
         ("capacity", "i8"),
@@ -203,11 +206,13 @@ none."""
 class Fluid(NamedTuple):
     """The model's state. ``channel_of`` runs beside ``path_ptr``, ``traits`` beside the groups.
 
-    ``settings``: numbers, see below. ``histogram``: bytes served by queue length, [links, QUEUE_BINS].
+    ``settings``: numbers, see below. ``histogram``: bytes served by queue length, [links, QUEUE_BINS],
+    but for those that met none.
     """
 
     conns: Records
     hops: Records
+    sights: Records
     ports: Records
     links: Records
     flows: Records
@@ -224,6 +229,7 @@ class Fluid(NamedTuple):
     channel_of: I32
     changed: I32
     updated: I32
+    woken: I32
     hosts: I32
     touched: I32
     instant: I32

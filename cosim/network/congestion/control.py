@@ -82,12 +82,13 @@ class Control(Spec):
     telemetry: ClassVar[bool] = False
     settles: ClassVar[bool] = False
     """Where an update changed nothing and no link on the path queues, the next one would change nothing
-    either, so that it may be left out: true of controls that look at no counters and no telemetry."""
+    either, so that it may be left out: true of controls that look at no counters and no telemetry, and at
+    ``acked`` and ``elapsed`` only where they were limited, marked, or lost something."""
     lossless: ClassVar[bool] = False
     """Whether priority flow control is on where the scenario doesn't say."""
     acks_wait: ClassVar[bool] = False
-    """Whether acknowledgements wait in the queues of data that goes the other way: TCP's do; those of RDMA have
-    a class of their own."""
+    """Whether acknowledgements wait in the queues of data that goes the other way: TCP's do; those of RDMA
+    have a class of their own."""
     uses_weight: ClassVar[bool] = False
     uses_chance: ClassVar[bool] = False
     """Whether ``chance`` matters, and so the run's seed."""

@@ -22,7 +22,6 @@ from cosim.network.congestion.columns import (
     FLOW_TOP,
     LOSSLESS,
     MSS,
-    NUM_CLASSES,
     OPEN,
     START,
     STUCK,
@@ -32,12 +31,16 @@ from cosim.network.congestion.columns import (
     Fluid,
 )
 from cosim.network.congestion.pauses import at_threshold, pause_from
-from cosim.network.congestion.ports import service, settle_link
+from cosim.network.congestion.ports import is_hot, service, settle_link
 from cosim.network.congestion.rounds import (
     answer,
     ask,
     count_losses,
     end_round,
+    first_round,
+    is_clean,
+    is_unlimited,
+    met_nothing,
     open_round,
     path_rtt,
     settle_conn,
@@ -62,7 +65,7 @@ from cosim.network.core import (
 )
 from cosim.network.drains import set_drain
 from cosim.network.flows import I64
-from cosim.network.jit import compiled
+from cosim.network.jit import compiled, inlined
 from cosim.network.order import sort_instant
 from cosim.units import NEVER
 
@@ -72,7 +75,7 @@ ASK, NEED_FLOWS, NEED_ROWS, DEADLOCK = 30, 31, 32, 33
 _NONE = -1
 
 
-@compiled
+@inlined
 def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     """The first flow that waits on a connection begins to send."""
     conns = fluid.conns
@@ -87,9 +90,9 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
         one.attached = 1
         for k in range(one.hop, one.hop + one.hops):
             hop = hops[k]
-            hop.port = hop.link * NUM_CLASSES + one.priority
+            hop.port = one.priority * len(fluid.links) + hop.link
             settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.link, now)
-            if hop.back >= 0:
+            if hop.back >= 0 and is_hot(meta, fluid.links, fluid.ports, hop.back):
                 settle_link(
                     meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.back, now
                 )
@@ -104,13 +107,14 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
                 if fluid.ports[hops[k].port].full != 0:
                     pause_from(meta, busy, fluid, k, now)
     if one.known == 0:
-        end_round(meta, busy, fluid, c, now)
+        first_round(meta, fluid, c, now)
         one.due = _NONE
         return
     if one.due < 0:
-        one.settled = 0
         one.seen_rtt = path_rtt(conns, hops, fluid.links, fluid.ports, c)
-        open_round(conns, hops, fluid.ports, c, now)
+        if one.settled != 0 and not (is_unlimited(one, fluid.settings) and is_clean(one)):
+            one.settled = 0
+        open_round(conns, hops, fluid.sights, fluid.ports, fluid.settings, c, now)
         fluid.updated[meta[UPDATED_N]] = c
         meta[UPDATED_N] += 1
     if fresh:
@@ -118,7 +122,7 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     change(meta, conns, fluid.changed, c)
 
 
-@compiled
+@inlined
 def arrival(fluid: Fluid, c: int, size: int, now: int) -> int:
     """When the last byte, sent at ``now``, is at the receiver; the path's links are settled."""
     one = fluid.conns[c]
@@ -323,8 +327,12 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
             if flow.next != _NONE:
                 meta[BEGIN] = c + 1
             elif one.active != 0:
-                if one.asleep != 0:
-                    wake(cal_meta, events, buckets, hashes, heap, fluid, c, now)
+                if one.settled != 0 and met_nothing(meta, one, hops, fluid.links, fluid.ports):
+                    # Nothing to tell the control when the round ends: it ends here.
+                    one.asleep = 0
+                    one.due = _NONE
+                elif one.asleep != 0:
+                    wake(meta, fluid, c, now)
                 one.active = 0
                 change(meta, conns, fluid.changed, c)
                 meta[ACTIVE_N] -= 1

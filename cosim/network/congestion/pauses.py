@@ -13,10 +13,10 @@ import math
 
 from cosim.network.calendar import Records, push
 from cosim.network.congestion.changes import change, own_changed, touch
-from cosim.network.congestion.columns import BYTES_PER_BPS_PS, CROSS, NUM_CLASSES, STUCK, VISIT, Fluid
+from cosim.network.congestion.columns import BYTES_PER_BPS_PS, CROSS, STUCK, VISIT, Fluid
 from cosim.network.congestion.ports import settle_link
 from cosim.network.flows import I32, I64
-from cosim.network.jit import compiled
+from cosim.network.jit import compiled, inlined
 
 _NONE = -1
 _NEAR = 1e-6
@@ -24,7 +24,7 @@ _LEAST_DUTY = 1.0 / 64.0
 _LEAST_PS = 1000
 
 
-@compiled
+@inlined
 def expect_crossing(
     cal_meta: I64,
     events: Records,
@@ -38,12 +38,14 @@ def expect_crossing(
 ) -> None:
     """Look again when the queue of a port, as loads are now, would cross the threshold."""
     port = ports[p]
-    link = p // NUM_CLASSES
+    link = port.link
     rate = 0.0
     if port.paused == 0:
         rate = float(links[link].capacity)
-        for k in range(link * NUM_CLASSES, p):
+        k = link
+        while k < p:
             rate -= float(ports[k].load)
+            k += len(links)
     slope = (float(port.load) - max(rate, 0.0)) * BYTES_PER_BPS_PS
     away = links[link].pause - port.queue
     if port.full != 0:
@@ -57,14 +59,12 @@ def expect_crossing(
         push(cal_meta, events, buckets, hashes, heap, at, now, now, _NONE, 0, p, CROSS)
 
 
-@compiled
+@inlined
 def _hold(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
     """One more port pauses port ``u``."""
     port = fluid.ports[u]
     if port.paused == 0:
-        settle_link(
-            meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, u // NUM_CLASSES, now
-        )
+        settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, port.link, now)
         port.since = now
         port.paused = 1
         _tell(meta, fluid, u)
@@ -72,7 +72,7 @@ def _hold(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
         port.paused += 1
 
 
-@compiled
+@inlined
 def _free(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
     """One port fewer pauses port ``u``; what share of its time it may send follows from the last cycle."""
     port = fluid.ports[u]
@@ -80,7 +80,7 @@ def _free(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
     if port.paused > 0:
         return
     port.paused = 1
-    settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, u // NUM_CLASSES, now)
+    settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, port.link, now)
     port.paused = 0
     port.paused_ps += now - port.since
     cycle = float(now - port.resumed)
@@ -91,7 +91,7 @@ def _free(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
     _tell(meta, fluid, u)
 
 
-@compiled
+@inlined
 def closes_circle(meta: I64, fluid: Fluid, u: int) -> bool:
     """Whether port ``u``, paused now, pauses itself by way of others: none of them can ever send again."""
     ports = fluid.ports
@@ -114,7 +114,7 @@ def closes_circle(meta: I64, fluid: Fluid, u: int) -> bool:
     return False
 
 
-@compiled
+@inlined
 def _tell(meta: I64, fluid: Fluid, u: int) -> None:
     """Everything that passes port ``u`` is to be looked at."""
     touch(meta, fluid.ports, fluid.touched, u)
@@ -153,7 +153,7 @@ def pause_from(meta: I64, busy: I64, fluid: Fluid, m: int, now: int) -> None:
 def at_threshold(meta: I64, busy: I64, fluid: Fluid, p: int, now: int) -> None:
     """A queue may have crossed its threshold."""
     port = fluid.ports[p]
-    link = p // NUM_CLASSES
+    link = port.link
     settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, link, now)
     touch(meta, fluid.ports, fluid.touched, p)
     if port.full == 0 and port.queue >= fluid.links[link].pause * (1.0 - _NEAR):

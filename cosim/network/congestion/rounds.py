@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from cosim.network.calendar import Records
@@ -13,7 +15,6 @@ from cosim.network.congestion.columns import (
     LOSSLESS,
     MAX_STATE,
     MSS,
-    NUM_CLASSES,
     PACED,
     SETTLES,
     SLOPE,
@@ -23,9 +24,9 @@ from cosim.network.congestion.columns import (
     WANTS_TELEMETRY,
     Fluid,
 )
-from cosim.network.congestion.ports import mean_mark, service, settle_link
+from cosim.network.congestion.ports import is_hot, mean_mark, service, settle_link
 from cosim.network.flows import F64, I64
-from cosim.network.jit import compiled, inlined
+from cosim.network.jit import inlined
 
 _INF = 1e30
 _LIMITED = 0.93
@@ -72,13 +73,48 @@ def path_rtt(conns: Records, hops: Records, links: Records, ports: Records, c: i
         if ports[port].queue > 0.0:
             wait += ports[port].queue / service(links, ports, port)
         if hops[k].back >= 0:
-            port = hops[k].back * NUM_CLASSES + one.priority
+            port = one.priority * len(links) + hops[k].back
             if ports[port].queue > 0.0:
                 wait += ports[port].queue / service(links, ports, port)
     return float(one.base + wait * 8e12)
 
 
-@compiled
+@inlined
+def is_clean(one: Any) -> bool:
+    """Whether there is nothing that the control of connection ``one`` is still to be shown."""
+    return bool(
+        one.seen_rtt == one.base
+        and one.seen_marked == 0.0
+        and one.marking == 0.0
+        and one.seen_lost == 0.0
+        and one.lost == 0.0
+    )
+
+
+@inlined
+def met_nothing(meta: I64, one: Any, hops: Records, links: Records, ports: Records) -> bool:
+    """Whether the round under way of connection ``one``, whose links are settled, met no queue so far."""
+    if not is_clean(one):
+        return False
+    for k in range(one.hop, one.hop + one.hops):
+        port = ports[hops[k].port]
+        if port.queue > 0.0 or port.paused > 0 or port.marks != hops[k].marks or port.losses != hops[k].lost:
+            return False
+        if hops[k].back >= 0 and is_hot(meta, links, ports, hops[k].back):
+            return False
+    return True
+
+
+@inlined
+def is_unlimited(one: Any, settings: F64) -> bool:
+    """Whether connection ``one`` can't be limited by its control in a round that meets no queue."""
+    if settings[GIVES_RATE] != 0.0:
+        return bool(one.pace >= float(one.line))
+    most = float(one.line) * BYTES_PER_BPS_PS * (one.base + float(2 * one.grid))
+    return bool(one.window * _LIMITED > most)
+
+
+@inlined
 def set_want(conns: Records, hops: Records, links: Records, ports: Records, settings: F64, c: int) -> int:
     """The bits per second that the control lets a connection send, and its budget at them.
 
@@ -105,8 +141,10 @@ def set_want(conns: Records, hops: Records, links: Records, ports: Records, sett
     return int(max(rate, 1.0))
 
 
-@compiled
-def open_round(conns: Records, hops: Records, ports: Records, c: int, now: int) -> None:
+@inlined
+def open_round(
+    conns: Records, hops: Records, sights: Records, ports: Records, settings: F64, c: int, now: int
+) -> None:
     """Begin a round: remember the counters of the path, whose links are settled."""
     one = conns[c]
     one.round = now
@@ -120,10 +158,11 @@ def open_round(conns: Records, hops: Records, ports: Records, c: int, now: int) 
         hops[k].marks = port.marks
         hops[k].losses = port.losses
         hops[k].lost = port.losses
-        hops[k].served = port.served
+        if settings[WANTS_TELEMETRY] != 0.0:
+            sights[k].served = port.served
 
 
-@compiled
+@inlined
 def count_losses(conns: Records, hops: Records, ports: Records, settings: F64, c: int, now: int) -> int:
     """Whole packets lost since this was last asked; what is less than one is kept for later."""
     one = conns[c]
@@ -144,15 +183,10 @@ def count_losses(conns: Records, hops: Records, ports: Records, settings: F64, c
     return packets
 
 
-@compiled
-def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
-    """Put a connection into the batch: show it what the round before this one saw, keep what this one saw."""
-    conns = fluid.conns
-    hops = fluid.hops
-    ports = fluid.ports
-    one = conns[c]
-    n = meta[BATCH_N]
-    meta[BATCH_N] = n + 1
+@inlined
+def _show(fluid: Fluid, n: int, c: int, now: int) -> None:
+    """What a control is shown of a connection in any round."""
+    one = fluid.conns[c]
     row = fluid.rows[n]
     row.conn = c
     row.first = 0.0
@@ -170,31 +204,52 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     row.wait = 0.0
     row.slow_start = 0.0
     row.chance = chance(one.salt, now)
-    if one.known == 0:
-        row.first = 1.0
-        row.elapsed = 0.0
-        row.rtt = one.base
-        row.marked = 0.0
-        row.lost = 0.0
-        row.acked = 0.0
-        row.limited = 0.0
-        one.seen_rtt = path_rtt(conns, hops, fluid.links, ports, c)
-        for k in range(one.hops):
-            t = fluid.telemetry[n, k]
-            t.queue = 0.0
-            t.tx = 0.0
-            t.capacity = float(fluid.links[hops[one.hop + k].link].capacity)
-        for k in range(one.hops, fluid.telemetry.shape[1]):
-            fluid.telemetry[n, k].capacity = 0.0
-        return
-    meta[UPDATES_N] += 1
+
+
+@inlined
+def first_round(meta: I64, fluid: Fluid, c: int, now: int) -> None:
+    """Put a connection that its control does not know into the batch; the links of its path are settled."""
+    one = fluid.conns[c]
+    n = meta[BATCH_N]
+    meta[BATCH_N] = n + 1
+    _show(fluid, n, c, now)
+    row = fluid.rows[n]
+    row.first = 1.0
+    row.elapsed = 0.0
+    row.rtt = one.base
+    row.marked = 0.0
+    row.lost = 0.0
+    row.acked = 0.0
+    row.limited = 0.0
+    one.seen_rtt = path_rtt(fluid.conns, fluid.hops, fluid.links, fluid.ports, c)
+    for k in range(fluid.telemetry.shape[1]):
+        t = fluid.telemetry[n, k]
+        t.queue = 0.0
+        t.tx = 0.0
+        t.capacity = 0.0
+        if k < one.hops:
+            t.capacity = float(fluid.links[fluid.hops[one.hop + k].link].capacity)
+
+
+@inlined
+def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
+    """Put a connection into the batch: show it what the round before this one saw, keep what this one saw."""
+    conns = fluid.conns
+    hops = fluid.hops
+    ports = fluid.ports
+    one = conns[c]
+    n = meta[BATCH_N]
+    meta[BATCH_N] = n + 1
     settle_conn(conns, fluid.coflows, c, now)
+    _show(fluid, n, c, now)
+    row = fluid.rows[n]
+    meta[UPDATES_N] += 1
     unmarked = 1.0
     passed = 1.0
     span = float(now - one.round)
     for k in range(one.hop, one.hop + one.hops):
         settle_link(meta, busy, fluid.links, ports, fluid.histogram, fluid.settings, hops[k].link, now)
-        if hops[k].back >= 0:
+        if hops[k].back >= 0 and is_hot(meta, fluid.links, ports, hops[k].back):
             settle_link(meta, busy, fluid.links, ports, fluid.histogram, fluid.settings, hops[k].back, now)
         port = ports[hops[k].port]
         link = fluid.links[hops[k].link]
@@ -220,11 +275,12 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
             t = fluid.telemetry[n, k]
             hop = hops[one.hop + k]
             port = ports[hop.port]
-            t.queue = hop.seen_queue
-            t.tx = hop.seen_rate
+            sight = fluid.sights[one.hop + k]
+            t.queue = sight.queue
+            t.tx = sight.rate
             t.capacity = float(fluid.links[hop.link].capacity)
-            hop.seen_queue = port.queue
-            hop.seen_rate = (port.served - hop.served) / (span * BYTES_PER_BPS_PS)
+            sight.queue = port.queue
+            sight.rate = (port.served - sight.served) / (span * BYTES_PER_BPS_PS)
         for k in range(one.hops, fluid.telemetry.shape[1]):
             fluid.telemetry[n, k].capacity = 0.0
     one.seen_rtt = path_rtt(conns, hops, fluid.links, ports, c)
@@ -251,7 +307,7 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     one.marking = ends_marking
 
 
-@compiled
+@inlined
 def ask(meta: I64, fluid: Fluid) -> None:
     """Fill in what only the whole batch says, and remember what growth and rest are measured against."""
     states = int(fluid.settings[STATES])
@@ -269,7 +325,7 @@ def ask(meta: I64, fluid: Fluid) -> None:
             fluid.before[n, k] = fluid.state[row.conn, k]
 
 
-@compiled
+@inlined
 def answer(meta: I64, fluid: Fluid, now: int) -> None:
     """Take what the control said, and open the next round of who has something to send."""
     settings = fluid.settings
@@ -304,7 +360,7 @@ def answer(meta: I64, fluid: Fluid, now: int) -> None:
         one.settled = 1 if still else 0
         one.known = 1
         if one.active != 0:
-            open_round(conns, fluid.hops, fluid.ports, c, now)
+            open_round(conns, fluid.hops, fluid.sights, fluid.ports, settings, c, now)
             if known == 0:
                 one.bursts = 1
             fluid.updated[meta[UPDATED_N]] = c

@@ -28,7 +28,7 @@ _THRESHOLD, _CUT, _MOST, _TIME, _RENO, _TOP, _LEAST_RTT = range(7)
 _NO_THRESHOLD = 1e18
 _HYSTART_LEAST = 16.0
 _UNTRIED = 20.0
-"""Before the first cut at least a packet for so many acknowledged: 5 % a round trip, as Linux and ns-3 have it."""
+"""Before the first cut at least a packet for so many acknowledged: 5 % a round trip, as in Linux and ns-3."""
 _NEWTON_STEPS = 80
 
 
@@ -78,7 +78,7 @@ def cubic(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
         if not grows:
             continue
         if window < state[c, _THRESHOLD] and p[3] != 0.0 and window >= _HYSTART_LEAST * row.mss:
-            # Acknowledgements of a round come over no more than a round trip; all of it where there is a queue.
+            # Acknowledgements of a round come over at most a round trip; all of it where there is a queue.
             train = row.rtt if row.rtt > least else min(window * 8e12 / row.line, row.rtt)
             if train > p[3] * least or window >= 2.0 * row.acked:
                 state[c, _THRESHOLD] = window
