@@ -53,7 +53,8 @@ class Flow:
     last_bytes: int = 0
     wakes_ps: int = -1
     unseen: int = 0
-    cnp_ps: int = -(10**15)
+    cnp_ps: int = 0
+    owed: bool = False
     done_ps: int = -1
 
 
@@ -114,6 +115,11 @@ class World:
         what(self, flow, *args)
         self.kick(flow.path[0])
 
+    def pay(self, flow: Flow) -> None:
+        flow.owed = False
+        flow.cnp_ps = self.now + flow.sender.cnp_ps
+        self.at(self.now + flow.back_ps, self.tell, flow, flow.sender.notified)
+
     def arrive(self, packet: tuple[Flow, int, int, int, bool]) -> None:
         flow, size, sent_ps, hop, marked = packet
         if hop + 1 == len(flow.path):
@@ -121,9 +127,12 @@ class World:
             if flow.unseen <= 0:
                 flow.done_ps = self.now
             self.at(self.now + flow.back_ps, self.tell, flow, flow.sender.acked, size, sent_ps)
-            if marked and self.now - flow.cnp_ps >= flow.sender.cnp_ps:
-                flow.cnp_ps = self.now
+            if marked and self.now >= flow.cnp_ps:  # at once, or when the time since the last one is over
+                flow.cnp_ps = self.now + flow.sender.cnp_ps
                 self.at(self.now + flow.back_ps, self.tell, flow, flow.sender.notified)
+            elif marked and not flow.owed:
+                flow.owed = True
+                self.at(flow.cnp_ps, self.pay, flow)
             return
         port = flow.path[hop + 1]
         port.queue.append((flow, size, sent_ps, hop + 1, marked))

@@ -111,7 +111,7 @@ class CongestionNetwork(CompiledNetwork):
             "hops": np.zeros(0, HOP),
             "sights": np.zeros(0, SIGHT),
             "ports": make_ports(count),
-            "links": make_links(control, self._ports, self._rate, self._latency),
+            "links": make_links(control, self._ports, topology),
             "flows": np.zeros(0, FLOW),
             "drains": np.zeros(0, DRAIN),
             "traits": np.zeros(64, GROUP_TRAITS),

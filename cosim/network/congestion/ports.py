@@ -203,8 +203,10 @@ def service(links: Records, ports: Records, port: int) -> float:
 
 
 @inlined
-def passes(links: Records, ports: Records, port: int) -> float:
-    """The share of its load that a port passes on."""
+def passes(links: Records, ports: Records, port: int, least: float) -> float:
+    """The share of its load that a port passes on: less than all of it where it can't serve more, more where
+    it works off a queue of over ``least`` bytes, which leaves in the proportions of what comes in.
+    """
     if ports[port].paused > 0:
         return 0.0
     k = ports[port].link
@@ -213,7 +215,7 @@ def passes(links: Records, ports: Records, port: int) -> float:
         rate -= float(ports[k].load)
         k += len(links)
     load = float(ports[port].load)
-    if load <= max(rate, 0.0):
+    if load == 0.0 or (load <= rate and ports[port].queue <= least):
         return 1.0
     return max(rate, 0.0) / load
 
