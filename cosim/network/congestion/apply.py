@@ -1,7 +1,7 @@
 """When time leaves an instant: new rates reach the links, hop by hop, and what follows from them.
 
 A flow brings its rate to its first port, and to each next one what the port before passes on: a port that is
-given more than it can serve passes on its rate, in proportion. Every pass over the changed connections reads
+given more than it can serve passes on its rate, in proportion, and so does one that works off its queue. Every pass over the changed connections reads
 loads that the pass before it wrote, and writes sums of whole numbers: their order means nothing. Connections
 that did not change keep what they bring to ports further on until their own round ends: a round trip, as it
 is on a wire.
@@ -24,6 +24,7 @@ from cosim.network.congestion.columns import (
     GIVES_RATE,
     HOSTS_N,
     LOSSLESS,
+    MSS,
     OPEN,
     STAMP,
     TOUCHED_N,
@@ -32,7 +33,7 @@ from cosim.network.congestion.columns import (
     WOKEN_N,
     Fluid,
 )
-from cosim.network.congestion.pauses import expect_crossing
+from cosim.network.congestion.pauses import expect_crossing, expect_empty
 from cosim.network.congestion.ports import is_hot, passes, settle_link
 from cosim.network.congestion.rounds import path_rtt, set_want, settle_conn
 from cosim.network.drains import drain_time, set_drain
@@ -44,33 +45,25 @@ _NONE = -1
 _OVER = 1.05
 _FLOOR = 1.0 - 2.0**-40
 """So that shares of a port never add up to more than it has."""
+_ALIKE = 16
+"""Loads that differ by less than this part of them are shared as before, until the next round."""
+_DROP = 64.0
+"""Bytes; smaller queues go on as what comes in does. Where nothing pauses, queues below a packet do."""
 
 
 @inlined
-def detach(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
-    """Take a connection that has nothing to send off its ports, and its load with it."""
-    conns = fluid.conns
+def detach(fluid: Fluid, c: int) -> None:
+    """Take a connection that brings nothing anywhere off its ports."""
     hops = fluid.hops
-    ports = fluid.ports
-    one = conns[c]
+    one = fluid.conns[c]
     for k in range(one.hop, one.hop + one.hops):
         hop = hops[k]
-        port = ports[hop.port]
-        if hop.load != 0:
-            settle_link(meta, busy, fluid.links, ports, fluid.histogram, fluid.settings, hop.link, now)
-            port.load -= hop.load
-            hop.load = 0
-            touch(meta, ports, fluid.touched, hop.port)
         if hop.before != _NONE:
             hops[hop.before].after = hop.after
         else:
-            port.first = hop.after
+            fluid.ports[hop.port].first = hop.after
         if hop.after != _NONE:
             hops[hop.after].before = hop.before
-    if one.want != 0:
-        own_changed(meta, ports, fluid.hosts, hops[one.hop].port, -one.want)
-        one.want = 0
-    one.rate = 0
     one.attached = 0
 
 
@@ -123,21 +116,21 @@ def apply(
     links = fluid.links
     changed = fluid.changed
     settings = fluid.settings
+    least = _DROP if settings[LOSSLESS] != 0.0 else settings[MSS]
     # What controls let connections send, from queues as they are.
     for k in range(meta[UPDATED_N]):
         change(meta, conns, changed, fluid.updated[k])
     for k in range(meta[CHANGED_N]):
         one = conns[changed[k]]
-        if one.active == 0:
+        if one.attached == 0:
             continue
-        settle_conn(conns, fluid.coflows, changed[k], now)
-        want = set_want(conns, hops, links, ports, settings, changed[k])
+        want = 0
+        if one.active != 0:
+            settle_conn(conns, fluid.coflows, changed[k], now)
+            want = set_want(conns, hops, links, ports, settings, changed[k])
         if want != one.want:
             own_changed(meta, ports, fluid.hosts, hops[one.hop].port, want - one.want)
             one.want = want
-    for k in range(meta[CHANGED_N]):
-        if conns[changed[k]].active == 0 and conns[changed[k]].attached != 0:
-            detach(meta, busy, fluid, changed[k], now)
     # Own ports, class by class.
     room = 0.0
     for k in range(meta[HOSTS_N] * meta[CLASSES]):
@@ -169,39 +162,68 @@ def apply(
     most = 0
     for k in range(meta[CHANGED_N]):
         one = conns[changed[k]]
-        if one.active != 0:
+        if one.attached != 0:
             most = max(most, one.hops)
             share = ports[hops[one.hop].port].share
             one.rate = one.want if share == 1.0 else int(one.want * share)
-    for level in range(most):
-        for k in range(meta[CHANGED_N]):
+    level = 0
+    while level < most:
+        count = meta[CHANGED_N]
+        for k in range(count):
             one = conns[changed[k]]
-            if one.active != 0 and level < one.hops:
+            if one.attached != 0 and level < one.hops:
                 at = one.hop + level
                 fresh = one.rate
                 if level > 0:
                     fresh = hops[at - 1].load
-                    part = passes(links, ports, hops[at - 1].port, one.seen_rtt)
+                    before = ports[hops[at - 1].port]
+                    part = passes(links, ports, hops[at - 1].port, least)
                     if part != 1.0:
                         fresh = int(fresh * part)
-                    before = ports[hops[at - 1].port]
-                    if settings[LOSSLESS] != 0.0:
-                        if fresh > 0:
-                            fluid.sights[at].kept = fresh
-                        elif before.queue > 0.0 and before.paused == 0:
-                            fresh = fluid.sights[
-                                at
-                            ].kept  # its source is paused, but the queue before goes on
+                    if fresh > 0:
+                        fluid.sights[at].kept = fresh
+                    elif before.load == 0 and before.queue > least and before.paused == 0:
+                        fresh = fluid.sights[at].kept  # nothing comes, but the queue before goes on
                 hops[at].fresh = fresh
-        for k in range(meta[CHANGED_N]):
+        for k in range(count):
             one = conns[changed[k]]
-            if one.active != 0 and level < one.hops:
+            if one.attached != 0 and level < one.hops:
                 hop = hops[one.hop + level]
                 if hop.fresh != hop.load:
                     settle_link(meta, busy, links, ports, fluid.histogram, settings, hop.link, now)
                     ports[hop.port].load += hop.fresh - hop.load
                     hop.load = hop.fresh
                     touch(meta, ports, fluid.touched, hop.port)
+        # Where a port passes on its rate, a share that changes is the others' too.
+        for k in range(count):
+            one = conns[changed[k]]
+            if one.attached != 0 and 0 < level < one.hops - 1:
+                port = ports[hops[one.hop + level].port]
+                if abs(port.load - port.told) * _ALIKE > port.told and (
+                    port.queue > least or port.load > links[port.link].capacity
+                ):
+                    port.told = port.load
+                    m = port.first
+                    while m != _NONE:
+                        change(meta, conns, changed, hops[m].conn)
+                        m = hops[m].after
+        for k in range(count, meta[CHANGED_N]):
+            settle_conn(conns, fluid.coflows, changed[k], now)
+            most = max(most, conns[changed[k]].hops)
+        level += 1
+    # Who has nothing to send leaves when the queues on the way have passed on what it sent.
+    for k in range(meta[CHANGED_N]):
+        one = conns[changed[k]]
+        if one.active == 0 and one.attached != 0:
+            gone = True
+            for m in range(one.hop, one.hop + one.hops):
+                port = ports[hops[m].port]
+                if hops[m].load != 0 or (
+                    port.queue > least and port.load == 0 and links[port.link].final == 0
+                ):
+                    gone = False
+            if gone:
+                detach(fluid, changed[k])
     # Links that begin to queue wake who rests on them; queues may cross the threshold of pauses.
     for k in range(meta[TOUCHED_N]):
         p = fluid.touched[k]
@@ -221,6 +243,8 @@ def apply(
                 if conns[hops[m].conn].asleep != 0:
                     wake(meta, fluid, hops[m].conn, now)
                 m = fluid.sights[m].back_next
+        if links[link].final == 0:
+            expect_empty(cal_meta, events, buckets, hashes, heap, links, ports, p, least, now)
         if settings[LOSSLESS] != 0.0:
             q = p
             while q < len(links) * meta[CLASSES]:  # those after it get what it leaves

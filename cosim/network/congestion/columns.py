@@ -25,9 +25,9 @@ whose control is to be asked; WAITING: batch rows that were asked; HOSTS: own po
 ports whose load changed. CLASSES: of priority in use; OPEN: an instant has changes that are not applied yet.
 """
 
-START, UPDATE, CROSS = 0, 1, 2
+START, UPDATE, CROSS, EMPTY = 0, 1, 2, 3
 """``hop`` of an event: a flow starts; a round trip ends (row: connection); a queue may cross a PFC
-threshold."""
+threshold, or be empty (row: port)."""
 
 BYTES_PER_BPS_PS = 1.25e-13
 """Bytes that one bit per second brings in a picosecond."""
@@ -87,6 +87,7 @@ CONN = np.dtype(
         ("spent", "i4"),
         ("pad", "i4"),
         ("seen", "i8"),
+        ("salt", "i8"),
     ]
 )
 """A connection: the flows of one (job, source, destination, channel), one at a time, and its control's state.
@@ -115,11 +116,12 @@ HOP = np.dtype(
 port's list. ``back``: the same cable's link the other way, where acknowledgements wait behind data (-1: they
 don't)."""
 SIGHT = np.dtype([("kept", "i8"), ("served", "f8"), ("queue", "f8"), ("rate", "f8"), ("back_next", "i8")])
-"""The rest of a hop: the last load above 0 (where pauses are), what telemetry is about, and the next hop
+"""The rest of a hop: the last load above 0, what telemetry is about, and the next hop
 whose acknowledgements take the same link."""
 PORT = np.dtype(
     [
         ("load", "i8"),
+        ("told", "i8"),
         ("own", "i8"),
         ("queue", "f8"),
         ("marks", "f8"),
@@ -135,6 +137,7 @@ PORT = np.dtype(
         ("since", "i8"),
         ("resumed", "i8"),
         ("check", "i8"),
+        ("empties", "i8"),
         ("visit", "i8"),
         ("blocks", "i8"),
         ("stamp", "i8"),
@@ -148,7 +151,7 @@ PORT = np.dtype(
 )
 """One class of priority on one link: load (bits/s) and queue; ``marks``, ``losses`` (the fraction marked or
 lost, times ps) and ``served`` (bytes) ever growing; ``own``: what the flows that begin here want, of which
-they get ``share``; ``paused`` by so many ports downstream, ``full``: it pauses those before it. Class k of
+they get ``share``; ``told``: the load when all that pass here were last looked at; ``paused`` by so many ports downstream, ``full``: it pauses those before it. Class k of
 link l is number k * links + l: those of the first class lie side by side."""
 LINK = np.dtype(
     [
@@ -163,8 +166,10 @@ LINK = np.dtype(
         ("pause", "f8"),
         ("resume", "f8"),
         ("back_first", "i8"),
+        ("final", "i8"),
     ]
 )
+"""``final``: nothing goes on from where it ends."""
 FLOW = np.dtype([("origin", "i8"), ("handle", "i4"), ("rep", "i4"), ("row", "i4"), ("next", "i4")])
 """A flow that has started and not drained; ``next`` on its connection."""
 GROUP_TRAITS = np.dtype(
@@ -202,6 +207,7 @@ ROW = np.dtype(
         ("rate", "f8"),
         ("wait", "f8"),
         ("slow_start", "f8"),
+        ("chance", "f8"),
     ]
 )
 """What a control is shown of a connection, and where it answers; see

@@ -39,6 +39,7 @@ Columns, float64 each:
 ``hops``              links on the path
 ``window, rate``      the last answer, to be replaced
 ``wait``              0; ps until the next update where a round trip is not meant
+``chance``            a random number from 0 to 1, from the run's seed, the connection and the time
 ``slow_start``        0; 1 says that a wrapper (MLTCP) must not scale this growth
 ====================  =================================================================================
 
@@ -92,6 +93,8 @@ class Control(Spec):
     """Whether acknowledgements wait in the queues of data that goes the other way: TCP's do; those of RDMA
     have a class of their own."""
     uses_weight: ClassVar[bool] = False
+    uses_chance: ClassVar[bool] = False
+    """Whether ``chance`` matters, and so the run's seed."""
     kernel: ClassVar[Callable[..., None] | None] = None
     driver: ClassVar[Callable[..., int] | None] = None
 

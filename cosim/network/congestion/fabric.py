@@ -14,6 +14,7 @@ from cosim.network.congestion import columns
 from cosim.network.congestion.columns import LINK, PORT
 from cosim.network.congestion.control import Control, state_width
 from cosim.network.flows import F64, I32, I64
+from cosim.topology.graph import Topology
 
 _NONE = -1
 
@@ -48,12 +49,14 @@ def make_settings(control: Control, scaling: tuple[float, float], ports: Ports) 
     return found
 
 
-def make_links(control: Control, ports: Ports, rate_bps: F64, latency_ps: I64) -> NDArray[Any]:
+def make_links(control: Control, ports: Ports, topology: Topology) -> NDArray[Any]:
     """The links of a topology, with the thresholds of their queues."""
+    rate_bps = topology.link_rate_bps
     links = np.zeros(len(rate_bps), LINK)
+    links["final"] = topology.link_dst < topology.num_endpoints
     links["back_first"] = _NONE
     links["capacity"] = np.floor(rate_bps)
-    links["latency"] = latency_ps
+    links["latency"] = topology.link_latency_ps
     never = 1e18
     for rate in np.unique(rate_bps).tolist():
         marks = control.marking(rate, ports.mtu_bytes)

@@ -11,13 +11,14 @@ import math
 from cosim.network.calendar import HEAP_N, free, room, take_instant
 from cosim.network.congestion.apply import apply as apply_changes
 from cosim.network.congestion.apply import wake
-from cosim.network.congestion.changes import change
+from cosim.network.congestion.changes import change, tell
 from cosim.network.congestion.columns import (
     ACTIVE_N,
     BATCH_N,
     BEGIN,
     CLASSES,
     DRAIN_N,
+    EMPTY,
     FLOW_FREE,
     FLOW_TOP,
     LOSSLESS,
@@ -86,16 +87,16 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     if fresh:
         one.active = 1
         meta[ACTIVE_N] += 1
+    for k in range(one.hop, one.hop + one.hops):
+        hop = hops[k]
+        settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.link, now)
+        if hop.back >= 0 and is_hot(meta, fluid.links, fluid.ports, hop.back):
+            settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.back, now)
     if one.attached == 0:
         one.attached = 1
         for k in range(one.hop, one.hop + one.hops):
             hop = hops[k]
             hop.port = one.priority * len(fluid.links) + hop.link
-            settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.link, now)
-            if hop.back >= 0 and is_hot(meta, fluid.links, fluid.ports, hop.back):
-                settle_link(
-                    meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.back, now
-                )
             port = fluid.ports[hop.port]
             hop.before = _NONE
             hop.after = port.first
@@ -107,7 +108,7 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
                 if fluid.ports[hops[k].port].full != 0:
                     pause_from(meta, busy, fluid, k, now)
     if one.known == 0:
-        first_round(meta, fluid, c)
+        first_round(meta, fluid, c, now)
         one.due = _NONE
         return
     if one.due < 0:
@@ -128,13 +129,20 @@ def arrival(fluid: Fluid, c: int, size: int, now: int) -> int:
     one = fluid.conns[c]
     wait = 0.0
     for k in range(one.hop, one.hop + one.hops if size > 0 else one.hop):
-        hop = fluid.hops[k]
-        if fluid.ports[hop.port].queue > 0.0:
-            wait += fluid.ports[hop.port].queue / service(fluid.links, fluid.ports, hop.port)
+        port = fluid.ports[fluid.hops[k].port]
+        queue = port.queue
+        rate = service(fluid.links, fluid.ports, fluid.hops[k].port)
+        if wait > 0.0:
+            # What is in the queues before comes with it, and what others send meanwhile before it.
+            link = fluid.links[port.link]
+            most = link.pause if fluid.settings[LOSSLESS] != 0.0 else link.buffer
+            queue = min(queue + (float(port.load) - rate) * wait / 8.0, max(queue, most))
+        if queue > 0.0:
+            wait += queue * 8.0 / rate
     store = 0.0
     if size > 0:
         store = float(one.store) * min(float(size) / fluid.settings[MSS], 1.0)
-    at = now + one.latency + math.ceil(wait * 8e12 - 1e-3) + math.ceil(store - 1e-3)
+    at = now + one.latency + math.ceil(wait * 1e12 - 1e-3) + math.ceil(store - 1e-3)
     at = max(at, one.arrived)
     one.arrived = at
     return int(at)
@@ -229,6 +237,15 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
                     conns[c].due = _NONE
                     end_round(meta, busy, fluid, c, now)
                 continue
+            if kind == EMPTY:
+                if fluid.ports[row_number].empties == now:
+                    fluid.ports[row_number].empties = 0
+                    link = fluid.ports[row_number].link
+                    settle_link(
+                        meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, link, now
+                    )
+                    tell(meta, fluid, row_number)
+                continue
             if kind != START:
                 if fluid.ports[row_number].check == now:
                     fluid.ports[row_number].check = 0
@@ -274,7 +291,7 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
             # Time leaves the instant.
             if limit <= now:
                 return DONE
-            if not room(cal_meta, events, 4 * meta[ACTIVE_N] + len(fluid.links) * meta[CLASSES] + 64):
+            if not room(cal_meta, events, 4 * meta[ACTIVE_N] + 2 * len(fluid.links) * meta[CLASSES] + 64):
                 return NEED_CALENDAR
             apply_changes(meta, busy, cal_meta, events, buckets, hashes, heap, fluid, now)
             continue

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 
 from cosim.network.calendar import Records, push
-from cosim.network.congestion.changes import change, own_changed, touch
-from cosim.network.congestion.columns import BYTES_PER_BPS_PS, CROSS, STUCK, VISIT, Fluid
+from cosim.network.congestion.changes import tell, touch
+from cosim.network.congestion.columns import BYTES_PER_BPS_PS, CROSS, EMPTY, STUCK, VISIT, Fluid
 from cosim.network.congestion.ports import settle_link
 from cosim.network.flows import I32, I64
 from cosim.network.jit import compiled, inlined
@@ -60,6 +60,37 @@ def expect_crossing(
 
 
 @inlined
+def expect_empty(
+    cal_meta: I64,
+    events: Records,
+    buckets: Records,
+    hashes: I32,
+    heap: Records,
+    links: Records,
+    ports: Records,
+    p: int,
+    least: float,
+    now: int,
+) -> None:
+    """Look again when a queue of over ``least`` bytes, as loads are now, is gone: its port passes on less."""
+    port = ports[p]
+    if port.queue <= least or port.paused != 0:
+        return
+    rate = float(links[port.link].capacity)
+    k = port.link
+    while k < p:
+        rate -= float(ports[k].load)
+        k += len(links)
+    slope = (rate - float(port.load)) * BYTES_PER_BPS_PS
+    if slope <= 0.0:
+        return
+    at = now + max(math.ceil(min(port.queue / slope, 1e17)), _LEAST_PS)
+    if port.empties <= now or at < port.empties:
+        port.empties = at
+        push(cal_meta, events, buckets, hashes, heap, at, now, now, _NONE, 0, p, EMPTY)
+
+
+@inlined
 def _hold(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
     """One more port pauses port ``u``."""
     port = fluid.ports[u]
@@ -67,7 +98,7 @@ def _hold(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
         settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, port.link, now)
         port.since = now
         port.paused = 1
-        _tell(meta, fluid, u)
+        tell(meta, fluid, u)
     else:
         port.paused += 1
 
@@ -88,7 +119,7 @@ def _free(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
     if cycle > 0.0:
         port.duty = max(1.0 - float(now - port.since) / cycle, _LEAST_DUTY)
     port.resumed = now
-    _tell(meta, fluid, u)
+    tell(meta, fluid, u)
 
 
 @inlined
@@ -112,21 +143,6 @@ def closes_circle(meta: I64, fluid: Fluid, u: int) -> bool:
                 count += 1
             m = fluid.pairs[m].next
     return False
-
-
-@inlined
-def _tell(meta: I64, fluid: Fluid, u: int) -> None:
-    """Everything that passes port ``u`` is to be looked at."""
-    touch(meta, fluid.ports, fluid.touched, u)
-    m = fluid.ports[u].first
-    own = False
-    while m != _NONE:
-        c = fluid.hops[m].conn
-        change(meta, fluid.conns, fluid.changed, c)
-        own = own or fluid.conns[c].hop == m
-        m = fluid.hops[m].after
-    if own:
-        own_changed(meta, fluid.ports, fluid.hosts, u, 0)
 
 
 @compiled

@@ -206,9 +206,9 @@ def service(links: Records, ports: Records, port: int) -> float:
 
 
 @inlined
-def passes(links: Records, ports: Records, port: int, over_ps: float) -> float:
-    """What a port passes on of its load, as a part of it: more than 1 where its queue drains, which is then
-    spread over ``over_ps``.
+def passes(links: Records, ports: Records, port: int, least: float) -> float:
+    """The share of its load that a port passes on: less than all of it where it can't serve more, more where
+    it works off a queue of over ``least`` bytes, which leaves in the proportions of what comes in.
     """
     if ports[port].paused > 0:
         return 0.0
@@ -218,10 +218,8 @@ def passes(links: Records, ports: Records, port: int, over_ps: float) -> float:
         rate -= float(ports[k].load)
         k += len(links)
     load = float(ports[port].load)
-    if load <= max(rate, 0.0):
-        if ports[port].queue == 0.0 or load == 0.0:
-            return 1.0
-        return min(rate, load + ports[port].queue * 8e12 / over_ps) / load
+    if load == 0.0 or (load <= rate and ports[port].queue <= least):
+        return 1.0
     return max(rate, 0.0) / load
 
 
