@@ -12,7 +12,7 @@ edit in ``calendar`` can't leave an old calendar behind in the loop of ``aware``
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -29,11 +29,6 @@ def compiled(function: _F) -> _F:
     return cast("_F", _watched(cast("Any", njit)(**_OPTIONS)(function)))
 
 
-def compiled_here(function: _F) -> _F:
-    """Compile a function that is made at run time, so that no cache could find it again."""
-    return cast("_F", cast("Any", njit)(**_OPTIONS | {"cache": False})(function))
-
-
 def inlined(function: _F) -> _F:
     """Compile a small function into its callers, all of them compiled: it can't be called from Python.
 
@@ -42,6 +37,24 @@ def inlined(function: _F) -> _F:
     """
     made = cast("Any", njit)(forceinline=True, no_cpython_wrapper=True, **_OPTIONS)(function)
     return cast("_F", _watched(made))
+
+
+@cache
+def pointer(function: Callable[..., Any], signature: Any) -> Any:
+    """A function that compiled code is given as an argument, so that it need not be compiled anew for each.
+
+    Compiled once a process. Cached on disk where it is one of ours; others may call functions of files that
+    nobody watches.
+    """
+    from numba.core.ccallback import CFunc
+
+    plain = getattr(function, "py_func", function)
+    made = CFunc(plain, (signature.args, signature.return_type), locals={}, options={"_nrt": False})
+    if plain.__module__.startswith("cosim."):
+        made.enable_caching()
+        _watched(made)
+    made.compile()
+    return made
 
 
 _CONGESTION = ("apply", "changes", "columns", "loop", "pauses", "ports", "rounds")

@@ -237,6 +237,7 @@ class Fluid(NamedTuple):
     scan: I32
 
 
-MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES = range(9)
-"""Numbers in ``Fluid.settings``; SLOPE and INTERCEPT scale growth (MLTCP)."""
+MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES, KERNEL = range(10)
+"""Numbers in ``Fluid.settings``; SLOPE and INTERCEPT scale growth (MLTCP). KERNEL: whether the
+control is compiled."""
 QUEUE_BINS = 256

@@ -7,6 +7,7 @@ control asked. Time leaves an instant only when all that happened in it is in fo
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from cosim.network.calendar import HEAP_N, free, room, take_instant
 from cosim.network.congestion.apply import apply as apply_changes
@@ -20,6 +21,7 @@ from cosim.network.congestion.columns import (
     DRAIN_N,
     FLOW_FREE,
     FLOW_TOP,
+    KERNEL,
     LOSSLESS,
     MSS,
     OPEN,
@@ -64,7 +66,7 @@ from cosim.network.core import (
     release,
 )
 from cosim.network.drains import set_drain
-from cosim.network.flows import I64
+from cosim.network.flows import F64, I64
 from cosim.network.jit import compiled, inlined
 from cosim.network.order import sort_instant
 from cosim.units import NEVER
@@ -141,8 +143,11 @@ def arrival(fluid: Fluid, c: int, size: int, now: int) -> int:
 
 
 @compiled
-def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
-    """Run every instant before the horizon and before any completion's reaction could matter."""
+def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: Any, parameters: F64) -> int:
+    """Run every instant before the horizon and before any completion's reaction could matter.
+
+    ``kernel``: the control, if it is compiled.
+    """
     meta = core.meta
     cal_meta, events, buckets, hashes, heap = core.calendar
     count, rows, successors, reps, groups, pages, cells, unused, work, out = core.store
@@ -265,7 +270,10 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
         if meta[BATCH_N] > 0:
             ask(meta, fluid)
             meta[WAITING_N] = meta[BATCH_N]
-            return ASK
+            if fluid.settings[KERNEL] == 0.0:
+                return ASK
+            kernel(meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
+            continue
 
         limit = min(horizon, meta[BOUND])
         next_start = heap[0].time if cal_meta[HEAP_N] > 0 else NEVER
