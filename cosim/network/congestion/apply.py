@@ -21,6 +21,7 @@ from cosim.network.congestion.columns import (
     CHANGED_N,
     CLASSES,
     DRAIN_N,
+    GIVES_RATE,
     HOSTS_N,
     LOSSLESS,
     OPEN,
@@ -40,6 +41,7 @@ from cosim.network.jit import inlined
 from cosim.units import NEVER
 
 _NONE = -1
+_OVER = 1.05
 _FLOOR = 1.0 - 2.0**-40
 """So that shares of a port never add up to more than it has."""
 
@@ -235,6 +237,10 @@ def apply(
         if time <= 0.0:
             time = path_rtt(conns, hops, links, ports, c)
         due = on_grid(time, one.grid, now)
+        left = one.window - one.round_sent
+        if settings[GIVES_RATE] == 0.0 and one.rate * BYTES_PER_BPS_PS * float(due - now) > _OVER * left:
+            # Queues grew by what begins here: acknowledgements come later, and with them leave to send.
+            one.budget = left
         if one.settled != 0 and one.budget > one.remaining:
             rest = True
             for m in range(one.hop, one.hop + one.hops):

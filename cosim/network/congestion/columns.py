@@ -175,6 +175,7 @@ ROW = np.dtype(
         ("rtt", "f8"),
         ("base_rtt", "f8"),
         ("marked", "f8"),
+        ("again", "f8"),
         ("lost", "f8"),
         ("acked", "f8"),
         ("limited", "f8"),

@@ -23,6 +23,8 @@ Columns, float64 each:
 ``rtt, base_rtt``     round-trip time, with queues and without, ps
 ``elapsed``           since the last update, ps
 ``marked``            fraction of bytes that carried an ECN mark
+``again``             1 where the path marked in the second half of the round that ended, so that a window cut at its
+                      beginning was not enough
 ``lost``              whole packets lost (they are sent again)
 ``acked``             bytes sent in the round, which its end acknowledges
 ``limited``           1 where the control's answer limited the sender, not its port or its message

@@ -58,10 +58,17 @@ def path_rtt(conns: Records, hops: Records, links: Records, ports: Records, c: i
         port = hops[k].port
         if ports[port].queue > 0.0:
             wait += ports[port].queue / service(links, ports, port)
+    # Acknowledgements of what is sent now come later, to queues that went on as they do now.
+    after = one.base - float(one.latency)
+    for k in range(one.hop + one.hops - 1, one.hop - 1, -1):
         if hops[k].back >= 0:
             port = one.priority * len(links) + hops[k].back
-            if ports[port].queue > 0.0:
-                wait += ports[port].queue / service(links, ports, port)
+            load = float(ports[port].load)
+            if load > 0.0 or ports[port].queue > 0.0:
+                rate = service(links, ports, port)
+                meets = ports[port].queue + (load - rate) * (after * 1e-12 + wait * 8.0) / 8.0
+                wait += max(min(meets, links[hops[k].back].buffer), 0.0) / rate
+            after += float(links[hops[k].back].latency)
     return float(one.base + wait * 8e12)
 
 
@@ -203,6 +210,7 @@ def first_round(meta: I64, fluid: Fluid, c: int) -> None:
     row.elapsed = 0.0
     row.rtt = one.base
     row.marked = 0.0
+    row.again = 0.0
     row.lost = 0.0
     row.acked = 0.0
     row.limited = 0.0
@@ -272,6 +280,7 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     one.seen_lost = one.lost
     one.lost = 0.0
     share = 1.0 - unmarked
+    row.again = 1.0 if share > 0.5 or ends_marking > 0.0 else 0.0
     if one.wait >= 2.0 * one.seen_rtt:
         row.rtt = one.seen_rtt
         row.marked = share

@@ -41,7 +41,8 @@ def dctcp(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
             alpha = 0.0
         state[c, _ALPHA] = alpha
         window = row.window
-        if (row.lost > 0.0 or row.marked > 0.0) and state[c, _CUT] == 0.0:
+        met = row.lost > 0.0 or row.marked > 0.0
+        if met and (state[c, _CUT] == 0.0 or row.again != 0.0):
             window *= 0.5 if row.lost > 0.0 else 1.0 - 0.5 * alpha
             window = max(window, 2.0 * row.mss)
             state[c, _THRESHOLD] = window
