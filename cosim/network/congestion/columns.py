@@ -84,6 +84,7 @@ CONN = np.dtype(
         ("spent", "i4"),
         ("pad", "i4"),
         ("seen", "i8"),
+        ("salt", "i8"),
     ]
 )
 """A connection: the flows of one (job, source, destination, channel), one at a time, and its control's state.
@@ -193,6 +194,7 @@ ROW = np.dtype(
         ("rate", "f8"),
         ("wait", "f8"),
         ("slow_start", "f8"),
+        ("chance", "f8"),
     ]
 )
 """What a control is shown of a connection, and where it answers; see

@@ -23,8 +23,8 @@ Columns, float64 each:
 ``rtt, base_rtt``     round-trip time, with queues and without, ps
 ``elapsed``           since the last update, ps
 ``marked``            fraction of bytes that carried an ECN mark
-``again``             1 where the path marked in the second half of the round that ended, so that a window cut at its
-                      beginning was not enough
+``again``             1 where the path marked in the second half of the round that ended, so that a window
+                      cut at its beginning was not enough
 ``lost``              whole packets lost (they are sent again)
 ``acked``             bytes sent in the round, which its end acknowledges
 ``limited``           1 where the control's answer limited the sender, not its port or its message
@@ -38,6 +38,7 @@ Columns, float64 each:
 ``hops``              links on the path
 ``window, rate``      the last answer, to be replaced
 ``wait``              0; ps until the next update where a round trip is not meant
+``chance``            a random number from 0 to 1, from the run's seed, the connection and the time
 ``slow_start``        0; 1 says that a wrapper (MLTCP) must not scale this growth
 ====================  =================================================================================
 
@@ -90,6 +91,8 @@ class Control(Spec):
     """Whether acknowledgements wait in the queues of data that goes the other way: TCP's do; those of RDMA
     have a class of their own."""
     uses_weight: ClassVar[bool] = False
+    uses_chance: ClassVar[bool] = False
+    """Whether ``chance`` matters, and so the run's seed."""
     kernel: ClassVar[Callable[..., None] | None] = None
 
     def marking(self, rate_bps: float, mtu_bytes: int) -> tuple[float, float, float] | None:  # noqa: ARG002

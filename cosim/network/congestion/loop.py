@@ -109,7 +109,7 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
                 if fluid.ports[hops[k].port].full != 0:
                     pause_from(meta, busy, fluid, k, now)
     if one.known == 0:
-        first_round(meta, fluid, c)
+        first_round(meta, fluid, c, now)
         one.due = _NONE
         return
     if one.due < 0:

@@ -96,7 +96,7 @@ class CongestionNetwork(CompiledNetwork):
         self._in_python = in_python or control.kernel is None
 
     def _open_model(self, topology: Topology, seed: int) -> None:
-        del seed
+        self._seed = seed
         count, control = topology.num_links, self._control
         self._rate = topology.link_rate_bps
         self._latency = topology.link_latency_ps
@@ -110,7 +110,7 @@ class CongestionNetwork(CompiledNetwork):
         self._conns_used = 0
         self._fluid: dict[str, NDArray[Any]] = {
             "conns": np.zeros(0, CONN),
-            "ends": np.zeros((0, 3), np.int64),
+            "ends": np.zeros((0, 4), np.int64),
             "hops": np.zeros(0, HOP),
             "sights": np.zeros(0, SIGHT),
             "ports": make_ports(count),
@@ -152,7 +152,9 @@ class CongestionNetwork(CompiledNetwork):
         old = self._conns_used
         if len(self._numbers) > old:
             self._conns_used = len(self._numbers)
-            self._add_conns(first, numbers, old, np.stack([np.full(len(src), job), src, dst], axis=1))
+            self._add_conns(
+                first, numbers, old, np.stack([np.full(len(src), job), src, dst, channel], axis=1)
+            )
 
     def _add_conns(self, first: int, numbers: I32, old: int, ends: NDArray[Any]) -> None:
         count = len(self._numbers)
@@ -195,6 +197,7 @@ class CongestionNetwork(CompiledNetwork):
         mine["grid"] = [1 << (int(one).bit_length() - 1) for one in grid.tolist()]
         self._extend("ends", count)
         fluid["ends"][old:count] = ends[row]
+        mine["salt"] = _salts(self._seed, ends[row])
         self._extend("drains", count)
         self._extend("state", count)
         self._extend("changed", count)
@@ -282,7 +285,7 @@ class CongestionNetwork(CompiledNetwork):
         )
 
     def _describe(self, conn: int) -> str:
-        job, src, dst = self._fluid["ends"][conn].tolist()
+        job, src, dst, _ = self._fluid["ends"][conn].tolist()
         names = self._topology.node_names
         return f"the connection of job {job} from {names[src]} to {names[dst]}"
 
@@ -329,6 +332,16 @@ class CongestionNetwork(CompiledNetwork):
     def control_updates(self) -> int:
         """How often a control was asked about a connection."""
         return int(self._arrays["meta"][UPDATES_N])
+
+
+def _salts(seed: int, ends: NDArray[Any]) -> NDArray[np.int64]:
+    """What a connection's chances come from: the run's seed and who it is, not when it was first met."""
+    found = np.full(len(ends), seed & 0xFFFFFFFFFFFFFFFF, np.uint64)
+    for column in ends.astype(np.uint64).T:
+        found = (found ^ column) * np.uint64(0x9E3779B97F4A7C15)
+        found = (found ^ (found >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
+        found ^= found >> np.uint64(29)
+    return found.view(np.int64)
 
 
 def _nothing(n: int, rows: Any, telemetry: Any, state: F64, parameters: F64) -> None:

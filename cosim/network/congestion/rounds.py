@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from cosim.network.calendar import Records
 from cosim.network.congestion.columns import (
     BATCH_N,
@@ -28,6 +30,18 @@ from cosim.network.jit import inlined
 
 _INF = 1e30
 _LIMITED = 0.93
+
+
+@inlined
+def chance(salt: int, now: int) -> float:
+    """A number from 0 to 1 for the connection's round that ends now (splitmix64's mixing); whether rounds
+    were left out before plays no part.
+    """
+    z = np.uint64(salt) ^ (np.uint64(now) * np.uint64(0x9E3779B97F4A7C15))
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return float(z >> np.uint64(11)) * 2.0**-53
 
 
 @inlined
@@ -177,7 +191,7 @@ def count_losses(conns: Records, hops: Records, ports: Records, settings: F64, c
 
 
 @inlined
-def _show(fluid: Fluid, n: int, c: int) -> None:
+def _show(fluid: Fluid, n: int, c: int, now: int) -> None:
     """What a control is shown of a connection in any round."""
     one = fluid.conns[c]
     row = fluid.rows[n]
@@ -196,15 +210,16 @@ def _show(fluid: Fluid, n: int, c: int) -> None:
     row.rate = one.pace
     row.wait = 0.0
     row.slow_start = 0.0
+    row.chance = chance(one.salt, now)
 
 
 @inlined
-def first_round(meta: I64, fluid: Fluid, c: int) -> None:
+def first_round(meta: I64, fluid: Fluid, c: int, now: int) -> None:
     """Put a connection that its control does not know into the batch; the links of its path are settled."""
     one = fluid.conns[c]
     n = meta[BATCH_N]
     meta[BATCH_N] = n + 1
-    _show(fluid, n, c)
+    _show(fluid, n, c, now)
     row = fluid.rows[n]
     row.first = 1.0
     row.elapsed = 0.0
@@ -234,7 +249,7 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     n = meta[BATCH_N]
     meta[BATCH_N] = n + 1
     settle_conn(conns, fluid.coflows, c, now)
-    _show(fluid, n, c)
+    _show(fluid, n, c, now)
     row = fluid.rows[n]
     meta[UPDATES_N] += 1
     unmarked = 1.0
@@ -281,10 +296,14 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     one.lost = 0.0
     share = 1.0 - unmarked
     row.again = 1.0 if share > 0.5 or ends_marking > 0.0 else 0.0
-    if one.wait >= 2.0 * one.seen_rtt:
-        row.rtt = one.seen_rtt
-        row.marked = share
-        row.lost = one.seen_lost
+    if one.wait > 0.0:
+        # Packets are marked as they leave a queue: notifications are late by the bare way alone.
+        late = share * min(0.5 * one.base / span, 1.0)
+        row.marked = min(one.seen_marked + share - late, 1.0)
+        one.seen_marked = late
+        if one.wait >= 2.0 * one.seen_rtt:
+            row.rtt = one.seen_rtt
+            row.lost = one.seen_lost
         return
     # Marks come back half a round late in the mean. Where marking began in this round they lie at its end.
     early = 0.5 * share
