@@ -16,7 +16,10 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from llvmlite import ir
 from numba import njit
+from numba import types as numba_types
+from numba.extending import intrinsic
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -40,11 +43,10 @@ def inlined(function: _F) -> _F:
 
 
 @cache
-def pointer(function: Callable[..., Any], signature: Any) -> Any:
-    """A function that compiled code is given as an argument, so that it need not be compiled anew for each.
+def compiled_for(function: Callable[..., None], signature: Any) -> Any:
+    """A function for :func:`call_at`, which takes its ``address``; compiled once a process.
 
-    Compiled once a process. Cached on disk where it is one of ours; others may call functions of files that
-    nobody watches.
+    Cached on disk where it is one of ours; others may call functions of files that nobody watches.
     """
     from numba.core.ccallback import CFunc
 
@@ -55,6 +57,25 @@ def pointer(function: Callable[..., Any], signature: Any) -> Any:
         _watched(made)
     made.compile()
     return made
+
+
+def _call_at(context: Any, address: Any, arguments: Any) -> Any:  # noqa: ARG001
+    """Call what :func:`compiled_for` made with a tuple of arguments, from compiled code that need not be
+    compiled anew for each function.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        at, packed = values
+        types = [context.get_value_type(one) for one in signature.args[1].types]
+        function = ir.FunctionType(context.get_value_type(signature.return_type), types)
+        parts = [builder.extract_value(packed, k) for k in range(len(types))]
+        builder.call(builder.inttoptr(at, function.as_pointer()), parts)
+        return context.get_dummy_value()
+
+    return numba_types.void(address, arguments), code
+
+
+call_at = cast("Any", intrinsic)(_call_at)
 
 
 _CONGESTION = ("apply", "changes", "columns", "loop", "pauses", "ports", "rounds")

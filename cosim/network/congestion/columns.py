@@ -240,7 +240,6 @@ class Fluid(NamedTuple):
     scan: I32
 
 
-MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES, KERNEL = range(10)
-"""Numbers in ``Fluid.settings``; SLOPE and INTERCEPT scale growth (MLTCP). KERNEL: whether the
-control is compiled."""
+MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES = range(9)
+"""Numbers in ``Fluid.settings``; SLOPE and INTERCEPT scale growth (MLTCP)."""
 QUEUE_BINS = 256

@@ -34,7 +34,7 @@ class Ports:
 
 def make_settings(control: Control, scaling: tuple[float, float], ports: Ports) -> F64:
     """The numbers of ``Fluid.settings``."""
-    found = np.zeros(10)
+    found = np.zeros(9)
     found[columns.MSS] = ports.mtu_bytes
     found[columns.GIVES_RATE] = control.gives == "rate"
     found[columns.PACED] = control.paced

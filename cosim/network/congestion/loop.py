@@ -7,7 +7,6 @@ control asked. Time leaves an instant only when all that happened in it is in fo
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from cosim.network.calendar import HEAP_N, free, room, take_instant
 from cosim.network.congestion.apply import apply as apply_changes
@@ -21,7 +20,6 @@ from cosim.network.congestion.columns import (
     DRAIN_N,
     FLOW_FREE,
     FLOW_TOP,
-    KERNEL,
     LOSSLESS,
     MSS,
     OPEN,
@@ -67,7 +65,7 @@ from cosim.network.core import (
 )
 from cosim.network.drains import set_drain
 from cosim.network.flows import F64, I64
-from cosim.network.jit import compiled, inlined
+from cosim.network.jit import call_at, compiled, inlined
 from cosim.network.order import sort_instant
 from cosim.units import NEVER
 
@@ -143,10 +141,10 @@ def arrival(fluid: Fluid, c: int, size: int, now: int) -> int:
 
 
 @compiled
-def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: Any, parameters: F64) -> int:
+def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: int, parameters: F64) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter.
 
-    ``kernel``: the control, if it is compiled.
+    ``kernel``: where the control is, if it is compiled; else 0.
     """
     meta = core.meta
     cal_meta, events, buckets, hashes, heap = core.calendar
@@ -270,9 +268,9 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: Any, paramete
         if meta[BATCH_N] > 0:
             ask(meta, fluid)
             meta[WAITING_N] = meta[BATCH_N]
-            if fluid.settings[KERNEL] == 0.0:
+            if kernel == 0:
                 return ASK
-            kernel(meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
+            call_at(kernel, (meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters))
             continue
 
         limit = min(horizon, meta[BOUND])

@@ -46,7 +46,6 @@ from cosim.network.congestion.columns import (
     FLOW_FREE,
     GROUP_TRAITS,
     HOP,
-    KERNEL,
     MAX_STATE,
     NUM_CLASSES,
     PAIR,
@@ -75,7 +74,7 @@ from cosim.network.congestion.ports import settle_all
 from cosim.network.core import BIN_PS, GRANT, INSTANT, Core
 from cosim.network.drains import DRAIN
 from cosim.network.flows import F64, I32, FlowGroup
-from cosim.network.jit import pointer
+from cosim.network.jit import compiled_for
 from cosim.network.simulator import NetworkStatistics
 from cosim.topology.graph import Topology
 
@@ -142,8 +141,7 @@ class CongestionNetwork(CompiledNetwork):
         meta[CLASSES] = 1
         self._parameters = np.array(self._control.parameters(), np.float64)
         kernel = None if self._in_python else type(control).kernel
-        self._kernel = pointer(kernel or _nothing, _signature())
-        self._fluid["settings"][KERNEL] = kernel is not None
+        self._kernel = 0 if kernel is None else int(compiled_for(kernel, _signature()).address)
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         numbers = self._numbers.number(job, src, dst, channel)
@@ -342,10 +340,6 @@ def _salts(seed: int, ends: NDArray[Any]) -> NDArray[np.int64]:
         found = (found ^ (found >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
         found ^= found >> np.uint64(29)
     return found.view(np.int64)
-
-
-def _nothing(n: int, rows: Any, telemetry: Any, state: F64, parameters: F64) -> None:
-    """In the place of a kernel where there is none."""
 
 
 @cache
