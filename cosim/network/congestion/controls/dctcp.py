@@ -16,12 +16,8 @@ from typing import ClassVar
 from pydantic import Field
 
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import WAITING_N, Fluid
 from cosim.network.congestion.control import Control
-from cosim.network.congestion.loop import ASK, run_congestion
-from cosim.network.core import Core
 from cosim.network.flows import F64
-from cosim.network.jit import compiled
 from cosim.spec import SizeBytes
 
 _ALPHA, _THRESHOLD, _CUT = range(3)
@@ -29,7 +25,6 @@ _LEAST_ALPHA = 2.0**-10
 _NO_THRESHOLD = 1e18
 
 
-@compiled
 def dctcp(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
     """``p``: g, first window in packets."""
     for i in range(n):
@@ -69,16 +64,6 @@ def dctcp(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
         row.window = window
 
 
-@compiled
-def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
-    """The network's loop with this control in it."""
-    while True:
-        status = run_congestion(core, fluid, horizon)
-        if status != ASK:
-            return int(status)
-        dctcp(core.meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
-
-
 class Dctcp(Control):
     """DCTCP (SIGCOMM 2010, RFC 8257): cuts the window by the fraction of bytes marked"""
 
@@ -86,7 +71,6 @@ class Dctcp(Control):
     settles: ClassVar[bool] = True
     acks_wait: ClassVar[bool] = True
     kernel = dctcp
-    driver = drive
 
     g: float = Field(1.0 / 16.0, gt=0, le=1, description="weight of the newest round in alpha")
     initial_window: float = Field(10.0, gt=0, description="first window, packets")

@@ -21,12 +21,8 @@ from typing import ClassVar
 from pydantic import Field
 
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import WAITING_N, Fluid
 from cosim.network.congestion.control import Control
-from cosim.network.congestion.loop import ASK, run_congestion
-from cosim.network.core import Core
 from cosim.network.flows import F64
-from cosim.network.jit import compiled
 from cosim.spec import RateBps, TimePs
 
 _BEFORE, _GRADIENT, _ROUNDS = range(3)
@@ -34,10 +30,9 @@ _AT = 10e9
 """The line rate that the paper's number is for."""
 
 
-@compiled
 def timely(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
-    """``p``: ewma, t_low, t_high, beta, delta (per bit/s of line), rounds, min_rtt (ps), least rate (of line),
-    patched.
+    """``p``: ewma, t_low, t_high, beta, delta (per bit/s of line), rounds, min_rtt (ps), least rate (of
+    line), patched.
     """
     for i in range(n):
         row = rows[i]
@@ -70,16 +65,6 @@ def timely(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> Non
         row.rate = min(max(rate, p[7] * row.line), row.line)
 
 
-@compiled
-def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
-    """The network's loop with this control in it."""
-    while True:
-        status = run_congestion(core, fluid, horizon)
-        if status != ASK:
-            return int(status)
-        timely(core.meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
-
-
 class Timely(Control):
     """TIMELY (SIGCOMM 2015): the rate follows the gradient of the round-trip time"""
 
@@ -88,7 +73,6 @@ class Timely(Control):
     settles: ClassVar[bool] = True
     lossless: ClassVar[bool] = True
     kernel = timely
-    driver = drive
 
     ewma: float = Field(0.875, gt=0, le=1, description="weight of the newest difference in the gradient")
     t_low: TimePs = Field(50_000_000, gt=0, description="round-trip time below which the rate just grows")
