@@ -22,6 +22,7 @@ from cosim.network.congestion.columns import (
     CHANGED_N,
     CLASSES,
     DRAIN_N,
+    GIVES_RATE,
     HOSTS_N,
     LOSSLESS,
     MSS,
@@ -42,6 +43,7 @@ from cosim.network.jit import inlined
 from cosim.units import NEVER
 
 _NONE = -1
+_OVER = 1.05
 _FLOOR = 1.0 - 2.0**-40
 """So that shares of a port never add up to more than it has."""
 _ALIKE = 16
@@ -260,6 +262,14 @@ def apply(
         if time <= 0.0:
             time = path_rtt(conns, hops, links, ports, c)
         due = on_grid(time, one.grid, now)
+        if one.timeout_at > 0:
+            due = on_grid(float(one.timeout_at - now), one.grid, now)
+        elif one.known_at > 0:
+            due = min(due, on_grid(float(one.known_at - now), one.grid, now))
+        left = one.window - one.round_sent
+        if settings[GIVES_RATE] == 0.0 and one.rate * BYTES_PER_BPS_PS * float(due - now) > _OVER * left:
+            # Queues grew by what begins here: acknowledgements come later, and with them leave to send.
+            one.budget = left
         if one.settled != 0 and one.budget > one.remaining:
             rest = True
             for m in range(one.hop, one.hop + one.hops):

@@ -55,6 +55,7 @@ CONN = np.dtype(
         ("remaining", "f8"),
         ("budget", "f8"),
         ("round_sent", "f8"),
+        ("before_sent", "f8"),
         ("loss_sent", "f8"),
         ("debt", "f8"),
         ("window", "f8"),
@@ -63,8 +64,10 @@ CONN = np.dtype(
         ("seen_rtt", "f8"),
         ("seen_marked", "f8"),
         ("marking", "f8"),
-        ("seen_lost", "f8"),
         ("lost", "f8"),
+        ("resent", "f8"),
+        ("known_at", "i8"),
+        ("timeout_at", "i8"),
         ("hop", "i4"),
         ("hops", "i4"),
         ("flow", "i4"),
@@ -90,7 +93,10 @@ CONN = np.dtype(
 """A connection: the flows of one (job, source, destination, channel), one at a time, and its control's state.
 It has ``rate`` since ``touched`` (``want`` before its own port is shared), may send ``budget`` bytes at it,
 and ends its round, begun at ``round``, at ``due``. Where it rests, that round would end at ``ends``, and
-further ones every ``period``. ``seen_*``: what the round before saw, which the control is shown."""
+further ones every ``period``. ``seen_*``: what the round before saw, which the control is shown;
+``before_sent``: the bytes it sent. ``lost`` packets are known of from ``known_at`` on (0: none are lost); the
+round after sends ``resent`` of them again, and where some are lost again nothing is sent until ``timeout_at``
+(0: it did not come to that)."""
 HOP = np.dtype(
     [
         ("load", "i8"),
@@ -119,6 +125,7 @@ PORT = np.dtype(
         ("own", "i8"),
         ("queue", "f8"),
         ("marks", "f8"),
+        ("drop_from", "i8"),
         ("losses", "f8"),
         ("served", "f8"),
         ("share", "f8"),
@@ -144,9 +151,9 @@ PORT = np.dtype(
 )
 """One class of priority on one link: load (bits/s) and queue; ``marks``, ``losses`` (the fraction marked or
 lost, times ps) and ``served`` (bytes) ever growing; ``own``: what the flows that begin here want, of which
-they get ``share``; ``told``: the load when all that pass here were last looked at; ``empties``: when the queue
-is expected to be gone; ``paused`` by so many ports downstream, ``full``: it pauses those before it. Class k of
-link l is number k * links + l: those of the first class lie side by side."""
+they get ``share``; ``told``: the load when all that pass here were last looked at; ``empties``: when the
+queue is expected to be gone; ``paused`` by so many ports downstream, ``full``: it pauses those before it.
+Class k of link l is number k * links + l: those of the first class lie side by side."""
 LINK = np.dtype(
     [
         ("capacity", "i8"),
@@ -181,8 +188,11 @@ ROW = np.dtype(
         ("rtt", "f8"),
         ("base_rtt", "f8"),
         ("marked", "f8"),
+        ("again", "f8"),
         ("lost", "f8"),
+        ("timeout", "f8"),
         ("acked", "f8"),
+        ("flight", "f8"),
         ("limited", "f8"),
         ("mss", "f8"),
         ("line", "f8"),
@@ -244,7 +254,7 @@ class Fluid(NamedTuple):
     scan: I32
 
 
-MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES = range(9)
+MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES, LEAST_RTO = range(10)
 """Numbers in ``Fluid.settings``; SLOPE and INTERCEPT scale growth (MLTCP)."""
 BINS = 32
 """Of the queue's histogram, in a power of two, from 256 bytes to 4 GiB."""

@@ -23,8 +23,11 @@ Columns, float64 each:
 ``rtt, base_rtt``     round-trip time, with queues and without, ps
 ``elapsed``           since the last update, ps
 ``marked``            fraction of bytes that carried an ECN mark
+``again``             1 where the path still marked in the second half of the round that ended
 ``lost``              whole packets lost (they are sent again)
+``timeout``           1 where packets sent again were lost again, and the sender came back after its timeout
 ``acked``             bytes sent in the round, which its end acknowledges
+``flight``            bytes on their way at its end: what was sent in the last round trip
 ``limited``           1 where the control's answer limited the sender, not its port or its message
 ``line``              rate of the sender's port, bits/s
 ``mss``               bytes in a packet
@@ -50,11 +53,10 @@ one that ended where ``wait`` made it last for two round trips.)
 Rows must not look at each other: which connections come together depends on when their rounds end.
 ``start(c)`` sets the first answer of a connection, by default one bandwidth-delay product, or the line rate.
 
-Compiled controls. A class with a ``kernel``, a function compiled by numba that takes ``(n, rows, telemetry,
-state, parameters)``, is called from the compiled loop: an update then costs a fifth of a microsecond.
-``parameters()`` is what it is given; ``rows`` has the columns above as fields, ``state[rows[i].conn]`` the
-state. With ``driver`` left out, the loop around it is compiled when a network is opened (seconds); the
-built-in ones have theirs.
+Compiled controls. A class with a ``kernel``, a function that numba can compile and that takes ``(n, rows,
+telemetry, state, parameters)``, is called from the compiled loop: an update then costs a fifth of a
+microsecond. ``parameters()`` is what it is given; ``rows`` has the columns above as fields,
+``state[rows[i].conn]`` the state. It is compiled when a network is opened (a second).
 """
 
 from __future__ import annotations
@@ -93,7 +95,6 @@ class Control(Spec):
     uses_chance: ClassVar[bool] = False
     """Whether ``chance`` matters, and so the run's seed."""
     kernel: ClassVar[Callable[..., None] | None] = None
-    driver: ClassVar[Callable[..., int] | None] = None
 
     def marking(self, rate_bps: float, mtu_bytes: int) -> tuple[float, float, float] | None:  # noqa: ARG002
         """(from, all, probability at ``all``) for RED on a port, bytes; None: no marks."""

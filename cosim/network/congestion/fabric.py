@@ -30,12 +30,13 @@ class Ports:
     mark_probability: float | None = None
     lossless: bool | None = None
     pause_bytes: int | None = None
+    least_rto_ps: int = 500_000_000
     rest: bool = True
 
 
 def make_settings(control: Control, scaling: tuple[float, float], ports: Ports) -> F64:
     """The numbers of ``Fluid.settings``."""
-    found = np.zeros(9)
+    found = np.zeros(10)
     found[columns.MSS] = ports.mtu_bytes
     found[columns.GIVES_RATE] = control.gives == "rate"
     found[columns.PACED] = control.paced
@@ -44,6 +45,7 @@ def make_settings(control: Control, scaling: tuple[float, float], ports: Ports) 
     found[columns.SETTLES] = control.settles and ports.rest and not control.telemetry
     found[columns.WANTS_TELEMETRY] = control.telemetry
     found[columns.STATES] = state_width(control)
+    found[columns.LEAST_RTO] = ports.least_rto_ps
     return found
 
 

@@ -65,8 +65,8 @@ from cosim.network.core import (
     release,
 )
 from cosim.network.drains import set_drain
-from cosim.network.flows import I64
-from cosim.network.jit import compiled, inlined
+from cosim.network.flows import F64, I64
+from cosim.network.jit import call_at, compiled, inlined
 from cosim.network.order import sort_instant
 from cosim.units import NEVER
 
@@ -149,8 +149,11 @@ def arrival(fluid: Fluid, c: int, size: int, now: int) -> int:
 
 
 @compiled
-def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
-    """Run every instant before the horizon and before any completion's reaction could matter."""
+def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: int, parameters: F64) -> int:
+    """Run every instant before the horizon and before any completion's reaction could matter.
+
+    ``kernel``: where the control is, if it is compiled; else 0.
+    """
     meta = core.meta
     cal_meta, events, buckets, hashes, heap = core.calendar
     count, rows, successors, reps, groups, pages, cells, unused, work, out = core.store
@@ -282,7 +285,10 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
         if meta[BATCH_N] > 0:
             ask(meta, fluid)
             meta[WAITING_N] = meta[BATCH_N]
-            return ASK
+            if kernel == 0:
+                return ASK
+            call_at(kernel, (meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters))
+            continue
 
         limit = min(horizon, meta[BOUND])
         next_start = heap[0].time if cal_meta[HEAP_N] > 0 else NEVER
@@ -324,7 +330,7 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
             size = rows[row_number].size
             if size > 0:
                 if fluid.settings[LOSSLESS] == 0.0:
-                    lost = count_losses(conns, hops, fluid.ports, fluid.settings, c, now)
+                    lost = count_losses(conns, hops, fluid.links, fluid.ports, fluid.settings, c, now)
                     if lost > 0:
                         # Sent again when the round ends and the loss is known.
                         one.remaining = min(lost * fluid.settings[MSS], one.size)

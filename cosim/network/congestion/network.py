@@ -28,7 +28,8 @@ switch; load that ends at an upstream port ends downstream at once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +74,7 @@ from cosim.network.congestion.ports import settle_all
 from cosim.network.core import BIN_PS, GRANT, INSTANT, Core
 from cosim.network.drains import DRAIN
 from cosim.network.flows import F64, I32, FlowGroup
+from cosim.network.jit import compiled_for
 from cosim.network.simulator import NetworkStatistics
 from cosim.topology.graph import Topology
 
@@ -138,9 +140,8 @@ class CongestionNetwork(CompiledNetwork):
         meta[STAMP] = 1
         meta[CLASSES] = 1
         self._parameters = np.array(self._control.parameters(), np.float64)
-        self._driver = type(self._control).driver
-        if not self._in_python and self._driver is None:
-            self._driver = _compile_driver(self._control)
+        kernel = None if self._in_python else type(control).kernel
+        self._kernel = 0 if kernel is None else int(compiled_for(kernel, _signature()).address)
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         numbers = self._numbers.number(job, src, dst, channel)
@@ -263,10 +264,8 @@ class CongestionNetwork(CompiledNetwork):
         if self._fluid["telemetry"].shape[1] < self._max_hops:
             self._fluid["telemetry"] = np.zeros((len(self._fluid["rows"]), self._max_hops), TELEMETRY)
         fluid = Fluid(**{name: self._fluid[name] for name in Fluid._fields})
-        if not self._in_python:
-            assert self._driver is not None
-            return int(self._driver(core, fluid, self._parameters, horizon_ps))
-        while (status := int(run_congestion(core, fluid, horizon_ps))) == ASK:
+        rest = horizon_ps, self._kernel, self._parameters
+        while (status := int(run_congestion(core, fluid, *rest))) == ASK:
             count = int(core.meta[WAITING_N])
             ask_in_python(self._control, count, fluid.rows, fluid.telemetry, fluid.state)
             check_answers(self._control, fluid.rows[:count], fluid.state, self._describe)
@@ -343,21 +342,13 @@ def _salts(seed: int, ends: NDArray[Any]) -> NDArray[np.int64]:
     return found.view(np.int64)
 
 
-def _compile_driver(control: Control) -> Any:
-    """The loop around a user's kernel."""
-    from cosim.network.jit import compiled_here
+@cache
+def _signature() -> Any:
+    """The types that a kernel is called with."""
+    import numba
 
-    kernel = type(control).kernel
-    waiting = WAITING_N
-
-    def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
-        while True:
-            status = run_congestion(core, fluid, horizon)
-            if status != ASK:
-                return int(status)
-            kernel(core.meta[waiting], fluid.rows, fluid.telemetry, fluid.state, parameters)  # type: ignore[misc]
-
-    return compiled_here(drive)
+    some = np.zeros(1, ROW), np.zeros((1, 1), TELEMETRY), np.zeros((1, 1)), np.zeros(1)
+    return numba.types.void(numba.types.int64, *map(cast("Any", numba).typeof, some))
 
 
 __all__ = ["CongestionNetwork", "Ports"]

@@ -183,7 +183,10 @@ def _settle_queues(
                     end = 0.0
                 over = 0.0
                 if end > one.buffer and settings[LOSSLESS] == 0.0:
-                    over = step if queue >= one.buffer else step - (one.buffer - queue) / change
+                    over = step
+                    if queue < one.buffer:
+                        over -= (one.buffer - queue) / change
+                        port.drop_from = now - int(left - step + over)
                     end = max(one.buffer, queue)
                     port.losses += over * (load - rate) / load
                     port.dropped += over * change

@@ -12,6 +12,7 @@ from cosim.network.congestion.columns import (
     BYTES_PER_BPS_PS,
     GIVES_RATE,
     INTERCEPT,
+    LEAST_RTO,
     LOSSLESS,
     MAX_STATE,
     MSS,
@@ -30,6 +31,7 @@ from cosim.network.jit import inlined
 
 _INF = 1e30
 _LIMITED = 0.93
+_LOST_AGAIN = 0.5
 
 
 @inlined
@@ -72,10 +74,17 @@ def path_rtt(conns: Records, hops: Records, links: Records, ports: Records, c: i
         port = hops[k].port
         if ports[port].queue > 0.0:
             wait += ports[port].queue / service(links, ports, port)
+    # Acknowledgements of what is sent now come later, to queues that went on as they do now.
+    after = one.base - float(one.latency)
+    for k in range(one.hop + one.hops - 1, one.hop - 1, -1):
         if hops[k].back >= 0:
             port = one.priority * len(links) + hops[k].back
-            if ports[port].queue > 0.0:
-                wait += ports[port].queue / service(links, ports, port)
+            load = float(ports[port].load)
+            if load > 0.0 or ports[port].queue > 0.0:
+                rate = service(links, ports, port)
+                meets = ports[port].queue + (load - rate) * (after * 1e-12 + wait * 8.0) / 8.0
+                wait += max(min(meets, links[hops[k].back].buffer), 0.0) / rate
+            after += float(links[hops[k].back].latency)
     return float(one.base + wait * 8e12)
 
 
@@ -86,8 +95,8 @@ def is_clean(one: Any) -> bool:
         one.seen_rtt == one.base
         and one.seen_marked == 0.0
         and one.marking == 0.0
-        and one.seen_lost == 0.0
         and one.lost == 0.0
+        and one.resent == 0.0
     )
 
 
@@ -163,14 +172,21 @@ def open_round(
 
 
 @inlined
-def count_losses(conns: Records, hops: Records, ports: Records, settings: F64, c: int, now: int) -> int:
-    """Whole packets lost since this was last asked; what is less than one is kept for later."""
+def count_losses(
+    conns: Records, hops: Records, links: Records, ports: Records, settings: F64, c: int, now: int
+) -> int:
+    """Whole packets lost since this was last asked; what is less than one is kept for later.
+
+    The first is known of a round trip after it was sent.
+    """
     one = conns[c]
     kept = 1.0
+    first = now
     span = float(now - one.lost_since)
     for k in range(one.hop, one.hop + one.hops):
         port = ports[hops[k].port]
         if port.losses > hops[k].lost and span > 0.0:
+            first = min(first, max(port.drop_from, one.lost_since))
             kept *= 1.0 - min((port.losses - hops[k].lost) / span, 1.0)
         hops[k].lost = port.losses
     if kept < 1.0:
@@ -180,6 +196,8 @@ def count_losses(conns: Records, hops: Records, ports: Records, settings: F64, c
     packets = int(one.debt / settings[MSS])
     one.debt -= packets * settings[MSS]
     one.lost += packets
+    if packets > 0 and one.known_at == 0:
+        one.known_at = first + int(path_rtt(conns, hops, links, ports, c))
     return packets
 
 
@@ -203,6 +221,8 @@ def _show(fluid: Fluid, n: int, c: int, now: int) -> None:
     row.rate = one.pace
     row.wait = 0.0
     row.slow_start = 0.0
+    row.lost = 0.0
+    row.timeout = 0.0
     row.chance = chance(one.salt, now)
 
 
@@ -218,8 +238,11 @@ def first_round(meta: I64, fluid: Fluid, c: int, now: int) -> None:
     row.elapsed = 0.0
     row.rtt = one.base
     row.marked = 0.0
+    row.again = 0.0
     row.lost = 0.0
+    row.timeout = 0.0
     row.acked = 0.0
+    row.flight = 0.0
     row.limited = 0.0
     one.seen_rtt = path_rtt(fluid.conns, fluid.hops, fluid.links, fluid.ports, c)
     for k in range(fluid.telemetry.shape[1]):
@@ -259,15 +282,32 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
             unmarked *= 1.0 - min((port.marks - hops[k].marks) / span, 1.0)
     ends_marking = 1.0 - passed
     if fluid.settings[LOSSLESS] == 0.0:
-        packets = count_losses(conns, hops, ports, fluid.settings, c, now)
+        packets = count_losses(conns, hops, fluid.links, ports, fluid.settings, c, now)
         if packets > 0 and one.active != 0:
             one.remaining += packets * fluid.settings[MSS]
             one.remaining = min(one.remaining, one.size)
+        if one.timeout_at > 0:
+            row.timeout = 1.0
+            one.timeout_at = 0
+            one.known_at = 0
+            one.lost = 0.0
+        elif one.resent > 0.0:
+            again = packets * min(one.resent * fluid.settings[MSS] / max(one.round_sent, 1.0), 1.0)
+            if again >= _LOST_AGAIN and one.active != 0:
+                one.timeout_at = one.round + int(max(fluid.settings[LEAST_RTO], 2.0 * span))
+        one.resent = 0.0
+        if one.known_at > 0 and now >= one.known_at:
+            row.lost = one.lost
+            one.resent = one.lost
+            one.known_at = 0
+            one.lost = 0.0
     row.elapsed = span
     row.rtt = one.seen_rtt
-    row.lost = one.seen_lost
     row.acked = one.round_sent
-    row.limited = 1.0 if one.round_sent >= one.window * _LIMITED else 0.0
+    # A loss may have ended the round early.
+    row.flight = one.round_sent + max(1.0 - span / one.seen_rtt, 0.0) * one.before_sent
+    one.before_sent = one.round_sent
+    row.limited = 1.0 if row.flight >= one.window * _LIMITED else 0.0
     if fluid.settings[GIVES_RATE] != 0.0:
         row.limited = 1.0 if one.rate == one.want else 0.0
     if fluid.settings[WANTS_TELEMETRY] != 0.0:
@@ -284,9 +324,8 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
         for k in range(one.hops, fluid.telemetry.shape[1]):
             fluid.telemetry[n, k].capacity = 0.0
     one.seen_rtt = path_rtt(conns, hops, fluid.links, ports, c)
-    one.seen_lost = one.lost
-    one.lost = 0.0
     share = 1.0 - unmarked
+    row.again = 1.0 if share > 0.5 or ends_marking > 0.0 else 0.0
     if one.wait > 0.0:
         # Packets are marked as they leave a queue: notifications are late by the bare way alone.
         late = share * min(0.5 * one.base / span, 1.0)
@@ -294,7 +333,9 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
         one.seen_marked = late
         if one.wait >= 2.0 * one.seen_rtt:
             row.rtt = one.seen_rtt
-            row.lost = one.seen_lost
+            row.lost = max(row.lost, one.lost)
+            one.known_at = 0
+            one.lost = 0.0
         return
     # Marks come back half a round late in the mean. Where marking began in this round they lie at its end.
     early = 0.5 * share
@@ -361,8 +402,10 @@ def answer(meta: I64, fluid: Fluid, now: int) -> None:
         one.known = 1
         if one.active != 0:
             open_round(conns, fluid.hops, fluid.sights, fluid.ports, settings, c, now)
-            if known == 0:
+            if not known:
                 one.bursts = 1
+            if one.timeout_at > 0 or (one.known_at > 0 and one.remaining <= one.lost * settings[MSS]):
+                one.spent = 1
             fluid.updated[meta[UPDATED_N]] = c
             meta[UPDATED_N] += 1
     meta[BATCH_N] = 0

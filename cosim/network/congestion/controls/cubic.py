@@ -17,10 +17,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import WAITING_N, Fluid
 from cosim.network.congestion.control import Control
-from cosim.network.congestion.loop import ASK, run_congestion
-from cosim.network.core import Core
 from cosim.network.flows import F64
 from cosim.network.jit import compiled
 
@@ -43,7 +40,6 @@ def cube_root(x: float) -> float:
     return y
 
 
-@compiled
 def cubic(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
     """``p``: C, beta, fast convergence, HyStart's share (0: off), first window in packets, friendly."""
     for i in range(n):
@@ -58,6 +54,13 @@ def cubic(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
             continue
         window = row.window
         packets = window / row.mss
+        if row.timeout != 0.0:
+            state[c, _THRESHOLD] = max(p[1] * window, 2.0 * row.mss)
+            state[c, _CUT] = 0.0
+            state[c, _TOP] = 0.0
+            state[c, _LEAST_RTT] = _NO_THRESHOLD
+            row.window = row.mss
+            continue
         if (row.lost > 0.0 or row.marked > 0.0) and state[c, _CUT] == 0.0:
             state[c, _CUT] = 1.0
             most = packets
@@ -80,13 +83,13 @@ def cubic(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
         if window < state[c, _THRESHOLD] and p[3] != 0.0 and window >= _HYSTART_LEAST * row.mss:
             # Acknowledgements of a round come over at most a round trip; all of it where there is a queue.
             train = row.rtt if row.rtt > least else min(window * 8e12 / row.line, row.rtt)
-            if train > p[3] * least or window >= 2.0 * row.acked:
+            if train > p[3] * least or window >= 2.0 * row.flight:
                 state[c, _THRESHOLD] = window
                 state[c, _MOST] = packets
                 state[c, _TIME] = 0.0
                 state[c, _RENO] = packets
         if window < state[c, _THRESHOLD]:
-            if window < 2.0 * row.acked:
+            if window < 2.0 * row.flight:
                 row.window = min(window + row.acked, state[c, _THRESHOLD])
                 row.slow_start = 1.0
             continue
@@ -110,16 +113,6 @@ def cubic(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
         row.window = packets * row.mss
 
 
-@compiled
-def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
-    """The network's loop with this control in it."""
-    while True:
-        status = run_congestion(core, fluid, horizon)
-        if status != ASK:
-            return int(status)
-        cubic(core.meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
-
-
 class Cubic(Control):
     """TCP CUBIC (RFC 9438): the window is a cubic of the time since the last loss or mark"""
 
@@ -135,7 +128,6 @@ class Cubic(Control):
     settles: ClassVar[bool] = True
     acks_wait: ClassVar[bool] = True
     kernel = cubic
-    driver = drive
 
     c: float = Field(0.4, gt=0, description="steepness, packets / s^3")
     beta: float = Field(0.7, gt=0, lt=1, description="what a loss or mark leaves of the window")

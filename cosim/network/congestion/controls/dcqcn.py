@@ -33,10 +33,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import WAITING_N, Fluid
 from cosim.network.congestion.control import Control
-from cosim.network.congestion.loop import ASK, run_congestion
-from cosim.network.core import Core
 from cosim.network.flows import F64
 from cosim.network.jit import compiled
 from cosim.spec import RateBps, SizeBytes, TimePs
@@ -75,7 +72,6 @@ def none_of(p: float, count: float) -> float:
     return found
 
 
-@compiled
 def dcqcn(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
     """``p``: g, timer, byte counter, f, r_ai, r_hai (per bit/s of line), cnp interval,
     alpha timer (ps, bytes), whether the target is always clamped, least rate.
@@ -142,16 +138,6 @@ def dcqcn(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
         row.rate = rate
 
 
-@compiled
-def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
-    """The network's loop with this control in it."""
-    while True:
-        status = run_congestion(core, fluid, horizon)
-        if status != ASK:
-            return int(status)
-        dcqcn(core.meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
-
-
 class Dcqcn(Control):
     """DCQCN (SIGCOMM 2015): rates cut by congestion notifications, recovered by timer and byte counter"""
 
@@ -171,7 +157,6 @@ class Dcqcn(Control):
     uses_weight: ClassVar[bool] = True
     uses_chance: ClassVar[bool] = True
     kernel = dcqcn
-    driver = drive
 
     preset: Literal["paper", "connectx"] = Field(
         "paper", description="whose numbers hold for what is omitted: SIGCOMM 2015, or NICs as shipped"

@@ -14,8 +14,8 @@ segments of 16 KB, a queue that was cut already then goes on cutting while the p
 
 ``patched: true`` is the form of Y. Zhu et al., "ECN or Delay", CoNEXT 2016, doi:10.1145/2999572.2999593: from
 t_low to t_high the rate grows by (1 - w) delta and is cut by beta w (rtt - t_low) / t_low, w going from 0 to
-1 as the gradient goes from -1/4 to 1/4, beta 0.008. It settles where rtt = t_low (1 + delta / (beta rate)), as
-long as that is not many round trips; as TIMELY was published there is no such point.
+1 as the gradient goes from -1/4 to 1/4, beta 0.008. It settles where rtt = t_low (1 + delta / (beta rate)),
+as long as that is not many round trips; as TIMELY was published there is no such point.
 
 Starts at line rate, with PFC. Not modelled: segments sent in bursts, NIC timestamps' noise.
 """
@@ -27,12 +27,8 @@ from typing import ClassVar
 from pydantic import Field
 
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import WAITING_N, Fluid
 from cosim.network.congestion.control import Control
-from cosim.network.congestion.loop import ASK, run_congestion
-from cosim.network.core import Core
 from cosim.network.flows import F64
-from cosim.network.jit import compiled
 from cosim.spec import RateBps, TimePs
 
 _BEFORE, _GRADIENT, _ROUNDS = range(3)
@@ -40,7 +36,6 @@ _AT = 10e9
 """The line rate that the paper's number is for."""
 
 
-@compiled
 def timely(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
     """``p``: ewma, t_low, t_high, beta, delta (per bit/s of line), rounds, min_rtt (ps), least rate (of
     line), beta where patched, or 0.
@@ -76,16 +71,6 @@ def timely(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> Non
         row.rate = min(max(rate, p[7] * row.line), row.line)
 
 
-@compiled
-def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
-    """The network's loop with this control in it."""
-    while True:
-        status = run_congestion(core, fluid, horizon)
-        if status != ASK:
-            return int(status)
-        timely(core.meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
-
-
 class Timely(Control):
     """TIMELY (SIGCOMM 2015): the rate follows the gradient of the round-trip time"""
 
@@ -94,7 +79,6 @@ class Timely(Control):
     settles: ClassVar[bool] = True
     lossless: ClassVar[bool] = True
     kernel = timely
-    driver = drive
 
     ewma: float = Field(0.875, gt=0, le=1, description="weight of the newest difference in the gradient")
     t_low: TimePs = Field(50_000_000, gt=0, description="round-trip time below which the rate just grows")
