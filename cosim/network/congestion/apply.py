@@ -1,10 +1,11 @@
 """When time leaves an instant: new rates reach the links, hop by hop, and what follows from them.
 
 A flow brings its rate to its first port, and to each next one what the port before passes on: a port that is
-given more than it can serve passes on its rate, in proportion, and so does one that works off its queue. Every pass over the changed connections reads
-loads that the pass before it wrote, and writes sums of whole numbers: their order means nothing. Connections
-that did not change keep what they bring to ports further on until their own round ends: a round trip, as it
-is on a wire.
+given more than it can serve passes on its rate, in proportion, and so does one that works off its queue (also
+when nothing comes any more), so that what a switch is sent leaves it. Every pass over the changed connections
+reads loads that the pass before it wrote, and writes sums of whole numbers: their order means nothing.
+Connections that did not change keep what they bring to ports further on until their own round ends, a round
+trip, as it is on a wire, unless a port that passes on its rate is now shared otherwise.
 
 A host's own port has no queue of its own flows: where they want more than it has, each gets the same share of
 what it wants.
@@ -26,6 +27,7 @@ from cosim.network.congestion.columns import (
     LOSSLESS,
     MSS,
     OPEN,
+    PACED,
     STAMP,
     TOUCHED_N,
     UPDATE,
@@ -43,6 +45,7 @@ from cosim.units import NEVER
 
 _NONE = -1
 _OVER = 1.05
+"""So much more than its window a connection may send in a round: rounds and rates are not exact."""
 _FLOOR = 1.0 - 2.0**-40
 """So that shares of a port never add up to more than it has."""
 _ALIKE = 16
@@ -266,7 +269,11 @@ def apply(
         elif one.known_at > 0:
             due = min(due, on_grid(float(one.known_at - now), one.grid, now))
         left = one.window - one.round_sent
-        if settings[GIVES_RATE] == 0.0 and one.rate * BYTES_PER_BPS_PS * float(due - now) > _OVER * left:
+        if (
+            settings[GIVES_RATE] == 0.0
+            and settings[PACED] == 0.0
+            and one.rate * BYTES_PER_BPS_PS * time > _OVER * left
+        ):
             # Queues grew by what begins here: acknowledgements come later, and with them leave to send.
             one.budget = left
         if one.settled != 0 and one.budget > one.remaining:

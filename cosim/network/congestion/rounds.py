@@ -334,7 +334,7 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     one.rtt = one.seen_rtt
     one.rtt_at = now
     share = 1.0 - unmarked
-    row.again = 1.0 if share > 0.5 or ends_marking > 0.0 else 0.0
+    row.again = 1.0 if ends_marking > 0.0 else 0.0
     if one.wait > 0.0:
         # Packets are marked as they leave a queue: notifications are late by the bare way alone.
         late = share * min(0.5 * one.base / span, 1.0)
