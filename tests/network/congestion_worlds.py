@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.network.congestion.columns import NUM_CLASSES
 from cosim.network.congestion.control import Control
 from cosim.network.congestion.network import CongestionNetwork, Ports
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
@@ -76,11 +75,13 @@ def watch(
     starts_ps: Sequence[int] = (),
     priorities: Sequence[int] = (),
     weights: Sequence[float] = (),
+    seed: int = 0,
+    network: CongestionNetwork | None = None,
 ) -> Seen:
     """Run flows (source, destination, bytes), each a group and a job of its own; sample where step_ps says
     so."""
-    network = CongestionNetwork(control, ports, in_python=in_python)
-    network.open(topology)
+    network = network or CongestionNetwork(control, ports, in_python=in_python)
+    network.open(topology, seed)
     groups = [
         FlowGroup(
             k,
@@ -116,6 +117,6 @@ def watch(
 def _queues(network: CongestionNetwork, now: int) -> NDArray[np.float64]:
     """Bytes queued at each link at ``now``: the last known, and what came and went since."""
     ports, links = network._fluid["ports"], network._fluid["links"]
-    first = ports[::NUM_CLASSES]
+    first = ports[: len(links)]
     net = (first["load"] - links["capacity"]) * 1.25e-13 * (now - links["touched"])
     return np.asarray(np.maximum(first["queue"] + net, 0.0))

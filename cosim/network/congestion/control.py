@@ -23,8 +23,11 @@ Columns, float64 each:
 ``rtt, base_rtt``     round-trip time, with queues and without, ps
 ``elapsed``           since the last update, ps
 ``marked``            fraction of bytes that carried an ECN mark
+``again``             1 where the path still marked in the second half of the round that ended
 ``lost``              whole packets lost (they are sent again)
+``timeout``           1 where packets sent again were lost again, and the sender came back after its timeout
 ``acked``             bytes sent in the round, which its end acknowledges
+``flight``            bytes on their way at its end: what was sent in the last round trip
 ``limited``           1 where the control's answer limited the sender, not its port or its message
 ``line``              rate of the sender's port, bits/s
 ``mss``               bytes in a packet
@@ -36,6 +39,7 @@ Columns, float64 each:
 ``hops``              links on the path
 ``window, rate``      the last answer, to be replaced
 ``wait``              0; ps until the next update where a round trip is not meant
+``chance``            a random number from 0 to 1, from the run's seed, the connection and the time
 ``slow_start``        0; 1 says that a wrapper (MLTCP) must not scale this growth
 ====================  =================================================================================
 
@@ -49,11 +53,10 @@ one that ended where ``wait`` made it last for two round trips.)
 Rows must not look at each other: which connections come together depends on when their rounds end.
 ``start(c)`` sets the first answer of a connection, by default one bandwidth-delay product, or the line rate.
 
-Compiled controls. A class with a ``kernel``, a function compiled by numba that takes ``(n, rows, telemetry,
-state, parameters)``, is called from the compiled loop: an update then costs a fifth of a microsecond.
-``parameters()`` is what it is given; ``rows`` has the columns above as fields, ``state[rows[i].conn]`` the
-state. With ``driver`` left out, the loop around it is compiled when a network is opened (seconds); the
-built-in ones have theirs.
+Compiled controls. A class with a ``kernel``, a function that numba can compile and that takes ``(n, rows,
+telemetry, state, parameters)``, is called from the compiled loop: an update then costs a fifth of a
+microsecond. ``parameters()`` is what it is given; ``rows`` has the columns above as fields,
+``state[rows[i].conn]`` the state. It is compiled when a network is opened (a second).
 """
 
 from __future__ import annotations
@@ -66,7 +69,7 @@ import numpy as np
 
 from cosim.errors import NetworkError
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import MAX_STATE
+from cosim.network.congestion.columns import MAX_STATE, ROW
 from cosim.network.flows import F64
 from cosim.spec import Spec
 
@@ -81,12 +84,17 @@ class Control(Spec):
     telemetry: ClassVar[bool] = False
     settles: ClassVar[bool] = False
     """Where an update changed nothing and no link on the path queues, the next one would change nothing
-    either, so that it may be left out: true of controls that look at no counters and no telemetry."""
+    either, so that it may be left out: true of controls that look at no counters and no telemetry, and at
+    ``acked`` and ``elapsed`` only where they were limited, marked, or lost something."""
     lossless: ClassVar[bool] = False
     """Whether priority flow control is on where the scenario doesn't say."""
+    acks_wait: ClassVar[bool] = False
+    """Whether acknowledgements wait in the queues of data that goes the other way: TCP's do; those of RDMA
+    have a class of their own."""
     uses_weight: ClassVar[bool] = False
+    uses_chance: ClassVar[bool] = False
+    """Whether ``chance`` matters, and so the run's seed."""
     kernel: ClassVar[Callable[..., None] | None] = None
-    driver: ClassVar[Callable[..., int] | None] = None
 
     def marking(self, rate_bps: float, mtu_bytes: int) -> tuple[float, float, float] | None:  # noqa: ARG002
         """(from, all, probability at ``all``) for RED on a port, bytes; None: no marks."""
@@ -124,6 +132,7 @@ class Control(Spec):
         raise NotImplementedError(f"{type(self).__name__} has no update(self, c)")
 
 
+_SHOWN = dict.fromkeys(ROW.names or ())
 _TELEMETRY = {"hop_queue": "queue", "hop_tx": "tx", "hop_rate": "capacity"}
 _ANSWERS = ("window", "rate", "wait", "slow_start")
 
@@ -141,11 +150,11 @@ class Columns:
         owner, rows, telemetry, state = self.__dict__["_parts"]
         if name in state:
             return state[name]
-        if name in rows.dtype.names:
+        if name in _SHOWN:
             return rows[name]
         if name in _TELEMETRY:
             return telemetry[_TELEMETRY[name]]
-        known = [*(n for n in rows.dtype.names if n not in ("conn", "first")), *_TELEMETRY, *state]
+        known = [*(n for n in _SHOWN if n not in ("conn", "first")), *_TELEMETRY, *state]
         raise NetworkError(f"{owner}: there is no column {name!r}; there are {', '.join(known)}")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -173,7 +182,6 @@ def ask_in_python(control: Control, count: int, rows: Records, telemetry: Record
     NetworkError
         It raised, or gave what is not a number; names the class.
     """
-    name = type(control).__name__
     kernel = type(control).kernel
     if kernel is not None:
         getattr(kernel, "py_func", kernel)(
@@ -184,29 +192,31 @@ def ask_in_python(control: Control, count: int, rows: Records, telemetry: Record
             np.array(control.parameters(), np.float64),
         )
         return
-    names = list(control.state)
-    first = rows["first"][:count] != 0.0
-    for fresh in (True, False):
-        chosen = np.flatnonzero(first == fresh)
-        if not len(chosen):
-            continue
+    fresh = rows["first"][:count] != 0.0
+    if not fresh.any():  # as a rule
+        _ask(control, rows[:count], telemetry[:count], state, "update")
+        return
+    for chosen, what in ((fresh, "start"), (~fresh, "update")):
         part = rows[:count][chosen]
-        conn = part["conn"]
-        own = {
-            key: np.full(len(chosen), control.state[key]) if fresh else state[conn, k]
-            for k, key in enumerate(names)
-        }
-        c = Columns(f"{name}.{'start' if fresh else 'update'}", part, telemetry[:count][chosen], own)
-        try:
-            (control.start if fresh else control.update)(c)
-        except NetworkError:
-            raise
-        except Exception as error:
-            what = "start" if fresh else "update"
-            raise NetworkError(f"{name}.{what} failed: {type(error).__name__}: {error}") from error
-        for k, key in enumerate(names):
-            state[conn, k] = own[key]
-        rows[chosen] = part
+        if len(part):
+            _ask(control, part, telemetry[:count][chosen], state, what)
+            rows[:count][chosen] = part
+
+
+def _ask(control: Control, rows: Records, telemetry: Records, state: F64, what: str) -> None:
+    owner = f"{type(control).__name__}.{what}"
+    conn = rows["conn"]
+    own = state[conn]
+    if what == "start":
+        own[:, : len(control.state)] = list(control.state.values())
+    c = Columns(owner, rows, telemetry, {key: own[:, k] for k, key in enumerate(control.state)})
+    try:
+        (control.start if what == "start" else control.update)(c)
+    except NetworkError:
+        raise
+    except Exception as error:
+        raise NetworkError(f"{owner} failed: {type(error).__name__}: {error}") from error
+    state[conn] = own
 
 
 def check_answers(control: Control, rows: Records, state: F64, describe: Callable[[int], str]) -> None:
@@ -217,6 +227,10 @@ def check_answers(control: Control, rows: Records, state: F64, describe: Callabl
     NetworkError
         Names class, column, value and connection.
     """
+    given, wait = rows[control.gives], rows["wait"]
+    total = given.sum() + wait.sum() + state[rows["conn"], : len(control.state)].sum()
+    if min(given.min(), wait.min()) >= 0.0 and np.isfinite(total):  # as a rule
+        return
     name = type(control).__name__
     answers: dict[str, F64] = {control.gives: rows[control.gives], "wait": rows["wait"]}
     for k, key in enumerate(control.state):

@@ -1,17 +1,23 @@
 """TIMELY: the rate follows the gradient of the round-trip time.
 
-After each segment, but not more often than once in min_rtt: below t_low the rate grows by delta, above t_high
-it is cut by beta (1 - t_high / rtt), between them it grows by delta (five times that after five such updates)
-where the smoothed gradient is not positive, and is cut by beta times the gradient, in units of min_rtt, where
-it is.
+Once a round trip: below t_low, or up to t_high while the smoothed gradient is not positive, the rate grows by
+delta, five times that after five such updates; above t_high it is cut by beta (1 - t_high / rtt), between
+them by beta times the gradient, in units of min_rtt.
 
 Source: R. Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015,
 doi:10.1145/2785956.2787510. Defaults are theirs, for 10 Gb/s: ewma 0.875, t_low 50 us, t_high 500 us, beta
-0.8, delta 10 Mb/s, five rounds, min_rtt 20 us. Delta scales with the port's rate, as in the simulator of
-HPCC's authors (SIGCOMM 2019). The time between updates is max(segment / rate, min_rtt), as Zhu et al. model
-it ("ECN or Delay", CoNEXT 2016, doi:10.1145/2999572.2999593, segments of 16 KB): the gradient is in units
-of min_rtt, so that a difference over a longer time would be taken for a steeper rise. Starts at line rate.
-Not modelled: segments sent in bursts, NIC timestamps' noise.
+0.8, delta 10 Mb/s, five updates, min_rtt 20 us. For faster links it is what the simulator of HPCC's authors
+has (Y. Li et al., SIGCOMM 2019, doi:10.1145/3341302.3342085): delta in proportion to the port's rate, one
+update a round trip, on what was sent after the update before, five-fold growth below t_low too, and a least
+rate (min_rate, 1 % of the port's). The paper updates at each completion of a segment; at 100 Gb/s, with
+segments of 16 KB, a queue that was cut already then goes on cutting while the packets in it come back.
+
+``patched: true`` is the form of Y. Zhu et al., "ECN or Delay", CoNEXT 2016, doi:10.1145/2999572.2999593: from
+t_low to t_high the rate grows by (1 - w) delta and is cut by beta w (rtt - t_low) / t_low, w going from 0 to
+1 as the gradient goes from -1/4 to 1/4, beta 0.008. It settles where rtt = t_low (1 + delta / (beta rate)),
+as long as that is not many round trips; as TIMELY was published there is no such point.
+
+Starts at line rate, with PFC. Not modelled: segments sent in bursts, NIC timestamps' noise.
 """
 
 from __future__ import annotations
@@ -21,31 +27,24 @@ from typing import ClassVar
 from pydantic import Field
 
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import WAITING_N, Fluid
 from cosim.network.congestion.control import Control
-from cosim.network.congestion.loop import ASK, run_congestion
-from cosim.network.core import Core
 from cosim.network.flows import F64
-from cosim.network.jit import compiled
-from cosim.spec import RateBps, SizeBytes, TimePs
+from cosim.spec import RateBps, TimePs
 
 _BEFORE, _GRADIENT, _ROUNDS = range(3)
-_LEAST_BPS = 1e7
 _AT = 10e9
 """The line rate that the paper's number is for."""
 
 
-@compiled
 def timely(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
-    """``p``: ewma, t_low, t_high, beta, delta (per bit/s of line), rounds, min_rtt, segment
-    (times in ps, bytes).
+    """``p``: ewma, t_low, t_high, beta, delta (per bit/s of line), rounds, min_rtt (ps), least rate (of
+    line), beta where patched, or 0.
     """
     for i in range(n):
         row = rows[i]
         c = row.conn
         if row.first != 0.0:
             row.rate = row.line
-            row.wait = p[6]
             state[c, _BEFORE] = row.base_rtt
             state[c, _GRADIENT] = 0.0
             state[c, _ROUNDS] = 0.0
@@ -56,30 +55,20 @@ def timely(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> Non
         state[c, _BEFORE] = row.rtt
         state[c, _GRADIENT] = change
         rate = row.rate
-        if row.rtt < p[1]:
-            rate += p[4] * row.line
-            state[c, _ROUNDS] = 0.0
-        elif row.rtt > p[2]:
-            rate *= 1.0 - p[3] * (1.0 - p[2] / row.rtt)
-            state[c, _ROUNDS] = 0.0
-        elif change <= 0.0:
-            state[c, _ROUNDS] = min(state[c, _ROUNDS] + 1.0, p[5])
+        if row.rtt < p[1] or (p[8] == 0.0 and row.rtt <= p[2] and change <= 0.0):
             rate += (5.0 if state[c, _ROUNDS] >= p[5] else 1.0) * p[4] * row.line
+            state[c, _ROUNDS] = min(state[c, _ROUNDS] + 1.0, p[5])
         else:
             state[c, _ROUNDS] = 0.0
-            rate *= max(1.0 - p[3] * change / p[6], 0.1)
-        row.rate = min(max(rate, _LEAST_BPS), row.line)
-        row.wait = max(p[7] * 8e12 / row.rate, p[6])
-
-
-@compiled
-def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
-    """The network's loop with this control in it."""
-    while True:
-        status = run_congestion(core, fluid, horizon)
-        if status != ASK:
-            return int(status)
-        timely(core.meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
+            if row.rtt > p[2]:
+                rate *= 1.0 - p[3] * (1.0 - p[2] / row.rtt)
+            elif p[8] != 0.0:
+                weight = min(max(2.0 * change / p[6] + 0.5, 0.0), 1.0)
+                rate *= 1.0 - p[8] * weight * (row.rtt - p[1]) / p[1]
+                rate += (1.0 - weight) * p[4] * row.line
+            else:
+                rate *= max(1.0 - p[3] * change / p[6], 0.0)
+        row.rate = min(max(rate, p[7] * row.line), row.line)
 
 
 class Timely(Control):
@@ -90,17 +79,17 @@ class Timely(Control):
     settles: ClassVar[bool] = True
     lossless: ClassVar[bool] = True
     kernel = timely
-    driver = drive
 
     ewma: float = Field(0.875, gt=0, le=1, description="weight of the newest difference in the gradient")
     t_low: TimePs = Field(50_000_000, gt=0, description="round-trip time below which the rate just grows")
     t_high: TimePs = Field(500_000_000, gt=0, description="round-trip time above which it is just cut")
-    beta: float = Field(0.8, gt=0, le=1, description="how steeply the gradient cuts")
+    beta: float = Field(0.8, gt=0, le=1, description="how steeply it cuts")
     delta: RateBps = Field(1e7, gt=0, description="additive increase at 10 Gb/s")
     rounds: int = Field(5, ge=1, description="updates without a rise until the increase is five-fold")
     min_rtt: TimePs = Field(20_000_000, gt=0, description="unit of the gradient")
-
-    segment: SizeBytes = Field(16_000, gt=0, description="bytes whose completion is an update")
+    min_rate: RateBps = Field(1e8, gt=0, description="least rate, at 10 Gb/s")
+    patched: bool = Field(False, description="the form with a fixed point (CoNEXT 2016)")
+    patched_beta: float = Field(0.008, gt=0, le=1, description="its beta, from t_low to t_high")
 
     def parameters(self) -> list[float]:
         """See the kernel."""
@@ -112,5 +101,6 @@ class Timely(Control):
             self.delta / _AT,
             float(self.rounds),
             float(self.min_rtt),
-            float(self.segment),
+            self.min_rate / _AT,
+            self.patched_beta if self.patched else 0.0,
         ]
