@@ -43,6 +43,28 @@ class Mine(Control):
         run(tmp_path, text, "{plugin: mine.py:Mine, pakets: 2}")
 
 
+def test_a_class_may_scale_its_growth_for_mltcp_by_itself(tmp_path: Path) -> None:
+    """``c.gain`` is 1 without MLTCP; with it, what the wrapper would have multiplied growth by."""
+    text = """
+class Mine(Control):
+    scales_itself: ClassVar[bool] = OWN
+    def start(self, c):
+        c.window = c.mss / 50
+    def update(self, c):
+        c.window = np.where(c.marked > 0, c.window / 2, c.window + GAIN * c.mss / 50)
+    def marking(self, rate_bps, mtu_bytes):
+        return 9000.0, 9000.0, 1.0
+"""
+    left = text.replace("OWN", "False").replace("GAIN", "1")
+    own = text.replace("OWN", "True").replace("GAIN", "c.gain")
+    wrapper = "{kind: mltcp, over: {plugin: mine.py:Mine}}"
+    plain = [run(tmp_path, mine).records for mine in (left, own)]
+    assert plain[0].digest == plain[1].digest
+    scaled = [run(tmp_path, mine, wrapper).records for mine in (left, own)]
+    assert scaled[0].end_ps == pytest.approx(scaled[1].end_ps, rel=1e-6)
+    assert scaled[0].digest != plain[0].digest
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

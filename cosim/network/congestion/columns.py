@@ -185,6 +185,7 @@ ROW = np.dtype(
         ("rate", "f8"),
         ("wait", "f8"),
         ("slow_start", "f8"),
+        ("gain", "f8"),
     ]
 )
 """What a control is shown of a connection, and where it answers; see
@@ -227,6 +228,7 @@ class Fluid(NamedTuple):
     scan: I32
 
 
-MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES = range(9)
-"""Numbers in ``Fluid.settings``; SLOPE and INTERCEPT scale growth (MLTCP)."""
+MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES, SCALED = range(10)
+"""Numbers in ``Fluid.settings``; SLOPE and INTERCEPT give the gain (MLTCP). SCALED: growth is multiplied
+by it from outside, the control doesn't do it."""
 QUEUE_BINS = 256

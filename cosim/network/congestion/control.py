@@ -37,6 +37,7 @@ Columns, float64 each:
 ``window, rate``      the last answer, to be replaced
 ``wait``              0; ps until the next update where a round trip is not meant
 ``slow_start``        0; 1 says that a wrapper (MLTCP) must not scale this growth
+``gain``              1; under MLTCP what growth is multiplied by (by the class, if ``scales_itself``)
 ====================  =================================================================================
 
 and ``c.hop_queue, c.hop_tx, c.hop_rate``, each [rows, hops], where the class says ``telemetry = True``:
@@ -85,6 +86,8 @@ class Control(Spec):
     lossless: ClassVar[bool] = False
     """Whether priority flow control is on where the scenario doesn't say."""
     uses_weight: ClassVar[bool] = False
+    scales_itself: ClassVar[bool] = False
+    """MLTCP leaves its answers alone: it has multiplied by ``gain`` what it adds."""
     kernel: ClassVar[Callable[..., None] | None] = None
     driver: ClassVar[Callable[..., int] | None] = None
 

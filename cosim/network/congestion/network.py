@@ -149,7 +149,7 @@ class CongestionNetwork(CompiledNetwork):
 
     def _make_settings(self) -> F64:
         control, ports = self._control, self._ports
-        found = np.zeros(9)
+        found = np.zeros(10)
         found[columns.MSS] = ports.mtu_bytes
         found[columns.GIVES_RATE] = control.gives == "rate"
         found[columns.PACED] = control.paced
@@ -158,6 +158,7 @@ class CongestionNetwork(CompiledNetwork):
         found[columns.SETTLES] = control.settles and ports.rest and not control.telemetry
         found[columns.WANTS_TELEMETRY] = control.telemetry
         found[columns.STATES] = state_width(control)
+        found[columns.SCALED] = self._scaling != (0.0, 1.0) and not control.scales_itself
         return found
 
     def _is_lossless(self) -> bool:

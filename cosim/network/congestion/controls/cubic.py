@@ -90,8 +90,8 @@ def cubic(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
         grow = 3.0 * (1.0 - p[1]) / (1.0 + p[1])
         if state[c, _RENO] >= state[c, _MOST]:
             grow = 1.0
-        state[c, _RENO] += grow * acked
-        packets = max(packets + (target - packets) * acked, state[c, _RENO])
+        state[c, _RENO] += row.gain * grow * acked
+        packets = max(packets + row.gain * (target - packets) * acked, state[c, _RENO])
         row.window = packets * row.mss
 
 
@@ -117,6 +117,7 @@ class Cubic(Control):
         "top": 0.0,
     }
     settles: ClassVar[bool] = True
+    scales_itself: ClassVar[bool] = True
     kernel = cubic
     driver = drive
 
