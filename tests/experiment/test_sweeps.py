@@ -98,6 +98,22 @@ def test_intervals_are_students() -> None:
     cell = cell_of(values)
     low, high = stats.t.interval(0.95, 3, loc=np.mean(values), scale=stats.sem(values))
     assert cell.half_width == pytest.approx((high - low) / 2, rel=1e-3)
+    for count in (31, 32, 50, 400):
+        many = cell_of([float(k % 7) for k in range(count)])
+        error = stats.sem([float(k % 7) for k in range(count)])
+        assert many.half_width == pytest.approx(stats.t.ppf(0.975, count - 1) * error, rel=3e-4)
+
+
+def test_ratios_to_the_best_are_taken_seed_by_seed() -> None:
+    """Seeds move both by far more than they differ: ratios have a narrow interval all the same."""
+    trials = made({("a", "x"): [100.0, 200.0, 300.0], ("b", "x"): [111.0, 220.0, 330.0]})
+    ratio = trials.of_best(("b", "x"), "iteration")
+    assert ratio.mean == pytest.approx((1.11 + 1.10 + 1.10) / 3)
+    assert ratio.half_width == pytest.approx(4.303 * stats.sem([1.11, 1.10, 1.10]), rel=1e-3)
+    assert trials.of_best(("a", "x"), "iteration").mean == 1
+    last = trials.figure_csv().splitlines()[-1].split(",")
+    assert float(last[-3]) == pytest.approx(ratio.mean)
+    assert made({("a", "x"): [0.0, 0.0]}).of_best(("a", "x"), "iteration").count == 0
     assert cell_of([2.0]).half_width is None
 
 
