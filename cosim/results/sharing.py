@@ -43,13 +43,6 @@ class Sharing:
     iteration_end_ps: tuple[I64, ...]
     iteration_ps: tuple[I64, ...]
 
-    def overlap(self, first: float, last: float) -> float:
-        """Of the time in which any job communicates, the part in which several do; in a part of the run."""
-        n = len(self.contended)
-        chosen = slice(int(n * first), max(int(n * last), int(n * first) + 1))
-        anyone = np.clip(self.active[:, chosen].max(axis=0), self.contended[chosen], 1.0).sum()
-        return float(self.contended[chosen].sum() / anyone) if anyone else 0.0
-
 
 def sharing(
     records: Records,

@@ -163,7 +163,6 @@ def test_sharing_tells_overlap_and_shares_of_the_link() -> None:
     assert shared.active == pytest.approx(np.stack([expected, expected]))
     assert shared.contended == pytest.approx(expected)
     assert shared.rate_bps == pytest.approx(np.stack([expected, expected]) * 50e9)
-    assert shared.overlap(0, 1) == pytest.approx(1)
     with pytest.raises(InputError, match="record them"):
         sharing(cosim.run(loads(SCENARIO)).records)
 

@@ -97,6 +97,7 @@ def test_a_bad_answer_names_class_and_column(tmp_path: Path, body: str, message:
         ("{plugin: mine.py:np}", "np in .* is not a control"),
         ("dctpc", "there is no congestion control 'dctpc'; did you mean 'dctcp'"),
         ("{kind: mltcp, over: dctcp, slope: -2}", "has to be above 0 for r from 0 to 1"),
+        ("{kind: mltcp, over: {kind: mltcp, over: dctcp}}", "not over MLTCP"),
     ],
 )
 def test_a_control_that_is_not_there_is_named(tmp_path: Path, control: str, message: str) -> None:
@@ -119,3 +120,5 @@ def test_settings_without_effect_draw_warnings(tmp_path: Path) -> None:
     assert "jobs[0].weight: has no effect" in shown
     text = two.replace("CONTROL", "fixed").replace("weight: 2", "priority: 1")
     assert not build(loads(text)).warnings
+    over = build(loads(two.replace("CONTROL", "{kind: mltcp, over: fixed}"))).warnings
+    assert "network.control: has no effect: MLTCP scales growth" in "\n".join(over)

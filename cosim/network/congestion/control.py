@@ -86,6 +86,8 @@ class Control(Spec):
     lossless: ClassVar[bool] = False
     """Whether priority flow control is on where the scenario doesn't say."""
     uses_weight: ClassVar[bool] = False
+    grows: ClassVar[bool] = True
+    """It adds to what it gave before, which MLTCP could scale."""
     scales_itself: ClassVar[bool] = False
     """MLTCP leaves its answers alone: it has multiplied by ``gain`` what it adds."""
     kernel: ClassVar[Callable[..., None] | None] = None

@@ -60,6 +60,8 @@ class Congestion(Spec):
     def idle_settings(self) -> list[tuple[str, str]]:
         """Thresholds of what is off."""
         found = []
+        if self.control.inner() is not self.control and not self.control.inner().grows:
+            found.append(("control", "MLTCP scales growth, and what it is over doesn't grow"))
         lossless = self.control.inner().lossless if self.pfc == "auto" else self.pfc
         if self.pfc_threshold is not None and not lossless:
             found.append(("pfc_threshold", "nothing is paused: pfc is off"))

@@ -48,6 +48,7 @@ class Fixed(Control):
     settles: ClassVar[bool] = True
     lossless: ClassVar[bool] = True
     uses_weight: ClassVar[bool] = True
+    grows: ClassVar[bool] = False
     kernel = fixed
     driver = drive
 

@@ -48,6 +48,8 @@ class Mltcp(Control):
     def _grows(self) -> Mltcp:
         if min(self.intercept, self.intercept + self.slope) <= 0:
             raise ValueError("F(r) = slope r + intercept has to be above 0 for r from 0 to 1")
+        if isinstance(self.over, Mltcp):
+            raise ValueError("MLTCP goes over a control that sets windows or rates, not over MLTCP")
         return self
 
     def inner(self) -> Control:
