@@ -12,11 +12,14 @@ edit in ``calendar`` can't leave an old calendar behind in the loop of ``aware``
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from llvmlite import ir
 from numba import njit
+from numba import types as numba_types
+from numba.extending import intrinsic
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -29,11 +32,6 @@ def compiled(function: _F) -> _F:
     return cast("_F", _watched(cast("Any", njit)(**_OPTIONS)(function)))
 
 
-def compiled_here(function: _F) -> _F:
-    """Compile a function that is made at run time, so that no cache could find it again."""
-    return cast("_F", cast("Any", njit)(**_OPTIONS | {"cache": False})(function))
-
-
 def inlined(function: _F) -> _F:
     """Compile a small function into its callers, all of them compiled: it can't be called from Python.
 
@@ -42,6 +40,42 @@ def inlined(function: _F) -> _F:
     """
     made = cast("Any", njit)(forceinline=True, no_cpython_wrapper=True, **_OPTIONS)(function)
     return cast("_F", _watched(made))
+
+
+@cache
+def compiled_for(function: Callable[..., None], signature: Any) -> Any:
+    """A function for :func:`call_at`, which takes its ``address``; compiled once a process.
+
+    Cached on disk where it is one of ours; others may call functions of files that nobody watches.
+    """
+    from numba.core.ccallback import CFunc
+
+    plain = getattr(function, "py_func", function)
+    made = CFunc(plain, (signature.args, signature.return_type), locals={}, options={"_nrt": False})
+    if plain.__module__.startswith("cosim."):
+        made.enable_caching()
+        _watched(made)
+    made.compile()
+    return made
+
+
+def _call_at(context: Any, address: Any, arguments: Any) -> Any:  # noqa: ARG001
+    """Call what :func:`compiled_for` made with a tuple of arguments, from compiled code that need not be
+    compiled anew for each function.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        at, packed = values
+        types = [context.get_value_type(one) for one in signature.args[1].types]
+        function = ir.FunctionType(context.get_value_type(signature.return_type), types)
+        parts = [builder.extract_value(packed, k) for k in range(len(types))]
+        builder.call(builder.inttoptr(at, function.as_pointer()), parts)
+        return context.get_dummy_value()
+
+    return numba_types.void(address, arguments), code
+
+
+call_at = cast("Any", intrinsic)(_call_at)
 
 
 _CONGESTION = ("apply", "changes", "columns", "loop", "pauses", "ports", "rounds")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.network.congestion.columns import NUM_CLASSES
 from cosim.network.congestion.control import Control
 from cosim.network.congestion.network import CongestionNetwork, Ports
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
@@ -116,6 +115,6 @@ def watch(
 def _queues(network: CongestionNetwork, now: int) -> NDArray[np.float64]:
     """Bytes queued at each link at ``now``: the last known, and what came and went since."""
     ports, links = network._fluid["ports"], network._fluid["links"]
-    first = ports[::NUM_CLASSES]
+    first = ports[: len(links)]
     net = (first["load"] - links["capacity"]) * 1.25e-13 * (now - links["touched"])
     return np.asarray(np.maximum(first["queue"] + net, 0.0))

@@ -1,7 +1,7 @@
 """When time leaves an instant: new rates reach the links, hop by hop, and what follows from them.
 
 A flow brings its rate to its first port, and to each next one what the port before passes on: a port that is
-given more than it can serve passes on its rate, in proportion. Every pass over the changed connections reads
+given more than it can serve passes on its rate, in proportion, and so does one that works off its queue. Every pass over the changed connections reads
 loads that the pass before it wrote, and writes sums of whole numbers: their order means nothing. Connections
 that did not change keep what they bring to ports further on until their own round ends: a round trip, as it
 is on a wire.
@@ -21,72 +21,50 @@ from cosim.network.congestion.columns import (
     CHANGED_N,
     CLASSES,
     DRAIN_N,
+    GIVES_RATE,
     HOSTS_N,
     LOSSLESS,
-    NUM_CLASSES,
+    MSS,
     OPEN,
     STAMP,
     TOUCHED_N,
     UPDATE,
     UPDATED_N,
+    WOKEN_N,
     Fluid,
 )
-from cosim.network.congestion.pauses import expect_crossing
+from cosim.network.congestion.pauses import expect_crossing, expect_empty
 from cosim.network.congestion.ports import is_hot, passes, settle_link
 from cosim.network.congestion.rounds import path_rtt, set_want, settle_conn
 from cosim.network.drains import drain_time, set_drain
 from cosim.network.flows import I32, I64
-from cosim.network.jit import compiled, inlined
+from cosim.network.jit import inlined
 from cosim.units import NEVER
 
 _NONE = -1
+_OVER = 1.05
 _FLOOR = 1.0 - 2.0**-40
 """So that shares of a port never add up to more than it has."""
+_ALIKE = 16
+"""Loads that differ by less than this part of them are shared as before, until the next round."""
+_DROP = 64.0
+"""Bytes; smaller queues go on as what comes in does. Where nothing pauses, queues below a packet do."""
 
 
-@compiled
-def detach(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
-    """Take a connection that has nothing to send off its ports, and its load with it."""
-    conns = fluid.conns
+@inlined
+def detach(fluid: Fluid, c: int) -> None:
+    """Take a connection that brings nothing anywhere off its ports."""
     hops = fluid.hops
-    ports = fluid.ports
-    one = conns[c]
+    one = fluid.conns[c]
     for k in range(one.hop, one.hop + one.hops):
         hop = hops[k]
-        port = ports[hop.port]
-        if hop.load != 0:
-            settle_link(meta, busy, fluid.links, ports, fluid.histogram, fluid.settings, hop.link, now)
-            port.load -= hop.load
-            hop.load = 0
-            touch(meta, ports, fluid.touched, hop.port)
         if hop.before != _NONE:
             hops[hop.before].after = hop.after
         else:
-            port.first = hop.after
+            fluid.ports[hop.port].first = hop.after
         if hop.after != _NONE:
             hops[hop.after].before = hop.before
-    if one.want != 0:
-        own_changed(meta, ports, fluid.hosts, hops[one.hop].port, -one.want)
-        one.want = 0
-    one.rate = 0
     one.attached = 0
-
-
-@compiled
-def schedule(
-    conns: Records,
-    cal_meta: I64,
-    events: Records,
-    buckets: Records,
-    hashes: I32,
-    heap: Records,
-    c: int,
-    due: int,
-    now: int,
-) -> None:
-    """End the round of a connection at ``due``."""
-    conns[c].due = due
-    push(cal_meta, events, buckets, hashes, heap, due, now, now, _NONE, 0, c, UPDATE)
 
 
 @inlined
@@ -96,33 +74,30 @@ def on_grid(time: float, grid: int, now: int) -> int:
     return int(max((at + grid - 1) // grid * grid, (now // grid + 1) * grid))
 
 
-@compiled
-def wake(
-    cal_meta: I64,
-    events: Records,
-    buckets: Records,
-    hashes: I32,
-    heap: Records,
-    fluid: Fluid,
-    c: int,
-    now: int,
-) -> None:
-    """Let a connection that rests go on with its rounds, as if it had not rested."""
+@inlined
+def wake(meta: I64, fluid: Fluid, c: int, now: int) -> None:
+    """Let a connection that rests go on with its rounds, as if it had not rested; time leaves the instant by
+    way of :func:`apply`, which puts the end of its round into the calendar.
+    """
     conns = fluid.conns
     one = conns[c]
     one.asleep = 0
     settle_conn(conns, fluid.coflows, c, now)
-    passed = max((now - one.round) // one.period, 0)
-    one.round += passed * one.period
-    one.lost_since = one.round
-    sent = one.rate * BYTES_PER_BPS_PS * float(now - one.round)
-    one.round_sent = sent
-    one.loss_sent = sent
-    due = one.round + one.period
-    schedule(conns, cal_meta, events, buckets, hashes, heap, c, due, now)
+    one.due = one.ends
+    if now >= one.ends:
+        one.round = one.ends + (now - one.ends) // one.period * one.period
+        one.due = one.round + one.period
+        one.bursts = 0
+        one.lost_since = one.round
+        sent = one.rate * BYTES_PER_BPS_PS * float(now - one.round)
+        one.round_sent = sent
+        one.loss_sent = sent
+    fluid.woken[meta[WOKEN_N]] = c
+    meta[WOKEN_N] += 1
+    meta[OPEN] = 1
 
 
-@compiled
+@inlined
 def apply(
     meta: I64,
     busy: I64,
@@ -141,29 +116,30 @@ def apply(
     links = fluid.links
     changed = fluid.changed
     settings = fluid.settings
+    least = _DROP if settings[LOSSLESS] != 0.0 else settings[MSS]
     # What controls let connections send, from queues as they are.
     for k in range(meta[UPDATED_N]):
         change(meta, conns, changed, fluid.updated[k])
     for k in range(meta[CHANGED_N]):
         one = conns[changed[k]]
-        if one.active == 0:
+        if one.attached == 0:
             continue
-        settle_conn(conns, fluid.coflows, changed[k], now)
-        want = set_want(conns, hops, links, ports, settings, changed[k])
+        want = 0
+        if one.active != 0:
+            settle_conn(conns, fluid.coflows, changed[k], now)
+            want = set_want(conns, hops, links, ports, settings, changed[k])
         if want != one.want:
             own_changed(meta, ports, fluid.hosts, hops[one.hop].port, want - one.want)
             one.want = want
-    for k in range(meta[CHANGED_N]):
-        if conns[changed[k]].active == 0 and conns[changed[k]].attached != 0:
-            detach(meta, busy, fluid, changed[k], now)
     # Own ports, class by class.
     room = 0.0
     for k in range(meta[HOSTS_N] * meta[CLASSES]):
-        p = fluid.hosts[k // meta[CLASSES]] + k % meta[CLASSES]
+        p = fluid.hosts[k // meta[CLASSES]]
+        if k % meta[CLASSES] == 0:
+            ports[p].listed = 0
+            room = float(links[p].capacity)
+        p += k % meta[CLASSES] * len(links)
         port = ports[p]
-        if p % NUM_CLASSES == 0:
-            port.listed = 0
-            room = float(links[p // NUM_CLASSES].capacity)
         share = 1.0
         if port.paused > 0:
             share = 0.0
@@ -178,7 +154,7 @@ def apply(
                 if conns[c].hop == m:
                     settle_conn(conns, fluid.coflows, c, now)
                     if conns[c].asleep != 0:
-                        wake(cal_meta, events, buckets, hashes, heap, fluid, c, now)
+                        wake(meta, fluid, c, now)
                     change(meta, conns, changed, c)
                 m = hops[m].after
     meta[HOSTS_N] = 0
@@ -186,59 +162,94 @@ def apply(
     most = 0
     for k in range(meta[CHANGED_N]):
         one = conns[changed[k]]
-        if one.active != 0:
+        if one.attached != 0:
             most = max(most, one.hops)
             share = ports[hops[one.hop].port].share
             one.rate = one.want if share == 1.0 else int(one.want * share)
-    for level in range(most):
-        for k in range(meta[CHANGED_N]):
+    level = 0
+    while level < most:
+        count = meta[CHANGED_N]
+        for k in range(count):
             one = conns[changed[k]]
-            if one.active != 0 and level < one.hops:
+            if one.attached != 0 and level < one.hops:
                 at = one.hop + level
                 fresh = one.rate
                 if level > 0:
                     fresh = hops[at - 1].load
-                    part = passes(links, ports, hops[at - 1].port)
-                    if part < 1.0:
-                        fresh = int(fresh * part)
                     before = ports[hops[at - 1].port]
+                    part = passes(links, ports, hops[at - 1].port, least)
+                    if part != 1.0:
+                        fresh = int(fresh * part)
                     if fresh > 0:
-                        hops[at].kept = fresh
-                    elif settings[LOSSLESS] != 0.0 and before.queue > 0.0 and before.paused == 0:
-                        fresh = hops[at].kept  # its source is paused, but the queue before goes on
+                        fluid.sights[at].kept = fresh
+                    elif before.load == 0 and before.queue > least and before.paused == 0:
+                        fresh = fluid.sights[at].kept  # nothing comes, but the queue before goes on
                 hops[at].fresh = fresh
-        for k in range(meta[CHANGED_N]):
+        for k in range(count):
             one = conns[changed[k]]
-            if one.active != 0 and level < one.hops:
+            if one.attached != 0 and level < one.hops:
                 hop = hops[one.hop + level]
                 if hop.fresh != hop.load:
                     settle_link(meta, busy, links, ports, fluid.histogram, settings, hop.link, now)
                     ports[hop.port].load += hop.fresh - hop.load
                     hop.load = hop.fresh
                     touch(meta, ports, fluid.touched, hop.port)
-    # When each has sent what it has, or may.
+        # Where a port passes on its rate, a share that changes is the others' too.
+        for k in range(count):
+            one = conns[changed[k]]
+            if one.attached != 0 and 0 < level < one.hops - 1:
+                port = ports[hops[one.hop + level].port]
+                if abs(port.load - port.told) * _ALIKE > port.told and (
+                    port.queue > least or port.load > links[port.link].capacity
+                ):
+                    port.told = port.load
+                    m = port.first
+                    while m != _NONE:
+                        change(meta, conns, changed, hops[m].conn)
+                        m = hops[m].after
+        for k in range(count, meta[CHANGED_N]):
+            settle_conn(conns, fluid.coflows, changed[k], now)
+            most = max(most, conns[changed[k]].hops)
+        level += 1
+    # Who has nothing to send leaves when the queues on the way have passed on what it sent.
     for k in range(meta[CHANGED_N]):
-        c = int(changed[k])
-        one = conns[c]
-        if one.active != 0:
-            when = drain_time(now, min(one.remaining, one.budget), one.rate * BYTES_PER_BPS_PS)
-            meta[DRAIN_N] = set_drain(meta[DRAIN_N], fluid.drains, conns, c, when)
-    meta[CHANGED_N] = 0
+        one = conns[changed[k]]
+        if one.active == 0 and one.attached != 0:
+            gone = True
+            for m in range(one.hop, one.hop + one.hops):
+                port = ports[hops[m].port]
+                if hops[m].load != 0 or (
+                    port.queue > least and port.load == 0 and links[port.link].final == 0
+                ):
+                    gone = False
+            if gone:
+                detach(fluid, changed[k])
     # Links that begin to queue wake who rests on them; queues may cross the threshold of pauses.
     for k in range(meta[TOUCHED_N]):
         p = fluid.touched[k]
-        base = p // NUM_CLASSES * NUM_CLASSES
-        if ports[base].hot == 0 and is_hot(meta, links, ports, p):
-            ports[base].hot = 1
-            for q in range(base, base + meta[CLASSES]):
+        link = ports[p].link
+        if ports[link].hot == 0 and is_hot(meta, links, ports, p):
+            ports[link].hot = 1
+            q = link
+            for _ in range(meta[CLASSES]):
                 m = ports[q].first
                 while m != _NONE:
                     if conns[hops[m].conn].asleep != 0:
-                        wake(cal_meta, events, buckets, hashes, heap, fluid, hops[m].conn, now)
+                        wake(meta, fluid, hops[m].conn, now)
                     m = hops[m].after
+                q += len(links)
+            m = links[link].back_first
+            while m != _NONE:
+                if conns[hops[m].conn].asleep != 0:
+                    wake(meta, fluid, hops[m].conn, now)
+                m = fluid.sights[m].back_next
+        if links[link].final == 0:
+            expect_empty(cal_meta, events, buckets, hashes, heap, links, ports, p, least, now)
         if settings[LOSSLESS] != 0.0:
-            for q in range(p, base + meta[CLASSES]):  # those after it get what it leaves
+            q = p
+            while q < len(links) * meta[CLASSES]:  # those after it get what it leaves
                 expect_crossing(cal_meta, events, buckets, hashes, heap, links, ports, q, now)
+                q += len(links)
     meta[TOUCHED_N] = 0
     # Rounds that began here, or their rest.
     for k in range(meta[UPDATED_N]):
@@ -250,19 +261,51 @@ def apply(
         if time <= 0.0:
             time = path_rtt(conns, hops, links, ports, c)
         due = on_grid(time, one.grid, now)
+        if one.timeout_at > 0:
+            due = on_grid(float(one.timeout_at - now), one.grid, now)
+        elif one.known_at > 0:
+            due = min(due, on_grid(float(one.known_at - now), one.grid, now))
+        left = one.window - one.round_sent
+        if settings[GIVES_RATE] == 0.0 and one.rate * BYTES_PER_BPS_PS * float(due - now) > _OVER * left:
+            # Queues grew by what begins here: acknowledgements come later, and with them leave to send.
+            one.budget = left
         if one.settled != 0 and one.budget > one.remaining:
             rest = True
             for m in range(one.hop, one.hop + one.hops):
                 if is_hot(meta, links, ports, hops[m].port):
                     rest = False
+                if hops[m].back >= 0 and is_hot(meta, links, ports, hops[m].back):
+                    rest = False
             if rest:
                 for m in range(one.hop, one.hop + one.hops):
-                    ports[hops[m].link * NUM_CLASSES].hot = 0
+                    ports[hops[m].link].hot = 0
+                    if hops[m].back >= 0:
+                        ports[hops[m].back].hot = 0
                 one.asleep = 1
-                one.period = due - now
+                one.period = on_grid(time, one.grid, 0)
+                one.ends = due
                 one.due = NEVER
                 continue
-        schedule(conns, cal_meta, events, buckets, hashes, heap, c, due, now)
+        one.due = due
+        fluid.woken[meta[WOKEN_N]] = c
+        meta[WOKEN_N] += 1
     meta[UPDATED_N] = 0
+    for k in range(meta[WOKEN_N]):
+        c = fluid.woken[k]
+        due = conns[c].due
+        push(cal_meta, events, buckets, hashes, heap, due, now, now, _NONE, 0, c, UPDATE)
+    meta[WOKEN_N] = 0
+    # When each has sent what it has, or may, if that is before its round ends and all is looked at again.
+    for k in range(meta[CHANGED_N]):
+        c = int(changed[k])
+        one = conns[c]
+        if one.active != 0:
+            left = min(one.remaining, one.budget)
+            rate = one.rate * BYTES_PER_BPS_PS
+            when = int(NEVER)
+            if left <= rate * float(one.due - now + 1):
+                when = drain_time(now, left, rate)
+            meta[DRAIN_N] = set_drain(meta[DRAIN_N], fluid.drains, conns, c, when)
+    meta[CHANGED_N] = 0
     meta[OPEN] = 0
     meta[STAMP] += 1

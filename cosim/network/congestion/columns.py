@@ -16,15 +16,18 @@ from cosim.network.core import MODEL
 from cosim.network.flows import F64, I32
 
 DRAIN_N, BEGIN, CHANGED_N, UPDATED_N, BATCH_N, WAITING_N, HOSTS_N, TOUCHED_N = range(MODEL, MODEL + 8)
-FLOW_FREE, FLOW_TOP, ACTIVE_N, STAMP, CLASSES, UPDATES_N, OPEN, VISIT, STUCK = range(MODEL + 8, MODEL + 17)
+FLOW_FREE, FLOW_TOP, ACTIVE_N, STAMP, CLASSES, UPDATES_N, OPEN, VISIT, STUCK, WOKEN_N = range(
+    MODEL + 8, MODEL + 18
+)
 """Scalars in ``Core.meta``. BEGIN: the connection that takes its next flow, plus one. CHANGED: connections
-with a new rate; UPDATED: with a round to open; BATCH: whose control is to be asked; WAITING: batch rows that
-were asked; HOSTS: own ports to share anew; TOUCHED: ports whose load changed. CLASSES: of priority in use;
-OPEN: an instant has changes that are not applied yet."""
+with a new rate; UPDATED: with a round to open; WOKEN: with a round to end, not in the calendar yet; BATCH:
+whose control is to be asked; WAITING: batch rows that were asked; HOSTS: own ports to share anew; TOUCHED:
+ports whose load changed. CLASSES: of priority in use; OPEN: an instant has changes that are not applied yet.
+"""
 
-START, UPDATE, CROSS = 0, 1, 2
+START, UPDATE, CROSS, EMPTY = 0, 1, 2, 3
 """``hop`` of an event: a flow starts; a round trip ends (row: connection); a queue may cross a PFC
-threshold."""
+threshold, or be empty (row: port)."""
 
 BYTES_PER_BPS_PS = 1.25e-13
 """Bytes that one bit per second brings in a picosecond."""
@@ -40,6 +43,7 @@ CONN = np.dtype(
         ("due", "i8"),
         ("round", "i8"),
         ("period", "i8"),
+        ("ends", "i8"),
         ("grid", "i8"),
         ("latency", "i8"),
         ("store", "i8"),
@@ -51,6 +55,7 @@ CONN = np.dtype(
         ("remaining", "f8"),
         ("budget", "f8"),
         ("round_sent", "f8"),
+        ("before_sent", "f8"),
         ("loss_sent", "f8"),
         ("debt", "f8"),
         ("window", "f8"),
@@ -59,8 +64,10 @@ CONN = np.dtype(
         ("seen_rtt", "f8"),
         ("seen_marked", "f8"),
         ("marking", "f8"),
-        ("seen_lost", "f8"),
         ("lost", "f8"),
+        ("resent", "f8"),
+        ("known_at", "i8"),
+        ("timeout_at", "i8"),
         ("hop", "i4"),
         ("hops", "i4"),
         ("flow", "i4"),
@@ -80,38 +87,45 @@ CONN = np.dtype(
         ("spent", "i4"),
         ("pad", "i4"),
         ("seen", "i8"),
+        ("salt", "i8"),
     ]
 )
 """A connection: the flows of one (job, source, destination, channel), one at a time, and its control's state.
 It has ``rate`` since ``touched`` (``want`` before its own port is shared), may send ``budget`` bytes at it,
-and ends its round, begun at ``round``, at ``due``. ``seen_*``: what the round before saw, which the control
-is shown."""
+and ends its round, begun at ``round``, at ``due``. Where it rests, that round would end at ``ends``, and
+further ones every ``period``. ``seen_*``: what the round before saw, which the control is shown;
+``before_sent``: the bytes it sent. ``lost`` packets are known of from ``known_at`` on (0: none are lost); the
+round after sends ``resent`` of them again, and where some are lost again nothing is sent until ``timeout_at``
+(0: it did not come to that)."""
 HOP = np.dtype(
     [
         ("load", "i8"),
         ("fresh", "i8"),
-        ("kept", "i8"),
         ("marks", "f8"),
         ("losses", "f8"),
-        ("served", "f8"),
-        ("seen_queue", "f8"),
-        ("seen_rate", "f8"),
         ("lost", "f8"),
-        ("port", "i8"),
-        ("link", "i8"),
-        ("conn", "i8"),
+        ("port", "i4"),
+        ("link", "i4"),
+        ("conn", "i4"),
         ("after", "i4"),
         ("before", "i4"),
+        ("back", "i4"),
     ]
 )
 """A connection on a port: what it brings there, the port's counters when its round began, its place in the
-port's list."""
+port's list. ``back``: the same cable's link the other way, where acknowledgements wait behind data (-1: they
+don't)."""
+SIGHT = np.dtype([("kept", "i8"), ("served", "f8"), ("queue", "f8"), ("rate", "f8"), ("back_next", "i8")])
+"""The rest of a hop: the last load above 0, what telemetry is about, and the next hop
+whose acknowledgements take the same link."""
 PORT = np.dtype(
     [
         ("load", "i8"),
+        ("told", "i8"),
         ("own", "i8"),
         ("queue", "f8"),
         ("marks", "f8"),
+        ("drop_from", "i8"),
         ("losses", "f8"),
         ("served", "f8"),
         ("share", "f8"),
@@ -123,10 +137,12 @@ PORT = np.dtype(
         ("since", "i8"),
         ("resumed", "i8"),
         ("check", "i8"),
+        ("empties", "i8"),
         ("visit", "i8"),
         ("blocks", "i8"),
         ("stamp", "i8"),
-        ("first", "i8"),
+        ("first", "i4"),
+        ("link", "i4"),
         ("paused", "i4"),
         ("full", "i4"),
         ("hot", "i4"),
@@ -135,8 +151,8 @@ PORT = np.dtype(
 )
 """One class of priority on one link: load (bits/s) and queue; ``marks``, ``losses`` (the fraction marked or
 lost, times ps) and ``served`` (bytes) ever growing; ``own``: what the flows that begin here want, of which
-they get
-``share``; ``paused`` by so many ports downstream, ``full``: it pauses those before it."""
+they get ``share``; ``told``: the load when all that pass here were last looked at; ``paused`` by so many ports downstream, ``full``: it pauses those before it. Class k of
+link l is number k * links + l: those of the first class lie side by side."""
 LINK = np.dtype(
     [
         ("capacity", "i8"),
@@ -149,8 +165,11 @@ LINK = np.dtype(
         ("buffer", "f8"),
         ("pause", "f8"),
         ("resume", "f8"),
+        ("back_first", "i8"),
+        ("final", "i8"),
     ]
 )
+"""``final``: nothing goes on from where it ends."""
 FLOW = np.dtype([("origin", "i8"), ("handle", "i4"), ("rep", "i4"), ("row", "i4"), ("next", "i4")])
 """A flow that has started and not drained; ``next`` on its connection."""
 GROUP_TRAITS = np.dtype(
@@ -168,8 +187,11 @@ ROW = np.dtype(
         ("rtt", "f8"),
         ("base_rtt", "f8"),
         ("marked", "f8"),
+        ("again", "f8"),
         ("lost", "f8"),
+        ("timeout", "f8"),
         ("acked", "f8"),
+        ("flight", "f8"),
         ("limited", "f8"),
         ("mss", "f8"),
         ("line", "f8"),
@@ -186,6 +208,7 @@ ROW = np.dtype(
         ("wait", "f8"),
         ("slow_start", "f8"),
         ("gain", "f8"),
+        ("chance", "f8"),
     ]
 )
 """What a control is shown of a connection, and where it answers; see
@@ -198,11 +221,13 @@ none."""
 class Fluid(NamedTuple):
     """The model's state. ``channel_of`` runs beside ``path_ptr``, ``traits`` beside the groups.
 
-    ``settings``: numbers, see below. ``histogram``: bytes served by queue length, [links, QUEUE_BINS].
+    ``settings``: numbers, see below. ``histogram``: bytes served by queue length, [links, QUEUE_BINS],
+    but for those that met none.
     """
 
     conns: Records
     hops: Records
+    sights: Records
     ports: Records
     links: Records
     flows: Records
@@ -219,6 +244,7 @@ class Fluid(NamedTuple):
     channel_of: I32
     changed: I32
     updated: I32
+    woken: I32
     hosts: I32
     touched: I32
     instant: I32
@@ -228,7 +254,8 @@ class Fluid(NamedTuple):
     scan: I32
 
 
-MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES, SCALED = range(10)
-"""Numbers in ``Fluid.settings``; SLOPE and INTERCEPT give the gain (MLTCP). SCALED: growth is multiplied
-by it from outside, the control doesn't do it."""
+MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES, LEAST_RTO = range(10)
+SCALED = 10
+"""Numbers in ``Fluid.settings``; SLOPE and INTERCEPT give the gain (MLTCP). SCALED: growth is multiplied by
+it from outside, the control doesn't do it."""
 QUEUE_BINS = 256

@@ -23,8 +23,11 @@ Columns, float64 each:
 ``rtt, base_rtt``     round-trip time, with queues and without, ps
 ``elapsed``           since the last update, ps
 ``marked``            fraction of bytes that carried an ECN mark
+``again``             1 where the path still marked in the second half of the round that ended
 ``lost``              whole packets lost (they are sent again)
+``timeout``           1 where packets sent again were lost again, and the sender came back after its timeout
 ``acked``             bytes sent in the round, which its end acknowledges
+``flight``            bytes on their way at its end: what was sent in the last round trip
 ``limited``           1 where the control's answer limited the sender, not its port or its message
 ``line``              rate of the sender's port, bits/s
 ``mss``               bytes in a packet
@@ -36,6 +39,7 @@ Columns, float64 each:
 ``hops``              links on the path
 ``window, rate``      the last answer, to be replaced
 ``wait``              0; ps until the next update where a round trip is not meant
+``chance``            a random number from 0 to 1, from the run's seed, the connection and the time
 ``slow_start``        0; 1 says that a wrapper (MLTCP) must not scale this growth
 ``gain``              1; under MLTCP what growth is multiplied by (by the class, if ``scales_itself``)
 ====================  =================================================================================
@@ -50,11 +54,10 @@ one that ended where ``wait`` made it last for two round trips.)
 Rows must not look at each other: which connections come together depends on when their rounds end.
 ``start(c)`` sets the first answer of a connection, by default one bandwidth-delay product, or the line rate.
 
-Compiled controls. A class with a ``kernel``, a function compiled by numba that takes ``(n, rows, telemetry,
-state, parameters)``, is called from the compiled loop: an update then costs a fifth of a microsecond.
-``parameters()`` is what it is given; ``rows`` has the columns above as fields, ``state[rows[i].conn]`` the
-state. With ``driver`` left out, the loop around it is compiled when a network is opened (seconds); the
-built-in ones have theirs.
+Compiled controls. A class with a ``kernel``, a function that numba can compile and that takes ``(n, rows,
+telemetry, state, parameters)``, is called from the compiled loop: an update then costs a fifth of a
+microsecond. ``parameters()`` is what it is given; ``rows`` has the columns above as fields,
+``state[rows[i].conn]`` the state. It is compiled when a network is opened (a second).
 """
 
 from __future__ import annotations
@@ -82,16 +85,21 @@ class Control(Spec):
     telemetry: ClassVar[bool] = False
     settles: ClassVar[bool] = False
     """Where an update changed nothing and no link on the path queues, the next one would change nothing
-    either, so that it may be left out: true of controls that look at no counters and no telemetry."""
+    either, so that it may be left out: true of controls that look at no counters and no telemetry, and at
+    ``acked`` and ``elapsed`` only where they were limited, marked, or lost something."""
     lossless: ClassVar[bool] = False
     """Whether priority flow control is on where the scenario doesn't say."""
+    acks_wait: ClassVar[bool] = False
+    """Whether acknowledgements wait in the queues of data that goes the other way: TCP's do; those of RDMA
+    have a class of their own."""
     uses_weight: ClassVar[bool] = False
     grows: ClassVar[bool] = True
     """It adds to what it gave before, which MLTCP could scale."""
     scales_itself: ClassVar[bool] = False
     """MLTCP leaves its answers alone: it has multiplied by ``gain`` what it adds."""
+    uses_chance: ClassVar[bool] = False
+    """Whether ``chance`` matters, and so the run's seed."""
     kernel: ClassVar[Callable[..., None] | None] = None
-    driver: ClassVar[Callable[..., int] | None] = None
 
     def marking(self, rate_bps: float, mtu_bytes: int) -> tuple[float, float, float] | None:  # noqa: ARG002
         """(from, all, probability at ``all``) for RED on a port, bytes; None: no marks."""

@@ -11,18 +11,18 @@ import math
 from cosim.network.calendar import HEAP_N, free, room, take_instant
 from cosim.network.congestion.apply import apply as apply_changes
 from cosim.network.congestion.apply import wake
-from cosim.network.congestion.changes import change
+from cosim.network.congestion.changes import change, tell
 from cosim.network.congestion.columns import (
     ACTIVE_N,
     BATCH_N,
     BEGIN,
     CLASSES,
     DRAIN_N,
+    EMPTY,
     FLOW_FREE,
     FLOW_TOP,
     LOSSLESS,
     MSS,
-    NUM_CLASSES,
     OPEN,
     START,
     STUCK,
@@ -32,8 +32,20 @@ from cosim.network.congestion.columns import (
     Fluid,
 )
 from cosim.network.congestion.pauses import at_threshold, pause_from
-from cosim.network.congestion.ports import service, settle_link
-from cosim.network.congestion.rounds import answer, ask, count_losses, end_round, open_round, settle_conn
+from cosim.network.congestion.ports import is_hot, service, settle_link
+from cosim.network.congestion.rounds import (
+    answer,
+    ask,
+    count_losses,
+    end_round,
+    first_round,
+    is_clean,
+    is_unlimited,
+    met_nothing,
+    open_round,
+    path_rtt,
+    settle_conn,
+)
 from cosim.network.core import (
     BOUND,
     CURSOR,
@@ -53,8 +65,8 @@ from cosim.network.core import (
     release,
 )
 from cosim.network.drains import set_drain
-from cosim.network.flows import I64
-from cosim.network.jit import compiled
+from cosim.network.flows import F64, I64
+from cosim.network.jit import call_at, compiled, inlined
 from cosim.network.order import sort_instant
 from cosim.units import NEVER
 
@@ -64,7 +76,7 @@ ASK, NEED_FLOWS, NEED_ROWS, DEADLOCK = 30, 31, 32, 33
 _NONE = -1
 
 
-@compiled
+@inlined
 def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     """The first flow that waits on a connection begins to send."""
     conns = fluid.conns
@@ -75,12 +87,16 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     if fresh:
         one.active = 1
         meta[ACTIVE_N] += 1
+    for k in range(one.hop, one.hop + one.hops):
+        hop = hops[k]
+        settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.link, now)
+        if hop.back >= 0 and is_hot(meta, fluid.links, fluid.ports, hop.back):
+            settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.back, now)
     if one.attached == 0:
         one.attached = 1
         for k in range(one.hop, one.hop + one.hops):
             hop = hops[k]
-            hop.port = hop.link * NUM_CLASSES + one.priority
-            settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.link, now)
+            hop.port = one.priority * len(fluid.links) + hop.link
             port = fluid.ports[hop.port]
             hop.before = _NONE
             hop.after = port.first
@@ -92,12 +108,14 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
                 if fluid.ports[hops[k].port].full != 0:
                     pause_from(meta, busy, fluid, k, now)
     if one.known == 0:
-        end_round(meta, busy, fluid, c, now)
+        first_round(meta, fluid, c, now)
         one.due = _NONE
         return
     if one.due < 0:
-        one.settled = 0
-        open_round(conns, hops, fluid.ports, c, now)
+        one.seen_rtt = path_rtt(conns, hops, fluid.links, fluid.ports, c)
+        if one.settled != 0 and not (is_unlimited(one, fluid.settings) and is_clean(one)):
+            one.settled = 0
+        open_round(conns, hops, fluid.sights, fluid.ports, fluid.settings, c, now)
         fluid.updated[meta[UPDATED_N]] = c
         meta[UPDATED_N] += 1
     if fresh:
@@ -105,27 +123,37 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     change(meta, conns, fluid.changed, c)
 
 
-@compiled
+@inlined
 def arrival(fluid: Fluid, c: int, size: int, now: int) -> int:
     """When the last byte, sent at ``now``, is at the receiver; the path's links are settled."""
     one = fluid.conns[c]
     wait = 0.0
     for k in range(one.hop, one.hop + one.hops if size > 0 else one.hop):
-        hop = fluid.hops[k]
-        if fluid.ports[hop.port].queue > 0.0:
-            wait += fluid.ports[hop.port].queue / service(fluid.links, fluid.ports, hop.port)
+        port = fluid.ports[fluid.hops[k].port]
+        queue = port.queue
+        rate = service(fluid.links, fluid.ports, fluid.hops[k].port)
+        if wait > 0.0:
+            # What is in the queues before comes with it, and what others send meanwhile before it.
+            link = fluid.links[port.link]
+            most = link.pause if fluid.settings[LOSSLESS] != 0.0 else link.buffer
+            queue = min(queue + (float(port.load) - rate) * wait / 8.0, max(queue, most))
+        if queue > 0.0:
+            wait += queue * 8.0 / rate
     store = 0.0
     if size > 0:
         store = float(one.store) * min(float(size) / fluid.settings[MSS], 1.0)
-    at = now + one.latency + math.ceil(wait * 8e12 - 1e-3) + math.ceil(store - 1e-3)
+    at = now + one.latency + math.ceil(wait * 1e12 - 1e-3) + math.ceil(store - 1e-3)
     at = max(at, one.arrived)
     one.arrived = at
     return int(at)
 
 
 @compiled
-def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
-    """Run every instant before the horizon and before any completion's reaction could matter."""
+def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: int, parameters: F64) -> int:
+    """Run every instant before the horizon and before any completion's reaction could matter.
+
+    ``kernel``: where the control is, if it is compiled; else 0.
+    """
     meta = core.meta
     cal_meta, events, buckets, hashes, heap = core.calendar
     count, rows, successors, reps, groups, pages, cells, unused, work, out = core.store
@@ -212,6 +240,15 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
                     conns[c].due = _NONE
                     end_round(meta, busy, fluid, c, now)
                 continue
+            if kind == EMPTY:
+                if fluid.ports[row_number].empties == now:
+                    fluid.ports[row_number].empties = 0
+                    link = fluid.ports[row_number].link
+                    settle_link(
+                        meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, link, now
+                    )
+                    tell(meta, fluid, row_number)
+                continue
             if kind != START:
                 if fluid.ports[row_number].check == now:
                     fluid.ports[row_number].check = 0
@@ -248,7 +285,10 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
         if meta[BATCH_N] > 0:
             ask(meta, fluid)
             meta[WAITING_N] = meta[BATCH_N]
-            return ASK
+            if kernel == 0:
+                return ASK
+            call_at(kernel, (meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters))
+            continue
 
         limit = min(horizon, meta[BOUND])
         next_start = heap[0].time if cal_meta[HEAP_N] > 0 else NEVER
@@ -257,7 +297,7 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
             # Time leaves the instant.
             if limit <= now:
                 return DONE
-            if not room(cal_meta, events, 4 * meta[ACTIVE_N] + len(fluid.links) * meta[CLASSES] + 64):
+            if not room(cal_meta, events, 4 * meta[ACTIVE_N] + 2 * len(fluid.links) * meta[CLASSES] + 64):
                 return NEED_CALENDAR
             apply_changes(meta, busy, cal_meta, events, buckets, hashes, heap, fluid, now)
             continue
@@ -290,7 +330,7 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
             size = rows[row_number].size
             if size > 0:
                 if fluid.settings[LOSSLESS] == 0.0:
-                    lost = count_losses(conns, hops, fluid.ports, fluid.settings, c, now)
+                    lost = count_losses(conns, hops, fluid.links, fluid.ports, fluid.settings, c, now)
                     if lost > 0:
                         # Sent again when the round ends and the loss is known.
                         one.remaining = min(lost * fluid.settings[MSS], one.size)
@@ -310,8 +350,12 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
             if flow.next != _NONE:
                 meta[BEGIN] = c + 1
             elif one.active != 0:
-                if one.asleep != 0:
-                    wake(cal_meta, events, buckets, hashes, heap, fluid, c, now)
+                if one.settled != 0 and met_nothing(meta, one, hops, fluid.links, fluid.ports):
+                    # Nothing to tell the control when the round ends: it ends here.
+                    one.asleep = 0
+                    one.due = _NONE
+                elif one.asleep != 0:
+                    wake(meta, fluid, c, now)
                 one.active = 0
                 change(meta, conns, fluid.changed, c)
                 meta[ACTIVE_N] -= 1

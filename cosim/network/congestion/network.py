@@ -12,7 +12,8 @@ when its last byte has left, plus latencies, the queues of its path at that time
 further link. Lost packets are sent again from the round's end on.
 
 A connection whose control has settled, on a path where nothing queues, rests: its rounds are left out until a
-link there begins to queue, which changes no result. Nothing costs anything while nothing happens.
+link there begins to queue, which changes no result. So does one that begins anew after such a rest, with a
+window that can't limit it; one that falls idle and has nothing left to tell its control ends its round there.
 
 Rates are whole bits per second, so that sums are exact in any order; timestamps need + - * / only.
 
@@ -27,8 +28,8 @@ switch; load that ends at an upstream port ends downstream at once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,6 @@ from numpy.typing import NDArray
 from cosim.errors import NetworkError
 from cosim.network.channels import ChannelNumbers
 from cosim.network.compiled import CompiledNetwork
-from cosim.network.congestion import columns
 from cosim.network.congestion.columns import (
     CLASSES,
     COFLOW,
@@ -46,13 +46,12 @@ from cosim.network.congestion.columns import (
     FLOW_FREE,
     GROUP_TRAITS,
     HOP,
-    LINK,
     MAX_STATE,
     NUM_CLASSES,
     PAIR,
-    PORT,
     QUEUE_BINS,
     ROW,
+    SIGHT,
     STAMP,
     STUCK,
     TELEMETRY,
@@ -60,30 +59,26 @@ from cosim.network.congestion.columns import (
     WAITING_N,
     Fluid,
 )
-from cosim.network.congestion.control import Control, ask_in_python, check_answers, state_width
+from cosim.network.congestion.control import Control, ask_in_python, check_answers
+from cosim.network.congestion.fabric import (
+    Ports,
+    circle,
+    make_links,
+    make_ports,
+    make_settings,
+    other_way,
+    percentile,
+)
 from cosim.network.congestion.loop import ASK, DEADLOCK, NEED_FLOWS, NEED_ROWS, run_congestion
-from cosim.network.congestion.ports import settle_link
+from cosim.network.congestion.ports import settle_all
 from cosim.network.core import BIN_PS, GRANT, INSTANT, Core
 from cosim.network.drains import DRAIN
 from cosim.network.flows import F64, I32, FlowGroup
+from cosim.network.jit import compiled_for
 from cosim.network.simulator import NetworkStatistics
 from cosim.topology.graph import Topology
 
 _NONE = -1
-
-
-@dataclass(frozen=True)
-class Ports:
-    """What a scenario says of ports; None: as the control has it."""
-
-    mtu_bytes: int = 9000
-    buffer_bytes: int | None = None
-    mark_from_bytes: int | None = None
-    mark_all_bytes: int | None = None
-    mark_probability: float | None = None
-    lossless: bool | None = None
-    pause_bytes: int | None = None
-    rest: bool = True
 
 
 class CongestionNetwork(CompiledNetwork):
@@ -100,24 +95,25 @@ class CongestionNetwork(CompiledNetwork):
         self._in_python = in_python or control.kernel is None
 
     def _open_model(self, topology: Topology, seed: int) -> None:
-        del seed
-        count = topology.num_links
+        self._seed = seed
+        count, control = topology.num_links, self._control
         self._rate = topology.link_rate_bps
         self._latency = topology.link_latency_ps
+        self._back = np.full(count, _NONE, np.int64)
+        if self._control.acks_wait:
+            self._back = other_way(topology.link_src, topology.link_dst)
         self._numbers = ChannelNumbers()
         self._hops_used = 0
         self._max_hops = 1
         self._coflows: dict[int, int] = {}
         self._conns_used = 0
-        ports = np.zeros(count * NUM_CLASSES, PORT)
-        ports["first"] = ports["blocks"] = _NONE
-        ports["share"] = ports["duty"] = 1.0
         self._fluid: dict[str, NDArray[Any]] = {
             "conns": np.zeros(0, CONN),
-            "ends": np.zeros((0, 3), np.int64),
+            "ends": np.zeros((0, 4), np.int64),
             "hops": np.zeros(0, HOP),
-            "ports": ports,
-            "links": self._make_links(count),
+            "sights": np.zeros(0, SIGHT),
+            "ports": make_ports(count),
+            "links": make_links(control, self._ports, topology),
             "flows": np.zeros(0, FLOW),
             "drains": np.zeros(0, DRAIN),
             "traits": np.zeros(64, GROUP_TRAITS),
@@ -127,14 +123,15 @@ class CongestionNetwork(CompiledNetwork):
             "telemetry": np.zeros((0, 1), TELEMETRY),
             "before": np.zeros((0, MAX_STATE + 2), np.float64),
             "state": np.zeros((0, MAX_STATE), np.float64),
-            "settings": self._make_settings(),
+            "settings": make_settings(control, self._scaling, self._ports),
             "histogram": np.zeros((count, QUEUE_BINS), np.float64),
             "channel_of": np.zeros(64, np.int32),
             "changed": np.zeros(0, np.int32),
             "updated": np.zeros(0, np.int32),
-            "hosts": np.zeros(count * NUM_CLASSES, np.int32),
-            "scan": np.zeros(count * NUM_CLASSES, np.int32),
-            "touched": np.zeros(count * NUM_CLASSES, np.int32),
+            "woken": np.zeros(0, np.int32),
+            "hosts": np.zeros(count, np.int32),
+            "scan": np.zeros(count, np.int32),
+            "touched": np.zeros(count, np.int32),
         }
         for name in ("instant", "spare", "other", "third"):
             self._fluid[name] = np.zeros(0, np.int32)
@@ -143,51 +140,8 @@ class CongestionNetwork(CompiledNetwork):
         meta[STAMP] = 1
         meta[CLASSES] = 1
         self._parameters = np.array(self._control.parameters(), np.float64)
-        self._driver = type(self._control).driver
-        if not self._in_python and self._driver is None:
-            self._driver = _compile_driver(self._control)
-
-    def _make_settings(self) -> F64:
-        control, ports = self._control, self._ports
-        found = np.zeros(10)
-        found[columns.MSS] = ports.mtu_bytes
-        found[columns.GIVES_RATE] = control.gives == "rate"
-        found[columns.PACED] = control.paced
-        found[columns.LOSSLESS] = self._is_lossless()
-        found[columns.SLOPE], found[columns.INTERCEPT] = self._scaling
-        found[columns.SETTLES] = control.settles and ports.rest and not control.telemetry
-        found[columns.WANTS_TELEMETRY] = control.telemetry
-        found[columns.STATES] = state_width(control)
-        found[columns.SCALED] = self._scaling != (0.0, 1.0) and not control.scales_itself
-        return found
-
-    def _is_lossless(self) -> bool:
-        return self._control.lossless if self._ports.lossless is None else self._ports.lossless
-
-    def _make_links(self, count: int) -> NDArray[Any]:
-        ports = self._ports
-        links = np.zeros(count, LINK)
-        links["capacity"] = np.floor(self._rate)
-        links["latency"] = self._latency
-        never = 1e18
-        for rate in np.unique(self._rate).tolist():
-            marks = self._control.marking(rate, ports.mtu_bytes)
-            if ports.mark_from_bytes is not None:
-                most = 1.0 if ports.mark_probability is None else ports.mark_probability
-                marks = (
-                    float(ports.mark_from_bytes),
-                    float(ports.mark_all_bytes or ports.mark_from_bytes),
-                    most,
-                )
-            one = links["capacity"] == np.floor(rate)
-            low, high, most = marks or (never, never, 0.0)
-            links["mark_from"][one], links["mark_all"][one], links["mark_most"][one] = low, high, most
-            room = float(ports.buffer_bytes or max(256 * ports.mtu_bytes, 4 * high if marks else 0))
-            pause = float(ports.pause_bytes or room / 2)
-            links["buffer"][one] = room
-            links["pause"][one] = pause
-            links["resume"][one] = max(pause - 2 * ports.mtu_bytes, pause / 2)
-        return links
+        kernel = None if self._in_python else type(control).kernel
+        self._kernel = 0 if kernel is None else int(compiled_for(kernel, _signature()).address)
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         numbers = self._numbers.number(job, src, dst, channel)
@@ -196,7 +150,9 @@ class CongestionNetwork(CompiledNetwork):
         old = self._conns_used
         if len(self._numbers) > old:
             self._conns_used = len(self._numbers)
-            self._add_conns(first, numbers, old, np.stack([np.full(len(src), job), src, dst], axis=1))
+            self._add_conns(
+                first, numbers, old, np.stack([np.full(len(src), job), src, dst, channel], axis=1)
+            )
 
     def _add_conns(self, first: int, numbers: I32, old: int, ends: NDArray[Any]) -> None:
         count = len(self._numbers)
@@ -214,9 +170,11 @@ class CongestionNetwork(CompiledNetwork):
         self._max_hops = max(self._max_hops, int(hops.max(initial=1)))
         self._hops_used += total
         self._extend("hops", self._hops_used)
+        self._extend("sights", self._hops_used)
         self._extend("pairs", self._hops_used)
         added = fluid["hops"][self._hops_used - total : self._hops_used]
-        added["link"], added["conn"], added["port"] = link, conn, link * NUM_CLASSES
+        added["link"], added["conn"], added["port"] = link, conn, link
+        self._chain_backs(added, fluid["sights"], self._hops_used - total)
         ends_at = np.cumsum(hops)
         packet = np.ceil(self._ports.mtu_bytes * 8e12 / self._rate[link])
         latency = self._latency[link].astype(np.float64)
@@ -237,10 +195,24 @@ class CongestionNetwork(CompiledNetwork):
         mine["grid"] = [1 << (int(one).bit_length() - 1) for one in grid.tolist()]
         self._extend("ends", count)
         fluid["ends"][old:count] = ends[row]
+        mine["salt"] = _salts(self._seed, ends[row])
         self._extend("drains", count)
         self._extend("state", count)
         self._extend("changed", count)
         self._extend("updated", 2 * count + 2)
+        self._extend("woken", 2 * count + 2)
+
+    def _chain_backs(self, added: NDArray[Any], sights: NDArray[Any], first: int) -> None:
+        """Where acknowledgements of new hops (the first of them is number ``first``) wait behind data."""
+        added["back"] = back = self._back[added["link"]]
+        chained = np.flatnonzero(back != _NONE)
+        chained = chained[np.argsort(back[chained], kind="stable")]
+        back, first_of = back[chained], self._fluid["links"]["back_first"]
+        is_last = np.diff(back, append=_NONE) != 0
+        hop = chained + first
+        sights["back_next"][hop] = np.where(is_last, first_of[back], np.roll(hop, -1))
+        is_first = np.diff(back, prepend=_NONE) != 0
+        first_of[back[is_first]] = hop[is_first]
 
     def _open_group(self, group: FlowGroup) -> None:
         if not 0 <= group.priority < NUM_CLASSES:
@@ -256,8 +228,12 @@ class CongestionNetwork(CompiledNetwork):
             self._extend("coflows", number + 1)
             self._fluid["coflows"]["size"][number] = group.coflow_bytes
             one["coflow"] = number
-        meta = self._arrays["meta"]
-        meta[CLASSES] = max(int(meta[CLASSES]), group.priority + 1)
+        meta, fluid = self._arrays["meta"], self._fluid
+        while meta[CLASSES] <= group.priority:
+            meta[CLASSES] += 1
+            fluid["ports"] = np.concatenate([fluid["ports"], make_ports(self._topology.num_links)])
+            for name in ("scan", "touched"):
+                fluid[name] = np.append(fluid[name], np.zeros(self._topology.num_links, np.int32))
 
     def _extend(self, name: str, need: int) -> None:
         old = self._fluid[name]
@@ -288,10 +264,8 @@ class CongestionNetwork(CompiledNetwork):
         if self._fluid["telemetry"].shape[1] < self._max_hops:
             self._fluid["telemetry"] = np.zeros((len(self._fluid["rows"]), self._max_hops), TELEMETRY)
         fluid = Fluid(**{name: self._fluid[name] for name in Fluid._fields})
-        if not self._in_python:
-            assert self._driver is not None
-            return int(self._driver(core, fluid, self._parameters, horizon_ps))
-        while (status := int(run_congestion(core, fluid, horizon_ps))) == ASK:
+        rest = horizon_ps, self._kernel, self._parameters
+        while (status := int(run_congestion(core, fluid, *rest))) == ASK:
             count = int(core.meta[WAITING_N])
             ask_in_python(self._control, count, fluid.rows, fluid.telemetry, fluid.state)
             check_answers(self._control, fluid.rows[:count], fluid.state, self._describe)
@@ -299,31 +273,17 @@ class CongestionNetwork(CompiledNetwork):
 
     def _circle(self) -> str:
         """The ports of a deadlock, as an error says it."""
-        ports, pairs, meta = self._fluid["ports"], self._fluid["pairs"], self._arrays["meta"]
-        first = int(meta[STUCK]) - 1
-        came = {first: -1}
-        for port in (queue := [first]):
-            at = int(ports["blocks"][port])
-            while at != _NONE:
-                before = int(pairs["port"][at])
-                if before == first:
-                    names = [first]
-                    while port != first:
-                        names.append(port)
-                        port = came[port]
-                    shown = ", ".join(self._topology.link_name(one // NUM_CLASSES) for one in names)
-                    return (
-                        f"congestion: PFC deadlock at {int(meta[INSTANT])} ps: {shown} pause each other in a "
-                        "circle; take a routing without circles, a larger pfc_threshold, or pfc: false"
-                    )
-                if before not in came:
-                    came[before] = port
-                    queue.append(before)
-                at = int(pairs["next"][at])
-        raise AssertionError("no circle")
+        meta = self._arrays["meta"]
+        found = circle(self._fluid["ports"], self._fluid["pairs"], int(meta[STUCK]) - 1)
+        links = self._fluid["ports"]["link"][found].tolist()
+        shown = ", ".join(self._topology.link_name(one) for one in links)
+        return (
+            f"congestion: PFC deadlock at {int(meta[INSTANT])} ps: {shown} pause each other in a circle; "
+            "take a routing without circles, a larger pfc_threshold, or pfc: false"
+        )
 
     def _describe(self, conn: int) -> str:
-        job, src, dst = self._fluid["ends"][conn].tolist()
+        job, src, dst, _ = self._fluid["ends"][conn].tolist()
         names = self._topology.node_names
         return f"the connection of job {job} from {names[src]} to {names[dst]}"
 
@@ -343,18 +303,18 @@ class CongestionNetwork(CompiledNetwork):
         fluid, meta = self._fluid, self._arrays["meta"].copy()
         links, ports, histogram = (fluid[k].copy() for k in ("links", "ports", "histogram"))
         now = int(meta[GRANT])
-        for link in np.flatnonzero((ports["load"] > 0).reshape(-1, NUM_CLASSES).any(axis=1)).tolist():
-            settle_link(meta, found.busy_ps, links, ports, histogram, fluid["settings"], link, now)
-        ports = ports.reshape(-1, NUM_CLASSES)
+        settle_all(meta, found.busy_ps, links, ports, histogram, fluid["settings"], now)
+        ports = ports.reshape(-1, len(links))
+        histogram[:, 0] = np.maximum(ports["served"].sum(axis=0) - histogram.sum(axis=1), 0.0)
         paused = ports["paused_ps"] + np.where(ports["paused"] > 0, now - ports["since"], 0)
         mtu = self._ports.mtu_bytes
         extra: Mapping[str, F64] = {
-            "drops": ports["dropped"].sum(axis=1) / mtu,
-            "marks": ports["marked"].sum(axis=1) / mtu,
-            "queue_p50_bytes": _percentile(histogram, 0.5),
-            "queue_p99_bytes": _percentile(histogram, 0.99),
-            "queue_max_bytes": ports["peak"].max(axis=1),
-            "pause_ps": paused.sum(axis=1).astype(np.float64),
+            "drops": ports["dropped"].sum(axis=0) / mtu,
+            "marks": ports["marked"].sum(axis=0) / mtu,
+            "queue_p50_bytes": percentile(histogram, 0.5),
+            "queue_p99_bytes": percentile(histogram, 0.99),
+            "queue_max_bytes": ports["peak"].max(axis=0),
+            "pause_ps": paused.sum(axis=0).astype(np.float64),
         }
         return NetworkStatistics(
             found.link_bytes,
@@ -372,30 +332,23 @@ class CongestionNetwork(CompiledNetwork):
         return int(self._arrays["meta"][UPDATES_N])
 
 
-def _percentile(histogram: F64, share: float) -> F64:
-    """The queue that this share of bytes met at most, the middle of its bin."""
-    total = histogram.cumsum(axis=1)
-    reached = (total >= share * total[:, -1:]).argmax(axis=1)
-    octave, part = np.divmod(np.maximum(reached - 1, 0), 8)
-    middle = 2.0**octave * (1.0 + (part + 0.5) / 8.0)
-    return np.where((reached == 0) | (total[:, -1] == 0), 0.0, middle)
+def _salts(seed: int, ends: NDArray[Any]) -> NDArray[np.int64]:
+    """What a connection's chances come from: the run's seed and who it is, not when it was first met."""
+    found = np.full(len(ends), seed & 0xFFFFFFFFFFFFFFFF, np.uint64)
+    for column in ends.astype(np.uint64).T:
+        found = (found ^ column) * np.uint64(0x9E3779B97F4A7C15)
+        found = (found ^ (found >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
+        found ^= found >> np.uint64(29)
+    return found.view(np.int64)
 
 
-def _compile_driver(control: Control) -> Any:
-    """The loop around a user's kernel."""
-    from cosim.network.jit import compiled_here
+@cache
+def _signature() -> Any:
+    """The types that a kernel is called with."""
+    import numba
 
-    kernel = type(control).kernel
-    waiting = WAITING_N
-
-    def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
-        while True:
-            status = run_congestion(core, fluid, horizon)
-            if status != ASK:
-                return int(status)
-            kernel(core.meta[waiting], fluid.rows, fluid.telemetry, fluid.state, parameters)  # type: ignore[misc]
-
-    return compiled_here(drive)
+    some = np.zeros(1, ROW), np.zeros((1, 1), TELEMETRY), np.zeros((1, 1)), np.zeros(1)
+    return numba.types.void(numba.types.int64, *map(cast("Any", numba).typeof, some))
 
 
 __all__ = ["CongestionNetwork", "Ports"]

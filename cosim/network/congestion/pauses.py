@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 
 from cosim.network.calendar import Records, push
-from cosim.network.congestion.changes import change, own_changed, touch
-from cosim.network.congestion.columns import BYTES_PER_BPS_PS, CROSS, NUM_CLASSES, STUCK, VISIT, Fluid
+from cosim.network.congestion.changes import tell, touch
+from cosim.network.congestion.columns import BYTES_PER_BPS_PS, CROSS, EMPTY, STUCK, VISIT, Fluid
 from cosim.network.congestion.ports import settle_link
 from cosim.network.flows import I32, I64
-from cosim.network.jit import compiled
+from cosim.network.jit import compiled, inlined
 
 _NONE = -1
 _NEAR = 1e-6
@@ -24,7 +24,7 @@ _LEAST_DUTY = 1.0 / 64.0
 _LEAST_PS = 1000
 
 
-@compiled
+@inlined
 def expect_crossing(
     cal_meta: I64,
     events: Records,
@@ -38,12 +38,14 @@ def expect_crossing(
 ) -> None:
     """Look again when the queue of a port, as loads are now, would cross the threshold."""
     port = ports[p]
-    link = p // NUM_CLASSES
+    link = port.link
     rate = 0.0
     if port.paused == 0:
         rate = float(links[link].capacity)
-        for k in range(link * NUM_CLASSES, p):
+        k = link
+        while k < p:
             rate -= float(ports[k].load)
+            k += len(links)
     slope = (float(port.load) - max(rate, 0.0)) * BYTES_PER_BPS_PS
     away = links[link].pause - port.queue
     if port.full != 0:
@@ -57,22 +59,51 @@ def expect_crossing(
         push(cal_meta, events, buckets, hashes, heap, at, now, now, _NONE, 0, p, CROSS)
 
 
-@compiled
+@inlined
+def expect_empty(
+    cal_meta: I64,
+    events: Records,
+    buckets: Records,
+    hashes: I32,
+    heap: Records,
+    links: Records,
+    ports: Records,
+    p: int,
+    least: float,
+    now: int,
+) -> None:
+    """Look again when a queue of over ``least`` bytes, as loads are now, is gone: its port passes on less."""
+    port = ports[p]
+    if port.queue <= least or port.paused != 0:
+        return
+    rate = float(links[port.link].capacity)
+    k = port.link
+    while k < p:
+        rate -= float(ports[k].load)
+        k += len(links)
+    slope = (rate - float(port.load)) * BYTES_PER_BPS_PS
+    if slope <= 0.0:
+        return
+    at = now + max(math.ceil(min(port.queue / slope, 1e17)), _LEAST_PS)
+    if port.empties <= now or at < port.empties:
+        port.empties = at
+        push(cal_meta, events, buckets, hashes, heap, at, now, now, _NONE, 0, p, EMPTY)
+
+
+@inlined
 def _hold(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
     """One more port pauses port ``u``."""
     port = fluid.ports[u]
     if port.paused == 0:
-        settle_link(
-            meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, u // NUM_CLASSES, now
-        )
+        settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, port.link, now)
         port.since = now
         port.paused = 1
-        _tell(meta, fluid, u)
+        tell(meta, fluid, u)
     else:
         port.paused += 1
 
 
-@compiled
+@inlined
 def _free(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
     """One port fewer pauses port ``u``; what share of its time it may send follows from the last cycle."""
     port = fluid.ports[u]
@@ -80,7 +111,7 @@ def _free(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
     if port.paused > 0:
         return
     port.paused = 1
-    settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, u // NUM_CLASSES, now)
+    settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, port.link, now)
     port.paused = 0
     port.paused_ps += now - port.since
     cycle = float(now - port.resumed)
@@ -88,10 +119,10 @@ def _free(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
     if cycle > 0.0:
         port.duty = max(1.0 - float(now - port.since) / cycle, _LEAST_DUTY)
     port.resumed = now
-    _tell(meta, fluid, u)
+    tell(meta, fluid, u)
 
 
-@compiled
+@inlined
 def closes_circle(meta: I64, fluid: Fluid, u: int) -> bool:
     """Whether port ``u``, paused now, pauses itself by way of others: none of them can ever send again."""
     ports = fluid.ports
@@ -112,21 +143,6 @@ def closes_circle(meta: I64, fluid: Fluid, u: int) -> bool:
                 count += 1
             m = fluid.pairs[m].next
     return False
-
-
-@compiled
-def _tell(meta: I64, fluid: Fluid, u: int) -> None:
-    """Everything that passes port ``u`` is to be looked at."""
-    touch(meta, fluid.ports, fluid.touched, u)
-    m = fluid.ports[u].first
-    own = False
-    while m != _NONE:
-        c = fluid.hops[m].conn
-        change(meta, fluid.conns, fluid.changed, c)
-        own = own or fluid.conns[c].hop == m
-        m = fluid.hops[m].after
-    if own:
-        own_changed(meta, fluid.ports, fluid.hosts, u, 0)
 
 
 @compiled
@@ -153,7 +169,7 @@ def pause_from(meta: I64, busy: I64, fluid: Fluid, m: int, now: int) -> None:
 def at_threshold(meta: I64, busy: I64, fluid: Fluid, p: int, now: int) -> None:
     """A queue may have crossed its threshold."""
     port = fluid.ports[p]
-    link = p // NUM_CLASSES
+    link = port.link
     settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, link, now)
     touch(meta, fluid.ports, fluid.touched, p)
     if port.full == 0 and port.queue >= fluid.links[link].pause * (1.0 - _NEAR):

@@ -28,6 +28,7 @@ class Plugin(Control):
     """A class of a Python file: {plugin: FILE.py:CLASS, its fields}"""
 
     uses_weight: ClassVar[bool] = True  # not known before it is loaded
+    uses_chance: ClassVar[bool] = True
 
     plugin: str = Field(description="FILE.py:CLASS; the file relative to the scenario's")
     settings: dict[str, Any] = Field({}, description="fields of the class")

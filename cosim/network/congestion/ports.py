@@ -10,13 +10,13 @@ Priorities: a class gets what those before it (lower numbers) leave of the link.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from cosim.network.calendar import Records
 from cosim.network.congestion.columns import (
     BYTES_PER_BPS_PS,
     CLASSES,
     LOSSLESS,
-    NUM_CLASSES,
     QUEUE_BINS,
 )
 from cosim.network.core import BIN_PS, add_share
@@ -61,7 +61,7 @@ def queue_bin(queue: float) -> int:
     return int(min(1 + (exponent - 1) * 8 + int((mantissa - 0.5) * 16.0), QUEUE_BINS - 1))
 
 
-@compiled
+@inlined
 def settle_link(
     meta: I64,
     busy: I64,
@@ -75,27 +75,60 @@ def settle_link(
     """Bring the queues of a link to ``now``."""
     one = links[link]
     begin = one.touched
-    left = float(now - begin)
-    if left <= 0.0:
+    if begin >= now:
         return
     one.touched = now
-    base = link * NUM_CLASSES
-    classes = meta[CLASSES]
-    idle = True
-    for k in range(classes):
-        port = ports[base + k]
-        if port.load > 0 or port.queue > 0.0:
-            idle = False
-    if idle:
-        return
+    port = ports[link]
+    total = 0.0
+    if meta[CLASSES] == 1 and port.queue == 0.0 and port.paused == 0 and port.load <= one.capacity:
+        if port.load == 0:
+            return
+        total = float(port.load) * float(now - begin)
+        port.served += total * BYTES_PER_BPS_PS
+    else:
+        total = _settle_queues(
+            meta[CLASSES], one, ports, len(links), histogram[link], settings, link, begin, now
+        )
+        if total == 0.0:
+            return
+    if begin // meta[BIN_PS] == now // meta[BIN_PS] and now < len(busy) * meta[BIN_PS]:
+        part = total / float(one.capacity) + one.busy
+        whole = int(part + 1e-6)
+        one.busy = part - whole
+        busy[begin // meta[BIN_PS], link] += whole
+    else:
+        _spread(meta, busy, link, begin, now, total / (float(one.capacity) * float(now - begin)))
+
+
+@compiled
+def _spread(meta: I64, busy: I64, link: int, begin: int, now: int, share: float) -> None:
+    add_share(meta, busy, link, begin, now, min(share, 1.0))
+
+
+@compiled
+def _settle_queues(
+    classes: int,
+    one: Any,
+    ports: Records,
+    num_links: int,
+    histogram: F64,
+    settings: F64,
+    link: int,
+    begin: int,
+    now: int,
+) -> float:
+    """Move the queues of link ``one`` from ``begin`` to ``now``; bits that left, times 10^12."""
     capacity = float(one.capacity)
+    left = float(now - begin)
     total = 0.0
     while left > 0.0:
         # The next bend: a class's queue empties, and leaves more to those after it.
         step = left
         room = capacity
-        for k in range(classes):
-            port = ports[base + k]
+        at = link
+        for _ in range(classes):
+            port = ports[at]
+            at += num_links
             rate = room if port.paused == 0 else 0.0
             load = float(port.load)
             if port.queue > 0.0:
@@ -107,8 +140,10 @@ def settle_link(
             else:
                 room -= min(rate, load)
         room = capacity
-        for k in range(classes):
-            port = ports[base + k]
+        at = link
+        for _ in range(classes):
+            port = ports[at]
+            at += num_links
             load = float(port.load)
             queue = port.queue
             if load == 0.0 and queue == 0.0:
@@ -123,7 +158,10 @@ def settle_link(
                     end = 0.0
                 over = 0.0
                 if end > one.buffer and settings[LOSSLESS] == 0.0:
-                    over = step if queue >= one.buffer else step - (one.buffer - queue) / change
+                    over = step
+                    if queue < one.buffer:
+                        over -= (one.buffer - queue) / change
+                        port.drop_from = now - int(left - step + over)
                     end = max(one.buffer, queue)
                     port.losses += over * (load - rate) / load
                     port.dropped += over * change
@@ -138,42 +176,49 @@ def settle_link(
             port.queue = end
             sent = out * step * BYTES_PER_BPS_PS
             port.served += sent
-            histogram[link, queue_bin(0.5 * (queue + end))] += sent
+            if queue + end >= 2.0:
+                histogram[queue_bin(0.5 * (queue + end))] += sent
             room -= out
         total += (capacity - room) * step
         left -= step
-    share = total / (capacity * float(now - begin))
-    if begin // meta[BIN_PS] == now // meta[BIN_PS] and now < len(busy) * meta[BIN_PS]:
-        part = total / capacity + one.busy
-        whole = int(part + 1e-6)
-        one.busy = part - whole
-        busy[begin // meta[BIN_PS], link] += whole
-    else:
-        add_share(meta, busy, link, begin, now, min(share, 1.0))
+    return total
+
+
+@compiled
+def settle_all(
+    meta: I64, busy: I64, links: Records, ports: Records, histogram: F64, settings: F64, now: int
+) -> None:
+    """Bring the queues of every link to ``now``."""
+    for link in range(len(links)):
+        settle_link(meta, busy, links, ports, histogram, settings, link, now)
 
 
 @inlined
 def service(links: Records, ports: Records, port: int) -> float:
     """Bits per second that a port serves with, in the mean: less what classes before it take, and pauses."""
-    link = port // NUM_CLASSES
-    rate = float(links[link].capacity)
+    k = ports[port].link
+    rate = float(links[k].capacity)
     least = rate / 64.0
-    for k in range(link * NUM_CLASSES, port):
+    while k < port:
         rate -= float(ports[k].load)
+        k += len(links)
     return float(max(rate * ports[port].duty, least))
 
 
 @inlined
-def passes(links: Records, ports: Records, port: int) -> float:
-    """The share of its load that a port passes on."""
+def passes(links: Records, ports: Records, port: int, least: float) -> float:
+    """The share of its load that a port passes on: less than all of it where it can't serve more, more where
+    it works off a queue of over ``least`` bytes, which leaves in the proportions of what comes in.
+    """
     if ports[port].paused > 0:
         return 0.0
-    link = port // NUM_CLASSES
-    rate = float(links[link].capacity)
-    for k in range(link * NUM_CLASSES, port):
+    k = ports[port].link
+    rate = float(links[k].capacity)
+    while k < port:
         rate -= float(ports[k].load)
+        k += len(links)
     load = float(ports[port].load)
-    if load <= max(rate, 0.0):
+    if load == 0.0 or (load <= rate and ports[port].queue <= least):
         return 1.0
     return max(rate, 0.0) / load
 
@@ -181,10 +226,12 @@ def passes(links: Records, ports: Records, port: int) -> float:
 @inlined
 def is_hot(meta: I64, links: Records, ports: Records, port: int) -> bool:
     """Whether anything on this link may wait."""
-    link = port // NUM_CLASSES
+    link = ports[port].link
     load = 0
-    for k in range(link * NUM_CLASSES, link * NUM_CLASSES + meta[CLASSES]):
+    k = link
+    for _ in range(meta[CLASSES]):
         if ports[k].queue > 0.0 or ports[k].paused > 0:
             return True
         load += ports[k].load
+        k += len(links)
     return bool(load > links[link].capacity)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from cosim.network.calendar import Records
 from cosim.network.congestion.columns import (
     BATCH_N,
     BYTES_PER_BPS_PS,
     GIVES_RATE,
     INTERCEPT,
+    LEAST_RTO,
     LOSSLESS,
     MAX_STATE,
     MSS,
@@ -21,12 +26,25 @@ from cosim.network.congestion.columns import (
     WANTS_TELEMETRY,
     Fluid,
 )
-from cosim.network.congestion.ports import mean_mark, service, settle_link
+from cosim.network.congestion.ports import is_hot, mean_mark, service, settle_link
 from cosim.network.flows import F64, I64
-from cosim.network.jit import compiled, inlined
+from cosim.network.jit import inlined
 
 _INF = 1e30
 _LIMITED = 0.93
+_LOST_AGAIN = 0.5
+
+
+@inlined
+def chance(salt: int, now: int) -> float:
+    """A number from 0 to 1 for the connection's round that ends now (splitmix64's mixing); whether rounds
+    were left out before plays no part.
+    """
+    z = np.uint64(salt) ^ (np.uint64(now) * np.uint64(0x9E3779B97F4A7C15))
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return float(z >> np.uint64(11)) * 2.0**-53
 
 
 @inlined
@@ -50,17 +68,63 @@ def settle_conn(conns: Records, coflows: Records, c: int, now: int) -> None:
 
 @inlined
 def path_rtt(conns: Records, hops: Records, links: Records, ports: Records, c: int) -> float:
-    """The round-trip time (ps) with queues as they are."""
+    """The round-trip time (ps) with queues as they are, and acknowledgements in them."""
     one = conns[c]
     wait = 0.0
     for k in range(one.hop, one.hop + one.hops):
         port = hops[k].port
         if ports[port].queue > 0.0:
             wait += ports[port].queue / service(links, ports, port)
+    # Acknowledgements of what is sent now come later, to queues that went on as they do now.
+    after = one.base - float(one.latency)
+    for k in range(one.hop + one.hops - 1, one.hop - 1, -1):
+        if hops[k].back >= 0:
+            port = one.priority * len(links) + hops[k].back
+            load = float(ports[port].load)
+            if load > 0.0 or ports[port].queue > 0.0:
+                rate = service(links, ports, port)
+                meets = ports[port].queue + (load - rate) * (after * 1e-12 + wait * 8.0) / 8.0
+                wait += max(min(meets, links[hops[k].back].buffer), 0.0) / rate
+            after += float(links[hops[k].back].latency)
     return float(one.base + wait * 8e12)
 
 
-@compiled
+@inlined
+def is_clean(one: Any) -> bool:
+    """Whether there is nothing that the control of connection ``one`` is still to be shown."""
+    return bool(
+        one.seen_rtt == one.base
+        and one.seen_marked == 0.0
+        and one.marking == 0.0
+        and one.lost == 0.0
+        and one.resent == 0.0
+    )
+
+
+@inlined
+def met_nothing(meta: I64, one: Any, hops: Records, links: Records, ports: Records) -> bool:
+    """Whether the round under way of connection ``one``, whose links are settled, met no queue so far."""
+    if not is_clean(one):
+        return False
+    for k in range(one.hop, one.hop + one.hops):
+        port = ports[hops[k].port]
+        if port.queue > 0.0 or port.paused > 0 or port.marks != hops[k].marks or port.losses != hops[k].lost:
+            return False
+        if hops[k].back >= 0 and is_hot(meta, links, ports, hops[k].back):
+            return False
+    return True
+
+
+@inlined
+def is_unlimited(one: Any, settings: F64) -> bool:
+    """Whether connection ``one`` can't be limited by its control in a round that meets no queue."""
+    if settings[GIVES_RATE] != 0.0:
+        return bool(one.pace >= float(one.line))
+    most = float(one.line) * BYTES_PER_BPS_PS * (one.base + float(2 * one.grid))
+    return bool(one.window * _LIMITED > most)
+
+
+@inlined
 def set_want(conns: Records, hops: Records, links: Records, ports: Records, settings: F64, c: int) -> int:
     """The bits per second that the control lets a connection send, and its budget at them.
 
@@ -87,8 +151,10 @@ def set_want(conns: Records, hops: Records, links: Records, ports: Records, sett
     return int(max(rate, 1.0))
 
 
-@compiled
-def open_round(conns: Records, hops: Records, ports: Records, c: int, now: int) -> None:
+@inlined
+def open_round(
+    conns: Records, hops: Records, sights: Records, ports: Records, settings: F64, c: int, now: int
+) -> None:
     """Begin a round: remember the counters of the path, whose links are settled."""
     one = conns[c]
     one.round = now
@@ -102,18 +168,26 @@ def open_round(conns: Records, hops: Records, ports: Records, c: int, now: int) 
         hops[k].marks = port.marks
         hops[k].losses = port.losses
         hops[k].lost = port.losses
-        hops[k].served = port.served
+        if settings[WANTS_TELEMETRY] != 0.0:
+            sights[k].served = port.served
 
 
-@compiled
-def count_losses(conns: Records, hops: Records, ports: Records, settings: F64, c: int, now: int) -> int:
-    """Whole packets lost since this was last asked; what is less than one is kept for later."""
+@inlined
+def count_losses(
+    conns: Records, hops: Records, links: Records, ports: Records, settings: F64, c: int, now: int
+) -> int:
+    """Whole packets lost since this was last asked; what is less than one is kept for later.
+
+    The first is known of a round trip after it was sent.
+    """
     one = conns[c]
     kept = 1.0
+    first = now
     span = float(now - one.lost_since)
     for k in range(one.hop, one.hop + one.hops):
         port = ports[hops[k].port]
         if port.losses > hops[k].lost and span > 0.0:
+            first = min(first, max(port.drop_from, one.lost_since))
             kept *= 1.0 - min((port.losses - hops[k].lost) / span, 1.0)
         hops[k].lost = port.losses
     if kept < 1.0:
@@ -123,18 +197,15 @@ def count_losses(conns: Records, hops: Records, ports: Records, settings: F64, c
     packets = int(one.debt / settings[MSS])
     one.debt -= packets * settings[MSS]
     one.lost += packets
+    if packets > 0 and one.known_at == 0:
+        one.known_at = first + int(path_rtt(conns, hops, links, ports, c))
     return packets
 
 
-@compiled
-def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
-    """Put a connection into the batch: show it what the round before this one saw, keep what this one saw."""
-    conns = fluid.conns
-    hops = fluid.hops
-    ports = fluid.ports
-    one = conns[c]
-    n = meta[BATCH_N]
-    meta[BATCH_N] = n + 1
+@inlined
+def _show(fluid: Fluid, n: int, c: int, now: int) -> None:
+    """What a control is shown of a connection in any round."""
+    one = fluid.conns[c]
     row = fluid.rows[n]
     row.conn = c
     row.first = 0.0
@@ -151,30 +222,59 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     row.rate = one.pace
     row.wait = 0.0
     row.slow_start = 0.0
-    if one.known == 0:
-        row.first = 1.0
-        row.elapsed = 0.0
-        row.rtt = one.base
-        row.marked = 0.0
-        row.lost = 0.0
-        row.acked = 0.0
-        row.limited = 0.0
-        one.seen_rtt = one.base
-        for k in range(one.hops):
-            t = fluid.telemetry[n, k]
-            t.queue = 0.0
-            t.tx = 0.0
-            t.capacity = float(fluid.links[hops[one.hop + k].link].capacity)
-        for k in range(one.hops, fluid.telemetry.shape[1]):
-            fluid.telemetry[n, k].capacity = 0.0
-        return
-    meta[UPDATES_N] += 1
+    row.lost = 0.0
+    row.timeout = 0.0
+    row.chance = chance(one.salt, now)
+
+
+@inlined
+def first_round(meta: I64, fluid: Fluid, c: int, now: int) -> None:
+    """Put a connection that its control does not know into the batch; the links of its path are settled."""
+    one = fluid.conns[c]
+    n = meta[BATCH_N]
+    meta[BATCH_N] = n + 1
+    _show(fluid, n, c, now)
+    row = fluid.rows[n]
+    row.first = 1.0
+    row.elapsed = 0.0
+    row.rtt = one.base
+    row.marked = 0.0
+    row.again = 0.0
+    row.lost = 0.0
+    row.timeout = 0.0
+    row.acked = 0.0
+    row.flight = 0.0
+    row.limited = 0.0
+    one.seen_rtt = path_rtt(fluid.conns, fluid.hops, fluid.links, fluid.ports, c)
+    for k in range(fluid.telemetry.shape[1]):
+        t = fluid.telemetry[n, k]
+        t.queue = 0.0
+        t.tx = 0.0
+        t.capacity = 0.0
+        if k < one.hops:
+            t.capacity = float(fluid.links[fluid.hops[one.hop + k].link].capacity)
+
+
+@inlined
+def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
+    """Put a connection into the batch: show it what the round before this one saw, keep what this one saw."""
+    conns = fluid.conns
+    hops = fluid.hops
+    ports = fluid.ports
+    one = conns[c]
+    n = meta[BATCH_N]
+    meta[BATCH_N] = n + 1
     settle_conn(conns, fluid.coflows, c, now)
+    _show(fluid, n, c, now)
+    row = fluid.rows[n]
+    meta[UPDATES_N] += 1
     unmarked = 1.0
     passed = 1.0
     span = float(now - one.round)
     for k in range(one.hop, one.hop + one.hops):
         settle_link(meta, busy, fluid.links, ports, fluid.histogram, fluid.settings, hops[k].link, now)
+        if hops[k].back >= 0 and is_hot(meta, fluid.links, ports, hops[k].back):
+            settle_link(meta, busy, fluid.links, ports, fluid.histogram, fluid.settings, hops[k].back, now)
         port = ports[hops[k].port]
         link = fluid.links[hops[k].link]
         if port.queue > link.mark_from:
@@ -183,15 +283,32 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
             unmarked *= 1.0 - min((port.marks - hops[k].marks) / span, 1.0)
     ends_marking = 1.0 - passed
     if fluid.settings[LOSSLESS] == 0.0:
-        packets = count_losses(conns, hops, ports, fluid.settings, c, now)
+        packets = count_losses(conns, hops, fluid.links, ports, fluid.settings, c, now)
         if packets > 0 and one.active != 0:
             one.remaining += packets * fluid.settings[MSS]
             one.remaining = min(one.remaining, one.size)
+        if one.timeout_at > 0:
+            row.timeout = 1.0
+            one.timeout_at = 0
+            one.known_at = 0
+            one.lost = 0.0
+        elif one.resent > 0.0:
+            again = packets * min(one.resent * fluid.settings[MSS] / max(one.round_sent, 1.0), 1.0)
+            if again >= _LOST_AGAIN and one.active != 0:
+                one.timeout_at = one.round + int(max(fluid.settings[LEAST_RTO], 2.0 * span))
+        one.resent = 0.0
+        if one.known_at > 0 and now >= one.known_at:
+            row.lost = one.lost
+            one.resent = one.lost
+            one.known_at = 0
+            one.lost = 0.0
     row.elapsed = span
     row.rtt = one.seen_rtt
-    row.lost = one.seen_lost
     row.acked = one.round_sent
-    row.limited = 1.0 if one.round_sent >= one.window * _LIMITED else 0.0
+    # A loss may have ended the round early.
+    row.flight = one.round_sent + max(1.0 - span / one.seen_rtt, 0.0) * one.before_sent
+    one.before_sent = one.round_sent
+    row.limited = 1.0 if row.flight >= one.window * _LIMITED else 0.0
     if fluid.settings[GIVES_RATE] != 0.0:
         row.limited = 1.0 if one.rate == one.want else 0.0
     if fluid.settings[WANTS_TELEMETRY] != 0.0:
@@ -199,21 +316,27 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
             t = fluid.telemetry[n, k]
             hop = hops[one.hop + k]
             port = ports[hop.port]
-            t.queue = hop.seen_queue
-            t.tx = hop.seen_rate
+            sight = fluid.sights[one.hop + k]
+            t.queue = sight.queue
+            t.tx = sight.rate
             t.capacity = float(fluid.links[hop.link].capacity)
-            hop.seen_queue = port.queue
-            hop.seen_rate = (port.served - hop.served) / (span * BYTES_PER_BPS_PS)
+            sight.queue = port.queue
+            sight.rate = (port.served - sight.served) / (span * BYTES_PER_BPS_PS)
         for k in range(one.hops, fluid.telemetry.shape[1]):
             fluid.telemetry[n, k].capacity = 0.0
     one.seen_rtt = path_rtt(conns, hops, fluid.links, ports, c)
-    one.seen_lost = one.lost
-    one.lost = 0.0
     share = 1.0 - unmarked
-    if one.wait >= 2.0 * one.seen_rtt:
-        row.rtt = one.seen_rtt
-        row.marked = share
-        row.lost = one.seen_lost
+    row.again = 1.0 if share > 0.5 or ends_marking > 0.0 else 0.0
+    if one.wait > 0.0:
+        # Packets are marked as they leave a queue: notifications are late by the bare way alone.
+        late = share * min(0.5 * one.base / span, 1.0)
+        row.marked = min(one.seen_marked + share - late, 1.0)
+        one.seen_marked = late
+        if one.wait >= 2.0 * one.seen_rtt:
+            row.rtt = one.seen_rtt
+            row.lost = max(row.lost, one.lost)
+            one.known_at = 0
+            one.lost = 0.0
         return
     # Marks come back half a round late in the mean. Where marking began in this round they lie at its end.
     early = 0.5 * share
@@ -226,7 +349,7 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     one.marking = ends_marking
 
 
-@compiled
+@inlined
 def ask(meta: I64, fluid: Fluid) -> None:
     """Fill in what only the whole batch says, and remember what growth and rest are measured against."""
     states = int(fluid.settings[STATES])
@@ -248,7 +371,7 @@ def ask(meta: I64, fluid: Fluid) -> None:
             fluid.before[n, k] = fluid.state[row.conn, k]
 
 
-@compiled
+@inlined
 def answer(meta: I64, fluid: Fluid, now: int) -> None:
     """Take what the control said, and open the next round of who has something to send."""
     settings = fluid.settings
@@ -279,9 +402,11 @@ def answer(meta: I64, fluid: Fluid, now: int) -> None:
         one.settled = 1 if still else 0
         one.known = 1
         if one.active != 0:
-            open_round(conns, fluid.hops, fluid.ports, c, now)
-            if known == 0:
+            open_round(conns, fluid.hops, fluid.sights, fluid.ports, settings, c, now)
+            if not known:
                 one.bursts = 1
+            if one.timeout_at > 0 or (one.known_at > 0 and one.remaining <= one.lost * settings[MSS]):
+                one.spent = 1
             fluid.updated[meta[UPDATED_N]] = c
             meta[UPDATED_N] += 1
     meta[BATCH_N] = 0

@@ -57,6 +57,11 @@ class Congestion(Spec):
         """Whether weights of jobs matter: the control says."""
         return bool(self.control.inner().uses_weight)
 
+    @property
+    def uses_seed(self) -> bool:
+        """Whether the control draws lots."""
+        return bool(self.control.inner().uses_chance)
+
     def idle_settings(self) -> list[tuple[str, str]]:
         """Thresholds of what is off."""
         found = []

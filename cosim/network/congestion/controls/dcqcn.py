@@ -21,72 +21,77 @@ modelled: notifications' own way and losses; a sender's timers stand still while
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 from pydantic import Field
 
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import WAITING_N, Fluid
 from cosim.network.congestion.control import Control
-from cosim.network.congestion.loop import ASK, run_congestion
-from cosim.network.core import Core
 from cosim.network.flows import F64
 from cosim.network.jit import compiled
 from cosim.spec import RateBps, SizeBytes, TimePs
 
-_ALPHA, _TARGET, _TIMER, _BYTES, _TIMES, _COUNTS, _CREDIT, _ALPHA_TIME = range(8)
+_ALPHA, _TARGET, _TIMER, _BYTES, _TIMES, _COUNTS, _SINCE, _ALPHA_TIME = range(8)
 _LEAST_ALPHA = 2.0**-10
-_LEAST_BPS = 1e7
+_LOOK = 0.125
+"""How often marks are looked for where a notification may come at any time, in cnp_interval; at most once in
+the bare round trip."""
 _AT = 40e9
 """The line rate that the paper's numbers are for."""
 
 
 @compiled
-def none_of(p: float, count: int) -> float:
-    """(1 - p)^count, by squaring."""
-    found = 1.0
+def none_of(p: float, count: float) -> float:
+    """(1 - p)^count by squaring; what is left of a whole number is a packet with that chance."""
+    left = int(count)
+    found = 1.0 - (count - left) * p
     base = 1.0 - p
-    while count > 0:
-        if count & 1:
+    while left > 0:
+        if left & 1:
             found *= base
         base *= base
-        count >>= 1
+        left >>= 1
     return found
 
 
-@compiled
 def dcqcn(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
     """``p``: g, timer, byte counter, f, r_ai, r_hai (per bit/s of line), cnp interval,
-    alpha timer (ps, bytes), whether the target is always clamped.
+    alpha timer (ps, bytes), whether the target is always clamped, least rate.
     """
     for i in range(n):
         row = rows[i]
         c = row.conn
-        row.wait = p[6]
+        look = max(row.base_rtt, _LOOK * p[6])
         if row.first != 0.0:
             row.rate = row.line
+            row.wait = look
             for k in range(8):
                 state[c, k] = 0.0
             state[c, _ALPHA] = 1.0
             state[c, _TARGET] = row.line
+            state[c, _SINCE] = p[6]
             continue
         rate = row.rate
-        state[c, _CREDIT] += 1.0 - none_of(row.marked, int(row.acked / row.mss + 1.0))
-        if row.marked > 0.0 and state[c, _CREDIT] >= 1.0:
-            state[c, _CREDIT] -= 1.0
+        state[c, _SINCE] = min(state[c, _SINCE] + row.elapsed, p[6])
+        if state[c, _SINCE] >= p[6] and row.chance < 1.0 - none_of(row.marked, row.acked / row.mss):
             # Several in a row are one event: the target stays where it was before the first.
             if p[8] != 0.0 or state[c, _TIMES] > 0.0 or state[c, _COUNTS] > 0.0:
                 state[c, _TARGET] = rate
             rate *= 1.0 - 0.5 * state[c, _ALPHA]
             state[c, _ALPHA] += p[0] * (1.0 - state[c, _ALPHA])
-            for k in (_TIMER, _BYTES, _TIMES, _COUNTS, _ALPHA_TIME):
+            for k in (_TIMER, _BYTES, _TIMES, _COUNTS, _ALPHA_TIME, _SINCE):
                 state[c, k] = 0.0
-            row.rate = max(rate, _LEAST_BPS)
+            row.rate = max(rate, p[9])
+            row.wait = min(p[6], p[1] / row.weight)
             continue
+        row.wait = look
+        if state[c, _SINCE] < p[6]:
+            row.wait = p[6] - state[c, _SINCE]
         state[c, _ALPHA_TIME] += row.elapsed
-        while state[c, _ALPHA_TIME] >= p[7]:
-            state[c, _ALPHA_TIME] -= p[7]
-            state[c, _ALPHA] *= 1.0 - p[0]
+        periods = math.floor(state[c, _ALPHA_TIME] / p[7])
+        state[c, _ALPHA_TIME] -= periods * p[7]
+        state[c, _ALPHA] *= none_of(p[0], periods)
         if state[c, _ALPHA] < _LEAST_ALPHA:
             state[c, _ALPHA] = 0.0
             state[c, _ALPHA_TIME] = 0.0
@@ -110,19 +115,10 @@ def dcqcn(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
                 state[c, _TARGET] += p[4] * row.line
             state[c, _TARGET] = min(state[c, _TARGET], row.line)
             rate = 0.5 * (rate + state[c, _TARGET])
+        row.wait = min(row.wait, timer - state[c, _TIMER])
         if rate > row.line * (1.0 - 1e-6):
             rate = row.line
         row.rate = rate
-
-
-@compiled
-def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
-    """The network's loop with this control in it."""
-    while True:
-        status = run_congestion(core, fluid, horizon)
-        if status != ASK:
-            return int(status)
-        dcqcn(core.meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
 
 
 class Dcqcn(Control):
@@ -136,14 +132,14 @@ class Dcqcn(Control):
         "bytes": 0.0,
         "times": 0.0,
         "counts": 0.0,
-        "credit": 0.0,
+        "since": 0.0,
         "alpha_ps": 0.0,
     }
     settles: ClassVar[bool] = True
     lossless: ClassVar[bool] = True
     uses_weight: ClassVar[bool] = True
+    uses_chance: ClassVar[bool] = True
     kernel = dcqcn
-    driver = drive
 
     g: float = Field(1.0 / 256.0, gt=0, le=1, description="weight of a notification in alpha")
     timer: TimePs = Field(55_000_000, gt=0, description="time between two increases, of weight 1")
@@ -156,6 +152,7 @@ class Dcqcn(Control):
     clamp_target: bool = Field(
         False, description="each notification sets the target to the rate; false: only after an increase"
     )
+    min_rate: RateBps = Field(1e7, gt=0, description="least rate after a cut")
     k_min: SizeBytes = Field(5_000, ge=0, description="queue from which ports mark, at 40 Gb/s")
     k_max: SizeBytes = Field(200_000, gt=0, description="queue from which they mark all, at 40 Gb/s")
     p_max: float = Field(0.01, gt=0, le=1, description="fraction marked just below k_max")
@@ -178,4 +175,5 @@ class Dcqcn(Control):
             more / _AT,
             *times,
             float(self.clamp_target),
+            float(self.min_rate),
         ]

@@ -16,12 +16,8 @@ from typing import ClassVar
 from pydantic import Field
 
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import WAITING_N, Fluid
 from cosim.network.congestion.control import Control
-from cosim.network.congestion.loop import ASK, run_congestion
-from cosim.network.core import Core
 from cosim.network.flows import F64
-from cosim.network.jit import compiled
 from cosim.spec import SizeBytes
 
 _ALPHA, _THRESHOLD, _CUT = range(3)
@@ -29,7 +25,6 @@ _LEAST_ALPHA = 2.0**-10
 _NO_THRESHOLD = 1e18
 
 
-@compiled
 def dctcp(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
     """``p``: g, first window in packets."""
     for i in range(n):
@@ -46,30 +41,27 @@ def dctcp(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
             alpha = 0.0
         state[c, _ALPHA] = alpha
         window = row.window
-        if (row.lost > 0.0 or row.marked > 0.0) and state[c, _CUT] == 0.0:
+        if row.timeout != 0.0:
+            state[c, _THRESHOLD] = max(0.5 * window, 2.0 * row.mss)
+            state[c, _CUT] = 0.0
+            row.window = row.mss
+            continue
+        met = row.lost > 0.0 or row.marked > 0.0
+        if met and (state[c, _CUT] == 0.0 or row.again != 0.0):
             window *= 0.5 if row.lost > 0.0 else 1.0 - 0.5 * alpha
             window = max(window, 2.0 * row.mss)
             state[c, _THRESHOLD] = window
             state[c, _CUT] = 1.0
         else:
+            grows = state[c, _CUT] == 0.0
             state[c, _CUT] = 0.0
-            if row.limited != 0.0:
-                if window < state[c, _THRESHOLD]:
+            if grows and window < state[c, _THRESHOLD]:
+                if window < 2.0 * row.flight:
                     window = min(window + row.acked, state[c, _THRESHOLD])
                     row.slow_start = 1.0
-                else:
-                    window += row.mss * min(row.acked / window, 1.0)
+            elif grows and row.limited != 0.0:
+                window += row.mss * min(row.acked / window, 1.0)
         row.window = window
-
-
-@compiled
-def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
-    """The network's loop with this control in it."""
-    while True:
-        status = run_congestion(core, fluid, horizon)
-        if status != ASK:
-            return int(status)
-        dctcp(core.meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
 
 
 class Dctcp(Control):
@@ -77,8 +69,8 @@ class Dctcp(Control):
 
     state: ClassVar[dict[str, float]] = {"alpha": 1.0, "threshold": _NO_THRESHOLD, "cut": 0.0}
     settles: ClassVar[bool] = True
+    acks_wait: ClassVar[bool] = True
     kernel = dctcp
-    driver = drive
 
     g: float = Field(1.0 / 16.0, gt=0, le=1, description="weight of the newest round in alpha")
     initial_window: float = Field(10.0, gt=0, description="first window, packets")

@@ -15,30 +15,15 @@ from typing import ClassVar
 from pydantic import Field
 
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import WAITING_N, Fluid
 from cosim.network.congestion.control import Control
-from cosim.network.congestion.loop import ASK, run_congestion
-from cosim.network.core import Core
 from cosim.network.flows import F64
-from cosim.network.jit import compiled
 
 
-@compiled
 def fixed(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
     """``p``: bandwidth-delay products."""
     for i in range(n):
         row = rows[i]
         row.window = p[0] * row.weight * row.line * row.base_rtt / 8e12
-
-
-@compiled
-def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
-    """The network's loop with this control in it."""
-    while True:
-        status = run_congestion(core, fluid, horizon)
-        if status != ASK:
-            return int(status)
-        fixed(core.meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
 
 
 class Fixed(Control):
@@ -50,7 +35,6 @@ class Fixed(Control):
     uses_weight: ClassVar[bool] = True
     grows: ClassVar[bool] = False
     kernel = fixed
-    driver = drive
 
     bdp: float = Field(1.0, gt=0, description="window of weight 1, in bandwidth-delay products of its path")
 

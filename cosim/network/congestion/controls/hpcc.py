@@ -16,18 +16,13 @@ from typing import ClassVar
 from pydantic import Field
 
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import WAITING_N, Fluid
 from cosim.network.congestion.control import Control
-from cosim.network.congestion.loop import ASK, run_congestion
-from cosim.network.core import Core
 from cosim.network.flows import F64
-from cosim.network.jit import compiled
 from cosim.spec import SizeBytes
 
 _BEFORE, _STAGE = 0, 1
 
 
-@compiled
 def hpcc(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
     """``p``: eta, max_stage, w_ai in bytes."""
     for i in range(n):
@@ -54,16 +49,6 @@ def hpcc(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
         row.window = min(max(window, p[2]), row.line * row.base_rtt / 8e12)
 
 
-@compiled
-def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
-    """The network's loop with this control in it."""
-    while True:
-        status = run_congestion(core, fluid, horizon)
-        if status != ASK:
-            return int(status)
-        hpcc(core.meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
-
-
 class Hpcc(Control):
     """HPCC (SIGCOMM 2019): the window follows in-network telemetry of the most loaded link"""
 
@@ -73,7 +58,6 @@ class Hpcc(Control):
     lossless: ClassVar[bool] = True
     scales_itself: ClassVar[bool] = True
     kernel = hpcc
-    driver = drive
 
     eta: float = Field(0.95, gt=0, le=1, description="utilisation aimed at")
     max_stage: int = Field(5, ge=0, description="additive rounds before the next multiplicative one")

@@ -15,20 +15,15 @@ from typing import ClassVar
 from pydantic import Field
 
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import WAITING_N, Fluid
 from cosim.network.congestion.control import Control
-from cosim.network.congestion.loop import ASK, run_congestion
-from cosim.network.core import Core
 from cosim.network.flows import F64
-from cosim.network.jit import compiled
 
 _THRESHOLD, _CUT = 0, 1
 _NO_THRESHOLD = 1e18
 
 
-@compiled
 def newreno(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
-    """``p``: factor at a cut, first window in packets."""
+    """``p``: factor at a cut, first window in packets, packets that an acknowledgement is for."""
     for i in range(n):
         row = rows[i]
         c = row.conn
@@ -38,29 +33,25 @@ def newreno(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> No
             state[c, _CUT] = 0.0
             continue
         window = row.window
+        if row.timeout != 0.0:
+            state[c, _THRESHOLD] = max(p[0] * window, 2.0 * row.mss)
+            state[c, _CUT] = 0.0
+            row.window = row.mss
+            continue
         if (row.lost > 0.0 or row.marked > 0.0) and state[c, _CUT] == 0.0:
-            window = max(p[0] * window, 2.0 * row.mss)
+            window = max(p[0] * min(window, row.flight), 2.0 * row.mss)
             state[c, _THRESHOLD] = window
             state[c, _CUT] = 1.0
         else:
+            grows = state[c, _CUT] == 0.0
             state[c, _CUT] = 0.0
-            if row.limited != 0.0:
-                if window < state[c, _THRESHOLD]:
-                    window = min(window + row.acked, state[c, _THRESHOLD])
+            if grows and window < state[c, _THRESHOLD]:
+                if window < 2.0 * row.flight:
+                    window = min(window + row.acked / p[2], state[c, _THRESHOLD])
                     row.slow_start = 1.0
-                else:
-                    window += row.mss * min(row.acked / window, 1.0)
+            elif grows and row.limited != 0.0:
+                window += row.mss * min(row.acked / window, 1.0) / p[2]
         row.window = window
-
-
-@compiled
-def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
-    """The network's loop with this control in it."""
-    while True:
-        status = run_congestion(core, fluid, horizon)
-        if status != ASK:
-            return int(status)
-        newreno(core.meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
 
 
 class NewReno(Control):
@@ -68,12 +59,15 @@ class NewReno(Control):
 
     state: ClassVar[dict[str, float]] = {"threshold": _NO_THRESHOLD, "cut": 0.0}
     settles: ClassVar[bool] = True
+    acks_wait: ClassVar[bool] = True
     kernel = newreno
-    driver = drive
 
     beta: float = Field(0.5, gt=0, lt=1, description="what a loss or mark leaves of the window")
     initial_window: float = Field(10.0, gt=0, description="first window, packets")
+    ack_every: float = Field(
+        2.0, ge=1, description="packets that an acknowledgement is for; each grows as one"
+    )
 
     def parameters(self) -> list[float]:
         """See the kernel."""
-        return [self.beta, self.initial_window]
+        return [self.beta, self.initial_window, self.ack_every]

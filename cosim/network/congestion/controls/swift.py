@@ -19,19 +19,14 @@ from typing import ClassVar
 from pydantic import Field
 
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import WAITING_N, Fluid
 from cosim.network.congestion.control import Control
-from cosim.network.congestion.loop import ASK, run_congestion
-from cosim.network.core import Core
 from cosim.network.flows import F64
-from cosim.network.jit import compiled
 from cosim.spec import TimePs
 
 _CUT = 0
 _LEAST = 1e-3
 
 
-@compiled
 def swift(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
     """``p``: base target (ps), per hop (ps), ai, beta, max_mdf, fs_range (ps), fs_min, fs_max."""
     scale = p[5] / (1.0 / math.sqrt(p[6]) - 1.0 / math.sqrt(p[7]))
@@ -62,23 +57,12 @@ def swift(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
         row.window = max(packets, _LEAST) * row.mss
 
 
-@compiled
-def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
-    """The network's loop with this control in it."""
-    while True:
-        status = run_congestion(core, fluid, horizon)
-        if status != ASK:
-            return int(status)
-        swift(core.meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
-
-
 class Swift(Control):
     """Swift (SIGCOMM 2020): the window follows the round-trip time towards a target"""
 
     state: ClassVar[dict[str, float]] = {"cut": 0.0}
     settles: ClassVar[bool] = True
     kernel = swift
-    driver = drive
 
     base_target: TimePs = Field(
         25_000_000, gt=0, description="round-trip time aimed at, before what is added"

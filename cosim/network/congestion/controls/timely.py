@@ -21,31 +21,24 @@ from typing import ClassVar
 from pydantic import Field
 
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import WAITING_N, Fluid
 from cosim.network.congestion.control import Control
-from cosim.network.congestion.loop import ASK, run_congestion
-from cosim.network.core import Core
 from cosim.network.flows import F64
-from cosim.network.jit import compiled
-from cosim.spec import RateBps, SizeBytes, TimePs
+from cosim.spec import RateBps, TimePs
 
 _BEFORE, _GRADIENT, _ROUNDS = range(3)
-_LEAST_BPS = 1e7
 _AT = 10e9
 """The line rate that the paper's number is for."""
 
 
-@compiled
 def timely(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
-    """``p``: ewma, t_low, t_high, beta, delta (per bit/s of line), rounds, min_rtt, segment
-    (times in ps, bytes).
+    """``p``: ewma, t_low, t_high, beta, delta (per bit/s of line), rounds, min_rtt (ps), least rate (of
+    line), patched.
     """
     for i in range(n):
         row = rows[i]
         c = row.conn
         if row.first != 0.0:
             row.rate = row.line
-            row.wait = p[6]
             state[c, _BEFORE] = row.base_rtt
             state[c, _GRADIENT] = 0.0
             state[c, _ROUNDS] = 0.0
@@ -56,30 +49,20 @@ def timely(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> Non
         state[c, _BEFORE] = row.rtt
         state[c, _GRADIENT] = change
         rate = row.rate
-        if row.rtt < p[1]:
-            rate += p[4] * row.line
-            state[c, _ROUNDS] = 0.0
-        elif row.rtt > p[2]:
-            rate *= 1.0 - p[3] * (1.0 - p[2] / row.rtt)
-            state[c, _ROUNDS] = 0.0
-        elif change <= 0.0:
-            state[c, _ROUNDS] = min(state[c, _ROUNDS] + 1.0, p[5])
+        if row.rtt < p[1] or (p[8] == 0.0 and row.rtt <= p[2] and change <= 0.0):
             rate += (5.0 if state[c, _ROUNDS] >= p[5] else 1.0) * p[4] * row.line
+            state[c, _ROUNDS] = min(state[c, _ROUNDS] + 1.0, p[5])
         else:
             state[c, _ROUNDS] = 0.0
-            rate *= max(1.0 - p[3] * change / p[6], 0.1)
-        row.rate = min(max(rate, _LEAST_BPS), row.line)
-        row.wait = max(p[7] * 8e12 / row.rate, p[6])
-
-
-@compiled
-def drive(core: Core, fluid: Fluid, parameters: F64, horizon: int) -> int:
-    """The network's loop with this control in it."""
-    while True:
-        status = run_congestion(core, fluid, horizon)
-        if status != ASK:
-            return int(status)
-        timely(core.meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters)
+            if row.rtt > p[2]:
+                rate *= 1.0 - p[3] * (1.0 - p[2] / row.rtt)
+            elif p[8] != 0.0:
+                weight = min(max(2.0 * change / p[6] + 0.5, 0.0), 1.0)
+                rate *= 1.0 - p[3] * weight * (row.rtt - p[1]) / p[1]
+                rate += (1.0 - weight) * p[4] * row.line
+            else:
+                rate *= max(1.0 - p[3] * change / p[6], 0.0)
+        row.rate = min(max(rate, p[7] * row.line), row.line)
 
 
 class Timely(Control):
@@ -90,27 +73,30 @@ class Timely(Control):
     settles: ClassVar[bool] = True
     lossless: ClassVar[bool] = True
     kernel = timely
-    driver = drive
 
     ewma: float = Field(0.875, gt=0, le=1, description="weight of the newest difference in the gradient")
     t_low: TimePs = Field(50_000_000, gt=0, description="round-trip time below which the rate just grows")
     t_high: TimePs = Field(500_000_000, gt=0, description="round-trip time above which it is just cut")
-    beta: float = Field(0.8, gt=0, le=1, description="how steeply the gradient cuts")
+    beta: float | None = Field(
+        None, gt=0, le=1, description="how steeply the gradient cuts; omitted: 0.8, patched: 0.008"
+    )
     delta: RateBps = Field(1e7, gt=0, description="additive increase at 10 Gb/s")
     rounds: int = Field(5, ge=1, description="updates without a rise until the increase is five-fold")
     min_rtt: TimePs = Field(20_000_000, gt=0, description="unit of the gradient")
-
-    segment: SizeBytes = Field(16_000, gt=0, description="bytes whose completion is an update")
+    min_rate: RateBps = Field(1e8, gt=0, description="least rate, at 10 Gb/s")
+    patched: bool = Field(False, description="the form with a fixed point (CoNEXT 2016)")
 
     def parameters(self) -> list[float]:
         """See the kernel."""
         times = float(self.t_low), float(self.t_high)
+        beta = (0.008 if self.patched else 0.8) if self.beta is None else self.beta
         return [
             self.ewma,
             *times,
-            self.beta,
+            beta,
             self.delta / _AT,
             float(self.rounds),
             float(self.min_rtt),
-            float(self.segment),
+            self.min_rate / _AT,
+            float(self.patched),
         ]

@@ -1,0 +1,131 @@
+"""What a fabric is to the congestion network: the links and ports of a topology, as a scenario and a control
+have them, and what is read off them when a run ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.network.congestion import columns
+from cosim.network.congestion.columns import LINK, PORT
+from cosim.network.congestion.control import Control, state_width
+from cosim.network.flows import F64, I32, I64
+from cosim.topology.graph import Topology
+
+_NONE = -1
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What a scenario says of ports; None: as the control has it."""
+
+    mtu_bytes: int = 9000
+    buffer_bytes: int | None = None
+    mark_from_bytes: int | None = None
+    mark_all_bytes: int | None = None
+    mark_probability: float | None = None
+    lossless: bool | None = None
+    pause_bytes: int | None = None
+    least_rto_ps: int = 500_000_000
+    rest: bool = True
+
+
+def make_settings(control: Control, scaling: tuple[float, float], ports: Ports) -> F64:
+    """The numbers of ``Fluid.settings``."""
+    found = np.zeros(11)
+    found[columns.MSS] = ports.mtu_bytes
+    found[columns.GIVES_RATE] = control.gives == "rate"
+    found[columns.PACED] = control.paced
+    found[columns.LOSSLESS] = control.lossless if ports.lossless is None else ports.lossless
+    found[columns.SLOPE], found[columns.INTERCEPT] = scaling
+    found[columns.SETTLES] = control.settles and ports.rest and not control.telemetry
+    found[columns.WANTS_TELEMETRY] = control.telemetry
+    found[columns.STATES] = state_width(control)
+    found[columns.LEAST_RTO] = ports.least_rto_ps
+    found[columns.SCALED] = scaling != (0.0, 1.0) and not control.scales_itself
+    return found
+
+
+def make_links(control: Control, ports: Ports, topology: Topology) -> NDArray[Any]:
+    """The links of a topology, with the thresholds of their queues."""
+    rate_bps = topology.link_rate_bps
+    links = np.zeros(len(rate_bps), LINK)
+    links["final"] = topology.link_dst < topology.num_endpoints
+    links["back_first"] = _NONE
+    links["capacity"] = np.floor(rate_bps)
+    links["latency"] = topology.link_latency_ps
+    never = 1e18
+    for rate in np.unique(rate_bps).tolist():
+        marks = control.marking(rate, ports.mtu_bytes)
+        if ports.mark_from_bytes is not None:
+            most = 1.0 if ports.mark_probability is None else ports.mark_probability
+            marks = (
+                float(ports.mark_from_bytes),
+                float(ports.mark_all_bytes or ports.mark_from_bytes),
+                most,
+            )
+        one = links["capacity"] == np.floor(rate)
+        low, high, most = marks or (never, never, 0.0)
+        links["mark_from"][one], links["mark_all"][one], links["mark_most"][one] = low, high, most
+        room = float(ports.buffer_bytes or max(256 * ports.mtu_bytes, 4 * high if marks else 0))
+        pause = float(ports.pause_bytes or room / 2)
+        links["buffer"][one] = room
+        links["pause"][one] = pause
+        links["resume"][one] = max(pause - 2 * ports.mtu_bytes, pause / 2)
+    return links
+
+
+def make_ports(links: int) -> NDArray[Any]:
+    """The ports of one class."""
+    ports = np.zeros(links, PORT)
+    ports["first"] = ports["blocks"] = _NONE
+    ports["share"] = ports["duty"] = 1.0
+    ports["link"] = np.arange(links)
+    return ports
+
+
+def other_way(src: I32, dst: I32) -> I64:
+    """The link of the same cable the other way, -1 where there is none; of parallel ones in their order."""
+    found = np.full(len(src), _NONE, np.int64)
+    waiting: dict[tuple[int, int], list[int]] = {}
+    for link, (a, b) in enumerate(zip(src.tolist(), dst.tolist(), strict=True)):
+        others = waiting.get((b, a))
+        if others:
+            found[link] = others.pop(0)
+            found[found[link]] = link
+        else:
+            waiting.setdefault((a, b), []).append(link)
+    return found
+
+
+def circle(ports: NDArray[Any], pairs: NDArray[Any], first: int) -> list[int]:
+    """The ports that pause each other, from ``first`` on round to it."""
+    came = {first: -1}
+    for port in (queue := [first]):
+        at = int(ports["blocks"][port])
+        while at != _NONE:
+            before = int(pairs["port"][at])
+            if before == first:
+                found = [first]
+                while port != first:
+                    found.append(port)
+                    port = came[port]
+                return found
+            if before not in came:
+                came[before] = port
+                queue.append(before)
+            at = int(pairs["next"][at])
+    raise AssertionError("no circle")  # pragma: no cover
+
+
+def percentile(histogram: F64, share: float) -> F64:
+    """The queue that this share of bytes met at most, the middle of its bin."""
+    total = histogram.cumsum(axis=1)
+    reached = (total >= share * total[:, -1:]).argmax(axis=1)
+    octave, part = np.divmod(np.maximum(reached - 1, 0), 8)
+    middle = 2.0**octave * (1.0 + (part + 0.5) / 8.0)
+    return np.where((reached == 0) | (total[:, -1] == 0), 0.0, middle)
