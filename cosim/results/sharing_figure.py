@@ -67,7 +67,7 @@ def draw_sharing(
     figure.suptitle(said, fontsize=10, ha="left", x=0.01)
     panels[0][0].set_title("who communicates when", fontsize=9, loc="left")
     panels[1][0].set_title(
-        f"{whole.link_name}, by job (each message evenly from its start to its end)", fontsize=9, loc="left"
+        f"{whole.link_name}, by job (from messages' starts, ends and sizes)", fontsize=9, loc="left"
     )
     panels[1][0].set_ylabel("Gbit/s")
     if with_times:

@@ -18,6 +18,7 @@ from cosim.experiment.alone import alone, render_alone
 from cosim.experiment.scenario import load, loads
 from cosim.experiment.sweep import load_sweep
 from cosim.experiment.trials import run_sweep, save_trials
+from cosim.results.link_shares import link_shares
 from cosim.results.measures import jain
 from cosim.results.orders import Flip, agreement, better, flips, shown_order
 from cosim.results.sharing import sharing
@@ -335,3 +336,17 @@ def test_a_long_run_is_drawn_as_its_beginning_and_its_end(tmp_path: Path) -> Non
     assert drawn.read_bytes() == again.read_bytes()
     part = sharing(records, since_ps=30 * MS, until_ps=60 * MS, bins=30)
     assert part.active == pytest.approx(np.tile(np.repeat([0.0, 1.0], [10, 20]), (2, 1)))
+
+
+def test_shares_of_a_full_link_are_those_that_fill_it() -> None:
+    """One has it for 4 ms by itself, then an eighth for 2 ms; the other seven, and all of it after."""
+    edges = np.arange(0, 11) * MS
+    start, end = np.array([0, 4], np.int64) * MS, np.array([6, 8], np.int64) * MS
+    size = np.array([4 + 2 / 8, 2 * 7 / 8 + 2]) * 1_250_000  # 10 Gb/s
+    who = np.arange(2)
+    found = link_shares(start, end, size.astype(np.int64), who, 2, 10e9, edges) / 10e9
+    assert found[0] == pytest.approx([1, 1, 1, 1, 1 / 8, 1 / 8, 0, 0, 0, 0], abs=0.01)
+    assert found[1] == pytest.approx([0, 0, 0, 0, 7 / 8, 7 / 8, 1, 1, 0, 0], abs=0.01)
+    # Of a link that was never full nothing is known but the mean.
+    even = link_shares(start, end, size.astype(np.int64), who, 2, 40e9, edges)
+    assert even[0][:6] == pytest.approx(np.full(6, 10e9 * 4.25 / 6))
