@@ -15,7 +15,8 @@ from cosim.units import format_size, format_time
 class QueueSummary:
     """``link`` is where the 99th percentile of the queue, as bytes met it, was largest; ``p50_bytes``,
     ``p99_bytes`` and ``max_bytes`` are its own. Marked and dropped packets and paused time are sums over all
-    links; ``paused_links`` is how many were paused at all.
+    links; ``paused_links`` is how many were paused at all, ``pause_link`` which one longest, for
+    ``pause_most_ps``.
     """
 
     link: str
@@ -26,6 +27,8 @@ class QueueSummary:
     drops: int
     pause_ps: int
     paused_links: int
+    pause_link: str
+    pause_most_ps: int
 
 
 def summarize_queues(topology: Topology, statistics: NetworkStatistics) -> QueueSummary | None:
@@ -46,6 +49,8 @@ def summarize_queues(topology: Topology, statistics: NetworkStatistics) -> Queue
         round(float(extra.get("drops", nothing).sum())),
         round(float(paused.sum())),
         int((paused > 0).sum()),
+        topology.link_name(int(paused.argmax())),
+        round(float(paused.max())),
     )
 
 
@@ -58,5 +63,7 @@ def render_queues(queues: QueueSummary) -> str:
         where = f"queues: at most {size}, max {format_size(queues.max_bytes)} at {queues.link}"
     said = [f"{queues.marks:,} packets marked", f"{queues.drops:,} dropped"]
     if queues.pause_ps:
-        said.append(f"{queues.paused_links} links paused, {format_time(queues.pause_ps)} together")
+        longest = f"at most {queues.pause_link} for {format_time(queues.pause_most_ps)}"
+        together = f"{format_time(queues.pause_ps)} together"
+        said.append(f"{queues.paused_links} links paused, {longest}, {together}")
     return f"{where}; {', '.join(said)}"

@@ -75,11 +75,13 @@ def watch(
     starts_ps: Sequence[int] = (),
     priorities: Sequence[int] = (),
     weights: Sequence[float] = (),
+    seed: int = 0,
+    network: CongestionNetwork | None = None,
 ) -> Seen:
     """Run flows (source, destination, bytes), each a group and a job of its own; sample where step_ps says
     so."""
-    network = CongestionNetwork(control, ports, in_python=in_python)
-    network.open(topology)
+    network = network or CongestionNetwork(control, ports, in_python=in_python)
+    network.open(topology, seed)
     groups = [
         FlowGroup(
             k,

@@ -1,14 +1,15 @@
 """DCQCN and TIMELY packet by packet, written from their papers: what the fluid network is held against.
 
-Ports serve packets in order and mark each as it leaves, by RED on the queue (seeded dice); a queue at its threshold
-pauses the ports that feed it; a source paces packets of its one flow; receivers answer marked packets with
-notifications, at most one in ``cnp_ps``; acknowledgements and notifications meet no queues. Nothing here is
+Ports serve packets in order and mark each as it leaves, by RED on the queue (seeded dice); a queue at its
+threshold pauses the ports that feed it; a source paces packets of its one flow; receivers answer marked
+packets with notifications, at most one in ``cnp_ps``; acknowledgements and notifications meet no queues. Nothing here is
 shared with the model but the numbers of its parameters. Times in ps, rates in bits/s.
 """
 
 from __future__ import annotations
 
 import heapq
+import itertools
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -86,7 +87,7 @@ class World:
             flow.left -= size
             flow.last_ps, flow.last_bytes = self.now, size
             self.send(port, (flow, size, self.now, 0, False))
-            flow.sender.sent(self, flow, size)
+            flow.sender.sent(flow, size)
         elif port.queue:
             flow, size, sent_ps, hop, marked = port.queue.popleft()
             low, high, most = port.marking
@@ -178,7 +179,7 @@ class DcqcnSender:
             self.increase(flow)
             world.at(world.now + self.p.timer, world.tell, flow, self.timer, epoch)
 
-    def sent(self, world: World, flow: Flow, size: int) -> None:
+    def sent(self, flow: Flow, size: int) -> None:
         self.bytes += size
         if self.cut_before and self.bytes >= self.p.byte_counter:
             self.bytes -= self.p.byte_counter
@@ -199,7 +200,8 @@ class DcqcnSender:
 
 class TimelySender:
     """Mittal et al., SIGCOMM 2015, algorithm 1, when the first packet sent after the update before is
-    acknowledged, as in the simulator of HPCC's authors (SIGCOMM 2019); patched: Zhu et al., CoNEXT 2016, section 4.3.
+    acknowledged, as in the simulator of HPCC's authors (SIGCOMM 2019); patched: Zhu et al., CoNEXT 2016,
+    section 4.3.
     """
 
     cnp_ps = 1 << 62
@@ -209,12 +211,11 @@ class TimelySender:
         self.back = self.gone = 0
         self.until = -1
         self.delta = p.delta * line / 10e9
-        self.beta = (0.008 if p.patched else 0.8) if p.beta is None else p.beta
 
-    def sent(self, world: World, flow: Flow, size: int) -> None:
+    def sent(self, flow: Flow, size: int) -> None:  # noqa: ARG002
         self.gone += size
 
-    def notified(self, world: World, flow: Flow) -> None:
+    def notified(self, world: World, flow: Flow) -> None:  # noqa: ARG002
         raise AssertionError("nobody asked")
 
     def acked(self, world: World, flow: Flow, size: int, sent_ps: int) -> None:
@@ -234,13 +235,13 @@ class TimelySender:
         else:
             self.rounds = 0
             if rtt > self.p.t_high:
-                flow.rate *= 1 - self.beta * (1 - self.p.t_high / rtt)
+                flow.rate *= 1 - self.p.beta * (1 - self.p.t_high / rtt)
             elif self.p.patched:
                 weight = min(max(2 * slope + 0.5, 0), 1)
                 error = (rtt - self.p.t_low) / self.p.t_low
-                flow.rate = self.delta * (1 - weight) + flow.rate * (1 - self.beta * weight * error)
+                flow.rate = self.delta * (1 - weight) + flow.rate * (1 - self.p.patched_beta * weight * error)
             else:
-                flow.rate *= max(1 - self.beta * slope, 0)
+                flow.rate *= max(1 - self.p.beta * slope, 0)
         flow.rate = min(max(flow.rate, self.p.min_rate * flow.line / 10e9), flow.line)
 
 
@@ -281,7 +282,7 @@ def simulate(
         flow = Flow(path, size, line, kind(control, line), line, back, unseen=size)  # type: ignore[arg-type]
         assert path[0].flow is None
         path[0].flow = flow
-        for one, other in zip(path, path[1:], strict=False):
+        for one, other in itertools.pairwise(path):
             if one not in other.feeds:
                 other.feeds.append(one)
         made.append(flow)

@@ -1,10 +1,11 @@
 """When time leaves an instant: new rates reach the links, hop by hop, and what follows from them.
 
 A flow brings its rate to its first port, and to each next one what the port before passes on: a port that is
-given more than it can serve passes on its rate, in proportion, and so does one that works off its queue. Every pass over the changed connections reads
-loads that the pass before it wrote, and writes sums of whole numbers: their order means nothing. Connections
-that did not change keep what they bring to ports further on until their own round ends: a round trip, as it
-is on a wire.
+given more than it can serve passes on its rate, in proportion, and so does one that works off its queue (also
+when nothing comes any more), so that what a switch is sent leaves it. Every pass over the changed connections
+reads loads that the pass before it wrote, and writes sums of whole numbers: their order means nothing.
+Connections that did not change keep what they bring to ports further on until their own round ends, a round
+trip, as it is on a wire, unless a port that passes on its rate is now shared otherwise.
 
 A host's own port has no queue of its own flows: where they want more than it has, each gets the same share of
 what it wants.

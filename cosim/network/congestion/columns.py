@@ -151,8 +151,9 @@ PORT = np.dtype(
 )
 """One class of priority on one link: load (bits/s) and queue; ``marks``, ``losses`` (the fraction marked or
 lost, times ps) and ``served`` (bytes) ever growing; ``own``: what the flows that begin here want, of which
-they get ``share``; ``told``: the load when all that pass here were last looked at; ``paused`` by so many ports downstream, ``full``: it pauses those before it. Class k of
-link l is number k * links + l: those of the first class lie side by side."""
+they get ``share``; ``told``: the load when all that pass here were last looked at; ``empties``: when the
+queue is expected to be gone; ``paused`` by so many ports downstream, ``full``: it pauses those before it.
+Class k of link l is number k * links + l: those of the first class lie side by side."""
 LINK = np.dtype(
     [
         ("capacity", "i8"),
@@ -258,4 +259,6 @@ MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, ST
 SCALED = 10
 """Numbers in ``Fluid.settings``; SLOPE and INTERCEPT give the gain (MLTCP). SCALED: growth is multiplied by
 it from outside, the control doesn't do it."""
-QUEUE_BINS = 256
+BINS = 32
+"""Of the queue's histogram, in a power of two, from 256 bytes to 4 GiB."""
+QUEUE_BINS = 1 + 24 * BINS

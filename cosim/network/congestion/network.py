@@ -296,8 +296,8 @@ class CongestionNetwork(CompiledNetwork):
         """See :class:`~cosim.network.simulator.NetworkSimulator`; ``extra`` has what ns-3 reports, and
         pauses.
 
-        ``drops`` and ``marks`` count packets; queue percentiles are over bytes served, to an eighth of an
-        octave. All classes of a link together.
+        ``drops`` and ``marks`` count packets; queue percentiles are of what bytes met, within 3 %. All
+        classes of a link together.
         """
         found = super().statistics()
         fluid, meta = self._fluid, self._arrays["meta"].copy()
@@ -307,13 +307,13 @@ class CongestionNetwork(CompiledNetwork):
         ports = ports.reshape(-1, len(links))
         histogram[:, 0] = np.maximum(ports["served"].sum(axis=0) - histogram.sum(axis=1), 0.0)
         paused = ports["paused_ps"] + np.where(ports["paused"] > 0, now - ports["since"], 0)
-        mtu = self._ports.mtu_bytes
+        mtu, peak = self._ports.mtu_bytes, ports["peak"].max(axis=0)
         extra: Mapping[str, F64] = {
             "drops": ports["dropped"].sum(axis=0) / mtu,
             "marks": ports["marked"].sum(axis=0) / mtu,
-            "queue_p50_bytes": percentile(histogram, 0.5),
-            "queue_p99_bytes": percentile(histogram, 0.99),
-            "queue_max_bytes": ports["peak"].max(axis=0),
+            "queue_p50_bytes": np.minimum(percentile(histogram, 0.5), peak),
+            "queue_p99_bytes": np.minimum(percentile(histogram, 0.99), peak),
+            "queue_max_bytes": peak,
             "pause_ps": paused.sum(axis=0).astype(np.float64),
         }
         return NetworkStatistics(

@@ -14,6 +14,7 @@ from typing import Any
 
 from cosim.network.calendar import Records
 from cosim.network.congestion.columns import (
+    BINS,
     BYTES_PER_BPS_PS,
     CLASSES,
     LOSSLESS,
@@ -54,11 +55,35 @@ def mean_mark(start: float, end: float, low: float, high: float, most: float) ->
 
 @inlined
 def queue_bin(queue: float) -> int:
-    """Eighths of a power of two; 0: less than a byte."""
-    if queue < 1.0:
+    """32 to a power of two, as HdrHistogram has them; 0: less than 256 bytes."""
+    if queue < 256.0:
         return 0
     mantissa, exponent = math.frexp(queue)
-    return int(min(1 + (exponent - 1) * 8 + int((mantissa - 0.5) * 16.0), QUEUE_BINS - 1))
+    return int(min(1 + (exponent - 9) * BINS + int((mantissa - 0.5) * 2 * BINS), QUEUE_BINS - 1))
+
+
+@inlined
+def bin_starts(number: int) -> float:
+    """The least queue of a bin, but of the first."""
+    return math.ldexp(1.0 + (number - 1) % BINS / BINS, 8 + (number - 1) // BINS)
+
+
+@compiled
+def count_served(histogram: F64, start: float, end: float, sent: float) -> None:
+    """Count bytes that leave while a queue goes from ``start`` to ``end`` on a straight line."""
+    least = min(start, end)
+    largest = max(start, end)
+    number = queue_bin(least)
+    last = queue_bin(largest)
+    each = sent / max(largest - least, 1.0)
+    while number < last:
+        top = bin_starts(number + 1)
+        part = (top - least) * each
+        histogram[number] += part
+        sent -= part
+        least = top
+        number += 1
+    histogram[last] += sent
 
 
 @inlined
@@ -177,7 +202,7 @@ def _settle_queues(
             sent = out * step * BYTES_PER_BPS_PS
             port.served += sent
             if queue + end >= 2.0:
-                histogram[queue_bin(0.5 * (queue + end))] += sent
+                count_served(histogram, queue, end, sent)
             room -= out
         total += (capacity - room) * step
         left -= step

@@ -1,30 +1,36 @@
 """DCQCN: rates cut by congestion notifications, and recovered by a timer and a byte counter.
 
-A receiver that got a marked packet sends one notification in cnp_interval. It has the sender set its target
-to its rate, cut the rate by alpha / 2, and raise alpha by g (1 - alpha); without one, alpha falls by g alpha
-each alpha_timer. Each expiry of the timer, and each byte_counter bytes, halve the distance to the target;
-after f such stages of either the target grows by r_ai, after f of both by r_hai. Whether an interval has a
-notification follows from the expected share of marked packets, p of n giving 1 - (1 - p)^n, carried over from
-interval to interval: no dice.
+A receiver that got a marked packet sends one notification in cnp_interval: at once, or at its end if one is
+marked meanwhile. It has the sender set its target to its rate, cut the rate by alpha / 2, and raise alpha by
+g (1 - alpha); without one, alpha falls by g alpha each alpha_timer. Each expiry of the timer, and each
+byte_counter bytes, halve the distance to the target; after f such stages of either the target grows by r_ai,
+after f of both by r_hai. Whether n packets of which the share p is marked bring a notification is drawn with
+its chance, 1 - (1 - p)^n, from the run's seed: equal senders do not move in step, as they don't on a wire,
+and the last of a few gets through later than the mean.
 
 Source: Y. Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015,
 doi:10.1145/2785956.2787484. Defaults are theirs, for 40 Gb/s: g = 1/256, timer 55 us, byte counter 10 MB, f
-= 5, r_ai = 40 Mb/s, cnp_interval 50 us, RED from 5 KB to 200 KB with 1 %; r_hai is 10 r_ai, as in QCN.
-Increases and thresholds scale with a port's rate, as in the simulator of HPCC's authors (Y. Li et al.,
-SIGCOMM 2019, doi:10.1145/3341302.3342085). The paper's equation 1 sets the target at every notification.
-QCN (IEEE 802.1Qau), NVIDIA's NICs (CLAMP_TGT_RATE off, CLAMP_TGT_RATE_AFTER_TIME_INC on, as they are
-shipped) and that simulator leave it where the rate was not increased since the notification before, so that
-a burst of them is forgotten in a stage or two: that is the default here, ``clamp_target: true`` is the
-equation. Starts at line rate, with PFC. A job's weight divides its timer: how aggressive it is. Not
-modelled: notifications' own way and losses; a sender's timers stand still while it has nothing to send.
+= 5, r_ai = 40 Mb/s, cnp_interval 50 us, RED from 5 KB to 200 KB with 1 %; r_hai is 10 r_ai and min_rate 10
+Mb/s, as in QCN. ``preset: connectx`` is how NVIDIA ships its NICs (networking documentation, "DCQCN CC
+Parameters": timer 300 us, notifications 4 us apart, alpha each 1 us, f = 1), with the increases and
+thresholds (100 and 400 KB, 20 %, at 25 Gb/s) of the simulator of HPCC's authors (Y. Li et al., SIGCOMM 2019,
+doi:10.1145/3341302.3342085). Increases and thresholds scale with a port's rate, as they do there.
+
+The paper's equation 1 sets the target at every notification. QCN (IEEE 802.1Qau), those NICs
+(CLAMP_TGT_RATE off) and that simulator leave it where the rate was not increased since the notification
+before, so that a burst of them is forgotten in a stage or two: that is the default here, ``clamp_target:
+true`` is the equation, which gives half the goodput where a burst meets an incast.
+
+Starts at line rate, with PFC. A job's weight divides its timer: how aggressive it is. Not modelled:
+notifications' own way and losses; a sender's timers stand still while it has nothing to send.
 """
 
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cosim.network.calendar import Records
 from cosim.network.congestion.control import Control
@@ -39,6 +45,17 @@ _LOOK = 0.125
 the bare round trip."""
 _AT = 40e9
 """The line rate that the paper's numbers are for."""
+_CONNECTX = {
+    "timer": "300us",
+    "cnp_interval": "4us",
+    "alpha_timer": "1us",
+    "f": 1,
+    "r_ai": "8Mbps",
+    "r_hai": "80Mbps",
+    "k_min": "160kB",
+    "k_max": "640kB",
+    "p_max": 0.2,
+}
 
 
 @compiled
@@ -141,6 +158,9 @@ class Dcqcn(Control):
     uses_chance: ClassVar[bool] = True
     kernel = dcqcn
 
+    preset: Literal["paper", "connectx"] = Field(
+        "paper", description="whose numbers hold for what is omitted: SIGCOMM 2015, or NICs as shipped"
+    )
     g: float = Field(1.0 / 256.0, gt=0, le=1, description="weight of a notification in alpha")
     timer: TimePs = Field(55_000_000, gt=0, description="time between two increases, of weight 1")
     byte_counter: SizeBytes = Field(10_000_000, gt=0, description="bytes between two increases")
@@ -156,6 +176,13 @@ class Dcqcn(Control):
     k_min: SizeBytes = Field(5_000, ge=0, description="queue from which ports mark, at 40 Gb/s")
     k_max: SizeBytes = Field(200_000, gt=0, description="queue from which they mark all, at 40 Gb/s")
     p_max: float = Field(0.01, gt=0, le=1, description="fraction marked just below k_max")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _preset(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("preset") == "connectx":
+            return {**_CONNECTX, **given}
+        return given
 
     def marking(self, rate_bps: float, mtu_bytes: int) -> tuple[float, float, float]:  # noqa: ARG002
         """RED, thresholds in proportion to the rate."""

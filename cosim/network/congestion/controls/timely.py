@@ -1,17 +1,23 @@
 """TIMELY: the rate follows the gradient of the round-trip time.
 
-After each segment, but not more often than once in min_rtt: below t_low the rate grows by delta, above t_high
-it is cut by beta (1 - t_high / rtt), between them it grows by delta (five times that after five such updates)
-where the smoothed gradient is not positive, and is cut by beta times the gradient, in units of min_rtt, where
-it is.
+Once a round trip: below t_low, or up to t_high while the smoothed gradient is not positive, the rate grows by
+delta, five times that after five such updates; above t_high it is cut by beta (1 - t_high / rtt), between
+them by beta times the gradient, in units of min_rtt.
 
 Source: R. Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015,
 doi:10.1145/2785956.2787510. Defaults are theirs, for 10 Gb/s: ewma 0.875, t_low 50 us, t_high 500 us, beta
-0.8, delta 10 Mb/s, five rounds, min_rtt 20 us. Delta scales with the port's rate, as in the simulator of
-HPCC's authors (SIGCOMM 2019). The time between updates is max(segment / rate, min_rtt), as Zhu et al. model
-it ("ECN or Delay", CoNEXT 2016, doi:10.1145/2999572.2999593, segments of 16 KB): the gradient is in units
-of min_rtt, so that a difference over a longer time would be taken for a steeper rise. Starts at line rate.
-Not modelled: segments sent in bursts, NIC timestamps' noise.
+0.8, delta 10 Mb/s, five updates, min_rtt 20 us. For faster links it is what the simulator of HPCC's authors
+has (Y. Li et al., SIGCOMM 2019, doi:10.1145/3341302.3342085): delta in proportion to the port's rate, one
+update a round trip, on what was sent after the update before, five-fold growth below t_low too, and a least
+rate (min_rate, 1 % of the port's). The paper updates at each completion of a segment; at 100 Gb/s, with
+segments of 16 KB, a queue that was cut already then goes on cutting while the packets in it come back.
+
+``patched: true`` is the form of Y. Zhu et al., "ECN or Delay", CoNEXT 2016, doi:10.1145/2999572.2999593: from
+t_low to t_high the rate grows by (1 - w) delta and is cut by beta w (rtt - t_low) / t_low, w going from 0 to
+1 as the gradient goes from -1/4 to 1/4, beta 0.008. It settles where rtt = t_low (1 + delta / (beta rate)),
+as long as that is not many round trips; as TIMELY was published there is no such point.
+
+Starts at line rate, with PFC. Not modelled: segments sent in bursts, NIC timestamps' noise.
 """
 
 from __future__ import annotations
@@ -32,7 +38,7 @@ _AT = 10e9
 
 def timely(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
     """``p``: ewma, t_low, t_high, beta, delta (per bit/s of line), rounds, min_rtt (ps), least rate (of
-    line), patched.
+    line), beta where patched, or 0.
     """
     for i in range(n):
         row = rows[i]
@@ -58,7 +64,7 @@ def timely(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> Non
                 rate *= 1.0 - p[3] * (1.0 - p[2] / row.rtt)
             elif p[8] != 0.0:
                 weight = min(max(2.0 * change / p[6] + 0.5, 0.0), 1.0)
-                rate *= 1.0 - p[3] * weight * (row.rtt - p[1]) / p[1]
+                rate *= 1.0 - p[8] * weight * (row.rtt - p[1]) / p[1]
                 rate += (1.0 - weight) * p[4] * row.line
             else:
                 rate *= max(1.0 - p[3] * change / p[6], 0.0)
@@ -77,26 +83,24 @@ class Timely(Control):
     ewma: float = Field(0.875, gt=0, le=1, description="weight of the newest difference in the gradient")
     t_low: TimePs = Field(50_000_000, gt=0, description="round-trip time below which the rate just grows")
     t_high: TimePs = Field(500_000_000, gt=0, description="round-trip time above which it is just cut")
-    beta: float | None = Field(
-        None, gt=0, le=1, description="how steeply the gradient cuts; omitted: 0.8, patched: 0.008"
-    )
+    beta: float = Field(0.8, gt=0, le=1, description="how steeply it cuts")
     delta: RateBps = Field(1e7, gt=0, description="additive increase at 10 Gb/s")
     rounds: int = Field(5, ge=1, description="updates without a rise until the increase is five-fold")
     min_rtt: TimePs = Field(20_000_000, gt=0, description="unit of the gradient")
     min_rate: RateBps = Field(1e8, gt=0, description="least rate, at 10 Gb/s")
     patched: bool = Field(False, description="the form with a fixed point (CoNEXT 2016)")
+    patched_beta: float = Field(0.008, gt=0, le=1, description="its beta, from t_low to t_high")
 
     def parameters(self) -> list[float]:
         """See the kernel."""
         times = float(self.t_low), float(self.t_high)
-        beta = (0.008 if self.patched else 0.8) if self.beta is None else self.beta
         return [
             self.ewma,
             *times,
-            beta,
+            self.beta,
             self.delta / _AT,
             float(self.rounds),
             float(self.min_rtt),
             self.min_rate / _AT,
-            float(self.patched),
+            self.patched_beta if self.patched else 0.0,
         ]
