@@ -73,13 +73,15 @@ class NumpyDctcp(Control):
     def update(self, c: Any) -> None:
         alpha = (1 - 1 / 16) * c.alpha + 1 / 16 * c.marked
         c.alpha = np.where(alpha < 2.0**-10, 0.0, alpha)
-        cut = (c.marked > 0) & (c.cut == 0)
+        cut = (c.marked > 0) & ((c.cut == 0) | (c.again != 0))
         smaller = np.maximum(c.window * (1 - 0.5 * c.alpha), 2 * c.mss)
-        slow = (c.window < c.threshold) & (c.limited != 0) & ~cut
+        begins = (c.window < c.threshold) & (c.cut == 0)
+        slow = begins & (c.window < 2 * c.flight) & ~cut
+        steady = ~begins & (c.cut == 0) & (c.limited != 0)
         larger = np.where(
             slow,
             np.minimum(c.window + c.acked, c.threshold),
-            np.where(c.limited != 0, c.window + c.mss * np.minimum(c.acked / c.window, 1), c.window),
+            np.where(steady, c.window + c.mss * np.minimum(c.acked / c.window, 1), c.window),
         )
         c.slow_start = slow
         c.window = np.where(cut, smaller, larger)

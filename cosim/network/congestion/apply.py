@@ -27,6 +27,7 @@ from cosim.network.congestion.columns import (
     LOSSLESS,
     MSS,
     OPEN,
+    PACED,
     STAMP,
     TOUCHED_N,
     UPDATE,
@@ -44,6 +45,7 @@ from cosim.units import NEVER
 
 _NONE = -1
 _OVER = 1.05
+"""So much more than its window a connection may send in a round: rounds and rates are not exact."""
 _FLOOR = 1.0 - 2.0**-40
 """So that shares of a port never add up to more than it has."""
 _ALIKE = 16
@@ -267,7 +269,11 @@ def apply(
         elif one.known_at > 0:
             due = min(due, on_grid(float(one.known_at - now), one.grid, now))
         left = one.window - one.round_sent
-        if settings[GIVES_RATE] == 0.0 and one.rate * BYTES_PER_BPS_PS * float(due - now) > _OVER * left:
+        if (
+            settings[GIVES_RATE] == 0.0
+            and settings[PACED] == 0.0
+            and one.rate * BYTES_PER_BPS_PS * time > _OVER * left
+        ):
             # Queues grew by what begins here: acknowledgements come later, and with them leave to send.
             one.budget = left
         if one.settled != 0 and one.budget > one.remaining:

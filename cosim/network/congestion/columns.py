@@ -152,8 +152,9 @@ PORT = np.dtype(
 """One class of priority on one link: load (bits/s) and queue; ``marks``, ``losses`` (the fraction marked or
 lost, times ps) and ``served`` (bytes) ever growing; ``own``: what the flows that begin here want, of which
 they get ``share``; ``told``: the load when all that pass here were last looked at; ``empties``: when the
-queue is expected to be gone; ``paused`` by so many ports downstream, ``full``: it pauses those before it.
-Class k of link l is number k * links + l: those of the first class lie side by side."""
+queue is expected to be gone; ``drop_from``: when it began to drop; ``paused`` by so many ports downstream,
+``full``: it pauses those before it. Class k of link l is number k * links + l: those of the first class lie
+side by side."""
 LINK = np.dtype(
     [
         ("capacity", "i8"),

@@ -326,7 +326,7 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
             fluid.telemetry[n, k].capacity = 0.0
     one.seen_rtt = path_rtt(conns, hops, fluid.links, ports, c)
     share = 1.0 - unmarked
-    row.again = 1.0 if share > 0.5 or ends_marking > 0.0 else 0.0
+    row.again = 1.0 if ends_marking > 0.0 else 0.0
     if one.wait > 0.0:
         # Packets are marked as they leave a queue: notifications are late by the bare way alone.
         late = share * min(0.5 * one.base / span, 1.0)

@@ -11,7 +11,7 @@ from cosim.network.congestion.control import Control
 from cosim.network.congestion.plugin import plugged_in
 from cosim.network.simulator import NetworkSimulator
 from cosim.registry import Named
-from cosim.spec import SizeBytes, Spec
+from cosim.spec import SizeBytes, Spec, TimePs
 
 AnyControl = Annotated[Any, Named("cosim.controls", also=(Control,)), BeforeValidator(plugged_in)]
 
@@ -42,6 +42,11 @@ class Congestion(Spec):
     pfc_threshold: SizeBytes | None = Field(
         None, gt=0, description="queue from which a port pauses others; omitted: half the buffer"
     )
+    rto: TimePs = Field(
+        500_000_000,
+        gt=0,
+        description="least timeout, where packets sent again were lost again",
+    )
     rest: bool = Field(
         True, description="leave out updates that change nothing; the same results without, only slower"
     )
@@ -68,6 +73,8 @@ class Congestion(Spec):
         if self.control.inner() is not self.control and not self.control.inner().grows:
             found.append(("control", "MLTCP scales growth, and what it is over doesn't grow"))
         lossless = self.control.inner().lossless if self.pfc == "auto" else self.pfc
+        if lossless and "rto" in self.model_fields_set:
+            found.append(("rto", "nothing is dropped: pfc is on"))
         if self.pfc_threshold is not None and not lossless:
             found.append(("pfc_threshold", "nothing is paused: pfc is off"))
         if self.ecn_min is None:
@@ -101,6 +108,7 @@ class Congestion(Spec):
                 mark_probability=self.ecn_probability,
                 lossless=None if self.pfc == "auto" else self.pfc,
                 pause_bytes=self.pfc_threshold,
+                least_rto_ps=self.rto,
                 rest=self.rest,
             ),
         )
