@@ -130,7 +130,7 @@ def apply(
         want = 0
         if one.active != 0:
             settle_conn(conns, fluid.coflows, changed[k], now)
-            want = set_want(conns, hops, links, ports, settings, changed[k])
+            want = set_want(conns, hops, links, ports, settings, changed[k], now)
         if want != one.want:
             own_changed(meta, ports, fluid.hosts, hops[one.hop].port, want - one.want)
             one.want = want

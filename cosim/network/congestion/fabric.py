@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.network.congestion import columns
-from cosim.network.congestion.columns import BINS, LINK, PORT
+from cosim.network.congestion.columns import BINS, LINE, LINK, PORT
 from cosim.network.congestion.control import Control, state_width
 from cosim.network.flows import F64, I32, I64
 from cosim.topology.graph import Topology
@@ -34,6 +34,13 @@ class Ports:
     rest: bool = True
 
 
+def zeros(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Records that begin with a cache line."""
+    room = np.zeros(count * dtype.itemsize + LINE, np.uint8)
+    skip = -room.ctypes.data % LINE
+    return room[skip : skip + count * dtype.itemsize].view(dtype)
+
+
 def make_settings(control: Control, scaling: tuple[float, float], ports: Ports) -> F64:
     """The numbers of ``Fluid.settings``."""
     found = np.zeros(11)
@@ -53,7 +60,7 @@ def make_settings(control: Control, scaling: tuple[float, float], ports: Ports) 
 def make_links(control: Control, ports: Ports, topology: Topology) -> NDArray[Any]:
     """The links of a topology, with the thresholds of their queues."""
     rate_bps = topology.link_rate_bps
-    links = np.zeros(len(rate_bps), LINK)
+    links = zeros(len(rate_bps), LINK)
     links["final"] = topology.link_dst < topology.num_endpoints
     links["back_first"] = _NONE
     links["capacity"] = np.floor(rate_bps)
@@ -79,12 +86,16 @@ def make_links(control: Control, ports: Ports, topology: Topology) -> NDArray[An
     return links
 
 
-def make_ports(links: int) -> NDArray[Any]:
-    """The ports of one class."""
-    ports = np.zeros(links, PORT)
-    ports["first"] = ports["blocks"] = _NONE
-    ports["share"] = ports["duty"] = 1.0
-    ports["link"] = np.arange(links)
+def make_ports(links: int, before: NDArray[Any] | None = None) -> NDArray[Any]:
+    """The ports of one class, after those of the classes before it."""
+    old = 0 if before is None else len(before)
+    ports = zeros(old + links, PORT)
+    if before is not None:
+        ports[:old] = before
+    new = ports[old:]
+    new["first"] = new["blocks"] = _NONE
+    new["share"] = new["duty"] = 1.0
+    new["link"] = np.arange(links)
     return ports
 
 

@@ -68,6 +68,7 @@ from cosim.network.congestion.fabric import (
     make_settings,
     other_way,
     percentile,
+    zeros,
 )
 from cosim.network.congestion.loop import ASK, DEADLOCK, NEED_FLOWS, NEED_ROWS, run_congestion
 from cosim.network.congestion.ports import settle_all
@@ -228,17 +229,18 @@ class CongestionNetwork(CompiledNetwork):
             self._extend("coflows", number + 1)
             self._fluid["coflows"]["size"][number] = group.coflow_bytes
             one["coflow"] = number
-        meta, fluid = self._arrays["meta"], self._fluid
+        meta, fluid, num_links = self._arrays["meta"], self._fluid, self._topology.num_links
         while meta[CLASSES] <= group.priority:
             meta[CLASSES] += 1
-            fluid["ports"] = np.concatenate([fluid["ports"], make_ports(self._topology.num_links)])
+            fluid["ports"] = make_ports(num_links, fluid["ports"])
             for name in ("scan", "touched"):
-                fluid[name] = np.append(fluid[name], np.zeros(self._topology.num_links, np.int32))
+                self._extend(name, int(meta[CLASSES]) * num_links)
 
     def _extend(self, name: str, need: int) -> None:
         old = self._fluid[name]
         if need > len(old):
-            new = np.zeros((max(need, 2 * len(old)), *old.shape[1:]), old.dtype)
+            size = max(need, 2 * len(old))
+            new = zeros(size, old.dtype) if old.ndim == 1 else np.zeros((size, *old.shape[1:]), old.dtype)
             new[: len(old)] = old
             self._fluid[name] = new
 

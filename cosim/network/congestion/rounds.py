@@ -83,6 +83,9 @@ def path_rtt(conns: Records, hops: Records, links: Records, ports: Records, c: i
             load = float(ports[port].load)
             if load > 0.0 or ports[port].queue > 0.0:
                 rate = service(links, ports, port)
+                if ports[port].queue == 0.0 and load <= rate:
+                    after += float(links[hops[k].back].latency)
+                    continue
                 meets = ports[port].queue + (load - rate) * (after * 1e-12 + wait * 8.0) / 8.0
                 wait += max(min(meets, links[hops[k].back].buffer), 0.0) / rate
             after += float(links[hops[k].back].latency)
@@ -125,7 +128,9 @@ def is_unlimited(one: Any, settings: F64) -> bool:
 
 
 @inlined
-def set_want(conns: Records, hops: Records, links: Records, ports: Records, settings: F64, c: int) -> int:
+def set_want(
+    conns: Records, hops: Records, links: Records, ports: Records, settings: F64, c: int, now: int
+) -> int:
     """The bits per second that the control lets a connection send, and its budget at them.
 
     A window that nothing paces goes out at the port's rate in the first round after an idle one, and then
@@ -137,7 +142,9 @@ def set_want(conns: Records, hops: Records, links: Records, ports: Records, sett
         return 0
     if settings[GIVES_RATE] != 0.0:
         return int(max(1.0, min(one.pace, float(one.line))))
-    rtt = path_rtt(conns, hops, links, ports, c)
+    if one.rtt_at != now:
+        one.rtt = path_rtt(conns, hops, links, ports, c)
+    rtt = one.rtt
     rate = one.window * 8e12 / rtt
     if rate >= float(one.line):
         return int(one.line)
@@ -325,6 +332,8 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
         for k in range(one.hops, fluid.telemetry.shape[1]):
             fluid.telemetry[n, k].capacity = 0.0
     one.seen_rtt = path_rtt(conns, hops, fluid.links, ports, c)
+    one.rtt = one.seen_rtt
+    one.rtt_at = now
     share = 1.0 - unmarked
     row.again = 1.0 if ends_marking > 0.0 else 0.0
     if one.wait > 0.0:
