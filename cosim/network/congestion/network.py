@@ -182,7 +182,7 @@ class CongestionNetwork(CompiledNetwork):
         self._extend("conns", count)
         mine = fluid["conns"][old:count]
         mine["hop"], mine["hops"] = base, hops
-        mine["flow"] = mine["tail"] = mine["place"] = mine["due"] = mine["coflow"] = _NONE
+        mine["flow"] = mine["tail"] = mine["place"] = mine["rtt_at"] = mine["due"] = mine["coflow"] = _NONE
         mine["budget"] = 1e30
         sums = np.concatenate([np.zeros((1, 2)), np.cumsum(np.stack([latency, packet], axis=1), axis=0)])
         both = sums[ends_at] - sums[ends_at - hops]
