@@ -148,16 +148,18 @@ def run(
         from cosim.results.terminal import show
 
         show(done.summary)
-    if figure is not None:
-        from cosim.results.sharing_figure import draw_sharing
-
-        draw_sharing(done.records, loaded.name, figure)
-        if not quiet:
-            say(f"drawn: {figure}")
+    own: dict[str, float] = {}
     if by_itself and not done.records.interrupted:
         from cosim.experiment.alone import alone, render_alone
 
-        typer.echo(f"\n{render_alone(done.summary, alone(loaded))}", nl=False)
+        own = alone(loaded)
+        typer.echo(f"\n{render_alone(done.summary, own)}", nl=False)
+    if figure is not None:
+        from cosim.results.sharing_figure import draw_sharing
+
+        draw_sharing(done.records, loaded.name, figure, done.summary.overlap, own)
+        if not quiet:
+            say(f"drawn: {figure}")
     if open_loop and not done.records.interrupted:
         from cosim.experiment.open_loop import compare_loops
 

@@ -104,7 +104,8 @@ def _say(
     value = _as_written(document.value, path, item["input"])
     field = field_at(model, document.value, path)
     right = None
-    if field is not None:
+    # Of a choice whose own fields don't go together, the other choices are no help.
+    if field is not None and not (kind in ("cosim", "value_error") and isinstance(value, dict)):
         what = f": {field.description}" if field.description else ""
         right = f"it takes {describe(field)}{what}"
     if kind == "cosim":

@@ -16,8 +16,6 @@ MARKERS = "osD^"
 """The next after each round of colours."""
 
 _SPLIT_ROWS = 2
-_DIFFERENT = 3.0
-"""Columns whose best values differ so much are drawn over their best."""
 _LOG_FROM = 3.0
 _TICKS = (1, 1.5, 2, 3, 5, 7, 10, 20, 50, 100, 200, 500, 1000)
 
@@ -69,7 +67,7 @@ def save_figure(figure: Any, path: Path) -> Path:
 
 def draw_trials(trials: Trials, path: Path) -> Path:
     """A panel for each measure: bands are columns of the table, dots the first axis' choices with their
-    intervals; over the best of its column where columns are of different magnitude.
+    intervals; times of several columns over the best of their column, seed by seed.
 
     Raises
     ------
@@ -82,18 +80,18 @@ def draw_trials(trials: Trials, path: Path) -> Path:
     figure, rows = canvas_of([3.2] * len(trials.measures), 1, width)
     panels = [row[0] for row in rows]
     for panel, measure in zip(panels, trials.measures, strict=True):
-        one, scales = MEASURES[measure], _scales(trials, measure)
-        relative = len(set(scales)) > 1
-        tops = []
+        one, relative = MEASURES[measure], _relative(trials, measure)
+        ends: list[float] = []
         for k, label in enumerate(labels):
-            cells = [trials.cell((label, *column), measure) for column in columns]
+            of = trials.of_best if relative else trials.cell
+            cells = [of((label, *column), measure) for column in columns]
+            scale = 1.0 if relative else 1 / one.per
             at = [c + (k - (len(labels) - 1) / 2) * 0.84 / len(labels) for c in range(len(columns))]
-            means = [scale * cell.mean for scale, cell in zip(scales, cells, strict=True)]
-            tops += [mean for mean in means if mean == mean]
+            ends += [scale * end for cell in cells if cell.count for end in cell.interval]
             panel.errorbar(
                 at,
-                means,
-                yerr=[scale * (cell.half_width or 0.0) for scale, cell in zip(scales, cells, strict=True)],
+                [scale * cell.mean for cell in cells],
+                yerr=[scale * (cell.half_width or 0.0) for cell in cells],
                 fmt=MARKERS[k // len(COLORS) % len(MARKERS)],
                 color=COLORS[k % len(COLORS)],
                 label=label,
@@ -109,36 +107,42 @@ def draw_trials(trials: Trials, path: Path) -> Path:
         if relative:
             panel.axhline(1.0, color="#888888", lw=0.8, zorder=1)
             panel.set_ylabel(f"{measure} / best of its column")
-            _ratios(panel, max(tops, default=1.0))
+            _ratios(panel, min(ends, default=1.0), max(ends, default=1.0))
         else:
             panel.set_ylabel(f"{measure} ({one.symbol})" if one.symbol else measure)
-            panel.set_ylim(bottom=0 if min(tops, default=0.0) >= 0 else None)
-        panel.set_title(one.text, fontsize=9, loc="left")
+            panel.set_ylim(bottom=0)
+        several = len({trial.seed for trial in trials.trials}) > 1
+        how = ", seed by seed over the best of its column; bars: 95 %" if relative else "; bars: 95 %"
+        panel.set_title(one.text + how * several, fontsize=9, loc="left")
     handles, names = panels[0].get_legend_handles_labels()
+    room = max(1, int(width / (0.55 + 0.085 * max(map(len, names)))))
     figure.legend(
-        handles, names, title=first, loc="outside upper center", ncols=min(len(names), 9), frameon=False
+        handles, names, title=first, loc="outside upper center", ncols=min(len(names), room), frameon=False
     )
     return save_figure(figure, path)
 
 
-def _ratios(panel: Any, top: float) -> None:
-    """An axis of ratios from 1 to ``top``, in steps that a person reads as factors."""
+def _ratios(panel: Any, low: float, top: float) -> None:
+    """An axis of ratios, in steps that a person reads as factors."""
     if top > _LOG_FROM:
         panel.set_yscale("log")
         panel.set_yticks([tick for tick in _TICKS if tick <= 1.2 * top])
         panel.yaxis.set_major_formatter("{x:g}")
         panel.minorticks_off()
-        panel.set_ylim(0.85, 1.2 * top)
+        panel.set_ylim(min(0.85, max(0.96 * low, 0.4)), 1.1 * top)
     else:
-        panel.set_ylim(1 - 0.08 * (top - 1) - 0.01, 1.08 * top)
+        room = 0.05 * (top - min(low, 1.0)) + 0.005
+        panel.set_ylim(min(low, 1.0) - room, top + room)
 
 
-def _scales(trials: Trials, measure: str) -> list[float]:
-    """What a column's values are multiplied by: to the measure's unit, or each to its best."""
-    best = []
-    for column in trials.columns:
-        order = trials.order(column, measure)
-        best.append(trials.cell((order[0], *column), measure).mean if order else 0.0)
-    one = MEASURES[measure]
-    alike = min(best) <= 0 or max(best) < _DIFFERENT * min(best)
-    return [1 / one.per] * len(best) if alike or one.unit != "time" else [1 / value for value in best]
+def _relative(trials: Trials, measure: str) -> bool:
+    """Times of several columns: each has a magnitude of its own, and choices are compared within it."""
+    several = len(trials.columns) > 1 and len(trials.axes[0][1]) > 1
+    return (
+        several
+        and MEASURES[measure].unit == "time"
+        and all(
+            trials.of_best((trials.order(column, measure) or ("",))[:1] + column, measure).count
+            for column in trials.columns
+        )
+    )

@@ -94,6 +94,10 @@ def _slowdown(summary: Summary, alone: Alone) -> float:
     return float(np.mean([slowdown(job, alone) for job in _jobs(summary)]))
 
 
+def _worst_slowdown(summary: Summary, alone: Alone) -> float:
+    return max(slowdown(job, alone) for job in _jobs(summary))
+
+
 def _fairness(summary: Summary, alone: Alone) -> float:
     return jain([1 / slowdown(job, alone) for job in _jobs(summary)])
 
@@ -139,6 +143,12 @@ MEASURES: dict[str, Measure] = {
     "pauses": Measure("time that links were paused, all together", "time", _queue("pause_ps")),
     "slowdown": Measure(
         "mean iteration over that of the job by itself, mean over jobs", "ratio", _slowdown, needs_alone=True
+    ),
+    "worst_slowdown": Measure(
+        "mean iteration over that of the job by itself, of the job that loses most",
+        "ratio",
+        _worst_slowdown,
+        needs_alone=True,
     ),
     "fairness": Measure(
         "Jain's index of the jobs' speeds, each over its speed by itself", "ratio", _fairness, False, True

@@ -1,8 +1,8 @@
 """Who communicates when, and who has how much of a link: the jobs of one run, over time.
 
-Made from recorded messages. A message is taken to flow at an even rate from its start to its arrival, and to
-take the path of channel 0; where that would fill a link more than it can carry, all are scaled down. So a
-link's shares are right in sum over a message's time, not at each moment within it.
+Made from recorded messages, which are taken to go the path of channel 0; who had how much of a link between
+their starts and ends is worked out from these (:mod:`cosim.results.link_shares`). Where that is more than the
+link can carry, all are scaled down.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from cosim.engine.records import Records
 from cosim.errors import InputError
+from cosim.results.link_shares import link_shares
 from cosim.results.links import busiest
 from cosim.results.overlap import covered, union, where_several
 from cosim.results.summary import iteration_times
-from cosim.units import PS_PER_S
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -42,13 +42,6 @@ class Sharing:
     rate_bps: F64
     iteration_end_ps: tuple[I64, ...]
     iteration_ps: tuple[I64, ...]
-
-    def overlap(self, first: float, last: float) -> float:
-        """Of the time in which any job communicates, the part in which several do; in a part of the run."""
-        n = len(self.contended)
-        chosen = slice(int(n * first), max(int(n * last), int(n * first) + 1))
-        anyone = np.clip(self.active[:, chosen].max(axis=0), self.contended[chosen], 1.0).sum()
-        return float(self.contended[chosen].sum() / anyone) if anyone else 0.0
 
 
 def sharing(
@@ -87,11 +80,10 @@ def sharing(
         active[j] = covered(mine_only, edges)
     contended = covered(where_several(unions), edges)
     on_link = _over(records, link)
-    rate = np.zeros((count, bins))
-    for j in range(count):
-        mine = on_link & (messages.job == j)
-        rate[j] = _rates(messages.start_ps[mine], messages.end_ps[mine], messages.size_bytes[mine], edges)
-    rate /= np.maximum(rate.sum(axis=0) / records.topology.link_rate_bps[link], 1.0)
+    capacity = float(records.topology.link_rate_bps[link])
+    start, end, size = (c[on_link] for c in (messages.start_ps, messages.end_ps, messages.size_bytes))
+    rate = link_shares(start, end, size, messages.job[on_link].astype(np.int64), count, capacity, edges)
+    rate /= np.maximum(rate.sum(axis=0) / capacity, 1.0)
     return Sharing(
         tuple(job.name for job in records.jobs),
         edges,
@@ -127,18 +119,3 @@ def _over(records: Records, link: int) -> NDArray[np.bool_]:
     goes = np.zeros(len(src), np.bool_)
     goes[np.repeat(np.arange(len(src)), np.diff(ptr))[links == link]] = True
     return np.asarray(goes[which.reshape(-1)], np.bool_)
-
-
-def _rates(start: I64, end: I64, size: I64, edges: I64) -> F64:
-    """Bits per second in each bin, of messages that flow evenly."""
-    end = np.maximum(end, start + 1)
-    speed = size / (end - start)
-    times = np.concatenate([start, end])
-    change = np.concatenate([speed, -speed])
-    order = np.argsort(times, kind="stable")
-    times = times[order].astype(np.float64)
-    level = np.cumsum(change[order])
-    if not len(times):
-        return np.zeros(len(edges) - 1)
-    volume = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])
-    return np.asarray(np.diff(np.interp(edges, times, volume)) / np.diff(edges) * 8 * PS_PER_S, np.float64)

@@ -5,6 +5,7 @@ A long run is shown twice: its beginning and its end side by side, so that singl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from cosim.engine.records import Records
 from cosim.results.figure import COLORS, canvas_of, save_figure
+from cosim.results.overlap import Overlap
 from cosim.results.sharing import Sharing, sharing
 from cosim.units import PS_PER_MS, PS_PER_S, PS_PER_US
 
@@ -20,10 +22,21 @@ _LONG = 24
 _SHOWN = 8
 """Iterations of the job with most, in each of them."""
 _MAX_JOBS = 24
+_LEAST_SPAN = 0.1
+"""Half of the least range of iteration times, of their middle."""
 
 
-def draw_sharing(records: Records, title: str, path: Path) -> Path:
+def draw_sharing(
+    records: Records,
+    title: str,
+    path: Path,
+    overlap: Overlap | None = None,
+    alone: Mapping[str, float] | None = None,
+) -> Path:
     """Draw a run that recorded its messages.
+
+    ``overlap``, the summary's, is said in the title; ``alone``, the mean iteration of jobs by themselves in
+    picoseconds, is drawn beside their iteration times.
 
     Raises
     ------
@@ -45,22 +58,20 @@ def draw_sharing(records: Records, title: str, path: Path) -> Path:
         for panel in (panels[0][column], panels[1][column]):
             panel.set_xlim(part.edges_ps[0] * scale, part.edges_ps[-1] * scale)
     whole = parts[0] if len(parts) == 1 else sharing(records)
-    early, late = whole.overlap(0.0, 0.25), whole.overlap(0.75, 1.0)
-    which = "" if len(parts) == 1 else " (left: the beginning of the run; right: its end)"
-    figure.suptitle(
-        f"{title}: several jobs at once for {early:.0%} of the communication in the first quarter of the "
-        f"run, {late:.0%} in the last{which}",
-        fontsize=10,
-        ha="left",
-        x=0.01,
-    )
+    said = title if len(parts) == 1 else f"{title} (left: the beginning of the run; right: its end)"
+    if overlap is not None:
+        said += (
+            f"\nof the time in which jobs communicate, several do at once: first quarter "
+            f"{overlap.first_quarter:.0%}, last {overlap.last_quarter:.0%}"
+        )
+    figure.suptitle(said, fontsize=10, ha="left", x=0.01)
     panels[0][0].set_title("who communicates when", fontsize=9, loc="left")
     panels[1][0].set_title(
-        f"{whole.link_name}, by job (each message evenly from its start to its end)", fontsize=9, loc="left"
+        f"{whole.link_name}, by job (from messages' starts, ends and sizes)", fontsize=9, loc="left"
     )
     panels[1][0].set_ylabel("Gbit/s")
     if with_times:
-        _times(panels[2][0], whole, order, unit, scale)
+        _times(panels[2][0], whole, order, unit, scale, alone or {})
     return save_figure(figure, path)
 
 
@@ -127,23 +138,24 @@ def _link(panel: Any, part: Sharing, order: list[int], scale: float) -> None:
     panel.set_ylim(0, part.link_rate_bps * 1.05e-9)
 
 
-def _times(panel: Any, whole: Sharing, order: list[int], unit: str, scale: float) -> None:
-    longest = max((int(times.max()) for times in whole.iteration_ps if len(times)), default=1)
-    name, size = _unit(longest)
-    for j in order:
+def _times(
+    panel: Any, whole: Sharing, order: list[int], unit: str, scale: float, alone: Mapping[str, float]
+) -> None:
+    drawn = [j for j in order if len(whole.iteration_ps[j]) > 1]
+    shown = [float(time) for j in drawn for time in whole.iteration_ps[j]]
+    shown += [alone[whole.jobs[j]] for j in drawn if whole.jobs[j] in alone]
+    name, size = _unit(int(max(shown)))
+    for j in drawn:
         times = whole.iteration_ps[j]
-        if len(times) > 1:
-            panel.plot(
-                whole.iteration_end_ps[j] * scale,
-                times * size,
-                "o-",
-                color=_color(j),
-                ms=2.5,
-                lw=1,
-                label=whole.jobs[j],
-            )
-    panel.set_title("iteration times, where each ends", fontsize=9, loc="left")
+        if whole.jobs[j] in alone:
+            panel.axhline(alone[whole.jobs[j]] * size, color=_color(j), lw=0.8, ls=":")
+        ends = whole.iteration_end_ps[j] * scale
+        panel.plot(ends, times * size, "o-", color=_color(j), ms=2.5, lw=1, label=whole.jobs[j])
+    dotted = "; dotted: by itself" if any(whole.jobs[j] in alone for j in drawn) else ""
+    panel.set_title(f"iteration times, where each ends{dotted}", fontsize=9, loc="left")
     panel.set_ylabel(name)
     panel.set_xlabel(f"{unit}, whole run")
-    panel.set_ylim(bottom=0)
+    middle, half = (max(shown) + min(shown)) * size / 2, (max(shown) - min(shown)) * size / 2
+    half = max(1.1 * half, _LEAST_SPAN * middle)  # what is nearly constant looks so
+    panel.set_ylim(max(middle - half, 0), middle + half)
     panel.set_xlim(whole.edges_ps[0] * scale, whole.edges_ps[-1] * scale)

@@ -1,7 +1,9 @@
 """Trials: many runs of one question, their means with confidence intervals, and CSV.
 
 A cell is the runs of one choice on every axis, one for each seed. Its interval is Student's, 95 %, over
-seeds: how far the mean may lie from that of all seeds; it says nothing of how good the models are.
+seeds: how far the mean may lie from that of all seeds; it says nothing of how good the models are. Seeds move
+all choices of a column alike (offsets, paths), so that cells' own intervals overlap where their difference is
+certain: :meth:`Trials.of_best` has the interval of the ratio to the column's best, seed by seed.
 """
 
 from __future__ import annotations
@@ -20,7 +22,16 @@ _T95 = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 )  # fmt: skip
-"""Student's t, two-sided 95 %, for 1 to 30 degrees of freedom; beyond, the normal's 1.960 is taken."""
+"""Student's t, two-sided 95 %, for 1 to 30 degrees of freedom."""
+
+
+def _t95(degrees: int) -> float:
+    """Beyond the table the normal's, and the first two terms of its expansion: within 1e-4."""
+    if degrees <= len(_T95):
+        return _T95[degrees - 1]
+    z = 1.959964
+    return z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
+
 
 Column = tuple[str, ...]
 """A choice on each axis but the first."""
@@ -45,6 +56,11 @@ class Cell:
     half_width: float | None
     count: int
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Its ends; the mean twice with one seed."""
+        return self.mean - (self.half_width or 0.0), self.mean + (self.half_width or 0.0)
+
 
 def cell_of(values: Sequence[float]) -> Cell:
     """Mean and Student's interval."""
@@ -55,8 +71,7 @@ def cell_of(values: Sequence[float]) -> Cell:
     if n == 1:
         return Cell(mean, None, n)
     deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1))
-    t = _T95[n - 2] if n - 2 < len(_T95) else 1.960
-    return Cell(mean, t * deviation / math.sqrt(n), n)
+    return Cell(mean, _t95(n - 1) * deviation / math.sqrt(n), n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +123,15 @@ class Trials:
         ran = [label for label, mean in means.items() if not math.isnan(mean)]
         return tuple(sorted(ran, key=lambda one: self.sign(measure) * means[one]))
 
+    def of_best(self, labels: tuple[str, ...], measure: str) -> Cell:
+        """The ratio to the best of its column, seed by seed; nothing where the best has a value of 0."""
+        column = labels[1:]
+        order = self.order(column, measure)
+        best = self.values((order[0], *column), measure) if order else {}
+        if not all(best.values()):
+            return cell_of([])
+        return cell_of([v / best[seed] for seed, v in self.values(labels, measure).items() if seed in best])
+
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         from cosim.results.orders import agreement
@@ -135,7 +159,9 @@ class Trials:
 
     @property
     def _head(self) -> list[str]:
-        return [*(name for name, _ in self.axes), "measure", "unit", "mean", "ci95_low", "ci95_high", "runs"]
+        names = [name for name, _ in self.axes]
+        ratio = ["of_best", "of_best_low", "of_best_high"]
+        return [*names, "measure", "unit", "mean", "ci95_low", "ci95_high", "runs", *ratio]
 
     def _rows(self) -> list[list[Any]]:
         rows: list[list[Any]] = []
@@ -143,10 +169,10 @@ class Trials:
             one = MEASURES[measure]
             for labels, name in self._values:
                 if name == measure:
-                    cell = self.cell(labels, measure)
-                    half = cell.half_width or 0.0
-                    numbers = [x / one.per for x in (cell.mean, cell.mean - half, cell.mean + half)]
-                    rows.append([*labels, measure, one.symbol, *numbers, cell.count])
+                    cell, ratio = self.cell(labels, measure), self.of_best(labels, measure)
+                    numbers = [x / one.per for x in (cell.mean, *cell.interval)]
+                    ratios = (ratio.mean, *ratio.interval) if ratio.count else (None, None, None)
+                    rows.append([*labels, measure, one.symbol, *numbers, cell.count, *ratios])
         return rows
 
     def figure_csv(self) -> str:

@@ -24,7 +24,10 @@ def render_trials(trials: Trials) -> str:
     count = len(trials.trials)
     head = f"{trials.name}: {count} run{'s' * (count != 1)}, {seeds} seed{'s' * (seeds != 1)}"
     several = seeds > 1
-    lines = [head + (", mean ± 95 % confidence over seeds; * best of its column" if several else "")]
+    lines = [
+        head
+        + (", mean ± 95 % confidence over seeds (of each by itself); * best of its column" if several else "")
+    ]
     if trials.interrupted:
         lines.append(f"INTERRUPTED: {trials.interrupted}; what follows was run until then")
     for measure in trials.measures:
@@ -87,7 +90,7 @@ def _orders(trials: Trials, measure: str, several: bool) -> Iterator[str]:
     columns = trials.columns
     if len(labels) < 2 or len({trials.order(column, measure) for column in columns}) < 2:
         return
-    noise = "; ~: seeds explain the difference" if several else ""
+    noise = "; ~: seeds explain the difference, pair by pair, 95 %" if several else ""
     yield f"  the order of {first} is not the same everywhere, best first{noise}"
     rows = [[f"    {named(column)}", shown_order(trials, column, measure)] for column in columns]
     yield from (line.rstrip() for line in align(rows, left=(0, 1)))

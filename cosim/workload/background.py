@@ -96,7 +96,9 @@ class Background(Spec):
         ]
         missing = [name for name in wanted if getattr(self, name) is None]
         if missing:
-            raise ValueError(f"{self.pattern} needs {' and '.join(missing)}")
+            fields = type(self).model_fields
+            known = "\n  ".join(f"{name}: {fields[name].description}" for name in missing)
+            raise ValueError(f"pattern {self.pattern} needs {' and '.join(missing)}\n  {known}")
         if self.ranks < 2:
             raise ValueError("background traffic needs at least 2 ranks")
         if self.fan_in is not None and self.fan_in >= self.ranks:

@@ -30,9 +30,12 @@ SCENARIOS = [path for path in _FILES if not is_sweep(read(path))]
 SWEEPS = [path for path in _FILES if is_sweep(read(path))]
 SHORT = {
     "cc-shootout": ("only.control=[dctcp, swift]", "only.fabric=['2:1']", "seeds=[3]"),
+    "simai-sharing": ("only.control=[dctcp]",),
     "why-not-synthetic": ("only.control=[dctcp, mltcp]", "only.traffic=[incast, data parallel]", "seeds=[1]"),
 }
 """The part of each sweep that tests run."""
+INPUTS = {"simai-sharing": ROOT.parent / "shared" / "data" / "simai"}
+"""What a sweep reads that is not in the checkout but beside it."""
 
 _WALL = re.compile(r"simulated in [0-9.]+ s")
 _RELEASE = re.compile(r"release (network|engine)")
@@ -46,6 +49,12 @@ def missing_simulator(scenario: Path) -> str:
     if os.environ.get("CI") == "true":
         return ""
     return ", ".join(package for simulator in needed for package in missing_packages(simulator))
+
+
+def missing_input(sweep: Path) -> str:
+    """A folder that the sweep reads and that is not here."""
+    folder = INPUTS.get(sweep.stem)
+    return "" if folder is None or folder.is_dir() else str(folder)
 
 
 def without_wall_time(text: str) -> str:
@@ -114,6 +123,9 @@ def main() -> None:
     for scenario in (path for path in _FILES if not named or path.stem in named):
         if scenario not in SWEEPS and (missing := missing_simulator(scenario)):
             print(f"{scenario.name}: not run, {missing} missing")
+            continue
+        if missing := missing_input(scenario):
+            print(f"{scenario.name}: not run, there is no {missing}")
             continue
         found = sweep_answer(scenario) if scenario in SWEEPS else answer(scenario, "network")
         file = answer_file(scenario)

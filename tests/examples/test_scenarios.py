@@ -11,6 +11,7 @@ from answers import (
     SWEEPS,
     answer,
     answer_file,
+    missing_input,
     missing_simulator,
     run_sweep_file,
     without_release,
@@ -31,10 +32,12 @@ def test_a_scenario_gives_its_answer_with_either_release(scenario: Path, release
 @pytest.mark.parametrize("release", ["network", "engine"])
 @pytest.mark.parametrize("sweep", SWEEPS, ids=lambda path: path.stem)
 def test_a_part_of_a_sweep_gives_that_part_of_its_answer(sweep: Path, release: str) -> None:
+    if missing := missing_input(sweep):
+        pytest.skip(f"there is no {missing}")
     _, trials = run_sweep_file(sweep, [*SHORT[sweep.stem], f"scenario.release={release}"])
     printed = answer_file(sweep).read_text(encoding="utf-8").splitlines()
     found = trials.splitlines()
-    assert len(found) > 4
+    assert len(found) > 3
     assert [line for line in found if line not in printed] == []
 
 

@@ -18,6 +18,7 @@ from cosim.experiment.alone import alone, render_alone
 from cosim.experiment.scenario import load, loads
 from cosim.experiment.sweep import load_sweep
 from cosim.experiment.trials import run_sweep, save_trials
+from cosim.results.link_shares import link_shares
 from cosim.results.measures import jain
 from cosim.results.orders import Flip, agreement, better, flips, shown_order
 from cosim.results.sharing import sharing
@@ -98,6 +99,22 @@ def test_intervals_are_students() -> None:
     cell = cell_of(values)
     low, high = stats.t.interval(0.95, 3, loc=np.mean(values), scale=stats.sem(values))
     assert cell.half_width == pytest.approx((high - low) / 2, rel=1e-3)
+    for count in (31, 32, 50, 400):
+        many = cell_of([float(k % 7) for k in range(count)])
+        error = stats.sem([float(k % 7) for k in range(count)])
+        assert many.half_width == pytest.approx(stats.t.ppf(0.975, count - 1) * error, rel=3e-4)
+
+
+def test_ratios_to_the_best_are_taken_seed_by_seed() -> None:
+    """Seeds move both by far more than they differ: ratios have a narrow interval all the same."""
+    trials = made({("a", "x"): [100.0, 200.0, 300.0], ("b", "x"): [111.0, 220.0, 330.0]})
+    ratio = trials.of_best(("b", "x"), "iteration")
+    assert ratio.mean == pytest.approx((1.11 + 1.10 + 1.10) / 3)
+    assert ratio.half_width == pytest.approx(4.303 * stats.sem([1.11, 1.10, 1.10]), rel=1e-3)
+    assert trials.of_best(("a", "x"), "iteration").mean == 1
+    last = trials.figure_csv().splitlines()[-1].split(",")
+    assert float(last[-3]) == pytest.approx(ratio.mean)
+    assert made({("a", "x"): [0.0, 0.0]}).of_best(("a", "x"), "iteration").count == 0
     assert cell_of([2.0]).half_width is None
 
 
@@ -147,7 +164,6 @@ def test_sharing_tells_overlap_and_shares_of_the_link() -> None:
     assert shared.active == pytest.approx(np.stack([expected, expected]))
     assert shared.contended == pytest.approx(expected)
     assert shared.rate_bps == pytest.approx(np.stack([expected, expected]) * 50e9)
-    assert shared.overlap(0, 1) == pytest.approx(1)
     with pytest.raises(InputError, match="record them"):
         sharing(cosim.run(loads(SCENARIO)).records)
 
@@ -320,3 +336,17 @@ def test_a_long_run_is_drawn_as_its_beginning_and_its_end(tmp_path: Path) -> Non
     assert drawn.read_bytes() == again.read_bytes()
     part = sharing(records, since_ps=30 * MS, until_ps=60 * MS, bins=30)
     assert part.active == pytest.approx(np.tile(np.repeat([0.0, 1.0], [10, 20]), (2, 1)))
+
+
+def test_shares_of_a_full_link_are_those_that_fill_it() -> None:
+    """One has it for 4 ms by itself, then an eighth for 2 ms; the other seven, and all of it after."""
+    edges = np.arange(0, 11) * MS
+    start, end = np.array([0, 4], np.int64) * MS, np.array([6, 8], np.int64) * MS
+    size = np.array([4 + 2 / 8, 2 * 7 / 8 + 2]) * 1_250_000  # 10 Gb/s
+    who = np.arange(2)
+    found = link_shares(start, end, size.astype(np.int64), who, 2, 10e9, edges) / 10e9
+    assert found[0] == pytest.approx([1, 1, 1, 1, 1 / 8, 1 / 8, 0, 0, 0, 0], abs=0.01)
+    assert found[1] == pytest.approx([0, 0, 0, 0, 7 / 8, 7 / 8, 1, 1, 0, 0], abs=0.01)
+    # Of a link that was never full nothing is known but the mean.
+    even = link_shares(start, end, size.astype(np.int64), who, 2, 40e9, edges)
+    assert even[0][:6] == pytest.approx(np.full(6, 10e9 * 4.25 / 6))

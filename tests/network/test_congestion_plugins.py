@@ -43,6 +43,28 @@ class Mine(Control):
         run(tmp_path, text, "{plugin: mine.py:Mine, pakets: 2}")
 
 
+def test_a_class_may_scale_its_growth_for_mltcp_by_itself(tmp_path: Path) -> None:
+    """``c.gain`` is 1 without MLTCP; with it, what the wrapper would have multiplied growth by."""
+    text = """
+class Mine(Control):
+    scales_itself: ClassVar[bool] = OWN
+    def start(self, c):
+        c.window = c.mss / 50
+    def update(self, c):
+        c.window = np.where(c.marked > 0, c.window / 2, c.window + GAIN * c.mss / 50)
+    def marking(self, rate_bps, mtu_bytes):
+        return 9000.0, 9000.0, 1.0
+"""
+    left = text.replace("OWN", "False").replace("GAIN", "1")
+    own = text.replace("OWN", "True").replace("GAIN", "c.gain")
+    wrapper = "{kind: mltcp, over: {plugin: mine.py:Mine}}"
+    plain = [run(tmp_path, mine).records for mine in (left, own)]
+    assert plain[0].digest == plain[1].digest
+    scaled = [run(tmp_path, mine, wrapper).records for mine in (left, own)]
+    assert scaled[0].end_ps == pytest.approx(scaled[1].end_ps, rel=1e-6)
+    assert scaled[0].digest != plain[0].digest
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -75,6 +97,7 @@ def test_a_bad_answer_names_class_and_column(tmp_path: Path, body: str, message:
         ("{plugin: mine.py:np}", "np in .* is not a control"),
         ("dctpc", "there is no congestion control 'dctpc'; did you mean 'dctcp'"),
         ("{kind: mltcp, over: dctcp, slope: -2}", "has to be above 0 for r from 0 to 1"),
+        ("{kind: mltcp, over: {kind: mltcp, over: dctcp}}", "not over MLTCP"),
     ],
 )
 def test_a_control_that_is_not_there_is_named(tmp_path: Path, control: str, message: str) -> None:
@@ -97,3 +120,5 @@ def test_settings_without_effect_draw_warnings(tmp_path: Path) -> None:
     assert "jobs[0].weight: has no effect" in shown
     text = two.replace("CONTROL", "fixed").replace("weight: 2", "priority: 1")
     assert not build(loads(text)).warnings
+    over = build(loads(two.replace("CONTROL", "{kind: mltcp, over: fixed}"))).warnings
+    assert "network.control: has no effect: MLTCP scales growth" in "\n".join(over)

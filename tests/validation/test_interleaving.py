@@ -4,99 +4,88 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from interleaved import Job, alone, ideal, mltcp, run, shares
 
-import cosim
-from cosim.experiment.scenario import loads
-
-COMPUTE_US, SIZE = 10_000, 5_000_000
+NO_SCALING = "{kind: swift, fs_range: 0us}"
+"""Swift's flow scaling gives small windows a larger target: it evens out what F sets apart."""
 
 
-def run(
-    control: str, jobs: list[tuple[int, int, int, int, float]], gbps: int = 10, mtu: int = 1500
-) -> list[np.ndarray]:
-    """Iteration times (ms) of jobs (compute us, bytes, start us, iterations, weight) on one link."""
-    ends = ", ".join(f"s{k}, r{k}" for k in range(len(jobs)))
-    text = f"topology:\n  kind: graph\n  endpoints: [{ends}]\n  switches: [left, right]\n  links:\n"
-    text += f"    - {{from: left, to: right, rate: {gbps}Gbps, latency: 1us}}\n"
-    for k in range(len(jobs)):
-        text += f"    - {{from: s{k}, to: left, rate: {max(40, gbps)}Gbps, latency: 1us}}\n"
-        text += f"    - {{from: right, to: r{k}, rate: {max(40, gbps)}Gbps, latency: 1us}}\n"
-    text += f"network: {{model: congestion, mtu: {mtu} B, control: {control}}}\njobs:\n"
-    for k, (compute, size, start, iterations, weight) in enumerate(jobs):
-        text += f"  - {{name: j{k}, iterations: {iterations}, start: {start}us, weight: {weight}, workload: "
-        text += f"{{kind: periodic, compute: {compute}us, size: {size}B}}}}\n"
-    done = cosim.run(loads(text))
-    return [np.array(job.iteration_ps) / 1e9 for job in done.summary.jobs]
+@pytest.mark.parametrize(
+    ("over", "within"),
+    [("dctcp", 0.01), ("hpcc", 0.01), ("timely", 0.06), ("dcqcn", 0.06), ("newreno", 0.06), ("cubic", 0.07)],
+)
+def test_shares_are_in_proportion_to_f(over: str, within: float) -> None:
+    """Additive increases in proportion to F, cuts in proportion to the window: so are windows. Where one is
+    cut without the other (losses, notifications), nearly so.
+    """
+    found = shares(over, 50, 4096, 200)
+    assert found[len(found) // 2 :].mean() == pytest.approx(8 / 9, abs=within)
+
+
+def test_swifts_flow_scaling_evens_shares_out() -> None:
+    even, apart = shares("swift", 50, 4096, 100), shares(NO_SCALING, 50, 4096, 100)
+    assert even[len(even) // 2 :].mean() == pytest.approx(0.5, abs=0.05)
+    assert apart[len(apart) // 2 :].mean() == pytest.approx(8 / 9, abs=0.06)
 
 
 @pytest.mark.parametrize("offsets", [(275, 1165), (1735, 1643), (1334, 777, 1615), (58, 1829, 1711)])
 def test_mltcp_brings_jobs_that_fit_to_their_time_alone(offsets: tuple[int, ...]) -> None:
     """arXiv:2402.09589: two and three jobs of equal c + d with sum of d / (c + d) <= 1, within 20
     iterations."""
-    compute = 6_000 if len(offsets) == 2 else COMPUTE_US
-    alone = compute / 1e3 + SIZE * 8 / 10e6
-    found = run("{kind: mltcp, over: dctcp}", [(compute, SIZE, at, 30, 1) for at in offsets])
-    assert max(times[0] for times in found) > 1.1 * alone
-    assert all(times[20:].mean() <= 1.01 * alone for times in found)
+    compute = 6_000 if len(offsets) == 2 else 10_000
+    found = run(mltcp("dctcp"), [Job(compute, 4_000, at) for at in offsets])
+    least = compute / 1e3 + 4
+    assert max(times[0] for times in found) > 1.1 * least
+    assert all(times[20:].mean() <= 1.01 * least for times in found)
 
 
-def test_a_decreasing_function_keeps_jobs_together() -> None:
-    found = run(
-        "{kind: mltcp, over: dctcp, slope: -1.75, intercept: 2}",
-        [(6_000, SIZE, at, 30, 1) for at in (0, 300)],
-    )
-    assert all(times[20:].mean() > 1.2 * 10.0 for times in found)
+@pytest.mark.parametrize("over", ["dctcp", "newreno", "cubic", "hpcc", NO_SCALING])
+@pytest.mark.parametrize("count", [2, 3])
+def test_random_offsets_part_where_iterations_are_as_long_as_on_testbeds(over: str, count: int) -> None:
+    """200 ms, 85 % of the link wanted."""
+    send = 170_000 // count
+    rng = np.random.default_rng(count)
+    jobs = [Job(200_000 - send, send, int(at)) for at in rng.integers(0, 40_000, count)]
+    limit = 1.01 * alone(mltcp(over), jobs[0], 50, 4096)
+    assert all(times[20:].mean() <= limit for times in run(mltcp(over), jobs, 50, 4096))
+    assert all(times[20:].mean() <= 1.01 * 200 for times in ideal(jobs))
 
 
-@pytest.mark.parametrize("control", ["dctcp", "{kind: swift, fs_range: 0us}"])
-@pytest.mark.parametrize(("count", "compute"), [(2, 6_000), (3, 10_000), (3, 8_500)])
-def test_random_offsets_part_where_communication_is_many_sawteeth_long(
-    count: int, compute: int, control: str
-) -> None:
-    """Communication of 20 ms. Swift's flow scaling, which gives small windows a larger target, is off: it
-    evens out what F sets apart."""
-    rng = np.random.default_rng(5)
-    for _ in range(3):
-        starts = rng.integers(0, 5 * (compute + 4_000), count).tolist()
-        jobs = [(5 * compute, 5 * SIZE, at, 30, 1.0) for at in starts]
-        found = run(f"{{kind: mltcp, over: {control}}}", jobs)
-        assert all(times[20:].mean() <= 1.01 * 5 * (compute / 1e3 + 4) for times in found)
+def test_without_mltcp_they_stay_where_they_are() -> None:
+    jobs = [Job(130_000, 70_000, at) for at in (0, 30_000)]
+    assert all(times[20:].mean() > 1.1 * 200 for times in run("dctcp", jobs, 50, 4096))
+    assert all(times[20:].mean() > 1.1 * 200 for times in ideal(jobs, 0.0, 1.0))
 
 
-def _ideal(jobs: list[tuple[float, float]], step: float = 0.05) -> list[float]:
-    """Mean of the last iterations of jobs (compute, communication in ms) whose shares are as F(sent)."""
-    state = [[compute, 0.0, 0.0] for compute, _ in jobs]  # left to compute, sent, begun
-    times: list[list[float]] = [[] for _ in jobs]
-    for tick in range(round(2_500 / step)):
-        weights = [
-            1.75 * s[1] / d + 0.25 if s[0] <= 1e-9 else 0.0 for s, (_, d) in zip(state, jobs, strict=True)
-        ]
-        for one, weight, done, (compute, size) in zip(state, weights, times, jobs, strict=True):
-            one[0] -= step
-            if weight == 0.0:
-                continue
-            one[1] += step * weight / sum(weights)
-            if one[1] >= size - 1e-9:
-                done.append((tick + 1) * step - one[2])
-                one[:] = [compute, 0.0, (tick + 1) * step]
-    return [float(np.mean(done[-8:])) for done in times]
+@pytest.mark.parametrize("over", ["dctcp", "newreno", "cubic", "hpcc", NO_SCALING])
+def test_a_decreasing_function_keeps_jobs_together(over: str) -> None:
+    jobs = [Job(60_000, 40_000, at) for at in (0, 3_000)]
+    found = run(mltcp(over, -1.75, 2.0), jobs, 50)
+    assert all(times[20:].mean() > 1.3 * 100 for times in found)
+    assert all(times[20:].mean() > 1.3 * 100 for times in ideal(jobs, -1.75, 2.0))
 
 
-def test_jobs_of_unequal_periods_can_not_fully_part() -> None:
+@pytest.mark.parametrize("offset", [0, 31_000, 77_000])
+def test_jobs_of_unequal_periods_can_not_fully_part(offset: int) -> None:
     """100 ms with 35 % and 50 ms with 65 % communication: the long one does not fit into the short one's
-    17.5 ms. An ideal fluid, shares in proportion to F, gives 1.175 of its own period for both."""
-    jobs = [(65_000, 43_750_000, 0, 20, 1.0), (17_500, 40_625_000, 0, 40, 1.0)]
-    long, short = run("{kind: mltcp, over: dctcp}", jobs)
-    ideal = _ideal([(65.0, 35.0), (17.5, 32.5)])
-    assert long[-8:].mean() == pytest.approx(ideal[0], rel=0.02)
-    assert short[-8:].mean() == pytest.approx(ideal[1], rel=0.02)
-    assert ideal[0] / 100 == pytest.approx(1.175, abs=0.005)
+    17.5 ms. In the mean both take 1.175 of their periods, the short one now 1.06 and now 1.29.
+    """
+    jobs = [Job(65_000, 35_000, offset, 30), Job(17_500, 32_500, 0, 60)]
+    for (long, short), within in ((ideal(jobs), 0.002), (run(mltcp("dctcp"), jobs, 50), 0.03)):
+        assert long[10:20].mean() / 100 == pytest.approx(1.175, abs=within)
+        assert short[20:40].mean() / 50 == pytest.approx(1.175, abs=within)
+        assert np.median(np.sort(short[20:40])[10:]) / 50 == pytest.approx(1.291, abs=within)
 
 
-def test_an_unfair_timer_speeds_both_jobs_up() -> None:
+@pytest.mark.parametrize("send", [114_000, 76_500])
+def test_an_unfair_timer_speeds_both_jobs_up(send: int) -> None:
     """HotNets 2022, doi:10.1145/3563766.3564115: DCQCN with timers of 55 us beside 300 us, up to 1.3x for
-    both."""
-    job = 141_000, 712_500_000, 0, 6
-    fair = run("dcqcn", [(*job, 1.0), (*job, 1.0)], gbps=50)
-    unfair = run("dcqcn", [(*job, 1.0), (*job, 55 / 300)], gbps=50)
-    assert all(a[3:].mean() / b[3:].mean() > 1.25 for a, b in zip(fair, unfair, strict=True))
+    both. From c + 2 d to c + d, that is 1.3x where communication is 30 % of 255 ms, and 1.447x where it is
+    114 ms of them.
+    """
+    job = Job(255_000 - send, send, 0, 6)
+    fair = run("dcqcn", [job, job], 50)
+    unfair = run("dcqcn", [job, job._replace(weight=55 / 300)], 50)
+    gain = 1 + send / 255_000
+    for a, b in zip(fair, unfair, strict=True):
+        assert a[3:].mean() / b[3:].mean() == pytest.approx(gain, abs=0.02)

@@ -219,6 +219,7 @@ ROW = np.dtype(
         ("rate", "f8"),
         ("wait", "f8"),
         ("slow_start", "f8"),
+        ("gain", "f8"),
         ("chance", "f8"),
     ]
 )
@@ -266,7 +267,9 @@ class Fluid(NamedTuple):
 
 
 MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES, LEAST_RTO = range(10)
-"""Numbers in ``Fluid.settings``; SLOPE and INTERCEPT scale growth (MLTCP)."""
+SCALED = 10
+"""Numbers in ``Fluid.settings``; SLOPE and INTERCEPT give the gain (MLTCP). SCALED: growth is multiplied by
+it from outside, the control doesn't do it."""
 BINS = 32
 """Of the queue's histogram, in a power of two, from 256 bytes to 4 GiB."""
 QUEUE_BINS = 1 + 24 * BINS

@@ -41,6 +41,7 @@ Columns, float64 each:
 ``wait``              0; ps until the next update where a round trip is not meant
 ``chance``            a random number from 0 to 1, from the run's seed, the connection and the time
 ``slow_start``        0; 1 says that a wrapper (MLTCP) must not scale this growth
+``gain``              1; under MLTCP what growth is multiplied by (by the class, if ``scales_itself``)
 ====================  =================================================================================
 
 and ``c.hop_queue, c.hop_tx, c.hop_rate``, each [rows, hops], where the class says ``telemetry = True``:
@@ -92,6 +93,10 @@ class Control(Spec):
     """Whether acknowledgements wait in the queues of data that goes the other way: TCP's do; those of RDMA
     have a class of their own."""
     uses_weight: ClassVar[bool] = False
+    grows: ClassVar[bool] = True
+    """It adds to what it gave before, which MLTCP could scale."""
+    scales_itself: ClassVar[bool] = False
+    """MLTCP leaves its answers alone: it has multiplied by ``gain`` what it adds."""
     uses_chance: ClassVar[bool] = False
     """Whether ``chance`` matters, and so the run's seed."""
     kernel: ClassVar[Callable[..., None] | None] = None

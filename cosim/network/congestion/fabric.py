@@ -43,7 +43,7 @@ def zeros(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def make_settings(control: Control, scaling: tuple[float, float], ports: Ports) -> F64:
     """The numbers of ``Fluid.settings``."""
-    found = np.zeros(10)
+    found = np.zeros(11)
     found[columns.MSS] = ports.mtu_bytes
     found[columns.GIVES_RATE] = control.gives == "rate"
     found[columns.PACED] = control.paced
@@ -53,6 +53,7 @@ def make_settings(control: Control, scaling: tuple[float, float], ports: Ports) 
     found[columns.WANTS_TELEMETRY] = control.telemetry
     found[columns.STATES] = state_width(control)
     found[columns.LEAST_RTO] = ports.least_rto_ps
+    found[columns.SCALED] = scaling != (0.0, 1.0) and not control.scales_itself
     return found
 
 

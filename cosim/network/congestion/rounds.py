@@ -17,6 +17,7 @@ from cosim.network.congestion.columns import (
     MAX_STATE,
     MSS,
     PACED,
+    SCALED,
     SETTLES,
     SLOPE,
     STATES,
@@ -369,6 +370,10 @@ def ask(meta: I64, fluid: Fluid) -> None:
         if coflow >= 0:
             row.coflow_sent = float(fluid.coflows[coflow].sent)
             row.coflow_size = float(fluid.coflows[coflow].size)
+        share = 0.0
+        if row.coflow_size > 0.0:
+            share = min(row.coflow_sent / row.coflow_size, 1.0)
+        row.gain = fluid.settings[SLOPE] * share + fluid.settings[INTERCEPT]
         fluid.before[n, MAX_STATE] = row.window
         fluid.before[n, MAX_STATE + 1] = row.rate
         for k in range(states):
@@ -380,7 +385,7 @@ def answer(meta: I64, fluid: Fluid, now: int) -> None:
     """Take what the control said, and open the next round of who has something to send."""
     settings = fluid.settings
     states = int(settings[STATES])
-    scaled = settings[SLOPE] != 0.0 or settings[INTERCEPT] != 1.0
+    scaled = settings[SCALED] != 0.0
     conns = fluid.conns
     for n in range(meta[BATCH_N]):
         row = fluid.rows[n]
@@ -388,16 +393,12 @@ def answer(meta: I64, fluid: Fluid, now: int) -> None:
         one = conns[c]
         known = one.known != 0
         if scaled and known and row.slow_start == 0.0:
-            share = 0.0
-            if row.coflow_size > 0.0:
-                share = min(row.coflow_sent / row.coflow_size, 1.0)
-            gain = settings[SLOPE] * share + settings[INTERCEPT]
             more = row.window - fluid.before[n, MAX_STATE]
             if more > 0.0:
-                row.window = fluid.before[n, MAX_STATE] + gain * more
+                row.window = fluid.before[n, MAX_STATE] + row.gain * more
             more = row.rate - fluid.before[n, MAX_STATE + 1]
             if more > 0.0:
-                row.rate = fluid.before[n, MAX_STATE + 1] + gain * more
+                row.rate = fluid.before[n, MAX_STATE + 1] + row.gain * more
         one.window = row.window
         one.pace = row.rate
         one.wait = row.wait

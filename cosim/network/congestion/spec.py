@@ -70,6 +70,8 @@ class Congestion(Spec):
     def idle_settings(self) -> list[tuple[str, str]]:
         """Thresholds of what is off."""
         found = []
+        if self.control.inner() is not self.control and not self.control.inner().grows:
+            found.append(("control", "MLTCP scales growth, and what it is over doesn't grow"))
         lossless = self.control.inner().lossless if self.pfc == "auto" else self.pfc
         if lossless and "rto" in self.model_fields_set:
             found.append(("rto", "nothing is dropped: pfc is on"))

@@ -100,14 +100,14 @@ def cubic(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
         t = state[c, _TIME] + row.rtt * 1e-12 - root
         target = min(max(p[0] * t * t * t + state[c, _MOST], packets), 1.5 * packets)
         acked = min(row.acked / window, 1.0)
-        grown = packets + (target - packets) * acked
+        grown = packets + row.gain * (target - packets) * acked
         if state[c, _TOP] == 0.0:
-            grown = max(grown, packets * (1.0 + acked / _UNTRIED))
+            grown = max(grown, packets * (1.0 + row.gain * acked / _UNTRIED))
         if p[5] != 0.0:
             slope = 3.0 * (1.0 - p[1]) / (1.0 + p[1])
             if state[c, _RENO] >= state[c, _MOST]:
                 slope = 1.0
-            state[c, _RENO] += slope * acked
+            state[c, _RENO] += row.gain * slope * acked
             grown = max(grown, state[c, _RENO])
         packets = grown
         row.window = packets * row.mss
@@ -126,6 +126,7 @@ class Cubic(Control):
         "least_rtt": _NO_THRESHOLD,
     }
     settles: ClassVar[bool] = True
+    scales_itself: ClassVar[bool] = True
     acks_wait: ClassVar[bool] = True
     kernel = cubic
 

@@ -33,6 +33,7 @@ class Fixed(Control):
     settles: ClassVar[bool] = True
     lossless: ClassVar[bool] = True
     uses_weight: ClassVar[bool] = True
+    grows: ClassVar[bool] = False
     kernel = fixed
 
     bdp: float = Field(1.0, gt=0, description="window of weight 1, in bandwidth-delay products of its path")

@@ -41,10 +41,10 @@ def hpcc(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
         window = state[c, _BEFORE]
         state[c, _BEFORE] = row.window
         if load >= p[0] or (state[c, _STAGE] >= p[1] and load > 0.0):
-            window = window * p[0] / load + p[2]
+            window = window * p[0] / load + row.gain * p[2]
             state[c, _STAGE] = 0.0
         else:
-            window += p[2]
+            window += row.gain * p[2]
             state[c, _STAGE] += 1.0
         row.window = min(max(window, p[2]), row.line * row.base_rtt / 8e12)
 
@@ -56,6 +56,7 @@ class Hpcc(Control):
     telemetry: ClassVar[bool] = True
     paced: ClassVar[bool] = True
     lossless: ClassVar[bool] = True
+    scales_itself: ClassVar[bool] = True
     kernel = hpcc
 
     eta: float = Field(0.95, gt=0, le=1, description="utilisation aimed at")
