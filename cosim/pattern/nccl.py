@@ -61,13 +61,13 @@ from cosim.units import PS_PER_US
 
 AlgorithmName = Literal["ring", "tree", "direct"]
 ProtocolName = Literal["LL", "LL128", "Simple"]
-_DATA_PER_WIRE: dict[str, float] = {"LL": 0.5, "LL128": 0.9375, "Simple": 1.0}
+DATA_PER_WIRE: dict[str, float] = {"LL": 0.5, "LL128": 0.9375, "Simple": 1.0}
 """Bytes of data in a byte on the wire: 4 of 8, 120 of 128, all."""
 _DIRECT = (Collective.ALL_TO_ALL, Collective.SEND_RECV)
 """Grouped sends and receives."""
 _LL_MOST = 16384
 """``NCCL_P2P_LL_THRESHOLD``: bytes of the largest message that goes by LL."""
-_CHAIN_PIECE, _CHAIN_PIECES = 128 * 1024, 64
+CHAIN_PIECE, CHAIN_PIECES = 128 * 1024, 64
 """A broadcast's pieces follow each other down the chain: no smaller, and no more of them."""
 
 
@@ -175,7 +175,7 @@ class Nccl(Algorithm):
         else:
             rings = self._rings(num_ranks, hosts, costs, reverse=reverse)
             if collective is Collective.BROADCAST:
-                pieces = min(max(size_bytes // _CHAIN_PIECE, 1), _CHAIN_PIECES)
+                pieces = min(max(size_bytes // CHAIN_PIECE, 1), CHAIN_PIECES)
                 template = rings.broadcast(size_bytes, root, pieces)
             else:
                 template = rings.reduce_or_gather(collective, size_bytes)
@@ -209,7 +209,7 @@ class _Wire:
         """The template with wire bytes and delays."""
         spec, between = self.spec, template.src // self.local != template.dst // self.local
         message = template.src != template.dst
-        data = _DATA_PER_WIRE[self.protocol]
+        data = DATA_PER_WIRE[self.protocol]
         share = np.where(between, spec.network_efficiency, spec.nvlink_efficiency) * data
         size = np.where(message, np.ceil(template.bytes / share), 0).astype(np.int64)
         inside = round(nvlink_us(self.algorithm, self.protocol) * PS_PER_US)
