@@ -201,10 +201,12 @@ class Transformer(Spec):
             gpu.peak(self.dtype)
         except ValueError as error:
             raise WorkloadError(str(error)) from error
+        overlaps = self.overlap_gradients and self.data_parallel > 1
         report = ImportReport(
             invented=(
                 f"computation by a compute model of {gpu.name} ({gpu.source}), {gpu.trust(self.dtype)}",
                 f"{self.parameters / 1e9:.4g} G parameters, gradients in {self.gradient_dtype}",
+                *((gpu.beside_collectives(),) if overlaps else ()),
             ),
         )
         return build_training(
