@@ -78,7 +78,7 @@ class Nccl(Algorithm):
     carries: ClassVar[frozenset[Collective]] = frozenset(set(Collective) - {Collective.BARRIER})
 
     latency: TimePs = Field(
-        43_500_000,
+        43_800_000,
         ge=0,
         le=500 * PS_PER_US,
         description="from the last arrival to the first byte, all channels in use",

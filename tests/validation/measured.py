@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from measured_jobs import LAUNCH_PS, megatron, nccl_tests, scenario
+from measured_jobs import LAUNCH_PS, VOCABULARY, megatron, nccl_tests, scenario
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
@@ -46,7 +46,15 @@ COLUMNS = {
 }
 TIME = "iteration time (ms)"
 FITTED = {
-    "gpu": ("matmul_peak", "matmul_depth", "memory_peak", "kernel_time", "host_time", "step_time"),
+    "gpu": (
+        "matmul_peak",
+        "matmul_depth",
+        "unaligned",
+        "memory_peak",
+        "kernel_time",
+        "host_time",
+        "step_time",
+    ),
     "nccl": ("latency", "nvlink_efficiency", "loop_gap"),
 }
 """Names of the parameters that were fitted; ``LAUNCH_PS`` of nccl-tests is one more."""
@@ -204,6 +212,8 @@ def megatron_lm(entry: Published, selective: bool) -> float:
         "recompute": "selective" if selective else "full",
         "sequence_parallel": selective,
         "synchronous_passes": False,
+        "synchronous_exchanges": False,
+        "vocabulary": VOCABULARY,
     }
     if entry.chunks != 1:
         job |= {"schedule": "interleaved", "virtual_stages": entry.chunks}

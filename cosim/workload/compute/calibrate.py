@@ -68,10 +68,14 @@ def number_type(name: str) -> DType:
 
 
 def kernels_to_measure(dtype: DType, largest: int) -> list[Kernel]:
-    """Matrix products of four sizes and four depths, memory-bound and attention kernels, and tiny ones."""
+    """Matrix products of four sizes and four depths, some with odd rows, memory-bound and attention kernels,
+    and tiny ones.
+    """
     width = DTYPE_BYTES[dtype]
     sides = [largest // 8, largest // 4, largest // 2, largest]
     found = [matmul(side, depth, side, width) for side in sides for depth in sides]
+    if width <= 2:
+        found += [matmul(side, side, side - 1, width) for side in sides]
     found += [memory(3 * side * side * width) for side in sides]
     found += [fused_attention(4 * 8 * side * side * 64, 4 * 8 * side * 64 * width) for side in sides[:-1]]
     return [*found, memory(3 * width)]
@@ -102,12 +106,17 @@ def fit(measurements: Sequence[Measurement], gpu: Gpu, dtype: DType) -> tuple[Ef
         }
     )
     # Later ones build on those before: a product takes no less than its bytes.
-    for kind, names in (
-        (KernelKind.MEMORY, ("memory_peak",)),
-        (KernelKind.ATTENTION, ("attention_peak",)),
-        (KernelKind.MATMUL, ("matmul_peak", "matmul_depth")),
+    for kind, odd, names in (
+        (KernelKind.MEMORY, False, ("memory_peak",)),
+        (KernelKind.ATTENTION, False, ("attention_peak",)),
+        (KernelKind.MATMUL, False, ("matmul_peak", "matmul_depth")),
+        (KernelKind.MATMUL, True, ("unaligned",)),
     ):
-        own = [one for one in measurements if one.kernel.kind is kind and one is not tiny]
+        own = [
+            one
+            for one in measurements
+            if one.kernel.kind is kind and bool(one.kernel.stride % 8) is odd and one is not tiny
+        ]
         if own:
             efficiency = _search(own, gpu, dtype, efficiency, names)
     errors = _errors(measurements, gpu, dtype, efficiency)

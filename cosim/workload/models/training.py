@@ -86,6 +86,8 @@ class Training:
         Computation waits until what it sends has arrived, as Megatron-LM's does without overlap.
     synchronous_passes
         The host issues nothing of the next pass until the GPU has ended the one before.
+    synchronous_exchanges
+        The host issues nothing until an exchange between pieces has ended.
     """
 
     mesh: DeviceMesh
@@ -101,6 +103,7 @@ class Training:
     norm_axes: tuple[str, ...] = ("tp", "pp")
     blocking_sends: bool = False
     synchronous_passes: bool = False
+    synchronous_exchanges: bool = False
 
 
 def build_training(
@@ -383,6 +386,8 @@ class StageBuilder:
             computed += step.duration_ps
             if issued > computed:
                 behind = number + 1
+            if self.training.synchronous_exchanges and step.then is not None:
+                issued = computed = 0
         return behind
 
     def _step(self, piece: Piece, *, issued: bool) -> _Step:
@@ -421,6 +426,8 @@ class StageBuilder:
         self.last = (*launch, *meanwhile, number)
         if step.then is not None:
             self._exchange(f"{prefix}{step.name}", step.then, phase)
+            if self.training.synchronous_exchanges:
+                self.host_waits = self.last
 
     def _launch(self, step: _Step, name: str, phase: str) -> tuple[int, ...]:
         """The host issues a step's operators, after those before it."""

@@ -85,6 +85,10 @@ class Transformer(Spec):
         default=False,
         description="the host waits for the GPU after each pass, as Megatron-LM's timers make it",
     )
+    synchronous_exchanges: bool = Field(
+        default=False,
+        description="the host waits for each tensor-parallel exchange, as NCCL_BLOCKING_WAIT=1 makes it",
+    )
     gpu: Annotated[Spec, Named("cosim.gpus")] = Field(description="GPU, with its compute model")
 
     @model_validator(mode="after")
@@ -123,7 +127,7 @@ class Transformer(Spec):
             idle += [(name, why) for name in ("scatter_gather", "blocking_sends")]
         if self.tensor_parallel == 1:
             why = "tensor_parallel is 1: a layer is whole"
-            idle += [(name, why) for name in ("sequence_parallel", "scatter_gather")]
+            idle += [(name, why) for name in ("sequence_parallel", "scatter_gather", "synchronous_exchanges")]
         return [(name, why) for name, why in dict(idle).items() if name in self.model_fields_set]
 
     @property
@@ -185,6 +189,7 @@ class Transformer(Spec):
             sharded_optimizer=self.sharded_optimizer,
             blocking_sends=self.blocking_sends,
             synchronous_passes=self.synchronous_passes,
+            synchronous_exchanges=self.synchronous_exchanges,
         )
 
     def build(self, base: Path = Path()) -> Workload:
