@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cosim.cli.say import say
+
+if TYPE_CHECKING:
+    from cosim.workload.compute.calibrate import Calibrated
 
 
 def profile(
@@ -85,18 +88,51 @@ def calibrate(
     device: Annotated[str, typer.Option(help="cuda, cuda:1 ... or cpu, to try it out.")] = "cuda",
     dtype: Annotated[str, typer.Option(help="Number type: bf16, fp16, fp32 ...")] = "bf16",
     largest: Annotated[int, typer.Option(help="Side of the largest matrix.", min=64)] = 8192,
+    ranks: Annotated[
+        int | None, typer.Option(help="GPUs of the collectives; default: all that are here.", min=1)
+    ] = None,
+    largest_message: Annotated[
+        str, typer.Option(metavar="SIZE", help="Of the collectives, which begin at 8 B.")
+    ] = "1GiB",
 ) -> None:
-    """Measure this machine's GPU; a scenario names the table as `gpu: {kind: table, path: FILE}`."""
+    """Measure this machine's GPUs and collectives; scenarios name it `gpu: {kind: table, path: FILE}`."""
+    from cosim.units import parse_size
     from cosim.workload.compute.calibrate import calibrate as measure
     from cosim.workload.compute.calibrate import number_type, write_table
 
-    gpu, table = measure(device, number_type(dtype), largest=largest)
+    found = measure(
+        device, number_type(dtype), largest=largest, ranks=ranks, largest_message=parse_size(largest_message)
+    )
+    gpu, table = found.gpu, found.table
+    said = found.why_none
+    if found.collectives is not None:
+        said = _collectives_fitted(found)
+        table["collectives"]["fitted"] = said.splitlines()
     write_table(out, table)
     known = gpu.efficiency
     typer.echo(
         f"{gpu.name}: {known.matmul_peak:.0%} of {gpu.peak(number_type(dtype)) / 1e12:.4g} TFLOP/s {dtype}, "
         f"{known.memory_peak:.0%} of {gpu.memory_rate / 8e9:.4g} GB/s, {gpu.trust(number_type(dtype))}; {out}"
     )
+    typer.echo(f"interference: {known.interference:.2f} ({table['interference']})\n{said}")
+
+
+def _collectives_fitted(found: Calibrated) -> str:
+    """A scenario's `collectives:` with the parameters that fit what was measured, and how well."""
+    from cosim.pattern.nccl_fit import Measured, fit_nccl, scenario_lines
+    from cosim.pattern.template import Collective
+
+    assert found.collectives is not None
+    rows = [
+        Measured(Collective(one.collective), one.ranks, one.size_bytes, one.seconds)
+        for one in found.collectives.times
+    ]
+    rate = found.link_rate or 2 * max(row.size_bytes / row.seconds for row in rows)
+    spec, error = fit_nccl(rows, rate)
+    known = "by its data sheet" if found.link_rate else "the most that was measured, doubled"
+    notes = [f"# {len(rows)} collectives, mean error {error:.1%}; links of {rate / 1e9:.4g} GB/s ({known})"]
+    notes += [f"# not measured: {why}" for why in found.collectives.skipped]
+    return "\n".join([*notes, scenario_lines(spec)])
 
 
 def translate(

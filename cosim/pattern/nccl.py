@@ -1,27 +1,34 @@
-"""NCCL's collectives on NVSwitch hosts and a network between them: ring or tree, LL, LL128 or Simple.
+"""NCCL's collectives on NVSwitch hosts and a network between them: ring, tree or direct; LL, LL128 or Simple.
 
 Which algorithm and protocol carry an operation is decided as NCCL decides it, by its own estimate
 (``tuning.cc`` of NCCL 2.18 to 2.20: base and hardware latencies, protocol ratios; described in Hu et al.,
 "Demystifying NCCL", arXiv 2507.04786, section III): latency plus bytes over bandwidth, least wins. The
-estimate only decides; the time is the network's. What reaches the network is what goes over wires:
+estimate only decides; the time is the network's. All-reduces take a ring or a tree, all-gathers and
+reduce-scatters a ring, broadcasts the ring as a chain; all-to-alls and sends are NCCL's grouped sends and
+receives, each straight to its peer, LL up to 16 KB a message (``NCCL_P2P_LL_THRESHOLD``), Simple above. What
+reaches the network is what goes over wires:
 
 - LL sends a 4-byte flag with each 4 bytes of data, LL128 8 bytes in 128; Simple none. NVLink's and the
   network's own headers and flow control take ``nvlink_efficiency`` and ``network_efficiency``: messages
   carry that much more than their data.
-- A rank passes on a step's data ``hardware latency`` after it came; an operation starts ``latency`` after its
-  last rank arrives on its GPU (launch, and setting up of the channels).
-- A ring works through its data in loops of ``buffer`` bytes on each rank; between two loops its pipeline
-  drains, which takes ``loop_gap``.
+- An operation starts after its last rank arrives on its GPU (the kernel starts, channels are set up):
+  ``least_latency`` if one channel carries it, ``latency`` if all do, in proportion between. NCCL takes as
+  many channels as have work: 512 threads x 8 bytes, times the ranks of a ring (``enqueue.cc``); 64 KiB for
+  sends.
+- A rank passes on a step's data ``hardware latency`` after it came. A ring works through its data in loops
+  of ``buffer`` bytes on each rank; between two loops its pipeline drains, which takes ``loop_gap``.
 
 Between hosts, several rings (or pairs of trees) run at once, each entering a host at another GPU, so that all
 NICs carry data. Trees are double binary trees over hosts and chains inside, data cut in pieces that follow
 each other. Dimension 0 of the topology is the host; a group that is no grid of the topology's dimensions is
 taken to be in one host.
 
-Not modelled: NVLS and SHARP, PAT, user buffers, copy-engine collectives; the GPU's multiprocessors that NCCL
-occupies; protocol changes between NCCL versions. Calibrated (``latency``, ``nvlink_efficiency``,
-``loop_gap``) on nccl-tests all-reduces of 2 and 8 A100s (``python -m tests.validation.fit``); the network's
-latencies are NCCL's, its efficiency that of InfiniBand's framing.
+Not modelled: NVLS and SHARP, PAT, PXN, user buffers, copy-engine collectives; the GPU's multiprocessors that
+NCCL occupies; protocol changes between NCCL versions. Calibrated (``latency``, ``nvlink_efficiency``,
+``loop_gap``) on nccl-tests all-reduces of 2 and 8 A100s (``python -m tests.validation.fit``) of 1 MB to 1 GB;
+``least_latency`` and the network's latencies are NCCL's own, ``network_efficiency`` is that of InfiniBand's
+framing: small operations, other collectives and other hosts are predictions. `cosim calibrate` measures
+where there are GPUs.
 """
 
 from __future__ import annotations
@@ -35,29 +42,49 @@ from pydantic import Field
 
 from cosim.pattern.algorithm import Algorithm
 from cosim.pattern.costs import Costs
+from cosim.pattern.direct import Direct
 from cosim.pattern.nccl_tree import tree_template
-from cosim.pattern.nccl_tuning import ALGORITHMS, PROTOCOLS, Links, estimate_us, network_us, nvlink_us
+from cosim.pattern.nccl_tuning import (
+    ALGORITHMS,
+    PROTOCOLS,
+    Links,
+    channel_bytes,
+    estimate_us,
+    network_us,
+    nvlink_us,
+)
 from cosim.pattern.ring import Rings
+from cosim.pattern.send_recv import SendRecv
 from cosim.pattern.template import I32, Collective, Template
 from cosim.spec import RateBps, SizeBytes, TimePs
 from cosim.units import PS_PER_US
 
-AlgorithmName = Literal["ring", "tree"]
+AlgorithmName = Literal["ring", "tree", "direct"]
 ProtocolName = Literal["LL", "LL128", "Simple"]
-_DATA_PER_WIRE: dict[str, float] = {"LL": 0.5, "LL128": 0.9375, "Simple": 1.0}
+DATA_PER_WIRE: dict[str, float] = {"LL": 0.5, "LL128": 0.9375, "Simple": 1.0}
 """Bytes of data in a byte on the wire: 4 of 8, 120 of 128, all."""
+_DIRECT = (Collective.ALL_TO_ALL, Collective.SEND_RECV)
+"""Grouped sends and receives."""
+_LL_MOST = 16384
+"""``NCCL_P2P_LL_THRESHOLD``: bytes of the largest message that goes by LL."""
+CHAIN_PIECE, CHAIN_PIECES = 128 * 1024, 64
+"""A broadcast's pieces follow each other down the chain: no smaller, and no more of them."""
 
 
 class Nccl(Algorithm):
     """NCCL's choice of ring or tree and LL, LL128 or Simple, by size and hosts; NVLink and InfiniBand"""
 
     name: ClassVar[str] = "nccl"
-    carries: ClassVar[frozenset[Collective]] = frozenset(
-        {Collective.ALL_REDUCE, Collective.ALL_GATHER, Collective.REDUCE_SCATTER}
-    )
+    carries: ClassVar[frozenset[Collective]] = frozenset(set(Collective) - {Collective.BARRIER})
 
     latency: TimePs = Field(
-        43_500_000, ge=0, le=500 * PS_PER_US, description="from the last arrival to the first byte"
+        43_800_000,
+        ge=0,
+        le=500 * PS_PER_US,
+        description="from the last arrival to the first byte, all channels in use",
+    )
+    least_latency: TimePs = Field(
+        6_600_000, ge=0, le=500 * PS_PER_US, description="the same with one channel (NCCL's baseLat of LL)"
     )
     nvlink_efficiency: float = Field(
         0.786, ge=0.3, le=1, description="data in a byte that an NVLink carries, flags apart"
@@ -71,6 +98,7 @@ class Nccl(Algorithm):
     buffer: SizeBytes = Field(
         12 * 2**20, gt=0, description="of each rank and loop: channels x chunk (24 x 512 KiB on an A100)"
     )
+    channels: int = Field(24, ge=1, le=64, description="thread blocks of a large operation on each GPU")
     rails: int = Field(4, ge=1, le=64, description="rings, or pairs of trees, between hosts: NICs of a host")
     pieces: int = Field(8, ge=1, le=256, description="pieces of a tree's data that follow each other")
     nvlink_rate: RateBps = Field(
@@ -88,12 +116,16 @@ class Nccl(Algorithm):
         hosts = math.prod(dims[1:]) if dims else self.hosts
         found = self if hosts == self.hosts else self.model_copy(update={"hosts": hosts})
         algorithm, protocol = found.choose(collective, num_ranks, size_bytes)
-        return found.model_copy(update={"algorithms": algorithm, "protocol": protocol})
+        chosen = None if algorithm == "direct" else algorithm
+        return found.model_copy(update={"algorithms": chosen, "protocol": protocol})
 
     def choose(
         self, collective: Collective, num_ranks: int, size_bytes: int
     ) -> tuple[AlgorithmName, ProtocolName]:
         """What NCCL would take: the least of its estimates; the first of equals."""
+        if collective in _DIRECT:
+            message = size_bytes // num_ranks if collective is Collective.ALL_TO_ALL else size_bytes
+            return "direct", "LL" if message <= _LL_MOST else "Simple"
         links = Links(self.hosts, num_ranks, self.nvlink_rate, self.network_rate)
         best: tuple[float, AlgorithmName, ProtocolName] | None = None
         for algorithm in ALGORITHMS:
@@ -107,7 +139,15 @@ class Nccl(Algorithm):
                 took = estimate_us(algorithm, protocol, collective, size_bytes, links)
                 if best is None or took < best[0]:
                     best = took, algorithm, protocol
-        return best[1:] if best else ("ring", "Simple")
+        return best[1:] if best else ("ring", self.protocol or "Simple")
+
+    def start_ps(
+        self, algorithm: AlgorithmName, protocol: ProtocolName, num_ranks: int, size_bytes: int
+    ) -> int:
+        """From the last arrival to the first byte: more, the more channels have work."""
+        most = self.channels * channel_bytes(algorithm, protocol, num_ranks)
+        more = max(self.latency - self.least_latency, 0)
+        return min(self.least_latency, self.latency) + more * min(size_bytes, most) // most
 
     def build(
         self,
@@ -121,31 +161,30 @@ class Nccl(Algorithm):
         root: int = 0,
     ) -> Template:
         """See :meth:`Algorithm.build`; ``costs``' delays are added to NCCL's own."""
-        del chunk, root
+        del chunk
         self.check(collective, num_ranks)
         algorithm, protocol = self.choose(collective, num_ranks, size_bytes)
         hosts = self.hosts if num_ranks % self.hosts == 0 else 1
         wire = _Wire(self, algorithm, protocol, num_ranks // hosts, costs)
-        if algorithm == "tree":
+        if algorithm == "direct":
+            straight = SendRecv() if collective is Collective.SEND_RECV else Direct()
+            template = straight.build(collective, num_ranks, size_bytes, costs, reverse=reverse)
+            template = replace(template, name="nccl direct")
+        elif algorithm == "tree":
             template = tree_template(num_ranks, size_bytes, hosts, self.rails, self.pieces, costs)
         else:
-            template = _ring(collective, num_ranks, size_bytes, hosts, self.rails, costs, reverse)
+            rings = self._rings(num_ranks, hosts, costs, reverse=reverse)
+            if collective is Collective.BROADCAST:
+                pieces = min(max(size_bytes // CHAIN_PIECE, 1), CHAIN_PIECES)
+                template = rings.broadcast(size_bytes, root, pieces)
+            else:
+                template = rings.reduce_or_gather(collective, size_bytes)
         return wire.laid(template, size_bytes)
 
-
-def _ring(
-    collective: Collective,
-    num_ranks: int,
-    size_bytes: int,
-    hosts: int,
-    rails: int,
-    costs: Costs,
-    reverse: bool,
-) -> Template:
-    local = num_ranks // hosts
-    order = ring_orders(hosts, local, min(rails, local) if hosts > 1 else 1)
-    rings = Rings(num_ranks, len(order), costs, reverse=reverse, order=order, name="nccl ring")
-    return rings.reduce_or_gather(collective, size_bytes)
+    def _rings(self, num_ranks: int, hosts: int, costs: Costs, *, reverse: bool) -> Rings:
+        local = num_ranks // hosts
+        order = ring_orders(hosts, local, min(self.rails, local) if hosts > 1 else 1)
+        return Rings(num_ranks, len(order), costs, reverse=reverse, order=order, name="nccl ring")
 
 
 def ring_orders(hosts: int, local: int, channels: int) -> I32:
@@ -170,7 +209,7 @@ class _Wire:
         """The template with wire bytes and delays."""
         spec, between = self.spec, template.src // self.local != template.dst // self.local
         message = template.src != template.dst
-        data = _DATA_PER_WIRE[self.protocol]
+        data = DATA_PER_WIRE[self.protocol]
         share = np.where(between, spec.network_efficiency, spec.nvlink_efficiency) * data
         size = np.where(message, np.ceil(template.bytes / share), 0).astype(np.int64)
         inside = round(nvlink_us(self.algorithm, self.protocol) * PS_PER_US)
@@ -186,8 +225,9 @@ class _Wire:
         target = position[rows] - template.dep_distance
         arrivals = np.bincount(rows[target < entries], minlength=len(degree))
         first = once & message & (degree > 0) & (arrivals == degree)
-        delay[first] += spec.latency
-        if self.algorithm == "ring":
+        whole = size_bytes * (entries if template.collective is Collective.ALL_GATHER else 1)
+        delay[first] += spec.start_ps(self.algorithm, self.protocol, entries, whole)
+        if self.algorithm == "ring" and template.collective is not Collective.BROADCAST:
             delay[exits:] += self._gaps(template, size_bytes)
         return replace(template, bytes=size, delay_ps=delay.astype(np.int64))
 

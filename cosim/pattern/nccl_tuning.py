@@ -3,8 +3,8 @@
 Figures are those of NCCL 2.18 to 2.20 (``src/graph/tuning.cc``): latencies in microseconds, rates in bytes
 per microsecond. Only the choice uses them, and the latencies of steps; what a collective takes is simulated.
 
-Not modelled: the correction factors of trees and rings at small sizes, limits per channel (perChMax...), the
-rate of LL by CPU type, network overheads on CPUs other than x86.
+Not modelled: limits per channel (perChMax...), the rate of LL by CPU type, network overheads on CPUs other
+than x86.
 """
 
 from __future__ import annotations
@@ -29,6 +29,17 @@ for as long as a newer NCCL (2.23) says: 4 us."""
 _RATIO = {"LL": 0.5, "LL128": 0.92, "Simple": 1.0}
 _RING_LL_MOST = 87.7e3
 """``llMaxBws`` of Ampere in one node, B/us."""
+_TREE_REACHES = {
+    "LL": (10, 10, 10, 10, 9, 8, 7, 7, 7, 7, 6, 5, 4, 4, 5, 6, 7, 8, 9, 10, 10, 10, 10),
+    "LL128": (10, 10, 10, 10, 10, 9, 8, 8, 8, 7, 6, 6, 6, 6, 6, 6, 8, 9, 9, 9, 9, 10, 10),
+    "Simple": (9, 9, 9, 9, 9, 9, 9, 8, 7, 6, 6, 5, 5, 5, 5, 6, 7, 8, 7, 7, 8, 9, 9),
+}
+"""Tenths of its rate that a tree reaches, by powers of two from 64 B (``treeCorrectionFactor``)."""
+_PLATEAU = 1.4
+"""A Simple ring between hosts, more than 64 B a channel and rank: latency times this (from Ampere on)."""
+_CHANNELS = 24
+_SEND_LEAST = 64 * 1024
+"""A send is split over channels in parts no smaller (``calcP2pChunkSize``: an eighth of a 512 KiB step)."""
 _TREE_RATIO = {"LL": 1 / 3.8, "LL128": 120 / 128, "Simple": 0.92}
 
 
@@ -43,7 +54,8 @@ class Links:
 
 
 def nvlink_us(algorithm: str, protocol: str) -> float:
-    """Latency of a step inside a host."""
+    """Latency of a step inside a host; what goes straight to its peer waits as in a ring."""
+    algorithm = "ring" if algorithm == "direct" else algorithm
     if algorithm == "tree" and protocol == "Simple":
         return _TREE_SIMPLE_STEP_US
     return _NVLINK_US[algorithm][PROTOCOLS.index(protocol)]
@@ -51,7 +63,15 @@ def nvlink_us(algorithm: str, protocol: str) -> float:
 
 def network_us(algorithm: str, protocol: str) -> float:
     """Latency of a step between hosts."""
-    return _NETWORK_US[algorithm][PROTOCOLS.index(protocol)]
+    return _NETWORK_US["ring" if algorithm == "direct" else algorithm][PROTOCOLS.index(protocol)]
+
+
+def channel_bytes(algorithm: str, protocol: str, ranks: int) -> int:
+    """Bytes of an operation for which NCCL takes one channel more."""
+    if algorithm == "direct":
+        return _SEND_LEAST
+    threads, each = (512, 64) if protocol == "Simple" else (512, 8)
+    return threads * each * (ranks if algorithm == "ring" and protocol == "LL" else 1)
 
 
 def estimate_us(
@@ -64,13 +84,19 @@ def estimate_us(
     bus = (links.nvlink_rate if hosts == 1 else links.network_rate) / 8e6
     if algorithm == "ring":
         both = 2 if collective is Collective.ALL_REDUCE else 1
+        ranks_moved = 1.0 if collective is Collective.BROADCAST else (ranks - 1) / ranks
         between = both * (hosts - 1) if hosts > 1 else 0
         latency = _BASE_US["ring"][number] + (both * (ranks - 1) - between) * inside + between * across
+        if hosts > 1 and both == 2 and protocol == "Simple" and size_bytes >= 64 * _CHANNELS * ranks:
+            latency *= _PLATEAU
         rate = bus * _RATIO[protocol]
         if protocol == "LL":
             rate = min(rate, _RING_LL_MOST)
         total = size_bytes * ranks if collective is Collective.ALL_GATHER else size_bytes
-        return latency + total * both * (ranks - 1) / ranks / rate
+        return latency + total * both * ranks_moved / rate
     depth = (hosts - 1).bit_length()
     latency = _BASE_US["tree"][number] + 2 * ((ranks // hosts - 1) * inside + depth * across)
-    return latency + 2 * size_bytes / (bus * _TREE_RATIO[protocol])
+    reaches = _TREE_REACHES[protocol]
+    power = (size_bytes >> 6).bit_length() - 1
+    tenths = reaches[power] if 0 <= power < len(reaches) else 10
+    return latency + 20 * size_bytes / (bus * _TREE_RATIO[protocol] * tenths)

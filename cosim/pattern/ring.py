@@ -205,17 +205,22 @@ class Rings:
         owner = (source[:, None] + far[:, None] * self.way[: self.channels].astype(np.int64)) % n
         return self._template(Collective.ALL_TO_ALL, size_bytes, steps, owner.reshape(-1))
 
-    def broadcast(self, size_bytes: int, root: int) -> Template:
-        """Piece p goes down the chain behind piece p - 1; one block is one piece on its way."""
+    def broadcast(self, size_bytes: int, root: int, pieces: int = 0) -> Template:
+        """Piece p goes down the chain behind piece p - 1; one block is one piece on its way.
+
+        ``pieces``: as many as there are ranks, if not given.
+        """
         n, c = self.num_ranks, self.channels
-        pieces = n
+        pieces = pieces or n
         message = self.costs.share(size_bytes, pieces * c)
         plain = self.costs.endpoint_delay_ps
         hops = (n - 1) * c
         place, channel = np.divmod(np.arange(hops, dtype=np.int64), c)
         way = self.way[:c].astype(np.int64)
-        src = (root + way[channel] * place) % n
-        dst = (root + way[channel] * (place + 1)) % n
+        places = np.argsort(self.order, axis=1)
+        begin = places[:, root]
+        src = self.order[channel, (begin[channel] + way[channel] * place) % n].astype(np.int64)
+        dst = self.order[channel, (begin[channel] + way[channel] * (place + 1)) % n]
         received = np.where(place > 0, c, 0)
         arrival = n + np.arange(hops, dtype=np.int64) - src
         own = np.full(hops, hops, np.int64)
@@ -239,7 +244,7 @@ class Rings:
 
         end = n + pieces * hops
         rank = np.arange(n, dtype=np.int64)[:, None]
-        place_of = (rank - root) * way % n
+        place_of = (places.T - begin) * way % n
         last_own = end + rank - (end - hops + place_of * c + np.arange(c))
         arrived = (
             end + rank - (n + np.arange(pieces)[:, None] * hops + (n - 2) * c + np.arange(c)).reshape(1, -1)

@@ -1,3 +1,4 @@
+import itertools
 from math import ceil
 
 import numpy as np
@@ -9,9 +10,10 @@ from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.nccl import Nccl, ring_orders
 from cosim.pattern.nccl_tree import rank_parents
 from cosim.pattern.planner import Planner
+from cosim.pattern.prove import prove
 from cosim.pattern.template import Collective, Template
 
-KINDS = ("all_reduce", "all_gather", "reduce_scatter")
+KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv")
 
 
 def template(
@@ -102,3 +104,85 @@ def test_a_ring_on_an_nvswitch_takes_the_closed_form(ranks: int) -> None:
     step = 3_400_000 + message / 300e9 * 1e12
     gaps = spec.loop_gap * size / ranks / spec.buffer
     assert took == pytest.approx(spec.latency + 2 * (ranks - 1) * step + gaps, rel=1e-6)
+
+
+def alone(kind: str, size: int, ranks: int, **how: object) -> int:
+    """Picoseconds of one collective on an NVSwitch of 300 GB/s a GPU."""
+    scenario = {
+        "topology": {
+            "kind": "leaf_spine",
+            "leaves": 1,
+            "spines": 1,
+            "endpoints_per_leaf": -(-ranks // 8) * 8,
+            "latency": "1us",
+            "hosts": {"gpus": 8, "nvlink_rate": "300GB/s", "nics": 4, "nic_rate": "200Gbps"},
+        },
+        "network": "fair_share",
+        "collectives": {kind: {"algorithm": "nccl", **how}},
+        "jobs": [{"workload": {"kind": "collective", "collective": kind, "size": size, "ranks": ranks}}],
+    }
+    return int(run(Scenario.model_validate(scenario)).records.iteration_end_ps[0].max())
+
+
+@pytest.mark.parametrize("dims", [(8, 1), (7, 1), (4, 3), (1, 5)])
+@pytest.mark.parametrize("kind", [Collective.ALL_TO_ALL, Collective.BROADCAST])
+def test_all_to_alls_go_straight_and_broadcasts_down_a_chain(kind: Collective, dims: tuple[int, int]) -> None:
+    ranks = dims[0] * dims[1]
+    made = template(kind, ranks, ranks << 20, dims)
+    assert made.name == ("nccl direct" if kind is Collective.ALL_TO_ALL else "nccl ring")
+    assert made.num_ranks == ranks
+
+
+@pytest.mark.parametrize("root", range(0, 12, 5))
+def test_a_broadcast_enters_each_host_once_for_each_nic(root: int) -> None:
+    nccl = Nccl(hosts=3, network_efficiency=1.0)
+    made = nccl.build(Collective.BROADCAST, 12, 64 << 20, CollectiveConfig().costs, root=root)
+    prove(made)
+    repeat = np.repeat(made.block_repeat, np.diff(made.block_row))
+    crossing = made.src // 4 != made.dst // 4
+    came = np.bincount(made.dst[crossing] // 4, (made.bytes * repeat)[crossing], minlength=3)
+    others = [host for host in range(3) if host != root // 4]
+    assert came[others].tolist() == [64 << 20] * 2
+    # Chains that don't begin at the host's first or last GPU come back to it for the rest.
+    assert came[root // 4] <= 64 << 20
+
+
+def test_an_all_to_all_of_large_messages_takes_its_closed_form() -> None:
+    size, spec = 80 << 20, Nccl()
+    wire = 7 * ceil((size // 8) / spec.nvlink_efficiency) / 300e9 * 1e12
+    assert alone("all_to_all", size, 8) == pytest.approx(spec.latency + 3_400_000 + wire, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["all_to_all", "broadcast", "send_recv", "all_reduce", "all_gather"])
+def test_nothing_is_faster_than_its_kernel_starts(kind: str) -> None:
+    ranks = 2 if kind == "send_recv" else 8
+    took = [alone(kind, size, ranks) for size in (8 * ranks, 4096 * ranks, 1 << 20, 16 << 20)]
+    least = Nccl().least_latency
+    assert least < took[0] < 3 * least  # 8 steps of an all-gather, 14 of an all-reduce: 0.6 us each
+    assert took == sorted(took)
+
+
+def test_more_channels_start_later_up_to_all() -> None:
+    spec = Nccl()
+    starts = [spec.start_ps("ring", "LL", 8, size) for size in (0, 32 << 10, 393216, 786432, 1 << 30)]
+    assert starts[0] == spec.least_latency
+    assert starts[1] - starts[0] == pytest.approx((spec.latency - spec.least_latency) / 24, rel=1e-6)
+    assert starts[2] == pytest.approx((spec.latency + spec.least_latency) / 2, rel=1e-6)
+    assert starts[3] == starts[4] == spec.latency
+
+
+def test_on_one_host_of_nvlinks_no_tree_is_taken_above_a_megabyte() -> None:
+    # nccl-tests on 2, 4 and 8 A100s show no dip where a tree would begin or end.
+    spec = Nccl()
+    for ranks in range(2, 9):
+        assert {spec.choose(Collective.ALL_REDUCE, ranks, size << 20)[0] for size in range(1, 1025)} == {
+            "ring"
+        }
+
+
+@pytest.mark.parametrize("size", [32 << 20, 128 << 20, 1 << 30])
+def test_groups_of_any_size_on_a_host_fall_between_their_neighbours(size: int) -> None:
+    """Bus bandwidth of 2 to 8 ranks, powers of two or not, grows with them; steps are of the protocol."""
+    bus = [2 * (n - 1) / n * size / alone("all_reduce", size, n) * 1e3 for n in range(2, 9)]
+    assert all(later > 0.96 * before for before, later in itertools.pairwise(bus))
+    assert bus[-1] > bus[0]

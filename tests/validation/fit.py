@@ -1,41 +1,41 @@
 """Fits the compute model and NCCL's parameters to the measured tables, as they stand in the catalogue.
 
 ``python tests/validation/fit.py``. First NCCL's three (and nccl-tests' launch) to its all-reduces of 2 and 8
-GPUs, by their closed form; then, those fixed, the compute model's six to both Megatron-DeepSpeed tables at
-once, each table weighing the same, relative errors, a soft L1 loss (a few rows are slower than anything
-known of them explains). Then the same on random halves of the rows, with the error on the other halves: what
-unseen rows should expect.
+GPUs, by their closed form; then, those fixed, the compute model's seven to both Megatron-DeepSpeed tables at
+once, each table weighing the same, relative errors, a Cauchy loss. That loss is for rows that nothing known
+of them explains: of the 39-billion-parameter runs, tensor-parallel 2 (and 4 with 32 replicas, as of the
+18-billion ones) took up to 1.6 times what the same model predicts within 5 % for every other cut of the
+same jobs. They stay in the table, in the fit and in every error reported.
+
+Then what unseen rows should expect: three random halves (fitted to one, the error on the other), and five
+folds (fitted to four fifths each time, so that every row is predicted once by a fit that hasn't seen it).
+``--quick``: only the fit.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
 from measured import DATA, F64, FITTED, Row, read_nccl, read_rows, report
 from measured_jobs import LAUNCH_PS
 from scipy.optimize import least_squares
+from scipy.stats import spearmanr
 from surrogate import I64, NVLINK, Surrogate
 
 from cosim.pattern.nccl import Nccl
+from cosim.pattern.nccl_fit import host_s
+from cosim.pattern.template import Collective
 from cosim.units import PS_PER_S
 from cosim.workload.compute.efficiency import Efficiency
 
 TABLES = ("single", "multi")
 START = {
-    "matmul_peak": 0.8, "matmul_depth": 150.0, "memory_peak": 0.75, "kernel_time": 10e6, "host_time": 50e6,
-    "step_time": 10e9,
+    "matmul_peak": 0.8, "matmul_depth": 150.0, "unaligned": 0.45, "memory_peak": 0.75, "kernel_time": 10e6,
+    "host_time": 50e6, "step_time": 5e9,
 }  # fmt: skip
-_LL128 = 0.92
-
-
-def nccl_s(gpus: int, size: F64, latency: float, efficiency: float, gap: float, launch: float) -> F64:
-    """A ring on an NVSwitch, LL128 or Simple, whichever is faster; no faster than it is issued."""
-    steps, rate = 2 * (gpus - 1), NVLINK * efficiency
-    simple = steps * (3.4e-6 + size / gpus / rate)
-    ll128 = steps * (1.9e-6 + size / gpus / rate / _LL128)
-    kernel = latency + np.minimum(simple, ll128) + gap * size / gpus / Nccl().buffer
-    return np.maximum(kernel, launch * gpus)
+HALVES, FOLDS = 3, 5
 
 
 def fit_nccl() -> None:
@@ -44,17 +44,21 @@ def fit_nccl() -> None:
 
     def predicted(values: F64, gpus: int) -> F64:
         latency, efficiency, gap, launch = values
-        return nccl_s(gpus, np.array(tables[gpus][0], np.float64), latency, efficiency, gap, launch)
+        given = {
+            "latency": round(latency * PS_PER_S),
+            "nvlink_efficiency": efficiency,
+            "loop_gap": round(gap * PS_PER_S),
+        }
+        spec = Nccl().model_copy(update=given)
+        kernel = [host_s(spec, Collective.ALL_REDUCE, gpus, size, NVLINK) for size in tables[gpus][0]]
+        return np.maximum(kernel, launch * gpus)
 
-    scale = np.array([40e-6, 0.8, 20e-6, 10e-6])
+    scale = np.array([40e-6, 0.8, 20e-6, 12e-6])
 
     def residuals(z: F64) -> F64:
         return np.concatenate([np.log(predicted(z * scale, n) / tables[n][1]) for n in (2, 8)])
 
-    found = least_squares(
-        residuals,
-        np.ones(4), loss="soft_l1", f_scale=0.05,
-    )  # fmt: skip
+    found = least_squares(residuals, np.ones(4), loss="soft_l1", f_scale=0.05, diff_step=1e-3)
     latency, efficiency, gap, launch = found.x * scale
     print(
         f"latency {latency * 1e6:.1f} us, nvlink_efficiency {efficiency:.3f}, loop_gap {gap * 1e6:.1f} us,",
@@ -74,13 +78,7 @@ class Fit:
         self.surrogates = [Surrogate([row.job for row in rows]) for rows in tables]
         self.names = FITTED["gpu"]
         self.scale = np.array([START[name] for name in self.names])
-        spec = Nccl()
-        self.nccl = {
-            "latency": spec.latency / PS_PER_S,
-            "loop_gap": spec.loop_gap / PS_PER_S,
-            "nvlink_efficiency": spec.nvlink_efficiency,
-            "network_efficiency": spec.network_efficiency,
-        }
+        self.nccl = Nccl()
 
     def efficiency(self, values: F64) -> Efficiency:
         """Parameters, times in whole picoseconds."""
@@ -94,7 +92,7 @@ class Fit:
         """Seconds of every row of each table."""
         return [one.predict(self.efficiency(values), self.nccl) for one in self.surrogates]
 
-    def fit(self, chosen: Sequence[I64]) -> F64:
+    def fit(self, chosen: Sequence[I64], start: F64 | None = None) -> F64:
         """Parameters for the rows chosen of each table."""
 
         def residuals(z: F64) -> F64:
@@ -109,9 +107,9 @@ class Fit:
         bounds = np.array(low) / self.scale, np.array(high) / self.scale
         found = least_squares(
             residuals,
-            np.ones(len(self.names)),
+            np.ones(len(self.names)) if start is None else start / self.scale,
             bounds=bounds,
-            loss="soft_l1",
+            loss="cauchy",
             diff_step=[1e-3] * len(self.names),
         )
         return np.asarray(found.x * self.scale, np.float64)
@@ -123,27 +121,61 @@ def _bounds(name: str) -> tuple[float, float]:
     return low, next(one.le for one in metadata if hasattr(one, "le"))
 
 
-def main() -> None:
-    """Fit, and cross-validate on three random halves."""
+def main(arguments: Sequence[str]) -> None:
+    """Fit, and cross-validate."""
     fit_nccl()
     fit = Fit([read_rows(DATA / f"megatron_deepspeed_a100_{name}_node.csv") for name in TABLES])
     everything = [np.arange(len(rows)) for rows in fit.rows]
     values = fit.fit(everything)
-    print(", ".join(f"{name} {value:.4g}" for name, value in zip(fit.names, values, strict=True)))
+    print(_shown(fit, values))
     for name, predicted, measured in zip(TABLES, fit.predicted(values), fit.measured, strict=True):
         print("  " + report(name, predicted, measured))
+    if "--quick" not in arguments:
+        _halves(fit)
+        _folds(fit)
+
+
+def _shown(fit: Fit, values: F64) -> str:
+    return ", ".join(f"{name} {value:.4g}" for name, value in zip(fit.names, values, strict=True))
+
+
+def _halves(fit: Fit) -> None:
+    """Fitted to one half, reported on the other."""
     generator = np.random.default_rng(0)
-    for half in range(3):
+    for half in range(HALVES):
         orders = [generator.permutation(len(rows)) for rows in fit.rows]
         values = fit.fit([order[: len(order) // 2] for order in orders])
-        shown = ", ".join(f"{name} {value:.4g}" for name, value in zip(fit.names, values, strict=True))
-        print(f"half {half}: {shown}")
+        print(f"half {half}: {_shown(fit, values)}")
         for name, predicted, measured, order in zip(
             TABLES, fit.predicted(values), fit.measured, orders, strict=True
         ):
             unseen = order[len(order) // 2 :]
-            print("  " + report(f"{name}, unseen", predicted[unseen], measured[unseen]))
+            print("  " + report(f"{name}, unseen", predicted[unseen], measured[unseen]), flush=True)
+
+
+def _folds(fit: Fit) -> None:
+    """Every row predicted by a fit that hasn't seen it; how far rank correlations scatter."""
+    generator = np.random.default_rng(1)
+    orders = [generator.permutation(len(rows)) for rows in fit.rows]
+    unseen = [np.zeros(len(rows)) for rows in fit.rows]
+    for fold in range(FOLDS):
+        out = [order[fold::FOLDS] for order in orders]
+        values = fit.fit([np.setdiff1d(order, rows) for order, rows in zip(orders, out, strict=True)])
+        for kept, predicted, rows in zip(unseen, fit.predicted(values), out, strict=True):
+            kept[rows] = predicted[rows]
+    print(f"{FOLDS} folds:")
+    for name, predicted, measured in zip(TABLES, unseen, fit.measured, strict=True):
+        print("  " + report(f"{name}, unseen", predicted, measured))
+        drawn = generator.integers(0, len(measured), (4000, len(measured)))
+        ranks = [spearmanr(predicted[rows], measured[rows]).statistic for rows in drawn]
+        errors = np.abs(predicted / measured - 1)[drawn].mean(axis=1)
+        low, middle, high = np.percentile(ranks, [5, 50, 95])
+        print(
+            f"    as many rows drawn anew: Spearman {low:.3f} to {high:.3f} (middle {middle:.3f}; under 0.95"
+            f" in {np.mean(np.array(ranks) < 0.95):.0%}), MAPE {np.percentile(errors, 5):.1%} to"
+            f" {np.percentile(errors, 95):.1%} (90 %)"
+        )
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

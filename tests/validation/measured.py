@@ -5,7 +5,8 @@ all-reduces, told apart by their columns; without FILE, those in shared/. Prints
 each table the mean absolute percentage error, median, worst and Spearman's rank correlation, and the error
 by (tp, pp). Rows of a table run in as many processes as there are cores. ``--rows FILE`` writes each row's
 prediction. ``--megatron-lm``: also Megatron-LM's times of Korthikanti et al. (arXiv 2205.05198, table 5),
-nothing refitted, and with one factor from its 22B rows; a trillion parameters take a quarter of an hour.
+nothing refitted, and with one factor from its 22B rows, beside a closed form; ``--megatron-lm=22B,175B``:
+those only, and no table (a trillion parameters take the longest by far).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from measured_jobs import LAUNCH_PS, megatron, nccl_tests, scenario
+from megatron_lm import MEGATRON_LM, Published, closed_s, job
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
@@ -46,39 +48,18 @@ COLUMNS = {
 }
 TIME = "iteration time (ms)"
 FITTED = {
-    "gpu": ("matmul_peak", "matmul_depth", "memory_peak", "kernel_time", "host_time", "step_time"),
+    "gpu": (
+        "matmul_peak",
+        "matmul_depth",
+        "unaligned",
+        "memory_peak",
+        "kernel_time",
+        "host_time",
+        "step_time",
+    ),
     "nccl": ("latency", "nvlink_efficiency", "loop_gap"),
 }
 """Names of the parameters that were fitted; ``LAUNCH_PS`` of nccl-tests is one more."""
-
-
-@dataclass(frozen=True)
-class Published:
-    """A row of Megatron-LM's table; seconds with full, and with selective recomputation."""
-
-    name: str
-    layers: int
-    hidden: int
-    heads: int
-    tp: int
-    pp: int
-    chunks: int
-    batch: int
-    micro_batch: int
-    full_s: float
-    selective_s: float
-
-    def measured_s(self, selective: bool) -> float:
-        """With full or with selective recomputation."""
-        return self.selective_s if selective else self.full_s
-
-
-MEGATRON_LM = (
-    Published("22B", 48, 6144, 64, 8, 1, 1, 4, 4, 1.42, 1.10),
-    Published("175B", 96, 12288, 96, 8, 8, 3, 64, 1, 18.13, 13.75),
-    Published("530B", 105, 20480, 128, 8, 35, 3, 280, 1, 49.05, 37.83),
-    Published("1T", 128, 25600, 160, 8, 64, 1, 512, 1, 94.42, 71.49),
-)
 
 
 @dataclass(frozen=True)
@@ -187,35 +168,18 @@ def parameters() -> list[str]:
 
 def megatron_lm(entry: Published, selective: bool) -> float:
     """Seconds of a row of Megatron-LM's table."""
-    gpus = entry.tp * entry.pp
-    row = {
-        "layers": entry.layers,
-        "hidden": entry.hidden,
-        "heads": entry.heads,
-        "sequence": 2048,
-        "micro_batch": entry.micro_batch,
-        "global_batch": entry.batch,
-        "tp": entry.tp,
-        "dp": 1,
-        "pp": entry.pp,
-        "gpus": gpus,
-    }
-    job = megatron(row) | {
-        "recompute": "selective" if selective else "full",
-        "sequence_parallel": selective,
-        "synchronous_passes": False,
-    }
-    if entry.chunks != 1:
-        job |= {"schedule": "interleaved", "virtual_stages": entry.chunks}
-    return _iteration_s(job, gpus)
+    return _iteration_s(job(entry, selective), entry.tp * entry.pp)
 
 
 def main(arguments: list[str]) -> None:
     """Predict the tables named, or those in shared/."""
     written = Path(arguments.pop(arguments.index("--rows") + 1)) if "--rows" in arguments else None
-    published = "--megatron-lm" in arguments
+    published = next((each for each in arguments if each.startswith("--megatron-lm")), None)
+    chosen = published.partition("=")[2].split(",") if published and "=" in published else []
     names = [Path(name) for name in arguments if not name.startswith("--")]
-    paths = names or [*sorted(DATA.glob("nccl_allreduce_*.csv")), *sorted(DATA.glob("megatron_*.csv"))]
+    paths = names
+    if not names and not chosen:
+        paths = [*sorted(DATA.glob("nccl_allreduce_*.csv")), *sorted(DATA.glob("megatron_*.csv"))]
     print("fitted:", *parameters(), sep="\n")
     lines = ["table,job,predicted_s,measured_s"]
     with ProcessPoolExecutor() as pool:
@@ -241,23 +205,36 @@ def main(arguments: list[str]) -> None:
                 print(by_parallelism(rows, predicted), end="")
             print(f"  ({time.perf_counter() - started:.0f} s)", flush=True)
         if published:
-            _megatron_lm(pool)
+            _megatron_lm(pool, chosen)
     if written:
         written.write_text("\n".join(lines) + "\n")
 
 
-def _megatron_lm(pool: ProcessPoolExecutor) -> None:
-    jobs = [(entry, selective) for entry in MEGATRON_LM for selective in (False, True)]
-    predicted = np.array(list(pool.map(megatron_lm, *zip(*jobs, strict=True))))
-    ratio = predicted / [entry.measured_s(selective) for entry, selective in jobs]
-    print("Megatron-LM, arXiv 2205.05198, table 5:")
-    for (entry, selective), seconds, each in zip(jobs, predicted, ratio, strict=True):
+def _megatron_lm(pool: ProcessPoolExecutor, named: Sequence[str]) -> None:
+    jobs = [
+        (entry, selective)
+        for entry in MEGATRON_LM
+        if not named or entry.name in named
+        for selective in (False, True)
+    ]
+    print("Megatron-LM, arXiv 2205.05198, table 5; full path (closed form), measured:", flush=True)
+    replayed, closed = [], []
+    for (entry, selective), seconds in zip(
+        jobs, pool.map(megatron_lm, *zip(*jobs, strict=True)), strict=True
+    ):
+        replayed.append(seconds / entry.measured_s(selective))
+        closed.append(closed_s(entry, selective) / entry.measured_s(selective))
         how = "selective recomputation, sequence parallel" if selective else "full recomputation"
         measured = entry.measured_s(selective)
-        print(f"  {entry.name} {how}: {seconds:.2f} s, measured {measured} s, {each - 1:+.1%}")
-    scale = 1 / ratio[:2].mean()
-    print(f"  the six of 175B and more: mean error {np.abs(ratio[2:] - 1).mean():.1%};", end=" ")
-    print(f"with one factor, {scale:.3f}, from the 22B rows: {np.abs(ratio[2:] * scale - 1).mean():.1%}")
+        print(f"  {entry.name} {how}: {seconds:.2f} s ({closed[-1] * measured:.2f} s), {measured} s", end=" ")
+        print(f"measured, {replayed[-1] - 1:+.1%} ({closed[-1] - 1:+.1%})", flush=True)
+    others = [number for number, (entry, _) in enumerate(jobs) if entry.name != "22B"]
+    for what, ratio in (("full path", np.array(replayed)), ("closed form", np.array(closed))):
+        if others and len(others) < len(jobs):
+            scale = 1 / np.delete(ratio, others).mean()
+            print(f"  {what}, the {len(others)} of 175B and more: mean error", end=" ")
+            print(f"{np.abs(ratio[others] - 1).mean():.1%}; with one factor, {scale:.3f}, from the", end=" ")
+            print(f"22B rows: {np.abs(ratio[others] * scale - 1).mean():.1%}")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,9 @@ import numpy as np
 from measured_jobs import GPUS, megatron
 from numpy.typing import NDArray
 
+from cosim.pattern.nccl import Nccl
+from cosim.pattern.nccl_fit import host_s
+from cosim.pattern.template import Collective
 from cosim.units import PS_PER_S
 from cosim.workload.compute.efficiency import Efficiency
 from cosim.workload.compute.kernels import Kernel, KernelKind
@@ -31,7 +34,6 @@ NVLINK = 300e9
 """Bytes a second of a GPU to the NVSwitch."""
 HOST_NICS = 100e9
 _ADAM_BYTES = 30
-_LOOP = 12 * 2**20
 
 
 @dataclass(eq=False)
@@ -51,6 +53,7 @@ class Job:
     boundary: int
     gather: int
     tied: int
+    synchronous: bool
 
 
 class Surrogate:
@@ -64,15 +67,15 @@ class Surrogate:
             [
                 [
                     list(KernelKind).index(k.kind), k.flops, k.bytes_moved,
-                    k.batch, k.rows, k.inner, k.columns, k.launches,
+                    k.batch, k.rows, k.inner, k.columns, k.launches, k.stride % 8,
                 ]
                 for k in self._kernels
             ],
             np.float64,
         ).T  # fmt: skip
 
-    def predict(self, efficiency: Efficiency, nccl: Mapping[str, float]) -> F64:
-        """Seconds of an iteration of each row; ``nccl``: two times in seconds, two efficiencies."""
+    def predict(self, efficiency: Efficiency, nccl: Nccl) -> F64:
+        """Seconds of an iteration of each row."""
         kernel_s = self._kernel_s(efficiency)
         exchange_s = np.array([_exchange_s(*key, nccl) for key in self._exchanges])
         return np.array([self._iteration_s(job, kernel_s, exchange_s, efficiency, nccl) for job in self.jobs])
@@ -119,6 +122,7 @@ class Surrogate:
             training.boundary_bytes,
             -1 if gather is None else self._exchange(gather, tp),
             training.tied_bytes,
+            training.synchronous_exchanges,
         )
 
     def _exchange(self, exchange: Exchange, ranks: int) -> int:
@@ -127,30 +131,31 @@ class Surrogate:
 
     def _kernel_s(self, efficiency: Efficiency) -> F64:
         """As ``cosim.workload.compute.timer`` has it, all at once."""
-        kind, flops, moved, batch, rows, inner, columns, launches = self._columns
+        kind, flops, moved, batch, rows, inner, columns, launches, odd = self._columns
         peak = A100_80GB.peak("fp16")
         tiles = batch * np.ceil(rows / efficiency.tile_rows) * np.ceil(columns / efficiency.tile_columns)
         waves = np.ceil(tiles / A100_80GB.multiprocessors) * A100_80GB.multiprocessors
         work = 2 * efficiency.tile_rows * efficiency.tile_columns * (inner + efficiency.matmul_depth) * waves
-        arithmetic = np.where(kind == 0, work / (peak * efficiency.matmul_peak), 0.0)
+        rate = peak * efficiency.matmul_peak * np.where(odd, efficiency.unaligned, 1.0)
+        arithmetic = np.where(kind == 0, work / rate, 0.0)
         arithmetic = np.where(kind == 1, flops / (peak * efficiency.attention_peak), arithmetic)
         memory = moved * 8 / (A100_80GB.memory_rate * efficiency.memory_peak)
         return np.asarray(np.maximum(memory, arithmetic) + efficiency.kernel_time / PS_PER_S * launches)
 
     def _iteration_s(
-        self, job: Job, kernel_s: F64, exchange_s: F64, efficiency: Efficiency, nccl: Mapping[str, float]
+        self, job: Job, kernel_s: F64, exchange_s: F64, efficiency: Efficiency, nccl: Nccl
     ) -> float:
         row = job.settings
         gpu = np.array([kernel_s[each].sum() for each in job.kernels])
         host = job.launches * efficiency.host_time / PS_PER_S
         shared = np.where(job.exchange >= 0, exchange_s[job.exchange], 0.0) if len(exchange_s) else 0 * gpu
         inside = row["dp"] * row["tp"] < GPUS
-        link = NVLINK * nccl["nvlink_efficiency"] if inside else HOST_NICS / GPUS
+        link = NVLINK * nccl.nvlink_efficiency if inside else HOST_NICS / GPUS
         gather = float(exchange_s[job.gather]) if job.gather >= 0 else 0.0
         steps = (gpu, host, shared)
         took = pipeline_s(
             job.stages, job.micro_batches, *job.forward, *job.backward, *job.order, *steps,
-            job.boundary / link + 5e-6, gather,
+            job.boundary / link + 5e-6, gather, job.synchronous,
         )  # fmt: skip
         gradients = job.parameters * 2
         if row["dp"] > 1:
@@ -167,30 +172,29 @@ def _ragged(lists: Sequence[Sequence[int]]) -> tuple[I64, I64]:
     )
 
 
-def _exchange_s(collective: str, ranks: int, size: int, nccl: Mapping[str, float]) -> float:
-    """A tensor-parallel exchange: the fastest protocol's ring in a host, Simple's across hosts."""
+def _exchange_s(collective: str, ranks: int, size: int, nccl: Nccl) -> float:
+    """A tensor-parallel exchange: in a host its closed form, across hosts a Simple ring's."""
+    if ranks <= GPUS:
+        return host_s(nccl, Collective(collective), ranks, size, NVLINK)
     both = 2 if collective == "all_reduce" else 1
     part = size if collective == "all_gather" else size / ranks
-    gap = nccl["loop_gap"] * both / 2 * part / _LOOP
+    gap = nccl.loop_gap / PS_PER_S * both / 2 * part / nccl.buffer
     steps = both * (ranks - 1)
-    if ranks <= GPUS:
-        rate = NVLINK * nccl["nvlink_efficiency"]
-        each = min(3.4e-6 + part / rate, 1.9e-6 + part / rate / 0.9375, 0.6e-6 + 2 * part / rate)
-        return nccl["latency"] + steps * each + gap
     across = both * (ranks // GPUS - 1)
-    latency = across * 14e-6 + (steps - across) * 3.4e-6
-    return nccl["latency"] + latency + steps * part / (HOST_NICS * nccl["network_efficiency"]) + gap
+    start = nccl.start_ps("ring", "Simple", ranks, round(part * ranks)) / PS_PER_S
+    latency = start + across * 14e-6 + (steps - across) * 3.4e-6
+    return latency + steps * part / (HOST_NICS * nccl.network_efficiency) + gap
 
 
-def _gradients_s(ranks: int, local: int, size: int, nccl: Mapping[str, float]) -> float:
+def _gradients_s(ranks: int, local: int, size: int, nccl: Nccl) -> float:
     """Data-parallel all-reduce, ``local`` of the ranks on each host, other groups beside it."""
     steps = 2 * (ranks - 1)
-    gap = nccl["loop_gap"] * size / ranks / _LOOP
+    gap = nccl.loop_gap / PS_PER_S * size / ranks / nccl.buffer
     if ranks <= local:
-        rate, latency = NVLINK * nccl["nvlink_efficiency"], 3.4e-6
+        rate, latency = NVLINK * nccl.nvlink_efficiency, 3.4e-6
     else:
-        rate, latency = HOST_NICS / GPUS * local * nccl["network_efficiency"], 14e-6
-    return nccl["latency"] + steps * (latency + size / ranks / rate) + gap
+        rate, latency = HOST_NICS / GPUS * local * nccl.network_efficiency, 14e-6
+    return nccl.latency / PS_PER_S + steps * (latency + size / ranks / rate) + gap
 
 
 @numba.njit(cache=True)
@@ -208,8 +212,12 @@ def pipeline_s(
     shared: F64,
     boundary: float,
     gather: float,
+    synchronous: bool,
 ) -> float:
-    """Seconds until the last stage's last pass ends; the host waits for the GPU after each pass."""
+    """Seconds until the last stage's last pass ends; the host waits for the GPU after each pass.
+
+    ``synchronous``: and for each exchange.
+    """
     ahead = np.full((stages, micro_batches), -1.0)
     back = np.full((stages, micro_batches), -1.0)
     now = np.zeros(stages)
@@ -237,6 +245,8 @@ def pipeline_s(
                     time = max(time, issued) + gpu[step]
                     issued += host[step]
                     time = max(time, issued) + shared[step]
+                    if synchronous and shared[step] > 0:
+                        issued = time
                 now[s] = max(time, issued)
                 if is_forward:
                     ahead[s, number] = now[s]

@@ -6,7 +6,6 @@ from measured import DATA, FITTED, by_parallelism, predict, predict_nccl, read_n
 from surrogate import Surrogate
 
 from cosim.pattern.nccl import Nccl
-from cosim.units import PS_PER_S
 from cosim.workload.gpus import A100_80GB
 
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason="shared/data/measured is not here")
@@ -31,12 +30,5 @@ def test_a_sample_of_single_host_rows_is_within_vtrains_error() -> None:
     assert error.mean() < 0.084
     assert "(1, 2)" in by_parallelism(rows, predicted)
     # The fit's stand-in is worked out by another hand: the replay has to agree with it.
-    spec = Nccl()
-    nccl = {
-        "latency": spec.latency / PS_PER_S,
-        "loop_gap": spec.loop_gap / PS_PER_S,
-        "nvlink_efficiency": spec.nvlink_efficiency,
-        "network_efficiency": spec.network_efficiency,
-    }
-    stand_in = Surrogate([row.job for row in rows]).predict(A100_80GB.efficiency, nccl)
+    stand_in = Surrogate([row.job for row in rows]).predict(A100_80GB.efficiency, Nccl())
     assert stand_in == pytest.approx(predicted, rel=0.01)

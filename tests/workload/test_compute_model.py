@@ -42,6 +42,17 @@ def test_half_the_rate_at_the_depth() -> None:
     assert timer(matmul_depth=512).kernel_ps(kernel) == pytest.approx(2 * timer().kernel_ps(kernel), rel=1e-6)
 
 
+def test_odd_rows_slow_a_product_and_its_gradients_down() -> None:
+    clock = timer(unaligned=0.5)
+    even, odd = matmul(1024, 8192, 65536, 2), matmul(1024, 8192, 65537, 2)
+    for one, other in zip((even, *matmul_backward(even, 2)), (odd, *matmul_backward(odd, 2)), strict=True):
+        assert clock.kernel_ps(other) == pytest.approx(2 * clock.kernel_ps(one), rel=0.02)
+    # Tokens may be as odd as they like: no matrix has rows of so many.
+    rows = matmul(1023, 8192, 65536, 2)
+    assert clock.kernel_ps(rows) == clock.kernel_ps(even)
+    assert clock.kernel_ps(matmul_backward(rows, 2)[1]) < clock.kernel_ps(matmul_backward(even, 2)[1])
+
+
 def test_memory_bound_kernels_take_their_bytes_and_a_time_each() -> None:
     assert timer(memory_peak=0.5).kernel_ps(memory(2039 * 10**6)) == 2 * 10**9
     assert timer(kernel_time="3us").kernel_ps(memory(0, launches=4)) == 12 * 10**6
@@ -70,7 +81,12 @@ def test_a_report_carries_the_uncertainty() -> None:
 
 def test_a_fit_finds_the_parameters_that_made_the_measurements() -> None:
     truth = Efficiency(
-        matmul_peak=0.66, matmul_depth=250, memory_peak=0.9, attention_peak=0.4, kernel_time="4us"
+        matmul_peak=0.66,
+        matmul_depth=250,
+        memory_peak=0.9,
+        attention_peak=0.4,
+        kernel_time="4us",
+        unaligned=0.6,
     )
     clock = GpuTimer(H100_SXM.model_copy(update={"efficiency": truth}), "bf16")
     made = [
@@ -78,7 +94,7 @@ def test_a_fit_finds_the_parameters_that_made_the_measurements() -> None:
         for kernel in kernels_to_measure("bf16", 8192)
     ]
     found, error = fit(made, H100_SXM, "bf16")
-    for name in ("matmul_peak", "memory_peak", "attention_peak"):
+    for name in ("matmul_peak", "memory_peak", "attention_peak", "unaligned"):
         assert getattr(found, name) == pytest.approx(getattr(truth, name), rel=0.03)
     assert found.matmul_depth == pytest.approx(250, abs=40)
     assert found.kernel_time == pytest.approx(4e6, rel=0.01)

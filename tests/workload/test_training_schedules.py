@@ -125,3 +125,27 @@ def test_a_pass_that_the_host_waits_for_is_no_faster() -> None:
         for flag in (False, True)
     )
     assert free <= waiting < 1.5 * free
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_host_that_waits_for_exchanges_hides_none(both: bool) -> None:
+    """A slow host: what it issues, and each exchange after it; else exchanges pass while it issues."""
+    slow = {"host_time": "200us", "step_time": "0ns", "kernel_time": "0ns"}
+
+    def took(waits: bool) -> tuple[int, int]:
+        scenario = Scenario.model_validate(
+            {
+                "topology": {"kind": "leaf_spine", "leaves": 1, "spines": 1, "endpoints_per_leaf": 2,
+                             "latency": "50us", "rate": "100Gbps"},
+                "network": "congestion_unaware",
+                "jobs": [{"workload": make(slow, micro_batches=2, tensor_parallel=2, synchronous_passes=both,
+                                           synchronous_exchanges=waits)}],
+            }
+        )  # fmt: skip
+        records = run(scenario).records
+        shared = sum(one.end_ps - one.ready_ps for one in records.collectives if "all_reduce" in one.name)
+        return int(records.iteration_end_ps[0].max()), shared
+
+    (free, _), (waiting, shared) = took(False), took(True)
+    assert waiting == pytest.approx(free + shared, rel=0.02)
+    assert shared > 0.08 * free

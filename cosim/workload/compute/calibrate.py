@@ -6,9 +6,11 @@ parameters are fitted to that (:func:`fit`): each by least squares of relative e
 bounds. The file has the parameters, how far off they are for what was measured, and where it all comes from:
 device, driver, versions, date.
 
-A CPU can be measured too, to try it out; it says so in the table. Not measured: collectives (nccl-tests is
-for that; ``python -m tests.validation.fit`` fits its tables), interference, the framework's part of an
-iteration.
+Where there are two GPUs or more, collectives are measured as well, and what a matrix product loses beside
+one (``collectives``); on one GPU, what it loses beside copies within its memory, and the table says so.
+
+A CPU can be measured too, to try it out; it says so in the table. Not measured: the framework's part of an
+iteration, what other hosts add to a collective.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ import yaml
 
 from cosim.errors import InputError
 from cosim.units import PS_PER_S
+from cosim.workload.compute.collectives import CollectivesMeasured, measure_collectives, why_none
 from cosim.workload.compute.efficiency import Calibration, Efficiency
 from cosim.workload.compute.kernels import Kernel, KernelKind, fused_attention, matmul, memory
 from cosim.workload.compute.timer import GpuTimer
-from cosim.workload.gpus import CATALOGUE, DTYPE_BYTES, DType, Gpu
+from cosim.workload.gpus import CATALOGUE, DTYPE_BYTES, LINK_RATE, DType, Gpu
 
 _REPEAT = 10
 _TORCH_TYPES = {
@@ -65,10 +68,14 @@ def number_type(name: str) -> DType:
 
 
 def kernels_to_measure(dtype: DType, largest: int) -> list[Kernel]:
-    """Matrix products of four sizes and four depths, memory-bound and attention kernels, and tiny ones."""
+    """Matrix products of four sizes and four depths, some with odd rows, memory-bound and attention kernels,
+    and tiny ones.
+    """
     width = DTYPE_BYTES[dtype]
     sides = [largest // 8, largest // 4, largest // 2, largest]
     found = [matmul(side, depth, side, width) for side in sides for depth in sides]
+    if width <= 2:
+        found += [matmul(side, side, side - 1, width) for side in sides]
     found += [memory(3 * side * side * width) for side in sides]
     found += [fused_attention(4 * 8 * side * side * 64, 4 * 8 * side * 64 * width) for side in sides[:-1]]
     return [*found, memory(3 * width)]
@@ -99,27 +106,81 @@ def fit(measurements: Sequence[Measurement], gpu: Gpu, dtype: DType) -> tuple[Ef
         }
     )
     # Later ones build on those before: a product takes no less than its bytes.
-    for kind, names in (
-        (KernelKind.MEMORY, ("memory_peak",)),
-        (KernelKind.ATTENTION, ("attention_peak",)),
-        (KernelKind.MATMUL, ("matmul_peak", "matmul_depth")),
+    for kind, odd, names in (
+        (KernelKind.MEMORY, False, ("memory_peak",)),
+        (KernelKind.ATTENTION, False, ("attention_peak",)),
+        (KernelKind.MATMUL, False, ("matmul_peak", "matmul_depth")),
+        (KernelKind.MATMUL, True, ("unaligned",)),
     ):
-        own = [one for one in measurements if one.kernel.kind is kind and one is not tiny]
+        own = [
+            one
+            for one in measurements
+            if one.kernel.kind is kind and bool(one.kernel.stride % 8) is odd and one is not tiny
+        ]
         if own:
             efficiency = _search(own, gpu, dtype, efficiency, names)
     errors = _errors(measurements, gpu, dtype, efficiency)
     return efficiency, float(np.sqrt(np.mean(errors**2)))
 
 
-def calibrate(device: str, dtype: DType, *, largest: int = 8192) -> tuple[Gpu, dict[str, Any]]:
-    """The GPU as it was measured, and the table's text: see :func:`measure`."""
+@dataclass(frozen=True)
+class Calibrated:
+    """What `cosim calibrate` found: the GPU, its table, and collectives or why there are none."""
+
+    gpu: Gpu
+    table: dict[str, Any]
+    collectives: CollectivesMeasured | None
+    why_none: str
+
+    @property
+    def link_rate(self) -> float | None:
+        """Bytes a second from the GPU to its peers, by its data sheet; None: unknown."""
+        return LINK_RATE.get(self.gpu.name)
+
+
+def calibrate(
+    device: str,
+    dtype: DType,
+    *,
+    largest: int = 8192,
+    ranks: int | None = None,
+    largest_message: int = 1 << 30,
+    measure_others: Callable[..., CollectivesMeasured] = measure_collectives,
+) -> Calibrated:
+    """The GPU as it was measured: see :func:`measure`; ``ranks`` of a collective: all GPUs, if not given.
+
+    ``measure_others`` measures the collectives (:func:`measure_collectives`).
+
+    Raises
+    ------
+    InputError
+        No PyTorch, no such device, fewer GPUs than ranks.
+    """
+    torch = _torch()
+    _check_device(torch, device)
+    gpus = torch.cuda.device_count() if device.startswith("cuda") else 0
+    why = why_none(device, gpus, ranks)
     measurements, provenance = measure(device, dtype, largest=largest)
     known = _known(provenance["device"], measurements, dtype)
     efficiency, error = fit(measurements, known, dtype)
+    found = None
+    beside = "not measured"
+    if why is None:
+        side = min(largest, 4096)
+        found = measure_others(device, ranks or gpus, largest=largest_message, side=side)
+        efficiency = efficiency.model_copy(update={"interference": min(found.interference, 1.0)})
+        beside = "all-reduces"
+    elif device.startswith("cuda"):
+        lost = _beside_copies(torch, device, getattr(torch, _TORCH_TYPES[dtype]), min(largest, 4096))
+        efficiency = efficiency.model_copy(update={"interference": min(lost, 1.0)})
+        beside = "copies within the GPU's memory"
     source = f"cosim calibrate on {provenance['device']}, {provenance['date'][:10]}"
     calibration = Calibration(source=source, dtypes=[dtype], uncertainty=max(error, 0.001))
     gpu = known.model_copy(update={"efficiency": efficiency, "calibration": calibration})
-    return gpu, table_of(gpu, provenance, measurements)
+    table = table_of(gpu, provenance, measurements)
+    table["interference"] = f"of a matrix product beside {beside}" if beside[0] != "n" else beside
+    table["collectives"] = why if found is None else found.to_table()
+    return Calibrated(gpu, table, found, why or "")
 
 
 def table_of(gpu: Gpu, provenance: dict[str, str], measurements: Sequence[Measurement]) -> dict[str, Any]:
@@ -270,6 +331,31 @@ def _round(torch: Any, device: str, call: Callable[[], object]) -> tuple[float, 
     end.record()
     torch.cuda.synchronize(device)
     return begin.elapsed_time(end) / 1e3 / _REPEAT, host
+
+
+def _beside_copies(torch: Any, device: str, kind: Any, side: int) -> float:
+    """How much longer a matrix product takes while another stream copies within the GPU's memory."""
+    one = torch.zeros(side, side, device=device, dtype=kind)
+    data, copy = (torch.zeros(1 << 28, device=device, dtype=torch.uint8) for _ in range(2))
+    other = torch.cuda.Stream(device)
+
+    def products(beside: bool) -> float:
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize(device)
+        if beside:
+            with torch.cuda.stream(other):
+                for _ in range(50 * _REPEAT):
+                    copy.copy_(data)
+        begin.record()
+        for _ in range(_REPEAT):
+            one @ one
+        end.record()
+        end.synchronize()
+        torch.cuda.synchronize(device)
+        return float(begin.elapsed_time(end))
+
+    products(False)
+    return max(min(products(True) for _ in range(3)) / min(products(False) for _ in range(3)) - 1, 0.0)
 
 
 def _call(torch: Any, device: str, kind: Any, kernel: Kernel) -> Callable[[], object]:

@@ -5,6 +5,7 @@ FLOPs count a multiply-add as two; bytes are each operand and result once, as th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -23,7 +24,8 @@ class Kernel:
     """One kernel, or ``launches`` small ones that only memory bounds.
 
     ``batch`` products of [rows, inner] by [inner, columns]; zeros where it is no matrix product. ``launches``
-    is how many operators the host issues for it.
+    is how many operators the host issues for it. ``stride``: of its matrices' rows in memory, numbers, as far
+    as a common divisor tells; 0: whatever suits the GPU.
     """
 
     kind: KernelKind
@@ -34,12 +36,21 @@ class Kernel:
     inner: int = 0
     columns: int = 0
     launches: int = 1
+    stride: int = 0
 
 
-def matmul(rows: int, inner: int, columns: int, width: int, *, batch: int = 1) -> Kernel:
-    """``batch`` products of [rows, inner] by [inner, columns], numbers of ``width`` bytes."""
+def matmul(
+    rows: int, inner: int, columns: int, width: int, *, batch: int = 1, stride: int | None = None
+) -> Kernel:
+    """``batch`` products of [rows, inner] by [inner, columns], numbers of ``width`` bytes.
+
+    The left matrix's rows in memory are ``inner`` numbers apart, the others' ``columns``, unless a ``stride``
+    says otherwise.
+    """
     moved = batch * (rows * inner + inner * columns + rows * columns) * width
-    return Kernel(KernelKind.MATMUL, 2 * batch * rows * inner * columns, moved, batch, rows, inner, columns)
+    flops = 2 * batch * rows * inner * columns
+    apart = math.gcd(inner, columns) if stride is None else stride
+    return Kernel(KernelKind.MATMUL, flops, moved, batch, rows, inner, columns, stride=apart)
 
 
 def memory(size_bytes: int, *, launches: int = 1) -> Kernel:
@@ -56,8 +67,8 @@ def matmul_backward(kernel: Kernel, width: int) -> tuple[Kernel, Kernel]:
     """The gradients of a product's two operands: of the left one, then of the right one (the weights)."""
     rows, inner, columns, batch = kernel.rows, kernel.inner, kernel.columns, kernel.batch
     return (
-        matmul(rows, columns, inner, width, batch=batch),
-        matmul(inner, rows, columns, width, batch=batch),
+        matmul(rows, columns, inner, width, batch=batch, stride=kernel.stride),
+        matmul(inner, rows, columns, width, batch=batch, stride=kernel.stride),
     )
 
 

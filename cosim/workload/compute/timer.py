@@ -5,7 +5,9 @@ part empty (wave quantisation; NVIDIA, "Matrix Multiplication Background User's 
 of a short inner size spends much of its time filling and draining its pipeline: rate = peak * K / (K +
 depth). A product, like any kernel, takes no less than its bytes take at the achievable memory rate
 (Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009, doi:10.1145/1498765.1498785), and a fixed time
-beside.
+beside. Matrix units load 16 bytes at once: where the rows of a matrix don't begin at a multiple of that (a
+vocabulary of 50,257), a product reaches only the fraction ``unaligned`` of its rate (the same guide, section
+"Tensor Core requirements").
 
 Only + - * / on doubles, so equal on every machine. Not modelled: clocks that follow temperature and power,
 split-K kernels, caches (a kernel's operands come from memory even if the kernel before left them in L2).
@@ -18,7 +20,10 @@ from functools import cache
 
 from cosim.units import PS_PER_S
 from cosim.workload.compute.kernels import Kernel, KernelKind
-from cosim.workload.gpus import DType, Gpu
+from cosim.workload.gpus import DTYPE_BYTES, DType, Gpu
+
+_LOAD_BYTES = 16
+"""What matrix units of 16-bit numbers and less load at once."""
 
 
 class GpuTimer:
@@ -27,6 +32,7 @@ class GpuTimer:
     def __init__(self, gpu: Gpu, dtype: DType) -> None:
         self.gpu, self.dtype = gpu, dtype
         self._peak = gpu.peak(dtype)
+        self._narrow = DTYPE_BYTES[dtype] <= 2
         self.kernel_ps = cache(self._kernel_ps)
 
     def kernels_ps(self, kernels: Sequence[Kernel]) -> int:
@@ -62,4 +68,7 @@ class GpuTimer:
         tiles = kernel.batch * -(-kernel.rows // rows) * -(-kernel.columns // columns)
         waves = -(-tiles // processors)
         flops = 2 * rows * columns * (kernel.inner + efficiency.matmul_depth) * waves * processors
-        return flops / (self._peak * efficiency.matmul_peak)
+        rate = self._peak * efficiency.matmul_peak
+        if self._narrow and kernel.stride * DTYPE_BYTES[self.dtype] % _LOAD_BYTES:
+            rate *= efficiency.unaligned
+        return flops / rate

@@ -234,4 +234,6 @@ class StageBuilder(Issuer):
             computed += step.duration_ps
             if issued > computed:
                 behind = number + 1
+            if self.training.synchronous_exchanges and step.then is not None:
+                issued = computed = 0
         return behind

@@ -96,6 +96,8 @@ class Issuer:
         self.last = (*launch, *meanwhile, number)
         if step.then is not None:
             self._exchange(f"{prefix}{step.name}", step.then, phase)
+            if self.training.synchronous_exchanges:
+                self.host_waits = self.last
 
     def _launch(self, step: Step, name: str, phase: str) -> tuple[int, ...]:
         """The host issues a step's operators, after those before it."""

@@ -50,6 +50,8 @@ class Training:
         Computation waits until what it sends has arrived, as Megatron-LM's does without overlap.
     synchronous_passes
         The host issues nothing of the next pass until the GPU has ended the one before.
+    synchronous_exchanges
+        The host issues nothing until an exchange between pieces has ended.
     """
 
     mesh: DeviceMesh
@@ -65,3 +67,4 @@ class Training:
     norm_axes: tuple[str, ...] = ("tp", "pp")
     blocking_sends: bool = False
     synchronous_passes: bool = False
+    synchronous_exchanges: bool = False

@@ -86,6 +86,10 @@ class Transformer(Spec):
         default=False,
         description="the host waits for the GPU after each pass, as Megatron-LM's timers make it",
     )
+    synchronous_exchanges: bool = Field(
+        default=False,
+        description="the host waits for each tensor-parallel exchange, as NCCL_BLOCKING_WAIT=1 makes it",
+    )
     gpu: Annotated[Spec, Named("cosim.gpus")] = Field(description="GPU, with its compute model")
 
     @model_validator(mode="after")
@@ -124,7 +128,7 @@ class Transformer(Spec):
             idle += [(name, why) for name in ("scatter_gather", "blocking_sends")]
         if self.tensor_parallel == 1:
             why = "tensor_parallel is 1: a layer is whole"
-            idle += [(name, why) for name in ("sequence_parallel", "scatter_gather")]
+            idle += [(name, why) for name in ("sequence_parallel", "scatter_gather", "synchronous_exchanges")]
         return [(name, why) for name, why in dict(idle).items() if name in self.model_fields_set]
 
     @property
@@ -186,6 +190,7 @@ class Transformer(Spec):
             sharded_optimizer=self.sharded_optimizer,
             blocking_sends=self.blocking_sends,
             synchronous_passes=self.synchronous_passes,
+            synchronous_exchanges=self.synchronous_exchanges,
         )
 
     def build(self, base: Path = Path()) -> Workload:
@@ -202,10 +207,12 @@ class Transformer(Spec):
             gpu.peak(self.dtype)
         except ValueError as error:
             raise WorkloadError(str(error)) from error
+        overlaps = self.overlap_gradients and self.data_parallel > 1
         report = ImportReport(
             invented=(
                 f"computation by a compute model of {gpu.name} ({gpu.source}), {gpu.trust(self.dtype)}",
                 f"{self.parameters / 1e9:.4g} G parameters, gradients in {self.gradient_dtype}",
+                *((gpu.beside_collectives(),) if overlaps else ()),
             ),
         )
         return build_training(

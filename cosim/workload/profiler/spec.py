@@ -6,6 +6,7 @@ other profile. Kernels run one by one as PyTorch issues them; nothing is fused t
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from pathlib import Path
 from typing import Annotated, cast
@@ -157,7 +158,8 @@ def _kernel_ps(kernel: tuple[str, str, str, int, int, int, int, int, int], gpu: 
         kind == "matmul" and not batch
     ):  # a formula for FLOPs, but no shape: by its FLOPs at the attention rate
         kind = "attention"
-    return timer.kernel_ps(Kernel(KernelKind(kind), flops, moved, batch, rows, inner, columns))
+    stride = math.gcd(inner, columns) if rows % 8 == 0 else 0  # of weights' gradients it may be the rows
+    return timer.kernel_ps(Kernel(KernelKind(kind), flops, moved, batch, rows, inner, columns, stride=stride))
 
 
 def _is_part(step: Step) -> bool:

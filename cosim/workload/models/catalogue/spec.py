@@ -209,6 +209,7 @@ class Model(Spec):
         except ValueError as error:
             raise WorkloadError(str(error)) from error
         job = self.job()
+        overlaps = job.training.bucket is not None and self.task == "training"
         timer: Timer = GpuTimer(gpu, self.dtype)
         if self.task != "training" if self.cuda_graphs is None else self.cuda_graphs:
             timer = Graphed(timer)
@@ -220,6 +221,7 @@ class Model(Spec):
             ),
             invented=(
                 f"computation by a compute model of {gpu.name} ({gpu.source}), {gpu.trust(self.dtype)}",
+                *((gpu.beside_collectives(),) if overlaps else ()),
                 *job.invented,
             ),
         )
