@@ -89,7 +89,7 @@ class Session:
         home = torch.device("cuda", local) if self.shim is not None else torch.device("cpu")
         FakeTensorMode.avoid_device_init = property(lambda _: True)  # type: ignore[assignment]
         if self.shim is not None:
-            cuda.install(self.shim, min(per_node, world_size), local, order["gpu_name"])
+            cuda.install(self.shim, min(per_node, world_size), local, order["device"])
         else:
             self.assume(f"no fake cuda ({self.why_not}): cuda is remapped to cpu; autocast, attention, "
                         "and host copies may differ from a GPU run")  # fmt: skip
