@@ -72,6 +72,7 @@ class Session:
         from cosim.workload.profiler.inside import (
             cuda,
             distributed,
+            fakes,
             pipeline,
             processes,
             remap,
@@ -94,6 +95,7 @@ class Session:
             self.assume(f"no fake cuda ({self.why_not}): cuda is remapped to cpu; autocast, attention, "
                         "and host copies may differ from a GPU run")  # fmt: skip
             remap.install()
+        fakes.install()
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         self.recorder = Recorder(self.shim, home)
         groups = distributed.Groups(self.recorder, order["imbalance"])
