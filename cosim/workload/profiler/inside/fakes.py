@@ -1,8 +1,8 @@
 """The two costliest steps of a fake tensor's dispatch, shorter: the key of what is remembered, and a result.
 
-torch remembers an operator's result by its operands' metadata and makes another of the same. For dense tensors
-of known sizes (all that training scripts have) the key is one tuple here, and a result that is no view is
-made without entering and leaving kernel mode. Anything else goes torch's own way.
+torch remembers an operator's result by its operands' metadata and makes another of the same. For dense
+tensors of known sizes (all that training scripts have) the key is one tuple here, and a result that is no
+view is made without entering and leaving kernel mode. Anything else goes torch's own way.
 """
 
 from __future__ import annotations
