@@ -102,6 +102,47 @@ def test_transformers_mixtral_routes_tokens_evenly() -> None:
     assert any("routed evenly: 1024 over 8 experts" in text for text in made.assumed)
 
 
+_ASKING = """
+import torch, torch.distributed.checkpoint as dcp
+name, capability = torch.cuda.get_device_name(), torch.cuda.get_device_capability()
+halves = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+draw = torch.Generator(device="cuda").manual_seed(1)
+model = torch.nn.Linear(64, 64, device="cuda", dtype=halves)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    x = model(torch.randn(2, 4, 128, 64, device="cuda", dtype=halves, generator=draw))
+    torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True).mean().backward()
+    optimizer.step()
+    dcp.save({"model": model.state_dict()}, checkpoint_id="never-written")
+assert (name, capability) == {expected}, (name, capability)
+"""
+
+
+@pytest.mark.parametrize(
+    ("gpu", "expected", "kernel"),
+    [
+        (
+            "v100-sxm2",
+            ("Tesla V100-SXM2-32GB", (7, 0)),
+            ("aten._scaled_dot_product_efficient_attention", "fp16"),
+        ),
+        (
+            "a100-80gb",
+            ("NVIDIA A100-SXM4-80GB", (8, 0)),
+            ("aten._scaled_dot_product_flash_attention", "bf16"),
+        ),
+    ],
+)
+def test_a_script_sees_the_gpu_that_it_is_profiled_for(
+    tmp_path: Path, gpu: str, expected: tuple[str, tuple[int, int]], kernel: tuple[str, str]
+) -> None:
+    (tmp_path / "train.py").write_text(_ASKING.replace("{expected}", repr(expected)))
+    made, _ = profile(Request(str(tmp_path / "train.py"), gpu=gpu, iteration=2))
+    assert kernel in {(name, dtype) for name, _, dtype, *_ in made.kernels}
+    assert "checkpoints are not written" in made.assumed
+    assert not list(tmp_path.glob("never*"))
+
+
 def _refused(folder: Path, body: str, world_size: int = 4) -> str:
     path = folder / "train.py"
     path.write_text(body)

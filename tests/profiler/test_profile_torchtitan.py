@@ -84,10 +84,11 @@ def test_pipelines_too() -> None:
     }
     made = titan(
         *(word for name, value in arguments.items() for word in (f"--parallelism.{name}", value)),
+        *("--training.local_batch_size", "2"),
         "--training.disable_cuda_graphs",
         world_size=16,
     )
     assert [p.at for p in made.programs] == [{"pp": 0}, {"pp": 1}]
     for stage in range(2):
-        assert sizes(made, "send", "pp", stage) == {S * H * 2 // TP: B}
+        assert sizes(made, "send", "pp", stage) == {S * H * 2 // TP: 2}
     check(build(made, named_gpu("h100-sxm")))

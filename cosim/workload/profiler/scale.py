@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from cosim.errors import InputError, WorkloadError
 from cosim.workload.profiler.file import ClassProgram, Profile
 from cosim.workload.profiler.growth import Growth, StructureError
 from cosim.workload.profiler.launch import Cost, Request, profile
+from cosim.workload.profiler.laws import law_of
 from cosim.workload.profiler.lower import Kernel, Step, merged
 
 _WORLD = "world_size"
@@ -191,7 +191,7 @@ class _Laws:
             if list(other.mesh) != list(first.mesh):
                 raise StructureError(f"the mesh is {first.mesh} and then {other.mesh}")
         self.mesh = {
-            axis: _law(self.sizes, [p.mesh[axis] for p in profiles], f"mesh axis {axis}")
+            axis: law_of(self.sizes, [p.mesh[axis] for p in profiles], f"mesh axis {axis}")
             for axis in first.mesh
         }
         self.growth = []
@@ -239,7 +239,7 @@ class _Laws:
             return values[0]
         key = (tuple(values), len(known))
         if key not in self._known:
-            self._known[key] = _law(known, values, what)
+            self._known[key] = law_of(known, values, what)
         return self._known[key](size)
 
 
@@ -316,71 +316,6 @@ def _filled(
         kernels.append((table.setdefault(kernel, len(table)), times))
     peer = None if step.peer is None else (step.peer[0], values[1])
     return replace(step, deps=deps, kernels=tuple(kernels), size_bytes=values[0], peer=peer)
-
-
-_Terms = Callable[[int], tuple[Fraction, ...]]
-_BASES: tuple[_Terms, ...] = (
-    lambda x: (Fraction(1), Fraction(x)),
-    lambda x: (Fraction(1), Fraction(1, x)),
-    lambda x: (Fraction(x), Fraction(x * x)),
-    lambda x: (Fraction(1), Fraction(x * x)),
-    lambda x: (Fraction(1), Fraction(x), Fraction(x * x)),
-    lambda x: (Fraction(1), Fraction(x), Fraction(1, x)),
-)
-
-
-def _law(sizes: Sequence[int], values: Sequence[int], what: str) -> Callable[[int], int]:
-    """The simplest law through all points that has a point to spare.
-
-    Raises
-    ------
-    StructureError
-        None is.
-    """
-    if len(set(values)) == 1:
-        constant = values[0]
-        return lambda _: constant
-    for terms in _BASES:
-        count = len(terms(1))
-        if count >= len(sizes):
-            continue
-        weights = _solve([terms(x) for x in sizes[:count]], [Fraction(v) for v in values[:count]])
-        if weights is None:
-            continue
-        if all(
-            sum(w * t for w, t in zip(weights, terms(x), strict=True)) == v
-            for x, v in zip(sizes, values, strict=True)
-        ):
-            return _Polynomial(terms, weights, what)
-    raise StructureError(f"{what} is {', '.join(map(str, values))}, which follows no law")
-
-
-class _Polynomial:
-    def __init__(self, terms: _Terms, weights: Sequence[Fraction], what: str) -> None:
-        self.terms, self.weights, self.what = terms, weights, what
-
-    def __call__(self, size: int) -> int:
-        value = sum(w * t for w, t in zip(self.weights, self.terms(size), strict=True))
-        exact = Fraction(value)
-        if exact.denominator != 1:
-            raise StructureError(f"{self.what} would be {float(exact):g}, which is no whole number")
-        return int(exact)
-
-
-def _solve(rows: Sequence[Sequence[Fraction]], values: Sequence[Fraction]) -> list[Fraction] | None:
-    """Gauss, in fractions."""
-    table = [[*row, value] for row, value in zip(rows, values, strict=True)]
-    for column in range(len(table)):
-        pivot = next((r for r in range(column, len(table)) if table[r][column]), None)
-        if pivot is None:
-            return None
-        table[column], table[pivot] = table[pivot], table[column]
-        table[column] = [v / table[column][column] for v in table[column]]
-        for other in range(len(table)):
-            if other != column and table[other][column]:
-                factor = table[other][column]
-                table[other] = [a - factor * b for a, b in zip(table[other], table[column], strict=True)]
-    return [row[-1] for row in table]
 
 
 def _must_equal(predicted: Profile, actual: Profile) -> None:
