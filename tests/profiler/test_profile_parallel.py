@@ -160,13 +160,22 @@ def test_pipeline_1f1b_sends_each_micro_batch_both_ways_and_warms_up() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("schedule", "messages"), [("gpipe", 8), ("interleaved", 16)])
-def test_other_schedules(schedule: str, messages: int) -> None:
+@pytest.mark.parametrize(
+    (
+        "schedule",
+        "borders",
+    ),  # between stages that two ranks hold: in a V, the stages at its tip are one rank's
+    [("gpipe", 1), ("interleaved", 3), ("interleaved-zb", 3), ("zbv", 2), ("dualpipev", 2)],
+)
+def test_other_schedules(schedule: str, borders: int) -> None:
     made = profiled("pipeline_mlp.py", "--pp", "2", "--schedule", schedule, world_size=2)
-    # Interleaved, each rank holds two stages: three borders, of which each is crossed both ways.
     sent = [sum(sizes(made, "send", "pp", stage).values()) for stage in range(2)]
-    borders = {"gpipe": 1, "interleaved": 3}[schedule]
-    assert sum(sent) == 2 * borders * 8
+    assert sum(sent) == 2 * borders * 8, "each border is crossed both ways"
+    rows, width, layers, batches = 64, 256, 8, 8
+    own = 2 * rows * width * width * batches * layers // 2
+    assert [flops(made, "forward", stage) for stage in range(2)] == [own, own]
+    first = 2 * rows * width * width * batches  # nobody asks for the gradient of the pipeline's own input
+    assert sum(flops(made, "backward", stage) for stage in range(2)) == 4 * own - first
     phases = [step.phase for step in made.programs[0].steps if step.kernels]
     if schedule == "gpipe":
         assert (

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from cosim.errors import InputError
 from cosim.workload.profiler import file
 from cosim.workload.profiler.file import ClassProgram
-from cosim.workload.profiler.launch import Request, assemble, check_numbers
+from cosim.workload.profiler.launch import Request, assemble, check_numbers, device
 from cosim.workload.profiler.lower import merged
 from cosim.workload.profiler.scale import without_unused
 
@@ -57,7 +57,9 @@ def profile(
         )
     session_module = import_module("cosim.workload.profiler.inside.session")  # imports torch, later
     with TemporaryDirectory(prefix="cosim-profile-") as mail:
-        session = session_module.Session({**request.as_order(), "rank": rank, "mail": mail, "gpu_name": gpu})
+        session = session_module.Session(
+            {**request.as_order(), "rank": rank, "mail": mail, "device": device(gpu)}
+        )
         try:
             with session.modes():
                 yield

@@ -177,12 +177,13 @@ def _inserts(small: _Sequences, large: _Sequences) -> list[_Insert]:
             return found
         if missing <= 0:
             raise StructureError(
-                f"step {b} has no counterpart: {_text(more, b)} here, {_text(less, a)} there"
+                f"the larger has {_text(more, b)} where the smaller has {_text(less, a)} (step {b})"
             )
         best = _best_block(less, more, a, b, missing)
         if best is None:
             raise StructureError(
-                f"from step {b} on nothing is repeated: {_text(more, b)} here, {_text(less, a)} there"
+                f"from step {b} on nothing is repeated: {_text(more, b)} in the larger, {_text(less, a)} in"
+                " the smaller"
             )
         count = best.length * best.count
         # The same steps come of a block put in somewhat earlier: where more numbers agree, it was there.

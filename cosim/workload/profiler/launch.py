@@ -194,6 +194,12 @@ def assemble(request: Request, answers: dict[int, dict[str, Any]]) -> tuple[Prof
     return done, cost
 
 
+def device(key: str) -> dict[str, Any]:
+    """What a script may ask about a GPU of the catalogue."""
+    gpu = named_gpu(key, "--gpu")
+    return {"key": key, "name": gpu.name, "memory": gpu.memory, "multiprocessors": gpu.multiprocessors}
+
+
 def _begin(request: Request, folder: Path, rank: int, beside: Sequence[int]) -> Future[tuple[int, str]]:
     """One rank in a process of its own; from ranks ``beside``, which were begun before, it waits for word."""
     order = folder / f"{rank}.json"
@@ -204,7 +210,7 @@ def _begin(request: Request, folder: Path, rank: int, beside: Sequence[int]) -> 
                 "rank": rank,
                 "beside": [*beside],
                 "mail": str(folder / "mail"),
-                "gpu_name": request.gpu,
+                "device": device(request.gpu),
             }
         )
     )

@@ -14,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from fractions import Fraction
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from cosim.errors import InputError, WorkloadError
 from cosim.workload.profiler.file import ClassProgram, Profile
 from cosim.workload.profiler.growth import Growth, StructureError
 from cosim.workload.profiler.launch import Cost, Request, profile
+from cosim.workload.profiler.laws import law_of
 from cosim.workload.profiler.lower import Kernel, Step, merged
 
 _WORLD = "world_size"
@@ -141,8 +143,9 @@ def extrapolate(name: str, sizes: Sequence[int], profiles: Sequence[Profile], ta
     except StructureError as problem:
         raise WorkloadError(
             f"{name} = {', '.join(map(str, sizes))} give no law that holds at {held}: {problem}",
-            hint="profile the size itself, or sweep sizes at which the script does the same things (gradient"
-            " buckets, for one, fill up differently)",
+            hint=_BUCKETS
+            if _talks_in_buckets(profiles)
+            else "profile the size itself, or sweep sizes at which the script does the same things",
         ) from None
     arguments = dict(proof.made)
     arguments["scaled"] = [
@@ -153,6 +156,27 @@ def extrapolate(name: str, sizes: Sequence[int], profiles: Sequence[Profile], ta
     if name == _WORLD:
         arguments["world_size"] = target
     return replace(made, made=arguments)
+
+
+_BUCKETS = (
+    "these gradients are exchanged in buckets, which fill up differently at each size: profile the size"
+    " itself, or sweep what leaves them as they are (world_size, micro-batches)"
+)
+
+
+def _talks_in_buckets(profiles: Sequence[Profile]) -> bool:
+    """Backward's all-reduces as DDP has them: not in proportion to the parameter, or large."""
+    each = [
+        [
+            s.size_bytes
+            for p in made.programs
+            for s in p.steps
+            if s.kind == "all_reduce" and s.phase == "backward"
+        ]
+        for made in profiles
+    ]
+    more = {len(later) - len(earlier) for earlier, later in pairwise(each)}
+    return bool(each[-1]) and (len(more) > 1 or max(each[-1]) > 2**20)
 
 
 class _Laws:
@@ -167,7 +191,7 @@ class _Laws:
             if list(other.mesh) != list(first.mesh):
                 raise StructureError(f"the mesh is {first.mesh} and then {other.mesh}")
         self.mesh = {
-            axis: _law(self.sizes, [p.mesh[axis] for p in profiles], f"mesh axis {axis}")
+            axis: law_of(self.sizes, [p.mesh[axis] for p in profiles], f"mesh axis {axis}")
             for axis in first.mesh
         }
         self.growth = []
@@ -199,19 +223,52 @@ class _Laws:
                     and len(held.numbers[number]) == len(samples[0])
                 ):
                     samples, known = [*samples, held.numbers[number]], [*known, self.sizes[-1]]
-                values = [self._value(known, [s[k] for s in samples], size) for k in range(len(samples[0]))]
+                values = [
+                    self._value(
+                        known, [s[k] for s in samples], size, f"{_field(k)} of {keyed[-1].keys[row.source]}"
+                    )
+                    for k in range(len(samples[0]))
+                ]
                 steps.append(_filled(keyed[-1].steps[row.source], keyed[-1].profile, values, row.deps, table))
             programs.append(ClassProgram(proof.programs[place].at, tuple(steps)))
         mesh = {axis: law(size) for axis, law in self.mesh.items()}
         return replace(proof, mesh=mesh, kernels=tuple(table), programs=tuple(programs))
 
-    def _value(self, known: list[int], values: list[int], size: int) -> int:
+    def _value(self, known: list[int], values: list[int], size: int, what: str) -> int:
         if len(set(values)) == 1:
             return values[0]
         key = (tuple(values), len(known))
         if key not in self._known:
-            self._known[key] = _law(known, values, "a number")
+            self._known[key] = law_of(known, values, what)
         return self._known[key](size)
+
+
+class _Key(NamedTuple):
+    """What a step is, whatever its numbers."""
+
+    phase: str
+    stream: str
+    kind: str
+    group: Any
+    root: int
+    peer: tuple[str, bool] | None
+    tag: int
+    graphed: bool
+    kernels: tuple[tuple[str, str, str], ...]
+
+    def __str__(self) -> str:
+        """In words: backward's all_reduce over dp."""
+        if self.kernels:
+            return f"{self.phase}'s {', '.join(name for name, _, _ in self.kernels[:2])}"
+        over = self.group if self.peer is None else self.peer[:1]
+        return f"{self.phase}'s {self.kind} over {' '.join(map(str, over))}"
+
+
+def _field(place: int) -> str:
+    """What a number of a step is."""
+    if place < 2:
+        return ("bytes", "distance of the peer")[place]
+    return ("number of times", "FLOPs", "bytes", "batch", "rows", "inner size", "columns")[(place - 2) % 7]
 
 
 class _Keyed:
@@ -227,7 +284,7 @@ class _Keyed:
             names = tuple(profile.kernels[k][:3] for k, _ in step.kernels)
             peer = None if step.peer is None else (step.peer[0], step.peer[1] > 0)
             self.keys.append(
-                (
+                _Key(
                     step.phase,
                     step.stream,
                     step.kind,
@@ -259,71 +316,6 @@ def _filled(
         kernels.append((table.setdefault(kernel, len(table)), times))
     peer = None if step.peer is None else (step.peer[0], values[1])
     return replace(step, deps=deps, kernels=tuple(kernels), size_bytes=values[0], peer=peer)
-
-
-_Terms = Callable[[int], tuple[Fraction, ...]]
-_BASES: tuple[_Terms, ...] = (
-    lambda x: (Fraction(1), Fraction(x)),
-    lambda x: (Fraction(1), Fraction(1, x)),
-    lambda x: (Fraction(x), Fraction(x * x)),
-    lambda x: (Fraction(1), Fraction(x * x)),
-    lambda x: (Fraction(1), Fraction(x), Fraction(x * x)),
-    lambda x: (Fraction(1), Fraction(x), Fraction(1, x)),
-)
-
-
-def _law(sizes: Sequence[int], values: Sequence[int], what: str) -> Callable[[int], int]:
-    """The simplest law through all points that has a point to spare.
-
-    Raises
-    ------
-    StructureError
-        None is.
-    """
-    if len(set(values)) == 1:
-        constant = values[0]
-        return lambda _: constant
-    for terms in _BASES:
-        count = len(terms(1))
-        if count >= len(sizes):
-            continue
-        weights = _solve([terms(x) for x in sizes[:count]], [Fraction(v) for v in values[:count]])
-        if weights is None:
-            continue
-        if all(
-            sum(w * t for w, t in zip(weights, terms(x), strict=True)) == v
-            for x, v in zip(sizes, values, strict=True)
-        ):
-            return _Polynomial(terms, weights, what)
-    raise StructureError(f"{what} is {', '.join(map(str, values))}, which follows no law")
-
-
-class _Polynomial:
-    def __init__(self, terms: _Terms, weights: Sequence[Fraction], what: str) -> None:
-        self.terms, self.weights, self.what = terms, weights, what
-
-    def __call__(self, size: int) -> int:
-        value = sum(w * t for w, t in zip(self.weights, self.terms(size), strict=True))
-        exact = Fraction(value)
-        if exact.denominator != 1:
-            raise StructureError(f"{self.what} would be {float(exact):g}, which is no whole number")
-        return int(exact)
-
-
-def _solve(rows: Sequence[Sequence[Fraction]], values: Sequence[Fraction]) -> list[Fraction] | None:
-    """Gauss, in fractions."""
-    table = [[*row, value] for row, value in zip(rows, values, strict=True)]
-    for column in range(len(table)):
-        pivot = next((r for r in range(column, len(table)) if table[r][column]), None)
-        if pivot is None:
-            return None
-        table[column], table[pivot] = table[pivot], table[column]
-        table[column] = [v / table[column][column] for v in table[column]]
-        for other in range(len(table)):
-            if other != column and table[other][column]:
-                factor = table[other][column]
-                table[other] = [a - factor * b for a, b in zip(table[other], table[column], strict=True)]
-    return [row[-1] for row in table]
 
 
 def _must_equal(predicted: Profile, actual: Profile) -> None:

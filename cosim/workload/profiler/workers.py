@@ -121,16 +121,19 @@ class _Server:
 _pool = ThreadPoolExecutor(cores())
 _guard = threading.Lock()
 _kept: list[_Server] = []
+_MOST_KEPT = 2
 
 
 def _server(environment: Mapping[str, str]) -> _Server:
     wanted = {key: value for key, value in environment.items() if key not in _PASSING}
     with _guard:
-        if _kept and (not _kept[0].alive or _kept[0].environment != wanted):
-            _kept.pop().close()
-        if not _kept:
-            _kept.append(_Server(wanted))
-        return _kept[0]
+        for server in _kept:
+            if server.alive and server.environment == wanted:
+                return server
+        if len(_kept) >= _MOST_KEPT:
+            _kept.pop(0).close()
+        _kept.append(_Server(wanted))
+        return _kept[-1]
 
 
 @atexit.register

@@ -61,16 +61,32 @@ def _stream(identifier: int) -> Any:
 _CUDA_TYPE = 1
 
 
-def install(shim: Shim, device_count: int, own: int, name: str) -> None:
-    """Answer for ``device_count`` devices of which ``own`` is the rank's."""
+# What torch calls the GPUs of the catalogue, and their compute capability.
+_KNOWN: dict[str, tuple[str, tuple[int, int]]] = {
+    "v100-sxm2": ("Tesla V100-SXM2-32GB", (7, 0)),
+    "a100-40gb": ("NVIDIA A100-SXM4-40GB", (8, 0)),
+    "a100-80gb": ("NVIDIA A100-SXM4-80GB", (8, 0)),
+    "h100-sxm": ("NVIDIA H100 80GB HBM3", (9, 0)),
+    "h200-sxm": ("NVIDIA H200", (9, 0)),
+    "b200": ("NVIDIA B200", (10, 0)),
+    "mi300x": ("AMD Instinct MI300X", (9, 4)),
+}
+
+
+def install(shim: Shim, device_count: int, own: int, gpu: dict[str, Any]) -> None:
+    """Answer for ``device_count`` devices of which ``own`` is the rank's; ``gpu``: its key, name, memory in
+    bytes and multiprocessors.
+    """
     shim.open(device_count, own)
     cuda = torch.cuda
+    name, capability = _KNOWN.get(gpu["key"], (gpu["name"], (9, 0)))
+    memory = gpu["memory"] or _MEMORY
     properties = SimpleNamespace(
         name=name,
-        major=9,
-        minor=0,
-        total_memory=_MEMORY,
-        multi_processor_count=132,
+        major=capability[0],
+        minor=capability[1],
+        total_memory=memory,
+        multi_processor_count=gpu["multiprocessors"],
         is_integrated=0,
         is_multi_gpu_board=0,
         warp_size=32,
@@ -141,13 +157,13 @@ def install(shim: Shim, device_count: int, own: int, name: str) -> None:
         "Stream": Stream,
         "Event": Event,
         "get_device_properties": lambda *_, **__: properties,
-        "get_device_capability": lambda *_, **__: (9, 0),
+        "get_device_capability": lambda *_, **__: capability,
         "get_device_name": lambda *_, **__: name,
-        "get_arch_list": lambda: ["sm_90"],
-        "is_bf16_supported": lambda *_, **__: True,
-        "is_tf32_supported": lambda *_, **__: True,
+        "get_arch_list": lambda: [f"sm_{capability[0]}{capability[1]}"],
+        "is_bf16_supported": lambda *_, **__: capability >= (8, 0),
+        "is_tf32_supported": lambda *_, **__: capability >= (8, 0),
         "can_device_access_peer": lambda *_, **__: True,
-        "mem_get_info": lambda *_, **__: (_MEMORY, _MEMORY),
+        "mem_get_info": lambda *_, **__: (memory, memory),
         "memory_stats": lambda *_, **__: defaultdict(int),
         "memory_snapshot": lambda *_, **__: [],
         "memory_summary": lambda *_, **__: "",
@@ -189,5 +205,5 @@ def install(shim: Shim, device_count: int, own: int, name: str) -> None:
     for key in ("empty_cache", "reset_peak_memory_stats", "reset_accumulated_memory_stats"):
         setattr(accelerator, key, nothing)
     accelerator.memory_stats = lambda *_, **__: {}
-    accelerator.get_memory_info = lambda *_, **__: (_MEMORY, _MEMORY)
+    accelerator.get_memory_info = lambda *_, **__: (memory, memory)
     accelerator.current_stream = answers["current_stream"]

@@ -72,6 +72,7 @@ class Session:
         from cosim.workload.profiler.inside import (
             cuda,
             distributed,
+            fakes,
             pipeline,
             processes,
             remap,
@@ -89,11 +90,12 @@ class Session:
         home = torch.device("cuda", local) if self.shim is not None else torch.device("cpu")
         FakeTensorMode.avoid_device_init = property(lambda _: True)  # type: ignore[assignment]
         if self.shim is not None:
-            cuda.install(self.shim, min(per_node, world_size), local, order["gpu_name"])
+            cuda.install(self.shim, min(per_node, world_size), local, order["device"])
         else:
             self.assume(f"no fake cuda ({self.why_not}): cuda is remapped to cpu; autocast, attention, "
                         "and host copies may differ from a GPU run")  # fmt: skip
             remap.install()
+        fakes.install()
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         self.recorder = Recorder(self.shim, home)
         groups = distributed.Groups(self.recorder, order["imbalance"])

@@ -147,7 +147,9 @@ def _fully_sharded(assume: Any) -> None:
 
 
 def _attention() -> None:
-    """Attention takes the kernel that a GPU would: flash, or the memory-efficient one with a mask or fp32."""
+    """Attention takes the kernel that a GPU would: flash, or the memory-efficient one with a mask, in fp32 or
+    before Ampere.
+    """
     plain = F.scaled_dot_product_attention
     aten = torch.ops.aten
 
@@ -173,7 +175,8 @@ def _attention() -> None:
         if torch.is_autocast_enabled("cuda"):
             lower = torch.get_autocast_dtype("cuda")
             query, key, value = (t.to(lower) if t.is_floating_point() else t for t in (query, key, value))
-        if attn_mask is None and query.dtype in (torch.float16, torch.bfloat16):
+        halves = query.dtype in (torch.float16, torch.bfloat16)
+        if attn_mask is None and halves and torch.cuda.get_device_capability() >= (8, 0):
             return aten._scaled_dot_product_flash_attention(
                 query, key, value, dropout_p, is_causal, return_debug_mask=False, scale=scale
             )[0]
