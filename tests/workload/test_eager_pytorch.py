@@ -175,3 +175,12 @@ def test_nobody_waits_for_the_host_with_cuda_graphs() -> None:
     made = workload(make(parallel={"fsdp": 4}, cuda_graphs=True))
     assert not [op for op in made.program(0).operations if op.stream == "cpu" and op.duration_ps]
     assert any(op.kind is OpKind.COMPUTE for op in made.program(0).operations)
+
+
+def test_settings_without_effect_are_told() -> None:
+    framework = {"kind": "pytorch", "fsdp_units": "blocks", "merge_outputs": True, "repeat_kv": True}
+    told = dict.fromkeys(why for _, why in make(parallel={"dp": 2}, framework=framework).idle_settings())
+    assert [why.partition(":")[0] for why in told] == ["fsdp_units", "merge_outputs"]
+    assert ("bucket", "fsdp exchanges the gradients of a block at once") in make(
+        parallel={"fsdp": 2}, bucket=2**20
+    ).idle_settings()

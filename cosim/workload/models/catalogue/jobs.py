@@ -141,7 +141,8 @@ def eager_job(spec: Model, model: TransformerModel, cut: Cut, framework: PyTorch
     )
     keeps = Kept(kept, kept, False, spec.micro_batches, width, 2 * kept)
     memory = training_memory(blocks, made, keeps)
-    return Job(model.name, made, training, memory, EagerStage, _invented(spec, model))
+    said = "kernels of eager PyTorch, one for each operator; nothing of what a script does beside the model"
+    return Job(model.name, made, training, memory, EagerStage, (said, *_invented(spec, model)))
 
 
 def inference_job(spec: Model, model: TransformerModel) -> Job:

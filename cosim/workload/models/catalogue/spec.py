@@ -156,8 +156,8 @@ class Model(Spec):
         no_size = isinstance(self.gpu, Gpu) and self.gpu.memory is None
         unasked = no_size or self.memory == "ignore"
         idle.append(("memory_reserve", "nobody asks whether the job fits", unasked))
-        if isinstance(self.framework, PyTorch):
-            idle += idle_in_pytorch(self)
+        if isinstance(self.framework, PyTorch) and isinstance(self.model, TransformerModel):
+            idle += idle_in_pytorch(self, self.model, self.framework)
         found = [(name, why) for name, why, is_idle in idle if is_idle and name in self.model_fields_set]
         spread = isinstance(self.model, RecommendationModel) or getattr(self.model, "experts", None)
         if not spread and "imbalance" in self.parallel.model_fields_set:

@@ -57,6 +57,20 @@ def fits_pytorch(spec: Model, model: TransformerModel, framework: PyTorch) -> No
         )
 
 
-def idle_in_pytorch(spec: Model) -> list[tuple[str, str, bool]]:
-    """Settings that FSDP has no use for."""
-    return [("bucket", "fsdp exchanges the gradients of a block at once", spec.parallel.fsdp > 1)]
+def idle_in_pytorch(spec: Model, model: TransformerModel, framework: PyTorch) -> list[tuple[str, str, bool]]:
+    """Settings, of the workload and of its framework, that mean nothing to such a job."""
+    p = spec.parallel
+    idle = {
+        "fsdp_units": (p.fsdp == 1, "fsdp is 1: a rank has its parameters"),
+        "vocabulary_parallel_loss": (p.tp == 1, "tp is 1: a rank has all logits"),
+        "merge_outputs": (p.pp == 1, "pp is 1: there is one stage"),
+        "norm": (model.norm == "layer", f"{model.name} has layer norms, which are one kernel"),
+        "rotary": (model.positions > 0, f"{model.name} has learned positions"),
+        "repeat_kv": (model.kv == model.heads, f"each of {model.name}'s heads has its own keys and values"),
+    }
+    found = [
+        ("framework", f"{name}: {why}", True)
+        for name, (nothing, why) in idle.items()
+        if nothing and name in framework.model_fields_set
+    ]
+    return [*found, ("bucket", "fsdp exchanges the gradients of a block at once", p.fsdp > 1)]

@@ -86,6 +86,8 @@ class Operators:
 
     def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Flash ``scaled_dot_product_attention``; [batch, heads, tokens, head], keys maybe of fewer heads."""
+        if self.autocast:
+            q, k, v = (self.cast(each, self.width) for each in (q, k, v))
         batch, heads, tokens, size = q.shape
         scores = 2 * batch * heads * tokens * k.shape[2]
         flops = scores * (size + v.shape[-1])
@@ -232,10 +234,12 @@ class Operators:
     def rotated_halves(self, x: Tensor, *, sliced: bool) -> Tensor:
         """``x * cos + cat(-x2, x1) * sin``; x [batch, heads, tokens, head], tables [tokens, head].
 
+        Tables have the type of the residual stream, autocast's being fp32.
         ``sliced``: the halves are slices, each with a gradient of full size (``slice_backward``), and not
         chunks, whose gradients one kernel puts together.
         """
-        table = Tensor((x.shape[-2], x.shape[-1]), x.width, grad=False)
+        width = FP32 if self.autocast else x.width
+        table = Tensor((x.shape[-2], x.shape[-1]), width, grad=False)
         straight = self.multiply(x, table)
         half = Tensor((*x.shape[:-1], x.shape[-1] // 2), x.width)
         if sliced:
