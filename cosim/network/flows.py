@@ -155,7 +155,6 @@ class FlowTable:
         offset = (index - self.block_base[block]) % rows[block]
         return np.asarray(self.block_row[block] + offset, np.int64)
 
-
     def keys(self, index: I64) -> tuple[I64, I64]:
         """What each flow's key is more than its group's, (high, low)."""
         block = np.searchsorted(self.block_base, index, side="right") - 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from engine_worlds import (
@@ -52,7 +50,7 @@ def some_iterations(count: int = 6) -> JobInfo:
 
 
 @either_release
-@pytest.mark.parametrize("after", [0, 1, 5, 9, 12])
+@pytest.mark.parametrize("after", [0, 1, 3, 5, 6])
 def test_what_was_computed_until_the_interrupt_is_kept(after: int, release: str) -> None:
     whole = run(RING, some_iterations(), record_messages=True, release=release)
     assert whole.interrupted == ""
@@ -67,9 +65,7 @@ def test_what_was_computed_until_the_interrupt_is_kept(after: int, release: str)
     done = len(part.iteration_end_ps[0])
     assert np.array_equal(part.iteration_end_ps[0], whole.iteration_end_ps[0][:done])
     assert done < 6
-    assert [vars_of(c) for c in part.collectives] == [vars_of(c) for c in whole.collectives][
-        : len(part.collectives)
-    ]
+    assert part.collectives == whole.collectives[: len(part.collectives)]
     assert part.messages is not None
     assert whole.messages is not None
     assert len(part.messages.src) == part.num_messages == int(part.fct.counts.sum())
@@ -79,10 +75,6 @@ def test_what_was_computed_until_the_interrupt_is_kept(after: int, release: str)
     # A rank that has ended nothing yet has no finish; one that has, its last whole iteration's.
     last = part.iteration_end_ps[0][-1] if done else np.full(4, -1)
     assert (part.finish_ps[0] >= last).all()
-
-
-def vars_of(record: Any) -> list[Any]:
-    return [getattr(record, name) for name in record.__dataclass_fields__]
 
 
 def test_an_interrupt_in_a_progress_callback_counts_too() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,7 +57,7 @@ def assert_same(one: Records, two: Records) -> None:
     assert one.digest == two.digest
     for name in ("job", "iteration", "rank", "op", "start_ps", "end_ps"):
         assert np.array_equal(getattr(one.ops, name), getattr(two.ops, name)), name
-    assert [asdict(c) for c in one.collectives] == [asdict(c) for c in two.collectives]
+    assert one.collectives == two.collectives
     assert all(np.array_equal(a, b) for a, b in zip(one.finish_ps, two.finish_ps, strict=True))
     assert all(np.array_equal(a, b) for a, b in zip(one.iteration_end_ps, two.iteration_end_ps, strict=True))
     assert (one.num_messages, one.end_ps) == (two.num_messages, two.end_ps)
