@@ -116,7 +116,11 @@ def _profile(request: Request, folder: Path, say: Callable[[str], None]) -> tupl
         for rank in ranks:
             say(f"rank {rank} of {request.world_size}")
         pending = [_begin(request, folder, rank, ranks[:place]) for place, rank in enumerate(ranks)]
-        ended = [each.result() for each in pending]
+        try:
+            ended = [each.result() for each in pending]
+        except BaseException:  # Ctrl-C: nothing goes on behind the user's back
+            workers.stop()
+            raise
         return [_ended(request, folder, rank, *each) for rank, each in zip(ranks, ended, strict=True)]
 
     answers[0] = run(0)[0]

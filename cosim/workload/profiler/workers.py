@@ -86,6 +86,8 @@ class _Server:
         done.wait()
         if log.exists():
             return code[0], log.read_text(errors="replace")
+        if self._said.closed:
+            return code[0], "stopped"
         self._said.seek(0)
         return code[0], self._said.read().decode(errors="replace")
 
@@ -137,6 +139,7 @@ def _server(environment: Mapping[str, str]) -> _Server:
 
 
 @atexit.register
-def _close() -> None:
+def stop() -> None:
+    """End what is under way, and what is kept for later."""
     while _kept:
         _kept.pop().close()
