@@ -1,15 +1,15 @@
 """The congestion network against ns-3's TCP, flow by flow: ``python -m tests.benchmarks.congestion ns3``.
 
-Flows start in ns-3 at their times plus up to 10 us, drawn anew for each seed: what then differs from seed to seed
-no model of the same scenario can know. The model's completion times, from one run, are held against ns-3's means
-over seeds. Two controls, or two designs, whose mean completion times in ns-3 are nearer to each other than 1 %,
-or than the farthest apart that ns-3's own seeds are, are a tie.
+Flows start in ns-3 at their times plus up to 10 us, drawn anew for each seed: what then differs from seed to
+seed no model of the same scenario can know. The model's completion times, from one run, are held against
+ns-3's means over seeds. Two controls, or two designs, whose mean completion times in ns-3 are nearer to each
+other than 1 %, or than the farthest apart that ns-3's own seeds are, are a tie.
 
-The model was fitted to nothing; it was developed looking at the cases called ``seen``. The others were not looked
-into until its laws stood.
+The model was developed looking at the cases called ``seen``, and errors of most of the others were printed
+beside them; no number in it was fitted to either.
 
-CUBIC here is as ns-3 3.37 has it: without the Reno-friendly region of RFC 9438, and with slow start up to a whole
-round trip of acknowledgements in a row.
+CUBIC here is as ns-3 3.37 has it: without the Reno-friendly region of RFC 9438, and with slow start up to a
+whole round trip of acknowledgements in a row.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def compare(name: str, case: Case, seeds: int = SEEDS) -> Compared:
 
 
 def orders(found: list[list[Compared]]) -> tuple[F64, list[tuple[int, int]]]:
-    """By row: Spearman of mean completion times as they are, and (pairs that ns-3 separates, of them ordered alike)."""
+    """By row: Spearman of mean completion times as they are; pairs that ns-3 separates, and ordered alike."""
     from scipy.stats import spearmanr
 
     plain, pairs = [], []
@@ -257,7 +257,7 @@ def _of_orders(label: str, found: list[list[Compared]]) -> list[str]:
     tau = (2 * alike - apart) / apart if apart else float("nan")
     return [
         f"{label}: Spearman {plain.mean():.2f} in the mean ({', '.join(f'{one:.2f}' for one in plain)});",
-        f"  of {apart} pairs that ns-3 separates {alike} are ordered alike (Kendall's tau of these {tau:.2f})",
+        f"  of {apart} pairs that ns-3 separates {alike} are ordered alike, Kendall's tau of these {tau:.2f}",
     ]
 
 
