@@ -6,6 +6,7 @@ seconds and memory for jobs, with counts of messages, flows and updates.
 
 from __future__ import annotations
 
+import importlib
 import resource
 import sys
 import time
@@ -107,9 +108,7 @@ def pairwise() -> str:
 
 def ns3() -> str:
     """Errors by control, orders, and the ratio of wall times."""
-    from tests.benchmarks import ns3_congestion
-
-    return ns3_congestion.section()
+    return str(importlib.import_module("tests.benchmarks.ns3_congestion").section())
 
 
 TWO_JOBS = """
