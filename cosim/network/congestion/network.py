@@ -333,6 +333,11 @@ class CongestionNetwork(CompiledNetwork):
         )
 
     @property
+    def num_connections(self) -> int:
+        """How many connections there are."""
+        return self._conns_used
+
+    @property
     def control_updates(self) -> int:
         """How often a control was asked about a connection."""
         return int(self._arrays["meta"][UPDATES_N])
