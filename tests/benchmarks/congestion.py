@@ -1,12 +1,13 @@
 """The congestion network: ``python -m tests.benchmarks.congestion [pairwise | ns3 | speed | plugins | cold]``
 
-``pairwise``: how far apart controls are. ``ns3``: flow completion times against ns-3's TCP, the same flows at
-the same times. ``speed``: CPU seconds and memory for jobs, with counts of messages, flows and updates.
-``plugins``: what an update costs, by how a control is written. ``cold``: what there is to compile.
+``pairwise``: how far apart controls are. ``ns3``: flow completion times against ns-3's TCP. ``speed``: CPU
+seconds and memory for jobs, with counts of messages, flows and updates. ``plugins``: what an update costs, by
+how a control is written. ``cold``: what there is to compile.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import resource
 import subprocess
@@ -110,68 +111,9 @@ def pairwise() -> str:
     return "\n".join([*lines, "", f"nearest: {least[1]} and {least[2]}, {least[0]:.2%} apart"])
 
 
-TRANSPORTS = ("dctcp", "cubic", "newreno", "mltcp over dctcp", "mltcp over cubic", "mltcp over newreno")
-
-
-def _spearman(a: F64, b: F64) -> float:
-    from scipy.stats import spearmanr
-
-    return float(spearmanr(a, b).statistic)
-
-
 def ns3() -> str:
-    """Errors by control, rank correlations, and the ratio of wall times."""
-    from cosim.protocol import adapters
-    from cosim.protocol.client import launch
-
-    lines = [
-        "flow completion times of congestion against ns-3, MTU 9000, queues 2,304 kB; dctcp marks at 585 kB",
-        "",
-        f"{'':<24}" + "".join(f"{name:>20}" for name in TRANSPORTS),
-    ]
-    ends: dict[str, list[tuple[float, float]]] = {}
-    errors: dict[str, list[float]] = {name: [] for name in TRANSPORTS}
-    wall = [0.0, 0.0]
-    for case in cases():
-        cells = []
-        for name in TRANSPORTS:
-            ports = Ports(mtu_bytes=MTU, buffer_bytes=2_340_000)
-            fcts(CongestionNetwork(_control(name), ports), case)  # loads what is compiled
-            began = time.perf_counter()
-            fluid = fcts(CongestionNetwork(_control(name), ports), case)
-            wall[0] += time.perf_counter() - began
-            transport = name.removeprefix("mltcp over ")
-            mltcp = name != transport
-            server = launch(
-                adapters.command("ns3"),
-                transport=transport,
-                mltcp=mltcp,
-                mtu_bytes=MTU,
-                queue_bytes=2_340_000,
-            )
-            began = time.perf_counter()
-            packets = fcts(server, case)
-            wall[1] += time.perf_counter() - began
-            error = np.abs(fluid / packets - 1)
-            errors[name] += error.tolist()
-            ends.setdefault(case.name, []).append((float(fluid.mean()), float(packets.mean())))
-            cells.append(f"{error.mean():>9.1%} {error.max():>9.1%}")
-            print(case.name, name, f"{fluid.mean():.0f} {packets.mean():.0f} us", file=sys.stderr, flush=True)
-        lines.append(f"{case.name:<24}" + " ".join(cells))
-    lines.append(
-        f"{'all':<24}" + " ".join(f"{np.mean(errors[n]):>9.1%} {max(errors[n]):>9.1%}" for n in TRANSPORTS)
-    )
-    table = np.array([ends[case.name] for case in cases()])
-    orders = [_spearman(table[k, :, 0], table[k, :, 1]) for k in range(len(table))]
-    designs = [_spearman(table[:, k, 0], table[:, k, 1]) for k in range(len(TRANSPORTS))]
-    lines += [
-        "",
-        "mean and worst error over flows. Spearman of mean completion times:",
-        "order of controls, by case: " + ", ".join(f"{one:.2f}" for one in orders),
-        "order of cases, by control: " + ", ".join(f"{one:.2f}" for one in designs),
-        f"wall time: congestion {wall[0]:.2f} s, ns-3 {wall[1]:.1f} s, ratio {wall[1] / wall[0]:.0f}",
-    ]
-    return "\n".join(lines)
+    """Errors by control, orders, and the ratio of wall times."""
+    return str(importlib.import_module("tests.benchmarks.ns3_congestion").section())
 
 
 TWO_JOBS = """
