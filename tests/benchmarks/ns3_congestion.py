@@ -204,7 +204,7 @@ class Compared:
     @property
     def errors(self) -> F64:
         """Of each flow, relative."""
-        return np.abs(self.model_us / self.ns3_us.mean(axis=0) - 1)
+        return np.asarray(np.abs(self.model_us / self.ns3_us.mean(axis=0) - 1))
 
     @property
     def floor(self) -> float:
