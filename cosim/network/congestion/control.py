@@ -48,8 +48,9 @@ and ``c.hop_queue, c.hop_tx, c.hop_rate``, each [rows, hops], where the class sa
 in-network telemetry, bytes queued, bits/s sent, and the link's bits/s (0 beyond the path's end).
 
 On a wire, what a packet meets comes back later: ``marked`` is of the time from the middle of the round before
-to the middle of the one that ended; ``rtt``, ``lost`` and telemetry are of the round before. (All are of the
-one that ended where ``wait`` made it last for two round trips.)
+to the middle of the one that ended; ``rtt``, ``lost`` and telemetry are of the round before. (Where ``wait``
+was given, marks are late by half a bare round trip, and all else is of the round that ended if that lasted
+for two round trips.)
 
 Rows must not look at each other: which connections come together depends on when their rounds end.
 ``start(c)`` sets the first answer of a connection, by default one bandwidth-delay product, or the line rate.

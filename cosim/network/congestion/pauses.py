@@ -4,7 +4,8 @@ class.
 A paused port sends nothing of that class, to whomever it is for, so its own queue grows, and pauses go on
 towards the hosts. It is released when the queue is down to the lower threshold. Pause frames take no time.
 
-Source: IEEE 802.1Qbb. Not modelled: the frames' own way, headroom, the watchdog that ends deadlocks.
+Source: IEEE 802.1Qbb. Not modelled: the frames' own way, the headroom above the threshold that a switch keeps
+for what is sent meanwhile (rate x 2 latency + 2 packets a port), the watchdog that ends deadlocks.
 """
 
 from __future__ import annotations
