@@ -51,14 +51,14 @@ def fit_nccl() -> None:
         }
         spec = Nccl().model_copy(update=given)
         kernel = [host_s(spec, Collective.ALL_REDUCE, gpus, size, NVLINK) for size in tables[gpus][0]]
-        return np.maximum(kernel, launch * gpus)
+        return np.asarray(np.maximum(kernel, launch * gpus), np.float64)
 
     scale = np.array([40e-6, 0.8, 20e-6, 12e-6])
 
     def residuals(z: F64) -> F64:
         return np.concatenate([np.log(predicted(z * scale, n) / tables[n][1]) for n in (2, 8)])
 
-    found = least_squares(residuals, np.ones(4), loss="soft_l1", f_scale=0.05, diff_step=1e-3)
+    found = least_squares(residuals, np.ones(4), loss="soft_l1", f_scale=0.05, diff_step=[1e-3] * 4)
     latency, efficiency, gap, launch = found.x * scale
     print(
         f"latency {latency * 1e6:.1f} us, nvlink_efficiency {efficiency:.3f}, loop_gap {gap * 1e6:.1f} us,",
