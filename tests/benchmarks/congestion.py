@@ -1,16 +1,22 @@
-"""The congestion network: ``python -m tests.benchmarks.congestion [pairwise | ns3 | speed]``.
+"""The congestion network: ``python -m tests.benchmarks.congestion [pairwise | ns3 | speed | plugins | cold]``
 
-``pairwise``: how far apart controls are. ``ns3``: flow completion times against ns-3's TCP, the same flows at
-the same times. ``speed``: CPU seconds and memory for jobs, with counts of messages, flows and updates.
+``pairwise``: how far apart controls are. ``ns3``: flow completion times against ns-3's TCP. ``speed``: CPU
+seconds and memory for jobs, with counts of messages, flows and updates. ``plugins``: what an update costs, by
+how a control is written. ``cold``: what there is to compile.
 """
 
 from __future__ import annotations
 
+import importlib
+import os
 import resource
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,68 +111,9 @@ def pairwise() -> str:
     return "\n".join([*lines, "", f"nearest: {least[1]} and {least[2]}, {least[0]:.2%} apart"])
 
 
-TRANSPORTS = ("dctcp", "cubic", "newreno", "mltcp over dctcp", "mltcp over cubic", "mltcp over newreno")
-
-
-def _spearman(a: F64, b: F64) -> float:
-    from scipy.stats import spearmanr
-
-    return float(spearmanr(a, b).statistic)
-
-
 def ns3() -> str:
-    """Errors by control, rank correlations, and the ratio of wall times."""
-    from cosim.protocol import adapters
-    from cosim.protocol.client import launch
-
-    lines = [
-        "flow completion times of congestion against ns-3, MTU 9000, queues 2,304 kB; dctcp marks at 585 kB",
-        "",
-        f"{'':<24}" + "".join(f"{name:>20}" for name in TRANSPORTS),
-    ]
-    ends: dict[str, list[tuple[float, float]]] = {}
-    errors: dict[str, list[float]] = {name: [] for name in TRANSPORTS}
-    wall = [0.0, 0.0]
-    for case in cases():
-        cells = []
-        for name in TRANSPORTS:
-            ports = Ports(mtu_bytes=MTU, buffer_bytes=2_340_000)
-            fcts(CongestionNetwork(_control(name), ports), case)  # loads what is compiled
-            began = time.perf_counter()
-            fluid = fcts(CongestionNetwork(_control(name), ports), case)
-            wall[0] += time.perf_counter() - began
-            transport = name.removeprefix("mltcp over ")
-            mltcp = name != transport
-            server = launch(
-                adapters.command("ns3"),
-                transport=transport,
-                mltcp=mltcp,
-                mtu_bytes=MTU,
-                queue_bytes=2_340_000,
-            )
-            began = time.perf_counter()
-            packets = fcts(server, case)
-            wall[1] += time.perf_counter() - began
-            error = np.abs(fluid / packets - 1)
-            errors[name] += error.tolist()
-            ends.setdefault(case.name, []).append((float(fluid.mean()), float(packets.mean())))
-            cells.append(f"{error.mean():>9.1%} {error.max():>9.1%}")
-            print(case.name, name, f"{fluid.mean():.0f} {packets.mean():.0f} us", file=sys.stderr, flush=True)
-        lines.append(f"{case.name:<24}" + " ".join(cells))
-    lines.append(
-        f"{'all':<24}" + " ".join(f"{np.mean(errors[n]):>9.1%} {max(errors[n]):>9.1%}" for n in TRANSPORTS)
-    )
-    table = np.array([ends[case.name] for case in cases()])
-    orders = [_spearman(table[k, :, 0], table[k, :, 1]) for k in range(len(table))]
-    designs = [_spearman(table[:, k, 0], table[:, k, 1]) for k in range(len(TRANSPORTS))]
-    lines += [
-        "",
-        "mean and worst error over flows. Spearman of mean completion times:",
-        "order of controls, by case: " + ", ".join(f"{one:.2f}" for one in orders),
-        "order of cases, by control: " + ", ".join(f"{one:.2f}" for one in designs),
-        f"wall time: congestion {wall[0]:.2f} s, ns-3 {wall[1]:.1f} s, ratio {wall[1] / wall[0]:.0f}",
-    ]
-    return "\n".join(lines)
+    """Errors by control, orders, and the ratio of wall times."""
+    return str(importlib.import_module("tests.benchmarks.ns3_congestion").section())
 
 
 TWO_JOBS = """
@@ -200,43 +147,164 @@ def _eight() -> str:
     return EIGHT_JOBS + "".join(job.format(k, 500 * k) for k in range(8))
 
 
-def speed() -> str:
-    """The two sizes that the model is meant for."""
+_RING, _HALVES = "ring", "halving_doubling"
+SIZES = (
+    ("2 jobs x 16 ranks x 200, 4 x 25 MB, dctcp", TWO_JOBS, {"CONTROL": "dctcp"}),
+    ("2 jobs x 16 ranks x 200, 4 x 25 MB, dcqcn", TWO_JOBS, {"CONTROL": "dcqcn"}),
+    ("8 jobs x 128 ranks x 50, 25 MB, halves, dctcp", "", {"ALGORITHM": _HALVES, "CONTROL": "dctcp"}),
+    ("8 jobs x 128 ranks x 50, 25 MB, ring, dctcp", "", {"ALGORITHM": _RING, "CONTROL": "dctcp"}),
+    ("8 jobs x 128 ranks x 50, 4 x 25 MB, halves, dctcp", "4", {"ALGORITHM": _HALVES, "CONTROL": "dctcp"}),
+    ("8 jobs x 128 ranks x 50, 4 x 25 MB, ring, dctcp", "4", {"ALGORITHM": _RING, "CONTROL": "dctcp"}),
+)
+
+
+def _measure(number: int) -> str:
     from cosim.engine.replay import replay
 
-    rows = [f"{'':<47} {'messages':>10} {'updates':>10} {'CPU-s':>7} {'peak MB':>8}"]
-    for label, text, control in (
-        ("2 jobs x 16 ranks x 200, 4 x 25 MB, dctcp", TWO_JOBS, "dctcp"),
-        ("2 jobs x 16 ranks x 200, 4 x 25 MB, dcqcn", TWO_JOBS, "dcqcn"),
-        (
-            "8 jobs x 128 ranks x 50, 25 MB, dctcp",
-            _eight().replace("ALGORITHM", "halving_doubling"),
-            "dctcp",
-        ),
-        ("8 jobs x 128 ranks x 50, 25 MB, ring, dctcp", _eight().replace("ALGORITHM", "ring"), "dctcp"),
-        (
-            "8 jobs x 128 ranks x 50, 4 x 25 MB, ring, dctcp",
-            _eight().replace("ALGORITHM", "ring").replace("size: 25MB", "steps: 4, size: 25MB"),
-            "dctcp",
-        ),
-    ):
-        warm = build(loads(text.replace("CONTROL", control), {"jobs[0].iterations": 1}))
-        replay(warm.topology, warm.network, warm.jobs[:1], warm.planner)
-        built = build(loads(text.replace("CONTROL", control)))
+    label, text, changes = SIZES[number]
+    if len(text) < 2:
+        text = _eight().replace("size: 25MB", f"steps: {text or 1}, size: 25MB")
+    for name, value in changes.items():
+        text = text.replace(name, value)
+    warm = build(loads(text, {"jobs[0].iterations": 1}))
+    replay(warm.topology, warm.network, warm.jobs[:1], warm.planner)
+    built = build(loads(text))
+    inside = 0.0
+    network = built.network
+    assert isinstance(network, CongestionNetwork)
+    run = network._run
+
+    def timed(*arguments: Any) -> int:
+        nonlocal inside
         began = time.process_time()
-        records = replay(built.topology, built.network, built.jobs, built.planner)
-        took = time.process_time() - began
-        assert isinstance(built.network, CongestionNetwork)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        rows.append(
-            f"{label:<47} {records.num_messages:>10,} {built.network.control_updates:>10,} "
-            f"{took:>7.2f} {peak:>8.0f}"
-        )
+        status = run(*arguments)
+        inside += time.process_time() - began
+        return status
+
+    network._run = timed  # type: ignore[method-assign]
+    began = time.process_time()
+    records = replay(built.topology, network, built.jobs, built.planner)
+    took = time.process_time() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return (
+        f"{label:<50} {records.num_messages:>10,} {network.num_connections:>11,} "
+        f"{network.control_updates:>11,} {took:>7.2f} {inside:>7.2f} {peak:>8.0f}"
+    )
+
+
+def speed() -> str:
+    """The sizes that the model is meant for, each in a process of its own."""
+    columns = (
+        f"{'messages':>10} {'connections':>11} {'updates':>11} {'CPU-s':>7} {'in loop':>7} {'peak MB':>8}"
+    )
+    rows = [f"{'':<50} {columns}"]
+    for number in range(len(SIZES)):
+        code = f"from tests.benchmarks.congestion import _measure; print(_measure({number}))"
+        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+        rows.append(done.stdout.rstrip())
         print(rows[-1], file=sys.stderr, flush=True)
     return "\n".join(rows)
 
 
-SECTIONS: dict[str, Callable[[], str]] = {"pairwise": pairwise, "ns3": ns3, "speed": speed}
+class NumpyFixed(Control):
+    """Fixed windows, as a user would write them in numpy: what it costs to ask"""
+
+    def update(self, c: Any) -> None:
+        """The bandwidth-delay product."""
+        c.window = c.line * c.base_rtt / 8e12
+
+
+class NumpyDctcp(Control):
+    """DCTCP, as a user would write it in numpy"""
+
+    state: ClassVar[dict[str, float]] = {"alpha": 1.0, "threshold": 1e18, "cut": 0.0}
+
+    def update(self, c: Any) -> None:
+        """Alizadeh et al., SIGCOMM 2010."""
+        c.alpha = (1 - 1 / 16) * c.alpha + 1 / 16 * c.marked
+        cut = (c.marked > 0) & (c.cut == 0)
+        smaller = np.maximum(c.window * (1 - 0.5 * c.alpha), 2 * c.mss)
+        slow = (c.window < c.threshold) & (c.limited != 0) & ~cut
+        more = np.where(slow, c.acked, c.mss * np.minimum(c.acked / c.window, 1)) * c.limited
+        c.threshold = np.where(cut, smaller, c.threshold)
+        c.window = np.where(cut, smaller, c.window + more)
+        c.cut = cut
+
+
+def _halve(n: int, rows: Any, telemetry: Any, state: F64, p: F64) -> None:
+    for i in range(n):
+        row = rows[i]
+        if row.first != 0.0:
+            row.window = 10.0 * row.mss
+        elif row.marked > 0.0:
+            row.window = max(0.9 * row.window, row.mss)
+        else:
+            row.window += row.mss
+
+
+class CompiledPlugIn(Control):
+    """A control with a kernel of its own"""
+
+    kernel = _halve
+
+
+def plugins() -> str:
+    """What an update costs, the network's own work included, by how a control is written."""
+    rows = [f"{'us an update, incast of':<28} {'8':>8} {'64':>8} {'512':>8}   flows"]
+    for label, make in (
+        ("dctcp, built in", lambda: _control("dctcp")),
+        ("compiled plug-in", CompiledPlugIn),
+        ("numpy plug-in, dctcp", NumpyDctcp),
+        ("numpy plug-in, one line", NumpyFixed),
+    ):
+        cells = []
+        for flows in (8, 64, 512):
+            text = f"topology: {{kind: leaf_spine, leaves: 1, spines: 1, endpoints_per_leaf: {flows + 1}, "
+            text += "rate: 100Gbps, latency: 1us}\nnetwork: fair_share\njobs: [{workload: "
+            text += "{kind: collective, collective: barrier, ranks: 2}}]\n"
+            one = build(loads(text)).topology
+            times = []
+            for length in (4, 24):  # the difference has no setting up in it
+                size = 2_000_000 * length * 64 // max(flows, 64)
+                case = Case("incast", one, tuple((1 + k, 0, size, 0.0) for k in range(flows)))
+                best = min(_cost(make(), case) for _ in range(4))
+                times.append(best)
+            cells.append((times[1][0] - times[0][0]) / (times[1][1] - times[0][1]) * 1e6)
+        rows.append(f"{label:<28} " + " ".join(f"{cell:>8.2f}" for cell in cells))
+    return "\n".join(rows)
+
+
+def _cost(control: Control, case: Case) -> tuple[float, int]:
+    network = CongestionNetwork(control, Ports(mtu_bytes=MTU))
+    began = time.process_time()
+    fcts(network, case)
+    return time.process_time() - began, network.control_updates
+
+
+def cold() -> str:
+    """Seconds to compile: the loop, then what a second control and a plug-in add, with no cache on disk."""
+    code = """
+import time
+from tests.benchmarks.congestion import CompiledPlugIn, _control, _cost, cases
+first, second = ("dctcp", _control("dctcp")), ("then dcqcn", _control("dcqcn"))
+for label, control in first, second, ("then a plug-in", CompiledPlugIn()):
+    print(f"{label:<20} {_cost(control, cases()[0])[0]:>6.2f} CPU-s")
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"NUMBA_CACHE_DIR": folder}
+        done = subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
+        )
+    return done.stdout.rstrip()
+
+
+SECTIONS: dict[str, Callable[[], str]] = {
+    "pairwise": pairwise,
+    "ns3": ns3,
+    "speed": speed,
+    "plugins": plugins,
+    "cold": cold,
+}
 
 if __name__ == "__main__":
     for section in sys.argv[1:] or SECTIONS:

@@ -70,7 +70,7 @@ import numpy as np
 
 from cosim.errors import NetworkError
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import MAX_STATE
+from cosim.network.congestion.columns import MAX_STATE, ROW
 from cosim.network.flows import F64
 from cosim.spec import Spec
 
@@ -137,6 +137,7 @@ class Control(Spec):
         raise NotImplementedError(f"{type(self).__name__} has no update(self, c)")
 
 
+_SHOWN = dict.fromkeys(ROW.names or ())
 _TELEMETRY = {"hop_queue": "queue", "hop_tx": "tx", "hop_rate": "capacity"}
 _ANSWERS = ("window", "rate", "wait", "slow_start")
 
@@ -154,11 +155,11 @@ class Columns:
         owner, rows, telemetry, state = self.__dict__["_parts"]
         if name in state:
             return state[name]
-        if name in rows.dtype.names:
+        if name in _SHOWN:
             return rows[name]
         if name in _TELEMETRY:
             return telemetry[_TELEMETRY[name]]
-        known = [*(n for n in rows.dtype.names if n not in ("conn", "first")), *_TELEMETRY, *state]
+        known = [*(n for n in _SHOWN if n not in ("conn", "first")), *_TELEMETRY, *state]
         raise NetworkError(f"{owner}: there is no column {name!r}; there are {', '.join(known)}")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -186,7 +187,6 @@ def ask_in_python(control: Control, count: int, rows: Records, telemetry: Record
     NetworkError
         It raised, or gave what is not a number; names the class.
     """
-    name = type(control).__name__
     kernel = type(control).kernel
     if kernel is not None:
         getattr(kernel, "py_func", kernel)(
@@ -197,29 +197,31 @@ def ask_in_python(control: Control, count: int, rows: Records, telemetry: Record
             np.array(control.parameters(), np.float64),
         )
         return
-    names = list(control.state)
-    first = rows["first"][:count] != 0.0
-    for fresh in (True, False):
-        chosen = np.flatnonzero(first == fresh)
-        if not len(chosen):
-            continue
+    fresh = rows["first"][:count] != 0.0
+    if not fresh.any():  # as a rule
+        _ask(control, rows[:count], telemetry[:count], state, "update")
+        return
+    for chosen, what in ((fresh, "start"), (~fresh, "update")):
         part = rows[:count][chosen]
-        conn = part["conn"]
-        own = {
-            key: np.full(len(chosen), control.state[key]) if fresh else state[conn, k]
-            for k, key in enumerate(names)
-        }
-        c = Columns(f"{name}.{'start' if fresh else 'update'}", part, telemetry[:count][chosen], own)
-        try:
-            (control.start if fresh else control.update)(c)
-        except NetworkError:
-            raise
-        except Exception as error:
-            what = "start" if fresh else "update"
-            raise NetworkError(f"{name}.{what} failed: {type(error).__name__}: {error}") from error
-        for k, key in enumerate(names):
-            state[conn, k] = own[key]
-        rows[chosen] = part
+        if len(part):
+            _ask(control, part, telemetry[:count][chosen], state, what)
+            rows[:count][chosen] = part
+
+
+def _ask(control: Control, rows: Records, telemetry: Records, state: F64, what: str) -> None:
+    owner = f"{type(control).__name__}.{what}"
+    conn = rows["conn"]
+    own = state[conn]
+    if what == "start":
+        own[:, : len(control.state)] = list(control.state.values())
+    c = Columns(owner, rows, telemetry, {key: own[:, k] for k, key in enumerate(control.state)})
+    try:
+        (control.start if what == "start" else control.update)(c)
+    except NetworkError:
+        raise
+    except Exception as error:
+        raise NetworkError(f"{owner} failed: {type(error).__name__}: {error}") from error
+    state[conn] = own
 
 
 def check_answers(control: Control, rows: Records, state: F64, describe: Callable[[int], str]) -> None:
@@ -230,6 +232,10 @@ def check_answers(control: Control, rows: Records, state: F64, describe: Callabl
     NetworkError
         Names class, column, value and connection.
     """
+    given, wait = rows[control.gives], rows["wait"]
+    total = given.sum() + wait.sum() + state[rows["conn"], : len(control.state)].sum()
+    if min(given.min(), wait.min()) >= 0.0 and np.isfinite(total):  # as a rule
+        return
     name = type(control).__name__
     answers: dict[str, F64] = {control.gives: rows[control.gives], "wait": rows["wait"]}
     for k, key in enumerate(control.state):

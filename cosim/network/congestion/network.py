@@ -1,19 +1,23 @@
 """``congestion``: flows under congestion control, as fluids at round-trip granularity.
 
 A *connection* carries the flows of one (job, source, destination, channel), one at a time, and lives on
-between them with its control's state. In each *round* (a round trip, queues included, rounded up to an eighth
-of the bare one or less) it sends at one rate; when the round ends, its control is shown what the round before
-it met and says what it may send in the next (``control``). A window w is the rate w / rtt; one that nothing
-paces leaves in a burst where no queue spreads it, and then waits for the round to end.
+between them with its control's state. In each *round* (a round trip, queues included, rounded up to an
+eighth of the bare one or less) it sends at one rate; when the round ends, its control is shown what the
+round before it met and says what it may send in the next (``control``). A window w is the rate w / rtt; one
+that nothing paces leaves in a burst where no queue spreads it, and then waits for the round to end.
 
-A flow brings its rate to every port of its path (``apply``: what a port can't serve is not passed on), queues
-are straight lines between changes (``ports``), marks and losses are integrated along them. A flow completes
-when its last byte has left, plus latencies, the queues of its path at that time, and a packet's time on each
-further link. Lost packets are sent again from the round's end on.
+A flow brings its rate to every port of its path (``apply``: what a port can't serve is not passed on),
+queues are straight lines between changes (``ports``), marks and losses are integrated along them. A flow
+completes when its last byte has left, plus latencies, the queues of its path at that time, and a packet's
+time on each further link. The first packet of a round that is lost is known of a round trip after it was
+sent, and the round ends then; lost packets are sent again from there on, and where some of those are lost
+again the sender is silent until its timeout. TCP's acknowledgements wait in the queues of data that goes the
+other way.
 
-A connection whose control has settled, on a path where nothing queues, rests: its rounds are left out until a
-link there begins to queue, which changes no result. So does one that begins anew after such a rest, with a
-window that can't limit it; one that falls idle and has nothing left to tell its control ends its round there.
+A connection whose control has settled, on a path where nothing queues, rests: its rounds are left out until
+a link there begins to queue, which changes no result. So does one that begins anew after such a rest, with a
+window that can't limit it; one that falls idle and has nothing left to tell its control ends its round
+there.
 
 Rates are whole bits per second, so that sums are exact in any order; timestamps need + - * / only.
 
@@ -21,8 +25,8 @@ Default settings of ports (marking, lossless or not) are those of the control's 
 others. Flows of priority 0 are served first, in queues of their own; up to eight classes.
 
 Not modelled: packets and their headers, bursts within a round trip but for the first window,
-acknowledgements' own bandwidth, retransmission timeouts and reordering, buffers shared between the ports of a
-switch; load that ends at an upstream port ends downstream at once.
+acknowledgements' own bandwidth and how queues bunch them, reordering, which packets a full queue drops,
+buffers shared between the ports of a switch.
 """
 
 from __future__ import annotations
@@ -327,6 +331,11 @@ class CongestionNetwork(CompiledNetwork):
             found.events,
             extra,
         )
+
+    @property
+    def num_connections(self) -> int:
+        """How many connections there are."""
+        return self._conns_used
 
     @property
     def control_updates(self) -> int:

@@ -1,13 +1,17 @@
 """CUBIC: after a cut the window follows a cubic of time towards where it was, and on from there.
 
 W(t) = C (t - K)^3 + W_max packets, K = cbrt(W_max (1 - beta) / C), never below what a Reno-like sender would
-have. Slow start ends at a loss or mark, or where its train of acknowledgements is half a round trip long
-(HyStart).
+have. Before the first cut a window grows by a twentieth each round trip, as Linux and ns-3 have it, who know
+of no W_max. Slow start ends at a loss or mark, where acknowledgements come in a row for half the least round
+trip, and so where the round trip grew (HyStart), or where the window is twice what is on its way.
 
 Source: RFC 9438; S. Ha, I. Rhee, L. Xu, doi:10.1145/1400097.1400105; HyStart:
-doi:10.1016/j.comnet.2011.01.014. Defaults are theirs: C = 0.4, beta = 0.7, fast convergence. The cube root is
-Newton's, with a fixed number of steps. Not modelled: duplicate acknowledgements, retransmission timeouts,
-HyStart's delay rule (it needs 4 ms of queue).
+doi:10.1016/j.comnet.2011.01.014. Defaults are theirs: C = 0.4, beta = 0.7, fast convergence. The cube root
+is Newton's, with a fixed number of steps. Growth counts bytes; windows grow and losses are known of as in
+:mod:`~cosim.network.congestion.controls.newreno`. Not modelled: HyStart's delay rule (it needs 4 ms of
+queue).
+
+ns-3 3.37's CUBIC is ``friendly: false, hystart_train: 1``.
 """
 
 from __future__ import annotations

@@ -1,12 +1,15 @@
 """DCTCP: the window is cut in proportion to the fraction of bytes marked.
 
-Once a round trip: alpha <- (1 - g) alpha + g F with F the fraction marked; a round with marks cuts the window
-by alpha / 2 (and not again for what the round under way met), one without adds a packet. Slow start ends with
-the first mark. Ports mark everything above K.
+Once a round trip: alpha <- (1 - g) alpha + g F with F the fraction marked; a round with marks cuts the
+window by alpha / 2, the next one not again unless the port marks at its end still, one without adds a
+packet. Slow start doubles the window each round trip, up to twice what is on its way, and ends with the
+first mark. Ports mark everything above K.
 
 Source: M. Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, doi:10.1145/1851182.1851192; RFC 8257.
 Defaults are theirs: g = 1/16, K = 65 packets; a first window of 10 packets (RFC 6928). As in Linux, an alpha
-below 2^-10 is 0. Not modelled: delayed acknowledgements, retransmission timeouts.
+below 2^-10 is 0. Losses halve the window, and are known of as in
+:mod:`~cosim.network.congestion.controls.newreno`. Not modelled: delayed acknowledgements, and what
+:mod:`~cosim.network.congestion.controls.newreno` leaves out.
 """
 
 from __future__ import annotations

@@ -1,11 +1,15 @@
-"""NewReno: a packet more each round trip, half the window at a loss or a mark.
+"""NewReno: a packet more for each window acknowledged, half of what is on its way at a loss or a mark.
 
-Slow start doubles the window each round trip until the first loss or mark. After a cut, what the round under
-way met is not held against the sender again (RFC 6582's recovery; RFC 3168 for marks).
+Slow start grows by a packet for each acknowledgement, and with one for every second packet (RFC 5681,
+sections 3.1 and 4.2) by half a round trip's worth; congestion avoidance by half a packet a round trip.
+Windows grow while they limit the sender, in slow start up to twice what is on its way (RFC 7661, and Linux's
+rule), and not in the round trip after a cut (RFC 6582's recovery; RFC 3168 for marks). A loss is known of a
+round trip after the packet was sent; where packets sent again are lost again, the sender is silent until its
+timeout and begins with one packet.
 
 Source: RFC 5681, RFC 6582; first window of 10 packets (RFC 6928). Ports drop unless the scenario has them
-mark. Not modelled: duplicate acknowledgements, retransmission timeouts: every loss is repaired after a round
-trip.
+mark. Not modelled: which flow's packets a full queue drops (each loses in proportion to what it sends),
+timeouts of packets that nothing follows, a timeout's doubling.
 """
 
 from __future__ import annotations
