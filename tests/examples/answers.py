@@ -29,6 +29,7 @@ _FILES = sorted((ROOT / "scenarios").glob("*.yaml"))
 SCENARIOS = [path for path in _FILES if not is_sweep(read(path))]
 SWEEPS = [path for path in _FILES if is_sweep(read(path))]
 SHORT = {
+    "incast": ("only.control=[dcqcn, hpcc]", "only.senders=['8:1']", "seeds=[1]"),
     "cc-shootout": ("only.control=[dctcp, swift]", "only.fabric=['2:1']", "seeds=[3]"),
     "simai-sharing": ("only.control=[dctcp]",),
     "why-not-synthetic": ("only.control=[dctcp, mltcp]", "only.traffic=[incast, data parallel]", "seeds=[1]"),
