@@ -1,8 +1,8 @@
 """Controls against closed forms and packets: ``python -m tests.benchmarks.classics [packets | parameters]``.
 
 ``packets``: incasts and permutations of the fluid network beside a simulation packet by packet (DCQCN,
-TIMELY; tests/network/packets.py), over seeds. ``parameters``: two values of each, what they move, and who says
-so. How far apart any two controls are: ``python -m tests.benchmarks.congestion pairwise``.
+TIMELY; tests/network/packets.py), over seeds. ``parameters``: two values of each, what they move, and who
+says so. How far apart any two controls are: ``python -m tests.benchmarks.congestion pairwise``.
 """
 
 from __future__ import annotations

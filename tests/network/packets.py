@@ -2,8 +2,8 @@
 
 Ports serve packets in order and mark each as it leaves, by RED on the queue (seeded dice); a queue at its
 threshold pauses the ports that feed it; a source paces packets of its one flow; receivers answer marked
-packets with notifications, at most one in ``cnp_ps``; acknowledgements and notifications meet no queues. Nothing here is
-shared with the model but the numbers of its parameters. Times in ps, rates in bits/s.
+packets with notifications, at most one in ``cnp_ps``; acknowledgements and notifications meet no queues.
+Nothing here is shared with the model but the numbers of its parameters. Times in ps, rates in bits/s.
 """
 
 from __future__ import annotations
