@@ -25,7 +25,8 @@ from cosim.network.congestion.controls.timely import Timely
 from cosim.network.congestion.network import Ports
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_US
-from tests.benchmarks.congestion import cases
+
+from .congestion import cases
 
 _PAUSE = 1_150_000
 _CONTROLS: tuple[tuple[str, Dcqcn | Timely], ...] = (

@@ -27,7 +27,7 @@ GBPS, MTU = 50, 4096
 OVER = ("dctcp", "newreno", "cubic", "hpcc", "dcqcn", "timely", "swift", "{kind: swift, fs_range: 0us}")
 _NAMES = {"{kind: swift, fs_range: 0us}": "swift, fs_range 0"}
 LENGTHS_MS = (10, 100, 1000)
-OFFSETS = 20
+OFFSETS = 8
 _LAST = 10
 
 

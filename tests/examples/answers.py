@@ -31,7 +31,7 @@ SWEEPS = [path for path in _FILES if is_sweep(read(path))]
 SHORT = {
     "incast": ("only.control=[dcqcn, hpcc]", "only.senders=['8:1']", "seeds=[1]"),
     "cc-shootout": ("only.control=[dctcp, swift]", "only.fabric=['2:1']", "seeds=[3]"),
-    "simai-sharing": ("only.control=[dctcp]",),
+    "simai-sharing": ("only.control=[dctcp]", "only.llama starts=[at once]"),
     "why-not-synthetic": ("only.control=[dctcp, mltcp]", "only.traffic=[incast, data parallel]", "seeds=[1]"),
 }
 """The part of each sweep that tests run."""

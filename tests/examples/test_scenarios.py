@@ -37,7 +37,7 @@ def test_a_part_of_a_sweep_gives_that_part_of_its_answer(sweep: Path, release: s
     _, trials = run_sweep_file(sweep, [*SHORT[sweep.stem], f"scenario.release={release}"])
     printed = answer_file(sweep).read_text(encoding="utf-8").splitlines()
     found = trials.splitlines()
-    assert len(found) > 3
+    assert len(found) > 1
     assert [line for line in found if line not in printed] == []
 
 
