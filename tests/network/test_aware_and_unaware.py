@@ -60,7 +60,8 @@ def event_list(topology: Topology, sends: Sends, *, ties_by_key: bool) -> list[i
     """ASTRA-sim's event list, replayed in plain Python; times in ps.
 
     Events of one time go first come, first served; or, with ``ties_by_key``, by (when it was
-    scheduled, key).
+    scheduled, key), those that an instant brings about in itself (no bytes, no latency) after those it began
+    with.
     """
     links = [
         Link(r, t)
@@ -73,7 +74,8 @@ def event_list(topology: Topology, sends: Sends, *, ties_by_key: bool) -> list[i
     done = [-1] * len(sends)
 
     def schedule(time: int, cause: int, key: int, hop: int, link: int = -1) -> None:
-        tie = (cause, link < 0, key) if ties_by_key else ()
+        pass_ = turn + 1 if time == now else 0
+        tie = (pass_, cause, link < 0, key) if ties_by_key else (pass_,)
         heapq.heappush(events, (time, *tie, next(counter), key, hop, link))
 
     def transmit(link: Link, now: int, key: int, number: int) -> None:
@@ -83,11 +85,12 @@ def event_list(topology: Topology, sends: Sends, *, ties_by_key: bool) -> list[i
         schedule(now + int(sends[key][2] / link.rate), now, key, hop, number)
 
     hops = [0] * len(sends)
+    now, turn = -1, 0
     for key, send in enumerate(sends):
         schedule(send[3], send[3], key, 0)
     while events:
         event = heapq.heappop(events)
-        now, (key, hop, number) = event[0], event[-3:]
+        now, turn, (key, hop, number) = event[0], event[1], event[-3:]
         if number >= 0:
             links[number].busy = False
             if links[number].waiting:
