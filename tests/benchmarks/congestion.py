@@ -181,7 +181,7 @@ def _measure(number: int) -> str:
         inside += time.process_time() - began
         return status
 
-    network._run = timed  # type: ignore[method-assign]
+    network._run = timed  # type: ignore[method-assign, assignment]
     began = time.process_time()
     records = replay(built.topology, network, built.jobs, built.planner)
     took = time.process_time() - began
@@ -251,12 +251,13 @@ class CompiledPlugIn(Control):
 def plugins() -> str:
     """What an update costs, the network's own work included, by how a control is written."""
     rows = [f"{'us an update, incast of':<28} {'8':>8} {'64':>8} {'512':>8}   flows"]
-    for label, make in (
+    kinds: tuple[tuple[str, Callable[[], Control]], ...] = (
         ("dctcp, built in", lambda: _control("dctcp")),
         ("compiled plug-in", CompiledPlugIn),
         ("numpy plug-in, dctcp", NumpyDctcp),
         ("numpy plug-in, one line", NumpyFixed),
-    ):
+    )
+    for label, make in kinds:
         cells = []
         for flows in (8, 64, 512):
             text = f"topology: {{kind: leaf_spine, leaves: 1, spines: 1, endpoints_per_leaf: {flows + 1}, "

@@ -63,7 +63,8 @@ class World:
     """The event loop."""
 
     def __init__(self, mtu: int, seed: int) -> None:
-        self.mtu, self.now, self.events, self.count = mtu, 0, [], 0
+        self.mtu, self.now, self.count = mtu, 0, 0
+        self.events: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self.dice = random.Random(seed)
 
     def at(self, time_ps: float, what: Callable[..., None], *args: Any) -> None:
