@@ -67,6 +67,8 @@ def detach(fluid: Fluid, c: int) -> None:
             fluid.ports[hop.port].first = hop.after
         if hop.after != _NONE:
             hops[hop.after].before = hop.before
+        if k < one.hop + one.hops - 1:
+            fluid.links[hop.link].onward -= 1
     one.attached = 0
 
 
@@ -221,9 +223,8 @@ def apply(
             gone = True
             for m in range(one.hop, one.hop + one.hops):
                 port = ports[hops[m].port]
-                if hops[m].load != 0 or (
-                    port.queue > least and port.load == 0 and links[port.link].final == 0
-                ):
+                passed_on = m == one.hop + one.hops - 1 or port.queue <= least or port.load != 0
+                if hops[m].load != 0 or not passed_on:
                     gone = False
             if gone:
                 detach(fluid, changed[k])
@@ -246,13 +247,13 @@ def apply(
                 if conns[hops[m].conn].asleep != 0:
                     wake(meta, fluid, hops[m].conn, now)
                 m = fluid.sights[m].back_next
-        if links[link].final == 0:
-            expect_empty(cal_meta, events, buckets, hashes, heap, links, ports, p, least, now)
-        if settings[LOSSLESS] != 0.0:
-            q = p
-            while q < len(links) * meta[CLASSES]:  # those after it get what it leaves
+        q = p
+        while q < len(links) * meta[CLASSES]:  # those after it get what it leaves
+            if links[link].onward > 0:
+                expect_empty(cal_meta, events, buckets, hashes, heap, links, ports, q, least, now)
+            if settings[LOSSLESS] != 0.0:
                 expect_crossing(cal_meta, events, buckets, hashes, heap, links, ports, q, now)
-                q += len(links)
+            q += len(links)
     meta[TOUCHED_N] = 0
     # Rounds that began here, or their rest.
     for k in range(meta[UPDATED_N]):

@@ -171,7 +171,7 @@ LINK = np.dtype(
         ("mark_most", "f8"),
         ("buffer", "f8"),
         ("latency", "i8"),
-        ("final", "i8"),
+        ("onward", "i8"),
         ("pause", "f8"),
         ("resume", "f8"),
         ("back_first", "i8"),
@@ -181,7 +181,7 @@ LINK = np.dtype(
         ("pad_3", "i8"),
     ]
 )
-"""``final``: nothing goes on from where it ends."""
+"""``onward``: the connections on it that go on from where it ends."""
 FLOW = np.dtype([("origin", "i8"), ("handle", "i4"), ("rep", "i4"), ("row", "i4"), ("next", "i4")])
 """A flow that has started and not drained; ``next`` on its connection."""
 GROUP_TRAITS = np.dtype(

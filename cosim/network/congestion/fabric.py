@@ -61,7 +61,6 @@ def make_links(control: Control, ports: Ports, topology: Topology) -> NDArray[An
     """The links of a topology, with the thresholds of their queues."""
     rate_bps = topology.link_rate_bps
     links = zeros(len(rate_bps), LINK)
-    links["final"] = topology.link_dst < topology.num_endpoints
     links["back_first"] = _NONE
     links["capacity"] = np.floor(rate_bps)
     links["latency"] = topology.link_latency_ps

@@ -103,6 +103,8 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
             if port.first != _NONE:
                 hops[port.first].before = k
             port.first = k
+            if k < one.hop + one.hops - 1:
+                fluid.links[hop.link].onward += 1
         if fluid.settings[LOSSLESS] != 0.0:
             for k in range(one.hop + 1, one.hop + one.hops):
                 if fluid.ports[hops[k].port].full != 0:
