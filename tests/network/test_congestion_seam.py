@@ -3,6 +3,7 @@ names."""
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -21,7 +22,8 @@ from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.newreno import NewReno
 from cosim.network.congestion.network import CongestionNetwork, Ports
 from cosim.protocol.conformance import check_network_simulator
-from cosim.units import NEVER
+from cosim.topology.routing import Shortest
+from cosim.units import NEVER, PS_PER_MS
 
 Make = Callable[..., CongestionNetwork]
 some = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -151,3 +153,14 @@ def test_the_conformance_kit_finds_nothing() -> None:
     quick += ["lookahead", "dependents", "start_dependents", "given_later", "statistics", "determinism"]
     found = check_network_simulator(lambda: CongestionNetwork(Fixed(), Ports(mtu_bytes=1_000)), only=quick)
     assert found.passed, str(found)
+
+
+def test_hosts_that_pass_on_leave_nothing_behind() -> None:
+    """On a row of hosts a queue is passed on by a host as by a switch, and is gone when it is empty."""
+    links = [(0, 1, 40e9, 1_000_000), (1, 2, 10e9, 1_000_000), (2, 3, 10e9, 1_000_000)]
+    late = 10 * PS_PER_MS
+    row = dataclasses.replace(graph(4, 4, links), routing=Shortest(endpoints_forward=True))
+    alone = watch(row, Fixed(), [(2, 3, 10**6)], starts_ps=[late])
+    after = watch(row, Fixed(bdp=8), [(0, 3, 10**6), (2, 3, 10**6)], starts_ps=[0, late])
+    assert after.done_ps[0] < 2 * PS_PER_MS
+    assert after.done_ps[1] == pytest.approx(alone.done_ps[0], rel=0.01)

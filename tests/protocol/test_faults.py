@@ -61,7 +61,7 @@ def test_a_server_killed_at_ten_random_moments_changes_nothing(
 ) -> None:
     """Between two calls, or with a call sent and not answered."""
     network = RemoteNetwork(Where(command=GOOD), patience=Patience(most_deaths=20))
-    calls = run(release=release).records.info["advances"]
+    calls = run(RemoteNetwork(Where(command=GOOD)), release=release).records.info["advances"]
     killer = Killer(network, moments(7, calls, 10))
     assert run(Hooked(network, killer), release=release).digest == right
     line = network.line
