@@ -140,9 +140,8 @@ class _Order:
         )
         self._place = {stream: place for place, stream in enumerate(used)}
         nothing = [-1] * len(used)
-        self._before: list[
-            list[int]
-        ] = []  # of each operation, the last one of each stream known to precede it
+        self._before: list[list[int]] = []
+        """Of each operation, the last one of each stream known to precede it."""
         last = list(nothing)
         self._ordered = [True] * len(used)
         for op, one in enumerate(operations):

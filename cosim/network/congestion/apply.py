@@ -35,9 +35,10 @@ from cosim.network.congestion.columns import (
     WOKEN_N,
     Fluid,
 )
+from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.pauses import expect_crossing, expect_empty
 from cosim.network.congestion.ports import is_hot, passes, settle_link
-from cosim.network.congestion.rounds import path_rtt, set_want, settle_conn
+from cosim.network.congestion.rounds import set_want, settle_conn
 from cosim.network.drains import drain_time, set_drain
 from cosim.network.flows import I32, I64
 from cosim.network.jit import inlined

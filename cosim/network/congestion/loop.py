@@ -6,8 +6,6 @@ control asked. Time leaves an instant only when all that happened in it is in fo
 
 from __future__ import annotations
 
-import math
-
 from cosim.network.calendar import HEAP_N, free, room, take_instant
 from cosim.network.congestion.apply import apply as apply_changes
 from cosim.network.congestion.apply import wake
@@ -31,8 +29,9 @@ from cosim.network.congestion.columns import (
     WAITING_N,
     Fluid,
 )
+from cosim.network.congestion.delays import arrival, path_rtt
 from cosim.network.congestion.pauses import at_threshold, pause_from
-from cosim.network.congestion.ports import is_hot, service, settle_link
+from cosim.network.congestion.ports import is_hot, settle_link
 from cosim.network.congestion.rounds import (
     answer,
     ask,
@@ -43,7 +42,6 @@ from cosim.network.congestion.rounds import (
     is_unlimited,
     met_nothing,
     open_round,
-    path_rtt,
     settle_conn,
 )
 from cosim.network.core import (
@@ -123,31 +121,6 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     if fresh:
         one.bursts = 1
     change(meta, conns, fluid.changed, c)
-
-
-@inlined
-def arrival(fluid: Fluid, c: int, size: int, now: int) -> int:
-    """When the last byte, sent at ``now``, is at the receiver; the path's links are settled."""
-    one = fluid.conns[c]
-    wait = 0.0
-    for k in range(one.hop, one.hop + one.hops if size > 0 else one.hop):
-        port = fluid.ports[fluid.hops[k].port]
-        queue = port.queue
-        rate = service(fluid.links, fluid.ports, fluid.hops[k].port)
-        if wait > 0.0:
-            # What is in the queues before comes with it, and what others send meanwhile before it.
-            link = fluid.links[port.link]
-            most = link.pause if fluid.settings[LOSSLESS] != 0.0 else link.buffer
-            queue = min(queue + (float(port.load) - rate) * wait / 8.0, max(queue, most))
-        if queue > 0.0:
-            wait += queue * 8.0 / rate
-    store = 0.0
-    if size > 0:
-        store = float(one.store) * min(float(size) / fluid.settings[MSS], 1.0)
-    at = now + one.latency + math.ceil(wait * 1e12 - 1e-3) + math.ceil(store - 1e-3)
-    at = max(at, one.arrived)
-    one.arrived = at
-    return int(at)
 
 
 @compiled

@@ -26,7 +26,8 @@ from cosim.network.congestion.columns import (
     WANTS_TELEMETRY,
     Fluid,
 )
-from cosim.network.congestion.ports import is_hot, mean_mark, service, settle_link
+from cosim.network.congestion.delays import path_rtt
+from cosim.network.congestion.ports import is_hot, mean_mark, settle_link
 from cosim.network.flows import F64, I64
 from cosim.network.jit import inlined
 
@@ -64,32 +65,6 @@ def settle_conn(conns: Records, coflows: Records, c: int, now: int) -> None:
             coflows[one.coflow].sent += whole - one.sent
         one.sent = whole
     one.touched = now
-
-
-@inlined
-def path_rtt(conns: Records, hops: Records, links: Records, ports: Records, c: int) -> float:
-    """The round-trip time (ps) with queues as they are, and acknowledgements in them."""
-    one = conns[c]
-    wait = 0.0
-    for k in range(one.hop, one.hop + one.hops):
-        port = hops[k].port
-        if ports[port].queue > 0.0:
-            wait += ports[port].queue / service(links, ports, port)
-    # Acknowledgements of what is sent now come later, to queues that went on as they do now.
-    after = one.base - float(one.latency)
-    for k in range(one.hop + one.hops - 1, one.hop - 1, -1):
-        if hops[k].back >= 0:
-            port = one.priority * len(links) + hops[k].back
-            load = float(ports[port].load)
-            if load > 0.0 or ports[port].queue > 0.0:
-                rate = service(links, ports, port)
-                if ports[port].queue == 0.0 and load <= rate:
-                    after += float(links[hops[k].back].latency)
-                    continue
-                meets = ports[port].queue + (load - rate) * (after * 1e-12 + wait * 8.0) / 8.0
-                wait += max(min(meets, links[hops[k].back].buffer), 0.0) / rate
-            after += float(links[hops[k].back].latency)
-    return float(one.base + wait * 8e12)
 
 
 @inlined

@@ -3,5 +3,5 @@
 Derived from what PyTorch documents of its operators and their derivatives, and from the sizes of the model;
 ``torch`` is not imported, nothing is profiled. ``tape`` is autograd, ``operators`` what a GPU is asked for by
 each, ``sharding`` what DTensor does between them, ``blocks`` a transformer written in them; ``fsdp``,
-``buckets`` and ``optimizer`` are what happens around, ``stage`` the order of it all.
+``replicas`` and ``optimizer`` are what happens around, ``stage`` the order of it all.
 """

@@ -1,0 +1,61 @@
+"""Delays of a path with queues as they are: a round trip, and when a last byte arrives."""
+
+from __future__ import annotations
+
+import math
+
+from cosim.network.calendar import Records
+from cosim.network.congestion.columns import LOSSLESS, MSS, Fluid
+from cosim.network.congestion.ports import service
+from cosim.network.jit import inlined
+
+
+@inlined
+def path_rtt(conns: Records, hops: Records, links: Records, ports: Records, c: int) -> float:
+    """The round-trip time (ps) with queues as they are, and acknowledgements in them."""
+    one = conns[c]
+    wait = 0.0
+    for k in range(one.hop, one.hop + one.hops):
+        port = hops[k].port
+        if ports[port].queue > 0.0:
+            wait += ports[port].queue / service(links, ports, port)
+    # Acknowledgements of what is sent now come later, to queues that went on as they do now.
+    after = one.base - float(one.latency)
+    for k in range(one.hop + one.hops - 1, one.hop - 1, -1):
+        if hops[k].back >= 0:
+            port = one.priority * len(links) + hops[k].back
+            load = float(ports[port].load)
+            if load > 0.0 or ports[port].queue > 0.0:
+                rate = service(links, ports, port)
+                if ports[port].queue == 0.0 and load <= rate:
+                    after += float(links[hops[k].back].latency)
+                    continue
+                meets = ports[port].queue + (load - rate) * (after * 1e-12 + wait * 8.0) / 8.0
+                wait += max(min(meets, links[hops[k].back].buffer), 0.0) / rate
+            after += float(links[hops[k].back].latency)
+    return float(one.base + wait * 8e12)
+
+
+@inlined
+def arrival(fluid: Fluid, c: int, size: int, now: int) -> int:
+    """When the last byte, sent at ``now``, is at the receiver; the path's links are settled."""
+    one = fluid.conns[c]
+    wait = 0.0
+    for k in range(one.hop, one.hop + one.hops if size > 0 else one.hop):
+        port = fluid.ports[fluid.hops[k].port]
+        queue = port.queue
+        rate = service(fluid.links, fluid.ports, fluid.hops[k].port)
+        if wait > 0.0:
+            # What is in the queues before comes with it, and what others send meanwhile before it.
+            link = fluid.links[port.link]
+            most = link.pause if fluid.settings[LOSSLESS] != 0.0 else link.buffer
+            queue = min(queue + (float(port.load) - rate) * wait / 8.0, max(queue, most))
+        if queue > 0.0:
+            wait += queue * 8.0 / rate
+    store = 0.0
+    if size > 0:
+        store = float(one.store) * min(float(size) / fluid.settings[MSS], 1.0)
+    at = now + one.latency + math.ceil(wait * 1e12 - 1e-3) + math.ceil(store - 1e-3)
+    at = max(at, one.arrived)
+    one.arrived = at
+    return int(at)
