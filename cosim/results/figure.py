@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ MARKERS = "osD^"
 
 _SPLIT_ROWS = 2
 _LOG_FROM = 3.0
+_LETTERS = 13
+"""Of a title, to an inch."""
 _TICKS = (1, 1.5, 2, 3, 5, 7, 10, 20, 50, 100, 200, 500, 1000)
 
 
@@ -112,8 +115,11 @@ def draw_trials(trials: Trials, path: Path) -> Path:
             panel.set_ylabel(f"{measure} ({one.symbol})" if one.symbol else measure)
             panel.set_ylim(bottom=0)
         several = len({trial.seed for trial in trials.trials}) > 1
-        how = ", seed by seed over the best of its column; bars: 95 %" if relative else "; bars: 95 %"
-        panel.set_title(one.text + how * several, fontsize=9, loc="left")
+        how = (
+            ", seed by seed over the best of its column; bars: 95\u00a0%" if relative else "; bars: 95\u00a0%"
+        )
+        title = textwrap.fill(one.text + how * several, int(_LETTERS * width))
+        panel.set_title(title, fontsize=9, loc="left")
     handles, names = panels[0].get_legend_handles_labels()
     room = max(1, int(width / (0.55 + 0.085 * max(map(len, names)))))
     figure.legend(
