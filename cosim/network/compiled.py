@@ -183,13 +183,15 @@ class CompiledNetwork(ABC):
         count = len(flows.start_handle)
         if not count:
             return
-        rep, row = self._store.locate(flows.start_handle, flows.start_index)
+        # Columns as they are compiled for: a strided one would be compiled for once more.
+        index, start, cause = map(np.ascontiguousarray, (flows.start_index, flows.start_ps, flows.cause_ps))
+        rep, row = self._store.locate(flows.start_handle, index)
         calendar: Calendar = self._arrays["calendar"]
         while int(calendar.meta[EVENT_N]) + count > len(calendar.events):
             self._grow(NEED_CALENDAR)
             calendar = self._arrays["calendar"]
         self._store.reserve_work(count)
-        wrong = give(self.core(), flows.start_handle, rep, row, flows.start_ps, flows.cause_ps)
+        wrong = give(self.core(), flows.start_handle, rep, row, start, cause)
         if wrong >= 0:
             grant = int(self._arrays["meta"][GRANT])
             if flows.start_ps[wrong] < grant:
