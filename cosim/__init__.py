@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from cosim.experiment.run import Run, run
     from cosim.experiment.scenario import Job, Scenario, load, loads
     from cosim.experiment.translate import translate
+    from cosim.profiler.context import profile
     from cosim.results.store import load as load_run
-    from cosim.workload.profiler.context import profile
 
 __version__ = "0.1.0"
 
@@ -38,7 +38,7 @@ _HOMES = {
     "loads": "cosim.experiment.scenario",
     "load_run": "cosim.results.store:load",
     "translate": "cosim.experiment.translate",
-    "profile": "cosim.workload.profiler.context:profile",
+    "profile": "cosim.profiler.context:profile",
 }
 
 __all__ = [

@@ -12,7 +12,7 @@ import typer
 from cosim.cli.say import say
 
 if TYPE_CHECKING:
-    from cosim.workload.compute.calibrate import Calibrated
+    from cosim.gpu.calibrate import Calibrated
 
 
 def profile(
@@ -59,10 +59,10 @@ def profile(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
 ) -> None:
     """Profile a training script without a GPU: one iteration becomes a workload of any number of ranks."""
-    from cosim.workload.profiler import file
-    from cosim.workload.profiler.launch import Request
-    from cosim.workload.profiler.scale import profile_scaled
-    from cosim.workload.profiler.tell import tell
+    from cosim.profiler import file
+    from cosim.profiler.launch import Request
+    from cosim.profiler.scale import profile_scaled
+    from cosim.profiler.tell import tell
 
     request = Request(
         script,
@@ -96,9 +96,9 @@ def calibrate(
     ] = "1GiB",
 ) -> None:
     """Measure this machine's GPUs and collectives; scenarios name it `gpu: {kind: table, path: FILE}`."""
+    from cosim.gpu.calibrate import calibrate as measure
+    from cosim.gpu.calibrate import number_type, write_table
     from cosim.units import parse_size
-    from cosim.workload.compute.calibrate import calibrate as measure
-    from cosim.workload.compute.calibrate import number_type, write_table
 
     found = measure(
         device, number_type(dtype), largest=largest, ranks=ranks, largest_message=parse_size(largest_message)
@@ -162,10 +162,10 @@ def translate(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No report, no progress.")] = False,
 ) -> None:
     """Write a scenario's traffic for another simulator, and say what is lost on the way."""
-    from cosim.experiment.located_yaml import parse_value
     from cosim.experiment.progress import ProgressBar
     from cosim.experiment.scenario import load
     from cosim.experiment.translate import translate as translate_scenario
+    from cosim.files.located_yaml import parse_value
 
     with ProgressBar(shown=not quiet and sys.stderr.isatty()) as bar:
         done = translate_scenario(

@@ -179,8 +179,8 @@ def _run_sweep(
     others: dict[str, object],
 ) -> bool:
     """Run a file that is a sweep; whether it is one."""
-    from cosim.experiment.located_yaml import read
     from cosim.experiment.sweep import is_sweep, load_sweep
+    from cosim.files.located_yaml import read
 
     if not is_sweep(read(path)):
         if workers is not None:

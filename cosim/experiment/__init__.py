@@ -2,7 +2,6 @@
 
 =================  ==========================================================================
 ``scenario``       what a scenario is; ``load`` a file
-``located_yaml``   YAML that remembers lines
 ``settings``       ``--set path=value``
 ``mistakes``       validation errors with file, line, key, value and the way out
 ``fields``         what a field takes, in words

@@ -155,7 +155,7 @@ def _topology(scenario: Scenario) -> Topology:
 
 def custom_algorithm(base: Path, path: str) -> list[RankNodes]:
     """The nodes of a collective that is written as Chakra files, rank by rank."""
-    from cosim.workload.chakra.custom import read_messages  # brings protobuf, which few scenarios need
+    from cosim.formats.chakra.read_messages import read_messages  # brings protobuf, which few scenarios need
 
     try:
         return [RankNodes.from_columns(columns) for columns in read_messages(base / path)]

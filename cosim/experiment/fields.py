@@ -11,7 +11,7 @@ import annotated_types
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
-from cosim.experiment.located_yaml import Key
+from cosim.files.located_yaml import Key
 from cosim.registry import GROUPS, Named, find, name_of, names
 from cosim.units import format_rate, format_size, format_time, parse_rate, parse_size, parse_time
 from cosim.written import parsers_of

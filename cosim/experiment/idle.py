@@ -18,8 +18,8 @@ from pydantic import BaseModel
 from cosim.cluster.arrivals import Regular
 from cosim.engine.records import JobInfo
 from cosim.errors import Location
-from cosim.experiment.located_yaml import Key, show_path
 from cosim.experiment.scenario import Job, Scenario
+from cosim.files.located_yaml import Key, show_path
 from cosim.pattern.algorithm import FromFiles
 from cosim.pattern.chakra import ChakraFiles
 from cosim.pattern.config import CollectiveConfig

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from cosim.errors import ScenarioError
 from cosim.experiment.fields import describe, field_at
-from cosim.experiment.located_yaml import Document, Key
+from cosim.files.located_yaml import Document, Key
 from cosim.registry import nearest
 
 _SHOWN = 12

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 from cosim.errors import InputError
-from cosim.experiment.located_yaml import parse_value
 from cosim.experiment.run import Run, simulate
 from cosim.experiment.scenario import Scenario
+from cosim.files.located_yaml import parse_value
 from cosim.registry import name_of
 from cosim.results.side_by_side import Answer, SideBySide
 

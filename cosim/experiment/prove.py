@@ -83,8 +83,8 @@ def _collective(name: str | None) -> Collective | None:
 
 
 def _msccl(path: Path, collective: Collective | None, ranks: int | None, root: int) -> str:
-    from cosim.pattern.msccl.prove import collective_of, prove_program
-    from cosim.pattern.msccl.read import read_program
+    from cosim.formats.msccl.prove import collective_of, prove_program
+    from cosim.formats.msccl.read import read_program
 
     program = read_program(path)
     if ranks is not None and ranks != len(program.gpus):
@@ -109,9 +109,9 @@ def _prefix(folder: Path) -> Path:
 
 
 def _chakra(prefix: Path, collective: Collective | None, ranks: int | None) -> str:
+    from cosim.formats.chakra.read_messages import read_messages
     from cosim.pattern.custom import SEND, RankNodes, custom_template
     from cosim.pattern.prove import prove
-    from cosim.workload.chakra.custom import read_messages
 
     nodes = [RankNodes.from_columns(columns) for columns in read_messages(prefix)]
     if ranks is not None and ranks != len(nodes):

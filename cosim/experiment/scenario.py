@@ -21,8 +21,9 @@ from pydantic import Field, PrivateAttr, ValidationError, field_validator
 from cosim.cluster.pace import Stragglers
 from cosim.cluster.placement import Packed
 from cosim.errors import Location
-from cosim.experiment import located_yaml, settings
+from cosim.experiment import settings
 from cosim.experiment.mistakes import scenario_error
+from cosim.files import located_yaml
 from cosim.network.named import NetworkName
 from cosim.pattern.config import CollectiveConfig
 from cosim.registry import Named, located

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cosim.errors import Location, ScenarioError
-from cosim.experiment.located_yaml import Document, Key, KeyPath, parse_value, show_path
+from cosim.files.located_yaml import Document, Key, KeyPath, parse_value, show_path
 
 SHORT_KEYS: dict[Key, str] = {
     "topology": "kind",

@@ -29,9 +29,10 @@ from typing import Any
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from cosim.errors import ScenarioError
-from cosim.experiment import located_yaml, settings
+from cosim.experiment import settings
 from cosim.experiment.mistakes import scenario_error
 from cosim.experiment.scenario import Scenario, from_document
+from cosim.files import located_yaml
 from cosim.registry import nearest
 from cosim.results.measures import MEASURES
 from cosim.spec import Spec

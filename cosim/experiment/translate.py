@@ -15,15 +15,15 @@ from pydantic import ValidationError
 
 from cosim.errors import InputError, Location
 from cosim.experiment.build import build
-from cosim.experiment.located_yaml import Document
 from cosim.experiment.mistakes import scenario_error
 from cosim.experiment.run import simulate
 from cosim.experiment.scenario import Scenario, load
-from cosim.formats.format import Format, Progress, no_progress
-from cosim.formats.report import LossReport
-from cosim.formats.source import Source
+from cosim.files.located_yaml import Document
 from cosim.registry import Named, name_of
 from cosim.topology.graph import Topology
+from cosim.translation.format import Format, Progress, no_progress
+from cosim.translation.report import LossReport
+from cosim.translation.source import Source
 
 if TYPE_CHECKING:
     from cosim.engine.records import Records

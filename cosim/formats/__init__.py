@@ -1,16 +1,4 @@
-"""Formats: a scenario's traffic for other simulators, and what each of them can't be told.
+"""File formats, a folder each: what reads one (a workload, a topology, an algorithm) and what writes it.
 
-``cosim.translate(scenario, to="goal", out="traffic")`` and ``cosim translate`` end up here.
-
-=================  ==========================================================================
-``format``         what a format is, and how to plug one in (entry points ``cosim.formats``)
-``report``         the loss report: what was written, lost, approximated, left out
-``says``           which parts of our model a format can say; what it can't is counted by itself
-``source``         what a format is given: topology, jobs on endpoints, planner, a run on request
-``numbering``      ranks by their number, or by their endpoint's
-``flat``           the message level: a rank's messages as one graph; ``messages``: what its formats share
-``chakra``         Chakra traces, collective and message level; ``astra_sim``: ASTRA-sim's whole input
-``goal``           GOAL text; ``htsim``: connection matrices; ``flow_list``: flow files; ``msccl``: XML
-``tables``         CSV and Parquet
-=================  ==========================================================================
+The core never imports them; they come by entry point, as a plug-in of somebody else's would.
 """

@@ -29,7 +29,7 @@ last: exact for algorithms that hand a piece along one path, as all do; others w
 go that never came; a barrier's exits, of any size, after all entries.
 
 A template without chunks (a barrier; a custom algorithm) is checked for its dependencies and exits; those of
-an MSCCL file for their data too, on the program (:mod:`cosim.pattern.msccl.prove`).
+an MSCCL file for their data too, on the program (:mod:`cosim.formats.msccl.prove`).
 """
 
 from __future__ import annotations

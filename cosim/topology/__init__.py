@@ -1,7 +1,7 @@
 """WHERE: endpoints, switches, directed links, and how a message finds its way.
 
 ``graph``        ``Topology``, and the routing seam ``Paths``
-``regular``      Ring, FullyConnected, Switch; ``astra_sim``: 1 to N dimensions of them; ``grid``: behind both
+``regular``      Ring, FullyConnected, Switch; ``grid``: 1 to N dimensions of them
 ``leaf_spine``, ``fat_tree``   switched ``tree`` s, with ``hosts`` (NVSwitch, NICs, rails) below
 ``explicit``     graphs from YAML and from networkx
 ``scale_up``, ``part``   scale-up domains; some links as a topology of their own

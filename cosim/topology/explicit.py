@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from cosim.errors import TopologyError
+from cosim.files.yamlfile import read_yaml
 from cosim.registry import located, nearest
 from cosim.spec import Spec
 from cosim.topology.builder import Builder
 from cosim.topology.graph import Topology
 from cosim.topology.spec import Count, Latency, Rate, RoutingSpec, ShortestSpec, TopologySpec
-from cosim.topology.yamlfile import read_yaml
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -12,7 +12,7 @@ import cosim
 from cosim.errors import CosimError, LaunchError, SimulationError
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.translate import Translation, translate
-from cosim.formats.astra_sim_run import FOLDER, STDERR, binary
+from cosim.formats.astra_sim.run import FOLDER, STDERR, binary
 from cosim.results.compare import compare
 from cosim.results.store import load
 

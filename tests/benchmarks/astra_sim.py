@@ -25,7 +25,7 @@ from cosim.engine.replay import replay
 from cosim.experiment.build import Built, build
 from cosim.experiment.translate import Translation, translate
 from cosim.formats.astra_sim.config import AstraSimConfig
-from cosim.formats.astra_sim_run import binary, start
+from cosim.formats.astra_sim.run import binary, start
 from cosim.network.flows import FlowBatch
 from cosim.network.simulator import Advance, NetworkSimulator
 from cosim.protocol import adapters

@@ -16,9 +16,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import cosim
-from cosim.pattern.msccl.program import Program
-from cosim.pattern.msccl.prove import prove_program
-from cosim.pattern.msccl.read import read_program
+from cosim.formats.msccl.program import Program
+from cosim.formats.msccl.prove import prove_program
+from cosim.formats.msccl.read import read_program
 from cosim.pattern.template import Collective
 from cosim.units import format_size, format_time
 

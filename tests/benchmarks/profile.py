@@ -14,11 +14,11 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from cosim.profiler.file import Profile, read, write
+from cosim.profiler.launch import Request
+from cosim.profiler.scale import profile_scaled
+from cosim.profiler.spec import build, named_gpu
 from cosim.workload.check import check
-from cosim.workload.profiler.file import Profile, read, write
-from cosim.workload.profiler.launch import Request
-from cosim.workload.profiler.scale import profile_scaled
-from cosim.workload.profiler.spec import build, named_gpu
 
 SCRIPT = Path(__file__).parents[1] / "profiler" / "scripts" / "llama_3d.py"
 

@@ -62,10 +62,10 @@ def once(case: Case, num_ranks: int) -> tuple[float, int, str]:
 
     from cosim.engine.records import JobInfo
     from cosim.engine.replay import replay
+    from cosim.formats.astra_sim.topology import BPS_PER_GIB, AstraSim
     from cosim.network.aware import CongestionAwareNetwork
     from cosim.pattern.config import CollectiveConfig
     from cosim.pattern.planner import Planner
-    from cosim.topology.astra_sim import BPS_PER_GIB, AstraSim
     from cosim.workload.synthetic import Repeated
 
     settings: dict[str, Any] = {

@@ -30,11 +30,11 @@ from typing import Any
 
 import cosim
 from cosim.errors import CosimError
-from cosim.workload.chakra.importer import Chakra, RemoteMemory
-from cosim.workload.flow_list import FlowList
-from cosim.workload.goal import Goal
-from cosim.workload.htsim.importer import Htsim
-from cosim.workload.tables.importer import Csv, Parquet
+from cosim.formats.chakra.read import Chakra, RemoteMemory
+from cosim.formats.flow_list.read import FlowList
+from cosim.formats.goal.read import Goal
+from cosim.formats.htsim.read import Htsim
+from cosim.formats.tables.read import Csv, Parquet
 
 SLOW_S = 5.0
 """Longer than this for a small file counts as a hang."""

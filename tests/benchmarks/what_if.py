@@ -82,8 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with ProcessPoolExecutor(given.processes) as pool:
         futures = [pool.submit(simulate, cut, given.model, given.batch) for cut in cuts]
         rows = [future.result() for future in futures]
+    from cosim.gpu.gpus import MEGATRON_A100 as KNOWN
     from cosim.registry import find
-    from cosim.workload.gpus import MEGATRON_A100 as KNOWN
 
     sigma, model = KNOWN.uncertainty, find("cosim.models", given.model)
     flops = 3 * model.flops_per_token(model.sequence) * model.sequence * given.batch

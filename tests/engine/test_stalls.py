@@ -33,11 +33,11 @@ from cosim.errors import (
     UnreachableError,
     WorkloadError,
 )
+from cosim.formats.chakra.read import Chakra
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.topology.graph import Topology
 from cosim.topology.routing import Shortest
 from cosim.units import NEVER, PS_PER_US
-from cosim.workload.chakra.importer import Chakra
 from cosim.workload.program import Operation, OpKind, Peer, Workload
 
 P2P = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "chakra" / "p2p"

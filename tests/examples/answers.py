@@ -16,9 +16,9 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from cosim.cli import app
-from cosim.experiment.located_yaml import read
 from cosim.experiment.scenario import load as load_scenario
 from cosim.experiment.sweep import is_sweep
+from cosim.files.located_yaml import read
 from cosim.protocol.adapters import missing_packages
 from cosim.protocol.spec import Remote
 from cosim.results.store import load

@@ -26,7 +26,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
 
 
 def test_another_package_adds_a_name(installed: list[EntryPoint]) -> None:
-    installed.append(EntryPoint("mine", "cosim.workload.gpus:A100_80GB", GPU))
+    installed.append(EntryPoint("mine", "cosim.gpu.gpus:A100_80GB", GPU))
     assert "mine" in registry.names(GPU)
     assert registry.find(GPU, "mine").name == "A100-SXM4-80GB"
 
@@ -58,5 +58,5 @@ def test_only_what_is_named_is_imported() -> None:
         "find('cosim.gpus', 'b200'); print([m for m in sys.modules if m.startswith('cosim.')])"
     )
     imported = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert "cosim.workload.gpus" in imported
+    assert "cosim.gpu.gpus" in imported
     assert "cosim.network" not in imported

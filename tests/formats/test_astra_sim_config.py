@@ -12,9 +12,9 @@ import yaml
 
 import cosim
 from cosim.experiment.build import build
+from cosim.formats.astra_sim.topology import AstraSim
+from cosim.formats.chakra.read import Chakra
 from cosim.pattern.config import CollectiveConfig
-from cosim.topology.astra_sim import AstraSim
-from cosim.workload.chakra.importer import Chakra
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "validation"))
 
@@ -144,7 +144,7 @@ def test_memory_accesses_get_a_latency_and_a_bandwidth(tmp_path: Path) -> None:
     import numpy as np
 
     from cosim.formats.astra_sim.memory import memory_of
-    from cosim.formats.report import LossReport
+    from cosim.translation.report import LossReport
     from cosim.workload.program import DeviceMesh, Operation, OpKind, Program, Workload
 
     scenario = cosim.loads(SCENARIO)

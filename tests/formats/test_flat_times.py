@@ -29,16 +29,16 @@ from translate_worlds import (
     worlds,
 )
 
-from cosim.formats.flat.view import FlatView
-from cosim.formats.format import no_progress
-from cosim.formats.goal import Goal
-from cosim.formats.report import LossReport
+from cosim.formats.chakra.read import Chakra
+from cosim.formats.goal.write import Goal
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.pattern.planner import Planner
 from cosim.topology.grid import Dimension, grid_topology
+from cosim.translation.flat.view import FlatView
+from cosim.translation.format import no_progress
+from cosim.translation.report import LossReport
 from cosim.units import PS_PER_US
-from cosim.workload.chakra.importer import Chakra
 from cosim.workload.program import OpKind, Workload
 
 some = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))

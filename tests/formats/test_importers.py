@@ -12,11 +12,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.translate import READERS, fuzz
 
 from cosim.errors import CosimError, WorkloadError
-from cosim.workload.flow_list import FlowList
-from cosim.workload.goal import Goal
-from cosim.workload.htsim.importer import Htsim
+from cosim.formats.flow_list.read import FlowList
+from cosim.formats.goal.read import Goal
+from cosim.formats.htsim.read import Htsim
+from cosim.formats.tables.read import Csv
 from cosim.workload.program import OpKind
-from cosim.workload.tables.importer import Csv
 
 
 def test_damaged_files_are_read_or_refused() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 import cosim
 from cosim.errors import CosimError
-from cosim.pattern.msccl.prove import prove_program
-from cosim.pattern.msccl.read import read_program
+from cosim.formats.msccl.prove import prove_program
+from cosim.formats.msccl.read import read_program
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "msccl"
 FILES = sorted(DATA.glob("*.xml"))

@@ -37,28 +37,28 @@ from translate_worlds import (
 )
 
 from cosim.engine.records import JobInfo
-from cosim.formats.chakra.collectives import ChakraTraces
-from cosim.formats.chakra.messages import ChakraMessages
-from cosim.formats.flat.view import FlatView
-from cosim.formats.flat.workload import flat_workload
-from cosim.formats.flow_list import write_flows
-from cosim.formats.format import Format, no_progress
-from cosim.formats.goal import Goal
-from cosim.formats.htsim import Htsim, write_matrix
-from cosim.formats.report import LossReport
-from cosim.formats.source import Source
-from cosim.formats.tables import CsvTables, ParquetTables
+from cosim.formats.chakra.et_def_pb2 import NodeType
+from cosim.formats.chakra.file import read_trace
+from cosim.formats.chakra.read import Chakra, RemoteMemory
+from cosim.formats.chakra.write_collectives import ChakraTraces
+from cosim.formats.chakra.write_messages import ChakraMessages
+from cosim.formats.flow_list.read import Flow, read_flows
+from cosim.formats.flow_list.write import write_flows
+from cosim.formats.goal import read as goal_in
+from cosim.formats.goal.write import Goal
+from cosim.formats.htsim.matrix import KINDS, Connection, Matrix, Trigger, read_matrix
+from cosim.formats.htsim.write import Htsim, write_matrix
+from cosim.formats.tables.read import Csv, Parquet
+from cosim.formats.tables.write import CsvTables, ParquetTables
 from cosim.network.fair_share import FairShareNetwork
 from cosim.pattern.planner import Planner
+from cosim.translation.flat.view import FlatView
+from cosim.translation.flat.workload import flat_workload
+from cosim.translation.format import Format, no_progress
+from cosim.translation.report import LossReport
+from cosim.translation.source import Source
 from cosim.units import PS_PER_NS, PS_PER_US
-from cosim.workload import goal as goal_in
-from cosim.workload.chakra.et_def_pb2 import NodeType
-from cosim.workload.chakra.importer import Chakra, RemoteMemory
-from cosim.workload.chakra.reader import read_trace
-from cosim.workload.flow_list import Flow, read_flows
-from cosim.workload.htsim.matrix import KINDS, Connection, Matrix, Trigger, read_matrix
 from cosim.workload.program import DeviceMesh, Operation, OpKind, Peer, Program, Workload
-from cosim.workload.tables.importer import Csv, Parquet
 
 some = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -136,7 +136,7 @@ def test_tables_keep_every_field(out: Any, into: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("out", "into"), TABLES, ids=["csv", "parquet"])
 def test_tables_keep_what_a_job_says(out: Any, into: Any, tmp_path: Path) -> None:
-    from cosim.workload.tables.files import read_table
+    from cosim.formats.tables.files import read_table
 
     info = job(every_field(), [3, 1, 0, 2], name="j\r,k", iterations=7, start_ps=11, weight=2.5, priority=4)
     two = (job(workload(*[(compute(1),)] * 4), name="first"), info)

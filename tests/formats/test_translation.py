@@ -16,11 +16,11 @@ import cosim
 from cosim.cli import app
 from cosim.errors import CosimError, InputError
 from cosim.experiment.translate import REPORT_FILE, find_format
-from cosim.formats.format import Format, Progress
-from cosim.formats.report import LossReport, TranslationError
-from cosim.formats.says import Says, count
-from cosim.formats.source import Source
 from cosim.registry import GROUPS, find, names
+from cosim.translation.format import Format, Progress
+from cosim.translation.report import LossReport, TranslationError
+from cosim.translation.says import Says, count
+from cosim.translation.source import Source
 
 SCENARIO = """
 topology: {kind: ring, endpoints: 8, rate: 400Gbps, latency: 500ns}
@@ -231,7 +231,7 @@ def test_a_format_without_a_simulator_says_so(tmp_path: Path) -> None:
 
 
 def test_open_loop_flows_carry_the_times_of_a_run(tmp_path: Path) -> None:
-    from cosim.workload.flow_list import read_flows
+    from cosim.formats.flow_list.read import read_flows
 
     done = cosim.translate(scenario(), {"kind": "flow-list", "priority_group": 5, "port": 7}, tmp_path)
     messages = done.source.run.messages

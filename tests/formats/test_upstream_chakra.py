@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 import cosim
-from cosim.workload.chakra.et_def_pb2 import Node, NodeType
-from cosim.workload.chakra.reader import read_trace
+from cosim.formats.chakra.et_def_pb2 import Node, NodeType
+from cosim.formats.chakra.file import read_trace
 
 PYTHON = os.environ.get("CHAKRA_PYTHON", sys.executable)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.environ.get("CHAKRA_PATH", "")}

@@ -16,13 +16,13 @@ from random_jobs import World, workloads, worlds
 
 from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import replay
-from cosim.formats.flat.view import FlatView, StreamOrder
-from cosim.formats.flat.workload import flat_workload
-from cosim.formats.report import LossReport
-from cosim.formats.source import Source
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
+from cosim.translation.flat.view import FlatView, StreamOrder
+from cosim.translation.flat.workload import flat_workload
+from cosim.translation.report import LossReport
+from cosim.translation.source import Source
 
 __all__ = [
     "DATA", "NETWORKS", "Ends", "Model", "World", "collective", "compute", "config", "engine_ends", "fixed",

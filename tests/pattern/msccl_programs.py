@@ -10,8 +10,8 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from cosim.pattern.msccl.program import KINDS, Gpu, Program, Step, ThreadBlock
-from cosim.pattern.msccl.read import parse_program
+from cosim.formats.msccl.program import KINDS, Gpu, Program, Step, ThreadBlock
+from cosim.formats.msccl.read import parse_program
 from cosim.pattern.template import Collective
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -204,10 +204,10 @@ def any_program(draw: st.DrawFn) -> Program:
 
 def fuzz_targets() -> list[tuple[str, list[bytes], Callable[[bytes], object]]]:
     """(name, valid files, reader): a reader of mutated files may raise a CosimError, and nothing else."""
+    from cosim.formats.msccl.messages import program_template
+    from cosim.formats.msccl.prove import collective_of, prove_schedule
+    from cosim.formats.msccl.schedule import schedule
     from cosim.pattern.costs import Costs
-    from cosim.pattern.msccl.messages import program_template
-    from cosim.pattern.msccl.prove import collective_of, prove_schedule
-    from cosim.pattern.msccl.schedule import schedule
 
     def read(content: bytes) -> object:
         plan = schedule(parse_program(content))

@@ -10,13 +10,13 @@ import pytest
 from uncontended import exits_ns
 
 from cosim.errors import AlgorithmError
+from cosim.formats.chakra.read_messages import read_messages
 from cosim.pattern.chakra import ChakraFiles
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.custom import RankNodes, custom_template
 from cosim.pattern.planner import Planner
 from cosim.pattern.prove import prove
 from cosim.pattern.template import Collective, Template
-from cosim.workload.chakra.custom import read_messages
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "chakra"
 AR = Collective.ALL_REDUCE

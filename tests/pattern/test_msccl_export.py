@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from msccl_programs import execute, is_right
 
 from cosim.errors import AlgorithmError
+from cosim.formats.msccl.lower import Lowered, lower_plan
+from cosim.formats.msccl.messages import program_template
+from cosim.formats.msccl.read import parse_program
+from cosim.formats.msccl.rows import normal
+from cosim.formats.msccl.schedule import schedule
+from cosim.formats.msccl.write import write_program
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.costs import Costs
-from cosim.pattern.msccl.lower import Lowered, lower_plan
-from cosim.pattern.msccl.messages import program_template
-from cosim.pattern.msccl.read import parse_program
-from cosim.pattern.msccl.rows import normal
-from cosim.pattern.msccl.schedule import schedule
-from cosim.pattern.msccl.write import write_program
 from cosim.pattern.planner import Planner
 from cosim.pattern.template import REDUCE, Collective, Template
 

@@ -20,9 +20,9 @@ from msccl_programs import (
 )
 
 from cosim.errors import AlgorithmError
-from cosim.pattern.msccl.program import Program, Step
-from cosim.pattern.msccl.prove import prove_program
-from cosim.pattern.msccl.read import parse_program, read_program
+from cosim.formats.msccl.program import Program, Step
+from cosim.formats.msccl.prove import prove_program
+from cosim.formats.msccl.read import parse_program, read_program
 from cosim.pattern.template import Collective
 
 needs_files = pytest.mark.skipif(not FILES, reason="shared/data/msccl is absent")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from msccl_programs import FILES, SMALL_RING, any_program, fuzz_targets
 
 from cosim.errors import AlgorithmError, CosimError
-from cosim.pattern.msccl.program import Program
-from cosim.pattern.msccl.read import parse_program, read_program
-from cosim.pattern.msccl.write import write_program
+from cosim.formats.msccl.program import Program
+from cosim.formats.msccl.read import parse_program, read_program
+from cosim.formats.msccl.write import write_program
 from cosim.pattern.template import Collective
 
 
@@ -44,7 +44,7 @@ def test_unknown_names_are_reported_not_dropped() -> None:
 
 
 def test_custom_takes_the_collective_from_who_asks() -> None:
-    from cosim.pattern.msccl.prove import prove_program
+    from cosim.formats.msccl.prove import prove_program
 
     program = parse_program(SMALL_RING.replace("allreduce", "custom"))
     assert program.collective is None

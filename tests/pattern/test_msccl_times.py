@@ -11,11 +11,11 @@ from msccl_programs import FILES, RING_BY_MSCCLANG, SMALL_RING
 
 import cosim
 from cosim.errors import AlgorithmError
+from cosim.formats.msccl.messages import program_template
+from cosim.formats.msccl.read import parse_program, read_program
+from cosim.formats.msccl.rows import normal
+from cosim.formats.msccl.schedule import schedule
 from cosim.pattern.costs import Costs
-from cosim.pattern.msccl.messages import program_template
-from cosim.pattern.msccl.read import parse_program, read_program
-from cosim.pattern.msccl.rows import normal
-from cosim.pattern.msccl.schedule import schedule
 from cosim.pattern.prove import prove
 from cosim.pattern.ring import Ring
 from cosim.pattern.template import Collective, Template

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cosim.workload.profiler.file import ClassProgram, Profile
-from cosim.workload.profiler.launch import Request, profile
-from cosim.workload.profiler.lower import merged
+from cosim.profiler.file import ClassProgram, Profile
+from cosim.profiler.launch import Request, profile
+from cosim.profiler.lower import merged
 
 SCRIPTS = Path(__file__).parent / "scripts"
 

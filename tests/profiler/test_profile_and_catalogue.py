@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from profiled import flops, needs_torch, profiled, sizes
 
-from cosim.workload.models.catalogue.spec import Model
-from cosim.workload.profiler.file import Profile
-from cosim.workload.profiler.spec import named_gpu
+from cosim.models.catalogue.spec import Model
+from cosim.profiler.file import Profile
+from cosim.profiler.spec import named_gpu
 from cosim.workload.program import Operation, OpKind
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "validation"))

@@ -8,11 +8,11 @@ import pytest
 from profiled import SCRIPTS, flops, needs_torch, needs_transformers, operations, profiled, sizes
 
 from cosim.errors import WorkloadError
-from cosim.workload.profiler import file
-from cosim.workload.profiler.file import Profile
-from cosim.workload.profiler.launch import Request, profile
-from cosim.workload.profiler.lower import merged
-from cosim.workload.profiler.spec import build, named_gpu
+from cosim.profiler import file
+from cosim.profiler.file import Profile
+from cosim.profiler.launch import Request, profile
+from cosim.profiler.lower import merged
+from cosim.profiler.spec import build, named_gpu
 from cosim.workload.program import CPU_STREAM
 
 pytestmark = needs_torch
@@ -175,7 +175,7 @@ def test_a_process_that_is_killed_is_an_error_and_no_hang(tmp_path: Path) -> Non
 
 
 def test_buckets_that_fill_differently_are_named_where_no_law_holds() -> None:
-    from cosim.workload.profiler.scale import profile_scaled
+    from cosim.profiler.scale import profile_scaled
 
     request = Request(str(SCRIPTS / "ddp_mlp.py"), ("--width=512",), world_size=4)
     with pytest.raises(WorkloadError, match=r"no law that holds at 12[\s\S]*exchanged in buckets"):

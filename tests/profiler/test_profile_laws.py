@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosim.errors import InputError, WorkloadError
-from cosim.workload.profiler.file import ClassProgram, Profile
-from cosim.workload.profiler.launch import Request
-from cosim.workload.profiler.lower import Kernel, Step, merged
-from cosim.workload.profiler.scale import extrapolate, profile_scaled
+from cosim.profiler.file import ClassProgram, Profile
+from cosim.profiler.launch import Request
+from cosim.profiler.lower import Kernel, Step, merged
+from cosim.profiler.scale import extrapolate, profile_scaled
 
 
 def training(layers: int, hidden: int, ranks: int) -> Profile:

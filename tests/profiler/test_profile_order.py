@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosim.errors import WorkloadError
-from cosim.workload.profiler.axes import NamedDim, grid, group_axes, infer_mesh, offset, positions
-from cosim.workload.profiler.ordering import Ordering
+from cosim.profiler.axes import NamedDim, grid, group_axes, infer_mesh, offset, positions
+from cosim.profiler.ordering import Ordering
 
 
 def test_a_stream_is_in_order_and_an_event_orders_two() -> None:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from profiled import before, flops, needs_torch, operations, profiled, sizes
 
+from cosim.profiler.spec import build, named_gpu
 from cosim.workload.check import check
-from cosim.workload.profiler.spec import build, named_gpu
 from cosim.workload.program import OpKind
 
 pytestmark = needs_torch

@@ -12,9 +12,9 @@ from profiled import SCRIPTS, flops, needs_torch, needs_transformers, profiled, 
 
 import cosim
 from cosim.errors import InputError, WorkloadError
-from cosim.workload.profiler import file
-from cosim.workload.profiler.launch import Request, profile
-from cosim.workload.profiler.scale import profile_scaled
+from cosim.profiler import file
+from cosim.profiler.launch import Request, profile
+from cosim.profiler.scale import profile_scaled
 
 
 def _script(folder: Path, body: str) -> Request:
@@ -190,7 +190,7 @@ def test_a_gpu_without_the_number_type_is_refused(tmp_path: Path) -> None:
         "kernels: [[aten.mm, matmul, bf16, 16, 24, 1, 2, 2, 2]]\n"
         "programs: [{at: {}, operations: [[forward, compute, [], [[0, 1]]]]}]\n"
     )
-    from cosim.workload.profiler.spec import ProfileFile
+    from cosim.profiler.spec import ProfileFile
 
     assert ProfileFile(path="job.yaml").build(tmp_path).world_size == 2
     with pytest.raises(WorkloadError, match="bf16, which V100-SXM2 doesn't have"):

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from profiled import flops, needs_torch, sizes
 
+from cosim.profiler.file import Profile
+from cosim.profiler.launch import Request, profile
+from cosim.profiler.spec import build, named_gpu
 from cosim.workload.check import check
-from cosim.workload.profiler.file import Profile
-from cosim.workload.profiler.launch import Request, profile
-from cosim.workload.profiler.spec import build, named_gpu
 
 pytestmark = [
     needs_torch,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from cosim.errors import TopologyError
-from cosim.topology.astra_sim import AstraSim
+from cosim.formats.astra_sim.topology import AstraSim
 from cosim.topology.graph import Topology
 from cosim.topology.regular import FullyConnected, Ring, Switch
 

@@ -11,8 +11,8 @@ from topology_files import CLOS, DATA, RACK
 
 import cosim
 from cosim.errors import TopologyError
+from cosim.formats.infragraph.topology import InfraGraph
 from cosim.topology.graph import Topology
-from cosim.topology.infragraph import InfraGraph
 
 needs_files = pytest.mark.skipif(not DATA.exists(), reason="shared/data/infragraph is absent")
 

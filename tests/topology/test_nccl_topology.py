@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from topology_files import DGX, PAIR, fuzz_targets
 
 from cosim.errors import CosimError, TopologyError
+from cosim.formats.nccl_topology.topology import Nccl
 from cosim.topology.graph import Topology
-from cosim.topology.nccl import Nccl
 
 
 def build(text: str, folder: Path, **values: Any) -> Topology:

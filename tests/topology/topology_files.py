@@ -6,10 +6,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from cosim.topology.astra_sim import AstraSim
+from cosim.formats.astra_sim.topology import AstraSim
+from cosim.formats.infragraph.topology import InfraGraph
+from cosim.formats.nccl_topology.topology import Nccl
 from cosim.topology.explicit import Graph
-from cosim.topology.infragraph import InfraGraph
-from cosim.topology.nccl import Nccl
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "infragraph"
 DGX = DATA / "dgx_a100_nccl_topo.xml"

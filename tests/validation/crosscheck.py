@@ -21,13 +21,13 @@ from typing import Any
 
 from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario
-from cosim.workload.models.catalogue.spec import Model
-from cosim.workload.profiler import file
-from cosim.workload.profiler.file import ClassProgram, Profile
-from cosim.workload.profiler.launch import Request, profile
-from cosim.workload.profiler.lower import merged
-from cosim.workload.profiler.scale import without_unused
-from cosim.workload.profiler.spec import build, named_gpu
+from cosim.models.catalogue.spec import Model
+from cosim.profiler import file
+from cosim.profiler.file import ClassProgram, Profile
+from cosim.profiler.launch import Request, profile
+from cosim.profiler.lower import merged
+from cosim.profiler.scale import without_unused
+from cosim.profiler.spec import build, named_gpu
 from cosim.workload.program import CPU_STREAM, Operation, OpKind, Workload
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "profiler" / "scripts"

@@ -19,9 +19,9 @@ from typing import cast
 from cosim.engine.records import CollectiveRecord
 from cosim.experiment.run import run
 from cosim.experiment.scenario import load
+from cosim.formats.pytorch.job import Measured
+from cosim.formats.pytorch.read import PyTorch
 from cosim.units import PS_PER_US
-from cosim.workload.pytorch_traces.importer import PyTorch
-from cosim.workload.pytorch_traces.job import Measured
 
 SCENARIO = Path(__file__).with_name("dlrm_dgx1.yaml")
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "pytorch"

@@ -24,11 +24,11 @@ from scipy.optimize import least_squares
 from scipy.stats import spearmanr
 from surrogate import I64, NVLINK, Surrogate
 
+from cosim.gpu.efficiency import Efficiency
 from cosim.pattern.nccl import Nccl
 from cosim.pattern.nccl_fit import host_s
 from cosim.pattern.template import Collective
 from cosim.units import PS_PER_S
-from cosim.workload.compute.efficiency import Efficiency
 
 TABLES = ("single", "multi")
 START = {

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from cosim.experiment.run import run
+from cosim.gpu.gpus import A100_80GB
 from cosim.pattern.nccl import Nccl
 from cosim.units import PS_PER_S
-from cosim.workload.gpus import A100_80GB
 
 F64 = NDArray[np.float64]
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "measured"

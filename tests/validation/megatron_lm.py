@@ -14,15 +14,15 @@ from typing import Any
 from measured_jobs import VOCABULARY, megatron
 from surrogate import NVLINK
 
+from cosim.gpu.gpus import A100_80GB
+from cosim.gpu.kernels import memory
+from cosim.gpu.timer import GpuTimer
+from cosim.models.parts import Layer
+from cosim.models.transformer import Transformer
 from cosim.pattern.nccl import Nccl
 from cosim.pattern.nccl_fit import host_s
 from cosim.pattern.template import Collective
 from cosim.units import PS_PER_S
-from cosim.workload.compute.kernels import memory
-from cosim.workload.compute.timer import GpuTimer
-from cosim.workload.gpus import A100_80GB
-from cosim.workload.models.parts import Layer
-from cosim.workload.models.transformer import Transformer
 
 _ADAM_BYTES = 30
 

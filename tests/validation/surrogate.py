@@ -17,16 +17,16 @@ import numpy as np
 from measured_jobs import GPUS, megatron
 from numpy.typing import NDArray
 
+from cosim.gpu.efficiency import Efficiency
+from cosim.gpu.gpus import A100_80GB
+from cosim.gpu.kernels import Kernel, KernelKind
+from cosim.models.parts import Exchange, Piece, merged
+from cosim.models.schedule import passes
+from cosim.models.transformer import Transformer
 from cosim.pattern.nccl import Nccl
 from cosim.pattern.nccl_fit import host_s
 from cosim.pattern.template import Collective
 from cosim.units import PS_PER_S
-from cosim.workload.compute.efficiency import Efficiency
-from cosim.workload.compute.kernels import Kernel, KernelKind
-from cosim.workload.gpus import A100_80GB
-from cosim.workload.models.parts import Exchange, Piece, merged
-from cosim.workload.models.schedule import passes
-from cosim.workload.models.transformer import Transformer
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -130,7 +130,7 @@ class Surrogate:
         return self._exchanges.setdefault(key, len(self._exchanges))
 
     def _kernel_s(self, efficiency: Efficiency) -> F64:
-        """As ``cosim.workload.compute.timer`` has it, all at once."""
+        """As ``cosim.gpu.timer`` has it, all at once."""
         kind, flops, moved, batch, rows, inner, columns, launches, odd = self._columns
         peak = A100_80GB.peak("fp16")
         tiles = batch * np.ceil(rows / efficiency.tile_rows) * np.ceil(columns / efficiency.tile_columns)

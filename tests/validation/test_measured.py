@@ -5,8 +5,8 @@ import pytest
 from measured import DATA, FITTED, by_parallelism, predict, predict_nccl, read_nccl, read_rows
 from surrogate import Surrogate
 
+from cosim.gpu.gpus import A100_80GB
 from cosim.pattern.nccl import Nccl
-from cosim.workload.gpus import A100_80GB
 
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason="shared/data/measured is not here")
 

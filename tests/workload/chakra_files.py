@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from cosim.workload.chakra.et_def_pb2 import CollectiveCommType, GlobalMetadata, Node
-from cosim.workload.chakra.reader import framed
+from cosim.formats.chakra.et_def_pb2 import CollectiveCommType, GlobalMetadata, Node
+from cosim.formats.chakra.file import framed
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 

@@ -9,12 +9,8 @@ from typer.testing import CliRunner
 
 from cosim.cli import app
 from cosim.errors import InputError
-from cosim.pattern.config import CollectiveConfig
-from cosim.pattern.nccl import Nccl
-from cosim.pattern.nccl_fit import host_s
-from cosim.pattern.template import Collective
-from cosim.workload.compute import calibrate as calibration
-from cosim.workload.compute.collectives import (
+from cosim.gpu import calibrate as calibration
+from cosim.gpu.collectives import (
     COLLECTIVES,
     CollectivesMeasured,
     CollectiveTime,
@@ -24,7 +20,11 @@ from cosim.workload.compute.collectives import (
     sizes_to_measure,
     why_none,
 )
-from cosim.workload.gpus import GpuTable
+from cosim.gpu.gpus import GpuTable
+from cosim.pattern.config import CollectiveConfig
+from cosim.pattern.nccl import Nccl
+from cosim.pattern.nccl_fit import host_s
+from cosim.pattern.template import Collective
 
 
 def made_up(device: str, ranks: int, **_: object) -> CollectivesMeasured:

@@ -4,7 +4,7 @@ import pytest
 from chakra_files import coll, node, recv, send, write_ranks
 
 from cosim.errors import WorkloadError
-from cosim.workload.chakra.custom import read_messages
+from cosim.formats.chakra.read_messages import read_messages
 
 
 def test_columns_are_in_order_of_node_id_and_dependencies_are_ids(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from chakra_files import coll, node, recv, send, write_ranks
 
 from cosim.errors import WorkloadError
-from cosim.workload.chakra.importer import Chakra
+from cosim.formats.chakra.read import Chakra
 from cosim.workload.program import Operation, OpKind, Peer, Workload
 
 

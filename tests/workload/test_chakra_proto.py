@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cosim.workload.chakra import et_def_pb2
+from cosim.formats.chakra import et_def_pb2
 
 ROOT = Path(__file__).resolve().parents[2]
 PROTO = ROOT / "proto" / "cosim" / "chakra" / "v1" / "et_def.proto"

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosim.errors import WorkloadError
-from cosim.workload.chakra.et_def_pb2 import AttributeProto, Node
-from cosim.workload.chakra.reader import framed, iter_nodes, read_trace
+from cosim.formats.chakra.et_def_pb2 import AttributeProto, Node
+from cosim.formats.chakra.file import framed, iter_nodes, read_trace
 
 UINT64 = st.integers(0, 2**64 - 1)
 ATTRIBUTES = st.one_of(

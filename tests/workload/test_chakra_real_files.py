@@ -4,8 +4,8 @@ import pytest
 from chakra_files import DATA
 
 from cosim.errors import StallError, WorkloadError
-from cosim.workload.chakra.custom import read_messages
-from cosim.workload.chakra.importer import Chakra
+from cosim.formats.chakra.read import Chakra
+from cosim.formats.chakra.read_messages import read_messages
 from cosim.workload.check import check
 from cosim.workload.program import COMM_STREAM, CPU_STREAM, OpKind
 

@@ -3,8 +3,7 @@ import pytest
 import yaml
 
 from cosim.errors import InputError, WorkloadError
-from cosim.units import PS_PER_S
-from cosim.workload.compute.calibrate import (
+from cosim.gpu.calibrate import (
     Measurement,
     fit,
     kernels_to_measure,
@@ -13,11 +12,12 @@ from cosim.workload.compute.calibrate import (
     table_of,
     write_table,
 )
-from cosim.workload.compute.efficiency import Efficiency
-from cosim.workload.compute.kernels import matmul, matmul_backward, memory
-from cosim.workload.compute.timer import GpuTimer
-from cosim.workload.gpus import A100_80GB, CATALOGUE, H100_SXM, GpuTable
-from cosim.workload.models.transformer import Transformer
+from cosim.gpu.efficiency import Efficiency
+from cosim.gpu.gpus import A100_80GB, CATALOGUE, H100_SXM, GpuTable
+from cosim.gpu.kernels import matmul, matmul_backward, memory
+from cosim.gpu.timer import GpuTimer
+from cosim.models.transformer import Transformer
+from cosim.units import PS_PER_S
 
 EXACT = {"matmul_peak": 1, "matmul_depth": 0, "memory_peak": 1, "kernel_time": "0ns"}
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from cosim.models.catalogue.spec import Model
+from cosim.models.pytorch.operators import Operators
+from cosim.models.pytorch.tape import Tape, Tensor, pieces
 from cosim.workload.check import check
-from cosim.workload.models.catalogue.spec import Model
-from cosim.workload.models.pytorch.operators import Operators
-from cosim.workload.models.pytorch.tape import Tape, Tensor, pieces
 from cosim.workload.program import Operation, OpKind, Workload
 
 SIZES = {

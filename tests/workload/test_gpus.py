@@ -1,7 +1,7 @@
 import pytest
 
-from cosim.workload import gpus
-from cosim.workload.gpus import Gpu
+from cosim.gpu import gpus
+from cosim.gpu.gpus import Gpu
 
 CATALOGUE = [gpu for gpu in vars(gpus).values() if isinstance(gpu, Gpu)]
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from cosim.models.catalogue.architecture import TransformerModel
+from cosim.models.catalogue.recommendation import DLRM
+from cosim.models.catalogue.vision import RESNET50, VGG16
 from cosim.registry import find, names
-from cosim.workload.models.catalogue.architecture import TransformerModel
-from cosim.workload.models.catalogue.recommendation import DLRM
-from cosim.workload.models.catalogue.vision import RESNET50, VGG16
 
 PUBLISHED = {
     # SC 2021, table 1: billions, rounded to a tenth

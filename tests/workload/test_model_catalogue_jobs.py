@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from cosim.gpu.gpus import A100_80GB, H100_SXM
+from cosim.models.catalogue.architecture import TransformerModel
+from cosim.models.catalogue.spec import Model
+from cosim.models.transformer import Transformer
 from cosim.registry import find
 from cosim.workload.check import check
-from cosim.workload.gpus import A100_80GB, H100_SXM
-from cosim.workload.models.catalogue.architecture import TransformerModel
-from cosim.workload.models.catalogue.spec import Model
-from cosim.workload.models.transformer import Transformer
 from cosim.workload.program import Operation, OpKind, Workload
 
 SIZES = {

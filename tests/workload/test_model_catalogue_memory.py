@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from cosim.errors import WorkloadError
-from cosim.workload.models.catalogue.blocks import Blocks
-from cosim.workload.models.catalogue.cut import Cut, Parallel
-from cosim.workload.models.catalogue.language import GPT3_175B
-from cosim.workload.models.catalogue.memory import activation_bytes, in_flight
-from cosim.workload.models.catalogue.spec import Model
+from cosim.models.catalogue.blocks import Blocks
+from cosim.models.catalogue.cut import Cut, Parallel
+from cosim.models.catalogue.language import GPT3_175B
+from cosim.models.catalogue.memory import activation_bytes, in_flight
+from cosim.models.catalogue.spec import Model
 
 S, H, A, B = 2048, 12288, 96, 2
 

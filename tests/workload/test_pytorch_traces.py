@@ -12,10 +12,10 @@ from pytorch_trace_files import Rank, data_parallel
 from cosim.errors import CosimError, MismatchError, WorkloadError
 from cosim.experiment.run import Run, run
 from cosim.experiment.scenario import loads
+from cosim.formats.pytorch.read import PyTorch
 from cosim.units import PS_PER_US
 from cosim.workload.check import check
 from cosim.workload.program import OpKind, Workload
-from cosim.workload.pytorch_traces.importer import PyTorch
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "pytorch"
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pytorch_trace_files import data_parallel
 
 from cosim.errors import CosimError
+from cosim.formats.pytorch.read import PyTorch
+from cosim.gpu.gpus import V100_SXM2
 from cosim.workload.check import check
-from cosim.workload.gpus import V100_SXM2
-from cosim.workload.pytorch_traces.importer import PyTorch
 
 _VALUES = st.one_of(
     st.none(),

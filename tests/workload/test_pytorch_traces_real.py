@@ -8,10 +8,10 @@ import pytest
 
 from cosim.experiment.run import run
 from cosim.experiment.scenario import loads
+from cosim.formats.pytorch.read import PyTorch
+from cosim.gpu.gpus import V100_SXM2
 from cosim.workload.check import check
-from cosim.workload.gpus import V100_SXM2
 from cosim.workload.program import OpKind, Workload
-from cosim.workload.pytorch_traces.importer import PyTorch
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="shared/data isn't beside the checkout")

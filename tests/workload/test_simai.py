@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import cosim
 from cosim.errors import CosimError, WorkloadError
 from cosim.experiment.scenario import loads
+from cosim.formats.simai.read import SimAI
 from cosim.workload.program import OpKind
-from cosim.workload.simai import SimAI
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "simai"
 US = 10**6

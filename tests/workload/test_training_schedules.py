@@ -4,9 +4,9 @@ import pytest
 
 from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario
-from cosim.workload.gpus import A100_80GB
-from cosim.workload.models.schedule import passes
-from cosim.workload.models.transformer import Transformer
+from cosim.gpu.gpus import A100_80GB
+from cosim.models.schedule import passes
+from cosim.models.transformer import Transformer
 from cosim.workload.program import CPU_STREAM, OpKind
 
 SHAPE = {"layers": 16, "hidden": 512, "heads": 8, "vocabulary": 64, "sequence": 256}

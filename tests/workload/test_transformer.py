@@ -3,9 +3,9 @@ from itertools import pairwise
 import pytest
 from pydantic import ValidationError
 
+from cosim.gpu.gpus import A100_80GB
+from cosim.models.transformer import Transformer
 from cosim.workload.check import check
-from cosim.workload.gpus import A100_80GB
-from cosim.workload.models.transformer import Transformer
 from cosim.workload.program import COMM_STREAM, CPU_STREAM, NO_STREAM, Operation, OpKind, Workload
 
 GPT3 = {"layers": 96, "hidden": 12288, "heads": 96, "vocabulary": 51200, "sequence": 2048}

@@ -26,15 +26,15 @@ from cosim.engine.records import Records
 from cosim.formats.astra_sim.memory import memory_of
 from cosim.formats.astra_sim.network import dimensions_of, network_of
 from cosim.formats.astra_sim.system import system_of
-from cosim.formats.chakra.collectives import GROUPS_FILE, ChakraTraces
-from cosim.formats.format import Progress
-from cosim.formats.numbering import By
-from cosim.formats.report import LossReport
-from cosim.formats.says import Says
-from cosim.formats.source import Source
+from cosim.formats.chakra.write_collectives import GROUPS_FILE, ChakraTraces
 from cosim.network.aware import CongestionAware
 from cosim.network.unaware import CongestionUnaware
 from cosim.spec import TimePs
+from cosim.translation.format import Progress
+from cosim.translation.numbering import By
+from cosim.translation.report import LossReport
+from cosim.translation.says import Says
+from cosim.translation.source import Source
 
 Backend = Literal["aware", "unaware"]
 
@@ -132,6 +132,6 @@ class AstraSimConfig(ChakraTraces):
         InputError
             ASTRA-sim isn't there, or fails; with its last words.
         """
-        from cosim.formats.astra_sim_run import run_astra_sim
+        from cosim.formats.astra_sim.run import run_astra_sim
 
         return run_astra_sim(self, source, out, say)

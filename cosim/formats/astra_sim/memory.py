@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from cosim.formats.report import LossReport
-from cosim.formats.source import Source
+from cosim.translation.report import LossReport
+from cosim.translation.source import Source
 from cosim.units import PS_PER_NS
 from cosim.workload.program import OpKind
 

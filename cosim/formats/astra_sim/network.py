@@ -1,7 +1,7 @@
 """ASTRA-sim's ``network.yml``: 1 to N dimensions of Ring, FullyConnected and Switch.
 
 A bandwidth of v means v * 2^30 bytes a second of each link, a latency of v nanoseconds
-(see :mod:`cosim.topology.astra_sim`).
+(see :mod:`cosim.formats.astra_sim.topology`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from cosim.formats.report import LossReport
-from cosim.topology.astra_sim import BPS_PER_GIB
+from cosim.formats.astra_sim.topology import BPS_PER_GIB
 from cosim.topology.graph import Topology
 from cosim.topology.grid import Dimension, DimensionOrdered, grid_links
+from cosim.translation.report import LossReport
 from cosim.units import PS_PER_NS
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cosim.formats.report import LossReport
-from cosim.formats.says import count_operations
-from cosim.formats.source import Source
 from cosim.pattern.algorithm import Algorithm
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.direct import Direct
@@ -15,6 +12,9 @@ from cosim.pattern.double_binary_tree import DoubleBinaryTree
 from cosim.pattern.halving_doubling import HalvingDoubling
 from cosim.pattern.ring import Ring
 from cosim.pattern.template import Collective
+from cosim.translation.report import LossReport
+from cosim.translation.says import count_operations
+from cosim.translation.source import Source
 from cosim.units import PS_PER_NS
 
 KINDS = (

@@ -1,0 +1,1 @@
+"""Flow lists: a line for each flow, in and out."""

@@ -1,0 +1,161 @@
+"""Kind ``flow-list``: the flow file of HPCC's and SimAI's ns-3, as a workload that sends at given times.
+
+The first line is the number of flows; each other line is ``src dst pg dport size start``: nodes, priority
+group, destination port, bytes, and seconds. Open loop: nothing waits for anything. Source: the
+``FLOW_FILE`` of HPCC (Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019,
+doi:10.1145/3341302.3342085).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import Field, PositiveInt
+
+from cosim.errors import Location, WorkloadError
+from cosim.files.text import MOST_RANKS, lines_of
+from cosim.spec import Spec
+from cosim.units import NEVER, PS_PER_S
+from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Peer, Program, Workload
+from cosim.workload.tally import Tally
+
+
+class Flow(NamedTuple):
+    """One line: nodes, priority group, destination port, bytes, and when it starts."""
+
+    src: int
+    dst: int
+    priority_group: int
+    port: int
+    size_bytes: int
+    start_ps: int
+
+
+class FlowList(Spec):
+    """A flow list of HPCC's or SimAI's ns-3 (src dst pg dport size start): sends at given times"""
+
+    path: str = Field(description="the file")
+    nodes: PositiveInt | None = Field(
+        default=None, le=MOST_RANKS, description="ranks; default: up to the last node that the file names"
+    )
+
+    def build(self, base: Path = Path()) -> Workload:
+        """Read the flows; ``path`` is relative to ``base``.
+
+        Raises
+        ------
+        WorkloadError
+            A file that is missing or can't be meant; names file and line.
+        """
+        path = base / self.path
+        flows = list(read_flows(path))
+        last = max((max(flow.src, flow.dst) for flow in flows), default=0)
+        count = self.nodes if self.nodes is not None else last + 1
+        if last >= count:
+            raise WorkloadError(
+                f"names node {last}, but nodes is {count}",
+                location=Location(str(path)),
+                hint=f"nodes: {last + 1}",
+            )
+        tally = Tally()
+        tally.read("flow", len(flows))
+        tally.ignored("pg, the priority group of a flow (a job has a priority)", len(flows))
+        tally.ignored("dport, the port of a flow", len(flows))
+        return open_loop(path.stem, count, flows, tally)
+
+
+def read_flows(path: Path) -> Iterator[Flow]:
+    """Flows in file order.
+
+    Raises
+    ------
+    WorkloadError
+        A file that can't be read or meant; names file and line.
+    """
+    wanted, found, number = -1, 0, 0
+    for number, text in lines_of(path):
+        parts = text.split()
+        if not parts:
+            continue
+        if wanted < 0:
+            wanted = _count(path, number, parts)
+            continue
+        found += 1
+        if found > wanted:
+            raise _wrong(path, number, f"more than the {wanted} flows that the first line says", "correct it")
+        yield _flow(path, number, parts)
+    if wanted < 0:
+        raise _wrong(path, number or None, "the file is empty", "the first line is the number of flows")
+    if found < wanted:
+        raise _wrong(path, number, f"the file ends after {found} of {wanted} flows", "is it complete?")
+
+
+def _count(path: Path, line: int, parts: list[str]) -> int:
+    if len(parts) != 1 or not _is_number(parts[0]):
+        raise _wrong(
+            path, line, f"begins with {' '.join(parts)[:60]!r}", "the first line is the number of flows"
+        )
+    return int(parts[0])
+
+
+def _flow(path: Path, line: int, parts: list[str]) -> Flow:
+    if len(parts) != 6 or not all(map(_is_number, parts[:5])):
+        raise _wrong(
+            path, line, f"{' '.join(parts)[:60]!r}", "src dst pg dport size start, as in 0 1 3 100 65536 0.5"
+        )
+    src, dst, group, port, size = map(int, parts[:5])
+    if max(src, dst) >= MOST_RANKS or src == dst:
+        raise _wrong(path, line, f"a flow from {src} to {dst}", f"two different nodes, 0 to {MOST_RANKS - 1}")
+    start = _seconds(parts[5]) * PS_PER_S
+    if not 0 <= start <= NEVER or size > NEVER:
+        raise _wrong(path, line, f"{size} bytes at {parts[5][:40]} s", "bytes, and seconds from 0 to 53 days")
+    return Flow(src, dst, group, port, size, round(start))
+
+
+def _seconds(text: str) -> Fraction:
+    """A time; -1 for what is none. A large exponent is none either: 1e999999999 would take for ever."""
+    try:
+        value = Decimal(text) if len(text) < 40 else Decimal(-1)
+    except InvalidOperation:
+        return Fraction(-1)
+    return Fraction(value) if value.is_finite() and abs(value.adjusted()) < 30 else Fraction(-1)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 20
+
+
+def _wrong(path: Path, line: int | None, message: str, right: str) -> WorkloadError:
+    return WorkloadError(message, location=Location(str(path), line), hint=right)
+
+
+def open_loop(name: str, count: int, flows: list[Flow], tally: Tally) -> Workload:
+    """A workload that sends each flow at its time, whatever arrives."""
+    operations: list[list[Operation]] = [[] for _ in range(count)]
+    tags: Counter[tuple[int, int]] = Counter()
+    for at, flow in enumerate(flows):
+        tag = tags[flow.src, flow.dst]
+        tags[flow.src, flow.dst] += 1
+        mine = operations[flow.src]
+        deps: tuple[int, ...] = ()
+        if flow.start_ps:
+            mine.append(Operation(f"wait {at}", OpKind.COMPUTE, NO_STREAM, duration_ps=flow.start_ps))
+            deps = (len(mine) - 1,)
+        name, size = f"flow {at}", flow.size_bytes
+        send = Operation(name, OpKind.SEND, NO_STREAM, deps, size_bytes=size, peer=Peer(flow.dst), tag=tag)
+        receive = Operation(name, OpKind.RECV, NO_STREAM, size_bytes=size, peer=Peer(flow.src), tag=tag)
+        mine.append(send)
+        operations[flow.dst].append(receive)
+    nothing = Operation("nothing", OpKind.COMPUTE, NO_STREAM)
+    tally.invented("a computation of 0 for a node without flows", sum(not mine for mine in operations))
+    programs = tuple(
+        Program(f"rank {rank}", tuple(mine) or (nothing,)) for rank, mine in enumerate(operations)
+    )
+    mesh = DeviceMesh({"rank": count})
+    return Workload(name, mesh, programs, np.arange(count, dtype=np.int32), tally.report())

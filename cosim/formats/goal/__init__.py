@@ -1,0 +1,1 @@
+"""GOAL schedules, as LogGOPSim reads them: in and out."""

@@ -1,0 +1,158 @@
+"""Kind ``htsim``: a connection matrix as a workload: a SEND and a RECV for each flow, triggers as
+dependencies.
+
+Where a trigger is fired by a flow's receiver and starts a flow of that node, or by a sender that starts its
+own next one, a dependency says it. htsim's triggers reach any node at once; between nodes a message of 0
+bytes carries them here. A sender is done when its message has arrived (there: when it has been acknowledged).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+from pydantic import Field
+
+from cosim.errors import Location, WorkloadError
+from cosim.formats.htsim.matrix import Connection, Matrix, Trigger, read_matrix
+from cosim.spec import Spec
+from cosim.workload.check import check
+from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Peer, Program, Workload
+from cosim.workload.tally import Tally
+
+_Fired = tuple[int, bool]
+"""A flow's place in the file, and whether its receiver fires (else its sender)."""
+
+
+class Htsim(Spec):
+    """A connection matrix of htsim (.cm): flows with start times and triggers"""
+
+    path: str = Field(description="the file")
+
+    def build(self, base: Path = Path()) -> Workload:
+        """Read the matrix; ``path`` is relative to ``base``.
+
+        Raises
+        ------
+        WorkloadError
+            A file that is missing or can't be meant; names file and line.
+        """
+        path = base / self.path
+        matrix, lines = read_matrix(path)
+        workload = _Maker(path, matrix, lines).workload()
+        check(workload)
+        return workload
+
+
+class _Maker:
+    def __init__(self, path: Path, matrix: Matrix, lines: list[int]) -> None:
+        self._path, self._matrix, self._lines = path, matrix, lines
+        self._tally = Tally()
+        self._operations: list[list[Operation]] = [[] for _ in range(matrix.nodes)]
+        self._tags: Counter[tuple[int, int]] = Counter()
+        self._ended: dict[_Fired, int] = {}
+        """Of what has fired: the number of the operation, on its node, that ends then."""
+
+    def workload(self) -> Workload:
+        flows = self._matrix.connections
+        fired, triggers = self._fired_by(), {t.number: t for t in self._matrix.triggers}
+        for at in self._order(fired, triggers):
+            flow = flows[at]
+            waits = [self._arrival(flow.src, source) for source in fired.get(flow.trigger, ())]
+            if flow.start_ps:
+                wait = Operation(f"wait {at}", OpKind.COMPUTE, NO_STREAM, duration_ps=flow.start_ps)
+                waits.append(self._add(flow.src, wait))
+            sent, received = self._message(f"flow {at}", flow.src, flow.dst, flow.size_bytes, waits)
+            self._ended[at, False], self._ended[at, True] = sent, received
+        self._tally.read("flow", len(flows))
+        self._tally.read("trigger", len(triggers))
+        self._tally.ignored("id of a flow", sum(flow.flow_id > 0 for flow in flows))
+        priorities = sum(flow.priority is not None for flow in flows)
+        self._tally.ignored("prio of a flow (a job has a priority)", priorities)
+        self._tally.ignored("failure of a link", len(self._matrix.failures))
+        nothing = Operation("nothing", OpKind.COMPUTE, NO_STREAM)
+        empty = sum(not mine for mine in self._operations)
+        self._tally.invented("a computation of 0 for a node without flows", empty)
+        programs = tuple(
+            Program(f"rank {rank}", tuple(mine) or (nothing,)) for rank, mine in enumerate(self._operations)
+        )
+        program_of = np.arange(len(programs), dtype=np.int32)
+        mesh = DeviceMesh({"rank": len(programs)})
+        return Workload(self._path.stem, mesh, programs, program_of, self._tally.report())
+
+    def _add(self, node: int, operation: Operation) -> int:
+        self._operations[node].append(operation)
+        return len(self._operations[node]) - 1
+
+    def _message(self, name: str, src: int, dst: int, size: int, waits: list[int]) -> tuple[int, int]:
+        tag = self._tags[src, dst]
+        self._tags[src, dst] += 1
+        deps = tuple(sorted(set(waits)))
+        send = Operation(name, OpKind.SEND, NO_STREAM, deps, size_bytes=size, peer=Peer(dst), tag=tag)
+        receive = Operation(name, OpKind.RECV, NO_STREAM, size_bytes=size, peer=Peer(src), tag=tag)
+        return self._add(src, send), self._add(dst, receive)
+
+    def _arrival(self, node: int, source: _Fired) -> int:
+        """The operation on ``node`` that ends when a flow fires."""
+        at, by_receiver = source
+        flow = self._matrix.connections[at]
+        where = flow.dst if by_receiver else flow.src
+        if where == node:
+            return self._ended[source]
+        if flow.dst == node:
+            self._tally.invented("a trigger that a sender fires is fired by the receiver, which it starts")
+            return self._ended[at, True]
+        self._tally.invented("a message of 0 bytes that carries a trigger to another node")
+        _, received = self._message(f"trigger of {at}", where, node, 0, [self._ended[source]])
+        return received
+
+    def _fired_by(self) -> dict[int, list[_Fired]]:
+        fired: dict[int, list[_Fired]] = defaultdict(list)
+        for at, flow in enumerate(self._matrix.connections):
+            for number, by_receiver in ((flow.send_done, False), (flow.recv_done, True)):
+                if number:
+                    fired[number].append((at, by_receiver))
+        return fired
+
+    def _order(self, fired: dict[int, list[_Fired]], triggers: dict[int, Trigger]) -> list[int]:
+        """Flows, each after those that fire what starts it; triggers are checked on the way."""
+        started: dict[int, list[int]] = defaultdict(list)
+        missing: dict[int, int] = {}
+        order = []
+        for at, flow in enumerate(self._matrix.connections):
+            for number in {flow.trigger, flow.send_done, flow.recv_done} - {0}:
+                if number not in triggers:
+                    raise self._wrong(at, f"trigger {number} is not there", f"trigger id {number} oneshot")
+            if flow.trigger:
+                self._check(at, flow, triggers[flow.trigger], len(fired.get(flow.trigger, ())))
+                started[flow.trigger].append(at)
+                missing[flow.trigger] = len(fired[flow.trigger])
+            else:
+                order.append(at)
+        for at in order:  # grows while it is read
+            flow = self._matrix.connections[at]
+            for number in (flow.send_done, flow.recv_done):
+                if number in missing:
+                    missing[number] -= 1
+                    if missing[number] == 0:
+                        order += started[number]
+        if len(order) < len(self._matrix.connections):
+            left = min(set(range(len(self._matrix.connections))) - set(order))
+            raise self._wrong(left, "never starts: it waits, by triggers, for itself", "a flow with a start")
+        return order
+
+    def _check(self, at: int, flow: Connection, trigger: Trigger, firings: int) -> None:
+        if trigger.kind == "multishot":
+            raise self._wrong(
+                at, f"trigger {flow.trigger} is a multishot", "oneshot or barrier: a fixed order"
+            )
+        wanted = 1 if trigger.kind == "oneshot" else trigger.count
+        if firings != wanted or not wanted:
+            shown = "oneshot" if trigger.kind == "oneshot" else f"barrier of {wanted}"
+            raise self._wrong(
+                at, f"trigger {flow.trigger} is a {shown}, fired by {firings} flows", "as many as it takes"
+            )
+
+    def _wrong(self, at: int, message: str, right: str) -> WorkloadError:
+        return WorkloadError(message, location=Location(str(self._path), self._lines[at]), hint=right)

@@ -1,0 +1,1 @@
+"""InfraGraph infrastructures, as topologies."""

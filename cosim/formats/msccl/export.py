@@ -1,0 +1,112 @@
+"""Format ``msccl``: one collective as MSCCL XML, the algorithm that NCCL's fork and its successors run.
+
+The file says how one collective goes over one process group: which chunks each thread block sends, receives
+and reduces. It is proved before it is written. Everything else of a scenario (computations, other operations,
+when the collective starts, delays) isn't MSCCL's to say. ``minBytes`` and ``maxBytes`` are left out, so a
+runtime takes the file for any size; an operation split into chunks is written whole, as a runtime loops over
+the file by itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from cosim.engine.programs import COLLECTIVES, ReadyJob
+from cosim.errors import AlgorithmError
+from cosim.formats.msccl.algorithm import MscclFile
+from cosim.formats.msccl.lower import lower_plan
+from cosim.formats.msccl.program import Program
+from cosim.formats.msccl.read import read_program
+from cosim.formats.msccl.write import write_program
+from cosim.pattern.planner import Planner
+from cosim.translation.format import Format, Progress
+from cosim.translation.report import LossReport, TranslationError
+from cosim.translation.says import Says
+from cosim.translation.source import Source
+from cosim.workload.program import Operation, OpKind
+
+
+class Msccl(Format):
+    """MSCCL XML: one collective, as thread blocks and steps"""
+
+    says: ClassVar[frozenset[Says]] = frozenset(
+        {Says.COLLECTIVES, Says.ALGORITHMS, Says.GROUPS, Says.ROOTS, Says.CHANNELS, Says.PLACEMENT}
+    )
+
+    operation: str = Field("", description="name (or collective) of the operation; omitted: the first one.")
+    protocol: Literal["Simple", "LL", "LL128"] = Field("Simple", description="what the file asks NCCL for.")
+    file: str = Field(
+        "algorithm.xml", pattern=r"^[^/\\]+$", description="name of the file in the output folder."
+    )
+
+    def examine(self, source: Source, report: LossReport) -> None:
+        """See :meth:`Format.examine`."""
+        super().examine(source, report)
+        _, chosen = self._chosen(source)
+        others = [op for each in source.ready for program in each.programs for op in program.operations]
+        report.lost(
+            "other collectives of the programs",
+            sum(op.kind is OpKind.COLLECTIVE and op is not chosen for op in others),
+            "the file says one",
+        )
+        report.left_out("size of the collective", 1, "who calls it says it")
+
+    def write(self, source: Source, out: Path, report: LossReport, progress: Progress) -> None:
+        """See :meth:`Format.write`."""
+        job, operation = self._chosen(source)
+        try:
+            program = self._program(source, job, operation, report)
+        except AlgorithmError as error:
+            raise TranslationError(error.message, location=error.location, hint=error.hint) from error
+        (out / self.file).write_text(write_program(program), encoding="utf-8")
+        progress(1, 1, "files")
+        report.written("thread blocks", program.num_blocks, f"{len(program.gpus)} GPUs, {self.file}")
+        report.written("steps", program.num_steps)
+        report.written("chunks", program.num_chunks)
+
+    def _chosen(self, source: Source) -> tuple[ReadyJob, Operation]:
+        names = []
+        for job in source.ready:
+            for program in job.programs:
+                for operation in program.operations:
+                    if operation.kind is not OpKind.COLLECTIVE:
+                        continue
+                    if self.operation in ("", operation.name, operation.collective):
+                        return job, operation
+                    names.append(operation.name or operation.collective)
+        if not names:
+            raise TranslationError("the scenario has no collective, and MSCCL XML says nothing else")
+        raise TranslationError(
+            f"no collective is named {self.operation!r}", hint=f"there are: {', '.join(dict.fromkeys(names))}"
+        )
+
+    def _program(self, source: Source, job: ReadyJob, operation: Operation, report: LossReport) -> Program:
+        group = job.group(_member(job, operation), operation)
+        kind = COLLECTIVES[operation.collective]
+        chosen = source.planner.config.choice(kind)
+        if isinstance(chosen, MscclFile):
+            report.written("algorithm", 1, f"as {chosen.path} has it")
+            return read_program(source.planner.base / chosen.path)
+        config = source.planner.config
+        report.approximated(
+            "chunks that the operation is split into",
+            config.splits - 1 and config.splits,
+            "one program for the whole; a runtime loops over it",
+        )
+        whole = Planner(config.model_copy(update={"splits": 1}), base=source.planner.base)
+        plan = whole.plan(kind, len(group.ranks), operation.size_bytes, root=operation.root, dims=group.dims)
+        lowered = lower_plan(plan, name=f"cosim_{plan.algorithm}", protocol=self.protocol)
+        for difference in lowered.differences:
+            report.approximated(difference, 1)
+        return lowered.program
+
+
+def _member(job: ReadyJob, operation: Operation) -> int:
+    """A rank that runs the operation."""
+    if operation.ranks is not None:
+        return operation.ranks[0]
+    program = next(n for n, each in enumerate(job.programs) if operation in each.operations)
+    return next(r for r, its in enumerate(job.info.workload.program_of.tolist()) if its == program)

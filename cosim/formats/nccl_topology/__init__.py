@@ -1,0 +1,1 @@
+"""NCCL's own topology dumps of a host."""

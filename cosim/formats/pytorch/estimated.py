@@ -1,0 +1,256 @@
+"""One rank's program from an ET alone, which has no times: kernels are timed by the compute model.
+
+Operators run in order of their nodes; those of autograd's threads where they stand, for the main thread
+stands still meanwhile. An operator that does something on the GPU, calls no other that does, and isn't a
+mere view is a kernel: matrix products and convolutions by their shapes, everything else by the bytes of its
+tensors. The host takes the GPU's ``host_time`` for each. A collective follows what was computed before;
+what touches its buffers (the ET names each tensor's storage), or a ``wait`` for it, follows it. ``item``
+has the host wait for the GPU.
+
+Not modelled: Python's time, several compute streams (an ET doesn't name streams), fusion inside an operator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from cosim.errors import Location, WorkloadError
+from cosim.formats.pytorch.communication import SILENT, Comm, tensors
+from cosim.formats.pytorch.execution_trace import ExecutionTrace, Node
+from cosim.gpu.gpus import DTYPE_BYTES, DType, Gpu
+from cosim.gpu.kernels import Kernel, KernelKind, fused_attention, matmul, memory, total_flops
+from cosim.gpu.timer import GpuTimer
+from cosim.workload.program import COMM_STREAM, COMPUTE_STREAM, CPU_STREAM, Operation, OpKind
+from cosim.workload.tally import Tally
+
+_NO_KERNEL = re.compile(
+    r"aten::(_?unsafe_view|view(_as)?|as_strided_?|slice|narrow|detach_?|empty.*|new_empty.*|result_type|t|transpose|"
+    r"select|expand(_as)?|(un)?squeeze_?|(_?reshape(_alias)?)|permute|set_|resize_|record_stream|is_pinned|to|"
+    r"contiguous|flatten|unflatten_dense_tensors|split.*|chunk|unbind|alias|lift_fresh|_nested_tensor.*|is_.*|size|stride|numel|diagonal)$"
+)
+_ITEM = "aten::_local_scalar_dense"
+_STEP = re.compile(r"ProfilerStep#(\d+)$")
+_TYPES: dict[str, DType] = {
+    "float": "fp32", "double": "fp64", "c10::half": "fp16", "half": "fp16",
+    "c10::bfloat16": "bf16", "bfloat16": "bf16",
+}  # fmt: skip
+Communicate = Callable[[Comm, tuple[int, ...], int], Operation]
+
+
+def steps(trace: ExecutionTrace) -> dict[int, int]:
+    """The node of each ProfilerStep#N, by N."""
+    found = {}
+    for node in trace.nodes:
+        match = _STEP.match(node.name)
+        if match and len(match[1]) < 16:
+            found[int(match[1])] = node.number
+    return found
+
+
+def of_step(trace: ExecutionTrace, step: int | None) -> list[Node]:
+    """Nodes of a step, by number; of all where ``step`` is None."""
+    nodes = sorted(trace.nodes, key=lambda node: node.number)
+    if step is None:
+        return nodes
+    begins = steps(trace)
+    first = begins[step]
+    after = min((number for number in begins.values() if number > first), default=None)
+    return [node for node in nodes if node.number >= first and (after is None or node.number < after)]
+
+
+@dataclass(slots=True)
+class _Writer:
+    gpu: Gpu
+    tally: Tally
+    timers: dict[DType, GpuTimer] = field(default_factory=dict)
+    ops: list[Operation] = field(default_factory=list)
+    host: tuple[int, ...] = ()
+    gpu_last: tuple[int, ...] = ()
+    waits: set[int] = field(default_factory=set)
+    writing: dict[int, int] = field(default_factory=dict)
+    """Storage -> the communication that writes it."""
+    by_sequence: dict[int, int] = field(default_factory=dict)
+    assumed: Counter[str] = field(default_factory=Counter)
+
+
+def write(
+    trace: ExecutionTrace, nodes: Sequence[Node], gpu: Gpu, communicate: Communicate, tally: Tally
+) -> tuple[Operation, ...]:
+    """The program. ``communicate`` makes an operation of a communication, its dependencies and its number.
+
+    Raises
+    ------
+    WorkloadError
+        Shapes that make no sense, a number type that the GPU hasn't.
+    """
+    writer = _Writer(gpu, tally)
+    working = _callers(nodes)
+    for node in nodes:
+        place = Location(trace.file, key=f"node {node.number} {node.name[:60]!r}")
+        comm = trace.comms.get(node.number)
+        if comm is not None:
+            _communication(writer, node, comm, communicate)
+        elif node.name == _ITEM and _on_gpu(node):
+            _kernel(writer, node, memory(8), "fp32", place)
+            writer.host = (*writer.host, *writer.gpu_last)
+        elif node.number not in working and _is_kernel(node):
+            for kernel in kernels(node, place):
+                _kernel(writer, node, kernel, _dtype(node), place)
+    for name, count in writer.assumed.most_common():
+        tally.invented(f"{name}: as its tensors' bytes read and written", count)
+    return tuple(writer.ops)
+
+
+def kernels(node: Node, place: Location) -> list[Kernel]:
+    """What an operator asks of the GPU, by its shapes.
+
+    Raises
+    ------
+    WorkloadError
+        Shapes that make no sense.
+    """
+    shapes = node.input_shapes
+    width = DTYPE_BYTES[_dtype(node)]
+    try:
+        if node.name in ("aten::mm", "aten::matmul"):
+            (rows, inner), (_, columns) = shapes[:2]
+            return [matmul(rows, inner, columns, width)]
+        if node.name == "aten::addmm":
+            (rows, inner), (_, columns) = shapes[1:3]
+            return [matmul(rows, inner, columns, width)]
+        if node.name in ("aten::bmm", "aten::baddbmm"):
+            (batch, rows, inner), (_, _, columns) = shapes[:2] if node.name == "aten::bmm" else shapes[1:3]
+            return [matmul(rows, inner, columns, width, batch=batch)]
+        if node.name in (
+            "aten::cudnn_convolution",
+            "aten::miopen_convolution",
+            "aten::convolution_overrideable",
+        ):
+            return [_convolution(node.output_shapes[0], shapes[1], width)]
+        if node.name == "aten::convolution_backward":
+            forward = _convolution(shapes[0], shapes[2], width)
+            mask = node.inputs[-1]
+            return [forward] * max(sum(bool(one) for one in mask[:2]), 1)
+        if "scaled_dot_product" in node.name or "_flash_attention" in node.name:
+            batch, heads, queries, depth = shapes[0]
+            keys = shapes[1][2]
+            flops = 4 * batch * heads * queries * keys * depth * (5 if "backward" in node.name else 2) // 2
+            return [fused_attention(flops, _moved(node))]
+    except (TypeError, ValueError, IndexError, KeyError):
+        raise WorkloadError(f"input shapes are {str(shapes)[:120]}", location=place) from None
+    return [memory(_moved(node))]
+
+
+def _convolution(out: list[int], weight: list[int], width: int) -> Kernel:
+    """As a matrix product: places by channels of the weight; [N, K, ...] out, [K, C/groups, ...] weight."""
+    if not all(type(size) is int and size >= 0 for size in [*out, *weight]) or len(out) < 3:
+        raise ValueError
+    return matmul(out[0] * prod(out[2:]), prod(weight[1:]), weight[0], width)
+
+
+def _callers(nodes: Sequence[Node]) -> set[int]:
+    """Operators that call another that is a kernel."""
+    parent = {node.number: node.parent for node in nodes}
+    found: set[int] = set()
+    for node in nodes:
+        if _is_kernel(node):
+            above = node.parent
+            while above in parent and above not in found:
+                found.add(above)
+                above = parent[above]
+    return found
+
+
+def _is_kernel(node: Node) -> bool:
+    return "::" in node.name and not node.name.startswith(
+        ("c10d::", "nccl:", "autograd::", "torch::autograd", "torch.", "[")
+    ) and not _NO_KERNEL.match(node.name) and node.name != _ITEM and _on_gpu(node)  # fmt: skip
+
+
+def _on_gpu(node: Node) -> bool:
+    def there(value: Any) -> bool:
+        if not isinstance(value, list):
+            return False
+        if len(value) == 6 and isinstance(value[5], str):
+            return value[5].startswith("cuda")
+        return any(there(part) for part in value if isinstance(part, list))
+
+    return there(node.inputs) or there(node.outputs)
+
+
+def _moved(node: Node) -> int:
+    return sum(size for value in (*node.inputs, *node.outputs) for _, size in tensors(value))
+
+
+def _dtype(node: Node) -> DType:
+    for kind in node.types:
+        match = re.search(r"Tensor\(([\w:]+)", str(kind))
+        if match and match[1].lower() in _TYPES:
+            return _TYPES[match[1].lower()]
+    return "fp32"
+
+
+def _kernel(writer: _Writer, node: Node, kernel: Kernel, dtype: DType, place: Location) -> None:
+    timer = writer.timers.get(dtype)
+    if timer is None:
+        try:
+            timer = writer.timers[dtype] = GpuTimer(writer.gpu, dtype)
+            writer.tally.invented(f"times of {dtype} kernels: {writer.gpu.trust(dtype)}")
+        except ValueError as error:
+            raise WorkloadError(str(error), location=place) from None
+    issued = Operation(
+        f"{node.name} issued", OpKind.COMPUTE, CPU_STREAM, _unique(writer.host), duration_ps=timer.host_ps(1)
+    )
+    writer.ops.append(issued)
+    writer.host = (len(writer.ops) - 1,)
+    touched = {storage for value in (*node.inputs, *node.outputs) for storage, _ in tensors(value)}
+    writer.waits |= {writer.writing.pop(storage) for storage in touched & writer.writing.keys()}
+    deps = _unique((*writer.host, *writer.gpu_last, *writer.waits))
+    writer.waits.clear()
+    writer.ops.append(
+        Operation(
+            node.name, OpKind.COMPUTE, COMPUTE_STREAM, deps, duration_ps=timer.kernel_ps(kernel),
+            flops=total_flops([kernel]), bytes_moved=kernel.bytes_moved,
+        )
+    )  # fmt: skip
+    writer.gpu_last = (len(writer.ops) - 1,)
+    writer.tally.invented(f"{kernel.kind.value} kernel timed by the compute model ({writer.gpu.name})")
+    if kernel.kind is KernelKind.MEMORY and not node.name.startswith("aten::"):
+        writer.assumed[node.name[:60]] += 1
+
+
+def _communication(writer: _Writer, node: Node, comm: Comm, communicate: Communicate) -> None:
+    if comm.kind in SILENT:
+        return
+    if comm.kind == "wait":
+        if comm.sequence in writer.by_sequence:
+            writer.waits.add(writer.by_sequence[comm.sequence])
+        else:
+            writer.tally.ignored("wait for a communication from before the step")
+        return
+    issued = Operation(
+        f"{comm.kind} issued", OpKind.COMPUTE, CPU_STREAM, _unique(writer.host),
+        duration_ps=writer.gpu.efficiency.host_time,
+    )  # fmt: skip
+    writer.ops.append(issued)
+    writer.host = (len(writer.ops) - 1,)
+    writer.ops.append(communicate(comm, _unique((*writer.host, *writer.gpu_last)), len(writer.by_sequence)))
+    number = len(writer.ops) - 1
+    writer.by_sequence[comm.sequence] = number
+    for value in (*node.inputs, *node.outputs):
+        for storage, _ in tensors(value):
+            writer.writing[storage] = number
+
+
+def _unique(numbers: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted(set(numbers)))
+
+
+def stream_for(comm: Comm) -> str:
+    """NCCL has a stream for each communicator."""
+    return f"{COMM_STREAM} {comm.group}" if comm.group else COMM_STREAM

@@ -1,0 +1,244 @@
+"""A job's measured step: every rank's, cut out, and linked to the others by their communications."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cosim.errors import Location, WorkloadError
+from cosim.formats.pytorch import kineto, measured
+from cosim.formats.pytorch.communication import MESSAGES, RECORD, SILENT, Comm
+from cosim.formats.pytorch.kineto import Timeline
+from cosim.formats.pytorch.link import Meeting, align_clocks, meet, resolve_groups
+from cosim.formats.pytorch.measured import Part
+from cosim.formats.pytorch.step import Step, sort_out
+from cosim.units import NEVER, format_time
+from cosim.workload.program import DeviceMesh, Program, Workload
+from cosim.workload.tally import Tally
+
+Cut = tuple[Timeline, str, int, int]
+"""A rank's timeline of the step, its main thread, begin and end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A job's measured step: each rank's, and how ranks meet.
+
+    ``begin_ps`` is when each rank began, on one clock, after the first.
+    """
+
+    name: str
+    world_size: int
+    steps: tuple[Step, ...]
+    parts: tuple[dict[int, Part], ...]
+    meetings: tuple[Meeting, ...]
+    begin_ps: tuple[int, ...]
+    together: bool
+    tally: Tally
+
+    def measured_ps(self, rank: int) -> int:
+        """From the beginning of a rank's step until its last thread and its last GPU work ended."""
+        step = self.steps[rank]
+        return max([step.end, *(work.end for work in step.timeline.works)]) - step.begin
+
+    def workload(self) -> Workload:
+        """One program a rank."""
+        programs = []
+        for rank, step in enumerate(self.steps):
+            skew = 0 if self.together else self.begin_ps[rank]
+            programs.append(
+                Program(f"rank {rank}", measured.write(step, rank, self.parts[rank], skew, self.tally))
+            )
+        return as_workload(self.name, programs, self.world_size, self.tally)
+
+
+def as_workload(name: str, programs: list[Program], world_size: int, tally: Tally) -> Workload:
+    """One program a rank, or one for all."""
+    if len(programs) == 1:
+        programs = [Program("every rank", programs[0].operations)]
+    program_of = (
+        np.arange(world_size, dtype=np.int32) if len(programs) > 1 else np.zeros(world_size, np.int32)
+    )
+    return Workload(name, DeviceMesh({"rank": world_size}), tuple(programs), program_of, tally.report())
+
+
+def choose_step(timelines: Mapping[int, Timeline], wanted: int | str, tally: Tally) -> dict[int, Cut]:
+    """Each rank's timeline of the step, its main thread, begin and end."""
+    common = set.intersection(*(set(timeline.steps) for timeline in timelines.values()))
+    if isinstance(wanted, int) and wanted not in common:
+        rank = next(rank for rank, timeline in sorted(timelines.items()) if wanted not in timeline.steps)
+        raise WorkloadError(
+            f"there is no ProfilerStep#{wanted}; there are: {few(sorted(timelines[rank].steps)) or 'none'}",
+            location=Location(timelines[rank].file),
+        )
+    chosen = [wanted] if isinstance(wanted, int) else sorted(common)
+    if wanted == "last" and chosen:
+        whole = [step for step in chosen if all(_tells(timeline, step) for timeline in timelines.values())]
+        chosen = whole[-1:] or chosen[-1:]
+    found = {}
+    for rank, timeline in sorted(timelines.items()):
+        if not timeline.calls:
+            raise WorkloadError("has no event of a thread", location=Location(timeline.file))
+        if chosen:
+            first, last = timeline.steps[chosen[0]], timeline.steps[chosen[-1]]
+            main, begin, end = first.thread, first.begin, last.end
+        else:
+            main = max(
+                sorted({c.thread for c in timeline.calls}),
+                key=lambda t: sum(c.thread == t for c in timeline.calls),
+            )
+            begin, end = timeline.calls[0].begin, max(call.end for call in timeline.calls)
+        if not 0 < end - begin < NEVER:
+            raise WorkloadError(
+                f"the step lasts {(end - begin) // 10**6} us",
+                location=first.place if chosen else Location(timeline.file),
+            )
+        found[rank] = (kineto.window(timeline, begin, end), main, begin, end)
+    outside = sum(len(timelines[r].calls) - len(cut.calls) for r, (cut, *_) in found.items())
+    tally.ignored("event of a thread outside the step", outside)
+    tally.ignored(
+        "GPU work launched outside the step",
+        sum(len(timelines[r].works) - len(c.works) for r, (c, *_) in found.items()),
+    )
+    if chosen:
+        tally.read(f"step: ProfilerStep#{chosen[0]}" + (f" to #{chosen[-1]}" if len(chosen) > 1 else ""))
+    else:
+        tally.invented("no ProfilerStep annotation: the whole trace is the step")
+    return found
+
+
+def _tells(timeline: Timeline, step: int) -> bool:
+    """Whether of every communication in a step it is known what it is."""
+    around = timeline.steps[step]
+    return all(
+        call.comm is not None
+        for call in timeline.calls
+        if call.name == RECORD and around.begin <= call.begin < around.end
+    )
+
+
+def link_ranks(
+    cut: Mapping[int, Cut],
+    groups: Sequence[Mapping[str, tuple[int, ...]]],
+    world_size: int,
+    name: str,
+    tally: Tally,
+    *,
+    collectives: Literal["simulated", "measured"],
+    start: Literal["measured", "together"],
+) -> Measured:
+    """Meet: the n-th communication of a group is the n-th of each of its ranks.
+
+    Raises
+    ------
+    WorkloadError
+        A communication that the trace doesn't describe.
+    MismatchError
+        Ranks that don't do the same.
+    """
+    steps = []
+    for timeline, main, begin, end in cut.values():
+        for call in timeline.calls:
+            if call.name == RECORD and call.comm is None:
+                raise WorkloadError(
+                    "the trace doesn't say what is communicated",
+                    location=call.place,
+                    hint="PyTorch before 2.2 writes that only to the ET: give it as `et:`",
+                )
+        steps.append(sort_out(timeline, main, begin, end, tally))
+    alone = len(steps) == 1
+    listed = []
+    for rank, step in enumerate(steps):
+        known = groups[rank]
+        listed.append(
+            group_comms([comm for comm, _, _ in step.comms], rank, world_size, known, tally, alone=alone)
+        )
+    numbers = meet(listed * world_size if alone else listed)
+    meetings: dict[int, Meeting] = {}
+    parts: list[dict[int, Part]] = [{} for _ in steps]
+    kernels: list[dict[int, tuple[int, int]]] = [{} for _ in steps]
+    for rank, step in enumerate(steps):
+        for position, (comm, call, work) in enumerate(step.comms):
+            ranks = listed[rank][position][1]
+            if position not in numbers[rank]:
+                tally.read(f"{comm.kind} between two ranks, simulated")
+                parts[rank][id(call)] = Part(Meeting(ranks, {rank: (comm, call)}, -1), False, world_size)
+                continue
+            number = numbers[rank][position]
+            meeting = meetings.setdefault(number, Meeting(ranks, {}, number))
+            meeting.parts[rank] = (comm, call)
+            parts[rank][id(call)] = Part(meeting, collectives == "measured", world_size)
+            begin, end = (call.begin, call.end) if work is None else (work.begin, work.end)
+            kernels[rank][number] = (begin, end)
+    for number, meeting in meetings.items():
+        meeting.network_ps = min(
+            end - begin for begin, end in (kernels[rank][number] for rank in meeting.parts)
+        )
+    _tell([*meetings.values()], tally, simulated=collectives == "simulated")
+    offsets = align_clocks([{n: end for n, (_, end) in mine.items()} for mine in kernels], tally)
+    begins = [step.begin - offset for step, offset in zip(steps, offsets, strict=True)]
+    begin_ps = tuple(begin - min(begins) for begin in begins)
+    if start == "measured" and not alone:
+        tally.read(f"beginnings of the step, up to {format_time(max(begin_ps))} apart")
+    elif not alone:
+        tally.ignored(f"that ranks began up to {format_time(max(begin_ps))} apart (start: together)")
+    return Measured(
+        name, world_size, tuple(steps), tuple(parts), tuple(meetings[n] for n in sorted(meetings)), begin_ps,
+        start == "together", tally,
+    )  # fmt: skip
+
+
+def group_comms(
+    comms: Sequence[Comm],
+    rank: int,
+    world_size: int,
+    known: Mapping[str, tuple[int, ...]],
+    tally: Tally,
+    *,
+    alone: bool,
+) -> list[tuple[Comm, tuple[int, ...]]]:
+    """Each communication with its group's ranks."""
+    groups = resolve_groups(comms, rank, world_size, known, tally)
+    found = []
+    for comm in comms:
+        if comm.kind == "wait" or comm.kind in SILENT:
+            continue
+        ranks = groups[comm.group]
+        if comm.kind in MESSAGES and (
+            comm.peer is None or not 0 <= comm.peer < len(ranks) or ranks[comm.peer] == rank
+        ):
+            raise WorkloadError(
+                f"{comm.kind}: the trace doesn't say to or from whom ({comm.peer})", location=comm.place
+            )
+        if alone and world_size > 1 and (len(ranks) != world_size or comm.splits or comm.kind in MESSAGES):
+            raise WorkloadError(
+                "one rank's trace can't stand for all ranks: it has groups, uneven parts or messages",
+                location=comm.place,
+                hint="give a trace for each rank",
+            )
+        found.append((comm, ranks))
+    return found
+
+
+def _tell(listed: Sequence[Meeting], tally: Tally, *, simulated: bool) -> None:
+    for meeting in listed:
+        comm = next(iter(meeting.parts.values()))[0]
+        how = " of uneven parts, as the messages that NCCL sends" if meeting.uneven and simulated else ""
+        tally.read(f"{comm.kind} over {len(meeting.ranks)} ranks{how}")
+        if comm.kind == "broadcast":
+            tally.invented("broadcast from its group's first rank")
+    total = format_time(sum(meeting.network_ps for meeting in listed))
+    if listed and simulated:
+        tally.ignored(
+            f"measured time of communications ({total} after the last rank came): the network says it"
+        )
+    elif listed:
+        tally.read(f"measured time of communications, {total} after the last rank came")
+
+
+def few(numbers: Sequence[int]) -> str:
+    """The first of some numbers, for a message."""
+    return ", ".join(str(number) for number in numbers[:8]) + (", ..." if len(numbers) > 8 else "")

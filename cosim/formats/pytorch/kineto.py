@@ -1,0 +1,247 @@
+"""Kineto's trace (the profiler's ``.pt.trace.json``): one rank's threads, CUDA calls and GPU work, measured.
+
+Times become integer picoseconds since 1970 (or since the trace's base). What is kept of an event is what a
+replay needs; the rest is counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from typing import Any, TextIO
+
+from cosim.errors import Location, WorkloadError
+from cosim.formats.pytorch.communication import RECORD, Comm, from_arguments
+from cosim.formats.pytorch.json_stream import read_object
+from cosim.units import NEVER, PS_PER_US
+
+_ON_CPU = frozenset({"cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "python_function"})
+_ON_GPU = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
+_RUNTIME = frozenset({"cuda_runtime", "cuda_driver"})
+_STEP = re.compile(r"ProfilerStep#(\d+)$")
+SYNCHRONIZE = frozenset(
+    {"cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cuStreamSynchronize",
+     "cuCtxSynchronize", "cuEventSynchronize"}
+)  # fmt: skip
+_LATEST_US = 10**16  # the year 2286
+WAIT = frozenset({"cudaStreamWaitEvent", "cuStreamWaitEvent"})
+
+
+@dataclass(slots=True)
+class Call:
+    """An operator, annotation or CUDA call on a thread. ``node`` is the ET's, ``comm`` a communication's."""
+
+    begin: int
+    end: int
+    thread: str
+    name: str
+    runtime: bool
+    annotation: bool
+    external: int | None
+    correlation: int | None
+    file: str
+    index: int
+    comm: Comm | None = None
+    node: int | None = None
+
+    @property
+    def place(self) -> Location:
+        """Where the trace has it."""
+        return Location(self.file, key=f"traceEvents[{self.index}] {self.name[:50]!r}")
+
+
+@dataclass(slots=True)
+class Work:
+    """A kernel, copy or fill on the GPU."""
+
+    begin: int
+    end: int
+    name: str
+    stream: str
+    correlation: int | None
+    copy: bool
+
+    @property
+    def nccl(self) -> bool:
+        """Whether it is a communication's kernel."""
+        return self.name.startswith("nccl")
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """What newer traces say of a synchronising call: whose end is waited for, and who waits."""
+
+    waiting: str | None
+    stream: str | None
+    recorded: int | None
+
+
+@dataclass(slots=True)
+class Timeline:
+    """One rank's measured events, in order of their beginning."""
+
+    file: str
+    rank: int | None = None
+    world_size: int | None = None
+    pid: int | None = None
+    gpu: str = ""
+    base_ps: int = 0
+    calls: list[Call] = field(default_factory=list)
+    works: list[Work] = field(default_factory=list)
+    syncs: dict[int, Sync] = field(default_factory=dict)
+    steps: dict[int, Call] = field(default_factory=dict)
+    """ProfilerStep#N by N."""
+    ignored: Counter[str] = field(default_factory=Counter)
+
+
+def read(text: TextIO, file: str) -> Timeline:
+    """Read a Kineto trace.
+
+    Raises
+    ------
+    WorkloadError
+        Not one, or an event without what it needs; names the event's index.
+    """
+    timeline = Timeline(file)
+    some = False
+    for key, index, value in read_object(text, file, frozenset({"traceEvents"})):
+        if key == "traceEvents":
+            some = True
+            _event(timeline, value, index, Location(file, key=f"traceEvents[{index}]"))
+        elif key == "distributedInfo" and isinstance(value, dict):
+            timeline.rank, timeline.world_size = (_count(value.get(name)) for name in ("rank", "world_size"))
+        elif key == "deviceProperties" and isinstance(value, list) and value and isinstance(value[0], dict):
+            timeline.gpu = str(value[0].get("name", ""))[:80]
+        elif key == "baseTimeNanoseconds" and type(value) is int and 0 <= value < NEVER:
+            timeline.base_ps = value * 1000
+        elif key == "nodes":
+            raise WorkloadError(
+                "is an ET, not a Kineto trace", location=Location(file), hint="give it as `et:`"
+            )
+    if not some:
+        raise WorkloadError(
+            "has no traceEvents",
+            location=Location(file),
+            hint="a Kineto trace is what torch.profiler exports",
+        )
+    timeline.calls.sort(key=lambda call: (call.begin, -call.end))
+    timeline.works.sort(key=lambda work: (work.begin, work.end))
+    return timeline
+
+
+def window(timeline: Timeline, begin: int, end: int) -> Timeline:
+    """What a trace has of one step: calls that begin in it, cut at its end, and the GPU work they launch."""
+    calls = [
+        replace(call, end=min(call.end, end)) if call.end > end else call
+        for call in timeline.calls
+        if begin <= call.begin < end
+    ]
+    launched = {call.correlation for call in calls if call.runtime and call.correlation is not None}
+    known = {call.correlation for call in timeline.calls if call.runtime}
+    works = [
+        work
+        for work in timeline.works
+        if work.correlation in launched or (work.correlation not in known and begin <= work.begin < end)
+    ]
+    return replace(timeline, calls=calls, works=works)
+
+
+def _event(timeline: Timeline, event: Any, index: int, place: Location) -> None:
+    if not isinstance(event, dict):
+        raise WorkloadError(f"is {str(event)[:40]!r}; an event should be an object", location=place)
+    category, phase = event.get("cat"), event.get("ph")
+    wanted = isinstance(category, str) and (
+        category in _ON_CPU or category in _ON_GPU or category == "cuda_sync"
+    )
+    if phase != "X" or not wanted:
+        kind = "flow and metadata" if phase != "X" else f"{str(category)[:40]}"
+        timeline.ignored[f"{kind} events"] += 1
+        return
+    name = event.get("name")
+    if not isinstance(name, str):
+        raise WorkloadError(f"name is {str(name)[:40]!r}", location=place)
+    place = Location(place.file, key=f"{place.key} {name[:50]!r}")
+    arguments = event.get("args", {})
+    if not isinstance(arguments, dict):
+        raise WorkloadError(f"args are {str(arguments)[:40]!r}; they should be an object", location=place)
+    begin = _time(event.get("ts"), "ts", place)
+    end = begin + _time(event.get("dur", 0), "dur", place)
+    if category == "cuda_sync":
+        correlation = _count(arguments.get("correlation"))
+        if correlation is not None:
+            timeline.syncs[correlation] = _sync(arguments)
+    elif category in _ON_GPU:
+        stream = str(arguments.get("stream", event.get("tid", "")))[:40]
+        correlation = _count(arguments.get("correlation"))
+        timeline.works.append(Work(begin, end, name, stream, correlation, category != "kernel"))
+    elif category == "python_function":
+        timeline.ignored["python_function events"] += 1
+    else:
+        _call(timeline, event, arguments, (begin, end), index)
+
+
+def _call(
+    timeline: Timeline,
+    event: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    times: tuple[int, int],
+    index: int,
+) -> None:
+    name, category = str(event["name"]), str(event["cat"])
+    call = Call(
+        *times,
+        str(event.get("tid"))[:40],
+        name,
+        category in _RUNTIME,
+        category == "user_annotation",
+        _count(arguments.get("External id")),
+        _count(arguments.get("correlation")),
+        timeline.file,
+        index,
+    )
+    if type(event.get("pid")) is int and timeline.pid is None:
+        timeline.pid = event["pid"]
+    step = _STEP.match(name)
+    if step and call.annotation and len(step[1]) < 16:
+        if int(step[1]) in timeline.steps:
+            raise WorkloadError("is there twice", location=call.place)
+        timeline.steps[int(step[1])] = call
+    if name == RECORD:
+        call.comm = from_arguments(arguments, call.place)
+    timeline.calls.append(call)
+
+
+def _sync(arguments: Mapping[str, Any]) -> Sync:
+    def stream(name: str) -> str | None:
+        value = arguments.get(name)
+        return str(value) if type(value) is int and 0 <= value < 1 << 31 else None
+
+    if "wait_on_stream" in arguments:
+        return Sync(
+            stream("stream"),
+            stream("wait_on_stream"),
+            _count(arguments.get("wait_on_cuda_event_record_corr_id")),
+        )
+    return Sync(None, stream("stream"), None)
+
+
+def _time(value: Any, what: str, place: Location) -> int:
+    """Picoseconds of a number of microseconds."""
+    if type(value) is int and 0 <= value < _LATEST_US:
+        return value * PS_PER_US
+    try:
+        number = Decimal(value) if isinstance(value, (str, Decimal)) else None
+        if number is not None and number.is_finite() and 0 <= number < _LATEST_US:
+            return int(number * PS_PER_US)
+    except InvalidOperation:
+        pass
+    raise WorkloadError(
+        f"{what} is {str(value)[:40]!r}", location=place, hint="it should be microseconds, at least 0"
+    )
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and 0 <= value < 1 << 62 else None

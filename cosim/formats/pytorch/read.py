@@ -1,0 +1,276 @@
+"""Kind ``pytorch``: execution traces and Kineto traces of a job's ranks, as a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal, TextIO, TypeVar
+
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+
+from cosim.errors import Location, WorkloadError
+from cosim.formats.pytorch import estimated, execution_trace, kineto
+from cosim.formats.pytorch.communication import Comm
+from cosim.formats.pytorch.execution_trace import ExecutionTrace
+from cosim.formats.pytorch.files import open_traces, rank_in_name
+from cosim.formats.pytorch.job import (
+    Measured,
+    as_workload,
+    choose_step,
+    few,
+    group_comms,
+    link_ranks,
+)
+from cosim.formats.pytorch.kineto import Timeline
+from cosim.formats.pytorch.link import link, meet
+from cosim.gpu.gpus import Gpu
+from cosim.registry import Named
+from cosim.spec import Spec
+from cosim.workload.program import Operation, OpKind, Program, Workload
+from cosim.workload.tally import Tally
+
+T = TypeVar("T")
+
+
+class PyTorch(Spec):
+    """PyTorch execution traces (ET) and Kineto traces, one of each a rank, with measured durations."""
+
+    et: str | None = Field(
+        None,
+        description="ETs: a file, a folder, a .tar.gz, or a pattern such as runs/et_*.json; .gz as it is",
+    )
+    kineto: str | None = Field(
+        None, description="Kineto traces, likewise; without them `gpu` times the ET's operators"
+    )
+    step: Literal["last", "all"] | NonNegativeInt = Field(
+        "last",
+        description="which ProfilerStep: its number; last: the last whole one; all: from first to last",
+    )
+    collectives: Literal["simulated", "measured"] = Field(
+        "simulated",
+        description="simulated: by the network; measured: ranks wait for each other, then as measured",
+    )
+    start: Literal["measured", "together"] = Field(
+        "measured",
+        description="measured: ranks begin their step as far apart as they did; together: all at once",
+    )
+    groups: dict[str, list[list[NonNegativeInt]]] = Field(
+        default={}, description="ranks of process groups that the traces don't tell: {name: [[0, 1], [2, 3]]}"
+    )
+    world_size: PositiveInt | None = Field(
+        None, description="ranks, where only one rank's trace is there, which then stands for all"
+    )
+    gpu: Annotated[Spec, Named("cosim.gpus")] | None = Field(
+        None, description="without Kineto traces: time operators on this GPU"
+    )
+
+    @model_validator(mode="after")
+    def _something_to_read(self) -> PyTorch:
+        if self.et is None and self.kineto is None:
+            raise ValueError("give `et:`, `kineto:` or both")
+        if self.kineto is None and self.gpu is None:
+            raise ValueError("an ET has no times: give `kineto:` traces too, or a `gpu:` to work them out")
+        if self.gpu is not None and not isinstance(self.gpu, Gpu):
+            raise ValueError(f"gpu should be a GPU, not a {type(self.gpu).__name__}")
+        return self
+
+    def idle_settings(self) -> list[tuple[str, str]]:
+        """Settings that only matter with, or without, measured times."""
+        if self.kineto is not None:
+            return [("gpu", "the Kineto traces have the times")] if self.gpu is not None else []
+        given = self.model_fields_set & {"collectives", "start"}
+        return [(name, "there are no Kineto traces") for name in sorted(given)]
+
+    def idle_in(self, workload: Workload) -> list[tuple[str, str]]:
+        """Settings that were given but that these traces have no use for."""
+        kinds = {op.kind for program in workload.programs for op in program.operations}
+        read = workload.report.read
+        uses = {
+            "collectives": (
+                OpKind.COLLECTIVE in kinds or OpKind.SEND in kinds,
+                "there are no communications",
+            ),
+            "start": (len(workload.programs) > 1, "all ranks run the same trace"),
+            "groups": (
+                any("process group" in line for line in read),
+                "the traces name no such group, or its ranks",
+            ),
+        }
+        return [(n, why) for n, (matters, why) in uses.items() if n in self.model_fields_set and not matters]
+
+    def build(self, base: Path = Path()) -> Workload:
+        """Read, link and write one program a rank; paths are relative to ``base``.
+
+        Raises
+        ------
+        WorkloadError
+            A file that is missing or damaged, traces that don't fit each other; names file and node or event.
+        MismatchError
+            Ranks that don't do the same collectives.
+        """
+        return self.read(base).workload() if self.kineto is not None else self._estimated(base)
+
+    def read(self, base: Path = Path()) -> Measured:
+        """What was measured, sorted out and linked; :meth:`build` makes a workload of it.
+
+        Raises
+        ------
+        WorkloadError, MismatchError
+            As :meth:`build`.
+        """
+        tally = Tally()
+        timelines = _timelines(base / str(self.kineto), tally)
+        traces: dict[int, ExecutionTrace] = {}
+        if self.et is not None:
+            by_process = {timeline.pid: rank for rank, timeline in timelines.items()}
+            if len(by_process) < len(timelines):  # ranks on several hosts may share a number
+                by_process = {}
+            traces = _traces(base / self.et, by_process, tally, keep_nodes=False)
+            _same_ranks(timelines, traces, str(base / self.et))
+        for rank, timeline in sorted(timelines.items()):
+            if rank in traces:
+                link(timeline, traces[rank], tally)
+        world_size = self._world_size([*timelines], _said(timelines), str(base / str(self.kineto)), tally)
+        groups = [
+            {**(traces[rank].groups if rank in traces else {}), **self._groups(rank)}
+            for rank in sorted(timelines)
+        ]
+        cut = choose_step(timelines, self.step, tally)
+        name = Path(str(self.kineto)).name
+        return link_ranks(
+            cut, groups, world_size, name, tally, collectives=self.collectives, start=self.start
+        )
+
+    def _groups(self, rank: int) -> dict[str, tuple[int, ...]]:
+        return {
+            name: tuple(ranks) for name, listed in self.groups.items() for ranks in listed if rank in ranks
+        }
+
+    def _world_size(self, ranks: Sequence[int], said: int | None, place: str, tally: Tally) -> int:
+        """How many ranks there are; one rank's trace may stand for all."""
+        wanted = self.world_size or said or len(ranks)
+        missing = [rank for rank in range(wanted) if rank not in ranks]
+        if len(ranks) == 1 < wanted:
+            tally.invented(f"the trace of one rank runs on all {wanted} ranks")
+        elif missing or len(ranks) > wanted:
+            raise WorkloadError(
+                f"there are traces of {len(ranks)} ranks ({few(sorted(ranks))}), but the job has {wanted}",
+                location=Location(place),
+                hint="give a trace for each rank, or exactly one for all",
+            )
+        return wanted
+
+    def _estimated(self, base: Path) -> Workload:
+        """ETs alone: the compute model says how long."""
+        assert isinstance(self.gpu, Gpu)
+        place, tally = str(base / str(self.et)), Tally()
+        gpu = self.gpu.resolved(base)
+        traces = _traces(base / str(self.et), {}, tally, keep_nodes=True)
+        said = {comm.group_size for trace in traces.values() for comm in trace.comms.values()}
+        world_size = self._world_size([*traces], max(said, default=0) or None, place, tally)
+        chosen = {rank: _chosen(trace, self.step, tally) for rank, trace in traces.items()}
+        listed = []
+        for rank, (trace, nodes) in enumerate(_every(traces, chosen, world_size)):
+            known = {**trace.groups, **self._groups(rank)}
+            alone = len(traces) == 1
+            comms = [trace.comms[node.number] for node in nodes if node.number in trace.comms]
+            own = tally if rank < len(traces) else Tally()
+            listed.append(group_comms(comms, rank, world_size, known, own, alone=alone))
+        meet([[(comm, ranks) for comm, ranks in mine] for mine in listed])
+        programs = []
+        for rank, trace in sorted(traces.items()):
+            groups = {id(comm): ranks for comm, ranks in listed[rank if len(traces) > 1 else 0]}
+
+            def communicate(
+                comm: Comm, deps: tuple[int, ...], number: int, groups: Mapping[int, tuple[int, ...]] = groups
+            ) -> Operation:
+                ranks = groups[id(comm)]
+                return Operation(
+                    f"{comm.kind} {number}", OpKind.COLLECTIVE, estimated.stream_for(comm), deps,
+                    collective=comm.kind, ranks=None if len(ranks) == world_size else ranks,
+                    size_bytes=comm.size_bytes,
+                )  # fmt: skip
+
+            ops = estimated.write(trace, chosen[rank], gpu, communicate, tally)
+            programs.append(Program(f"rank {rank}", ops))
+        tally.read("operator of the step", sum(len(nodes) for nodes in chosen.values()))
+        return as_workload(Path(place).name, programs, world_size, tally)
+
+
+def _timelines(path: Path, tally: Tally) -> dict[int, Timeline]:
+    def read(text: TextIO, name: str) -> tuple[int | None, Timeline]:
+        timeline = kineto.read(text, name)
+        return timeline.rank if timeline.rank is not None else rank_in_name(name), timeline
+
+    found = dict(_by_rank((name, *read(text, name)) for name, text in open_traces(path)))
+    for timeline in found.values():
+        tally.read("Kineto event of a thread", len(timeline.calls))
+        tally.read("Kineto event of the GPU", len(timeline.works))
+        for what, count in timeline.ignored.items():
+            tally.ignored(what, count)
+    return found
+
+
+def _traces(
+    path: Path, rank_of: Mapping[int | None, int], tally: Tally, *, keep_nodes: bool
+) -> dict[int, ExecutionTrace]:
+    """ETs by rank: by process id where Kineto's traces have it, else by file name."""
+
+    def read(text: TextIO, name: str) -> tuple[int | None, ExecutionTrace]:
+        trace = execution_trace.read(text, name, keep_nodes=keep_nodes)
+        return rank_of.get(trace.pid, rank_in_name(name)) if trace.pid is not None else rank_in_name(
+            name
+        ), trace
+
+    found = dict(_by_rank((name, *read(text, name)) for name, text in open_traces(path)))
+    tally.read("ET node", sum(trace.count for trace in found.values()))
+    return found
+
+
+def _by_rank(entries: Iterator[tuple[str, int | None, T]]) -> Iterator[tuple[int, T]]:
+    names: dict[int, str] = {}
+    for name, rank, found in entries:
+        rank = len(names) if rank is None else rank
+        if rank in names:
+            raise WorkloadError(f"is of rank {rank}, as {names[rank]} is", location=Location(name))
+        names[rank] = name
+        yield rank, found
+
+
+def _same_ranks(timelines: Mapping[int, Timeline], traces: Mapping[int, ExecutionTrace], place: str) -> None:
+    if timelines.keys() != traces.keys():
+        raise WorkloadError(
+            f"there are ETs of ranks {few(sorted(traces))}, but Kineto traces of {few(sorted(timelines))}",
+            location=Location(place),
+        )
+
+
+def _said(timelines: Mapping[int, Timeline]) -> int | None:
+    return max((timeline.world_size or 0 for timeline in timelines.values()), default=0) or None
+
+
+def _chosen(trace: ExecutionTrace, wanted: int | str, tally: Tally) -> list[execution_trace.Node]:
+    there = estimated.steps(trace)
+    if isinstance(wanted, int) and wanted not in there:
+        raise WorkloadError(
+            f"there is no ProfilerStep#{wanted}; there are: {few(sorted(there)) or 'none'}",
+            location=Location(trace.file),
+        )
+    if not there:
+        tally.invented("no ProfilerStep annotation: the whole trace is the step")
+    elif wanted == "last":
+        wanted = max(there)
+    if isinstance(wanted, int):
+        tally.read(f"step: ProfilerStep#{wanted}")
+    nodes = estimated.of_step(trace, wanted if isinstance(wanted, int) else None)
+    tally.ignored("ET node outside the step", trace.count - len(nodes))
+    return nodes
+
+
+def _every(
+    traces: Mapping[int, ExecutionTrace], chosen: Mapping[int, list[execution_trace.Node]], world_size: int
+) -> list[tuple[ExecutionTrace, list[execution_trace.Node]]]:
+    if len(traces) == 1:
+        rank = next(iter(traces))
+        return [(traces[rank], chosen[rank])] * world_size
+    return [(traces[rank], chosen[rank]) for rank in range(world_size)]

@@ -1,0 +1,102 @@
+"""One rank's measured step, sorted out: threads as items in one order; communications with their kernels."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cosim.formats.pytorch.communication import SILENT, Comm
+from cosim.formats.pytorch.kineto import Call, Timeline, Work
+from cosim.formats.pytorch.threads import Burst, Item, What, hand_over, items
+from cosim.workload.tally import Tally
+
+
+@dataclass(slots=True)
+class Step:
+    """What was measured of a rank's step, sorted out: its items in order of time."""
+
+    timeline: Timeline
+    begin: int
+    end: int
+    items: list[tuple[int, str, Item]]
+    threads: list[str]
+    main: str
+    """Beginning of each: (order, thread, item)."""
+    bursts: dict[str, list[Burst]]
+    works: dict[int, list[Work]]
+    orphans: list[Work]
+    comms: list[tuple[Comm, Call, Work | None]]
+
+
+def sort_out(timeline: Timeline, main: str, begin: int, end: int, tally: Tally) -> Step:
+    """Threads as items, all in one order; communications with their kernels, in order of their launch."""
+    works: dict[int, list[Work]] = defaultdict(list)
+    launching = {call.correlation for call in timeline.calls if call.runtime and call.correlation is not None}
+    orphans = []
+    for work in timeline.works:
+        if work.correlation in launching and work.correlation is not None:
+            works[work.correlation].append(work)
+        else:
+            orphans.append(work)
+    by_thread: dict[str, list[Call]] = defaultdict(list)
+    for call in timeline.calls:
+        by_thread[call.thread].append(call)
+    back = {
+        call.correlation
+        for call in timeline.calls
+        if call.runtime and call.correlation in works and _returns_after(call, works[call.correlation])
+    }
+    launches = set(works)
+    found = {main: items(by_thread.pop(main, []), begin, end, launches, back)}
+    bursts: dict[str, list[Burst]] = {}
+    for thread, calls in sorted(by_thread.items(), key=lambda pair: pair[1][0].begin):
+        times = hand_over(found[main], calls)
+        if not times:
+            last = max(call.end for call in calls)
+            found[thread] = items(calls, calls[0].begin, last, launches, back)
+            tally.invented("thread that works beside the main one: begins at its measured time")
+        else:
+            bursts[thread] = times
+            found[thread] = [
+                item
+                for burst in times
+                for item in items(_within(calls, burst), burst.begin, burst.end, launches, back)
+            ]
+            tally.read("time in which autograd's thread works for the main one", len(times))
+    order: list[tuple[int, int, int, str, Item]] = []
+    for number, (thread, listed) in enumerate(found.items()):
+        for place, item in enumerate(listed):
+            at = 2 * item.begin
+            if item.what is What.HAND_OVER and item.end > item.begin:
+                at = 2 * max(burst.end for burst in item.bursts) - 1  # after what the others do
+            order.append((at, number, place, thread, item))
+    order.sort(key=lambda entry: entry[:3])
+    sequence = [(entry[0], entry[3], entry[4]) for entry in order]
+    step = Step(timeline, begin, end, sequence, list(found), main, bursts, dict(works), orphans, [])
+    step.comms = _comms(step)
+    return step
+
+
+def _within(calls: Sequence[Call], burst: Burst) -> list[Call]:
+    return [call for call in calls if burst.begin <= call.begin < burst.end]
+
+
+def _returns_after(call: Call, works: Sequence[Work]) -> bool:
+    """Whether a copy's call comes back only after the copy: from the GPU to memory that isn't pinned."""
+    return all(work.copy and "DtoH" in work.name and work.end <= call.end for work in works)
+
+
+def _comms(step: Step) -> list[tuple[Comm, Call, Work | None]]:
+    """Collectives and messages in order of their beginning, each with its first NCCL kernel."""
+    kernels: dict[int, Work] = {}
+    found: list[tuple[Comm, Call]] = []
+    for _, _, item in step.items:
+        if item.what is What.COMM and item.call is not None and item.call.comm is not None:
+            if item.call.comm.kind != "wait" and item.call.comm.kind not in SILENT:
+                found.append((item.call.comm, item.call))
+        elif item.what is What.LAUNCH and item.inside is not None and item.call is not None:
+            for work in step.works[item.call.correlation or 0]:
+                if work.nccl:
+                    kernels.setdefault(id(item.inside), work)
+    return [(comm, call, kernels.get(id(call))) for comm, call in found]

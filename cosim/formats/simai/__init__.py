@@ -1,0 +1,1 @@
+"""SimAI and AICB workload files."""

@@ -1,0 +1,374 @@
+"""A transformer's layers on one rank, forward and backward, cut by every parallelism.
+
+Parts follow each other with an exchange between two; backward runs them in reverse, with the dual exchange:
+what was gathered is reduce-scattered, what an all-reduce closed is opened by none. Tensor and sequence
+parallelism as in Megatron-LM (arXiv 1909.08053, 2205.05198). Context parallelism: ring attention (Liu et al.,
+arXiv 2310.01889), whose rounds of keys and values are here one ring all-gather beside the attention kernels,
+backward an all-reduce beside them (keys and values once more, and their gradients); or an all-gather before.
+Experts: tokens go to their experts and back by all-to-all (arXiv 2006.16668); ``imbalance`` times the mean
+load are computed and exchanged by every rank, as all wait for the busiest.
+
+Not modelled: what a causal mask saves, rounds of ring attention waiting for each other one by one, experts'
+kernels whose tiles differ, dropped tokens; shared experts overlapping the all-to-all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cosim.gpu.kernels import (
+    Kernel,
+    KernelKind,
+    fused_attention,
+    matmul,
+    matmul_backward,
+    memory,
+)
+from cosim.models.catalogue.architecture import Experts, TransformerModel
+from cosim.models.catalogue.cut import Cut
+from cosim.models.layers import TP, embedding_layer, head_layer
+from cosim.models.parts import Exchange, Layer, Piece
+
+_FP32 = 4
+_MASK = 1
+"""Bytes of a dropout mask's element."""
+_FUSED_SOFTMAX = 4
+"""Megatron-LM's fused softmax is for a multiple of so many heads x sequences."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """What is exchanged after a part, and in its place in backward."""
+
+    forward: Exchange | None = None
+    backward: Exchange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Kernels, then an exchange. ``again``: what backward runs first; ``fetch``: what it exchanges first."""
+
+    name: str
+    kernels: tuple[Kernel, ...]
+    then: _Edge = _Edge()
+    beside: _Edge = _Edge()
+    again: tuple[Kernel, ...] = ()
+    fetch: Exchange | None = None
+    plain: bool = False
+    """Norms and residuals: backward launches two kernels for each."""
+
+
+class Blocks:
+    """Layers of a model on a rank of a cut."""
+
+    def __init__(self, model: TransformerModel, cut: Cut) -> None:
+        self.model, self.cut = model, cut
+        self.tp = cut.parallel.tp
+        self.shape = cut.shape(model.hidden, model.heads, model.ffn, _up(model.vocabulary, self.tp))
+        opens, closes = self.shape.exchange()
+        # Without sequence parallelism nothing opens forward, and what closes it opens backward.
+        gathered = Exchange("all_gather", TP, self.shape.activation_bytes // self.tp) if opens else None
+        self.opens = _Edge(opens, closes)
+        self.closes = _Edge(closes, gathered)
+
+    @property
+    def mlp_tensors(self) -> int:
+        """Tensors of the inner size that an MLP keeps for backward."""
+        return 3 if self.model.gated else 2
+
+    @property
+    def logits_bytes(self) -> int:
+        """What the last stage keeps of a micro-batch's logits."""
+        return self.cut.tokens * self.shape.vocabulary // self.tp * _FP32
+
+    # -- layers ---------------------------------------------------------------------------------------
+
+    def layer(self, number: int) -> Layer:
+        """One layer, for training or, its forward pieces, for inference."""
+        name = f"layer {number}"
+        parts = [
+            _Part(f"{name} norm", (self._norm(),), self.opens, plain=True),
+            *self._attention(f"{name} attention"),
+            _Part(f"{name} norm", (self._add(), self._norm()), plain=True),
+            *(
+                self._experts(name, self.model.experts)
+                if self.model.experts is not None and self.model.has_experts(number)
+                else self._dense(f"{name} mlp", self.model.ffn)
+            ),
+            _Part(f"{name} residual", (self._add(),), plain=True),
+        ]
+        dense, experts, tensors = self.parameters(number)
+        accumulate = memory(3 * (dense + experts) * self.cut.width, launches=tensors)
+        forward = tuple(_forward(parts))
+        backward = list(_backward(parts, self.cut.width))
+        backward[-1] = replace(backward[-1], kernels=(*backward[-1].kernels, accumulate))
+        return Layer(
+            name,
+            forward,
+            tuple(backward),
+            forward if self.cut.recompute == "full" else (),
+            self.sharded(dense, experts),
+            self.own_experts(experts),
+        )
+
+    def parameters(self, number: int) -> tuple[int, int, int]:
+        """Of a layer, before fsdp shards them: dense ones on this rank, experts on this rank, tensors."""
+        m, tp = self.model, self.tp
+        norms = 2 * m.norm_parameters
+        latent = m.latent
+        if latent is None:
+            kv = 2 * max(m.kv // tp, 1) * m.head  # fewer heads than ranks: some have the same
+            sharded = m.hidden * (m.heads * m.head // tp + kv) + m.heads * m.head // tp * m.hidden
+            bias = m.heads * m.head // tp + kv + m.hidden if m.biases else 0
+            attention = sharded + bias
+        else:
+            whole = m.hidden * (latent.query_rank + latent.key_value_rank + latent.rope)
+            whole += latent.query_rank + latent.key_value_rank  # norms
+            heads = latent.query_rank * (latent.nope + latent.rope) + m.hidden * latent.value
+            heads += latent.key_value_rank * (latent.nope + latent.value)
+            attention = whole + m.heads // tp * heads
+        matrices = 12 if m.biases else 9
+        if not m.has_experts(number) or m.experts is None:
+            bias = m.ffn // tp + m.hidden if m.biases else 0
+            return norms + attention + m.mlp_matrices(m.ffn) // tp + bias, 0, matrices
+        e = m.experts
+        router, shared = m.hidden * e.num, m.mlp_matrices(e.ffn) * e.shared // tp
+        own = e.num // self.cut.parallel.ep
+        return norms + attention + router + shared, m.mlp_matrices(e.ffn) * own // tp, matrices + 3 * own
+
+    def sharded(self, dense: int, experts: int = 0) -> dict[tuple[str, ...], int]:
+        """Parameters that this rank keeps, by the axes over which their gradients are summed."""
+        parallel = self.cut.parallel
+        shards = parallel.size(parallel.shard_axes)
+        kept = {parallel.gradient_axes: -(-dense // shards)}
+        if experts:
+            axes = parallel.expert_axes
+            kept[axes] = kept.get(axes, 0) + self.own_experts(experts)
+        return kept
+
+    def own_experts(self, experts: int) -> int:
+        """Of experts' parameters, those that this rank keeps."""
+        return -(-experts // self.cut.parallel.size(self.cut.parallel.expert_shard_axes))
+
+    def embedding(self) -> Layer:
+        """Tokens, and positions if they are learned."""
+        made = embedding_layer(self.shape)
+        forward, backward = made.forward, made.backward
+        if not self.model.dropout:  # nothing is added or dropped after the look-up
+            forward = forward[:1]
+            backward = (replace(backward[0], kernels=()), *backward[1:])
+        return replace(
+            made,
+            forward=forward,
+            backward=backward,
+            parameters=self.sharded(self.embedding_parameters),
+        )
+
+    @property
+    def embedding_parameters(self) -> int:
+        """On one rank: a share of the vocabulary, everything else whole."""
+        own = self.shape.vocabulary // self.tp * self.model.hidden
+        return own + self.model.embedding_parameters - self.model.vocabulary * self.model.hidden
+
+    def head(self, *, copy: bool) -> Layer:
+        """Last norm, logits, loss; ``copy``: a tied embedding that is on another stage."""
+        return replace(head_layer(self.shape), parameters=self.sharded(self.head_parameters(copy=copy)))
+
+    def head_parameters(self, *, copy: bool) -> int:
+        """On one rank."""
+        matrix = self.shape.vocabulary // self.tp * self.model.hidden
+        rest = self.model.head_parameters - (
+            0 if self.model.tied else self.model.vocabulary * self.model.hidden
+        )
+        return rest + (matrix if copy or not self.model.tied else 0)
+
+    def next_token(self) -> Layer:
+        """Logits of each sequence's last token, gathered on every rank, which then choose the same token."""
+        own, rows = self.shape.vocabulary // self.tp, self.cut.batch
+        logits = matmul(rows, self.model.hidden, own, self.cut.width)
+        gather = Exchange("all_gather", TP, rows * own * self.cut.width) if self.tp > 1 else None
+        norm = memory(2 * rows * self.model.hidden * self.cut.width)
+        choose = memory(rows * self.shape.vocabulary * self.cut.width)
+        pieces = (Piece("logits", (norm, logits), gather), Piece("sample", (choose,)))
+        return Layer("head", pieces, (), (), self.sharded(self.head_parameters(copy=False)))
+
+    # -- parts ----------------------------------------------------------------------------------------
+
+    def _norm(self) -> Kernel:
+        return memory(2 * self.cut.own_tokens * self.model.hidden * self.cut.width)
+
+    def _add(self) -> Kernel:
+        """Residual, with bias and dropout in one where there are any."""
+        mask = _MASK if self.model.dropout else 0
+        return memory(self.cut.own_tokens * self.model.hidden * (3 * self.cut.width + mask))
+
+    def _attention(self, name: str) -> list[_Part]:
+        first, core, last = self._latent_attention() if self.model.latent else self._grouped_attention()
+        again = core if self.cut.recompute == "selective" else ()
+        parallel = self.cut.parallel
+        if parallel.cp == 1:
+            return [_Part(name, (*first, *core, *last), self.closes, again=again)]
+        own = self._kept_bytes() * self.cut.tokens
+        gather = Exchange("all_gather", ("cp",), own)
+        if parallel.cp_exchange == "ring":
+            beside = _Edge(gather, Exchange("all_reduce", ("cp",), own * parallel.cp))
+            return [_Part(f"{name} in", first), _Part(name, (*core, *last), self.closes, beside, again)]
+        scatter = Exchange("reduce_scatter", ("cp",), own * parallel.cp)
+        return [
+            _Part(f"{name} in", first, _Edge(gather, scatter)),
+            _Part(name, (*core, *last), self.closes, again=again, fetch=gather),
+        ]
+
+    def _kept_bytes(self) -> int:
+        """Keys and values of a token, on one rank."""
+        m = self.model
+        if m.latent is not None:
+            return m.kept_per_token() * self.cut.width
+        return 2 * max(m.kv // self.tp, 1) * m.head * self.cut.width
+
+    def _grouped_attention(self) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...], tuple[Kernel, ...]]:
+        """Queries, keys, values; scores and what they choose; projection."""
+        m, cut, tokens = self.model, self.cut, self.cut.tokens
+        heads, kv = m.heads // self.tp, max(m.kv // self.tp, 1)
+        first = [matmul(tokens, m.hidden, (heads + 2 * kv) * m.head, cut.width)]
+        if not m.positions:
+            first.append(memory(2 * tokens * (heads + kv) * m.head * cut.width))  # rotary positions
+        last = matmul(tokens, heads * m.head, m.hidden, cut.width)
+        return tuple(first), self._core(heads, kv, m.head), (last,)
+
+    def _core(self, heads: int, kv: int, head: int) -> tuple[Kernel, ...]:
+        cut, width = self.cut, self.cut.width
+        if cut.attention == "flash":
+            flops = 4 * cut.tokens * cut.keys * heads * head
+            moved = 2 * head * (cut.tokens * heads + cut.batch * cut.keys * kv) * width
+            return (fused_attention(flops, moved),)
+        batch = cut.batch * heads
+        scores = batch * cut.sequence * cut.keys
+        softmax = memory(2 * scores * width)
+        if batch % _FUSED_SOFTMAX:
+            softmax = memory(scores * (4 * width + 8 * _FP32), launches=5)
+        dropped = (memory(scores * (2 * width + _MASK)),) if self.model.dropout else ()
+        return (
+            memory(2 * cut.tokens * (heads + 2 * kv) * head * width, launches=3),  # q, k and v apart
+            matmul(cut.sequence, head, cut.keys, width, batch=batch),
+            softmax,
+            *dropped,
+            matmul(cut.sequence, cut.keys, head, width, batch=batch),
+            memory(2 * cut.tokens * heads * head * width),  # heads together
+        )
+
+    def _latent_attention(self) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...], tuple[Kernel, ...]]:
+        """Decoding attends in the latent space (section 2.1.2 of arXiv 2405.04434): one key for all heads."""
+        m, cut, tokens, width = self.model, self.cut, self.cut.tokens, self.cut.width
+        latent = m.latent
+        assert latent is not None
+        heads, rank = m.heads // self.tp, latent.key_value_rank
+        first = [
+            matmul(tokens, m.hidden, latent.query_rank + rank + latent.rope, width),
+            memory(2 * tokens * (latent.query_rank + rank) * width),  # norms
+            matmul(tokens, latent.query_rank, heads * (latent.nope + latent.rope), width),
+            memory(2 * tokens * (heads + 1) * latent.rope * width),
+        ]
+        last = matmul(tokens, heads * latent.value, m.hidden, width)
+        if cut.decode:
+            first.append(matmul(tokens, latent.nope, rank, width, batch=heads))
+            flops = 2 * tokens * cut.keys * heads * (2 * rank + latent.rope)
+            moved = (cut.batch * cut.keys * (rank + latent.rope) + 2 * tokens * heads * rank) * width
+            out = matmul(tokens, rank, latent.value, width, batch=heads)
+            return tuple(first), (fused_attention(flops, moved),), (out, last)
+        first.append(matmul(tokens, rank, heads * (latent.nope + latent.value), width))
+        each = latent.nope + latent.rope + latent.value
+        flops = 2 * tokens * cut.keys * heads * each
+        return tuple(first), (fused_attention(flops, 2 * tokens * heads * each * width),), (last,)
+
+    def _mlp(self, ffn: int) -> tuple[Kernel, ...]:
+        cut, own, hidden = self.cut, ffn // self.tp, self.model.hidden
+        wide = 2 if self.model.gated else 1
+        return (
+            matmul(cut.tokens, hidden, wide * own, cut.width),
+            memory((wide + 1) * cut.tokens * own * cut.width),
+            matmul(cut.tokens, own, hidden, cut.width),
+        )
+
+    def _dense(self, name: str, ffn: int) -> list[_Part]:
+        return [_Part(f"{name} in", (), self.opens, plain=True), _Part(name, self._mlp(ffn), self.closes)]
+
+    def _experts(self, name: str, experts: Experts) -> list[_Part]:
+        """Shared experts as an MLP; the router; tokens to their experts, and back."""
+        cut, hidden, width = self.cut, self.model.hidden, self.cut.width
+        parts = self._dense(f"{name} shared experts", experts.shared * experts.ffn) if experts.shared else []
+        sent = math.ceil(cut.own_tokens * experts.top_k * cut.parallel.imbalance)
+        rows = sent * (self.tp if cut.parallel.sequence_parallel else 1)
+        size = sent * hidden * width
+        exchange = Exchange("all_to_all", ("ep",), size)
+        turn = _Edge(exchange, exchange)
+        opens, closes = self._spread(size)
+        move = memory(2 * size, launches=2)  # into the experts' order, or back
+        touched = min(experts.num // cut.parallel.ep, rows)
+        wide = 2 if self.model.gated else 1
+        own = experts.ffn // self.tp
+        compute = (
+            _grouped(rows, hidden, wide * own, touched, width),
+            memory((wide + 1) * rows * own * width),
+            _grouped(rows, own, hidden, touched, width),
+        )
+        router = matmul(cut.own_tokens, hidden, experts.num, width)
+        choose = memory(cut.own_tokens * experts.num * (width + 2 * _FP32), launches=4)
+        return [
+            *parts,
+            _Part(f"{name} router", (router, choose, move), turn),
+            _Part(f"{name} experts in", (), opens),
+            _Part(f"{name} experts", compute, closes),
+            _Part(f"{name} experts out", (), turn),
+            _Part(f"{name} combine", (move,)),
+        ]
+
+    def _spread(self, size: int) -> tuple[_Edge, _Edge]:
+        """What tensor-parallel ranks exchange before and after their parts of the experts."""
+        if self.tp == 1:
+            return _Edge(), _Edge()
+        if not self.cut.parallel.sequence_parallel:
+            closes = Exchange("all_reduce", TP, size)
+            return _Edge(None, closes), _Edge(closes, None)
+        gather, scatter = Exchange("all_gather", TP, size), Exchange("reduce_scatter", TP, size * self.tp)
+        return _Edge(gather, scatter), _Edge(scatter, gather)
+
+
+def _grouped(rows: int, inner: int, columns: int, groups: int, width: int) -> Kernel:
+    """``groups`` products that share ``rows``; each computes as if they shared alike."""
+    moved = (rows * (inner + columns) + groups * inner * columns) * width
+    flops = 2 * rows * inner * columns
+    return Kernel(KernelKind.MATMUL, flops, moved, groups, -(-rows // groups), inner, columns)
+
+
+def _forward(parts: Sequence[_Part]) -> Iterable[Piece]:
+    for part in parts:
+        yield Piece(part.name, part.kernels, part.then.forward, part.beside.forward)
+
+
+def _backward(parts: Sequence[_Part], width: int) -> Iterable[Piece]:
+    """Last part first; what is exchanged after a part is the dual of what came before it in forward."""
+    for number in reversed(range(len(parts))):
+        part = parts[number]
+        then = parts[number - 1].then.backward if number else None
+        if part.fetch is not None:
+            yield Piece(f"{part.name} again", (), part.fetch)
+        kernels = (*part.again, *_kernels_backward(part, width))
+        yield Piece(part.name, kernels, then, part.beside.backward)
+
+
+def _kernels_backward(part: _Part, width: int) -> Iterable[Kernel]:
+    """Two products for each product; for others one and a half times the traffic."""
+    for kernel in reversed(part.kernels):
+        if kernel.kind is KernelKind.MATMUL:
+            yield from matmul_backward(kernel, width)
+        elif kernel.kind is KernelKind.ATTENTION:
+            yield fused_attention(2 * kernel.flops, 2 * kernel.bytes_moved)
+        else:
+            yield memory(kernel.bytes_moved * 3 // 2, launches=kernel.launches * (1 + part.plain))
+
+
+def _up(value: int, by: int) -> int:
+    return -(-value // by) * by

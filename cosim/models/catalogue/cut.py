@@ -1,0 +1,172 @@
+"""A parallelism, and what one rank has of a model under it.
+
+Ranks are numbered tensor-parallel peers first, then context-parallel, then data-parallel, then stages: mesh
+axes ``pp, dp, fsdp, cp, tp``; with expert parallelism the data-parallel ranks are ``edp, ep``, as in
+Megatron-LM (arXiv 2104.04473, section 3; experts: arXiv 2201.05596), or those that shard parameters ``efsdp,
+ep``, as in torchtitan and DeepSpeed-MoE: experts are sharded over ``efsdp``, all other parameters over both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from cosim.models.layers import Attention, Recompute, Shape
+from cosim.models.schedule import ScheduleName
+from cosim.spec import Spec
+from cosim.workload.program import DeviceMesh
+
+
+class Parallel(Spec):
+    """How many ranks share what."""
+
+    dp: PositiveInt = Field(1, description="replicas, each with all parameters: mesh axis dp")
+    fsdp: PositiveInt = Field(
+        1, description="data-parallel ranks that shard parameters, gradients and optimizer (ZeRO stage 3)"
+    )
+    tp: PositiveInt = Field(1, description="ranks that share a layer: mesh axis tp")
+    sp: bool | None = Field(
+        None, description="tp ranks share norms and residuals along the sequence, too; omitted: where tp > 1"
+    )
+    pp: PositiveInt = Field(1, description="stages: mesh axis pp")
+    cp: PositiveInt = Field(1, description="ranks that share a sequence: mesh axis cp")
+    ep: PositiveInt = Field(
+        1, description="ranks that share the experts, a part of fsdp, or without it of dp: mesh axis ep"
+    )
+    schedule: ScheduleName = Field("1f1b", description="order of a stage's passes")
+    virtual_stages: PositiveInt = Field(1, description="interleaved: chunks of layers on each stage")
+    cp_exchange: Literal["ring", "all_gather"] = Field(
+        "ring", description="keys and values pass by while attention goes on, or come together before it"
+    )
+    reshard: bool = Field(
+        True, description="fsdp: parameters are given up after a layer's forward, and gathered again"
+    )
+    imbalance: Annotated[float, Field(ge=1, le=1000)] = Field(
+        1.0, description="tokens of the busiest expert-parallel rank, as a multiple of the mean"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        name, size = ("dp", self.dp) if self.fsdp == 1 else ("fsdp", self.fsdp)
+        if size % self.ep:
+            raise ValueError(
+                f"{name} {size} isn't a multiple of ep {self.ep}: experts are shared within {name};"
+                f" {-(-size // self.ep) * self.ep} would be"
+            )
+        if self.virtual_stages > 1 and (self.schedule != "interleaved" or self.pp == 1):
+            raise ValueError(
+                f"virtual_stages {self.virtual_stages} needs `schedule: interleaved` and several stages"
+            )
+        return self
+
+    @property
+    def sequence_parallel(self) -> bool:
+        """Whether tensor-parallel ranks share norms along the sequence."""
+        return self.tp > 1 if self.sp is None else self.sp
+
+    @property
+    def replicas(self) -> int:
+        """Ranks or groups of ranks that each have samples of their own."""
+        return self.dp * self.fsdp
+
+    @property
+    def world_size(self) -> int:
+        """GPUs in all."""
+        return self.replicas * self.tp * self.pp * self.cp
+
+    @property
+    def mesh(self) -> DeviceMesh:
+        """Axes that have more than one rank, and pp."""
+        data = {"dp": self.dp, "fsdp": self.fsdp}
+        if self.ep > 1 and self.fsdp > 1:
+            data = {"dp": self.dp, "efsdp": self.fsdp // self.ep, "ep": self.ep}
+        elif self.ep > 1:
+            data = {"edp": self.dp // self.ep, "ep": self.ep}
+        axes = {**data, "cp": self.cp, "tp": self.tp}
+        return DeviceMesh({"pp": self.pp, **{name: size for name, size in axes.items() if size > 1}})
+
+    def _axes(self, *names: str) -> tuple[str, ...]:
+        return tuple(name for name in names if name in self.mesh.axes)
+
+    @property
+    def gradient_axes(self) -> tuple[str, ...]:
+        """Over which gradients of dense parameters are summed beside sharding."""
+        return self._axes("dp") if self.fsdp > 1 else self._axes("dp", "edp", "ep", "cp")
+
+    @property
+    def expert_axes(self) -> tuple[str, ...]:
+        """Over which gradients of experts are summed."""
+        return self._axes("edp", "cp") if self.ep > 1 and self.fsdp == 1 else self.gradient_axes
+
+    @property
+    def shard_axes(self) -> tuple[str, ...]:
+        """Over which parameters are sharded."""
+        return self._axes("fsdp", "efsdp", "ep", "cp") if self.fsdp > 1 else ()
+
+    @property
+    def expert_shard_axes(self) -> tuple[str, ...]:
+        """Over which experts' parameters are sharded."""
+        return self._axes("fsdp", "efsdp", "cp") if self.fsdp > 1 else ()
+
+    def size(self, axes: tuple[str, ...]) -> int:
+        """Ranks of a group along axes."""
+        total = 1
+        for axis in axes:
+            total *= self.mesh.axes[axis]
+        return total
+
+    def idle_settings(self) -> list[tuple[str, str]]:
+        """Settings of what this parallelism doesn't have."""
+        idle = [
+            ("sp", "tp is 1: a layer is whole", self.tp == 1),
+            ("schedule", "pp is 1: there is one stage", self.pp == 1),
+            ("cp_exchange", "cp is 1: a rank has whole sequences", self.cp == 1),
+            ("reshard", "fsdp is 1: a rank has its parameters", self.fsdp == 1),
+        ]
+        return [(name, why) for name, why, is_idle in idle if is_idle and name in self.model_fields_set]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Sizes of a micro-batch on one rank: ``batch`` sequences of ``sequence`` tokens of its own.
+
+    ``keys`` are the tokens that one attends to: the sequence of all context-parallel ranks, or in decoding
+    what came before. ``decode``: queries are one token for each sequence.
+    """
+
+    parallel: Parallel
+    batch: int
+    sequence: int
+    keys: int
+    width: int
+    attention: Attention = "flash"
+    recompute: Recompute = "none"
+    decode: bool = False
+
+    @property
+    def tokens(self) -> int:
+        """Rows of every matrix."""
+        return self.batch * self.sequence
+
+    @property
+    def own_tokens(self) -> int:
+        """Rows between matrices: a share with sequence parallelism."""
+        return self.tokens // self.parallel.tp if self.parallel.sequence_parallel else self.tokens
+
+    def shape(self, hidden: int, heads: int, ffn: int, vocabulary: int) -> Shape:
+        """As the dense layers of ``cosim.models.layers`` take it."""
+        return Shape(
+            self.batch,
+            self.sequence,
+            hidden,
+            heads,
+            ffn,
+            vocabulary,
+            self.parallel.tp,
+            self.width,
+            self.parallel.sequence_parallel,
+            self.attention,
+            self.recompute,
+        )

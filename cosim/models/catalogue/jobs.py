@@ -1,0 +1,221 @@
+"""A catalogue model's settings made into layers on stages, a way of training, and bytes on a GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cosim.gpu.gpus import DTYPE_BYTES
+from cosim.models.catalogue.architecture import TransformerModel
+from cosim.models.catalogue.assemble import (
+    Inference,
+    InferenceStage,
+    ShardedStage,
+    ShardedTraining,
+    stages,
+)
+from cosim.models.catalogue.blocks import Blocks
+from cosim.models.catalogue.cut import Cut
+from cosim.models.catalogue.memory import Kept, Memory, adam_bytes, inference_memory, training_memory
+from cosim.models.catalogue.recommendation import RecommendationModel
+from cosim.models.catalogue.vision import ConvolutionalModel
+from cosim.models.layers import TP
+from cosim.models.parts import Exchange, Layer
+from cosim.models.pytorch.blocks import EagerBlocks
+from cosim.models.pytorch.spec import PyTorch
+from cosim.models.pytorch.stage import EagerStage
+from cosim.models.pytorch.training import EagerTraining
+from cosim.models.stage import StageBuilder
+from cosim.models.steps import Issuer
+from cosim.models.training import Training
+
+if TYPE_CHECKING:
+    from cosim.models.catalogue.spec import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What is built, and what it needs of each GPU."""
+
+    name: str
+    stages: list[list[list[Layer]]]
+    training: Training
+    memory: Memory
+    builder: type[Issuer] = StageBuilder
+    invented: tuple[str, ...] = ()
+
+
+def training_job(spec: Model, model: TransformerModel) -> Job:
+    """Training of a transformer."""
+    parallel, width = spec.cut_by, DTYPE_BYTES[spec.dtype]
+    own = spec.length // parallel.cp
+    cut = Cut(parallel, spec.micro_batch, own, spec.length, width, spec.attention, spec.recompute)
+    if isinstance(spec.framework, PyTorch):
+        return eager_job(spec, model, cut, spec.framework)
+    blocks, deep = Blocks(model, cut), parallel.pp
+    made = stages(
+        model.layers,
+        deep,
+        parallel.virtual_stages,
+        blocks.layer,
+        blocks.embedding(),
+        blocks.head(copy=model.tied and deep > 1),
+    )
+    gradient_width = DTYPE_BYTES[spec.gradient_dtype]
+    boundary, gather = _boundary(blocks)
+    shards = parallel.size(parallel.shard_axes)
+    tied = blocks.shape.vocabulary // parallel.tp * model.hidden * gradient_width if model.tied else 0
+    reduced = parallel.size(parallel.gradient_axes) > 1
+    settings: dict[str, Any] = {
+        "mesh": parallel.mesh,
+        "micro_batches": spec.micro_batches,
+        "schedule": parallel.schedule,
+        "boundary_bytes": boundary,
+        "boundary_gather": gather,
+        "tied_bytes": tied // shards if deep > 1 else 0,
+        "gradient_width": gradient_width,
+        "parameter_width": width,
+        "bucket": spec.bucket if spec.overlap_gradients and reduced else None,
+        "sharded_optimizer": spec.sharded_optimizer,
+        "norm_axes": ("tp", "pp", *parallel.shard_axes),
+    }
+    sharded = parallel.fsdp > 1
+    training = Training(**settings)
+    if sharded:
+        training = ShardedTraining(
+            **settings,
+            shard_axes=parallel.shard_axes,
+            expert_shard_axes=parallel.expert_shard_axes,
+            reshard=parallel.reshard,
+        )
+    sharing = spec.sharded_optimizer
+    kept = Kept(width, gradient_width, sharing, spec.micro_batches, width, adam_bytes(width))
+    return Job(
+        model.name,
+        made,
+        training,
+        training_memory(blocks, made, kept),
+        ShardedStage if sharded else StageBuilder,
+        _invented(spec, model),
+    )
+
+
+def eager_job(spec: Model, model: TransformerModel, cut: Cut, framework: PyTorch) -> Job:
+    """Training of a transformer in eager PyTorch."""
+    parallel, width, kept = cut.parallel, cut.width, DTYPE_BYTES[framework.parameter_dtype]
+    sharded = parallel.fsdp > 1
+    blocks = EagerBlocks(model, cut, framework, autocast=not sharded and kept != width)
+    made = stages(
+        model.layers,
+        parallel.pp,
+        1,
+        blocks.layer,
+        blocks.embedding(),
+        blocks.head(copy=model.tied and parallel.pp > 1),
+    )
+    residual = kept if blocks.autocast else width
+    own = parallel.tp if parallel.sequence_parallel else 1
+    tied = blocks.shape.vocabulary // parallel.tp * model.hidden * kept if model.tied else 0
+    logits = cut.tokens * blocks.shape.vocabulary * width
+    if framework.vocabulary_parallel_loss:
+        logits //= parallel.tp
+    training = EagerTraining(
+        mesh=parallel.mesh,
+        micro_batches=spec.micro_batches,
+        schedule=parallel.schedule,
+        boundary_bytes=cut.tokens // own * model.hidden * residual,
+        tied_bytes=tied // parallel.size(parallel.shard_axes) if parallel.pp > 1 else 0,
+        gradient_width=DTYPE_BYTES[spec.gradient_dtype] if sharded else kept,
+        parameter_width=width,
+        bucket=spec.bucket,
+        shard_axes=parallel.shard_axes,
+        replica_axes=parallel.gradient_axes,
+        expert_shard_axes=parallel.expert_shard_axes,
+        expert_replica_axes=parallel.expert_axes,
+        kept_width=kept,
+        units=framework.fsdp_units,
+        reshard=parallel.reshard,
+        merged_bytes=logits if framework.merge_outputs else 0,
+        clip=framework.clip_gradients,
+        optimizer=framework.optimizer,
+    )
+    keeps = Kept(kept, kept, False, spec.micro_batches, width, 2 * kept)
+    memory = training_memory(blocks, made, keeps)
+    said = "kernels of eager PyTorch, one for each operator; nothing of what a script does beside the model"
+    return Job(model.name, made, training, memory, EagerStage, (said, *_invented(spec, model)))
+
+
+def inference_job(spec: Model, model: TransformerModel) -> Job:
+    """Prefill or decoding: what each stage does forward."""
+    parallel, width, decode = spec.cut_by, DTYPE_BYTES[spec.dtype], spec.task == "decode"
+    cut = Cut(
+        parallel,
+        spec.micro_batch,
+        1 if decode else spec.length,
+        spec.length,
+        width,
+        attention=spec.attention,
+        decode=decode,
+    )
+    blocks = Blocks(model, cut)
+    made = stages(model.layers, parallel.pp, 1, blocks.layer, blocks.embedding(), blocks.next_token())
+    boundary, gather = _boundary(blocks)
+    training = Inference(
+        mesh=parallel.mesh,
+        micro_batches=spec.micro_batches,
+        schedule="gpipe",
+        boundary_bytes=boundary,
+        boundary_gather=gather,
+        steps=spec.tokens if decode else 1,
+        sequences=spec.micro_batch,
+    )
+    memory = inference_memory(blocks, made, spec.micro_batches)
+    return Job(f"{model.name} {spec.task}", made, training, memory, InferenceStage, _invented(spec, model))
+
+
+def flat_job(spec: Model) -> Job:
+    """Training of a model that is not cut: a convolutional network, or a recommendation model."""
+    parallel, width = spec.parallel, DTYPE_BYTES[spec.dtype]
+    model, axes = spec.model, parallel.gradient_axes
+    assert isinstance(model, ConvolutionalModel | RecommendationModel)
+    tables = 0
+    if isinstance(model, RecommendationModel):
+        layers = model.layers(spec.micro_batch, width, axes, parallel.imbalance)
+        tables = -(-model.table_parameters // parallel.dp) * width
+    else:
+        layers = model.layers(spec.micro_batch, width, axes)
+    own = sum(layer.num_parameters for layer in layers)
+    gradient_width = DTYPE_BYTES[spec.gradient_dtype]
+    memory = Memory(
+        own * width + tables,
+        own * gradient_width,
+        own * adam_bytes(width) // (parallel.dp if spec.sharded_optimizer else 1),
+        model.activation_bytes(spec.micro_batch, width),
+    )
+    training = Training(
+        mesh=parallel.mesh,
+        micro_batches=spec.micro_batches,
+        schedule="1f1b",
+        boundary_bytes=0,
+        gradient_width=gradient_width,
+        parameter_width=width,
+        bucket=spec.bucket if spec.overlap_gradients and parallel.dp > 1 else None,
+        sharded_optimizer=spec.sharded_optimizer,
+    )
+    return Job(model.name, [[layers]], training, memory)
+
+
+def _boundary(blocks: Blocks) -> tuple[int, Exchange | None]:
+    """What a rank sends to the next stage, and how that makes it whole (Megatron-LM's scatter and gather)."""
+    parallel, whole = blocks.cut.parallel, blocks.shape.activation_bytes
+    if parallel.tp == 1:
+        return whole, None
+    share = -(-whole // parallel.tp)
+    gathers = parallel.pp > 1 and not parallel.sequence_parallel
+    return share, Exchange("all_gather", TP, share) if gathers else None
+
+
+def _invented(spec: Model, model: TransformerModel) -> tuple[str, ...]:
+    if model.experts is None or spec.parallel.ep == 1:
+        return ()
+    return (f"the busiest expert-parallel rank has {spec.parallel.imbalance:g} x the mean number of tokens",)

@@ -1,0 +1,177 @@
+"""Bytes on each GPU: weights, gradients, optimizer, activations, key-value cache; and what would fit.
+
+Adam in mixed precision: 12 bytes a parameter for master weight and two moments (Rajbhandari et al., arXiv
+1910.02054, section 3.1), sharded with the optimizer or with everything. Activations are Korthikanti et
+al.'s, "Reducing Activation Recomputation in Large Transformer Models", arXiv 2205.05198, tensor by tensor:
+for GPT, equations 1 to 6; the same tensors of grouped-query attention, gated MLPs and experts. A fused
+attention keeps no scores. A stage keeps as many micro-batches as are under way when it is fullest (1F1B:
+stages after it and itself; section 4.2.3), of which the last stage also keeps logits in fp32.
+
+Not modelled: fragmentation, buffers of NCCL and cuBLAS, the CUDA context: ``memory_reserve`` stands for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cosim.models.catalogue.assemble import layer_counts
+from cosim.models.catalogue.blocks import Blocks
+from cosim.models.parts import Layer
+from cosim.units import format_size
+
+_FP32 = 4
+_MASK = 1
+
+
+def adam_bytes(parameter_width: int) -> int:
+    """Of a parameter: two moments in fp32, and a master weight unless the weight itself is in fp32."""
+    return 8 if parameter_width >= _FP32 else 12
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes of the fullest GPU."""
+
+    weights: int = 0
+    gradients: int = 0
+    optimizer: int = 0
+    activations: int = 0
+    cache: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.weights + self.gradients + self.optimizer + self.activations + self.cache
+
+    def __str__(self) -> str:
+        parts = {
+            "weights": self.weights,
+            "gradients": self.gradients,
+            "optimizer": self.optimizer,
+            "activations": self.activations,
+            "key-value cache": self.cache,
+        }
+        shown = ", ".join(f"{name} {format_size(size)}" for name, size in parts.items() if size)
+        return f"{format_size(self.total)}: {shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How training keeps things: bytes of a parameter and of a gradient, and whether ranks share states.
+
+    ``gathered_width``: of a parameter that FSDP has gathered; ``state``: the optimizer's, of each.
+    """
+
+    parameter_width: int
+    gradient_width: int
+    sharded_optimizer: bool
+    micro_batches: int
+    gathered_width: int
+    state: int
+
+
+def activation_bytes(blocks: Blocks, number: int) -> int:
+    """What a layer keeps of a micro-batch until its backward."""
+    m, cut, tp = blocks.model, blocks.cut, blocks.tp
+    w, tokens, own = cut.width, cut.tokens, cut.own_tokens
+    if cut.recompute == "full":
+        return own * m.hidden * w  # its input
+    mask = _MASK * m.hidden if m.dropout else 0
+    outer = own * (4 * m.hidden * w + 2 * mask)  # inputs of two norms, attention and MLP, and masks
+    if m.latent is None:
+        inner = (2 * m.heads + 2 * max(m.kv, tp)) * m.head * w
+    else:
+        a = m.latent
+        inner = m.heads * (2 * (a.nope + a.rope) + 2 * a.value) * w
+        outer += tokens * 2 * (a.query_rank + a.key_value_rank) * w
+    scores = 0
+    if cut.attention == "unfused" and cut.recompute == "none":
+        scores = m.heads * cut.keys * (2 * w + (_MASK if m.dropout else 0))  # softmax, dropped, mask
+    wide = blocks.mlp_tensors
+    if m.experts is not None and m.has_experts(number):
+        e = m.experts
+        moved = own * e.top_k * cut.parallel.imbalance
+        expert = moved * 2 * m.hidden * w + tokens * e.top_k * cut.parallel.imbalance * wide * e.ffn * w // tp
+        mlp = int(expert) + tokens * e.shared * wide * e.ffn * w // tp
+    else:
+        mlp = tokens * wide * m.ffn * w // tp
+    return outer + tokens * (inner + scores) // tp + mlp
+
+
+def in_flight(schedule: str, stage: int, stages: int, micro_batches: int, chunks: int) -> float:
+    """Micro-batches whose activations a stage keeps at most, counted in passes through all its layers."""
+    if schedule == "gpipe":
+        return micro_batches
+    if schedule == "1f1b":
+        return min(stages - stage, micro_batches)
+    ahead = (stages - stage - 1) * 2 + (chunks - 1) * stages + 1
+    return min(ahead, micro_batches * chunks) / chunks
+
+
+def training_memory(blocks: Blocks, stages: Sequence[Sequence[Sequence[Layer]]], kept: Kept) -> Memory:
+    """Of the fullest rank."""
+    parallel = blocks.cut.parallel
+    deep, chunks = parallel.pp, parallel.virtual_stages
+    counts = layer_counts(blocks.model.layers, deep * chunks)
+    m, cut = blocks.model, blocks.cut
+    found = []
+    for stage, layers in enumerate(stages):
+        mine = [layer for chunk in layers for layer in chunk]
+        own = sum(layer.num_parameters for layer in mine)
+        numbers = [
+            k
+            for c in range(chunks)
+            for k in range(sum(counts[: c * deep + stage]), sum(counts[: c * deep + stage + 1]))
+        ]
+        flying = in_flight(parallel.schedule, stage, deep, kept.micro_batches, chunks)
+        each = sum(activation_bytes(blocks, number) for number in numbers)
+        activations = int(each * flying)
+        if cut.recompute == "full" and numbers:  # while a layer is run again, it keeps everything
+            activations += max(activation_bytes(_fully(blocks), number) for number in numbers)
+        hidden = cut.own_tokens * m.hidden
+        if stage == 0:
+            activations += int(hidden * (_MASK if m.dropout else 0) * flying)
+        if stage == deep - 1:
+            activations += 2 * hidden * cut.width + blocks.logits_bytes
+        weights, gradients = own * kept.parameter_width, own * kept.gradient_width
+        shards = parallel.size(parallel.shard_axes)
+        if shards > 1:
+            apart = parallel.size(parallel.expert_shard_axes)
+            whole = sorted(
+                ((layer.num_parameters - layer.experts) * shards + layer.experts * apart for layer in mine),
+                reverse=True,
+            )
+            if parallel.reshard:
+                weights += sum(whole[:2]) * kept.gathered_width
+                gradients += whole[0] * kept.gradient_width if whole else 0
+            else:
+                weights = sum(whole) * kept.gathered_width
+        optimizer = 0
+        for layer in mine:
+            for axes, count in layer.parameters.items():
+                optimizer += count * kept.state // (parallel.size(axes) if kept.sharded_optimizer else 1)
+        found.append(Memory(weights, gradients, optimizer, activations))
+    return max(found, key=lambda memory: memory.total)
+
+
+def _fully(blocks: Blocks) -> Blocks:
+    """The same, keeping everything."""
+    return Blocks(blocks.model, replace(blocks.cut, recompute="none"))
+
+
+def inference_memory(
+    blocks: Blocks, stages: Sequence[Sequence[Sequence[Layer]]], micro_batches: int
+) -> Memory:
+    """Weights, the cache of all sequences, and what two parts of a layer hand each other."""
+    m, cut, tp = blocks.model, blocks.cut, blocks.tp
+    counts = layer_counts(m.layers, cut.parallel.pp)
+    kept = m.kept_per_token() if m.latent is not None else 2 * max(m.kv // tp, 1) * m.head
+    context = cut.keys if cut.decode else cut.sequence
+    found = []
+    for layers, count in zip(stages, counts, strict=True):
+        own = sum(layer.num_parameters for chunk in layers for layer in chunk)
+        cache = count * kept * cut.width * cut.batch * micro_batches * context
+        width = max(2 * m.hidden, 3 * m.ffn // tp)
+        found.append(Memory(weights=own * cut.width, cache=cache, activations=cut.tokens * width * cut.width))
+    return max(found, key=lambda memory: memory.total)

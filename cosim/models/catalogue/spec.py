@@ -1,0 +1,276 @@
+"""Kind ``model``: a model of the catalogue, trained or serving, under any mix of parallelisms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PositiveInt, model_validator
+
+from cosim.errors import WorkloadError
+from cosim.gpu.gpus import DType, Gpu, GpuTable
+from cosim.gpu.timer import GpuTimer
+from cosim.models.build import build_training
+from cosim.models.catalogue.architecture import TransformerModel
+from cosim.models.catalogue.assemble import Graphed
+from cosim.models.catalogue.cut import Parallel
+from cosim.models.catalogue.jobs import Job, flat_job, inference_job, training_job
+from cosim.models.catalogue.recommendation import RecommendationModel
+from cosim.models.catalogue.vision import ConvolutionalModel
+from cosim.models.layers import Attention, Recompute
+from cosim.models.pytorch.check import fits_pytorch, idle_in_pytorch
+from cosim.models.pytorch.spec import Megatron, PyTorch
+from cosim.models.training import Timer
+from cosim.registry import Named
+from cosim.spec import SizeBytes, Spec
+from cosim.units import format_size
+from cosim.workload.program import ImportReport, Workload
+
+Architecture = TransformerModel | ConvolutionalModel | RecommendationModel
+
+
+class Model(Spec):
+    """A model of the catalogue (`cosim list model`), training or serving, under any parallelism.
+
+    Refused where it doesn't fit into the GPU's memory, with what would.
+    """
+
+    model: Annotated[Spec, Named("cosim.models")] = Field(
+        description="by name, or {kind: NAME, layers: 8, ...} with sizes of your own"
+    )
+    gpu: Annotated[Spec, Named("cosim.gpus")] = Field(description="GPU, with its compute model")
+    parallel: Parallel = Field(Parallel(), description="how many ranks share what")
+    framework: Annotated[Spec, Named("cosim.frameworks")] = Field(
+        Megatron(), description="what trains it: how kernels are fused, what is exchanged when"
+    )
+    task: Literal["training", "prefill", "decode"] = Field(
+        "training", description="an iteration; reading prompts; making tokens one by one"
+    )
+    batch: PositiveInt | None = Field(
+        None, description="sequences or samples of an iteration; omitted: each replica has pp micro-batches"
+    )
+    micro_batch: PositiveInt = Field(1, description="sequences or samples that a replica works on at once")
+    sequence: PositiveInt | None = Field(
+        None, description="tokens of a sequence, decoding: before the new one; omitted: as in training it"
+    )
+    tokens: PositiveInt = Field(1, description="decoding: tokens made of each sequence in an iteration")
+    recompute: Recompute = Field(
+        "none",
+        description="what backward runs again: nothing, selective: scores and softmax, full: the layer",
+    )
+    attention: Attention = Field("flash", description="one kernel, or scores, softmax, product apart")
+    dtype: DType = Field("bf16", description="of weights and activations")
+    gradient_dtype: DType = Field("fp32", description="of gradients, as they are kept and exchanged")
+    overlap_gradients: bool = Field(
+        True, description="exchange gradients while backward goes on, or all at the end"
+    )
+    bucket: SizeBytes = Field(25 * 2**20, description="gradients exchanged at once, at least")
+    sharded_optimizer: bool = Field(
+        False, description="optimizer states sharded over the replicas (ZeRO stage 1), not on every rank"
+    )
+    cuda_graphs: bool | None = Field(
+        None, description="the host launches graphs, and is never waited for; omitted: when serving"
+    )
+    memory: Literal["check", "ignore"] = Field(
+        "check", description="refuse what doesn't fit into the GPU's memory, or run it anyway"
+    )
+    memory_reserve: SizeBytes = Field(
+        4 * 2**30, ge=0, description="of a GPU's memory for CUDA, NCCL and fragmentation"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Model:
+        if not isinstance(self.gpu, Gpu | GpuTable):
+            raise ValueError(f"gpu should be a GPU, not a {type(self.gpu).__name__}")
+        if isinstance(self.gpu, Gpu):
+            self.gpu.peak(self.dtype)
+        if not isinstance(self.framework, Megatron | PyTorch):
+            raise ValueError(f"framework should be a framework, not a {type(self.framework).__name__}")
+        if not isinstance(self.model, Architecture):
+            raise ValueError(f"model should be a model, not a {type(self.model).__name__}")
+        _divides("batch", self.samples, "replicas x micro_batch", self.parallel.replicas * self.micro_batch)
+        if isinstance(self.model, TransformerModel):
+            self._fits_transformer(self.model)
+        else:
+            self._fits_flat()
+        return self
+
+    def _fits_transformer(self, model: TransformerModel) -> None:
+        p = self.cut_by
+        _divides("heads", model.heads, "tp", p.tp)
+        _divides("ffn", model.ffn, "tp", p.tp)
+        if model.latent is None and model.kv % p.tp and p.tp % model.kv:
+            raise ValueError(f"kv_heads {model.kv} and tp {p.tp}: one has to be a multiple of the other")
+        if p.ep > 1 and model.experts is None:
+            raise ValueError(f"ep is {p.ep}, but {model.name} has no experts")
+        if model.experts is not None:
+            _divides("experts", model.experts.num, "ep", p.ep)
+            _divides("experts' ffn", model.experts.ffn, "tp", p.tp)
+        if p.pp * p.virtual_stages > model.layers:
+            raise ValueError(f"{model.layers} layers don't fill {p.pp * p.virtual_stages} stages")
+        if self.task != "decode":
+            shared = p.cp * (p.tp if p.sequence_parallel else 1)
+            _divides("sequence", self.length, "cp x tp" if p.sequence_parallel else "cp", shared)
+        if p.schedule == "interleaved":
+            _divides("micro-batches", self.micro_batches, "pp", p.pp)
+        if isinstance(self.framework, PyTorch):
+            fits_pytorch(self, model, self.framework)
+        if self.task != "training":
+            for name, text in (("fsdp", "sharding parameters"), ("cp", "context parallelism")):
+                if getattr(p, name) > 1:
+                    raise ValueError(f"parallel.{name}: {text} is for training, not for {self.task}")
+            if p.sequence_parallel and self.task == "decode":
+                raise ValueError("parallel.sp: a token has no sequence to share; leave it out")
+            if p.virtual_stages > 1:
+                raise ValueError(f"virtual_stages are for training, not for {self.task}")
+
+    def _fits_flat(self) -> None:
+        p, name = self.parallel, getattr(self.model, "name", "it")
+        if isinstance(self.framework, PyTorch):
+            raise ValueError(
+                f"framework: {name} is no transformer, its kernels are PyTorch's anyway; leave it out"
+            )
+        if self.task != "training":
+            raise ValueError(f"{name} can be trained; {self.task} is for transformers")
+        if p.world_size > p.dp or p.ep > 1:
+            raise ValueError(f"{name} is trained by dp alone, as in `parallel: {{dp: {p.world_size}}}`")
+        given = self.model_fields_set & {"sequence", "attention", "recompute"}
+        if given:
+            raise ValueError(f"{name} is no transformer, it has no {sorted(given)[0]}")
+
+    def idle_settings(self) -> list[tuple[str, str]]:
+        """Settings of what this job doesn't have."""
+        idle: list[tuple[str, str, bool]] = []
+        training = self.task == "training"
+        if not training:
+            why = f"{self.task} has no backward pass"
+            names = ("recompute", "gradient_dtype", "overlap_gradients", "bucket", "sharded_optimizer")
+            idle += [(name, why, True) for name in names]
+        elif self.parallel.size(self.parallel.gradient_axes) == 1:
+            why = "there is one replica: no gradients are exchanged"
+            idle += [(name, why, True) for name in ("bucket", "sharded_optimizer")]
+            idle.append(("overlap_gradients", why, self.parallel.fsdp == 1))
+        elif not self.overlap_gradients:
+            idle.append(("bucket", "gradients are exchanged at the end (overlap_gradients: false)", True))
+        idle.append(("tokens", f"{self.task} makes none", self.task != "decode"))
+        no_size = isinstance(self.gpu, Gpu) and self.gpu.memory is None
+        unasked = no_size or self.memory == "ignore"
+        idle.append(("memory_reserve", "nobody asks whether the job fits", unasked))
+        if isinstance(self.framework, PyTorch) and isinstance(self.model, TransformerModel):
+            idle += idle_in_pytorch(self, self.model, self.framework)
+        found = [(name, why) for name, why, is_idle in idle if is_idle and name in self.model_fields_set]
+        spread = isinstance(self.model, RecommendationModel) or getattr(self.model, "experts", None)
+        if not spread and "imbalance" in self.parallel.model_fields_set:
+            found.append(("parallel", "imbalance: the model has neither experts nor tables"))
+        return found
+
+    # -- what follows from the settings -----------------------------------------------------------------
+
+    @property
+    def cut_by(self) -> Parallel:
+        """The parallelism, sequence parallelism being for training unless asked for."""
+        if self.task == "training" or self.parallel.sp is not None:
+            return self.parallel
+        return self.parallel.model_copy(update={"sp": False})
+
+    @property
+    def samples(self) -> int:
+        """Of an iteration, over all replicas."""
+        return self.batch or self.parallel.replicas * self.micro_batch * self.parallel.pp
+
+    @property
+    def micro_batches(self) -> int:
+        """Of a replica."""
+        return self.samples // (self.parallel.replicas * self.micro_batch)
+
+    @property
+    def length(self) -> int:
+        """Tokens of a sequence."""
+        return self.sequence or int(getattr(self.model, "sequence", 1))
+
+    def job(self) -> Job:
+        """Layers on stages, how an iteration is done, and bytes on each GPU."""
+        if not isinstance(self.model, TransformerModel):
+            return flat_job(self)
+        return training_job(self, self.model) if self.task == "training" else inference_job(self, self.model)
+
+    def build(self, base: Path = Path()) -> Workload:
+        """One program for each stage, whatever the number of replicas.
+
+        Raises
+        ------
+        WorkloadError
+            It doesn't fit into the GPU's memory: says what would. Or the GPU's table can't be read.
+        """
+        assert isinstance(self.gpu, Gpu | GpuTable)
+        gpu = self.gpu.resolved(base)
+        try:
+            gpu.peak(self.dtype)
+        except ValueError as error:
+            raise WorkloadError(str(error)) from error
+        job = self.job()
+        overlaps = job.training.bucket is not None and self.task == "training"
+        timer: Timer = GpuTimer(gpu, self.dtype)
+        if self.task != "training" if self.cuda_graphs is None else self.cuda_graphs:
+            timer = Graphed(timer)
+        self._check_memory(job, gpu)
+        report = ImportReport(
+            read=(
+                f"{job.name} ({getattr(self.model, 'source', '')}): {getattr(self.model, 'size', '')}",
+                f"memory of the fullest GPU {job.memory}" + self._of(gpu),
+            ),
+            invented=(
+                f"computation by a compute model of {gpu.name} ({gpu.source}), {gpu.trust(self.dtype)}",
+                *((gpu.beside_collectives(),) if overlaps else ()),
+                *job.invented,
+            ),
+        )
+        return build_training(job.name, job.stages, job.training, timer, report, job.builder)
+
+    # -- memory -------------------------------------------------------------------------------------------
+
+    def _of(self, gpu: Gpu) -> str:
+        if gpu.memory is None:
+            return ""
+        text = f"; of {format_size(gpu.memory)}, {format_size(self.memory_reserve)} of them reserved"
+        over = self.job().memory.total > gpu.memory - self.memory_reserve
+        return text + (": DOES NOT FIT, run all the same (memory: ignore)" if over else "")
+
+    def _check_memory(self, job: Job, gpu: Gpu) -> None:
+        if gpu.memory is None or self.memory == "ignore":
+            return
+        room = gpu.memory - self.memory_reserve
+        if job.memory.total <= room:
+            return
+        from cosim.models.catalogue.fitting import what_fits
+
+        found = what_fits(self, room)
+        raise WorkloadError(
+            f"{job.name} does not fit on {gpu.name}: it has {format_size(room)}, {format_size(gpu.memory)}"
+            f" less {format_size(self.memory_reserve)} reserved, and the fullest GPU needs {job.memory}",
+            hint=("what would fit: " + "; ".join(found) if found else "no nearby setting fits")
+            + "; `memory: ignore` runs it all the same",
+        )
+
+    def with_settings(self, **changes: Any) -> Model:
+        """The same with other settings, checked; ``parallel`` as a mapping of changes to it.
+
+        Raises
+        ------
+        ValueError
+            Settings that don't go together.
+        """
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        values["batch"] = self.samples
+        parallel = changes.pop("parallel", None)
+        if parallel:
+            kept = {name: getattr(self.parallel, name) for name in Parallel.model_fields}
+            values["parallel"] = Parallel(**{**kept, **parallel})
+        return Model(**{**values, **changes})
+
+
+def _divides(name: str, value: int, by: str, divisor: int) -> None:
+    if value % divisor:
+        raise ValueError(
+            f"{name} {value} isn't a multiple of {by} {divisor}; {-(-value // divisor) * divisor} would be"
+        )

@@ -1,0 +1,144 @@
+"""What a model is made of, seen from one rank: layers of pieces; a piece is kernels, then an exchange.
+
+This is the seam between models and schedules. A model says what its layers do on one rank, forward and
+backward, and what they exchange with whom; :mod:`cosim.models.training` puts layers on pipeline
+stages and orders them. Sizes are of one micro-batch on one rank, already cut by tensor, sequence, expert or
+context parallelism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from cosim.gpu.kernels import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A collective over mesh axes that the kernels after it wait for; bytes as ``Collective`` counts them."""
+
+    collective: str
+    axes: tuple[str, ...]
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A parameter on this rank, where a model tells its parameters apart.
+
+    Attributes
+    ----------
+    rows, count
+        Length of its first dimension, and all its numbers, on this rank before it is sharded for data
+        parallelism.
+    made
+        Numbers of its gradient as backward makes it, of which the rank then keeps ``count``.
+    summed
+        Axes of model parallelism over which its gradient is still to be summed (a norm's, under sequence
+        parallelism).
+    expert
+        Whether it belongs to experts, which expert-parallel ranks share.
+    """
+
+    name: str
+    rows: int
+    count: int
+    summed: tuple[str, ...] = ()
+    expert: bool = False
+    made: int = 0
+
+    @property
+    def gradient(self) -> int:
+        """Numbers of its gradient until it is exchanged."""
+        return self.made or self.count
+
+    def is_short(self, ranks: int) -> bool:
+        """Whether it has fewer experts than ranks."""
+        return self.expert and self.rows < ranks
+
+    def share(self, ranks: int) -> int:
+        """Numbers of it that each of so many ranks has: the largest share.
+
+        Sharded along its first dimension; where that is too short (few experts), along another.
+        """
+        if self.is_short(ranks):
+            return -(-self.count // ranks)
+        return -(-self.rows // ranks) * (self.count // self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What begins or ends here, for those who exchange parameters or issue kernels: ``host waits``, ``experts
+    begin``, ``experts end``.
+    """
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Kernels that run one after the other, then an exchange, if any; ``beside``: one meanwhile.
+
+    ``ready``: parameters whose gradients of this pass are complete with it. ``mark``: what comes after it.
+    """
+
+    name: str
+    kernels: tuple[Kernel, ...]
+    then: Exchange | None = None
+    beside: Exchange | None = None
+    ready: tuple[Weight, ...] = ()
+    mark: Mark | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer on one rank.
+
+    Attributes
+    ----------
+    recompute
+        What backward runs again first, because its results were not kept.
+    parameters
+        Of this rank, by the axes over which their gradients are summed (beside those that the pipeline
+        shares): ``{("dp",): n}``; experts may have ``("edp",)``.
+    experts
+        How many of them are experts', which expert-parallel ranks share.
+    weights
+        All of them one by one, where the model tells them apart.
+    """
+
+    name: str
+    forward: tuple[Piece, ...]
+    backward: tuple[Piece, ...]
+    recompute: tuple[Piece, ...] = ()
+    parameters: dict[tuple[str, ...], int] = field(default_factory=dict, hash=False)
+    experts: int = 0
+    weights: tuple[Weight, ...] = ()
+
+    @property
+    def num_parameters(self) -> int:
+        """All parameters that this rank holds of the layer."""
+        return sum(self.parameters.values())
+
+
+def merged(pieces: Iterable[Piece]) -> list[Piece]:
+    """Pieces with no exchange between them made one; its name is that of the first and the last."""
+    whole: list[Piece] = []
+    open_: list[Piece] = []
+    for piece in pieces:
+        if piece.beside is not None and open_:
+            whole.append(_join(open_))
+            open_ = []
+        open_.append(piece)
+        if piece.then is not None or piece.beside is not None:
+            whole.append(_join(open_))
+            open_ = []
+    return [*whole, _join(open_)] if open_ else whole
+
+
+def _join(pieces: Sequence[Piece]) -> Piece:
+    first, last = pieces[0].name, pieces[-1].name
+    name = first if first == last else f"{first} to {last}"
+    kernels = tuple(kernel for piece in pieces for kernel in piece.kernels)
+    return Piece(name, kernels, pieces[-1].then, pieces[-1].beside)

@@ -1,0 +1,207 @@
+"""A transformer written in PyTorch's operators: its layers on one rank, cut by every parallelism.
+
+As torchtitan and Hugging Face's transformers write Llama (Touvron et al., arXiv 2302.13971): projections of
+their own for queries, keys and values, and for both halves of a gated MLP; GPT's with biases and dropout.
+Backward is autograd's, by ``tape``. Full recomputation is ``torch.utils.checkpoint`` of each block, which
+stops as soon as everything that backward needs is there: without the block's last product.
+"""
+
+from __future__ import annotations
+
+from cosim.models.catalogue.architecture import TransformerModel
+from cosim.models.catalogue.blocks import Blocks
+from cosim.models.catalogue.cut import Cut
+from cosim.models.layers import TP
+from cosim.models.parts import Layer, Weight
+from cosim.models.pytorch.experts import mixture
+from cosim.models.pytorch.operators import FP32, Operators
+from cosim.models.pytorch.sharding import Sharded
+from cosim.models.pytorch.spec import PyTorch
+from cosim.models.pytorch.tape import Tape, Tensor, pieces
+
+
+class EagerBlocks(Blocks):
+    """Layers of a model on a rank of a cut; ``autocast``: weights are kept in fp32, and cast where used."""
+
+    def __init__(self, model: TransformerModel, cut: Cut, framework: PyTorch, *, autocast: bool) -> None:
+        super().__init__(model, cut)
+        self.framework, self.autocast = framework, autocast
+
+    @property
+    def mlp_tensors(self) -> int:
+        """Gate, its activation, what it gates, and the product; or what GeLU reads and makes."""
+        return 4 if self.model.gated else 2
+
+    @property
+    def logits_bytes(self) -> int:
+        """As the product makes them, converted, and their log-softmax."""
+        shared = self.tp if self.framework.vocabulary_parallel_loss else 1
+        each = self.cut.width + FP32 + (FP32 if self.framework.fp32_logits else 0)
+        return self.cut.tokens * self.shape.vocabulary // shared * each
+
+    def layer(self, number: int) -> Layer:
+        """One block."""
+        made = Writer(self, f"layer {number}")
+        x = made.input()
+        between = made.attention(x, made.norm(x, "attention norm"))
+        inner = made.norm(between, "mlp norm")
+        if self.model.experts is not None and self.model.has_experts(number):
+            out = mixture(made, self.model.experts, between, inner)
+        else:
+            out = made.mlp(between, inner, self.model.ffn)
+        return made.layer(out, recompute=self.cut.recompute == "full")
+
+    def embedding(self) -> Layer:
+        """Tokens, and learned positions where the model has them."""
+        made, m = Writer(self, "embedding"), self.model
+        vocabulary = self.shape.vocabulary
+        table = made.weight("tokens", vocabulary // self.tp, m.hidden, made=vocabulary * m.hidden)
+        tokens = (self.cut.batch, self.cut.sequence)
+        out = made.split.embedding(made.at, tokens, table, vocabulary)
+        if m.positions:
+            positions = made.weight("positions", m.positions, m.hidden)
+            where = made.at.embedding((1, out.shape[1]), positions)
+            out = made.at.add(out, made.at.spread(where, out.shape[0]))
+        if not m.final_norm:
+            out = made.norm(out, "norm")
+        if m.dropout:
+            out = made.at.dropout(out)
+        return made.layer(out)
+
+    def head(self, *, copy: bool) -> Layer:
+        """Last norm, logits and loss; ``copy``: a tied embedding that is on another stage."""
+        made, m, framework = Writer(self, "head"), self.model, self.framework
+        x = made.input()
+        if m.final_norm:
+            x = made.norm(x, "norm")
+        whole = made.split.opened(x)
+        summed = m.tied and not copy
+        matrix = made.weight("output", self.shape.vocabulary // self.tp, m.hidden, own=not summed)
+        logits = made.at.linear(made.view(whole, (self.cut.tokens, m.hidden)), matrix)
+        if not framework.vocabulary_parallel_loss:
+            logits = made.split.whole_columns(logits)
+        if framework.fp32_logits:
+            logits = made.at.cast(logits, FP32)
+        at_once = framework.vocabulary_parallel_loss
+        loss = made.split.cross_entropy(made.at, logits) if at_once else made.at.cross_entropy(logits)
+        return made.layer(loss)
+
+
+class Writer:
+    """A layer being written: its tape, its parameters."""
+
+    def __init__(self, blocks: EagerBlocks, name: str) -> None:
+        self.blocks, self.name = blocks, name
+        self.model, self.cut, self.framework = blocks.model, blocks.cut, blocks.framework
+        self.tp = blocks.tp
+        self.tape = Tape()
+        self.at = Operators(self.tape, self.cut.width, blocks.autocast)
+        self.split = Sharded(self.tape, self.tp, self.cut.parallel.sequence_parallel)
+        self.kept = FP32 if blocks.autocast else self.cut.width
+        self.weights: list[Weight] = []
+
+    def input(self) -> Tensor:
+        """The hidden state, in the type of the residual stream (autocast: fp32, the embedding's)."""
+        own = self.cut.sequence // (self.tp if self.cut.parallel.sequence_parallel else 1)
+        return Tensor((self.cut.batch, own, self.model.hidden), self.kept)
+
+    def weight(
+        self, name: str, *shape: int, summed: tuple[str, ...] = (), expert: bool = False, own: bool = True,
+        made: int = 0,
+    ) -> Tensor:  # fmt: skip
+        """A parameter of that shape on this rank; not ``own``: another layer has it."""
+        tensor = Tensor(shape, self.kept)
+        weight = Weight(f"{self.name} {name}", shape[0], tensor.count, summed, expert, made)
+        if own:
+            self.weights.append(weight)
+            tensor.weight = weight
+        return tensor
+
+    def view(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """The same numbers."""
+        return self.tape.run((), Tensor(shape, x.width), (x,), lambda _: (), keeps=False)
+
+    def norm(self, x: Tensor, name: str) -> Tensor:
+        """RMS or layer norm."""
+        shared = TP if self.cut.parallel.sequence_parallel and self.tp > 1 else ()
+        weight = self.weight(name, self.model.hidden, summed=shared)
+        if self.model.norm == "layer":
+            return self.at.layer_norm(
+                x, weight, self.weight(f"{name} bias", self.model.hidden, summed=shared)
+            )
+        if self.framework.norm == "written":
+            return self.at.written_rms_norm(x, weight)
+        return self.at.rms_norm(x, weight)
+
+    def linear(self, name: str, x: Tensor, columns: int) -> Tensor:
+        """A linear layer of that many columns on this rank."""
+        weight = self.weight(name, columns, x.shape[-1])
+        bias = self.weight(f"{name} bias", columns) if self.model.biases else None
+        return self.at.linear(x, weight, bias)
+
+    def residual(self, x: Tensor, change: Tensor) -> Tensor:
+        """Dropped out, and added."""
+        change = self.split.closed(change)
+        return self.at.add(x, self.at.dropout(change) if self.model.dropout else change)
+
+    def mlp(self, x: Tensor, inner: Tensor, ffn: int) -> Tensor:
+        """An MLP, and the residual."""
+        return self.residual(x, self.dense("mlp", self.split.opened(inner), ffn))
+
+    def dense(self, name: str, x: Tensor, ffn: int) -> Tensor:
+        """An MLP of this rank's columns, before its partial sums come together."""
+        own = ffn // self.tp
+        wide = self.at.activation(self.linear(f"{name} gate" if self.model.gated else f"{name} up", x, own))
+        if self.model.gated:
+            wide = self.at.multiply(wide, self.linear(f"{name} up", x, own))
+        return self.linear(f"{name} down", wide, self.model.hidden)
+
+    def attention(self, x: Tensor, inner: Tensor) -> Tensor:
+        """Queries, keys, values, what they choose, projection, residual."""
+        m, cut = self.model, self.cut
+        heads, kv = m.heads // self.tp, max(m.kv // self.tp, 1)
+        whole = self.split.opened(inner)
+
+        def apart(name: str, count: int) -> Tensor:
+            made = self.linear(name, whole, count * m.head)
+            return self.view(made, (cut.batch, count, cut.sequence, m.head))
+
+        q, k, v = apart("queries", heads), apart("keys", kv), apart("values", kv)
+        if not m.positions and self.framework.rotary != "none":
+            q, k = self._rotated(q), self._rotated(k)
+        if heads > kv and (self.framework.repeat_kv or cut.attention == "unfused"):
+            k, v = (self.at.repeated(each, heads // kv) for each in (k, v))
+        chosen = self.at.attention(q, k, v) if cut.attention == "flash" else self._unfused(q, k, v)
+        out = self.view(chosen, (cut.batch, cut.sequence, heads * m.head))
+        return self.residual(x, self.linear("projection", out, m.hidden))
+
+    def _rotated(self, x: Tensor) -> Tensor:
+        if self.framework.rotary == "complex":
+            return self.at.rotated_complex(x)
+        return self.at.rotated_halves(x, sliced=self.framework.rotary == "sliced")
+
+    def _unfused(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Scores, scale, mask, softmax in fp32, product: each its own kernel."""
+        at = self.at
+        turned = self.view(k, (*k.shape[:-2], k.shape[-1], k.shape[-2]))
+        scores = at.scale(at.product(q, turned))
+        mask = Tensor((1, 1, *scores.shape[-2:]), scores.width, grad=False)
+        weights = at.cast(at.softmax(at.masked(scores, mask), FP32), self.cut.width)
+        if self.model.dropout:
+            weights = at.dropout(weights)
+        return at.copy(at.product(weights, v))
+
+    def layer(self, out: Tensor, *, recompute: bool = False) -> Layer:
+        """What was written, both ways."""
+        dense = sum(weight.count for weight in self.weights if not weight.expert)
+        experts = sum(weight.count for weight in self.weights if weight.expert)
+        again = pieces(self.name, self.tape.forward[: self.tape.kept]) if recompute else ()
+        return Layer(
+            self.name,
+            pieces(self.name, self.tape.forward),
+            pieces(self.name, self.tape.backward(out)),
+            again,
+            self.blocks.sharded(dense, experts),
+            self.blocks.own_experts(experts),
+            tuple(self.weights),
+        )

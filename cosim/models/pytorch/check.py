@@ -1,0 +1,76 @@
+"""What eager PyTorch has no way of doing, and settings that mean nothing to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cosim.gpu.gpus import DTYPE_BYTES
+from cosim.models.catalogue.architecture import TransformerModel
+from cosim.models.pytorch.spec import PyTorch
+
+if TYPE_CHECKING:
+    from cosim.models.catalogue.spec import Model
+
+
+def fits_pytorch(spec: Model, model: TransformerModel, framework: PyTorch) -> None:
+    """Refuse what torchtitan's and FSDP2's way of training doesn't have.
+
+    Raises
+    ------
+    ValueError
+        Says which setting, and what would do.
+    """
+    p = spec.parallel
+    name = "framework pytorch"
+    if spec.task != "training":
+        raise ValueError(f"{name} is for training; {spec.task} has kernels of its own")
+    if model.latent is not None:
+        raise ValueError(f"{name} has no latent attention ({model.name}); leave framework out")
+    if p.schedule == "interleaved":
+        raise ValueError(f"{name} has the schedules gpipe and 1f1b, not interleaved")
+    if p.cp > 1:
+        raise ValueError(f"{name} has no context parallelism (parallel.cp); leave framework out, or cp")
+    if model.experts is not None and p.tp > 1:
+        raise ValueError(f"{name} shares experts by ep, not by tp; leave out tp, or framework")
+    if model.kv % p.tp:
+        raise ValueError(
+            f"{name}: DTensor shards whole heads: kv_heads {model.kv} isn't a multiple of tp {p.tp}"
+        )
+    if spec.recompute == "selective":
+        raise ValueError(f"{name} recomputes whole blocks or nothing; selective is Megatron-LM's")
+    if spec.sharded_optimizer:
+        raise ValueError(
+            f"{name}: shard the optimizer by `parallel: {{fsdp: ..., reshard: false}}` (ZeRO stage 2)"
+        )
+    if not spec.overlap_gradients:
+        raise ValueError(f"{name}: DDP and FSDP exchange gradients while backward goes on; leave it out")
+    kept, width = DTYPE_BYTES[framework.parameter_dtype], DTYPE_BYTES[spec.dtype]
+    if kept < width:
+        raise ValueError(
+            f"{name}: parameters are kept in {framework.parameter_dtype}, narrower than dtype {spec.dtype}"
+        )
+    given = "gradient_dtype" in spec.model_fields_set
+    if p.fsdp == 1 and given and spec.gradient_dtype != framework.parameter_dtype:
+        raise ValueError(
+            f"{name}: without fsdp gradients have their parameter's type, {framework.parameter_dtype}"
+            f" (framework: {{kind: pytorch, parameter_dtype: ...}}), not {spec.gradient_dtype}"
+        )
+
+
+def idle_in_pytorch(spec: Model, model: TransformerModel, framework: PyTorch) -> list[tuple[str, str, bool]]:
+    """Settings, of the workload and of its framework, that mean nothing to such a job."""
+    p = spec.parallel
+    idle = {
+        "fsdp_units": (p.fsdp == 1, "fsdp is 1: a rank has its parameters"),
+        "vocabulary_parallel_loss": (p.tp == 1, "tp is 1: a rank has all logits"),
+        "merge_outputs": (p.pp == 1, "pp is 1: there is one stage"),
+        "norm": (model.norm == "layer", f"{model.name} has layer norms, which are one kernel"),
+        "rotary": (model.positions > 0, f"{model.name} has learned positions"),
+        "repeat_kv": (model.kv == model.heads, f"each of {model.name}'s heads has its own keys and values"),
+    }
+    found = [
+        ("framework", f"{name}: {why}", True)
+        for name, (nothing, why) in idle.items()
+        if nothing and name in framework.model_fields_set
+    ]
+    return [*found, ("bucket", "fsdp exchanges the gradients of a block at once", p.fsdp > 1)]

@@ -1,0 +1,309 @@
+"""What PyTorch's operators ask of a GPU in eager mode, forward and backward: one kernel each.
+
+Bytes are each operand and each result once. What backward does is PyTorch's rule for the operator
+(``tools/autograd/derivatives.yaml``). A flash attention's backward makes the scores again: five products
+where forward has two (Dao, "FlashAttention-2", arXiv 2307.08691, section 3.1).
+
+Under ``autocast`` matrix products run in ``width``, their operands cast by a kernel each where they are kept
+in another type; norms, powers and the loss run in fp32 (PyTorch, "Automatic Mixed Precision", op-specific
+behaviour).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cosim.gpu.kernels import Kernel, fused_attention, matmul, matmul_backward, memory
+from cosim.models.pytorch.tape import Event, Tape, Tensor
+
+FP32 = 4
+INDEX = 8
+"""Bytes of a token's number."""
+_BOOL = 1
+
+
+@dataclass(frozen=True)
+class Operators:
+    """Operators of a stretch of a model, noted on its tape."""
+
+    tape: Tape
+    width: int
+    autocast: bool = False
+
+    # -- types ----------------------------------------------------------------------------------------
+
+    def cast(self, x: Tensor, width: int) -> Tensor:
+        """To another number type."""
+        if x.width == width:
+            return x
+        kernel = memory(x.count * (x.width + width))
+        return self.tape.run([kernel], Tensor(x.shape, width), (x,), lambda _: [kernel], keeps=False)
+
+    def _full(self, x: Tensor) -> Tensor:
+        """As autocast gives it to operators that need fp32."""
+        return self.cast(x, FP32) if self.autocast else x
+
+    # -- products -------------------------------------------------------------------------------------
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """``x @ weight.T + bias``; ``weight`` is [out, in]."""
+        if self.autocast:
+            x, weight = self.cast(x, self.width), self.cast(weight, self.width)
+            bias = None if bias is None else self.cast(bias, self.width)
+        columns, inner = weight.shape
+        out = Tensor((*x.shape[:-1], columns), x.width)
+        product = matmul(x.count // inner, inner, columns, x.width)
+        for_x, for_weight = matmul_backward(product, x.width)
+        forward = product
+        if bias is not None:
+            forward = _more(product, bias.size_bytes)
+        summed = memory(out.size_bytes + columns * x.width)
+
+        def backward(needed: frozenset[int]) -> Iterable[Event]:
+            if 1 in needed:
+                yield for_weight
+            if 0 in needed:
+                yield for_x
+            if 2 in needed:
+                yield summed
+
+        inputs = (x, weight) if bias is None else (x, weight, bias)
+        return self.tape.run([forward], out, inputs, backward)
+
+    def product(self, a: Tensor, b: Tensor) -> Tensor:
+        """Batched: [..., rows, inner] by [..., inner, columns]."""
+        *lead, rows, inner = a.shape
+        columns, batch = b.shape[-1], a.count // (rows * inner)
+        kernel = matmul(rows, inner, columns, a.width, batch=batch)
+        back = matmul_backward(kernel, a.width)
+        return self.tape.run(
+            [kernel],
+            Tensor((*lead, rows, columns), a.width),
+            (a, b),
+            lambda needed: [back[place] for place in sorted(needed)],
+        )
+
+    def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Flash ``scaled_dot_product_attention``; [batch, heads, tokens, head], keys maybe of fewer heads."""
+        if self.autocast:
+            q, k, v = (self.cast(each, self.width) for each in (q, k, v))
+        batch, heads, tokens, size = q.shape
+        scores = 2 * batch * heads * tokens * k.shape[2]
+        flops = scores * (size + v.shape[-1])
+        out = Tensor((batch, heads, tokens, v.shape[-1]), q.width)
+        sums = batch * heads * tokens * FP32  # log-sum-exp of each row
+        moved = q.size_bytes + k.size_bytes + v.size_bytes + out.size_bytes + sums
+        gradients = q.size_bytes + k.size_bytes + v.size_bytes + out.size_bytes
+        again = scores * (3 * size + 2 * v.shape[-1])
+        back = fused_attention(again, moved + gradients)
+        return self.tape.run([fused_attention(flops, moved)], out, (q, k, v), lambda _: [back])
+
+    # -- element by element ---------------------------------------------------------------------------
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """Of one shape; a gradient goes through as it is, cast where an operand was of a narrower type."""
+        out = Tensor(x.shape, max(x.width, y.width))
+
+        def backward(needed: frozenset[int]) -> Iterable[Event]:
+            for place in sorted(needed):
+                width = (x, y)[place].width
+                if width != out.width:
+                    yield memory(out.count * (out.width + width))
+
+        kernel = memory(x.size_bytes + y.size_bytes + out.size_bytes)
+        return self.tape.run([kernel], out, (x, y), backward, keeps=False)
+
+    def multiply(self, x: Tensor, y: Tensor) -> Tensor:
+        """``y`` of the same shape, or broadcast: then its gradient is a product and a sum."""
+        out = Tensor(x.shape, max(x.width, y.width))
+
+        def backward(needed: frozenset[int]) -> Iterable[Event]:
+            for place in sorted(needed):
+                mine, other = (x, y)[place], (x, y)[1 - place]
+                yield memory(2 * out.size_bytes + other.size_bytes)
+                if mine.count < out.count:
+                    yield memory(out.size_bytes + mine.count * out.width)
+                if mine.width != out.width:
+                    yield memory(mine.count * (out.width + mine.width))
+
+        return self.tape.run([memory(x.size_bytes + y.size_bytes + out.size_bytes)], out, (x, y), backward)
+
+    def scale(self, x: Tensor) -> Tensor:
+        """By a number that is known."""
+        kernel = memory(2 * x.size_bytes)
+        return self.tape.run([kernel], Tensor(x.shape, x.width), (x,), lambda _: [kernel], keeps=False)
+
+    def negate(self, x: Tensor) -> Tensor:
+        """``-x``."""
+        return self.scale(x)
+
+    def square(self, x: Tensor) -> Tensor:
+        """``x.pow(2)``; backward is ``grad * (2 * x.pow(1))``."""
+        x = self._full(x)
+        two = memory(2 * x.size_bytes)
+        back = [two, two, memory(3 * x.size_bytes)]
+        return self.tape.run([two], Tensor(x.shape, x.width), (x,), lambda _: back)
+
+    def mean(self, x: Tensor) -> Tensor:
+        """Over the last dimension, which stays as 1."""
+        out = Tensor((*x.shape[:-1], 1), x.width)
+        kernel = memory(x.size_bytes + out.size_bytes)  # backward: spread over the rows, divided
+        return self.tape.run([kernel], out, (x,), lambda _: [kernel], keeps=False)
+
+    def add_number(self, x: Tensor) -> Tensor:
+        """``x + epsilon``; backward has nothing to do."""
+        return self.tape.run(
+            [memory(2 * x.size_bytes)], Tensor(x.shape, x.width), (x,), lambda _: (), keeps=False
+        )
+
+    def inverse_root(self, x: Tensor) -> Tensor:
+        """``rsqrt``; backward is ``-0.5 * grad * result.pow(3)``."""
+        two = memory(2 * x.size_bytes)
+        back = [two, two, memory(3 * x.size_bytes)]
+        return self.tape.run([two], Tensor(x.shape, x.width), (x,), lambda _: back)
+
+    def activation(self, x: Tensor) -> Tensor:
+        """SiLU or GeLU: backward reads the input again."""
+        back = memory(3 * x.size_bytes)
+        return self.tape.run([memory(2 * x.size_bytes)], Tensor(x.shape, x.width), (x,), lambda _: [back])
+
+    def dropout(self, x: Tensor) -> Tensor:
+        """``native_dropout``: its mask is kept."""
+        kernel = memory(2 * x.size_bytes + x.count * _BOOL)
+        return self.tape.run([kernel], Tensor(x.shape, x.width), (x,), lambda _: [kernel])
+
+    def softmax(self, x: Tensor, width: int) -> Tensor:
+        """Over the last dimension; ``width``: of the result, made in the same kernel."""
+        out = Tensor(x.shape, width)
+        back = memory(2 * out.size_bytes + x.size_bytes)
+        return self.tape.run([memory(x.size_bytes + out.size_bytes)], out, (x,), lambda _: [back])
+
+    def copy(self, x: Tensor, *, back: bool = True) -> Tensor:
+        """Made contiguous; ``back``: so is its gradient."""
+        kernel = memory(2 * x.size_bytes)
+        return self.tape.run(
+            [kernel], Tensor(x.shape, x.width), (x,), lambda _: [kernel] if back else (), keeps=False
+        )
+
+    def masked(self, x: Tensor, mask: Tensor) -> Tensor:
+        """A mask added, which is broadcast."""
+        kernel = memory(2 * x.size_bytes + mask.size_bytes)
+        return self.tape.run([kernel], Tensor(x.shape, x.width), (x,), lambda _: (), keeps=False)
+
+    def spread(self, x: Tensor, times: int) -> Tensor:
+        """Broadcast along the first dimension: a view; its gradient is a sum."""
+        out = Tensor((times, *x.shape[1:]), x.width)
+        back = [memory(out.size_bytes + x.size_bytes)] if times > 1 else []
+        return self.tape.run((), out, (x,), lambda _: back, keeps=False)
+
+    def repeated(self, x: Tensor, times: int) -> Tensor:
+        """Each head of [batch, heads, tokens, head] several times over; backward sums them."""
+        batch, heads, *rest = x.shape
+        out = Tensor((batch, heads * times, *rest), x.width)
+        kernel = memory(x.size_bytes + out.size_bytes)
+        return self.tape.run([kernel], out, (x,), lambda _: [kernel], keeps=False)
+
+    # -- norms ----------------------------------------------------------------------------------------
+
+    def rms_norm(self, x: Tensor, weight: Tensor) -> Tensor:
+        """``torch.nn.RMSNorm``: one kernel each way; a number for each row is kept."""
+        x = self._full(x)
+        rows = x.count // x.shape[-1] * FP32
+        back = memory(3 * x.size_bytes + rows + 2 * weight.size_bytes)
+        forward = memory(2 * x.size_bytes + rows + weight.size_bytes)
+        return self.tape.run([forward], Tensor(x.shape, x.width), (x, weight), lambda _: [back])
+
+    def written_rms_norm(self, x: Tensor, weight: Tensor) -> Tensor:
+        """As model code writes it: to fp32, the mean square, its root, back, times the weight."""
+        wide = self.cast(x, FP32)
+        root = self.inverse_root(self.add_number(self.mean(self.square(wide))))
+        return self.multiply(self.cast(self.multiply(wide, root), x.width), weight)
+
+    def layer_norm(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """``torch.nn.LayerNorm``: one kernel each way; two numbers for each row are kept."""
+        x = self._full(x)
+        rows = 2 * (x.count // x.shape[-1]) * FP32
+        vectors = weight.size_bytes + bias.size_bytes
+        back = memory(3 * x.size_bytes + rows + 2 * vectors)
+        forward = memory(2 * x.size_bytes + rows + vectors)
+        return self.tape.run([forward], Tensor(x.shape, x.width), (x, weight, bias), lambda _: [back])
+
+    # -- positions ------------------------------------------------------------------------------------
+
+    def rotated_halves(self, x: Tensor, *, sliced: bool) -> Tensor:
+        """``x * cos + cat(-x2, x1) * sin``; x [batch, heads, tokens, head], tables [tokens, head].
+
+        Tables have the type of the residual stream, autocast's being fp32.
+        ``sliced``: the halves are slices, each with a gradient of full size (``slice_backward``), and not
+        chunks, whose gradients one kernel puts together.
+        """
+        width = FP32 if self.autocast else x.width
+        table = Tensor((x.shape[-2], x.shape[-1]), width, grad=False)
+        straight = self.multiply(x, table)
+        half = Tensor((*x.shape[:-1], x.shape[-1] // 2), x.width)
+        if sliced:
+            each = [memory(x.size_bytes + half.size_bytes)]
+            first, second = (
+                self.tape.run((), Tensor(half.shape, x.width), (x,), lambda _: each, keeps=False)
+                for _ in range(2)
+            )
+            turned = self._joined(self.negate(second), first)
+        else:
+            # Gradients of both chunks are put together once the later one, the negated one's, is there.
+            whole = memory(2 * x.size_bytes)
+            chunks = self.tape.run((), Tensor(x.shape, x.width), (x,), lambda _: [whole], keeps=False)
+            minus = memory(2 * half.size_bytes)
+            turned = self.tape.run(
+                [minus, memory(2 * x.size_bytes)],
+                Tensor(x.shape, x.width),
+                (chunks,),
+                lambda _: [minus],
+                keeps=False,
+            )
+        return self.add(straight, self.multiply(turned, table))
+
+    def _joined(self, first: Tensor, second: Tensor) -> Tensor:
+        """Along the last dimension; gradients are views."""
+        shape = (*first.shape[:-1], first.shape[-1] + second.shape[-1])
+        out = Tensor(shape, first.width)
+        return self.tape.run([memory(2 * out.size_bytes)], out, (first, second), lambda _: (), keeps=False)
+
+    def rotated_complex(self, x: Tensor) -> Tensor:
+        """Pairs as complex numbers, in fp32; x [batch, heads, tokens, head], table [tokens, head / 2]."""
+        wide = self.cast(x, FP32)
+        table = Tensor((x.shape[-2], x.shape[-1]), FP32, grad=False)
+        kernel = memory(2 * wide.size_bytes + table.size_bytes)
+        conjugated = memory(2 * table.size_bytes)
+        turned = self.tape.run([kernel], Tensor(wide.shape, FP32), (wide,), lambda _: [conjugated, kernel])
+        return self.cast(turned, x.width)
+
+    # -- both ends ------------------------------------------------------------------------------------
+
+    def embedding(self, tokens: tuple[int, ...], table: Tensor) -> Tensor:
+        """Rows of a table; its gradient is made in full: zeros, then the rows added."""
+        out = Tensor((*tokens, table.shape[-1]), table.width)
+        numbers = out.count // table.shape[-1] * INDEX
+        back = memory(2 * out.size_bytes + numbers + table.size_bytes)
+        return self.tape.run([memory(2 * out.size_bytes + numbers)], out, (table,), lambda _: [back])
+
+    def cross_entropy(self, logits: Tensor) -> Tensor:
+        """Log-softmax, then the targets' mean; logits [tokens, vocabulary]."""
+        logits = self._full(logits)
+        rows = logits.count // logits.shape[-1]
+        changed = self.tape.run(
+            [memory(2 * logits.size_bytes)],
+            Tensor(logits.shape, logits.width),
+            (logits,),
+            lambda _: [memory(3 * logits.size_bytes)],
+        )
+        targets = rows * (INDEX + logits.width)
+        back = [memory(logits.width), memory(logits.size_bytes + targets)]  # of 1, the gradient of the loss
+        return self.tape.run([memory(targets)], Tensor((), logits.width), (changed,), lambda _: back)
+
+
+def _more(kernel: Kernel, size_bytes: int) -> Kernel:
+    return Kernel(
+        kernel.kind, kernel.flops, kernel.bytes_moved + size_bytes,
+        kernel.batch, kernel.rows, kernel.inner, kernel.columns,
+    )  # fmt: skip

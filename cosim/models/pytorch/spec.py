@@ -1,0 +1,49 @@
+"""Which framework a catalogue model is trained with: how its kernels are fused, and what happens around."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from cosim.gpu.gpus import DType
+from cosim.spec import Spec
+
+
+class Megatron(Spec):
+    """Megatron-LM's fused layers, vocabulary-parallel loss and gradient buckets."""
+
+
+class PyTorch(Spec):
+    """Eager PyTorch: a kernel for each operator; FSDP2, DDP, DTensor, torch.distributed.pipelining."""
+
+    norm: Literal["fused", "written"] = Field(
+        "fused", description="torch.nn.RMSNorm's one kernel, or operators as Hugging Face models write it"
+    )
+    rotary: Literal["complex", "chunked", "sliced", "none"] = Field(
+        "complex",
+        description="rotary positions: complex numbers (torchtitan), halves by chunk, slice (Hugging Face)",
+    )
+    repeat_kv: bool = Field(
+        False, description="keys and values are copied for each query head that uses them"
+    )
+    fp32_logits: bool = Field(True, description="logits are converted to fp32 before the loss")
+    vocabulary_parallel_loss: bool = Field(
+        True, description="tp: each rank keeps its logits (loss_parallel), or all are gathered on each"
+    )
+    optimizer: Literal["foreach", "fused"] = Field(
+        "foreach", description="AdamW: an operator at a time over all parameters (the default), or one kernel"
+    )
+    clip_gradients: bool = Field(True, description="clip_grad_norm_ before the optimizer's step")
+    merge_outputs: bool = Field(
+        False,
+        description="pp: logits of all micro-batches are put together: schedule.step(return_outputs=True)",
+    )
+    parameter_dtype: DType = Field(
+        "fp32",
+        description="of weights as they are kept; dtype another: FSDP's mixed precision, or autocast",
+    )
+    fsdp_units: Literal["each", "blocks"] = Field(
+        "each",
+        description="fsdp gathers embedding, blocks, head one by one; or all that is in no block at once",
+    )

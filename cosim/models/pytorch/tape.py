@@ -1,0 +1,127 @@
+"""Autograd without numbers: operators note their kernels, and backward follows from them.
+
+A ``Tape`` keeps, in order, what operators launch forward, and for each operator a rule for what its backward
+launches. ``backward`` walks the operators from the last to the first, as PyTorch's engine does (Paszke et
+al., "Automatic differentiation in PyTorch", NIPS-W 2017): a tensor that was used n times has its n gradients
+added by n - 1 kernels; nothing is computed for a tensor that needs no gradient.
+
+Not modelled: tensors that are freed, and the caching allocator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from math import prod
+
+from cosim.gpu.kernels import Kernel, memory
+from cosim.models.parts import Exchange, Mark, Piece, Weight
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A parameter's gradient of this pass is complete."""
+
+    weight: Weight
+
+
+Event = Kernel | Exchange | Mark | Ready
+
+
+@dataclass(eq=False, slots=True)
+class Tensor:
+    """A tensor's shape, and bytes of a number; ``grad``: whether backward comes this way."""
+
+    shape: tuple[int, ...]
+    width: int
+    grad: bool = True
+    weight: Weight | None = None
+
+    @property
+    def count(self) -> int:
+        """Numbers."""
+        return prod(self.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes."""
+        return self.count * self.width
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """An operator that was run: its result, and for each tensor that it read what its gradient takes."""
+
+    out: Tensor
+    inputs: tuple[Tensor, ...]
+    backward: Callable[[frozenset[int]], Iterable[Event]]
+
+
+@dataclass(eq=False)
+class Tape:
+    """What a stretch of a model launches; ``forward`` grows as operators are called."""
+
+    forward: list[Event] = field(default_factory=list)
+    kept: int = 0
+    """How much of ``forward`` there was when the last operator that keeps something for backward began."""
+    _nodes: list[_Node] = field(default_factory=list)
+
+    def run(
+        self,
+        events: Iterable[Event],
+        out: Tensor,
+        inputs: tuple[Tensor, ...],
+        backward: Callable[[frozenset[int]], Iterable[Event]],
+        *,
+        keeps: bool = True,
+    ) -> Tensor:
+        """An operator: what it launches, its result, and ``backward(needed)``, what its gradient launches.
+
+        ``needed`` are the places among ``inputs`` whose gradient is asked for. ``keeps``: backward needs
+        something that this operator read or made.
+        """
+        wanted = any(each.grad for each in inputs)
+        if keeps and wanted:
+            self.kept = len(self.forward)
+        self.forward.extend(events)
+        out.grad = wanted
+        if wanted:
+            self._nodes.append(_Node(out, inputs, backward))
+        return out
+
+    def backward(self, *results: Tensor) -> list[Event]:
+        """What backward launches, given gradients of the results."""
+        given: dict[int, int] = {id(result): 1 for result in results}
+        made: list[Event] = []
+        for node in reversed(self._nodes):
+            if id(node.out) not in given:
+                continue
+            needed = frozenset(place for place, tensor in enumerate(node.inputs) if tensor.grad)
+            made.extend(node.backward(needed))
+            for place in sorted(needed):
+                tensor = node.inputs[place]
+                seen = given.get(id(tensor), 0)
+                if seen:
+                    made.append(memory(3 * tensor.size_bytes))
+                given[id(tensor)] = seen + 1
+                if tensor.weight is not None and not seen:
+                    made.append(Ready(tensor.weight))
+        return made
+
+
+def pieces(name: str, events: Iterable[Event]) -> tuple[Piece, ...]:
+    """Events as pieces: one ends with an exchange, or where a gradient is complete."""
+    made: list[Piece] = []
+    kernels: list[Kernel] = []
+    for event in events:
+        if isinstance(event, Kernel):
+            kernels.append(event)
+            continue
+        then = event if isinstance(event, Exchange) else None
+        ready = (event.weight,) if isinstance(event, Ready) else ()
+        mark = event if isinstance(event, Mark) else None
+        made.append(Piece(name, tuple(kernels), then, ready=ready, mark=mark))
+        kernels = []
+    if kernels:
+        made.append(Piece(name, tuple(kernels)))
+    return tuple(made)

@@ -1,0 +1,70 @@
+"""How an iteration of training is done, whatever the framework, and the compute model as builders ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cosim.gpu.kernels import Kernel
+from cosim.models.parts import Exchange
+from cosim.models.schedule import ScheduleName
+from cosim.workload.program import DeviceMesh
+
+
+class Timer(Protocol):
+    """A compute model, as the builder asks it."""
+
+    def kernels_ps(self, kernels: Sequence[Kernel]) -> int:
+        """Picoseconds that kernels take on the GPU, one after another."""
+
+    def host_ps(self, launches: int) -> int:
+        """Picoseconds that the host takes to issue so many operators; 0: it is never waited for."""
+
+    def step_ps(self) -> int:
+        """Picoseconds of the host in an iteration beside its operators."""
+
+    def slowed_ps(self, duration_ps: int) -> int:
+        """What a computation takes while a collective runs on the same GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """How an iteration is done.
+
+    Attributes
+    ----------
+    boundary_bytes
+        What a rank sends to the next stage: its part of the hidden state.
+    boundary_gather
+        How a stage makes it whole, if ranks send parts.
+    tied_bytes
+        Gradients that first and last stage share, of one rank; 0: none.
+    gradient_width, parameter_width
+        Bytes of a gradient as it is exchanged, and of a parameter.
+    bucket
+        Gradients exchanged at once while backward goes on; None: all after the last backward.
+    norm_axes
+        Axes over which the gradients' norm is summed, one after the other.
+    blocking_sends
+        Computation waits until what it sends has arrived, as Megatron-LM's does without overlap.
+    synchronous_passes
+        The host issues nothing of the next pass until the GPU has ended the one before.
+    synchronous_exchanges
+        The host issues nothing until an exchange between pieces has ended.
+    """
+
+    mesh: DeviceMesh
+    micro_batches: int
+    schedule: ScheduleName
+    boundary_bytes: int
+    boundary_gather: Exchange | None = None
+    tied_bytes: int = 0
+    gradient_width: int = 4
+    parameter_width: int = 2
+    bucket: int | None = None
+    sharded_optimizer: bool = False
+    norm_axes: tuple[str, ...] = ("tp", "pp")
+    blocking_sends: bool = False
+    synchronous_passes: bool = False
+    synchronous_exchanges: bool = False

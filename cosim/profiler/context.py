@@ -1,0 +1,70 @@
+"""``with cosim.profile("job.yaml", world_size=1024):`` around training code, in this process.
+
+What is run inside is seen as rank ``rank`` of ``world_size``; at the end the profile is written. Ranks that
+do something else (stages of a pipeline) can't be seen from here: ``cosim profile`` runs each in its own
+process.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from cosim.errors import InputError
+from cosim.profiler import file
+from cosim.profiler.file import ClassProgram
+from cosim.profiler.launch import Request, assemble, check_numbers, device
+from cosim.profiler.lower import merged
+from cosim.profiler.scale import without_unused
+
+
+@contextmanager
+def profile(
+    path: str | Path,
+    *,
+    world_size: int = 1,
+    gpu: str = "h100-sxm",
+    rank: int = 0,
+    per_node: int = 8,
+    iteration: int = 1,
+    imbalance: float = 1.0,
+) -> Iterator[None]:
+    """Profile what is run inside, up to the end of ``iteration``; the rest of the block is left out.
+
+    Import torch inside the block. The process is changed for good: profile once, and do nothing else with
+    torch.
+
+    Raises
+    ------
+    InputError
+        torch is there already, or not at all.
+    WorkloadError
+        The block ended without an optimizer step.
+    """
+    request = Request("a block of Python", (), world_size, gpu, per_node, iteration, imbalance=imbalance)
+    check_numbers(request)
+    if not 0 <= rank < world_size:
+        raise InputError(f"rank {rank} of {world_size}")
+    if "torch" in sys.modules:
+        raise InputError(
+            "torch was imported before cosim.profile: it has looked for a GPU already",
+            hint="import torch inside the `with` block, or use `cosim profile`",
+        )
+    session_module = import_module("cosim.profiler.inside.session")  # imports torch, later
+    with TemporaryDirectory(prefix="cosim-profile-") as mail:
+        session = session_module.Session(
+            {**request.as_order(), "rank": rank, "mail": mail, "device": device(gpu)}
+        )
+        try:
+            with session.modes():
+                yield
+        except session_module.ProfileDoneError:
+            pass
+    made, _ = assemble(replace(request, ranks=(rank,)), {rank: session.answer()})
+    programs = tuple(ClassProgram(p.at, merged(p.steps)) for p in made.programs)
+    file.write(without_unused(replace(made, programs=programs)), Path(path))

@@ -1,0 +1,76 @@
+"""What a session recorded of one iteration, as plain values for the file beside its order."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from typing import Any
+
+from cosim.profiler.inside.processes import started
+
+_NO_STEP = "a profile is one training iteration: it ends where a torch.optim optimizer steps"
+_OWN_PROCESSES = (
+    "\n  it started {} processes of its own, which are not followed: train in the process itself, as under"
+    " torchrun, or with torch.multiprocessing.spawn"
+)
+
+
+def make_answer(session: Any) -> dict[str, Any]:
+    """Kernels without repetition, operations with dependencies by number, and what was noted.
+
+    Dependencies on what came before the iteration are left out: it had ended, or is the iteration before.
+    """
+    import torch
+    import torch.distributed as dist
+
+    recorder, marks = session.recorder, session.step_marks
+    torch._C._set_grad_enabled(True)
+    wanted = min(session.order["iteration"], len(marks) - 1)
+    if not marks:
+        return {"error": "the script ended without an optimizer step", "traceback": [],
+                "hint": _NO_STEP + (_OWN_PROCESSES.format(len(started)) if started else ""),
+                "operations_seen": len(recorder.operations)}  # fmt: skip
+    begin, end = (marks[wanted - 1] if wanted else 0), marks[wanted]
+    kernels: dict[Any, int] = {}
+    rows: list[Any] = []
+    last_backward = max(
+        (n for n in range(begin, end) if recorder.operations[n].phase in ("backward", "recompute")),
+        default=-1,
+    )
+    for number in range(begin, end):
+        operation = recorder.operations[number]
+        deps = [d - begin for d in recorder.ordering.deps[number] if d >= begin]
+        phase = operation.phase
+        if phase == "forward" and number > last_backward >= 0:
+            phase = "optimizer"  # clipping and the like
+        if operation.kernel is not None:
+            place = kernels.setdefault(operation.kernel, len(kernels))
+            rows.append([operation.stream, phase, deps, place, operation.graphed])
+        elif operation.communication is None:
+            rows.append([operation.stream, phase, deps, None, operation.graphed])
+        else:
+            what = operation.communication
+            said = [what.kind, list(what.ranks), what.size_bytes, what.root, what.peer, what.tag]
+            rows.append([operation.stream, phase, deps, said, operation.graphed])
+    return {
+        "rank": session.order["rank"],
+        "torch": torch.__version__.partition("+")[0],
+        "iteration": wanted,
+        "steps": len(marks),
+        "kernels": [list(k) for k in kernels],
+        "operations": rows,
+        "meshes": session.meshes,
+        "initialized": dist.is_initialized(),
+        "assumed": {**session.assumed, **{text: 1 for text, at in recorder.passing.items() if at >= begin}},
+        "guesses": session.guesses,
+        "stages": session.stages,
+        "unknown": dict(sorted(recorder.unknown.items())),
+        "unordered": recorder.unordered,
+        "host_copies": [recorder.host_copies, recorder.host_bytes],
+        "fake_cuda": session.shim is not None,
+        "seconds": time.monotonic() - session.started,
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        * (1 if sys.platform == "darwin" else 1024),
+        "seen": len(recorder.operations),
+    }

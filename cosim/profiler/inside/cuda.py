@@ -1,0 +1,209 @@
+"""``torch.cuda`` for a machine without one: streams and events go to the shim, everything else gets an
+answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections import defaultdict
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from cosim.profiler.inside.shim import Shim
+
+_MEMORY = 80 * 2**30
+
+
+class Stream(torch.Stream):
+    """``torch.cuda.Stream``, on the shim."""
+
+    def __new__(cls, device: Any = None, priority: int = 0, **given: Any) -> Any:  # noqa: D102
+        if "stream_id" in given:
+            return super().__new__(cls, **given)
+        index = device if isinstance(device, int) else torch.device(device or "cuda").index
+        where = torch.device("cuda", torch.cuda.current_device() if index is None else index)
+        return super().__new__(cls, device=where, priority=priority)
+
+    @property
+    def cuda_stream(self) -> int:
+        """A handle that nobody can use."""
+        return int(self.stream_id)
+
+    def is_capturing(self) -> bool:
+        """CUDA graphs are never captured."""
+        return False
+
+    def record_event(self, event: Any = None) -> Any:
+        """As torch's, with events of this module."""
+        event = Event() if event is None else event
+        event.record(self)
+        return event
+
+
+class Event(torch.Event):
+    """``torch.cuda.Event``, on the shim; times between events are not known while profiling."""
+
+    def __new__(cls, enable_timing: bool = False, blocking: bool = False, **_: Any) -> Any:  # noqa: D102
+        return super().__new__(cls, device="cuda", enable_timing=enable_timing, blocking=blocking)
+
+    def elapsed_time(self, end_event: Any) -> float:
+        """One millisecond, whatever happened."""
+        return 1.0
+
+
+def _stream(identifier: int) -> Any:
+    return Stream(stream_id=identifier, device_index=torch.cuda.current_device(), device_type=int(_CUDA_TYPE))
+
+
+_CUDA_TYPE = 1
+
+
+# What torch calls the GPUs of the catalogue, and their compute capability.
+_KNOWN: dict[str, tuple[str, tuple[int, int]]] = {
+    "v100-sxm2": ("Tesla V100-SXM2-32GB", (7, 0)),
+    "a100-40gb": ("NVIDIA A100-SXM4-40GB", (8, 0)),
+    "a100-80gb": ("NVIDIA A100-SXM4-80GB", (8, 0)),
+    "h100-sxm": ("NVIDIA H100 80GB HBM3", (9, 0)),
+    "h200-sxm": ("NVIDIA H200", (9, 0)),
+    "b200": ("NVIDIA B200", (10, 0)),
+    "mi300x": ("AMD Instinct MI300X", (9, 4)),
+}
+
+
+def install(shim: Shim, device_count: int, own: int, gpu: dict[str, Any]) -> None:
+    """Answer for ``device_count`` devices of which ``own`` is the rank's; ``gpu``: its key, name, memory in
+    bytes and multiprocessors.
+    """
+    shim.open(device_count, own)
+    cuda = torch.cuda
+    name, capability = _KNOWN.get(gpu["key"], (gpu["name"], (9, 0)))
+    memory = gpu["memory"] or _MEMORY
+    properties = SimpleNamespace(
+        name=name,
+        major=capability[0],
+        minor=capability[1],
+        total_memory=memory,
+        multi_processor_count=gpu["multiprocessors"],
+        is_integrated=0,
+        is_multi_gpu_board=0,
+        warp_size=32,
+        max_threads_per_multi_processor=2048,
+        regs_per_multiprocessor=65536,
+        shared_memory_per_block=49152,
+        shared_memory_per_block_optin=232448,
+        shared_memory_per_multiprocessor=233472,
+        L2_cache_size=50 * 2**20,
+        gcnArchName="",
+        uuid="",
+        pci_bus_id=0,
+    )
+
+    def set_device(device: Any) -> None:
+        index = device if isinstance(device, int) else torch.device(device).index
+        if index is not None:
+            shim.set_device(index)
+
+    @contextlib.contextmanager
+    def stream(to: Any) -> Any:
+        if to is None:
+            yield
+            return
+        before = torch._C._accelerator_getStream(-1)
+        torch._C._accelerator_setStream(to)
+        try:
+            yield
+        finally:
+            torch._C._accelerator_setStream(before)
+
+    class Device:
+        def __init__(self, device: Any) -> None:
+            given = (
+                None if device is None else device if isinstance(device, int) else torch.device(device).index
+            )
+            self.index = given
+
+        def __enter__(self) -> None:
+            self.before = shim.device()
+            if self.index is not None and self.index >= 0:
+                shim.set_device(self.index)
+
+        def __exit__(self, *_: object) -> None:
+            shim.set_device(self.before)
+
+    zero = lambda *_, **__: 0  # noqa: E731
+    nothing = lambda *_, **__: None  # noqa: E731
+    answers: dict[str, Any] = {
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "init": nothing,
+        "_lazy_init": nothing,
+        "_lazy_call": nothing,
+        "device_count": lambda: device_count,
+        "_device_count_nvml": lambda: device_count,
+        "current_device": shim.device,
+        "set_device": set_device,
+        "device": Device,
+        "_exchange_device": nothing,
+        "_maybe_exchange_device": nothing,
+        "synchronize": lambda *_, **__: torch._C._accelerator_synchronizeDevice(shim.device()),
+        "current_stream": lambda *_, **__: _stream(shim.stream()),
+        "default_stream": lambda *_, **__: _stream(0),
+        "stream": stream,
+        "StreamContext": stream,
+        "set_stream": lambda to: torch._C._accelerator_setStream(to),
+        "Stream": Stream,
+        "Event": Event,
+        "get_device_properties": lambda *_, **__: properties,
+        "get_device_capability": lambda *_, **__: capability,
+        "get_device_name": lambda *_, **__: name,
+        "get_arch_list": lambda: [f"sm_{capability[0]}{capability[1]}"],
+        "is_bf16_supported": lambda *_, **__: capability >= (8, 0),
+        "is_tf32_supported": lambda *_, **__: capability >= (8, 0),
+        "can_device_access_peer": lambda *_, **__: True,
+        "mem_get_info": lambda *_, **__: (memory, memory),
+        "memory_stats": lambda *_, **__: defaultdict(int),
+        "memory_snapshot": lambda *_, **__: [],
+        "memory_summary": lambda *_, **__: "",
+        "get_rng_state": lambda *_, **__: torch.zeros(16, dtype=torch.uint8),
+        "get_rng_state_all": lambda *_, **__: [torch.zeros(16, dtype=torch.uint8)],
+        "set_rng_state": nothing,
+        "set_rng_state_all": nothing,
+        "initial_seed": zero,
+        "utilization": zero,
+        "temperature": zero,
+        "power_draw": zero,
+        "clock_rate": zero,
+    }
+    for each in ("manual_seed", "manual_seed_all", "seed", "seed_all", "empty_cache", "ipc_collect",
+                 "reset_peak_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
+                 "reset_max_memory_cached", "set_per_process_memory_fraction"):  # fmt: skip
+        answers[each] = nothing
+    for each in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved",
+                 "memory_cached", "max_memory_cached", "memory_usage"):  # fmt: skip
+        answers[each] = zero
+    for key, value in answers.items():
+        setattr(cuda, key, value)
+    for module in ("torch.cuda.random", "torch.cuda.memory", "torch.cuda.streams", "torch.cuda._utils"):
+        for key, value in answers.items():
+            if hasattr(sys.modules.get(module), key):
+                setattr(sys.modules[module], key, value)
+    cuda.default_generators = tuple(torch.Generator() for _ in range(device_count))
+    cuda.nvtx.range_push = cuda.nvtx.range_pop = cuda.nvtx.mark = nothing
+    torch.cuda.nccl.version = lambda: (2, 27, 3)
+    torch.cuda._get_device_index = lambda device=None, *_, **__: (  # type: ignore[assignment]
+        shim.device() if device is None or torch.device(device).index is None else torch.device(device).index
+    )
+    torch.Tensor.record_stream = nothing  # type: ignore[method-assign,assignment]
+    torch.Tensor.pin_memory = lambda self, *_, **__: self  # type: ignore[method-assign]
+    torch.Tensor.is_pinned = lambda self, *_, **__: False  # type: ignore[method-assign]
+    accelerator = torch.accelerator
+    for key in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"):
+        setattr(accelerator, key, zero)
+    for key in ("empty_cache", "reset_peak_memory_stats", "reset_accumulated_memory_stats"):
+        setattr(accelerator, key, nothing)
+    accelerator.memory_stats = lambda *_, **__: {}
+    accelerator.get_memory_info = lambda *_, **__: (memory, memory)
+    accelerator.current_stream = answers["current_stream"]

@@ -1,0 +1,375 @@
+"""Process groups that reach nobody: each collective and message is recorded, and its result has the right
+shape.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+from collections import Counter
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import Work
+from torch.distributed import distributed_c10d as c10d
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+from cosim.profiler.inside.kernels import size_of
+from cosim.profiler.inside.mail import Mail
+from cosim.profiler.inside.recorder import Recorder
+from cosim.profiler.inside.values import known, real
+from cosim.profiler.trace import Communication
+
+
+class Pending(Work):
+    """A collective under way: ``wait`` is noted, ``get_future`` is done already (its results are tensors)."""
+
+    def __init__(self, recorder: Recorder, operations: list[int], results: list[Any]) -> None:
+        super().__init__()
+        self.recorder, self.operations, self.results = recorder, operations, results
+
+    def wait(self, *_: Any, **__: Any) -> bool:  # noqa: D102
+        self.recorder.stream_waits(self.operations)
+        return True
+
+    def synchronize(self) -> None:  # noqa: D102
+        self.recorder.stream_waits(self.operations)
+
+    def is_completed(self) -> bool:  # noqa: D102
+        return True
+
+    def is_success(self) -> bool:  # noqa: D102
+        return True
+
+    def result(self) -> Any:  # noqa: D102
+        return self.results
+
+    def get_future(self) -> Any:  # noqa: D102
+        future: Any = torch.futures.Future()
+        future.set_result(self.results)
+        return future
+
+
+class Groups:
+    """Turns c10d's operators into communications. ``coalescing`` collects a batch of messages."""
+
+    def __init__(self, recorder: Recorder, imbalance: float) -> None:
+        self.recorder = recorder
+        self.imbalance = imbalance
+        self.kept: list[Any] = []
+        self.batch: list[int] | None = None
+        self.tags: dict[tuple[int, int], int] = {}
+
+    def ranks(self, group: Any) -> tuple[int, ...]:
+        """Ranks of a process group, in its order."""
+        return tuple(dist.get_process_group_ranks(group))
+
+    def intercept(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """A call of c10d: recorded, and answered without doing it. NotImplemented where it isn't one."""
+        name = func._schema.name
+        short = name.partition("::")[2]
+        if name.startswith("c10d::"):
+            return self._in_place(short, func, args, kwargs)
+        return NotImplemented
+
+    def _in_place(self, short: str, func: Any, args: Any, kwargs: Any) -> Any:
+        arguments = {a.name: v for a, v in zip(func._schema.arguments, args, strict=False)} | kwargs
+        boxed = arguments.get("process_group")
+        if boxed is None:
+            return NotImplemented
+        group = dist.ProcessGroup.unbox(boxed)
+        ranks = self.ranks(group)
+        mine = ranks.index(dist.get_rank())
+        kind, size, inputs, outputs, root, peer = "", 0, [], [], 0, -1
+        tag = int(arguments.get("tag", 0))
+        tensors = arguments.get("tensors", [])
+        if short in ("allreduce_", "allreduce_coalesced_"):
+            kind, inputs, outputs = "all_reduce", tensors, tensors
+            size = _total(tensors)
+        elif short == "_allgather_base_":
+            inputs, outputs = [arguments["input_tensor"]], [arguments["output_tensor"]]
+            kind, size = "all_gather", _total(inputs)
+        elif short in ("allgather_", "allgather_coalesced_", "allgather_into_tensor_coalesced_"):
+            given = arguments.get("input_tensors", arguments.get("inputs", arguments.get("input_list")))
+            inputs, outputs = given, _flat(arguments.get("output_tensors", arguments.get("outputs")))
+            kind, size = "all_gather", _total(inputs)
+        elif short == "_reduce_scatter_base_":
+            inputs, outputs = [arguments["input_tensor"]], [arguments["output_tensor"]]
+            kind, size = "reduce_scatter", _total(inputs)
+        elif short in ("reduce_scatter_", "reduce_scatter_tensor_coalesced_"):
+            inputs = _flat(arguments.get("input_tensors", arguments.get("inputs")))
+            outputs = arguments.get("output_tensors", arguments.get("outputs"))
+            kind, size = "reduce_scatter", _total(inputs)
+        elif short == "broadcast_":
+            kind, inputs, outputs, size = "broadcast", tensors, tensors, _total(tensors)
+            root = int(arguments.get("root_rank", 0))
+        elif short == "reduce_":
+            kind, inputs, outputs, size = "all_reduce", tensors, tensors, _total(tensors)
+            self.recorder.assume_now("a reduce to one rank is taken for an all-reduce")
+        elif short in ("alltoall_base_", "alltoall_"):
+            inputs = _flat(arguments.get("input", arguments.get("input_tensors")))
+            outputs = _flat(arguments.get("output", arguments.get("output_tensors")))
+            self._route(inputs, outputs)
+            kind, size = "all_to_all", max(_total(inputs), _total(outputs))
+        elif short in ("send", "recv_", "recv_any_source_"):
+            kind = "send" if short == "send" else "recv"
+            other = int(arguments.get("dst", arguments.get("src", 0)))
+            size, peer = _total(tensors), ranks[other]
+            inputs, outputs = (tensors, []) if kind == "send" else ([], tensors)
+        elif short in ("gather_", "scatter_"):
+            self.recorder.assume_now(
+                f"a {short.rstrip('_')} is taken for an all-gather of what each rank gives"
+            )
+            inputs = _flat(arguments.get("input_tensors"))
+            outputs = _flat(arguments.get("output_tensors"))
+            kind, size = (
+                "all_gather",
+                min(_total(inputs) or _total(outputs), _total(outputs) or _total(inputs)),
+            )
+        elif short in ("barrier", "monitored_barrier_"):
+            kind = "barrier"
+        else:
+            return NotImplemented
+        number = self._record(kind, ranks, size, inputs, outputs, root=root, peer=peer, tag=tag, own=mine)
+        work = Pending(self.recorder, [] if number is None else [number], outputs or inputs)
+        self.kept.append(work)
+        return self._answer(func, arguments, work)
+
+    def _record(
+        self, kind: str, ranks: tuple[int, ...], size: int, inputs: Any, outputs: Any, *, root: int = 0,
+        peer: int = -1, tag: int = 0, own: int = 0,
+    ) -> int | None:  # fmt: skip
+        if len(ranks) < 2:
+            return None
+        inputs = [t for t in inputs if isinstance(t, torch.Tensor)]
+        what = Communication(kind, ranks, size, root=root, peer=peer, tag=tag)
+        if (
+            not any(t.device.type == self.recorder.home.type for t in (*inputs, *outputs))
+            and kind != "barrier"
+        ):
+            self.recorder.assume_now(f"{kind} of tensors on the host is not counted")
+            return None
+        stream = f"{kind}:{own}-{peer}" if peer >= 0 else "group:" + _name(ranks)
+        if kind == "recv":
+            stream = f"recv:{len(self.recorder.operations)}"
+        number = self.recorder.communicate(what, inputs, list(outputs), stream)
+        if self.batch is not None:
+            self.batch.append(number)
+        return number
+
+    def _route(self, inputs: list[Any], outputs: list[Any]) -> None:
+        """Counts of tokens that are exchanged stay known: what one rank sends evenly, it gets evenly."""
+        if len(inputs) != 1 or len(outputs) != 1 or known(inputs[0]) is None:
+            return
+        if not isinstance(outputs[0], torch._subclasses.FakeTensor) or inputs[0].shape != outputs[0].shape:
+            return
+        with torch.utils._mode_utils.no_dispatch():
+            counts = known(inputs[0])
+            scaled = counts.clone()
+            if self.imbalance != 1.0:
+                scaled = torch.ceil(counts.to(torch.float64) * self.imbalance).to(counts.dtype)
+        outputs[0].constant = scaled
+
+    def _is_shift(self, splits: Any, ranks: tuple[int, ...]) -> bool:
+        """Everything goes to one other rank: a permutation, not an exchange of all with all."""
+        try:
+            to = [place for place, count in enumerate(splits or ()) if int(count)]
+        except TypeError:
+            return False
+        if len(to) != 1 or len(ranks) < 2:
+            return False
+        own = ranks.index(dist.get_rank())
+        if to[0] != (own + 1) % len(ranks):
+            self.recorder.assume_now("a permutation of ranks is taken for a shift to the next rank")
+        return True
+
+    def _answer(self, func: Any, arguments: dict[str, Any], work: Work) -> Any:
+        returns = func._schema.returns
+        if len(returns) == 1:
+            return work.boxed()
+        by_shape = {
+            "allreduce_": "tensors", "broadcast_": "tensors", "_allgather_base_": "output_tensor",
+            "_reduce_scatter_base_": "output_tensor", "allgather_": "output_tensors",
+            "reduce_scatter_": "output_tensors", "alltoall_": "output_tensors", "scatter_": "output_tensors",
+        }  # fmt: skip
+        return arguments[by_shape[func._schema.name.partition("::")[2]]], work.boxed()
+
+    def functional(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
+        """A functional collective that was just traced; its result is pending until ``wait_tensor``."""
+        short = func._schema.name.partition("::")[2]
+        arguments = {a.name: v for a, v in zip(func._schema.arguments, args, strict=False)} | kwargs
+        group = c10d._resolve_process_group(arguments["group_name"])
+        ranks = self.ranks(group)
+        given = arguments.get("input", arguments.get("inputs"))
+        inputs = given if isinstance(given, list | tuple) else [given]
+        outputs = out if isinstance(out, list | tuple) else [out]
+        kinds = {
+            "all_reduce": "all_reduce", "all_reduce_": "all_reduce", "all_reduce_coalesced": "all_reduce",
+            "all_gather_into_tensor": "all_gather", "all_gather_into_tensor_out": "all_gather",
+            "all_gather_into_tensor_coalesced": "all_gather", "reduce_scatter_tensor": "reduce_scatter",
+            "reduce_scatter_tensor_coalesced": "reduce_scatter", "all_to_all_single": "all_to_all",
+            "broadcast": "broadcast", "broadcast_": "broadcast",
+        }  # fmt: skip
+        kind = kinds.get(short)
+        if kind is None:
+            self.recorder.unknown[f"_c10d_functional.{short}"] += 1
+            return
+        size = _total(inputs)
+        if kind == "all_to_all":
+            self._route(list(inputs), list(outputs))
+            size = max(size, _total(outputs))
+            if self._is_shift(arguments.get("input_split_sizes"), ranks):
+                kind = "shift"  # each rank to the next of the group, as a ring does it
+        self._record(kind, ranks, size, inputs, outputs, root=int(arguments.get("src", 0)))
+
+
+def _name(ranks: tuple[int, ...]) -> str:
+    step = ranks[1] - ranks[0]
+    return f"{ranks[0]}+{step}x{len(ranks)}"
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [t for each in value or () for t in _flat(each)]
+
+
+def _total(tensors: Any) -> int:
+    return sum(size_of(t) for t in _flat(tensors))
+
+
+def install(rank: int, world_size: int, per_node: int, mail: Mail) -> None:
+    """Torchrun's environment and fake process groups; ``mail``: files that ranks leave for each other."""
+    local = rank % per_node
+    os.environ.update(
+        RANK=str(rank),
+        WORLD_SIZE=str(world_size),
+        LOCAL_RANK=str(local),
+        LOCAL_WORLD_SIZE=str(min(per_node, world_size)),
+        GROUP_RANK=str(rank // per_node),
+        GROUP_WORLD_SIZE=str(-(-world_size // per_node)),
+        ROLE_RANK=str(rank),
+        ROLE_NAME="default",
+        ROLE_WORLD_SIZE=str(world_size),
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT="29500",
+        TORCHELASTIC_RUN_ID="cosim",
+        TORCHELASTIC_RESTART_COUNT="0",
+        TORCHELASTIC_MAX_RESTARTS="0",
+        OMP_NUM_THREADS="1",
+    )
+    original = c10d.init_process_group
+    own_rank, ranks = rank, world_size
+
+    @functools.wraps(original)
+    def init_process_group(
+        backend: Any = None, init_method: Any = None, timeout: Any = None, world_size: int = -1,
+        rank: int = -1, *_: Any, **__: Any,
+    ) -> None:  # fmt: skip
+        for what, given, own in (("world_size", world_size, ranks), ("rank", rank, own_rank)):
+            if given not in (-1, own):
+                raise RuntimeError(
+                    f"init_process_group is called with {what}={given}, but this is rank {own_rank} of"
+                    f" {ranks}: profile with the --world-size that the script makes for itself, or let it"
+                    " read torchrun's RANK and WORLD_SIZE"
+                )
+        if not dist.is_initialized():
+            with real():
+                original("fake", rank=own_rank, world_size=ranks, store=FakeStore())
+
+    new_group = c10d.new_group
+
+    @functools.wraps(new_group)
+    def fake_group(ranks: Any = None, *_: Any, **given: Any) -> Any:
+        with real():
+            return new_group(ranks, backend="fake", group_desc=given.get("group_desc"))
+
+    _everywhere(original, init_process_group)
+    _everywhere(new_group, fake_group)
+    _objects(mail)
+    for quiet in ("set_timeout", "monitored_barrier"):  # newer scripts know names that this torch hasn't
+        setattr(dist, quiet, lambda *_, **__: None)
+    _meshes()
+
+
+def _objects(mail: Mail) -> None:
+    """Python objects exchanged between ranks: every other rank is taken to say the same.
+
+    What a rank broadcasts is put into ``mail``, where ranks that are profiled after it find it.
+    """
+    sent: Counter[tuple[int, ...]] = Counter()
+
+    def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
+        object_list[:] = [obj] * len(object_list)
+
+    def gather_object(obj: Any, object_gather_list: Any = None, *_: Any, **__: Any) -> None:
+        if object_gather_list is not None:
+            object_gather_list[:] = [obj] * len(object_gather_list)
+
+    def scatter_object_list(
+        scatter_object_output_list: list[Any], scatter_object_input_list: Any = None, *_: Any, **__: Any
+    ) -> None:
+        if scatter_object_input_list:
+            scatter_object_output_list[0] = scatter_object_input_list[0]
+
+    def broadcast_object_list(
+        object_list: list[Any], src: Any = None, group: Any = None, device: Any = None, group_src: Any = None
+    ) -> None:
+        members = tuple(dist.get_process_group_ranks(group or dist.group.WORLD))
+        source = members[group_src or 0] if src is None else src
+        sent[source, *members] += 1
+        name = f"objects-{source}-{members[0]}-{members[-1]}-{len(members)}-{sent[source, *members]}"
+        with contextlib.suppress(Exception):  # what can't be pickled, a cluster couldn't send either
+            if source == mail.rank:
+                mail.post(name, object_list)
+            else:
+                object_list[:] = mail.collect(name, source) or object_list
+
+    for name, new in (
+        ("all_gather_object", all_gather_object),
+        ("gather_object", gather_object),
+        ("broadcast_object_list", broadcast_object_list),
+        ("scatter_object_list", scatter_object_list),
+    ):
+        _everywhere(getattr(c10d, name), new)
+
+
+def _meshes() -> None:
+    """A mesh looks its ranks up by value: it is made outside the modes."""
+    from torch.distributed import device_mesh
+
+    cls = device_mesh.DeviceMesh
+    for name in ("__init__", "__getitem__", "_flatten", "_unflatten", "_concatenate", "_get_all_submeshes",
+                 "size", "get_coordinate", "get_group", "get_local_rank", "_split",
+                 "_rearrange"):  # fmt: skip
+        method = getattr(cls, name, None)
+        if method is not None:
+            setattr(cls, name, _outside(method))
+    _everywhere(device_mesh.init_device_mesh, _outside(device_mesh.init_device_mesh))
+    # DTensor asks what shape a result has by running the operator, at the shape of all ranks: not the rank's.
+    from torch.distributed.tensor._sharding_prop import ShardingPropagator as Shapes
+
+    Shapes._propagate_tensor_meta_non_cached = _outside(Shapes._propagate_tensor_meta_non_cached)
+
+
+def _outside(method: Any) -> Any:
+    @functools.wraps(method)
+    def call(*args: Any, **given: Any) -> Any:
+        with real():
+            return method(*args, **given)
+
+    return call
+
+
+def _everywhere(old: Any, new: Any) -> None:
+    """Replace a function under every name that a loaded module has for it."""
+    for module in list(sys.modules.values()):
+        names = getattr(module, "__dict__", None)
+        if not isinstance(names, dict):
+            continue
+        for key, value in list(names.items()):
+            if value is old:
+                names[key] = new

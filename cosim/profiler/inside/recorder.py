@@ -1,0 +1,372 @@
+"""The recorder: a dispatch mode that sees every operator of a rank, forward, backward and optimizer."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.distributed.tensor import DTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from cosim.profiler.inside.kernels import (
+    Cost,
+    cost,
+    higher_order_cost,
+    is_unknown,
+    number_type,
+    size_of,
+)
+from cosim.profiler.inside.shim import Shim
+from cosim.profiler.ordering import Ordering
+from cosim.profiler.trace import HOST_STREAM, Communication, Recorded
+
+MAIN_STREAM = "compute"
+_RECORD, _BLOCK, _SYNC_STREAM, _SYNC_EVENT, _SYNC_DEVICE = range(5)
+_FREE = frozenset(
+    {
+        "_unsafe_view",
+        "lift_fresh",
+        "empty",
+        "empty_strided",
+        "empty_like",
+        "new_empty",
+        "new_empty_strided",
+        "resize_",
+        "set_",
+        "_local_scalar_dense",
+        "wait_tensor",
+        "device",
+        "_wrap_tensor",
+        "record_stream",
+        "_record_function_enter_new",
+        "_record_function_exit",
+        "is_pinned",
+        "_pin_memory",
+        "_has_same_storage_numel",
+        "equal",
+        "_reshape_alias",
+        "scalar_tensor",
+        "view_of",
+    }
+)
+"""Operators without a kernel, or whose kernel is nothing beside others."""
+_TRUE = frozenset({"all", "isfinite"})
+
+
+@dataclass(frozen=True)
+class _Traits:
+    """What a schema says of an operator: positions and names of arguments that it changes; only a view?"""
+
+    name: str
+    positions: tuple[int, ...]
+    names: tuple[str, ...]
+    free: bool
+
+
+@dataclass
+class _Capture:
+    """How things were when a capture began; ``steps`` of optimizers since."""
+
+    length: int
+    backwards: int
+    ordering: Ordering
+    writers: dict[int, tuple[int, Any]]
+    steps: int = 0
+
+
+class Recorder(TorchDispatchMode):
+    """Keeps what is issued, in order."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, shim: Shim | None, home: torch.device) -> None:
+        super().__init__()
+        self.shim, self.home = shim, home
+        self.ordering = Ordering()
+        self.operations: list[Recorded] = []
+        self.host_bytes = 0
+        self.host_copies = 0
+        self.unknown: Counter[str] = Counter()
+        self.unordered = 0
+        self.groups: Any = None
+        self.passing: dict[str, int] = {}
+        """What was assumed, and how many operations there were when it was last."""
+        self.optimizing = 0
+        self.backwards = 0
+        self._was_backward = False
+        self._traits: dict[Any, _Traits] = {}
+        self.writers: dict[int, tuple[int, Any]] = {}
+        """Of a storage: who wrote it last, and the storage itself, so that its address is not used again."""
+        self._lock = threading.RLock()
+        self.capture: _Capture | None = None
+        """The CUDA graph being captured."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """One operator; tensor subclasses (DTensor) are first taken apart by themselves."""
+        kwargs = kwargs or {}
+        if not isinstance(func, torch._ops.OpOverload):
+            return self._higher_order(func, args, kwargs)
+        if func is torch.ops.prim.device.default:
+            tensor = args[0]
+            return tensor.fake_device if hasattr(tensor, "fake_device") else func(*args)
+        if any(issubclass(t, DTensor) for t in types):
+            return NotImplemented
+        space = func._schema.name.partition("::")[0]
+        if space == "c10d":
+            answer = self.groups.intercept(func, args, kwargs)
+            if answer is not NotImplemented:
+                return answer
+        out = func(*args, **kwargs)
+        traits = self._traits.get(func) or self._read_schema(func)
+        if isinstance(out, FakeTensor) and out.constant is not None and out.device.type != self.home.type:
+            self._stay(args, kwargs, out, traits)
+        if traits.free:
+            if traits.name.startswith("c10d."):
+                self.unknown[traits.name] += 1
+            elif traits.name.endswith("_local_scalar_dense"):
+                self.host_reads(args[0])
+            elif traits.name.endswith("wait_tensor"):
+                self.wait_for(args[0])
+            return out
+        if space == "_c10d_functional":
+            self.groups.functional(func, args, kwargs, out)
+            return out
+        self._kernel(func, traits, args, kwargs, out)
+        if func._opname in _TRUE and isinstance(out, torch.Tensor):
+            out._cosim_true = True  # type: ignore[attr-defined]
+        return out
+
+    # What other parts of the profiler tell it.
+
+    @property
+    def stream(self) -> str:
+        """The stream that this thread issues on."""
+        number = 0 if self.shim is None else self.shim.stream()
+        return MAIN_STREAM if number == 0 else f"{MAIN_STREAM} {number}"
+
+    def communicate(
+        self, what: Communication, inputs: list[torch.Tensor], outputs: list[torch.Tensor], stream: str
+    ) -> int:
+        """A communication, issued on a stream of its own after all that this thread's stream has so far."""
+        with self._lock:
+            self._take_notes()
+            here = self.stream
+            after = {*self.ordering.before(here)}
+            for tensor in (*inputs, *outputs):
+                writer = self._writer(tensor)
+                if writer is not None:
+                    after.add(writer)
+            number = self.ordering.issue(stream, after)
+            self.operations.append(Recorded(stream, self._phase(), communication=what))
+            for tensor in outputs:
+                self._wrote(tensor, number)
+            return number
+
+    def stream_waits(self, operations: list[int]) -> None:
+        """``work.wait()``: this thread's stream waits, the host does not."""
+        with self._lock:
+            self._take_notes()
+            self.ordering.wait(self.stream, operations)
+
+    def begin_capture(self) -> tuple[_Capture, str]:
+        """From here on, what is issued is for a CUDA graph; what there was, and the capturing stream."""
+        with self._lock:
+            self._take_notes()
+            order = self.ordering.copy()
+            self.capture = _Capture(len(self.operations), self.backwards, order, dict(self.writers))
+            return self.capture, self.stream
+
+    def end_capture(self, before: _Capture) -> None:
+        """All is as it was: a capture carries nothing out."""
+        with self._lock:
+            self._take_notes()
+            del self.operations[before.length :]
+            self.ordering, self.writers, self.backwards = before.ordering, before.writers, before.backwards
+            self.capture = None
+
+    def wait_for(self, tensor: torch.Tensor) -> None:
+        """``wait_tensor``: this thread's stream waits for whoever writes the tensor."""
+        writer = self._writer(tensor)
+        if writer is not None:
+            self.stream_waits([writer])
+
+    def host_reads(self, tensor: torch.Tensor) -> None:
+        """``.item()`` and the like: the host waits until the value is there."""
+        with self._lock:
+            self._take_notes()
+            writer = self._writer(tensor)
+            if writer is not None:  # a kernel's, wherever its value is known
+                self._host_waits([writer])
+
+    # Inside.
+
+    def _phase(self) -> str:
+        if torch._C._current_graph_task_id() != -1:
+            if not self._was_backward:
+                self._was_backward = True
+                self.backwards += 1
+            return "recompute" if torch.is_grad_enabled() and not self.optimizing else "backward"
+        self._was_backward = False
+        return "optimizer" if self.optimizing else "forward"
+
+    def _kernel(self, func: Any, traits: _Traits, args: Any, kwargs: Any, out: Any) -> None:
+        inputs = _tensors((*args, *kwargs.values()))
+        results = _tensors(out if isinstance(out, tuple | list) else (out,))
+        here = self.home.type
+        on_device = [t for t in (*inputs, *results) if t.device.type == here]
+        if not on_device:
+            return
+        if self.shim is not None and any(t.device.type == "cpu" and t.dim() for t in (*inputs, *results)):
+            self.host_copies += 1
+            self.host_bytes += sum(size_of(t) for t in results)
+            if traits.name.endswith("_to_copy") and results and results[0].device.type == "cpu":
+                self.host_reads(on_device[0])
+            return
+        changed = _tensors([args[k] for k in traits.positions if k < len(args)])
+        written = _tensors([kwargs.get(n) for n in traits.names])  # `out`: never read
+        with self._lock:
+            self._take_notes()
+            read = {self._storage(t): t for t in inputs}
+            fresh = [*(t for t in results if self._storage(t) not in read), *written]
+            if written:
+                names = traits.names
+                inputs = _tensors((*args, *(v for k, v in kwargs.items() if k not in names)))
+            spent = cost(func, traits.name, args, kwargs, out, inputs, changed, fresh)
+            if spent.flops == 0 and is_unknown(traits.name):
+                self.unknown[traits.name] += 1
+            stream = self.stream
+            after = []
+            for tensor in read.values():
+                writer = self._writer(tensor)
+                if writer is not None and not self.ordering.covers(stream, writer):
+                    after.append(writer)
+                    self.unordered += 1
+            number = self.ordering.issue(stream, after)
+            self.operations.append(Recorded(stream, self._phase(), kernel=spent))
+            for tensor in (*changed, *fresh):
+                self._wrote(tensor, number)
+
+    def _higher_order(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """An operator that takes functions: flex attention is a kernel; inside others, nothing is seen."""
+        out = func(*args, **kwargs)
+        name = f"higher_order.{getattr(func, '_name', func)}"
+        spent = higher_order_cost(func, name, args, out)
+        if spent is None:
+            self.unknown[name] += 1
+            return out
+        with self._lock:
+            self._take_notes()
+            number = self.ordering.issue(self.stream)
+            self.operations.append(Recorded(self.stream, self._phase(), kernel=spent))
+            for tensor in _tensors(out):
+                self._wrote(tensor, number)
+        return out
+
+    def host_kernel(self, spent: Cost) -> None:
+        """A kernel that no operator stands for."""
+        with self._lock:
+            self.ordering.issue(self.stream)
+            self.operations.append(Recorded(self.stream, self._phase(), kernel=spent))
+
+    def launched(self, name: str, arguments: list[Any]) -> None:
+        """A Triton kernel: what it reads and writes is not known, so each tensor is moved once."""
+        tensors = [t for t in _tensors(arguments) if t.device.type == self.home.type]
+        moved = sum(size_of(t) for t in {id(t): t for t in tensors}.values())
+        first = next((t.dtype for t in tensors if t.is_floating_point()), torch.float32)
+        spent = Cost(f"triton.{name}", "memory", number_type(first), 0, moved, (0, 0, 0, 0))
+        self.unknown[spent.name] += 1
+        with self._lock:
+            self._take_notes()
+            number = self.ordering.issue(self.stream)
+            self.operations.append(Recorded(self.stream, self._phase(), kernel=spent))
+            for tensor in tensors:
+                self._wrote(tensor, number)
+
+    def _stay(self, args: Any, kwargs: Any, out: FakeTensor, traits: _Traits) -> None:
+        """Arithmetic on known values is done on the host; its result belongs where its operands are."""
+        places = {t.device for t in _tensors((*args, *kwargs.values())) if t.device.type == self.home.type}
+        if places and not traits.name.endswith("_to_copy"):
+            out.fake_device = places.pop()
+
+    def _writer(self, tensor: torch.Tensor) -> int | None:
+        found = self.writers.get(self._storage(tensor))
+        return None if found is None else found[0]
+
+    def _wrote(self, tensor: torch.Tensor, number: int) -> None:
+        storage = tensor.untyped_storage()
+        self.writers[int(storage._cdata)] = number, storage
+
+    def assume_now(self, text: str) -> None:
+        """Note something that matters if it happens in the iteration that is kept."""
+        self.passing[text] = len(self.operations)
+
+    def iteration_ends(self) -> None:
+        """What was written before doesn't matter any more."""
+        with self._lock:
+            self.writers.clear()
+
+    def _host_waits(self, others: Iterable[int]) -> None:
+        """An operation of its own: launches go on after it."""
+        found = list(others)
+        if found:
+            number = self.ordering.issue(HOST_STREAM, found)
+            self.operations.append(Recorded(HOST_STREAM, self._phase()))
+            self.ordering.host_waits([number])
+
+    def _take_notes(self) -> None:
+        if self.shim is None:
+            return
+        for kind, event, stream in self.shim.notes():
+            name = MAIN_STREAM if stream == 0 else f"{MAIN_STREAM} {stream}"
+            if kind == _RECORD:
+                self.ordering.record(event, name)
+            elif kind == _BLOCK:
+                self.ordering.block(event, name)
+            elif kind == _SYNC_STREAM:
+                self._host_waits(self.ordering.before(name))
+            elif kind == _SYNC_EVENT:
+                self._host_waits(self.ordering.recorded(event))
+            elif kind == _SYNC_DEVICE:
+                self._host_waits(self.ordering.latest())
+
+    @staticmethod
+    def _storage(tensor: torch.Tensor) -> int:
+        return int(tensor.untyped_storage()._cdata)
+
+    def _read_schema(self, func: Any) -> _Traits:
+        schema = func._schema
+        space, _, short = schema.name.partition("::")
+        positions: list[int] = []
+        names: list[str] = []
+        for place, argument in enumerate(schema.arguments):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                if argument.kwarg_only:
+                    names.append(argument.name)
+                else:
+                    positions.append(place)
+        view = bool(schema.returns) and all(
+            r.alias_info is not None and not r.alias_info.is_write for r in schema.returns
+        )
+        traits = _Traits(
+            f"{space}.{short}",
+            tuple(positions),
+            tuple(names),
+            view or short in _FREE or (not schema.returns and not positions and not names),
+        )
+        self._traits[func] = traits
+        return traits
+
+
+def _tensors(values: Any) -> list[torch.Tensor]:
+    found: list[torch.Tensor] = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            found.extend(_tensors(value))
+    return found

@@ -1,0 +1,207 @@
+"""One profiled rank: the fake machine put up, the user's script run, what was recorded handed over.
+
+Imports of torch come after the shim: this module's functions import what they need.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import runpy
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from cosim.profiler.inside import shim as shim_module
+
+_loaded: list[tuple[Any, str]] = []
+
+
+def preload() -> tuple[Any, str]:
+    """Load the shim and then torch, once; the shim, or why there is none."""
+    if not _loaded:
+        late = "torch" in sys.modules
+        _loaded.append((None, "torch was imported before") if late else shim_module.load())
+        import torch._dynamo  # it can't be imported once torch.cuda is replaced
+        import torch.distributed.checkpoint
+        import torch.distributed.fsdp
+        import torch.distributed.pipelining
+        import torch.distributed.tensor.experimental
+        import torch.utils.data  # noqa: F401
+
+        from cosim.profiler.inside import distributed, wrappers  # noqa: F401
+
+        gc.set_threshold(200_000, 20, 100)  # traces are large and stay: walking them often is for nothing
+        gc.freeze()
+    return _loaded[0]
+
+
+class ProfileDoneError(BaseException):
+    """Enough iterations were seen: unwinds the user's script."""
+
+
+class Session:
+    """Puts the machine up; ``order`` says rank, world_size, per_node, iteration, script, arguments and
+    more.
+    """
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self.order = order
+        self.assumed: dict[str, int] = {}
+        self.guesses: dict[str, str] = {}
+        self.stages: dict[str, str] = {}
+        self.meshes: list[dict[str, Any]] = []
+        self.started = time.monotonic()
+        self.shim, self.why_not = preload()
+        self._set_up()
+
+    def assume(self, text: str) -> None:
+        """Note something that a GPU run might do otherwise."""
+        self.assumed[text] = self.assumed.get(text, 0) + 1
+
+    def _set_up(self) -> None:
+        import numpy as np
+        import torch
+        import torch._dynamo
+        import torch.distributed.tensor.experimental
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        from torch.distributed.device_mesh import DeviceMesh
+
+        from cosim.profiler.inside import (
+            cuda,
+            distributed,
+            fakes,
+            pipeline,
+            processes,
+            remap,
+            triton_kernels,
+            values,
+            wrappers,
+        )
+        from cosim.profiler.inside.mail import Mail
+        from cosim.profiler.inside.recorder import Recorder
+
+        order = self.order
+        torch.set_num_threads(1)
+        rank, world_size, per_node = order["rank"], order["world_size"], order["per_node"]
+        local = rank % per_node
+        home = torch.device("cuda", local) if self.shim is not None else torch.device("cpu")
+        FakeTensorMode.avoid_device_init = property(lambda _: True)  # type: ignore[assignment]
+        if self.shim is not None:
+            cuda.install(self.shim, min(per_node, world_size), local, order["device"])
+        else:
+            self.assume(f"no fake cuda ({self.why_not}): cuda is remapped to cpu; autocast, attention, "
+                        "and host copies may differ from a GPU run")  # fmt: skip
+            remap.install()
+        fakes.install()
+        self.mode = FakeTensorMode(allow_non_fake_inputs=True)
+        self.recorder = Recorder(self.shim, home)
+        groups = distributed.Groups(self.recorder, order["imbalance"])
+        self.recorder.groups = groups
+        mail = Mail(Path(order["mail"]), rank, order.get("beside", ()))
+        distributed.install(rank, world_size, per_node, mail)
+        processes.install(local)
+        values.install(self.assume, self.recorder.host_reads)
+        values.install_loader(self.assume)
+        wrappers.install(self.assume)
+        pipeline.install(mail, groups, self.guesses, self.stages)
+        triton_kernels.install(self.recorder.launched)
+        self._watch_optimizers()
+        made = DeviceMesh.__init__
+
+        def init(mesh: Any, *args: Any, **given: Any) -> None:
+            made(mesh, *args, **given)
+            with values.real():
+                table = mesh.mesh
+                self.meshes.append(
+                    {"names": list(mesh.mesh_dim_names or ()), "shape": list(table.shape),
+                     "ranks": table.reshape(-1).tolist() if table.numel() <= 1 << 20 else []}
+                )  # fmt: skip
+
+        DeviceMesh.__init__ = init  # type: ignore[method-assign]
+        torch.manual_seed(0)
+        random.seed(0)
+        np.random.seed(0)  # noqa: NPY002 - the user's script may draw from it
+
+    def _watch_optimizers(self) -> None:
+        """Iterations end where optimizers have stepped; the wanted one's end ends the script."""
+        from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+        from cosim.profiler.inside import graphs
+
+        recorder = self.recorder
+        self.steps_each = 0
+        self.step_marks: list[int] = []
+        seen = {"backwards": 0, "count": 0}
+
+        def before(*_: Any) -> None:
+            recorder.optimizing += 1
+            if recorder.backwards != seen["backwards"]:  # a backward since: a new iteration's first optimizer
+                if seen["count"] and not self.steps_each:
+                    self.steps_each = seen["count"]
+                seen.update(backwards=recorder.backwards, count=0)
+
+        def after(*_: Any) -> None:
+            recorder.optimizing -= 1
+            if recorder.capture is not None:  # nothing is carried out yet
+                recorder.capture.steps += 1
+                return
+            seen["count"] += 1
+            recorder.iteration_ends()
+            if seen["count"] == 1:
+                self.step_marks.append(len(recorder.operations))
+            else:
+                self.step_marks[-1] = len(recorder.operations)
+            complete = len(self.step_marks) > self.order["iteration"]
+            if complete and seen["count"] >= max(1, self.steps_each):
+                raise ProfileDoneError
+
+        def replayed() -> None:
+            before()
+            after()
+
+        if self.shim is not None:
+            graphs.install(recorder, replayed)
+        register_optimizer_step_pre_hook(before)
+        register_optimizer_step_post_hook(after)
+
+    def modes(self) -> Any:
+        """The modes under which the script runs, entered together."""
+        import contextlib
+
+        stack = contextlib.ExitStack()
+        stack.enter_context(self.mode)
+        stack.enter_context(self.recorder)
+        return stack
+
+    def run_script(self) -> dict[str, Any]:
+        """Run the script to the end of the wanted iteration; the answer as plain values."""
+        order = self.order
+        sys.argv = [order["script"], *order["arguments"]]
+        sys.path.insert(
+            0, str(Path.cwd()) if order["module"] else str(Path(order["script"]).resolve().parent)
+        )
+        try:
+            with self.modes():
+                if order["module"]:
+                    runpy.run_module(order["script"], run_name="__main__", alter_sys=True)
+                else:
+                    runpy.run_path(order["script"], run_name="__main__")
+        except ProfileDoneError:
+            pass
+        except SystemExit as stop:
+            if stop.code not in (None, 0) and not self.step_marks:
+                return {"error": f"the script stopped itself: exit code {stop.code}", "traceback": []}
+        except BaseException as error:
+            from cosim.profiler.inside.failure import explain
+
+            return explain(error, order, traceback.extract_tb(error.__traceback__))
+        return self.answer()
+
+    def answer(self) -> dict[str, Any]:
+        """What was recorded of the wanted iteration."""
+        from cosim.profiler.inside.answer import make_answer
+
+        return make_answer(self)

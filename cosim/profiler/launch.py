@@ -1,0 +1,355 @@
+"""``cosim profile``: one rank of each class, each in a process of its own; the answers become one profile.
+
+Rank 0 goes first and shows the groups, from which the mesh is inferred. Ranks that send each other messages
+(the stages of a pipeline) do different things, so one rank at each place of such an axis is profiled; along
+the other axes ranks do the same and are bound to their peers by the mesh.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cosim.errors import InputError, Location, WorkloadError
+from cosim.profiler import axes as mesh_axes
+from cosim.profiler import workers
+from cosim.profiler.file import ClassProgram, Profile
+from cosim.profiler.lower import Kernel, unmerged
+from cosim.profiler.spec import named_gpu
+from cosim.workload.program import DeviceMesh
+
+MOST_CLASSES = 64
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to profile: ``iteration`` counts from 0; ``script`` is a file, or a module's name with
+    ``module``.
+    """
+
+    script: str
+    arguments: tuple[str, ...] = ()
+    world_size: int = 1
+    gpu: str = "h100-sxm"
+    per_node: int = 8
+    iteration: int = 1
+    module: bool = False
+    imbalance: float = 1.0
+    keep_all: bool = False
+    verify: bool = False
+    show_output: bool = False
+    ranks: tuple[int, ...] = ()
+
+    def as_order(self) -> dict[str, Any]:
+        """Plain values, for the process that runs the script."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What profiling took: seconds and peak memory of the processes, largest first; not part of the file."""
+
+    seconds: float
+    peak_bytes: int
+    kernels: int
+
+
+def profile(request: Request, say: Callable[[str], None] = lambda _: None) -> tuple[Profile, Cost]:
+    """Profile a script; each kernel is a step of its own.
+
+    Raises
+    ------
+    InputError
+        No torch, a script that isn't there, numbers that make no sense.
+    WorkloadError
+        A script that fails or never steps an optimizer: its own frames, and a hint.
+    """
+    check(request)
+    with tempfile.TemporaryDirectory(prefix="cosim-profile-") as folder:
+        return _profile(request, Path(folder), say)
+
+
+def check(request: Request) -> None:
+    """Refuse what can't be profiled, before anything is started."""
+    check_numbers(request)
+    if not request.module and not Path(request.script).is_file():
+        raise InputError("no such script", location=Location(request.script))
+
+
+def check_numbers(request: Request) -> None:
+    """No torch, or numbers that make no sense.
+
+    Raises
+    ------
+    InputError
+        Which, and what would be right.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise InputError(
+            "profiling needs PyTorch", hint="pip install 'cosim-net[profile]' (a CPU build is enough)"
+        )
+    if request.world_size < 1 or request.per_node < 1:
+        raise InputError(
+            f"world size {request.world_size}, {request.per_node} ranks a node: both need at least 1"
+        )
+    if request.imbalance < 1:
+        raise InputError(
+            f"imbalance is {request.imbalance}",
+            hint="it is the busiest expert's load over the mean: 1 is balanced, 1.25 has a quarter more",
+        )
+    named_gpu(request.gpu, "--gpu")
+
+
+def _profile(request: Request, folder: Path, say: Callable[[str], None]) -> tuple[Profile, Cost]:
+    (folder / "mail").mkdir()
+    answers: dict[int, dict[str, Any]] = {}
+
+    def run(*ranks: int) -> list[dict[str, Any]]:
+        """Answers of ranks that run at the same time."""
+        for rank in ranks:
+            say(f"rank {rank} of {request.world_size}")
+        pending = [_begin(request, folder, rank, ranks[:place]) for place, rank in enumerate(ranks)]
+        try:
+            ended = [each.result() for each in pending]
+        except BaseException:  # Ctrl-C: nothing goes on behind the user's back
+            workers.stop()
+            raise
+        return [_ended(request, folder, rank, *each) for rank, each in zip(ranks, ended, strict=True)]
+
+    answers[0] = run(0)[0]
+    mesh = _mesh(request, answers.values())
+    along = _class_axes(answers.values(), mesh)
+    others = [rank for rank in _representatives(mesh, along) if rank not in answers]
+    answers.update(zip(others, run(*others), strict=True))
+    for rank in _wrong_guesses(answers):
+        say(f"rank {rank} again: its stage's input has another shape than was guessed")
+        answers[rank] = run(rank)[0]
+    done, cost = assemble(request, answers)
+    if request.verify:
+        mesh = DeviceMesh(done.mesh)
+        text = _verified(request, mesh, _class_axes(answers.values(), mesh), answers, run)
+        done = replace(done, assumed=(*done.assumed, text))
+    return done, cost
+
+
+def assemble(request: Request, answers: dict[int, dict[str, Any]]) -> tuple[Profile, Cost]:
+    """The profile of the answers of one rank of each class; ``request.ranks`` says which, if not the usual.
+
+    Raises
+    ------
+    WorkloadError
+        A script that failed, or groups that fit no mesh.
+    """
+    for rank, answer in answers.items():
+        _refuse_failure(request, rank, answer)
+    first = answers[min(answers)]
+    mesh = _mesh(request, answers.values())
+    along = _class_axes(answers.values(), mesh)
+    ranks = request.ranks or tuple(_representatives(mesh, along))
+    if request.ranks and along and len(_representatives(mesh, along)) > len(ranks):
+        raise WorkloadError(
+            f"ranks send messages along {', '.join(along)}: each place there does something else",
+            hint="`cosim profile SCRIPT` runs one rank of each",
+        )
+    table: dict[Kernel, int] = {}
+    programs = []
+    for rank in sorted(ranks):
+        where = mesh.coordinates(rank)
+        steps = unmerged(answers[rank], mesh, table)
+        programs.append(ClassProgram({axis: where[axis] for axis in along}, steps))
+    unknown: dict[str, int] = {}
+    for answer in answers.values():
+        for name, times in answer["unknown"].items():
+            unknown[name] = unknown.get(name, 0) + times
+    made = {
+        "torch": first["torch"],
+        "script": Path(request.script).name if not request.module else f"-m {request.script}",
+        "arguments": list(request.arguments),
+        "world_size": request.world_size,
+        "iteration": first["iteration"],
+        "ranks": sorted(ranks),
+        "fake_cuda": first["fake_cuda"],
+    }
+    if request.imbalance != 1:
+        made["imbalance"] = request.imbalance
+    name = Path(request.script).name
+    done = Profile(
+        name,
+        request.gpu,
+        dict(mesh.axes),
+        tuple(table),
+        tuple(programs),
+        made,
+        tuple(_common_notes(answers)),
+        unknown,
+    )
+    cost = Cost(
+        sum(a["seconds"] for a in answers.values()),
+        max(a["peak_bytes"] for a in answers.values()),
+        sum(a["seen"] for a in answers.values()),
+    )
+    return done, cost
+
+
+def device(key: str) -> dict[str, Any]:
+    """What a script may ask about a GPU of the catalogue."""
+    gpu = named_gpu(key, "--gpu")
+    return {"key": key, "name": gpu.name, "memory": gpu.memory, "multiprocessors": gpu.multiprocessors}
+
+
+def _begin(request: Request, folder: Path, rank: int, beside: Sequence[int]) -> Future[tuple[int, str]]:
+    """One rank in a process of its own; from ranks ``beside``, which were begun before, it waits for word."""
+    order = folder / f"{rank}.json"
+    order.write_text(
+        json.dumps(
+            {
+                **request.as_order(),
+                "rank": rank,
+                "beside": [*beside],
+                "mail": str(folder / "mail"),
+                "device": device(request.gpu),
+            }
+        )
+    )
+    # Hash order is part of what a script does: sets of strings are walked in the same order every time.
+    environment = {
+        **os.environ,
+        "PYTHONHASHSEED": "0",
+        "TOKENIZERS_PARALLELISM": "false",
+        "PYTHONWARNINGS": "ignore",
+    }
+    (folder / "mail" / f"ended-{rank}").unlink(missing_ok=True)
+    order.with_suffix(".answer").unlink(missing_ok=True)
+    return workers.submit(order, environment, show_output=request.show_output)
+
+
+def _ended(request: Request, folder: Path, rank: int, code: int, words: str) -> dict[str, Any]:
+    """The answer of a rank whose process has ended."""
+    answer_file = folder / f"{rank}.answer"
+    if not answer_file.exists():
+        said = words.strip().splitlines()[-12:]
+        raise WorkloadError(
+            f"the script's process ended without an answer (exit code {code})",
+            location=Location(request.script),
+            hint="\n  ".join(["its last words:", *said]) if said else None,
+        )
+    answer: dict[str, Any] = json.loads(answer_file.read_text())
+    _refuse_failure(request, rank, answer)
+    return answer
+
+
+def _refuse_failure(request: Request, rank: int, answer: dict[str, Any]) -> None:
+    if "error" in answer:
+        frames = [f"  {frame}" for frame in answer.get("traceback", [])[-8:]]
+        text = "\n".join([f"rank {rank}: {answer['error']}", *frames])
+        if frames and answer.get("raised_at") and answer["raised_at"] not in frames[-1]:
+            text += f"\n  raised at {answer['raised_at']}"
+        raise WorkloadError(text, location=Location(request.script), hint=answer.get("hint") or None)
+
+
+def _groups(answers: Any) -> set[tuple[int, ...]]:
+    found = set()
+    for answer in answers:
+        for row in answer["operations"]:
+            if isinstance(row[3], list):
+                found.add(tuple(row[3][1]))
+                if row[3][4] >= 0:
+                    found.add(tuple(sorted((answer["rank"], row[3][4]))))
+    return found
+
+
+def _mesh(request: Request, answers: Any) -> DeviceMesh:
+    answers = list(answers)
+    dims = mesh_axes.named_dims(mesh for answer in answers for mesh in answer["meshes"])
+    groups = {g for g in _groups(answers) if len(g) > 2 or not _is_pair_of_a_larger(g, _groups(answers))}
+    return mesh_axes.infer_mesh(request.world_size, groups, dims)
+
+
+def _is_pair_of_a_larger(pair: tuple[int, ...], groups: set[tuple[int, ...]]) -> bool:
+    """Two ranks that talk within a process group: the group says what the axis is."""
+    return any(len(g) > 2 and set(pair) <= set(g) and mesh_axes.grid(g) is not None for g in groups)
+
+
+def _class_axes(answers: Any, mesh: DeviceMesh) -> list[str]:
+    return sorted(_message_axes(answers, mesh), key=list(mesh.axes).index)
+
+
+def _message_axes(answers: Any, mesh: DeviceMesh) -> set[str]:
+    """Axes along which ranks send messages: there every place is a class of its own."""
+    found = set()
+    for answer in answers:
+        for row in answer["operations"]:
+            if isinstance(row[3], list) and row[3][4] >= 0:
+                where = mesh_axes.offset(mesh, answer["rank"], row[3][4])
+                if where is not None:
+                    found.add(where[0])
+            elif isinstance(row[3], list) and len(row[3][1]) < mesh.world_size:
+                part = mesh_axes.positions(mesh, row[3][1])
+                if part is not None and len(part[1]) < mesh.axes[part[0]]:
+                    found.add(part[0])
+    return found
+
+
+def _representatives(mesh: DeviceMesh, along: Sequence[str]) -> list[int]:
+    """The first rank at each place of some axes."""
+    places: list[dict[str, int]] = [dict.fromkeys(mesh.axes, 0)]
+    for axis in along:
+        places = [{**where, axis: p} for where in places for p in range(mesh.axes[axis])]
+    if len(places) > MOST_CLASSES:
+        raise WorkloadError(
+            f"ranks send messages along {', '.join(along)}: {len(places)} classes of ranks to profile"
+            f" (at most {MOST_CLASSES})",
+            hint="send within process groups of one DeviceMesh, so that the pipeline's axis is known",
+        )
+    return [mesh.rank(where) for where in places]
+
+
+def _wrong_guesses(answers: dict[int, dict[str, Any]]) -> list[int]:
+    said = {name: text for answer in answers.values() for name, text in answer.get("stages", {}).items()}
+    return [
+        rank
+        for rank, answer in sorted(answers.items())
+        if any(said.get(name, text) != text for name, text in answer["guesses"].items())
+    ]
+
+
+def _common_notes(answers: dict[int, dict[str, Any]]) -> list[str]:
+    notes: dict[str, int] = {}
+    copies = [0, 0]
+    for answer in answers.values():
+        for text, times in answer["assumed"].items():
+            notes[text] = max(notes.get(text, 0), times)
+        copies = [a + b for a, b in zip(copies, answer["host_copies"], strict=True)]
+    found = [*notes]
+    if copies[0]:
+        found.append("copies between host and GPU take no time")
+    return found
+
+
+def _verified(
+    request: Request, mesh: DeviceMesh, along: Sequence[str], answers: dict[int, dict[str, Any]],
+    run: Callable[[int], list[dict[str, Any]]],
+) -> str:  # fmt: skip
+    """Profile the last rank too and compare it with the one that stands for it."""
+    last = request.world_size - 1
+    where = mesh.coordinates(last)
+    stands = mesh.rank({axis: where[axis] if axis in along else 0 for axis in mesh.axes})
+    if last == stands:
+        return "every rank has a class of its own"
+    tables: tuple[dict[Kernel, int], dict[Kernel, int]] = ({}, {})
+    mine, theirs = (
+        unmerged(answer, mesh, table)
+        for answer, table in zip((answers[stands], run(last)[0]), tables, strict=True)
+    )
+    del answers[last]
+    same = mine == theirs and list(tables[0]) == list(tables[1])
+    does = "the same as" if same else "something else than"
+    text = f"rank {last} was profiled too: it does {does} rank {stands}"
+    return text + ("" if same else ", which stands for it (uneven shards, say)")

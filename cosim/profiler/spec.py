@@ -1,0 +1,298 @@
+"""Kind ``profile``: a profiled training iteration, timed on a GPU of the catalogue, as a workload.
+
+The profile says what is computed; how long that takes is worked out here, so that another ``gpu`` needs no
+other profile. Kernels run one by one as PyTorch issues them; nothing is fused that the script doesn't fuse.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from pathlib import Path
+from typing import Annotated, cast
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from cosim.errors import Location, WorkloadError
+from cosim.gpu.gpus import DType, Gpu
+from cosim.gpu.kernels import Kernel, KernelKind
+from cosim.gpu.timer import GpuTimer
+from cosim.profiler import file
+from cosim.profiler.file import ClassProgram, Profile
+from cosim.profiler.lower import Step
+from cosim.profiler.trace import HOST_STREAM
+from cosim.registry import Named, find
+from cosim.spec import Spec
+from cosim.workload.program import (
+    COMPUTE_STREAM,
+    CPU_STREAM,
+    DeviceMesh,
+    ImportReport,
+    Operation,
+    OpKind,
+    Peer,
+    Program,
+    Workload,
+)
+
+
+class ProfileFile(Spec):
+    """A training iteration of a PyTorch script, as `cosim profile` wrote it; timed on a named GPU."""
+
+    path: str = Field(description="the file that `cosim profile -o` wrote")
+    gpu: Annotated[Spec, Named("cosim.gpus")] | None = Field(
+        default=None, description="time it on this GPU; default: the one that was profiled for"
+    )
+
+    @model_validator(mode="after")
+    def _gpu_is_one(self) -> ProfileFile:
+        if self.gpu is not None and not isinstance(self.gpu, Gpu):
+            raise ValueError(f"gpu should be a GPU, not a {type(self.gpu).__name__}")
+        return self
+
+    def build(self, base: Path) -> Workload:
+        """Read and time; ``path`` is relative to ``base``.
+
+        Raises
+        ------
+        WorkloadError
+            A file that can't be used, or a GPU without a number type that the profile needs.
+        """
+        profile = file.read(base / self.path)
+        gpu = cast("Gpu | None", self.gpu) or named_gpu(profile.gpu, str(base / self.path))
+        return build(profile, gpu, str(base / self.path))
+
+
+def named_gpu(name: str, place: str = "gpu") -> Gpu:
+    """A GPU of the catalogue.
+
+    Raises
+    ------
+    WorkloadError
+        There is none of that name.
+    """
+    try:
+        found = find("cosim.gpus", name)
+    except ValueError as error:
+        raise WorkloadError(str(error), location=Location(place)) from None
+    if not isinstance(found, Gpu):
+        raise WorkloadError(f"{name!r} needs settings: write them in the scenario", location=Location(place))
+    return found
+
+
+def build(profile: Profile, gpu: Gpu, place: str = "profile") -> Workload:
+    """The workload of a profile on a GPU.
+
+    Raises
+    ------
+    WorkloadError
+        A number type that the GPU doesn't have.
+    """
+    mesh = DeviceMesh(profile.mesh)
+    times = [_kernel_ps(kernel, gpu, place) for kernel in profile.kernels]
+    program_of = np.zeros(mesh.world_size, np.int32)
+    programs: list[Program] = []
+    coordinates = [mesh.coordinates(r) for r in range(mesh.world_size)] if len(profile.programs) > 1 else []
+    for program in profile.programs:
+        ranks = [
+            r for r, where in enumerate(coordinates) if all(where[a] == p for a, p in program.at.items())
+        ]
+        for members, own in _variants(program, ranks or list(range(mesh.world_size)), mesh):
+            program_of[members] = len(programs)
+            programs.append(_program(program, profile, times, gpu, own))
+    kernels = sum(times for p in profile.programs for s in p.steps for _, times in s.kernels)
+    flops = _total_flops(profile)
+    dtypes = sorted({k[2] for k in profile.kernels if k[1] == "matmul"})
+    made = profile.made
+    report = ImportReport(
+        read=(
+            f"{kernels} kernels in {sum(len(p.steps) for p in profile.programs)} operations of"
+            f" {len(profile.programs)} {'class' if len(profile.programs) == 1 else 'classes'} of ranks,"
+            f" {flops / 1e12:.4g} TFLOP a rank (the busiest), by torch {made.get('torch', '?')}",
+        ),
+        invented=(
+            *(
+                f"computation timed for {gpu.name} ({gpu.source}), {d}: {gpu.trust(cast('DType', d))}"
+                for d in dtypes
+            ),
+            *profile.assumed,
+            *(
+                f"{times} x {name}: no FLOP formula, timed by its bytes"
+                for name, times in profile.unknown.items()
+            ),
+        ),
+    )
+    return Workload(profile.name, mesh, tuple(programs), program_of, report)
+
+
+def _total_flops(profile: Profile) -> int:
+    each = [
+        sum(profile.kernels[k][3] * times for step in program.steps for k, times in step.kernels)
+        for program in profile.programs
+    ]
+    return max(each, default=0)
+
+
+@cache
+def _timer(gpu_key: int, dtype: DType) -> GpuTimer:
+    return GpuTimer(_GPUS[gpu_key], dtype)
+
+
+_GPUS: dict[int, Gpu] = {}
+
+
+def _kernel_ps(kernel: tuple[str, str, str, int, int, int, int, int, int], gpu: Gpu, place: str) -> int:
+    name, kind, dtype, flops, moved, batch, rows, inner, columns = kernel
+    known = dtype in gpu.peak_flops
+    if not known and kind != "memory":
+        raise WorkloadError(
+            f"{name} computes in {dtype}, which {gpu.name} doesn't have; it has"
+            f" {', '.join(sorted(gpu.peak_flops))}",
+            location=Location(place),
+            hint="choose another gpu, or profile the script with another number type",
+        )
+    _GPUS[id(gpu)] = gpu
+    timer = _timer(id(gpu), cast("DType", dtype if known else min(gpu.peak_flops)))
+    if (
+        kind == "matmul" and not batch
+    ):  # a formula for FLOPs, but no shape: by its FLOPs at the attention rate
+        kind = "attention"
+    stride = math.gcd(inner, columns) if rows % 8 == 0 else 0  # of weights' gradients it may be the rows
+    return timer.kernel_ps(Kernel(KernelKind(kind), flops, moved, batch, rows, inner, columns, stride=stride))
+
+
+def _is_part(step: Step) -> bool:
+    return len(step.group) == 2 and isinstance(step.group[1], tuple)
+
+
+def _variants(
+    program: ClassProgram, ranks: list[int], mesh: DeviceMesh
+) -> list[tuple[list[int], dict[str, int] | None]]:
+    """Ranks that can share a program, and where its groups are looked up (nowhere, if that doesn't matter).
+
+    A part of an axis is a group of each rank's own; a shift has its edges at the ends of its axis.
+    """
+    if any(_is_part(step) for step in program.steps):
+        return [([rank], mesh.coordinates(rank)) for rank in ranks]
+    shifts = sorted({str(step.group[0]) for step in program.steps if step.kind == "shift"})
+    if not shifts:
+        return [(ranks, None)]
+    found: dict[tuple[int, ...], list[int]] = {}
+    for rank in ranks:
+        where = mesh.coordinates(rank)
+        edges = tuple((where[axis] == 0) - (where[axis] == mesh.axes[axis] - 1) for axis in shifts)
+        found.setdefault(edges, []).append(rank)
+    return [(members, mesh.coordinates(members[0])) for members in found.values()]
+
+
+def _program(
+    program: ClassProgram, profile: Profile, times: list[int], gpu: Gpu, own: dict[str, int] | None
+) -> Program:
+    """Operations of a class, or of those of it that are at the edges, or the one, where ``own`` is."""
+    mesh = DeviceMesh(profile.mesh)
+    made: list[Operation] = []
+    place: dict[int, tuple[int, ...]] = {}
+    launch: tuple[int, ...] = ()
+    for at, step in enumerate(program.steps):
+        if step.stream == HOST_STREAM:
+            waits = tuple(sorted({n for d in step.deps for n in place[d]} | {*launch}))
+            made.append(_launch(f"the host waits {at}", waits, 0, step.phase))
+            place[at] = launch = (len(made) - 1,)
+            continue
+        # The GPU starts when the first kernel is launched; the others are launched while it works.
+        launches = sum(count for _, count in step.kernels) or 1
+        host = 0 if step.graphed else gpu.efficiency.host_time
+        if host:
+            made.append(_launch(f"launch {at}", launch, host, step.phase))
+            launch = (len(made) - 1,)
+        deps = tuple(sorted({n for d in step.deps for n in place[d]} | {*launch}))
+        first = len(made)
+        if step.kind == "shift":
+            assert own is not None
+            made.extend(_shift(step, at, deps, mesh, own))
+        else:
+            made.append(_operation(step, at, deps, profile, times, mesh, own))
+        place[at] = tuple(range(first, len(made)))
+        if host and launches > 1:
+            made.append(_launch(f"launch the rest of {at}", launch, host * (launches - 1), step.phase))
+            launch = (len(made) - 1,)
+    at_all = " ".join(f"{axis} {coordinate}" for axis, coordinate in program.at.items()) or "every rank"
+    return Program(at_all if own is None else f"like rank {mesh.rank(own)}", tuple(made))
+
+
+def _launch(name: str, after: tuple[int, ...], duration_ps: int, phase: str) -> Operation:
+    return Operation(name, OpKind.COMPUTE, CPU_STREAM, after, duration_ps=duration_ps, phase=phase)
+
+
+def _shift(
+    step: Step, at: int, deps: tuple[int, ...], mesh: DeviceMesh, own: dict[str, int]
+) -> tuple[Operation, Operation]:
+    """A message to the next along the axis and one from the one before, round its ends."""
+    axis = str(step.group[0])
+    size, place = mesh.axes[axis], own[axis]
+    ends = [
+        (OpKind.SEND, f"send {axis}", (place + 1) % size - place),
+        (OpKind.RECV, "", (place - 1) % size - place),
+    ]
+    one, other = (
+        Operation(
+            f"{step.phase} {at} shift", kind, stream, deps, size_bytes=step.size_bytes,
+            peer=Peer(axis=axis, offset=offset), phase=step.phase,
+        )
+        for kind, stream, offset in ends
+    )  # fmt: skip
+    return one, other
+
+
+def _operation(
+    step: Step, at: int, deps: tuple[int, ...], profile: Profile, times: list[int], mesh: DeviceMesh,
+    own: dict[str, int] | None,
+) -> Operation:  # fmt: skip
+    if step.kind == "compute":
+        heaviest = max(step.kernels, key=lambda pair: (times[pair[0]] * pair[1], -pair[0]), default=None)
+        name = "nothing" if heaviest is None else profile.kernels[heaviest[0]][0]
+        return Operation(
+            f"{step.phase} {at} {name}",
+            OpKind.COMPUTE,
+            step.stream or COMPUTE_STREAM,
+            deps,
+            duration_ps=sum(times[k] * count for k, count in step.kernels),
+            flops=sum(profile.kernels[k][3] * count for k, count in step.kernels),
+            bytes_moved=sum(profile.kernels[k][4] * count for k, count in step.kernels),
+            phase=step.phase,
+        )
+    name = f"{step.phase} {at} {step.kind}"
+    if step.peer is not None:
+        kind = OpKind.SEND if step.kind == "send" else OpKind.RECV
+        peer = Peer(axis=step.peer[0], offset=step.peer[1])
+        return Operation(
+            name,
+            kind,
+            step.stream,
+            deps,
+            size_bytes=step.size_bytes,
+            peer=peer,
+            tag=step.tag,
+            phase=step.phase,
+        )
+    axes: tuple[str, ...] = ()
+    ranks: tuple[int, ...] | None = None
+    if _is_part(step):
+        assert own is not None
+        axis, places = cast("tuple[str, tuple[int, ...]]", step.group)
+        ranks = tuple(mesh.rank({**own, axis: p}) for p in places)
+    else:
+        axes = cast("tuple[str, ...]", step.group)
+    return Operation(
+        name,
+        OpKind.COLLECTIVE,
+        step.stream,
+        deps,
+        collective=step.kind,
+        axes=axes,
+        ranks=ranks,
+        size_bytes=step.size_bytes,
+        root=step.root,
+        phase=step.phase,
+    )

@@ -1,0 +1,77 @@
+"""What ``cosim profile`` prints: what was found, in a page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from cosim.profiler.file import ClassProgram, Profile
+from cosim.profiler.launch import Cost
+from cosim.profiler.lower import Step
+from cosim.units import format_size
+
+
+def tell(profile: Profile, cost: Cost, path: Path) -> str:
+    """FLOPs by phase, communication by kind and group, what was assumed."""
+    mesh = " x ".join(f"{axis} {size}" for axis, size in profile.mesh.items())
+    classes = len(profile.programs)
+    ranks = "rank" if profile.world_size == 1 else "ranks"
+    lines = [
+        f"{profile.name}: {profile.world_size} {ranks} ({mesh}),"
+        f" {classes} {'class' if classes == 1 else 'classes'} of ranks"
+        f", iteration {profile.made.get('iteration')}"
+    ]
+    for program in profile.programs:
+        where = " ".join(f"{axis} {place}" for axis, place in program.at.items()) or "every rank"
+        lines += [
+            "",
+            f"{where}: {len(program.steps)} operations",
+            *_compute(profile, program),
+            *_talk(program),
+        ]
+    lines.append("")
+    lines.extend(f"assumed: {text}" for text in profile.assumed)
+    lines.extend(
+        f"unknown operator: {times} x {name}, timed by its bytes" for name, times in profile.unknown.items()
+    )
+    lines.append(
+        f"{cost.kernels} operators seen in {cost.seconds:.1f} s, at most {cost.peak_bytes / 1e9:.2f} GB;"
+        f" written to {path}"
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _compute(profile: Profile, program: ClassProgram) -> list[str]:
+    phases: dict[str, list[int]] = {}
+    for step in program.steps:
+        row = phases.setdefault(step.phase, [0, 0, 0])
+        for kernel, times in step.kernels:
+            row[0] += times
+            row[1] += profile.kernels[kernel][3] * times
+            row[2] += profile.kernels[kernel][4] * times
+    return [
+        f"  {phase:<10} {kernels:>6} kernels  {flops / 1e12:>10.4g} TFLOP  {format_size(moved):>9} moved"
+        for phase, (kernels, flops, moved) in phases.items()
+    ]
+
+
+def _talk(program: ClassProgram) -> list[str]:
+    counts: Counter[tuple[str, str]] = Counter()
+    sizes: Counter[tuple[str, str]] = Counter()
+    for step in program.steps:
+        if step.kind != "compute":
+            key = (step.kind, _where(step))
+            counts[key] += 1
+            sizes[key] += step.size_bytes
+    return [
+        f"  {kind:<14} {counts[kind, where]:>6} x  over {where:<12} {format_size(sizes[kind, where]):>9}"
+        for kind, where in sorted(counts)
+    ]
+
+
+def _where(step: Step) -> str:
+    if step.peer is not None:
+        return f"{step.peer[0]} {step.peer[1]:+d}"
+    return " ".join(
+        ",".join(str(p) for p in each) if isinstance(each, tuple) else each for each in step.group
+    )
