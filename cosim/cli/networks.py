@@ -47,7 +47,7 @@ def conformance(
     """Check a network simulator behind gRPC against every rule of the protocol."""
     import shlex
 
-    from cosim.protocol.conformance.kit import check_names, check_network_simulator
+    from cosim.testing.conformance.kit import check_names, check_network_simulator
 
     if (address is None) == (command is None):
         raise InputError("give the address of a server, or --command")

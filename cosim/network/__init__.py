@@ -5,12 +5,10 @@
 ``flows``               tables, groups and batches of flows, as columns
 ``unaware``, ``aware``  ASTRA-sim's analytical models
 ``fair_share``          max-min fair sharing; its ``fair_loop``, ``sharing``, ``channels``, ``drains``
-``faulty``              a network whose chosen completions come late
 ``hybrid``              two networks as one: scale-up and scale-out; its ``carrier``, ``shares``, ``merged``
 ``releaser``            dependencies followed outside a network
 ``outbox``              what a network is to be given next
 ``named``               field types that name a network
-``recorder``            writes down what a network was asked and answered, and plays it again
 ``compiled``, ``core``  what the compiled models share
 ``store``, ``dependencies``  flows in flight, and what waits for what
 ``calendar``, ``order``  events by instant, and their order within one

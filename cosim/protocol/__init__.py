@@ -6,12 +6,11 @@
                   ``window`` keeps large groups within what a server holds
 ``lifeline``      log, restart, replay; ``journal`` is the log's file, ``bulk`` a log as few calls
 ``wire``          bytes, deadlines, errors; ``launcher`` starts servers
-``settings``      what is asked of a simulator, and how patient one is; ``spec``: in a scenario
+``settings``      what is asked of a simulator, and how patient one is; ``remote``: in a scenario
 ``adapters``      simulators that come with cosim, built where they are used
 ``server``        serves any network of this process: ``session``, ``host``, ``dependents``
 ``columns``       flows as columns; ``messages`` as messages that fit; ``world`` topologies
 ``digest``        the digest of a session; ``refusal``: errors on the wire; ``address``
-``conformance``   checks for servers, and a server with every fault
 ``v1``            the generated messages
 ================  ==========================================================================
 """

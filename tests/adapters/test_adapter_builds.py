@@ -13,7 +13,7 @@ from cosim.experiment.idle import idle_settings
 from cosim.experiment.scenario import loads
 from cosim.protocol import adapters
 from cosim.protocol.installs import ASTRA_SIM
-from cosim.protocol.spec import Remote
+from cosim.protocol.remote import Remote
 
 
 def test_missing_packages_are_named_with_the_command_that_installs_them(

@@ -18,9 +18,9 @@ from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.client import RemoteNetwork, launch
-from cosim.protocol.conformance import check_network_simulator
 from cosim.protocol.launcher import Launched
 from cosim.protocol.settings import Server
+from cosim.testing.conformance import check_network_simulator
 from cosim.topology.graph import Topology
 from cosim.topology.routing import Shortest
 from cosim.units import NEVER

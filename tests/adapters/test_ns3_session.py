@@ -17,8 +17,8 @@ from cosim.errors import FeatureError, RefusedError
 from cosim.experiment.build import build
 from cosim.experiment.scenario import loads
 from cosim.protocol.client import RemoteNetwork
-from cosim.protocol.conformance import check_network_simulator
 from cosim.protocol.settings import Patience, Server
+from cosim.testing.conformance import check_network_simulator
 
 Release = Literal["engine", "network"]
 

@@ -16,11 +16,11 @@ from cosim.engine.replay import Replay, replay
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowBatch, FlowGroup, FlowTable
-from cosim.network.recorder import Recording
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.planner import Planner
+from cosim.testing.recorder import Recording
 from cosim.topology.graph import Topology
 from cosim.topology.grid import Dimension, Kind, grid_topology
 from cosim.units import NEVER, PS_PER_NS

@@ -24,10 +24,10 @@ from engine_worlds import (
 )
 
 from cosim.engine.records import JobInfo, Records
-from cosim.network.faulty import FaultyNetwork
-from cosim.network.recorder import Recorder
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.pattern.config import CollectiveConfig
+from cosim.testing.faulty import FaultyNetwork
+from cosim.testing.recorder import Recorder
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_NS, PS_PER_US
 

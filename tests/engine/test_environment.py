@@ -33,10 +33,10 @@ from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.replay import Replay
 from cosim.errors import CausalityError, NetworkError
 from cosim.network.aware import CongestionAwareNetwork
-from cosim.network.faulty import FaultyNetwork
 from cosim.network.flows import Completions, FlowBatch
 from cosim.network.simulator import Advance
 from cosim.pattern.planner import Planner
+from cosim.testing.faulty import FaultyNetwork
 from cosim.units import NEVER, PS_PER_US
 
 either_release = pytest.mark.parametrize("release", ["network", "engine"])

@@ -25,7 +25,7 @@ from random_jobs import World, worlds
 
 from cosim.errors import AlgorithmError
 from cosim.network.aware import CongestionAwareNetwork
-from cosim.network.recorder import Recorder
+from cosim.testing.recorder import Recorder
 from cosim.topology.grid import Dimension, grid_topology
 from cosim.units import PS_PER_US
 

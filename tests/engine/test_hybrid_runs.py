@@ -26,11 +26,11 @@ from test_release import Model, assert_same, ran
 
 from cosim.engine.records import Records
 from cosim.network.fair_share import FairShareNetwork
-from cosim.network.faulty import FaultyNetwork
 from cosim.network.hybrid import HybridNetwork
-from cosim.network.recorder import Player, Recorder
 from cosim.network.simulator import NetworkSimulator
 from cosim.network.unaware import CongestionUnawareNetwork
+from cosim.testing.faulty import FaultyNetwork
+from cosim.testing.recorder import Player, Recorder
 from cosim.topology.graph import Topology
 from cosim.topology.leaf_spine import LeafSpine
 

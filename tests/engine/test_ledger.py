@@ -31,11 +31,11 @@ from cosim.engine.records import JobInfo, Records
 from cosim.engine.tally import fct_edges, mix_columns
 from cosim.errors import WorkloadError
 from cosim.network.aware import CongestionAwareNetwork
-from cosim.network.faulty import FaultyNetwork
 from cosim.network.flows import Completions, FlowGroup, flat_table, pack_key
-from cosim.network.recorder import Recorder
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.pattern.planner import Planner
+from cosim.testing.faulty import FaultyNetwork
+from cosim.testing.recorder import Recorder
 from cosim.topology.grid import Dimension, grid_topology
 from cosim.units import PS_PER_MS, PS_PER_US
 from cosim.workload.program import OpKind

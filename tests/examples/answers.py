@@ -20,7 +20,7 @@ from cosim.experiment.scenario import load as load_scenario
 from cosim.experiment.sweep import is_sweep
 from cosim.files.located_yaml import read
 from cosim.protocol.adapters import missing_packages
-from cosim.protocol.spec import Remote
+from cosim.protocol.remote import Remote
 from cosim.results.store import load
 from cosim.results.summary import Summary
 

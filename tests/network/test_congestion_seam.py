@@ -21,7 +21,7 @@ from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.newreno import NewReno
 from cosim.network.congestion.network import CongestionNetwork, Ports
-from cosim.protocol.conformance import check_network_simulator
+from cosim.testing.conformance import check_network_simulator
 from cosim.topology.routing import Shortest
 from cosim.units import NEVER, PS_PER_MS
 

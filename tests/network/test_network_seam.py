@@ -15,11 +15,11 @@ from cosim.errors import CausalityError, NetworkError
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.fair_share import FairShareNetwork
-from cosim.network.faulty import FaultyNetwork
 from cosim.network.flows import ON_COMPLETION, FlowGroup, FlowTable, flat_table, pack_key
-from cosim.network.recorder import Player, Recorder
 from cosim.network.simulator import NetworkSimulator
 from cosim.network.unaware import CongestionUnawareNetwork
+from cosim.testing.faulty import FaultyNetwork
+from cosim.testing.recorder import Player, Recorder
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, PS_PER_US
 

@@ -7,10 +7,10 @@ import pytest
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.unaware import CongestionUnawareNetwork
-from cosim.protocol.conformance import check_network_simulator
-from cosim.protocol.conformance.faulty import FAULTS, faulty
-from cosim.protocol.conformance.kit import check_names
 from cosim.protocol.server import Server
+from cosim.testing.conformance import check_network_simulator
+from cosim.testing.conformance.faulty import FAULTS, faulty
+from cosim.testing.conformance.kit import check_names
 
 
 @pytest.mark.parametrize("make", [CongestionAwareNetwork, FairShareNetwork])

@@ -21,15 +21,15 @@ from cosim.errors import (
 )
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.protocol.client import RemoteNetwork, connect
-from cosim.protocol.conformance.worlds import star
 from cosim.protocol.launcher import Launched
 from cosim.protocol.server import Server
 from cosim.protocol.settings import Patience
 from cosim.protocol.settings import Server as Where
+from cosim.testing.conformance.worlds import star
 
 Serve = Callable[..., Server]
 Record = Callable[[str, object], None]
-FAULTY = (sys.executable, "-m", "cosim.protocol.conformance.faulty", "--fault")
+FAULTY = (sys.executable, "-m", "cosim.testing.conformance.faulty", "--fault")
 RIGHT = "the same result"
 HERE = Path(__file__).parent
 

@@ -10,8 +10,8 @@ from small_run import SCENARIO
 from cosim.errors import CosimError
 from cosim.experiment.run import run
 from cosim.experiment.scenario import loads
-from cosim.protocol.conformance import faulty as kit
 from cosim.protocol.server import Server
+from cosim.testing.conformance import faulty as kit
 
 SAME, OTHER = "the same result", "another result, in good order"
 ENDS = {

@@ -10,9 +10,9 @@ from test_remote_network import random_table
 
 from cosim.network.flows import ON_START, FlowBatch, FlowGroup, flat_table
 from cosim.protocol.client import connect
-from cosim.protocol.conformance.worlds import star
 from cosim.protocol.server import Server
 from cosim.protocol.session import Served, Session
+from cosim.testing.conformance.worlds import star
 
 Serve = Callable[..., Server]
 SESSIONS: list[Session] = []
@@ -87,10 +87,10 @@ def test_starts_that_lie_apart_wait_until_there_is_room(serve: Serve) -> None:
 
 def test_what_was_to_be_forgotten_is_not_waited_for(serve: Serve) -> None:
     from cosim.errors import RefusedError
-    from cosim.protocol.conformance.probe import Probe
-    from cosim.protocol.conformance.worlds import flows
     from cosim.protocol.messages import advance_parts, numbered
     from cosim.protocol.wire import Wire
+    from cosim.testing.conformance.probe import Probe
+    from cosim.testing.conformance.worlds import flows
 
     wire = Wire(serve().address)
     probe = Probe(wire, wire.describe(), star(4))

@@ -13,10 +13,10 @@ from cosim.network.flows import ON_COMPLETION, ON_START, FlowBatch, FlowGroup, F
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol import injector
 from cosim.protocol.client import connect
-from cosim.protocol.conformance.worlds import star
 from cosim.protocol.server import Server
 from cosim.protocol.session import Session
 from cosim.protocol.wire import Wire
+from cosim.testing.conformance.worlds import star
 from cosim.units import NEVER
 
 Serve = Callable[..., Server]

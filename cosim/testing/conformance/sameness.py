@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cosim.protocol.columns import FlatFlows, join
-from cosim.protocol.conformance.kit import Kit, NotApplicable, check, expect
-from cosim.protocol.conformance.rules import long_run
-from cosim.protocol.conformance.worlds import LATENCY_PS, flows
+from cosim.testing.conformance.kit import Kit, NotApplicable, check, expect
+from cosim.testing.conformance.rules import long_run
+from cosim.testing.conformance.worlds import LATENCY_PS, flows
 from cosim.units import NEVER
 
 _PAIRS = [(0, 1), (2, 1), (3, 1), (1, 4), (5, 4), (6, 7), (7, 6), (4, 0)]

@@ -6,9 +6,9 @@ import numpy as np
 
 from cosim.network.flows import ON_COMPLETION, ON_START
 from cosim.protocol.columns import LATER
-from cosim.protocol.conformance.kit import Kit, check, expect
-from cosim.protocol.conformance.worlds import HOPS, LATENCY_PS, flows, ideal_ps
 from cosim.protocol.v1 import network_simulator_pb2 as pb
+from cosim.testing.conformance.kit import Kit, check, expect
+from cosim.testing.conformance.worlds import HOPS, LATENCY_PS, flows, ideal_ps
 from cosim.units import NEVER
 
 _LARGE = 8_000_000

@@ -8,12 +8,12 @@ import numpy as np
 
 from cosim.errors import CosimError, NetworkError
 from cosim.protocol.columns import FlatFlows, make
-from cosim.protocol.conformance.kit import Kit, check, expect
-from cosim.protocol.conformance.probe import Probe
-from cosim.protocol.conformance.worlds import LATENCY_PS, flows
 from cosim.protocol.digest import Digest
 from cosim.protocol.v1 import VERSION
 from cosim.protocol.v1 import network_simulator_pb2 as pb
+from cosim.testing.conformance.kit import Kit, check, expect
+from cosim.testing.conformance.probe import Probe
+from cosim.testing.conformance.worlds import LATENCY_PS, flows
 from cosim.units import NEVER
 
 _MESSAGE = 20_000

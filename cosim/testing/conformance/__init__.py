@@ -1,6 +1,6 @@
 """Checks for servers of the protocol, and for networks that might be served. No test framework needed.
 
->>> from cosim.protocol.conformance import check_network_simulator
+>>> from cosim.testing.conformance import check_network_simulator
 >>> print(check_network_simulator("unix:/tmp/simulator"))  # doctest: +SKIP
 
 =============  ==================================================================
@@ -14,6 +14,6 @@
 =============  ==================================================================
 """
 
-from cosim.protocol.conformance.kit import Report, Result, check_network_simulator
+from cosim.testing.conformance.kit import Report, Result, check_network_simulator
 
 __all__ = ["Report", "Result", "check_network_simulator"]

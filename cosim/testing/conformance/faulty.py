@@ -1,6 +1,6 @@
 """A server that misbehaves on purpose: one switch for each fault, and the check that must notice it.
 
-Run as ``python -m cosim.protocol.conformance.faulty --fault NAME --address ADDRESS``. Faults of an answer
+Run as ``python -m cosim.testing.conformance.faulty --fault NAME --address ADDRESS``. Faults of an answer
 strike from the tenth answer of a session on, as real ones come late; the rest is cosim's own server.
 """
 
@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from cosim.protocol.columns import DEFAULTS, LATER, FlatFlows, decode, encode
-from cosim.protocol.conformance.worlds import LATENCY_PS
 from cosim.protocol.host import Ran
 from cosim.protocol.refusal import Refusal
 from cosim.protocol.session import GONE, Served, Session
 from cosim.protocol.v1 import network_simulator_pb2 as pb
+from cosim.testing.conformance.worlds import LATENCY_PS
 from cosim.units import NEVER
 
 FAULTS = {

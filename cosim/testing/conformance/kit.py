@@ -11,13 +11,13 @@ from pathlib import Path
 
 from cosim.errors import CosimError
 from cosim.network.simulator import NetworkSimulator
-from cosim.protocol.conformance.probe import Probe
-from cosim.protocol.conformance.worlds import star
 from cosim.protocol.launcher import Launched
 from cosim.protocol.server import Server
 from cosim.protocol.session import Served
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.protocol.wire import Wire
+from cosim.testing.conformance.probe import Probe
+from cosim.testing.conformance.worlds import star
 
 
 class Failed(Exception):  # noqa: N818 - a check's verdict, caught here
@@ -184,7 +184,7 @@ def check_network_simulator(
     LaunchError
         No server there, or the command doesn't serve.
     """
-    from cosim.protocol.conformance import rules, sameness, times
+    from cosim.testing.conformance import rules, sameness, times
 
     del rules, sameness, times  # importing them registers their checks
     kit = Kit(target if isinstance(target, str) or callable(target) else tuple(target), deadline_s)
@@ -208,7 +208,7 @@ def check_network_simulator(
 
 def check_names() -> tuple[str, ...]:
     """Every check's name, in the order in which they run."""
-    from cosim.protocol.conformance import rules, sameness, times
+    from cosim.testing.conformance import rules, sameness, times
 
     del rules, sameness, times
     return tuple(_CHECKS)

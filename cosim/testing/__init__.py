@@ -1,0 +1,13 @@
+"""For tests of networks, and of what is built on them.
+
+===============  ====================================================================
+``faulty``       :class:`FaultyNetwork`: a network whose chosen completions come late
+``recorder``     :class:`Recorder` and :class:`Player`: what a network was asked and answered, and again
+``conformance``  the rules of the seam and of the protocol, each a named check
+===============  ====================================================================
+"""
+
+from cosim.testing.faulty import FaultyNetwork
+from cosim.testing.recorder import Player, Recorder, Recording
+
+__all__ = ["FaultyNetwork", "Player", "Recorder", "Recording"]
