@@ -6,7 +6,6 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from cosim.engine.chain_table import ChainTable
 from cosim.engine.ledger import Ledger, Reaction
 from cosim.network.flows import I32, I64, Completions, FlowGroup, FlowTable, flat_table
 from cosim.network.outbox import Outbox
@@ -111,28 +110,6 @@ class Desk:
         if self._releaser is not None:
             self._releaser.open(group)
         return handle
-
-    def open_chain(
-        self, owner: Owner, chain: ChainTable, endpoints: I32, key: tuple[int, int], **traits: object
-    ) -> tuple[int, int]:
-        """Open a chain whole: its handle, and where its times are. The owner hears of its last exits."""
-        handle = self._handle(owner)
-        group = FlowGroup(handle, chain.table, endpoints, key, **traits)  # type: ignore[arg-type]
-        exits = chain.exits
-        count = chain.table.num_flows - chain.react_from
-        ends = self._ledger.reserve_ends(len(chain.templates) * count)
-        self._ledger.open(group, chain.react_from, exits, ends, chain.after)
-        self._outbox.open(group)
-        return handle, ends
-
-    def ends(self, first: int, count: int) -> I64:
-        """Times of a chain's exits, -1: not yet."""
-        return self._ledger.ends(first, count)
-
-    def finish_chain(self, handle: int, ends: int, count: int) -> None:
-        """The owner has been told of all exits, and is through with the times."""
-        self._ledger.free_ends(ends, count)
-        self.finish(handle)
 
     def open_message(
         self,

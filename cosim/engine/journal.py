@@ -10,35 +10,24 @@ from cosim.network.flows import I64
 
 
 class Journal:
-    """Rows of ended operations, one by one or many at once; collectives."""
+    """Rows of ended operations; collectives."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[int, int, int, int, int, int]] = []
-        self._blocks: list[I64] = []
-        self._expected = 0
         self.collectives: list[CollectiveRecord] = []
 
     @property
     def num_operations(self) -> int:
         """Operations that ended so far."""
-        return len(self._rows) + self._expected
+        return len(self._rows)
 
     def ended(self, job: int, iteration: int, rank: int, op: int, start_ps: int, end_ps: int) -> None:
         """An operation ended."""
         self._rows.append((job, iteration, rank, op, start_ps, end_ps))
 
-    def ended_together(self, rows: I64) -> None:
-        """Operations ended: int64[N, 6], columns as :meth:`ended` has them."""
-        self._blocks.append(rows)
-
-    def expect(self, count: int) -> None:
-        """Operations ended that will be written down together with others later."""
-        self._expected += count
-
     def operations(self) -> tuple[OpRecords, tuple[int, int]]:
         """All, in the order in which they ended, and their part of the digest."""
         rows: I64 = np.array(self._rows, np.int64).reshape(-1, 6)
-        rows = np.concatenate([rows, *self._blocks])
         rows = rows[np.lexsort((rows[:, 3], rows[:, 2], rows[:, 0], rows[:, 5]))]
         job, iteration, rank, op = (rows[:, c].astype(np.int32) for c in range(4))
         sums = mix_columns(*(rows[:, c] for c in range(6))) if len(rows) else (0, 0)

@@ -105,9 +105,6 @@ class Ledger:
         self._blocks_used = 0
         self._info: I64 = np.zeros(64, np.int64)
         self._info_used = 0
-        self._ends: I64 = np.zeros(64, np.int64)
-        self._ends_used = 0
-        self._free_ends: dict[int, list[int]] = {}
         self._fct = np.zeros(FCT_BINS, np.int64)
         self._pairs = Pairs(num_endpoints)
         self._traffic = np.zeros((64, 64), np.int64)
@@ -131,15 +128,13 @@ class Ledger:
         setattr(self, used, first + len(rows))
         return int(first)
 
-    def _table(self, table: FlowTable, exits: I64 | None) -> int:
+    def _table(self, table: FlowTable) -> int:
         known = self._tables.get(id(table))
         if known is not None:
             return known[1]
         blocks = np.zeros(len(table.block_repeat), BLOCK)
         blocks["base"], blocks["row"] = table.block_base[:-1], table.block_row[:-1]
         blocks["rows"] = np.maximum(np.diff(table.block_row), 1)
-        blocks["operation"], blocks["origin"] = table.block_operation, table.block_origin
-        blocks["exits"] = -1 if exits is None else exits
         first = self._append("_blocks", "_blocks_used", blocks)
         self._tables[id(table)] = (table, first)
         return first
@@ -171,15 +166,8 @@ class Ledger:
         if self._counts[MESSAGES]:
             self._traffic[:, : old.shape[1]] = old
 
-    def open(
-        self, group: FlowGroup, react_from: int, exits: I64 | None = None, ends: int = -1, after: int = 0
-    ) -> None:
-        """Expect a group's completions; those from flow ``react_from`` on are reported back.
-
-        ``exits`` int64[B] says of which blocks of the table times are kept, and where they are among the
-        group's; -1: not kept. The group's are those from ``ends`` on, had of :meth:`reserve_ends`. What
-        is reported back is so ``after`` picoseconds later.
-        """
+    def open(self, group: FlowGroup, react_from: int) -> None:
+        """Expect a group's completions; those from flow ``react_from`` on are reported back."""
         while group.handle >= len(self._handles):
             self._handles = np.concatenate([self._handles, np.zeros_like(self._handles)])
         table = group.table
@@ -188,26 +176,9 @@ class Ledger:
             table.num_flows,
             react_from,
             self._bind(table, group.endpoints),
-            ends,
-            after,
-            self._table(table, exits),
+            self._table(table),
             len(table.block_repeat),
         )
-
-    def reserve_ends(self, count: int) -> int:
-        """Room for the times of a group's exits, -1 until they come; returns where."""
-        free = self._free_ends.setdefault(count, [])
-        first = free.pop() if free else self._append("_ends", "_ends_used", np.empty(count, np.int64))
-        self._ends[first : first + count] = -1
-        return first
-
-    def ends(self, first: int, count: int) -> I64:
-        """The times there, as they are now: a view."""
-        return self._ends[first : first + count]
-
-    def free_ends(self, first: int, count: int) -> None:
-        """Give the room back."""
-        self._free_ends[count].append(first)
 
     def react_from(self, handle: int) -> int:
         """The first flow of a group that the engine waits for; 0 for a single message."""
@@ -231,7 +202,7 @@ class Ledger:
             Something completed that is not in flight.
         """
         count = len(completions)
-        react, when, since = (np.empty(count, np.int64) for _ in range(3))
+        react, since = np.empty(count, np.int64), np.empty(count, np.int64)
         closed = np.empty(count, np.int32)
         num_react, num_closed = fold(
             completions.handle,
@@ -243,12 +214,10 @@ class Ledger:
             self._handles,
             self._blocks,
             self._info,
-            self._ends,
             self._fct,
             self._traffic,
             completions.since(),
             react,
-            when,
             since,
             closed,
         )
@@ -267,7 +236,7 @@ class Ledger:
         reaction = Reaction(
             completions.handle[chosen],
             completions.index[chosen],
-            when[:num_react],
+            completions.time_ps[chosen],
             since[:num_react],
         )
         return reaction, closed[:num_closed].tolist()
@@ -288,8 +257,8 @@ class Ledger:
             tuple(
                 np.asarray(column[kept], np.int64)
                 for column in (
-                    one["key_high"] + block["operation"],
-                    one["key_low"] + done.index - block["origin"],
+                    one["key_high"],
+                    one["key_low"] + done.index,
                     info >> SIZE_BITS,
                     info & ((1 << SIZE_BITS) - 1),
                     done.start_ps,

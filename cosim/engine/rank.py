@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from cosim.engine.chains import Chain
 from cosim.engine.programs import ReadyJob, ReadyProgram
 
 
@@ -79,29 +78,6 @@ class Rank:
         """How long a computation takes on this rank, this time."""
         duration, pace = self.program.operations[op].duration_ps, self.job.info.pace
         return duration if pace is None else pace.duration_ps(self.number, self.iteration, op, duration)
-
-    def pass_chain(self, chain: Chain, last_started_ps: int) -> None:
-        """All operations of a chain have ended, but for the last, which began at ``last_started_ps``."""
-        operations = chain.operations
-        del self.started[operations[0]]
-        self.started[operations[-1]] = last_started_ps
-        stream = self.program.stream[operations[0]]
-        if stream >= 0:
-            self.busy[stream] = -1
-        for op in operations:
-            self.waits[op] = 0
-        for successor, count in chain.outside:
-            self.waits[successor] -= count
-            if self.waits[successor] == 0:
-                self._make_ready(successor)
-        self.left -= len(operations) - 1
-
-    def stand_in_chain(self, chain: Chain, op: int) -> None:
-        """Put a rank that began a chain at one of its operations, as if it had gone there one by one."""
-        for before in chain.operations[: chain.operations.index(op)]:
-            self.end(before, self.finish_ps)
-            for following in self.startable():
-                self.started[following] = self.finish_ps
 
     def end(self, op: int, now: int) -> int:
         """An operation ended: free its stream, let its successors follow; when it started."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.engine.chain_runs import ChainRuns
 from cosim.engine.collectives import Collectives
 from cosim.engine.desk import Desk, Release
 from cosim.engine.environment import CoSimEnvironment
@@ -120,9 +119,6 @@ class Replay:
         self._plans = Plans(planner)
         self._journal = Journal()
         self._collectives = Collectives(self._desk, self._plans, self._journal, self._end)
-        # What the engine releases, it has to hear of; an external simulator has no word for chains.
-        by_itself = release == "network" and network.describe().chains
-        self._chains = ChainRuns(self._desk, self._plans, self._journal, self._end) if by_itself else None
         self._folding = next((info.folding for info in jobs if info.folding is not None), None)
         self._jobs = [ready_job(number, info, topology) for number, info in enumerate(jobs)]
         self._ranks = [
@@ -166,7 +162,7 @@ class Replay:
     def close(self) -> None:
         """Let go of the arrays now: callbacks make cycles that the garbage collector takes its time over."""
         del self.environment, self._network, self._ledger, self._desk, self._messages
-        del self._ranks, self._collectives, self._chains, self._ends, self._reactions
+        del self._ranks, self._collectives, self._ends, self._reactions
 
     # -- what happens --------------------------------------------------------------------------------
 
@@ -225,8 +221,6 @@ class Replay:
 
     def _start(self, rank: Rank, op: int, now: int) -> None:
         rank.started[op] = now
-        if self._chains is not None and self._chains.start(rank, op, now):
-            return
         operation = rank.program.operations[op]
         kind = operation.kind
         if kind is OpKind.COMPUTE or kind is OpKind.MEMORY:
@@ -298,20 +292,15 @@ class Replay:
         if not stuck and not unmatched:
             return
         at = format_time(int(self.environment.now))
-        meetings = dict(self._collectives.meetings)
-        if self._chains is not None:
-            meetings.update(enumerate(self._chains.meetings()))
         if stuck:
             what = (
                 f"nothing can happen after {at}, but {len(stuck)} of {len(everyone)} ranks have not finished"
             )
         else:
             what = f"every rank finished by {at}, but {len(unmatched)} messages were only posted at one end"
-        raise StallError(what, waits(self._jobs, stuck, meetings, unmatched))
+        raise StallError(what, waits(self._jobs, stuck, self._collectives.meetings, unmatched))
 
     def _records(self, interrupted: str, wall: float, cpu: float) -> Records:
-        if self._chains is not None:
-            self._chains.write_down(int(self.environment.now))
         ops, sums = self._journal.operations()
         flows = [int(x) for x in self._ledger.digest]
         digest = "".join(f"{(a + b) % 2**64:016x}" for a, b in zip(flows, sums, strict=True))

@@ -27,20 +27,13 @@ HANDLE = np.dtype(
         ("left", "i8"),
         ("react_from", "i8"),
         ("info", "i8"),
-        ("ends", "i8"),
-        ("after", "i8"),
         ("block", "i4"),
         ("num_blocks", "i4"),
     ]
 )
-"""A group in flight: flows from number ``react_from`` on are what the engine waits for. ``ends``: where
-the times of its operations' exits are written down, -1: nowhere; ``after``: for how long the engine does not
-react to one that it waits for, ps."""
-BLOCK = np.dtype(
-    [("base", "i8"), ("row", "i8"), ("rows", "i8"), ("operation", "i8"), ("origin", "i8"), ("exits", "i8")]
-)
-"""A table's block: first flow, first row, rows in one repetition, what makes keys of its flows (see
-:class:`~cosim.network.flows.FlowTable`), and where its exits' times are among the group's, or -1."""
+"""A group in flight: flows from number ``react_from`` on are what the engine waits for."""
+BLOCK = np.dtype([("base", "i8"), ("row", "i8"), ("rows", "i8")])
+"""A table's block: first flow, first row, rows in one repetition."""
 SIZE_BITS = 36
 """A bound row is one int64, bytes below and the number of its (source, destination) pair above, or -1 for a
 mark: rows are met in no order, so what counts is how many of them a cache holds.
@@ -104,19 +97,17 @@ def fold(
     handles: Records,
     blocks: Records,
     info: I64,
-    ends: I64,
     fct: I64,
     traffic: I64,
     cause: I64,
     react: I64,
-    when: I64,
     since: I64,
     closed: I32,
 ) -> tuple[int, int]:
     """Count completions; (how many rows of ``react`` hold an engine's completion, how many groups ended).
 
-    ``react`` receives the row numbers of completions that the engine waits for, ``when`` the times when it
-    reacts, ``since`` from when on that was certain, ``closed`` handles.
+    ``react`` receives the row numbers of completions that the engine waits for, ``since``
+    from when on that was certain, ``closed`` handles.
     (k, -1): row k belongs to a group that has ended or never began, or has a negative number.
     """
     num_react = 0
@@ -142,22 +133,19 @@ def fold(
                 else:
                     high = middle
         block = blocks[at]
-        state = mix(np.uint64(h.key_high + block.operation) + _GOLDEN)
-        state = mix(state + np.uint64(h.key_low + flow - block.origin) + _GOLDEN)
+        state = mix(np.uint64(h.key_high) + _GOLDEN)
+        state = mix(state + np.uint64(h.key_low + flow) + _GOLDEN)
         state = mix(state + np.uint64(time[k]) + _GOLDEN)
         sum_a += state
         sum_b += mix(state ^ _GOLDEN)
         if flow >= h.react_from:
             react[num_react] = k
-            when[num_react] = time[k] + h.after
-            since[num_react] = time[k] if h.after > 0 else cause[k]
+            since[num_react] = cause[k]
             num_react += 1
         h.left -= 1
         if h.left == 0:
             closed[num_closed] = handle[k]
             num_closed += 1
-        if h.ends >= 0 and block.exits >= 0:
-            ends[h.ends + block.exits + flow - block.base] = time[k]
         row = block.row + (flow - block.base) % block.rows
         one = info[h.info + row]
         if one < 0:

@@ -74,7 +74,6 @@ class CompiledNetwork(ABC):
             peek=self.peeks,
             quantum_ps=self.quantum_ps,
             symmetric=self.symmetric,
-            chains=True,
         )
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:

@@ -3,7 +3,7 @@
 Inside, a flow is (handle, repetition, row): repetitions are numbered through all blocks of a table, rows
 through all tables. What is stored per flow (how many dependencies are left, the latest of them) lives in
 *pages*, one for each repetition of each group, made at its first touch and given back when its last flow
-is released: memory follows what is in flight. Tables of one operation without repeats get
+is released: memory follows what is in flight. Tables without repeats get
 their pages when opened.
 
 Times flow ahead: as soon as a completion *time* is certain it is passed to the dependents, even if the
@@ -42,9 +42,8 @@ ROW = np.dtype(
 """A row of a table. Successors [first, middle) wait for its completion, [middle, last) for its start."""
 SUCCESSOR = np.dtype([("row", "i4"), ("rep", "i4"), ("low", "i4"), ("high", "i4")])
 """``rep`` repetitions later; holds where the successor's repetition in its table is in [low, high]."""
-REPETITION = np.dtype([("base", "i8"), ("key_high", "i8"), ("key_low", "i8"), ("row", "i4"), ("rows", "i4")])
-"""First flow number and first row of a repetition, and how many; a flow's key is its group's plus
-``key_high``, and plus ``key_low`` and its row."""
+REPETITION = np.dtype([("base", "i8"), ("row", "i4"), ("rows", "i4")])
+"""First flow number and first row of a repetition, and how many."""
 GROUP = np.dtype(
     [
         ("key_high", "i8"),

@@ -93,11 +93,6 @@ class FlowTable:
         CSR over rows: int64[R + 1], int64[E] (> 0), int8[E] (:data:`ON_COMPLETION` or :data:`ON_START`).
     block_row, block_repeat
         int64[B + 1] row offsets and int64[B] repeats.
-
-    block_operation
-        int64[B], ascending: a table of several operations says how far each block's is behind the first. Flow
-        ``f`` of such a block has the key ``(high + block_operation, low + f - block_origin)``, the latter
-        being the operation's first flow. None given: all are of one operation.
     num_flows
         Flows, each repetition counted.
     is_flat
@@ -118,9 +113,7 @@ class FlowTable:
     dep_kind: I8
     block_row: I64
     block_repeat: I64
-    block_operation: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     block_base: I64 = field(init=False)
-    block_origin: I64 = field(init=False)
     num_flows: int = field(init=False)
     is_flat: bool = field(init=False)
 
@@ -129,10 +122,6 @@ class FlowTable:
         base = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(rows * self.block_repeat, out=base[1:])
         object.__setattr__(self, "block_base", base)
-        if not len(self.block_operation):
-            object.__setattr__(self, "block_operation", np.zeros(len(rows), np.int64))
-        first = np.searchsorted(self.block_operation, self.block_operation)
-        object.__setattr__(self, "block_origin", base[first])
         object.__setattr__(self, "num_flows", int(base[-1]))
         object.__setattr__(self, "is_flat", bool((self.block_repeat == 1).all()))
         if len(self.dep_ptr) != self.num_rows + 1 or self.block_row[-1] != self.num_rows:
@@ -154,11 +143,6 @@ class FlowTable:
         rows = np.diff(self.block_row)
         offset = (index - self.block_base[block]) % rows[block]
         return np.asarray(self.block_row[block] + offset, np.int64)
-
-    def keys(self, index: I64) -> tuple[I64, I64]:
-        """What each flow's key is more than its group's, (high, low)."""
-        block = np.searchsorted(self.block_base, index, side="right") - 1
-        return self.block_operation[block], np.asarray(index - self.block_origin[block], np.int64)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

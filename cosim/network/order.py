@@ -25,11 +25,10 @@ def before(events: Records, reps: Records, groups: Records, sources: I32, a: int
         return bool(from_one < from_two)
     of_one = reps[events[a].rep]
     of_two = reps[events[b].rep]
-    first = one.key_high + of_one.key_high
-    second = two.key_high + of_two.key_high
-    if first != second:
-        return bool(first < second)
-    return bool(one.key_low + of_one.key_low + events[a].row < two.key_low + of_two.key_low + events[b].row)
+    if one.key_high != two.key_high:
+        return bool(one.key_high < two.key_high)
+    first = one.key_low + of_one.base + events[a].row - of_one.row
+    return bool(first < two.key_low + of_two.base + events[b].row - of_two.row)
 
 
 @compiled

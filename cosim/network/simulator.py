@@ -33,8 +33,7 @@ class Capabilities:
     ``dependent_flows``: releases flows by itself. ``peek``: knows its next completion without moving.
     ``deterministic``: same input, same completions. ``quantum_ps``: completions are multiples of it.
     ``symmetric``: flows meet on shared links only, and nothing goes by who was first at an instant; so where
-    everything looks the same from two places, everything happens at the same times there. ``chains``: takes
-    groups whose table is of several operations.
+    everything looks the same from two places, everything happens at the same times there.
     """
 
     name: str
@@ -43,7 +42,6 @@ class Capabilities:
     deterministic: bool = True
     quantum_ps: int = 1
     symmetric: bool = False
-    chains: bool = False
 
 
 class Advance(NamedTuple):

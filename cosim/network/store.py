@@ -132,13 +132,10 @@ class FlowStore:
         reps["rows"] = np.repeat(sizes, table.block_repeat)
         reps["row"] = row0 + np.repeat(table.block_row[:-1], table.block_repeat)
         reps["base"] = np.cumsum(reps["rows"], dtype=np.int64) - reps["rows"]
-        reps["key_high"] = np.repeat(table.block_operation, table.block_repeat)
-        reps["key_low"] = reps["base"] - np.repeat(table.block_origin, table.block_repeat) - reps["row"]
         self._add_successors(table, row0, rows)
-        eager = table.is_flat and not table.block_operation[-1]
-        if not eager:
+        if not table.is_flat:
             self._count[MAX_PAGE] = max(int(self._count[MAX_PAGE]), _page_size(int(sizes.max())))
-        pages = tuple(_page_size(rows) for rows in sizes.tolist()) if eager else ()
+        pages = tuple(_page_size(rows) for rows in sizes.tolist()) if table.is_flat else ()
         made = _Table(table, row0, rep0, len(reps), pages)
         self._tables[id(table)] = made
         return made

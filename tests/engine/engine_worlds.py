@@ -156,10 +156,9 @@ def flows_of(recording: Recording) -> list[Flow]:
         for handle, index, start, time in zip(*(c.tolist() for c in columns), strict=True):
             group = groups[handle]
             table, row = group.table, int(group.table.row_of(np.array([index]))[0])
-            high, low = (int(column[0]) for column in table.keys(np.array([index])))
             flows.append(
                 Flow(
-                    (group.key[0] + high, group.key[1] + low),
+                    (group.key[0], group.key[1] + index),
                     int(group.endpoints[table.src[row]]),
                     int(group.endpoints[table.dst[row]]),
                     int(table.size_bytes[row]),
