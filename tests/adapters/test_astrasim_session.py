@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from astrasim_worlds import astrasim, network
 
 from cosim.engine.replay import replay
 from cosim.errors import FeatureError, RefusedError
@@ -24,6 +23,7 @@ from cosim.testing.conformance import check_network_simulator
 from cosim.topology.graph import Topology
 from cosim.topology.routing import Shortest
 from cosim.units import NEVER
+from tests.adapters.astrasim_worlds import astrasim, network
 
 NS = 1000
 Release = Literal["network", "engine"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
-from ns3_worlds import HEADERS, US, graph, send, star
 
 from cosim.protocol.settings import LinkEvent
+from tests.adapters.ns3_worlds import HEADERS, US, graph, send, star
 
 MSS = 9000 - 40
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from ns3_worlds import US, alone_text, graph, network, ns3, run_alone, send, star
-from small_run import Hooked, Killer, moments, recovered
 
 from cosim.engine.records import Records
 from cosim.engine.replay import replay
@@ -19,6 +17,8 @@ from cosim.experiment.scenario import loads
 from cosim.protocol.client import RemoteNetwork
 from cosim.protocol.settings import Patience, Server
 from cosim.testing.conformance import check_network_simulator
+from tests.adapters.ns3_worlds import US, alone_text, graph, network, ns3, run_alone, send, star
+from tests.protocol.small_run import Hooked, Killer, moments, recovered
 
 Release = Literal["engine", "network"]
 

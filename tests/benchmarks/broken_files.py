@@ -13,11 +13,11 @@ import resource
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 
 from cosim.errors import CosimError
+from tests.formats import topology_files
+from tests.formats.msccl import programs
 
-TESTS = Path(__file__).resolve().parents[1]
 WORDS = (
     b"[", b"{", b"*a", b"&a ", b": ", b"\n- ", b"!!x ", b"2020-99-99", b"-1", b"9" * 12, b"0", b"1e9", b".5",
     b"\xff", b"</", b'"', b"\t", b"~", b"nan", b"inf", b"65536", b"100000",
@@ -50,11 +50,7 @@ def damaged(body: bytes, rng: random.Random) -> bytes:
 
 def main(cases: int, seed: int) -> int:
     """Try so many files; the number of failures."""
-    sys.path[:0] = [str(TESTS / "pattern"), str(TESTS / "topology")]
-    import msccl_programs
-    import topology_files
-
-    targets = [*msccl_programs.fuzz_targets(), *topology_files.fuzz_targets()]
+    targets = [*programs.fuzz_targets(), *topology_files.fuzz_targets()]
     said: Counter[tuple[str, str]] = Counter()
     failures = 0
     slowest = 0.0

@@ -1,8 +1,8 @@
 """Controls against closed forms and packets: ``python -m tests.benchmarks.classics [packets | parameters]``.
 
 ``packets``: incasts and permutations of the fluid network beside a simulation packet by packet (DCQCN,
-TIMELY; tests/network/packets.py), over seeds. ``parameters``: two values of each, what they move, and who
-says so. How far apart any two controls are: ``python -m tests.benchmarks.congestion pairwise``.
+TIMELY; tests/network/congestion/packets.py), over seeds. ``parameters``: two values of each, what they move,
+and who says so. How far apart any two controls are: ``python -m tests.benchmarks.congestion pairwise``.
 """
 
 from __future__ import annotations
@@ -10,14 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from statistics import mean
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "network"))
-
-from congestion_moves import MOVES
-from congestion_worlds import star, watch
-from packets import simulate
 
 from cosim.network.congestion.control import Control
 from cosim.network.congestion.controls.dcqcn import Dcqcn
@@ -25,6 +18,9 @@ from cosim.network.congestion.controls.timely import Timely
 from cosim.network.congestion.network import Ports
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_US
+from tests.network.congestion.moves import MOVES
+from tests.network.congestion.packets import simulate
+from tests.network.congestion.worlds import star, watch
 
 from .congestion import cases
 

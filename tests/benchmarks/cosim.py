@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import sys
 import time
-from pathlib import Path
 
 SECTIONS = {
     "echo": "tests.benchmarks.echo",
@@ -21,8 +20,6 @@ SECTIONS = {
 
 def main(names: list[str]) -> None:
     """Run sections and print what they say."""
-    # As pytest does: helpers of other rooms' tests are modules of their own.
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "adapters"))
     unknown = [name for name in names if name not in SECTIONS]
     if unknown:
         sys.exit(f"no section {', '.join(unknown)}; there are: {', '.join(SECTIONS)}")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +18,7 @@ from numpy.typing import NDArray
 from cosim.results.terminal import align
 
 # As pytest does: helpers of other rooms' tests are modules of their own.
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "validation"))
-
-from interleaved import Job, alone, ideal, mltcp, run, shares
+from tests.validation.interleaved import Job, alone, ideal, mltcp, run, shares
 
 GBPS, MTU = 50, 4096
 OVER = ("dctcp", "newreno", "cubic", "hpcc", "dcqcn", "timely", "swift", "{kind: swift, fs_range: 0us}")

@@ -1,6 +1,6 @@
 """MSCCL's production algorithms timed beside our own: ``python -m tests.benchmarks.msccl [FOLDER]``.
 
-Each file of the folder (left out: ``shared/data/msccl`` beside the checkout) runs at a size in the middle of
+Each file of the folder (left out: ``msccl``, as ``tests/inputs.py`` finds it) runs at a size in the middle of
 what its ``minBytes`` and ``maxBytes`` say, on the GPUs that it is for: ndv4 files on 8 A100s at one NVSwitch
 of 240 GB/s a GPU (NCCL's figure for twelve NVLinks) and 700 ns a link, ncv4 files on 4 GPUs at one switch of
 24 GB/s a GPU (PCI 4.0 x16) and 1 us. Beside it, at the same size and network: the flags of the file's
@@ -21,8 +21,9 @@ from cosim.formats.msccl.prove import prove_program
 from cosim.formats.msccl.read import read_program
 from cosim.pattern.template import Collective
 from cosim.units import format_size, format_time
+from tests.inputs import find
 
-FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "msccl"
+FOLDER = find("msccl")
 NVSWITCH = ("240GB/s", "700ns", 240 * 8e9, 700_000)
 PCI = ("24GB/s", "1us", 24 * 8e9, 1_000_000)
 

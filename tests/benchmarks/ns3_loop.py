@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from ns3_worlds import alone_text, run_alone
 
 from cosim.engine.replay import replay
 from cosim.experiment.build import Built, build
@@ -20,6 +19,7 @@ from cosim.network.simulator import Advance
 from cosim.protocol import adapters
 from cosim.protocol.client import RemoteNetwork
 from cosim.protocol.settings import Server, Wanted
+from tests.adapters.ns3_worlds import alone_text, run_alone
 
 SCENARIO = """
 topology: {kind: leaf_spine, endpoints_per_leaf: 4, leaves: 4, spines: 4, rate: 100Gbps, latency: 1us}

@@ -18,7 +18,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-SCENARIO = Path(__file__).resolve().parents[2] / "scenarios" / "quickstart.yaml"
+from tests.inputs import ROOT
+
+SCENARIO = ROOT / "scenarios" / "quickstart.yaml"
 TARGETS = {"cold": "<= 10 s", "warm": "<= 2 s"}
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from engine_worlds import collective, compute, config, job, recv, send, workload
 from hypothesis import strategies as st
 
 from cosim.engine.programs import COLLECTIVES, grid_dims
@@ -25,6 +24,7 @@ from cosim.topology.grid import Dimension, grid_topology
 from cosim.topology.leaf_spine import LeafSpine
 from cosim.units import PS_PER_NS, PS_PER_US
 from cosim.workload.program import DeviceMesh, Operation, Workload
+from tests.engine.worlds import collective, compute, config, job, recv, send, workload
 
 RATES = (400e9, 400e9, 8e9)
 LATENCIES = (0, 500 * PS_PER_NS, PS_PER_US)

@@ -7,7 +7,15 @@
 from __future__ import annotations
 
 import pytest
-from engine_worlds import (
+
+from cosim.engine.records import JobInfo, Records
+from cosim.network.unaware import CongestionUnawareNetwork
+from cosim.pattern.config import CollectiveConfig
+from cosim.testing.faulty import FaultyNetwork
+from cosim.testing.recorder import Recorder
+from cosim.topology.graph import Topology
+from cosim.units import PS_PER_NS, PS_PER_US
+from tests.engine.worlds import (
     Flow,
     collective,
     compute,
@@ -22,14 +30,6 @@ from engine_worlds import (
     times,
     workload,
 )
-
-from cosim.engine.records import JobInfo, Records
-from cosim.network.unaware import CongestionUnawareNetwork
-from cosim.pattern.config import CollectiveConfig
-from cosim.testing.faulty import FaultyNetwork
-from cosim.testing.recorder import Recorder
-from cosim.topology.graph import Topology
-from cosim.units import PS_PER_NS, PS_PER_US
 
 Key = tuple[int, int]
 RANKS = 8

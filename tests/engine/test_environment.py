@@ -10,7 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 import simpy
-from engine_worlds import (
+from hypothesis import HealthCheck, given, settings
+
+from cosim.engine.desk import Release
+from cosim.engine.environment import CoSimEnvironment
+from cosim.engine.replay import Replay
+from cosim.errors import CausalityError, NetworkError
+from cosim.network.aware import CongestionAwareNetwork
+from cosim.network.flows import Completions, FlowBatch
+from cosim.network.simulator import Advance
+from cosim.pattern.planner import Planner
+from cosim.testing.faulty import FaultyNetwork
+from cosim.units import NEVER, PS_PER_US
+from tests.engine.random_jobs import World, worlds
+from tests.engine.worlds import (
     NETWORKS,
     Front,
     Watched,
@@ -25,19 +38,6 @@ from engine_worlds import (
     times,
     workload,
 )
-from hypothesis import HealthCheck, given, settings
-from random_jobs import World, worlds
-
-from cosim.engine.desk import Release
-from cosim.engine.environment import CoSimEnvironment
-from cosim.engine.replay import Replay
-from cosim.errors import CausalityError, NetworkError
-from cosim.network.aware import CongestionAwareNetwork
-from cosim.network.flows import Completions, FlowBatch
-from cosim.network.simulator import Advance
-from cosim.pattern.planner import Planner
-from cosim.testing.faulty import FaultyNetwork
-from cosim.units import NEVER, PS_PER_US
 
 either_release = pytest.mark.parametrize("release", ["network", "engine"])
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from engine_worlds import (
+from hypothesis import HealthCheck, given, settings
+
+from cosim.errors import AlgorithmError
+from cosim.network.aware import CongestionAwareNetwork
+from cosim.testing.recorder import Recorder
+from cosim.topology.grid import Dimension, grid_topology
+from cosim.units import PS_PER_US
+from tests.engine.random_jobs import World, worlds
+from tests.engine.worlds import (
     NETWORKS,
     Shuffled,
     collective,
@@ -20,14 +28,6 @@ from engine_worlds import (
     send,
     workload,
 )
-from hypothesis import HealthCheck, given, settings
-from random_jobs import World, worlds
-
-from cosim.errors import AlgorithmError
-from cosim.network.aware import CongestionAwareNetwork
-from cosim.testing.recorder import Recorder
-from cosim.topology.grid import Dimension, grid_topology
-from cosim.units import PS_PER_US
 
 many = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -6,7 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from engine_worlds import (
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cosim.engine.records import Records
+from cosim.network.fair_share import FairShareNetwork
+from cosim.network.hybrid import HybridNetwork
+from cosim.network.simulator import NetworkSimulator
+from cosim.network.unaware import CongestionUnawareNetwork
+from cosim.testing.faulty import FaultyNetwork
+from cosim.testing.recorder import Player, Recorder
+from cosim.topology.graph import Topology
+from cosim.topology.leaf_spine import LeafSpine
+from tests.engine.random_jobs import World, worlds
+from tests.engine.test_release import Model, assert_same, ran
+from tests.engine.worlds import (
     NETWORKS,
     Hesitant,
     ShortSighted,
@@ -19,20 +33,6 @@ from engine_worlds import (
     run,
     workload,
 )
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from random_jobs import World, worlds
-from test_release import Model, assert_same, ran
-
-from cosim.engine.records import Records
-from cosim.network.fair_share import FairShareNetwork
-from cosim.network.hybrid import HybridNetwork
-from cosim.network.simulator import NetworkSimulator
-from cosim.network.unaware import CongestionUnawareNetwork
-from cosim.testing.faulty import FaultyNetwork
-from cosim.testing.recorder import Player, Recorder
-from cosim.topology.graph import Topology
-from cosim.topology.leaf_spine import LeafSpine
 
 every_network = pytest.mark.parametrize("model", NETWORKS.values(), ids=NETWORKS)
 few = settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))

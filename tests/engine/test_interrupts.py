@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engine_worlds import (
+
+import cosim.engine.replay as module
+from cosim.engine.records import JobInfo
+from cosim.engine.replay import ProgressInfo
+from cosim.network.aware import CongestionAwareNetwork
+from cosim.network.flows import FlowBatch
+from cosim.network.simulator import Advance
+from cosim.pattern.planner import Planner
+from cosim.units import PS_PER_US
+from tests.engine.worlds import (
     Front,
     Watched,
     collective,
@@ -16,15 +25,6 @@ from engine_worlds import (
     times,
     workload,
 )
-
-import cosim.engine.replay as module
-from cosim.engine.records import JobInfo
-from cosim.engine.replay import ProgressInfo
-from cosim.network.aware import CongestionAwareNetwork
-from cosim.network.flows import FlowBatch
-from cosim.network.simulator import Advance
-from cosim.pattern.planner import Planner
-from cosim.units import PS_PER_US
 
 either_release = pytest.mark.parametrize("release", ["network", "engine"])
 RING = one_dimension("Ring", 4)

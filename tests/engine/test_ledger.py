@@ -7,23 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from engine_worlds import (
-    NETWORKS,
-    collective,
-    compute,
-    config,
-    flows_of,
-    job,
-    never_hangs,  # noqa: F401 - runs by itself
-    one_dimension,
-    recv,
-    run,
-    send,
-    times,
-    workload,
-)
 from hypothesis import HealthCheck, given, settings
-from random_jobs import World, worlds
 
 from cosim.engine.ledger import Ledger
 from cosim.engine.programs import COLLECTIVES
@@ -39,6 +23,22 @@ from cosim.testing.recorder import Recorder
 from cosim.topology.grid import Dimension, grid_topology
 from cosim.units import PS_PER_MS, PS_PER_US
 from cosim.workload.program import OpKind
+from tests.engine.random_jobs import World, worlds
+from tests.engine.worlds import (
+    NETWORKS,
+    collective,
+    compute,
+    config,
+    flows_of,
+    job,
+    never_hangs,  # noqa: F401 - runs by itself
+    one_dimension,
+    recv,
+    run,
+    send,
+    times,
+    workload,
+)
 
 MASK = (1 << 64) - 1
 many = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))

@@ -7,7 +7,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from engine_worlds import (
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cosim.engine.records import Records
+from cosim.network.simulator import NetworkSimulator
+from cosim.pattern.build import COMPLETION, START, Block, assemble, entries, exits
+from cosim.pattern.costs import Costs
+from cosim.pattern.dissemination import Dissemination
+from cosim.pattern.planner import Planner
+from cosim.pattern.template import Collective, Template
+from cosim.topology.grid import Dimension, grid_topology
+from tests.engine.random_jobs import World, worlds
+from tests.engine.worlds import (
     NETWORKS,
     Hesitant,
     ShortSighted,
@@ -22,18 +34,6 @@ from engine_worlds import (
     run,
     workload,
 )
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from random_jobs import World, worlds
-
-from cosim.engine.records import Records
-from cosim.network.simulator import NetworkSimulator
-from cosim.pattern.build import COMPLETION, START, Block, assemble, entries, exits
-from cosim.pattern.costs import Costs
-from cosim.pattern.dissemination import Dissemination
-from cosim.pattern.planner import Planner
-from cosim.pattern.template import Collective, Template
-from cosim.topology.grid import Dimension, grid_topology
 
 Model = Callable[[], NetworkSimulator]
 every_network = pytest.mark.parametrize("model", NETWORKS.values(), ids=NETWORKS)

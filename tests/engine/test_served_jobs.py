@@ -4,7 +4,18 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from engine_worlds import (
+from hypothesis import HealthCheck, given, settings
+
+from cosim.engine.records import JobInfo
+from cosim.network.aware import CongestionAwareNetwork
+from cosim.network.flows import Completions, FlowBatch
+from cosim.network.simulator import Advance, NetworkSimulator
+from cosim.protocol.client import RemoteNetwork, connect
+from cosim.protocol.server import Server
+from cosim.protocol.session import Served
+from cosim.protocol.settings import Server as Where
+from tests.engine.random_jobs import World, worlds
+from tests.engine.worlds import (
     NETWORKS,
     compute,
     job,
@@ -15,17 +26,6 @@ from engine_worlds import (
     send,
     workload,
 )
-from hypothesis import HealthCheck, given, settings
-from random_jobs import World, worlds
-
-from cosim.engine.records import JobInfo
-from cosim.network.aware import CongestionAwareNetwork
-from cosim.network.flows import Completions, FlowBatch
-from cosim.network.simulator import Advance, NetworkSimulator
-from cosim.protocol.client import RemoteNetwork, connect
-from cosim.protocol.server import Server
-from cosim.protocol.session import Served
-from cosim.protocol.settings import Server as Where
 
 
 @pytest.fixture(scope="module")

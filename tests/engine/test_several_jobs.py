@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engine_worlds import (
+
+from cosim.engine.records import JobInfo, Records
+from cosim.network.fair_share import FairShareNetwork
+from cosim.topology.graph import Topology
+from cosim.topology.routing import Shortest
+from cosim.units import PS_PER_MS, PS_PER_NS, PS_PER_US
+from tests.engine.worlds import (
     NETWORKS,
     collective,
     compute,
@@ -18,12 +24,6 @@ from engine_worlds import (
     times,
     workload,
 )
-
-from cosim.engine.records import JobInfo, Records
-from cosim.network.fair_share import FairShareNetwork
-from cosim.topology.graph import Topology
-from cosim.topology.routing import Shortest
-from cosim.units import PS_PER_MS, PS_PER_NS, PS_PER_US
 
 either_release = pytest.mark.parametrize("release", ["network", "engine"])
 LINK_BPS = 100e9

@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from engine_worlds import (
-    NETWORKS,
-    Watched,
-    collective,
-    compute,
-    config,
-    job,
-    never_hangs,  # noqa: F401 - runs by itself
-    one_dimension,
-    recv,
-    run,
-    send,
-    times,
-    workload,
-)
 
 from cosim.errors import (
     AlgorithmError,
@@ -39,8 +23,23 @@ from cosim.topology.graph import Topology
 from cosim.topology.routing import Shortest
 from cosim.units import NEVER, PS_PER_US
 from cosim.workload.program import Operation, OpKind, Peer, Workload
+from tests.engine.worlds import (
+    NETWORKS,
+    Watched,
+    collective,
+    compute,
+    config,
+    job,
+    never_hangs,  # noqa: F401 - runs by itself
+    one_dimension,
+    recv,
+    run,
+    send,
+    times,
+    workload,
+)
+from tests.inputs import find, needs
 
-P2P = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "chakra" / "p2p"
 RANKS_3 = (0, 1, 2)
 every_network = pytest.mark.parametrize("model", NETWORKS.values(), ids=NETWORKS)
 either_release = pytest.mark.parametrize("release", ["network", "engine"])
@@ -74,10 +73,9 @@ def test_a_missing_receive_is_told_although_every_rank_ends(release: str) -> Non
     assert line.endswith("rank 1 never posts the RECV")
 
 
+@needs("chakra/p2p")
 def test_the_trace_with_a_receive_that_is_never_sent_names_it() -> None:
-    if not (P2P / "norecv").is_dir():
-        pytest.skip(f"no {P2P / 'norecv'}")
-    error = stall(Chakra.model_validate({"path": "norecv"}).build(P2P))
+    error = stall(Chakra.model_validate({"path": "norecv"}).build(find("chakra/p2p")))
     assert "1 of 4 ranks have not finished" in str(error)
     (line,) = error.waits
     assert re.fullmatch(r"rank 1: RECV op 0 'recv_0_1_t7', .* tag 7: rank 0 never posts the SEND", line)

@@ -5,19 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from engine_worlds import (
-    NETWORKS,
-    Watched,
-    collective,
-    compute,
-    config,
-    job,
-    never_hangs,  # noqa: F401 - runs by itself
-    one_dimension,
-    run,
-    times,
-    workload,
-)
 
 from cosim.engine.desk import Release
 from cosim.engine.records import Records
@@ -30,6 +17,19 @@ from cosim.pattern.planner import Planner
 from cosim.pattern.template import Collective
 from cosim.topology.grid import Dimension, Kind, grid_topology
 from cosim.units import PS_PER_NS, PS_PER_US
+from tests.engine.worlds import (
+    NETWORKS,
+    Watched,
+    collective,
+    compute,
+    config,
+    job,
+    never_hangs,  # noqa: F401 - runs by itself
+    one_dimension,
+    run,
+    times,
+    workload,
+)
 
 SIZE = 1 << 20
 ENDPOINT_PS = 10 * PS_PER_NS

@@ -23,8 +23,8 @@ from cosim.protocol.adapters import missing_packages
 from cosim.protocol.remote import Remote
 from cosim.results.store import load
 from cosim.results.summary import Summary
+from tests.inputs import ROOT, absent
 
-ROOT = Path(__file__).resolve().parents[2]
 _FILES = sorted((ROOT / "scenarios").glob("*.yaml"))
 SCENARIOS = [path for path in _FILES if not is_sweep(read(path))]
 SWEEPS = [path for path in _FILES if is_sweep(read(path))]
@@ -35,8 +35,8 @@ SHORT = {
     "why-not-synthetic": ("only.control=[dctcp, mltcp]", "only.traffic=[incast, data parallel]", "seeds=[1]"),
 }
 """The part of each sweep that tests run."""
-INPUTS = {"simai-sharing": ROOT.parent / "shared" / "data" / "simai"}
-"""What a sweep reads that is not in the checkout but beside it."""
+INPUTS = {"simai-sharing": "simai"}
+"""What a sweep reads that is not in the checkout but beside it (``tests/inputs.py``)."""
 
 _WALL = re.compile(r"simulated in [0-9.]+ s")
 _RELEASE = re.compile(r"release (network|engine)")
@@ -53,9 +53,8 @@ def missing_simulator(scenario: Path) -> str:
 
 
 def missing_input(sweep: Path) -> str:
-    """A folder that the sweep reads and that is not here."""
-    folder = INPUTS.get(sweep.stem)
-    return "" if folder is None or folder.is_dir() else str(folder)
+    """Why the sweep's inputs can't be read; nothing if they can."""
+    return absent(INPUTS[sweep.stem]) if sweep.stem in INPUTS else ""
 
 
 def without_wall_time(text: str) -> str:
@@ -126,7 +125,7 @@ def main() -> None:
             print(f"{scenario.name}: not run, {missing} missing")
             continue
         if missing := missing_input(scenario):
-            print(f"{scenario.name}: not run, there is no {missing}")
+            print(f"{scenario.name}: not run, {missing}")
             continue
         found = sweep_answer(scenario) if scenario in SWEEPS else answer(scenario, "network")
         file = answer_file(scenario)

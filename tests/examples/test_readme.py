@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from answers import ROOT, without_wall_time
+
+from tests.examples.answers import without_wall_time
+from tests.inputs import ROOT
 
 README = ROOT / "README.md"
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from answers import (
+
+import cosim
+from tests.examples.answers import (
     SCENARIOS,
     SHORT,
     SWEEPS,
@@ -16,8 +18,6 @@ from answers import (
     run_sweep_file,
     without_release,
 )
-
-import cosim
 
 
 @pytest.mark.parametrize("release", ["network", "engine"])
@@ -33,7 +33,7 @@ def test_a_scenario_gives_its_answer_with_either_release(scenario: Path, release
 @pytest.mark.parametrize("sweep", SWEEPS, ids=lambda path: path.stem)
 def test_a_part_of_a_sweep_gives_that_part_of_its_answer(sweep: Path, release: str) -> None:
     if missing := missing_input(sweep):
-        pytest.skip(f"there is no {missing}")
+        pytest.skip(missing)
     _, trials = run_sweep_file(sweep, [*SHORT[sweep.stem], f"scenario.release={release}"])
     printed = answer_file(sweep).read_text(encoding="utf-8").splitlines()
     found = trials.splitlines()

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from benchmarks.translate import READERS, fuzz
 
 from cosim.errors import CosimError, WorkloadError
 from cosim.formats.flow_list.read import FlowList
@@ -17,6 +12,7 @@ from cosim.formats.goal.read import Goal
 from cosim.formats.htsim.read import Htsim
 from cosim.formats.tables.read import Csv
 from cosim.workload.program import OpKind
+from tests.benchmarks.translate import READERS, fuzz
 
 
 def test_damaged_files_are_read_or_refused() -> None:

@@ -19,22 +19,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from translate_worlds import (
-    DATA,
-    World,
-    collective,
-    compute,
-    config,
-    job,
-    one_dimension,
-    recv,
-    send,
-    source_of,
-    workload,
-    workloads,
-    world_source,
-    worlds,
-)
 
 from cosim.engine.records import JobInfo
 from cosim.formats.chakra.et_def_pb2 import NodeType
@@ -59,6 +43,22 @@ from cosim.translation.report import LossReport
 from cosim.translation.source import Source
 from cosim.units import PS_PER_NS, PS_PER_US
 from cosim.workload.program import DeviceMesh, Operation, OpKind, Peer, Program, Workload
+from tests.inputs import find, needs
+from tests.translation.worlds import (
+    World,
+    collective,
+    compute,
+    config,
+    job,
+    one_dimension,
+    recv,
+    send,
+    source_of,
+    workload,
+    workloads,
+    world_source,
+    worlds,
+)
 
 some = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -233,23 +233,23 @@ def test_chakra_keeps_every_field_it_has_a_word_for(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the shared inputs are not here")
+@needs("chakra/microbenchmarks")
 @pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "reduce_scatter", "all_to_all"])
 @pytest.mark.parametrize("npus", [4, 16])
 def test_real_collective_traces(kind: str, npus: int, tmp_path: Path) -> None:
-    first = Chakra(path=f"chakra/microbenchmarks/{kind}/{npus}npus_1MB").build(DATA)
+    first = Chakra(path=f"{kind}/{npus}npus_1MB").build(find("chakra/microbenchmarks"))
     report = written(source(first), ChakraTraces(), tmp_path)
     assert [entry.what for entry in report.entries("lost", "approximated")] == ["algorithms of collectives"]
     assert_programs(Chakra(path="").build(tmp_path), first)
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the shared inputs are not here")
+@needs("chakra/p2p")
 @pytest.mark.parametrize("to", [ChakraTraces, ChakraMessages])
 @pytest.mark.parametrize(
     "folder", ["incast8", "ringar_8_red5", "twoflows", "late_recv", "fanout", "comp_send"]
 )
 def test_real_message_traces(folder: str, to: Callable[[], Format], tmp_path: Path) -> None:
-    first = Chakra(path=f"chakra/p2p/{folder}").build(DATA)
+    first = Chakra(path=folder).build(find("chakra/p2p"))
     written(source(first), to(), tmp_path)
     back = Chakra(path="").build(tmp_path)
     if to is ChakraTraces:
@@ -311,9 +311,9 @@ def assert_cpus_never_meet(work: Workload) -> None:
                 streams[op.stream] = number
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the shared inputs are not here")
+@needs("goal")
 def test_a_real_goal_schedule(tmp_path: Path) -> None:
-    first = goal_in.Goal(path="goal/binary_tree_32.goal").build(DATA)
+    first = goal_in.Goal(path="binary_tree_32.goal").build(find("goal"))
     assert first.world_size == 32
     # a binomial tree: everyone but the root receives once, from who has it
     sends = [op for rank in range(32) for op in first.program(rank).operations if op.kind is OpKind.SEND]

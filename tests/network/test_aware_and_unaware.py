@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from network_worlds import SIZES, TIMES, batch, graph, topologies
 
 from cosim.network.aware import CongestionAware, CongestionAwareNetwork
 from cosim.network.flows import FlowGroup, flat_table, pack_key
@@ -20,6 +19,7 @@ from cosim.network.simulator import NetworkSimulator, NetworkStatistics
 from cosim.network.unaware import CongestionUnaware, CongestionUnawareNetwork
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, PS_PER_NS
+from tests.network.worlds import SIZES, TIMES, batch, graph, topologies
 
 many = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 ASTRA_50 = 50 * 2.0**33

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from network_worlds import tables, unrolled
 
 from cosim.errors import NetworkError
 from cosim.network.calendar import (
@@ -27,6 +26,7 @@ from cosim.network.flows import ON_COMPLETION, FlowGroup, FlowTable, flat_table
 from cosim.network.jit import compiled
 from cosim.network.store import COMPLETED, DRAINED, NEED_OUT, OUT_N, STARTED, FlowStore, Store, drain, note
 from cosim.units import NEVER
+from tests.network.worlds import tables, unrolled
 
 many = settings(max_examples=150, deadline=None)
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from network_worlds import RATES, World, batch, drive, graph, table_of, topologies, worlds
 from numpy.testing import assert_array_equal
 
 from cosim.errors import NetworkError
@@ -20,6 +19,7 @@ from cosim.network.flows import FlowGroup, flat_table, pack_key
 from cosim.network.simulator import NetworkSimulator
 from cosim.topology.graph import I32, I64, Topology
 from cosim.units import NEVER, PS_PER_MS, PS_PER_US
+from tests.network.worlds import RATES, World, batch, drive, graph, table_of, topologies, worlds
 
 many = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 GB_PER_S = 8e9

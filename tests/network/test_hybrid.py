@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from network_worlds import LATENCIES, RATES, World, batch, drive, drive_by_caller, graph, worlds
-from test_peek import Peeked
 
 from cosim.errors import CausalityError, NetworkError, TopologyError
 from cosim.network.aware import CongestionAwareNetwork
@@ -25,6 +23,8 @@ from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.topology.graph import Topology
 from cosim.topology.part import part_of
 from cosim.units import NEVER
+from tests.network.test_peek import Peeked
+from tests.network.worlds import LATENCIES, RATES, World, batch, drive, drive_by_caller, graph, worlds
 
 Model = Callable[[], NetworkSimulator]
 MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from network_worlds import World, batch, drive, drive_by_caller, graph, worlds
 
 from cosim.errors import CausalityError, NetworkError
 from cosim.network.aware import CongestionAwareNetwork
@@ -22,6 +21,7 @@ from cosim.testing.faulty import FaultyNetwork
 from cosim.testing.recorder import Player, Recorder
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, PS_PER_US
+from tests.network.worlds import World, batch, drive, drive_by_caller, graph, worlds
 
 Model = Callable[[], CompiledNetwork]
 MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from network_worlds import World, batch, drive, graph, worlds
 
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
@@ -19,6 +18,7 @@ from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, Net
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
+from tests.network.worlds import World, batch, drive, graph, worlds
 
 Model = Callable[[], NetworkSimulator]
 MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]

@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from network_worlds import World, drive, drive_by_caller, unrolled, worlds
 
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.simulator import NetworkSimulator
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.units import NEVER
+from tests.network.worlds import World, drive, drive_by_caller, unrolled, worlds
 
 Model = Callable[[], NetworkSimulator]
 MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]

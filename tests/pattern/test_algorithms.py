@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from uncontended import exits_ns
 
 from cosim.errors import AlgorithmError
 from cosim.pattern.algorithm import Algorithm
@@ -22,6 +21,7 @@ from cosim.pattern.ring import Ring
 from cosim.pattern.send_recv import SendRecv
 from cosim.pattern.template import Collective, Template
 from cosim.pattern.tree import BinomialTree
+from tests.pattern.uncontended import exits_ns
 
 I64 = NDArray[np.int64]
 D = 1 << 20

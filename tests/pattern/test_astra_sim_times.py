@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-from uncontended import Network, finish_ns
 
 from cosim.pattern.algorithm import Algorithm
 from cosim.pattern.config import CollectiveConfig
@@ -19,10 +16,10 @@ from cosim.pattern.halving_doubling import HalvingDoubling
 from cosim.pattern.planner import Planner
 from cosim.pattern.ring import Ring
 from cosim.pattern.template import Collective
+from tests.inputs import find
+from tests.pattern.uncontended import Network, finish_ns
 
-REFERENCE = (
-    Path(__file__).resolve().parents[2].parent / "shared" / "data" / "reference" / "astra_sim_analytical.json"
-)
+REFERENCE = "reference/astra_sim_analytical.json"
 SPECS: dict[str, Algorithm] = {
     "ring": Ring(),
     "direct": Direct(),
@@ -33,9 +30,7 @@ SPECS: dict[str, Algorithm] = {
 
 @lru_cache(maxsize=1)
 def cases(kind: str) -> list[dict[str, Any]]:
-    if not REFERENCE.exists():
-        pytest.skip(f"{REFERENCE.name} is not beside this checkout")
-    found = json.loads(REFERENCE.read_text())["cases"]
+    found = json.loads(find(REFERENCE).read_text())["cases"]
     return [case for case in found if case["kind"] == kind and case["backend"] == "unaware"]
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from uncontended import exits_ns
 
 from cosim.errors import AlgorithmError
 from cosim.formats.chakra.read_messages import read_messages
@@ -17,8 +16,10 @@ from cosim.pattern.custom import RankNodes, custom_template
 from cosim.pattern.planner import Planner
 from cosim.pattern.prove import prove
 from cosim.pattern.template import Collective, Template
+from tests.inputs import find, needs
+from tests.pattern.uncontended import exits_ns
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "chakra"
+RING = "chakra/custom_ring_allreduce_8npus_1MB"
 AR = Collective.ALL_REDUCE
 
 
@@ -48,12 +49,10 @@ def took(src: Any, dst: Any, size: Any) -> Any:
     return (500 + size / 53.6870912).astype(np.int64)
 
 
+@needs(RING)
 def test_astra_sims_shipped_ring_takes_its_time() -> None:
-    folder = SHARED / "custom_ring_allreduce_8npus_1MB"
-    if not folder.exists():
-        pytest.skip("the shared data is not beside this checkout")
     planner = Planner(
-        CollectiveConfig(all_reduce=ChakraFiles(path=str(folder))),
+        CollectiveConfig(all_reduce=ChakraFiles(path=str(find(RING)))),
         read_custom=lambda path: [RankNodes.from_columns(each) for each in read_messages(Path(path))],
     )
     made = planner.plan(AR, 8, 1 << 20).chunks[0][0].template

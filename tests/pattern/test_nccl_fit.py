@@ -2,12 +2,12 @@
 
 import pytest
 import yaml
-from test_nccl import alone
 
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.nccl import Nccl
 from cosim.pattern.nccl_fit import Measured, fit_nccl, host_s, scenario_lines
 from cosim.pattern.template import Collective
+from tests.pattern.test_nccl import alone
 
 RATE = 300e9
 KINDS = [kind for kind in Collective if kind is not Collective.BARRIER]

@@ -1,7 +1,7 @@
 """A small run over a network that the caller chooses: two jobs on a leaf-spine, a few hundred advances.
 
-As a program: ``python small_run.py DIE_AT ...`` is ``cosim ...``, which kills itself with SIGKILL before its
-DIE_AT-th advance over a server.
+As a program: ``python -m tests.protocol.small_run DIE_AT ...`` is ``cosim ...``, which kills itself with
+SIGKILL before its DIE_AT-th advance over a server.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_run import GOOD, SCENARIO, Hooked, Killer, moments, recovered, run
 
 from cosim.errors import (
     DivergenceError,
@@ -26,12 +25,13 @@ from cosim.protocol.server import Server
 from cosim.protocol.settings import Patience
 from cosim.protocol.settings import Server as Where
 from cosim.testing.conformance.worlds import star
+from tests.inputs import ROOT
+from tests.protocol.small_run import GOOD, SCENARIO, Hooked, Killer, moments, recovered, run
 
 Serve = Callable[..., Server]
 Record = Callable[[str, object], None]
 FAULTY = (sys.executable, "-m", "cosim.testing.conformance.faulty", "--fault")
 RIGHT = "the same result"
-HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -79,13 +79,13 @@ def test_a_client_killed_at_ten_random_moments_goes_on_from_its_log(
     scenario, out = tmp_path / "run.yaml", tmp_path / "out"
     text = SCENARIO.replace("network: congestion_aware", f"network: {{address: '{serve().address}'}}")
     scenario.write_text(f"{text}release: engine\n")
-    command = [sys.executable, str(HERE / "small_run.py")]
+    command = [sys.executable, "-m", "tests.protocol.small_run"]
     begin, go_on = ["run", str(scenario), "--out", str(out)], ["run", "--resume", str(out)]
     for number, moment in enumerate(moments(3, run().records.info["advances"], 10)):
         arguments = [str(moment), *(go_on if number else begin)]
-        died = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+        died = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
         assert died.returncode == -signal.SIGKILL, died.stderr
-    done = subprocess.run([*command, "-1", *go_on], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, "-1", *go_on], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads((out / "summary.json").read_text())["digest"] == right
     record_property("fault", ("kill -9 of cosim run, ten times", "cosim run --resume: the same digest"))

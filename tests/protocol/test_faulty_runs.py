@@ -5,13 +5,13 @@ import re
 from collections.abc import Callable
 
 import pytest
-from small_run import SCENARIO
 
 from cosim.errors import CosimError
 from cosim.experiment.run import run
 from cosim.experiment.scenario import loads
 from cosim.protocol.server import Server
 from cosim.testing.conformance import faulty as kit
+from tests.protocol.small_run import SCENARIO
 
 SAME, OTHER = "the same result", "another result, in good order"
 ENDS = {

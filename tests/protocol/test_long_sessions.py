@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_run import run
-from test_remote_network import random_table
 
 from cosim.network.flows import ON_START, FlowBatch, FlowGroup, flat_table
 from cosim.protocol.client import connect
 from cosim.protocol.server import Server
 from cosim.protocol.session import Served, Session
 from cosim.testing.conformance.worlds import star
+from tests.protocol.small_run import run
+from tests.protocol.test_remote_network import random_table
 
 Serve = Callable[..., Server]
 SESSIONS: list[Session] = []

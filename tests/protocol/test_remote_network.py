@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from small_run import run
 
 from cosim.errors import CausalityError, FeatureError, NetworkError, OverloadError
 from cosim.network.aware import CongestionAwareNetwork
@@ -18,6 +17,7 @@ from cosim.protocol.session import Session
 from cosim.protocol.wire import Wire
 from cosim.testing.conformance.worlds import star
 from cosim.units import NEVER
+from tests.protocol.small_run import run
 
 Serve = Callable[..., Server]
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_run import run
 
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
@@ -13,6 +12,7 @@ from cosim.protocol.bulk import Bulk, bulk, one_by_one
 from cosim.protocol.client import connect
 from cosim.protocol.journal import Exchange, Log
 from cosim.protocol.server import Server
+from tests.protocol.small_run import run
 
 ROOM = 1 << 18
 

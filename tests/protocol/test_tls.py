@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_run import GOOD, SCENARIO, run
 
 from cosim import experiment
 from cosim.errors import LaunchError
@@ -19,6 +18,7 @@ from cosim.protocol.server import Server
 from cosim.protocol.session import Served
 from cosim.protocol.settings import Patience
 from cosim.protocol.settings import Server as Where
+from tests.protocol.small_run import GOOD, SCENARIO, run
 
 Serve = Callable[..., Server]
 

@@ -20,8 +20,8 @@ from cosim.errors import TopologyError
 from cosim.formats.astra_sim.topology import AstraSim
 from cosim.topology.graph import Topology
 from cosim.topology.regular import FullyConnected, Ring, Switch
+from tests.inputs import find
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 KINDS = ("Ring", "FullyConnected", "Switch")
 
 
@@ -165,18 +165,18 @@ def test_network_file_reads_as_the_lists(tmp_path: Path) -> None:
         ("topology: [Ring]\nnpus_count: [4]\nlatncy: [1]\n", r"net.yml:3: latncy: .*did you mean 'latency'"),
         (
             "topology: [Ring]\nnpus_count:\n  - 0\nbandwidth: [1]\nlatency: [1]\n",
-            r"net.yml:3: npus_count\[0\]: .*greater than 1",
+            r"net.yml:3: npus_count.0: .*greater than 1",
         ),
         (
             "topology: [Torus]\nnpus_count: [4]\nbandwidth: [1]\nlatency: [1]\n",
-            r"net.yml:1: topology\[0\]: .*'Ring'",
+            r"net.yml:1: topology.0: .*'Ring'",
         ),
         (
             "topology: [Ring]\nnpus_count: [4, 2]\nbandwidth: [1]\nlatency: [1]\n",
             "npus_count has 2 entries",
         ),
-        ("topology: [Ring\n", r"net.yml:2: this is not YAML"),
-        ("- Ring\n", "should be a mapping"),
+        ("topology: [Ring\n", r"net.yml:2: not YAML"),
+        ("- Ring\n", "is a mapping"),
     ],
 )
 def test_bad_network_file_says_where(tmp_path: Path, text: str, message: str) -> None:
@@ -186,7 +186,7 @@ def test_bad_network_file_says_where(tmp_path: Path, text: str, message: str) ->
 
 
 def test_missing_network_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TopologyError, match=r"gone\.yml: there is no such file"):
+    with pytest.raises(TopologyError, match=r"can't read .*gone\.yml: No such file"):
         AstraSim(file="gone.yml").build(base=tmp_path)
 
 
@@ -284,9 +284,7 @@ def test_a_million_pairs_on_a_switch_are_two_links_each() -> None:
 
 
 def test_every_network_of_the_reference_cases_is_built(tmp_path: Path) -> None:
-    reference = SHARED / "reference" / "astra_sim_analytical.json"
-    if not reference.exists():
-        pytest.skip("shared/data is not beside this checkout")
+    reference = find("reference/astra_sim_analytical.json")
     for case in json.loads(reference.read_text())["cases"]:
         if "network_yml" in case:
             (tmp_path / "network.yml").write_text(case["network_yml"])

@@ -2,7 +2,7 @@
 
 ::
 
-    python tests/validation/astra_sim.py shared/data/reference/astra_sim_analytical.json
+    python -m tests.validation.astra_sim shared/data/reference/astra_sim_analytical.json
 
 Every case becomes the scenario that a user would write for it, goes through ``cosim``'s own scenario loader
 and run, and has every message simulated; nothing is taken from closed forms. Compared are the last and the
@@ -38,10 +38,11 @@ from functools import partial
 from pathlib import Path
 
 import yaml
-from astra_sim_case import Case, scenario_of
 
 from cosim import CosimError, loads, run
 from cosim.units import PS_PER_NS
+from tests.inputs import BESIDE
+from tests.validation.astra_sim_case import Case, scenario_of
 
 ENOUGH = 0.99
 WITHIN_PS = PS_PER_NS
@@ -113,7 +114,7 @@ def read(file: Path) -> list[Case]:
 
 def data_folders(file: Path) -> list[Path]:
     """Where the files that a reference file names may be: beside its folder, or the shared data."""
-    return [file.resolve().parent.parent, Path(__file__).resolve().parents[2].parent / "shared" / "data"]
+    return [file.resolve().parent.parent, BESIDE]
 
 
 def replay_all(cases: Sequence[Case], folders: Sequence[Path], release: str, jobs: int) -> Iterator[Outcome]:

@@ -2,7 +2,7 @@
 
 ::
 
-    ASTRASIM_ROOT=... python tests/validation/astra_sim_patterns.py [--only SUBSTRING]
+    ASTRASIM_ROOT=... python -m tests.validation.astra_sim_patterns [--only SUBSTRING]
 
 Each pattern is a scenario. It runs on ``congestion_aware`` in-process; on ``astrasim``, where ASTRA-sim's
 network times each message; and as a whole in ASTRA-sim, from the Chakra traces and the configuration that
@@ -22,12 +22,12 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from pattern_scenarios import Pattern, patterns
 
 import cosim
 from cosim.experiment.translate import translate
 from cosim.network.flows import I64
 from cosim.units import PS_PER_NS
+from tests.validation.pattern_scenarios import Pattern, patterns
 
 ENOUGH = 40
 WITHIN_PS = PS_PER_NS

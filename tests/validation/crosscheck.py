@@ -1,6 +1,6 @@
 """Two derivations of one job, compared: a PyTorch script profiled, and the model catalogue told the same.
 
-``python tests/validation/crosscheck.py [NAME...]`` profiles ``tests/profiler/scripts/titan.py`` (and others),
+``python -m tests.validation.crosscheck [NAME...]`` profiles ``tests/profiler/scripts/titan.py`` (and others),
 builds the catalogue's workload with ``framework: pytorch``, and replays both on one cluster of 8-GPU hosts.
 Prints for each: FLOPs, bytes that kernels move, kernels launched, every kind of collective and message with
 its count and bytes, and the iteration time; what differs is marked. Without NAME, all; ``--list`` shows them.

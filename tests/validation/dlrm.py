@@ -1,6 +1,6 @@
 """DLRM on 8 V100s: its measured step against its trace's replay. ``python -m tests.validation.dlrm``.
 
-The traces (PyTorch ET and Kineto of all ranks, facebookresearch/param) stand in ``shared/data/pytorch``.
+The traces (PyTorch ET and Kineto of all ranks) are facebookresearch/param's; see ``tests/data/README.md``.
 Three tables: each rank's step with collectives over the network of ``dlrm_dgx1.yaml``; the same with the
 collectives' measured times, which leaves the host's and the GPU's part; each collective from its last
 arrival on.
@@ -22,9 +22,10 @@ from cosim.experiment.scenario import load
 from cosim.formats.pytorch.job import Measured
 from cosim.formats.pytorch.read import PyTorch
 from cosim.units import PS_PER_US
+from tests.inputs import find
 
 SCENARIO = Path(__file__).with_name("dlrm_dgx1.yaml")
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "pytorch"
+DATA = find("pytorch")
 SETTINGS = {
     "jobs[0].workload.et": str(DATA / "dlrm_pytorch_et.tar.gz"),
     "jobs[0].workload.kineto": str(DATA / "dlrm_kineto.tar.gz"),

@@ -1,6 +1,6 @@
 """Fits the compute model and NCCL's parameters to the measured tables, as they stand in the catalogue.
 
-``python tests/validation/fit.py``. First NCCL's three (and nccl-tests' launch) to its all-reduces of 2 and 8
+``python -m tests.validation.fit``. First NCCL's three (and nccl-tests' launch) to its all-reduces of 2 and 8
 GPUs, by their closed form; then, those fixed, the compute model's seven to both Megatron-DeepSpeed tables at
 once, each table weighing the same, relative errors, a Cauchy loss. That loss is for rows that nothing known
 of them explains: of the 39-billion-parameter runs, tensor-parallel 2 (and 4 with 32 replicas, as of the
@@ -18,17 +18,17 @@ import sys
 from collections.abc import Sequence
 
 import numpy as np
-from measured import DATA, F64, FITTED, Row, read_nccl, read_rows, report
-from measured_jobs import LAUNCH_PS
 from scipy.optimize import least_squares
 from scipy.stats import spearmanr
-from surrogate import I64, NVLINK, Surrogate
 
 from cosim.gpu.efficiency import Efficiency
 from cosim.pattern.nccl import Nccl
 from cosim.pattern.nccl_fit import host_s
 from cosim.pattern.template import Collective
 from cosim.units import PS_PER_S
+from tests.validation.measured import DATA, F64, FITTED, Row, read_nccl, read_rows, report
+from tests.validation.measured_jobs import LAUNCH_PS
+from tests.validation.surrogate import I64, NVLINK, Surrogate
 
 TABLES = ("single", "multi")
 START = {

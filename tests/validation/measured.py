@@ -1,12 +1,12 @@
 """Predicts measured runs through the full path, workload, pattern and replay, and says how far off it is.
 
-``python tests/validation/measured.py FILE...``: tables of Megatron-DeepSpeed iterations or of nccl-tests
-all-reduces, told apart by their columns; without FILE, those in shared/. Prints every fitted parameter, for
-each table the mean absolute percentage error, median, worst and Spearman's rank correlation, and the error
-by (tp, pp). Rows of a table run in as many processes as there are cores. ``--rows FILE`` writes each row's
-prediction. ``--megatron-lm``: also Megatron-LM's times of Korthikanti et al. (arXiv 2205.05198, table 5),
-nothing refitted, and with one factor from its 22B rows, beside a closed form; ``--megatron-lm=22B,175B``:
-those only, and no table (a trillion parameters take the longest by far).
+``python -m tests.validation.measured FILE...``: tables of Megatron-DeepSpeed iterations or of nccl-tests
+all-reduces, told apart by their columns; without FILE, those in ``tests/data/measured``. Prints every fitted
+parameter, for each table the mean absolute percentage error, median, worst and Spearman's rank correlation,
+and the error by (tp, pp). Rows of a table run in as many processes as there are cores. ``--rows FILE``
+writes each row's prediction. ``--megatron-lm``: also Megatron-LM's times of Korthikanti et al. (arXiv
+2205.05198, table 5), nothing refitted, and with one factor from its 22B rows, beside a closed form;
+``--megatron-lm=22B,175B``: those only, and no table (a trillion parameters take the longest by far).
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from measured_jobs import LAUNCH_PS, megatron, nccl_tests, scenario
-from megatron_lm import MEGATRON_LM, Published, closed_s, job
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
@@ -31,9 +29,12 @@ from cosim.experiment.run import run
 from cosim.gpu.gpus import A100_80GB
 from cosim.pattern.nccl import Nccl
 from cosim.units import PS_PER_S
+from tests.inputs import find
+from tests.validation.measured_jobs import LAUNCH_PS, megatron, nccl_tests, scenario
+from tests.validation.megatron_lm import MEGATRON_LM, Published, closed_s, job
 
 F64 = NDArray[np.float64]
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "measured"
+DATA = find("measured")
 COLUMNS = {
     "# GPUs": "gpus",
     "global batch": "global_batch",
@@ -172,7 +173,7 @@ def megatron_lm(entry: Published, selective: bool) -> float:
 
 
 def main(arguments: list[str]) -> None:
-    """Predict the tables named, or those in shared/."""
+    """Predict the tables named, or those in ``tests/data/measured``."""
     written = Path(arguments.pop(arguments.index("--rows") + 1)) if "--rows" in arguments else None
     published = next((each for each in arguments if each.startswith("--megatron-lm")), None)
     chosen = published.partition("=")[2].split(",") if published and "=" in published else []

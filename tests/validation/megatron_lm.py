@@ -11,9 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from measured_jobs import VOCABULARY, megatron
-from surrogate import NVLINK
-
 from cosim.gpu.gpus import A100_80GB
 from cosim.gpu.kernels import memory
 from cosim.gpu.timer import GpuTimer
@@ -23,6 +20,8 @@ from cosim.pattern.nccl import Nccl
 from cosim.pattern.nccl_fit import host_s
 from cosim.pattern.template import Collective
 from cosim.units import PS_PER_S
+from tests.validation.measured_jobs import VOCABULARY, megatron
+from tests.validation.surrogate import NVLINK
 
 _ADAM_BYTES = 30
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
-from measured_jobs import GPUS, megatron
 from numpy.typing import NDArray
 
 from cosim.gpu.efficiency import Efficiency
@@ -27,6 +26,7 @@ from cosim.pattern.nccl import Nccl
 from cosim.pattern.nccl_fit import host_s
 from cosim.pattern.template import Collective
 from cosim.units import PS_PER_S
+from tests.validation.measured_jobs import GPUS, megatron
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

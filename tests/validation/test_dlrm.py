@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from dlrm import DATA, read, replay
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="shared/data/pytorch isn't beside the checkout")
+from tests.inputs import needs
+from tests.validation.dlrm import read, replay
+
+pytestmark = needs("pytorch")
 
 
 def test_dlrms_replayed_step_is_the_measured_one_on_every_rank() -> None:

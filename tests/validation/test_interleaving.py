@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from interleaved import Job, alone, ideal, mltcp, run, shares
+
+from tests.validation.interleaved import Job, alone, ideal, mltcp, run, shares
 
 NO_SCALING = "{kind: swift, fs_range: 0us}"
 """Swift's flow scaling gives small windows a larger target: it evens out what F sets apart."""

@@ -1,14 +1,20 @@
-"""A few measured runs through the full path; all of them: ``python tests/validation/measured.py``."""
+"""A few measured runs through the full path; all of them: ``python -m tests.validation.measured``."""
 
 import numpy as np
 import pytest
-from measured import DATA, FITTED, by_parallelism, predict, predict_nccl, read_nccl, read_rows
-from surrogate import Surrogate
 
 from cosim.gpu.gpus import A100_80GB
 from cosim.pattern.nccl import Nccl
-
-pytestmark = pytest.mark.skipif(not DATA.exists(), reason="shared/data/measured is not here")
+from tests.validation.measured import (
+    DATA,
+    FITTED,
+    by_parallelism,
+    predict,
+    predict_nccl,
+    read_nccl,
+    read_rows,
+)
+from tests.validation.surrogate import Surrogate
 
 
 def test_at_most_fifteen_numbers_are_fitted() -> None:

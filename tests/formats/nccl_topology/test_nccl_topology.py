@@ -1,0 +1,186 @@
+"""NCCL's topology XML: against NCCL's own figures, by hand, and mistakes with their lines."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cosim.errors import CosimError, TopologyError
+from cosim.formats.nccl_topology.topology import Nccl
+from cosim.topology.graph import Topology
+from tests.formats.topology_files import DGX, PAIR, fuzz_targets
+from tests.inputs import needs
+
+
+def build(text: str, folder: Path, **values: Any) -> Topology:
+    (folder / "node.xml").write_text(text)
+    return Nccl(file="node.xml", **values).build(base=folder)
+
+
+def link(topology: Topology, one: str, two: str) -> tuple[float, int]:
+    names = topology.node_names
+    where = [
+        k
+        for k, (a, b) in enumerate(zip(topology.link_src, topology.link_dst, strict=True))
+        if (names[a], names[b]) == (one, two)
+    ]
+    (only,) = where
+    return float(topology.link_rate_bps[only]), int(topology.link_latency_ps[only])
+
+
+def path(topology: Topology, one: int, two: int) -> list[str]:
+    _, links = topology.paths(np.array([one], np.int32), np.array([two], np.int32), np.zeros(1, np.int32))
+    return [topology.node_names[topology.link_dst[k]] for k in links]
+
+
+def test_links_carry_what_nccl_reckons_with(tmp_path: Path) -> None:
+    topology = build(PAIR, tmp_path)
+    assert topology.node_names[:2] == ("server0.gpu0", "server0.gpu1")
+    assert link(topology, "server0.gpu0", "server0.gpu1") == (2 * 20 * 8e9, 0)  # two NVLinks of a V100
+    assert link(topology, "server0.gpu0", "server0.pci-0000:01:00.0") == (12 * 8e9, 0)  # PCI Gen3 x16: PCI_BW
+    assert link(topology, "server0.nic-0000:04:00.0", "server0.pci-0000:01:00.0") == (6 * 8e9, 0)
+    assert topology.num_links == 2 * 6  # NVLink, 4 PCI, network port; listed from both GPUs, there once
+    assert path(topology, 0, 1) == ["server0.gpu1"]
+
+
+def test_servers_meet_at_a_switch_by_their_ports(tmp_path: Path) -> None:
+    topology = build(PAIR, tmp_path, servers=3, network_latency="2us")
+    assert topology.num_endpoints == 6
+    assert topology.dims == (2, 3)
+    assert link(topology, "server1.mlx5_0", "fabric") == (1e11, 3_500_000)  # the file's 1.5 us besides
+    assert path(topology, 0, 5)[-1] == "server2.gpu1"
+    assert "fabric" in path(topology, 0, 5)
+    assert any("3 such servers at one switch" in line for line in topology.info["invented"])
+
+
+@needs("infragraph/dgx_a100_nccl_topo.xml")
+def test_a_dgx_a100_as_nccl_dumped_it() -> None:
+    topology = Nccl(file=str(DGX), servers=2).build()
+    assert topology.num_endpoints == 16
+    # Twelve NVLinks of 20 GB/s: what NCCL's search calls 240 GB/s.
+    assert link(topology, "server0.gpu3", "server0.nvswitch") == (240 * 8e9, 0)
+    assert path(topology, 2, 5) == ["server0.nvswitch", "server0.gpu5"]
+    out = path(topology, 0, 8)
+    assert out[-1] == "server1.gpu0"
+    assert "server0.mlx5_0" in out  # the NIC behind the same PCI switch (PXB), not over a CPU
+    assert not any("cpu" in name for name in out)
+    read = dict(reversed(line.split(" x ")) for line in topology.info["read"] if " x " in line)
+    assert read == {
+        "CPU (NUMA node)": "6",
+        "PCI switch": "24",
+        "GPU": "8",
+        "NIC": "10",
+        "network port": "12",
+        "NVLink": "96",
+    }
+
+
+@needs("infragraph/dgx_a100_nccl_topo.xml")
+def test_ports_can_be_chosen_and_put_on_rails() -> None:
+    topology = Nccl(file=str(DGX), servers=2, rails=True, ports=["mlx5_0", "mlx5_1"]).build()
+    assert {name for name in topology.node_names if name.startswith("rail")} == {"rail0", "rail1"}
+    assert "10 x network port that ports leaves out" in topology.info["ignored"]
+    with pytest.raises(TopologyError, match="has no network port mlx5_99"):
+        Nccl(file=str(DGX), ports=["mlx5_99"]).build()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('link_speed="8.0 GT/s PCIe"', 'link_speed="9 GT/s"', "node.xml:3: <pci> link_speed"),
+        ('busid="0000:04:00.0"', 'busid="0000:01:00.0"', "node.xml:3"),
+        ('rank="1"', 'rank="0"', "node.xml:8: <gpu> rank=\"0\": another GPU has this rank"),
+        ('count="2"', 'count="0"', "should be a whole number from 1 to 1024"),
+        ('target="0000:03:00.0"', 'target="0000:09:00.0"', "is neither a GPU of this file nor"),
+        ('vendor="GenuineIntel"', 'vendor="Z80"', "a CPU that NCCL has no figure for"),
+        ('speed="100000"', 'speed="-1"', "<net> speed=\"-1\": should be a whole number from 1"),
+        ('latency="1.5"', 'latency="soon"', "should be microseconds"),
+        ("<system", "<sistem", "not XML"),
+        ('sm="70"', 'sm="x"', "should be a whole number from 10 to 999"),
+    ],
+)  # fmt: skip
+def test_mistakes_say_line_and_remedy(tmp_path: Path, old: str, new: str, says: str) -> None:
+    assert old in PAIR
+    text = PAIR.replace(old, new, 1)
+    if "04:00" in old:
+        says = "another device has this busid"
+    if "Z80" in new:  # two CPUs are needed for a link between them
+        text = text.replace("</system>", '<cpu arch="x86_64" vendor="Z80"/></system>')
+    with pytest.raises(TopologyError) as caught:
+        build(text, tmp_path)
+    assert says in str(caught.value)
+    assert "node.xml:" in str(caught.value)
+
+
+def test_servers_without_ports_cannot_be_joined(tmp_path: Path) -> None:
+    lone = PAIR.replace('<net name="mlx5_0" dev="0" speed="100000" port="1" latency="1.5"/>', "")
+    build(lone, tmp_path)
+    with pytest.raises(TopologyError, match="has no network port that could join 2 servers"):
+        build(lone, tmp_path, servers=2)
+
+
+def test_fabric_settings_of_one_server_are_idle() -> None:
+    assert [name for name, _ in Nccl(file="x", rails=True, network_latency="1us").idle_settings()] == [
+        "rails",
+        "network_latency",
+    ]
+    assert Nccl(file="x", rails=True, servers=2).idle_settings() == []
+
+
+TARGETS = fuzz_targets()
+
+
+@settings(max_examples=120, deadline=None)
+@given(data=st.data())
+def test_damaged_topology_files_raise_only_our_errors(data: st.DataObject) -> None:
+    _, seeds, read = TARGETS[data.draw(st.integers(0, len(TARGETS) - 1))]
+    content = bytearray(seeds[data.draw(st.integers(0, len(seeds) - 1))])
+    for _ in range(data.draw(st.integers(1, 5))):
+        at = data.draw(st.integers(0, max(0, len(content) - 1)))
+        kind = data.draw(st.sampled_from(["byte", "cut", "number", "double", "word"]))
+        if kind == "byte":
+            content[at : at + 1] = bytes([data.draw(st.integers(0, 255))])
+        elif kind == "cut":
+            del content[at : at + data.draw(st.integers(1, 100))]
+        elif kind == "double":
+            content[at:at] = content[at : at + 90]
+        elif kind == "word":
+            content[at:at] = data.draw(
+                st.sampled_from([b"[", b"{", b"*a", b"&a ", b": ", b"\n- ", b"!!x ", b"2020-99-99"])
+            )
+        else:
+            digits = [i for i, byte in enumerate(content) if 48 <= byte <= 57]
+            if digits:
+                where = data.draw(st.sampled_from(digits))
+                content[where : where + 1] = data.draw(
+                    st.sampled_from([b"-1", b"9" * 12, b"0", b"", b"1e9", b".5"])
+                )
+    with contextlib.suppress(CosimError):
+        read(bytes(content))
+
+
+LINK = b"endpoints: [a, b]\nlinks:\n- {from: a, to: b, latency: 1us, rate: RATE}\n"
+NETWORK = b"topology: [Ring]\nnpus_count: [COUNT]\nbandwidth: [1]\nlatency: [TIME]\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("graph", LINK.replace(b"RATE", b"1e999Gbps"), "any link carries"),
+        ("graph", LINK.replace(b"RATE", b"1e99999999Gbps"), "not a rate"),
+        ("graph", b"[" * 20_000, "nested too deep"),
+        ("graph", b"endpoints: 2020-99-99\n", "can't be read"),
+        ("astra-sim network", NETWORK.replace(b"COUNT", b"9" * 13).replace(b"TIME", b"1"), "are the most"),
+        ("astra-sim network", NETWORK.replace(b"COUNT", b"4").replace(b"TIME", b"1e30"), "53 days"),
+    ],
+)
+def test_absurd_values_are_refused_at_once(name: str, content: bytes, says: str) -> None:
+    (read,) = (read for target, _, read in TARGETS if target == name)
+    with pytest.raises(CosimError, match=says):
+        read(content)

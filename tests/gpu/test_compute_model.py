@@ -1,0 +1,142 @@
+import numpy as np
+import pytest
+import yaml
+
+from cosim.errors import InputError, WorkloadError
+from cosim.gpu.calibrate import (
+    Measurement,
+    fit,
+    kernels_to_measure,
+    measure,
+    number_type,
+    table_of,
+    write_table,
+)
+from cosim.gpu.efficiency import Efficiency
+from cosim.gpu.gpus import A100_80GB, CATALOGUE, H100_SXM, GpuTable
+from cosim.gpu.kernels import matmul, matmul_backward, memory
+from cosim.gpu.timer import GpuTimer
+from cosim.models.transformer import Transformer
+from cosim.units import PS_PER_S
+
+EXACT = {"matmul_peak": 1, "matmul_depth": 0, "memory_peak": 1, "kernel_time": "0ns"}
+
+
+def timer(**efficiency: object) -> GpuTimer:
+    gpu = A100_80GB.model_copy(update={"efficiency": Efficiency.model_validate({**EXACT, **efficiency})})
+    return GpuTimer(gpu, "bf16")
+
+
+def test_a_full_wave_runs_at_peak() -> None:
+    kernel = matmul(128 * 108, 4096, 128 * 8, 2)
+    assert timer().kernel_ps(kernel) == pytest.approx(kernel.flops / 312e12 * PS_PER_S, rel=1e-9)
+
+
+def test_one_tile_more_costs_a_wave() -> None:
+    full, more = (timer().kernel_ps(matmul(128 * tiles, 8192, 128 * 9, 2)) for tiles in (12, 13))
+    assert more == pytest.approx(2 * full, rel=1e-6)
+
+
+def test_half_the_rate_at_the_depth() -> None:
+    kernel = matmul(128 * 108, 512, 128 * 8, 2)
+    assert timer(matmul_depth=512).kernel_ps(kernel) == pytest.approx(2 * timer().kernel_ps(kernel), rel=1e-6)
+
+
+def test_odd_rows_slow_a_product_and_its_gradients_down() -> None:
+    clock = timer(unaligned=0.5)
+    even, odd = matmul(1024, 8192, 65536, 2), matmul(1024, 8192, 65537, 2)
+    for one, other in zip((even, *matmul_backward(even, 2)), (odd, *matmul_backward(odd, 2)), strict=True):
+        assert clock.kernel_ps(other) == pytest.approx(2 * clock.kernel_ps(one), rel=0.02)
+    # Tokens may be as odd as they like: no matrix has rows of so many.
+    rows = matmul(1023, 8192, 65536, 2)
+    assert clock.kernel_ps(rows) == clock.kernel_ps(even)
+    assert clock.kernel_ps(matmul_backward(rows, 2)[1]) < clock.kernel_ps(matmul_backward(even, 2)[1])
+
+
+def test_memory_bound_kernels_take_their_bytes_and_a_time_each() -> None:
+    assert timer(memory_peak=0.5).kernel_ps(memory(2039 * 10**6)) == 2 * 10**9
+    assert timer(kernel_time="3us").kernel_ps(memory(0, launches=4)) == 12 * 10**6
+
+
+def test_backward_of_a_product_is_two_of_as_much_work() -> None:
+    kernel = matmul(100, 200, 300, 2, batch=5)
+    back = matmul_backward(kernel, 2)
+    assert [one.flops for one in back] == [kernel.flops] * 2
+
+
+@pytest.mark.parametrize("gpu", CATALOGUE, ids=lambda gpu: gpu.name)
+def test_each_gpu_says_how_far_it_can_be_trusted(gpu: object) -> None:
+    said = gpu.trust("bf16")  # type: ignore[attr-defined]
+    assert said.startswith("calibrated on 774" if gpu is A100_80GB else "uncalibrated")
+    assert A100_80GB.trust("fp32").startswith("uncalibrated for fp32")
+
+
+def test_a_report_carries_the_uncertainty() -> None:
+    shape = {"layers": 1, "hidden": 64, "heads": 1, "vocabulary": 64, "sequence": 64}
+    for gpu, words in ((A100_80GB, "calibrated on 774 iterations"), (H100_SXM, "uncalibrated")):
+        (line, _) = Transformer.model_validate({**shape, "gpu": gpu}).build().report.invented
+        assert words in line
+    assert "+-12%" in Transformer.model_validate({**shape, "gpu": A100_80GB}).build().report.invented[0]
+
+
+def test_a_fit_finds_the_parameters_that_made_the_measurements() -> None:
+    truth = Efficiency(
+        matmul_peak=0.66,
+        matmul_depth=250,
+        memory_peak=0.9,
+        attention_peak=0.4,
+        kernel_time="4us",
+        unaligned=0.6,
+    )
+    clock = GpuTimer(H100_SXM.model_copy(update={"efficiency": truth}), "bf16")
+    made = [
+        Measurement(kernel, clock.kernel_ps(kernel) / PS_PER_S, 7e-6)
+        for kernel in kernels_to_measure("bf16", 8192)
+    ]
+    found, error = fit(made, H100_SXM, "bf16")
+    for name in ("matmul_peak", "memory_peak", "attention_peak", "unaligned"):
+        assert getattr(found, name) == pytest.approx(getattr(truth, name), rel=0.03)
+    assert found.matmul_depth == pytest.approx(250, abs=40)
+    assert found.kernel_time == pytest.approx(4e6, rel=0.01)
+    assert found.host_time == 7_000_000
+    assert error < 0.02
+    rng = np.random.default_rng(1)
+    noisy = [Measurement(one.kernel, one.seconds * rng.uniform(0.9, 1.1), one.host_s) for one in made]
+    assert 0.03 < fit(noisy, H100_SXM, "bf16")[1] < 0.12
+
+
+def test_a_table_is_a_gpu_that_a_scenario_can_name(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("table")
+    efficiency = Efficiency(matmul_peak=0.5)
+    gpu = H100_SXM.model_copy(update={"efficiency": efficiency})
+    write_table(folder / "h100.yaml", table_of(gpu, {"device": "made up"}, []))
+    assert yaml.safe_load((folder / "h100.yaml").read_text())["provenance"] == {"device": "made up"}
+    assert GpuTable(path="h100.yaml").resolved(folder) == gpu
+    shape = {"layers": 1, "hidden": 64, "heads": 1, "vocabulary": 64, "sequence": 64}
+    named = Transformer.model_validate({**shape, "gpu": {"kind": "table", "path": "h100.yaml"}})
+    direct = Transformer.model_validate({**shape, "gpu": gpu})
+    assert named.build(folder).programs[0].operations == direct.build().programs[0].operations
+    with pytest.raises(WorkloadError, match="there is no table"):
+        named.build(folder / "elsewhere")
+    (folder / "h100.yaml").write_text("gpu: {}")
+    with pytest.raises(WorkloadError, match="isn't a table of `cosim calibrate`"):
+        named.build(folder)
+
+
+def test_number_types_that_cannot_be_measured_are_refused() -> None:
+    with pytest.raises(InputError, match="no number type 'int4'"):
+        number_type("int4")
+
+
+def test_a_cpu_can_be_measured_and_a_gpu_that_is_not_there_is_refused() -> None:
+    torch = pytest.importorskip("torch")
+    found, provenance = measure("cpu", "fp32", largest=64)
+    assert len(found) == len(kernels_to_measure("fp32", 64))
+    assert all(one.seconds > 0 for one in found)
+    assert provenance["device"].startswith("CPU")
+    assert provenance["torch"] == torch.__version__
+    if not torch.cuda.is_available():
+        with pytest.raises(InputError, match="there is no cuda here"):
+            measure("cuda", "fp32")
+    with pytest.raises(InputError, match="device 'tpu' isn't known"):
+        measure("tpu", "fp32")

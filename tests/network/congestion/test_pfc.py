@@ -1,0 +1,67 @@
+"""Priority flow control: nothing is dropped, pauses spread, and flows that meet no congestion suffer."""
+
+from __future__ import annotations
+
+import pytest
+
+from cosim.network.congestion.controls.fixed import Fixed
+from cosim.network.congestion.network import Ports
+from cosim.results.queues import render_queues, summarize_queues
+from cosim.topology.graph import Topology
+from cosim.units import PS_PER_US
+from tests.network.congestion.worlds import graph, watch
+
+
+def in_a_row() -> Topology:
+    """0..3 -> 6 -> 7 -> 8 -> {4, 5}; the link to 4, number 0, is the bottleneck."""
+    links = [
+        (8, 4, 10e9, PS_PER_US),
+        (7, 8, 40e9, PS_PER_US),
+        (6, 7, 40e9, PS_PER_US),
+        (8, 5, 40e9, PS_PER_US),
+    ]
+    links += [(k, 6, 40e9, PS_PER_US) for k in range(4)]
+    return graph(6, 9, links)
+
+
+def test_pfc_never_drops_and_its_pauses_spread() -> None:
+    """Senders behind two switches in a row flood one host: both switches' links pause, to the senders."""
+    flows = [(k, 4, 2_000_000) for k in range(3)] + [(3, 5, 2_000_000)]
+    fixed = Fixed(bdp=20)
+    paused = watch(in_a_row(), fixed, flows, Ports(pause_bytes=200_000, mtu_bytes=1_000))
+    extra = paused.statistics.extra
+    assert extra["drops"].sum() == 0
+    assert extra["queue_max_bytes"].max() <= 200_000 * 1.001
+    by_link = extra["pause_ps"]
+    assert (by_link[[2, 4]] > 0).all()  # both links on the way ...
+    assert (by_link[[8, 10, 12]] > 0).all()  # ... and the senders' own
+    assert by_link[[0, 6]].sum() == 0  # not those to hosts
+    lossy = watch(in_a_row(), fixed, flows, Ports(lossless=False, buffer_bytes=200_000, mtu_bytes=1_000))
+    assert lossy.statistics.extra["drops"].sum() > 0
+
+
+def test_a_flow_that_meets_no_congestion_waits_behind_those_that_do() -> None:
+    """Head-of-line blocking: on a link that is paused for three others, a fourth gets what each of them gets
+    of the bottleneck, a third of 10 Gb/s, though its own way is free; with drops it has far more.
+    """
+    flows = [(k, 4, 2_000_000) for k in range(3)] + [(3, 5, 2_000_000)]
+    paused = watch(in_a_row(), Fixed(bdp=20), flows, Ports(pause_bytes=100_000, mtu_bytes=1_000))
+    fair_ps = 2_000_000 * 8e12 / (10e9 / 3)
+    assert paused.done_ps[3] == pytest.approx(fair_ps, rel=0.1)
+    alone = watch(in_a_row(), Fixed(bdp=20), flows[3:], Ports(pause_bytes=100_000, mtu_bytes=1_000))
+    assert paused.done_ps[3] > 8 * alone.done_ps[0]
+
+
+def test_pauses_are_reported() -> None:
+    topology = in_a_row()
+    flows = [(k, 4, 2_000_000) for k in range(4)]
+    seen = watch(topology, Fixed(bdp=20), flows, Ports(pause_bytes=100_000, mtu_bytes=1_000))
+    queues = summarize_queues(topology, seen.statistics)
+    assert queues is not None
+    by_link = seen.statistics.extra["pause_ps"]
+    assert queues.pause_ps == round(by_link.sum())
+    assert queues.pause_most_ps == round(by_link.max())
+    assert queues.pause_link == topology.link_name(int(by_link.argmax()))
+    # 40 Gb/s are let through at 10: the link before the bottleneck stands still for 3/4 of the time.
+    assert by_link[2] == pytest.approx(0.75 * 8e6 * 8e12 / 10e9, rel=0.1)
+    assert f"at most {queues.pause_link} for" in render_queues(queues)

@@ -1,0 +1,136 @@
+"""Two derivations of one job: a PyTorch script profiled, and the model catalogue's builder.
+
+Told ``framework: pytorch`` the catalogue says the same, kernel by kernel, exchange by exchange. Told
+``megatron``, what differs is known: flash attention's backward makes the scores once more, which closed forms
+of FLOPs leave out; the script's loss gathers all logits, Megatron-LM's is vocabulary-parallel; FSDP2 makes
+one gather of everything that is in no block, Megatron-LM one of the embedding and one of the head.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from cosim.models.catalogue.spec import Model
+from cosim.profiler.file import Profile
+from cosim.profiler.spec import named_gpu
+from cosim.workload.program import Operation, OpKind
+from tests.profiler.profiled import flops, needs_torch, profiled, sizes
+from tests.validation.crosscheck import CASES, TOLERANCE, Case, Compared, compare
+
+BATCH, SEQUENCE, HIDDEN, VOCABULARY, LAYERS = 2, 256, 512, 1024, 2
+STATE = BATCH * SEQUENCE * HIDDEN * 2
+LOSS = BATCH * SEQUENCE * 4
+NORM = 8
+
+
+def catalogue(**parallel: object) -> tuple[Operation, ...]:
+    sizes_ = {"layers": LAYERS, "hidden": HIDDEN, "heads": 8, "ffn": 1024, "vocabulary": VOCABULARY}
+    model = Model.model_validate(
+        {
+            "model": {"kind": "transformer", **sizes_, "sequence": SEQUENCE},
+            "gpu": "h100-sxm",
+            "parallel": parallel,
+            "micro_batch": BATCH,
+        }
+    )
+    return model.build().programs[0].operations
+
+
+def exchanged(ops: tuple[Operation, ...], kind: str, axis: str) -> Counter[int]:
+    return Counter(op.size_bytes for op in ops if op.collective == kind and op.axes == (axis,))
+
+
+def total(counts: Counter[int]) -> int:
+    return sum(size * count for size, count in counts.items())
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("arguments", "parallel", "tp"),
+    [
+        (("--no-reshard",), {"fsdp": 8, "reshard": False}, 1),
+        (("--tp", "4", "--sp"), {"fsdp": 2, "tp": 4, "sp": True}, 4),
+    ],
+    ids=["fsdp", "fsdp-tp-sp"],
+)
+def test_flops_are_the_profiles(arguments: tuple[str, ...], parallel: dict[str, object], tp: int) -> None:
+    made, ops = profiled("llama_blocks.py", *arguments), catalogue(**parallel)
+    scores = LAYERS * 2 * BATCH * SEQUENCE**2 * HIDDEN // tp
+    for phase, more in (("forward", 0), ("backward", scores)):
+        mine = sum(op.flops for op in ops if op.kind is OpKind.COMPUTE and op.phase == phase)
+        assert flops(made, phase) == mine + more
+
+
+@needs_torch
+def test_sharded_parameters_are_the_profiles() -> None:
+    made, ops = profiled("llama_blocks.py", "--no-reshard"), catalogue(fsdp=8, reshard=False)
+    gathered, theirs = exchanged(ops, "all_gather", "fsdp"), sizes(made, "all_gather", "dp_shard")
+    assert total(gathered) == total(theirs)
+    assert gathered.total() == theirs.total() + 1 == LAYERS + 2
+    scattered, theirs = exchanged(ops, "reduce_scatter", "fsdp"), sizes(made, "reduce_scatter", "dp_shard")
+    assert total(scattered) == total(theirs)
+    block = scattered.most_common(1)[0]
+    assert block[1] == LAYERS
+    assert theirs[block[0]] == LAYERS
+
+
+@needs_torch
+def test_tensor_and_sequence_parallel_exchanges_are_the_profiles() -> None:
+    made, ops = profiled("llama_blocks.py", "--tp", "4", "--sp"), catalogue(fsdp=2, tp=4, sp=True)
+    gathered, theirs = exchanged(ops, "all_gather", "tp"), sizes(made, "all_gather", "tp")
+    logits = Counter({STATE * VOCABULARY // HIDDEN // 4: 1})
+    assert theirs - logits == gathered
+    assert exchanged(ops, "reduce_scatter", "tp") == sizes(made, "reduce_scatter", "tp")
+    assert exchanged(ops, "all_reduce", "tp") == Counter({LOSS: 3, NORM: 1})
+
+
+BLOCKS = Case(
+    8,
+    {"fsdp": 8},
+    framework={"fsdp_units": "blocks", "rotary": "none", "fp32_logits": False, "clip_gradients": False},
+    sizes={"kv_heads": 8, "vocab": VOCABULARY},
+    batch=BATCH,
+    script="llama_blocks.py",
+    axes={"dp_shard": "fsdp", "dp_replicate": "dp"},
+)
+"""What tests/profiler/scripts/llama_blocks.py does if nothing else is asked of it."""
+
+
+def agree(found: Compared, launches: int) -> None:
+    """``launches``: of what the script does beside the model, its random batch; the host has to issue it."""
+    for theirs, ours in zip(found.profiled, found.catalogue, strict=True):
+        assert ours.flops == theirs.flops
+        assert ours.exchanged == theirs.exchanged
+        assert theirs.launches - ours.launches == launches
+        assert ours.bytes_moved == pytest.approx(theirs.bytes_moved, rel=2e-4)
+    beside = launches * named_gpu("h100-sxm").efficiency.host_time
+    assert found.times[1] + beside == pytest.approx(found.times[0], rel=1e-3)
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("arguments", "parallel"),
+    [
+        ((), {"fsdp": 8}),
+        (("--no-reshard",), {"fsdp": 8, "reshard": False}),
+        (("--tp", "4", "--sp"), {"fsdp": 2, "tp": 4}),
+        pytest.param(("--replicate", "2"), {"dp": 2, "fsdp": 4}, marks=pytest.mark.slow),
+    ],
+    ids=["fsdp", "zero-2", "fsdp-tp-sp", "hsdp"],
+)
+def test_eager_pytorch_is_the_profile_even_where_launches_take_longest(
+    arguments: tuple[str, ...], parallel: dict[str, object]
+) -> None:
+    made: Profile = profiled("llama_blocks.py", *arguments)
+    agree(compare(replace(BLOCKS, parallel=parallel), made), launches=2)
+
+
+@needs_torch
+@pytest.mark.parametrize("name", ["8b-fsdp"])
+def test_eager_pytorch_is_the_profile_at_the_sizes_of_llama_3_8b(name: str) -> None:
+    found = compare(CASES[name])
+    agree(found, launches=1)
+    assert abs(found.difference) < TOLERANCE
