@@ -23,22 +23,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cosim.network.calendar import HEAP_N, Records, free, push, room, take_instant
+from cosim.network.calendar import Records, free, push, room, take_instant
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.core import (
-    BOUND,
-    CURSOR,
     DONE,
-    EVENTS_N,
-    INSTANT,
-    INSTANT_N,
     NEED_CALENDAR,
     NEED_MORE,
     NEED_PENDING,
-    PENDING_N,
-    REPORT_N,
-    SERIAL,
-    STARTED_N,
     Core,
     add_busy,
     complete,
@@ -59,46 +50,30 @@ LINK = np.dtype([("rate", "f8"), ("latency", "f8"), ("free", "i8"), ("seen", "i8
 @compiled
 def run_aware(core: Core, links: Records, instant: I32, spare: I32, other: I32, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter."""
-    meta = core.meta
-    cal_meta, events, buckets, hashes, heap = core.calendar
-    count, rows, successors, reps, groups, pages, cells, unused, work, out = core.store
-    pending = core.pending
+    state = core.state[0]
+    calendar = core.calendar
+    events = calendar.events
+    heap = calendar.heap
+    rows = core.store.rows
+    groups = core.store.groups
     path_ptr = core.path_ptr
     path_link = core.path_link
-    link_bytes = core.link_bytes
-    link_busy = core.link_busy
     while True:
-        status = release(
-            cal_meta,
-            events,
-            buckets,
-            hashes,
-            heap,
-            count,
-            rows,
-            successors,
-            reps,
-            groups,
-            pages,
-            cells,
-            unused,
-            work,
-            out,
-        )
+        status = release(core)
         if status != DONE:
             return status
-        if meta[CURSOR] == meta[INSTANT_N]:
+        if state.cursor == state.instant_size:
             # The next instant: its events, in order where two of them reach the same link.
-            if cal_meta[HEAP_N] == 0 or heap[0].time >= min(horizon, meta[BOUND]):
+            if calendar.state[0].num_instants == 0 or heap[0].time >= min(horizon, state.bound):
                 return DONE
-            if meta[PENDING_N] >= meta[REPORT_N] and heap[0].time > meta[INSTANT]:
+            if state.num_pending >= state.report_at and heap[0].time > state.instant:
                 return DONE
             if len(instant) < len(events):
                 return NEED_MORE
-            meta[INSTANT] = heap[0].time
-            meta[SERIAL] += 1
-            serial = meta[SERIAL]
-            at = take_instant(cal_meta, buckets, hashes, heap)
+            state.instant = heap[0].time
+            state.serial += 1
+            serial = state.serial
+            at = take_instant(calendar)
             found = 0
             clash = False
             while at != -1:
@@ -111,30 +86,30 @@ def run_aware(core: Core, links: Records, instant: I32, spare: I32, other: I32, 
                     clash = clash or links[link].seen == serial
                     links[link].seen = serial
                 at = e.next
-            meta[CURSOR] = 0
-            meta[INSTANT_N] = found
+            state.cursor = 0
+            state.instant_size = found
             if clash:
-                sort_instant(events, reps, groups, core.path_source, instant, spare, other, found)
-        if not room(cal_meta, events, 1):
+                sort_instant(core, instant, spare, other, found)
+        if not room(calendar, 1):
             return NEED_CALENDAR
-        if meta[PENDING_N] == len(pending):
+        if state.num_pending == len(core.pending):
             return NEED_PENDING
-        at = instant[meta[CURSOR]]
-        meta[CURSOR] += 1
-        meta[EVENTS_N] += 1
-        time = meta[INSTANT]
+        at = instant[state.cursor]
+        state.cursor += 1
+        state.num_events += 1
+        time = state.instant
         handle = events[at].handle
         rep = events[at].rep
         row = events[at].row
         hop = events[at].hop
         origin = events[at].origin
         cause = events[at].cause
-        free(cal_meta, events, at)
+        free(calendar, at)
         if hop == 0:
-            meta[STARTED_N] += 1
+            state.num_started += 1
         path = groups[handle].path + row
         if path_ptr[path] == path_ptr[path + 1]:  # a mark, or two participants on one endpoint
-            complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, origin, time, cause)
+            complete(core, handle, rep, row, origin, time, cause)
             continue
         link = path_link[path_ptr[path] + hop]
         size = rows[row].size
@@ -143,12 +118,12 @@ def run_aware(core: Core, links: Records, instant: I32, spare: I32, other: I32, 
         serialization = int(transfer) * PS_PER_NS
         arrival = start + int(links[link].latency + transfer) * PS_PER_NS
         links[link].free = start + serialization
-        link_bytes[link] += size
-        add_busy(meta, link_busy, link, start, serialization)
+        core.link_bytes[link] += size
+        add_busy(core, link, start, serialization)
         if path_ptr[path] + hop + 1 == path_ptr[path + 1]:
-            complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, origin, arrival, start)
+            complete(core, handle, rep, row, origin, arrival, start)
         else:
-            push(cal_meta, events, buckets, hashes, heap, arrival, start, origin, handle, rep, row, hop + 1)
+            push(calendar, arrival, start, origin, handle, rep, row, hop + 1)
 
 
 class CongestionAwareNetwork(CompiledNetwork):

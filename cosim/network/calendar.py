@@ -5,8 +5,8 @@ hang in *buckets*, one for each distinct time; a hash table finds the bucket of 
 orders the buckets. Pushing to a known instant costs no heap operation.
 
 The order of events within an instant is the model's affair (see ``aware``); the calendar keeps none.
-All functions are compiled, work on plain arrays, and never allocate: the caller checks :func:`room`
-first, and grows the arrays in Python.
+All functions are compiled and never allocate: the caller checks :func:`room` first, and grows the arrays in
+Python.
 """
 
 from __future__ import annotations
@@ -15,12 +15,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.network.flows import I32, I64
+from cosim.network.flows import I32
 from cosim.network.jit import compiled, inlined
 
-HEAP_N, EVENT_N, EVENT_FREE, EVENT_TOP, BUCKET_FREE, BUCKET_TOP, HASH_SHIFT = range(7)
-"""Scalars in ``Calendar.meta``."""
-
+STATE = np.dtype(
+    [
+        ("num_instants", "i8"),
+        ("num_events", "i8"),
+        ("free_event", "i8"),
+        ("events_used", "i8"),
+        ("free_bucket", "i8"),
+        ("buckets_used", "i8"),
+        ("hash_shift", "i8"),
+    ]
+)
+"""How many instants and events there are; where free lists begin, and what was never used."""
 EVENT = np.dtype(
     [
         ("cause", "i8"),
@@ -45,13 +54,14 @@ _NONE = -1
 
 
 class Calendar(NamedTuple):
-    """The arrays, in the order in which every function here takes them.
+    """The arrays; ``state`` is one record.
 
-    Free lists run through ``next`` and ``head``; what was never used lies from EVENT_TOP and BUCKET_TOP
-    on, untouched, so that a large calendar costs nothing before it is filled. ``hashes`` holds bucket + 1.
+    Free lists run through ``next`` and ``head``; what was never used lies from ``events_used`` and
+    ``buckets_used`` on, untouched, so that a large calendar costs nothing before it is filled. ``hashes``
+    holds bucket + 1.
     """
 
-    meta: I64
+    state: Records
     events: Records
     buckets: Records
     hashes: I32
@@ -60,11 +70,11 @@ class Calendar(NamedTuple):
 
 def make_calendar(capacity: int) -> Calendar:
     """An empty calendar for ``capacity`` (a power of two) events."""
-    meta = np.zeros(8, np.int64)
-    meta[HASH_SHIFT] = 64 - (2 * capacity).bit_length() + 1
-    meta[EVENT_FREE] = meta[BUCKET_FREE] = _NONE
+    state = np.zeros(1, STATE)
+    state["hash_shift"] = 64 - (2 * capacity).bit_length() + 1
+    state["free_event"] = state["free_bucket"] = _NONE
     return Calendar(
-        meta,
+        state,
         np.zeros(capacity, EVENT),
         np.zeros(capacity, BUCKET),
         np.zeros(2 * capacity, np.int32),
@@ -75,61 +85,60 @@ def make_calendar(capacity: int) -> Calendar:
 def grown(old: Calendar, capacity: int) -> Calendar:
     """The same calendar with more room (a power of two); events and buckets keep their numbers."""
     new = make_calendar(capacity)
-    new.meta[:HASH_SHIFT] = old.meta[:HASH_SHIFT]
+    shift = new.state["hash_shift"][0]
+    new.state[:] = old.state
+    new.state["hash_shift"] = shift
     for one, other, used in (
-        (new.events, old.events, EVENT_TOP),
-        (new.buckets, old.buckets, BUCKET_TOP),
-        (new.heap, old.heap, HEAP_N),
+        (new.events, old.events, "events_used"),
+        (new.buckets, old.buckets, "buckets_used"),
+        (new.heap, old.heap, "num_instants"),
     ):
-        one[: old.meta[used]] = other[: old.meta[used]]
-    _fill_hashes(new.meta, new.hashes, new.heap)
+        count = old.state[used][0]
+        one[:count] = other[:count]
+    _fill_hashes(new)
     return new
 
 
 @compiled
-def _fill_hashes(meta: I64, hashes: I32, heap: Records) -> None:
+def _fill_hashes(calendar: Calendar) -> None:
+    hashes = calendar.hashes
+    heap = calendar.heap
     mask = len(hashes) - 1
-    for place in range(meta[HEAP_N]):
-        slot = _home(meta, heap[place].time)
+    for place in range(calendar.state[0].num_instants):
+        slot = _home(calendar, heap[place].time)
         while hashes[slot] != 0:
             slot = (slot + 1) & mask
         hashes[slot] = heap[place].bucket + 1
 
 
 @inlined
-def room(meta: I64, events: Records, count: int) -> bool:
+def room(calendar: Calendar, count: int) -> bool:
     """Whether ``count`` more events fit."""
-    return bool(meta[EVENT_N] + count <= len(events))
+    return bool(calendar.state[0].num_events + count <= len(calendar.events))
 
 
 @inlined
-def _home(meta: I64, time: int) -> np.int64:
-    return np.int64((np.uint64(time) * _GOLDEN) >> np.uint64(meta[HASH_SHIFT]))
+def _home(calendar: Calendar, time: int) -> np.int64:
+    return np.int64((np.uint64(time) * _GOLDEN) >> np.uint64(calendar.state[0].hash_shift))
 
 
 @inlined
 def push(
-    meta: I64,
-    events: Records,
-    buckets: Records,
-    hashes: I32,
-    heap: Records,
-    time: int,
-    cause: int,
-    origin: int,
-    handle: int,
-    rep: int,
-    row: int,
-    hop: int,
+    calendar: Calendar, time: int, cause: int, origin: int, handle: int, rep: int, row: int, hop: int
 ) -> None:
     """Add an event; the caller has checked :func:`room`."""
-    at = meta[EVENT_FREE]
+    state = calendar.state[0]
+    events = calendar.events
+    buckets = calendar.buckets
+    hashes = calendar.hashes
+    heap = calendar.heap
+    at = state.free_event
     if at == _NONE:
-        at = meta[EVENT_TOP]
-        meta[EVENT_TOP] = at + 1
+        at = state.events_used
+        state.events_used = at + 1
     else:
-        meta[EVENT_FREE] = events[at].next
-    meta[EVENT_N] += 1
+        state.free_event = events[at].next
+    state.num_events += 1
     event = events[at]
     event.cause = cause
     event.origin = origin
@@ -138,8 +147,9 @@ def push(
     event.row = row
     event.hop = hop
     event.next = _NONE
+    # An instant that is known: the event goes behind those that are there.
     mask = len(hashes) - 1
-    slot = _home(meta, time)
+    slot = _home(calendar, time)
     while hashes[slot] != 0:
         bucket = buckets[hashes[slot] - 1]
         if bucket.time == time:
@@ -147,19 +157,19 @@ def push(
             bucket.tail = at
             return
         slot = (slot + 1) & mask
-    new = meta[BUCKET_FREE]
+    new = state.free_bucket
     if new == _NONE:
-        new = meta[BUCKET_TOP]
-        meta[BUCKET_TOP] = new + 1
+        new = state.buckets_used
+        state.buckets_used = new + 1
     else:
-        meta[BUCKET_FREE] = buckets[new].head
+        state.free_bucket = buckets[new].head
     hashes[slot] = new + 1
     bucket = buckets[new]
     bucket.time = time
     bucket.head = at
     bucket.tail = at
-    place = meta[HEAP_N]
-    meta[HEAP_N] = place + 1
+    place = state.num_instants
+    state.num_instants = place + 1
     while place > 0:
         parent = (place - 1) >> 1
         if heap[parent].time <= time:
@@ -172,15 +182,18 @@ def push(
 
 
 @inlined
-def take_instant(meta: I64, buckets: Records, hashes: I32, heap: Records) -> int:
+def take_instant(calendar: Calendar) -> int:
     """Remove the earliest instant; its first event, chained by ``next``. Free each with :func:`free`."""
+    state = calendar.state[0]
+    buckets = calendar.buckets
+    heap = calendar.heap
     bucket = heap[0].bucket
     head = int(buckets[bucket].head)
-    _forget(meta, buckets, hashes, heap[0].time)
-    buckets[bucket].head = meta[BUCKET_FREE]
-    meta[BUCKET_FREE] = bucket
-    last = meta[HEAP_N] - 1
-    meta[HEAP_N] = last
+    _forget(calendar, heap[0].time)
+    buckets[bucket].head = state.free_bucket
+    state.free_bucket = bucket
+    last = state.num_instants - 1
+    state.num_instants = last
     time = heap[last].time
     moved = heap[last].bucket
     place = 0
@@ -201,10 +214,12 @@ def take_instant(meta: I64, buckets: Records, hashes: I32, heap: Records) -> int
 
 
 @inlined
-def _forget(meta: I64, buckets: Records, hashes: I32, time: int) -> None:
+def _forget(calendar: Calendar, time: int) -> None:
     """Take a time out of the hash table, closing the gap (linear probing without tombstones)."""
+    buckets = calendar.buckets
+    hashes = calendar.hashes
     mask = len(hashes) - 1
-    gap = _home(meta, time)
+    gap = _home(calendar, time)
     while buckets[hashes[gap] - 1].time != time:
         gap = (gap + 1) & mask
     probe = gap
@@ -213,15 +228,17 @@ def _forget(meta: I64, buckets: Records, hashes: I32, time: int) -> None:
         if hashes[probe] == 0:
             break
         bucket = hashes[probe] - 1
-        if ((probe - _home(meta, buckets[bucket].time)) & mask) >= ((probe - gap) & mask):
+        # What is nearer to its home than to the gap stays: a search for it does not pass the gap.
+        if ((probe - _home(calendar, buckets[bucket].time)) & mask) >= ((probe - gap) & mask):
             hashes[gap] = bucket + 1
             gap = probe
     hashes[gap] = 0
 
 
 @inlined
-def free(meta: I64, events: Records, at: int) -> None:
+def free(calendar: Calendar, at: int) -> None:
     """Give an event back."""
-    events[at].next = meta[EVENT_FREE]
-    meta[EVENT_FREE] = at
-    meta[EVENT_N] -= 1
+    state = calendar.state[0]
+    calendar.events[at].next = state.free_event
+    state.free_event = at
+    state.num_events -= 1

@@ -15,23 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import CausalityError, NetworkError
-from cosim.network.calendar import EVENT_N, HEAP_N, Calendar, grown, make_calendar
+from cosim.network.calendar import Calendar, grown, make_calendar
 from cosim.network.core import (
-    BIN_PS,
-    BOUND,
-    COMPLETED_N,
     DONE,
-    EVENTS_N,
-    GRANT,
-    LOOKING,
     NEED_CALENDAR,
     NEED_PENDING,
     PENDING,
-    PENDING_N,
     REPORT_LIMIT,
-    REPORT_N,
-    STARTED_N,
+    STATE,
     Core,
+    Reported,
     give,
     report,
 )
@@ -89,12 +82,12 @@ class CompiledNetwork(ABC):
         bins = 8
         while bins < 512 and 2 * bins * max(links, 1) <= _BIN_CELLS:
             bins *= 2
-        meta = np.zeros(32, np.int64)
-        meta[BOUND] = NEVER
-        meta[REPORT_N] = REPORT_LIMIT
-        meta[BIN_PS] = _FIRST_BIN_PS
+        state = np.zeros(1, STATE)
+        state["bound"] = NEVER
+        state["report_at"] = REPORT_LIMIT
+        state["bin_ps"] = _FIRST_BIN_PS
         self._arrays: dict[str, Any] = {
-            "meta": meta,
+            "state": state,
             "calendar": make_calendar(1 << 12),
             "pending": np.zeros(1 << 12, PENDING),
             "path_ptr": np.zeros(64, np.int64),
@@ -186,13 +179,13 @@ class CompiledNetwork(ABC):
         index, start, cause = map(np.ascontiguousarray, (flows.start_index, flows.start_ps, flows.cause_ps))
         rep, row = self._store.locate(flows.start_handle, index)
         calendar: Calendar = self._arrays["calendar"]
-        while int(calendar.meta[EVENT_N]) + count > len(calendar.events):
+        while int(calendar.state["num_events"][0]) + count > len(calendar.events):
             self._grow(NEED_CALENDAR)
             calendar = self._arrays["calendar"]
         self._store.reserve_work(count)
         wrong = give(self.core(), flows.start_handle, rep, row, start, cause)
         if wrong >= 0:
-            grant = int(self._arrays["meta"][GRANT])
+            grant = int(self._arrays["state"]["grant"][0])
             if flows.start_ps[wrong] < grant:
                 raise CausalityError(
                     f"{self.name}: a flow was given for {flows.start_ps[wrong]} ps, "
@@ -221,54 +214,37 @@ class CompiledNetwork(ABC):
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         if not self._opened or self._closed:
             raise NetworkError(f"{self.name}: advance needs an open network")
-        meta = self._arrays["meta"]
-        if horizon_ps < meta[GRANT]:
-            raise CausalityError(f"{self.name}: horizon {horizon_ps} ps is before the grant {meta[GRANT]} ps")
+        state = self._arrays["state"][0]
+        if horizon_ps < state["grant"]:
+            grant = state["grant"]
+            raise CausalityError(f"{self.name}: horizon {horizon_ps} ps is before the grant {grant} ps")
         self._knows_next &= not len(flows.start_handle)
         self._take(flows)
         while (status := self._run(self.core(), horizon_ps)) != DONE:
             self._grow(status)
-        grant = min(horizon_ps, int(meta[BOUND]), max(self._next_instant(), int(meta[GRANT])))
+        grant = min(horizon_ps, int(state["bound"]), max(self._next_instant(), int(state["grant"])))
         self._knows_next &= self._peeked is None or self._peeked > grant
         return Advance(grant, self._report(grant))
 
     def _next_instant(self) -> int:
         """Earliest time at which something is left to do after a loop that stopped early, else NEVER."""
-        meta = self._arrays["meta"]
-        if int(meta[PENDING_N]) < int(meta[REPORT_N]):
+        state = self._arrays["state"][0]
+        if int(state["num_pending"]) < int(state["report_at"]):
             return NEVER
         calendar: Calendar = self._arrays["calendar"]
-        return int(calendar.heap[0]["time"]) if calendar.meta[HEAP_N] else NEVER
+        return int(calendar.heap[0]["time"]) if calendar.state["num_instants"][0] else NEVER
 
     def _report(self, grant: int) -> Completions:
-        most = int(self._arrays["meta"][PENDING_N])
-        handle, closed = np.empty(most, np.int32), np.empty(most, np.int32)
-        index, start, time, cause = (np.empty(most, np.int64) for _ in range(4))
-        count, num_closed = report(
-            self._arrays["meta"],
-            self._arrays["pending"],
-            self._store.view().rows,
-            self._store.view().groups,
-            grant,
-            handle,
-            index,
-            start,
-            time,
-            cause,
-            closed,
-        )
-        for one in closed[:num_closed].tolist():
+        most = int(self._arrays["state"]["num_pending"][0])
+        columns = [np.empty(most, dtype) for dtype in (np.int32, *[np.int64] * 4, np.int32)]
+        count, num_closed = report(self.core(), grant, Reported(*columns))
+        for one in columns.pop()[:num_closed].tolist():
             self._store.close(one)
             self._open_rows -= self._groups.pop(one).table.num_rows
+        columns = [column[:count] for column in columns]
         if count < most // 2:  # do not keep a large buffer alive for a few rows
-            return Completions(
-                handle[:count].copy(),
-                index[:count].copy(),
-                start[:count].copy(),
-                time[:count].copy(),
-                cause[:count].copy(),
-            )
-        return Completions(handle[:count], index[:count], start[:count], time[:count], cause[:count])
+            columns = [column.copy() for column in columns]
+        return Completions(*columns)
 
     def _grow(self, what: int) -> None:
         if what == NEED_CALENDAR:
@@ -297,14 +273,15 @@ class CompiledNetwork(ABC):
 
     def _look_ahead(self) -> int | None:
         arrays = self._arrays
-        meta, pending = arrays["meta"].copy(), arrays["pending"][: int(arrays["meta"][PENDING_N])]
-        meta[LOOKING], meta[PENDING_N], meta[BIN_PS] = 1, 0, _ONE_BIN_PS
-        meta[BOUND] = int(pending["time"].min()) if len(pending) else NEVER
+        state = arrays["state"].copy()
+        pending = arrays["pending"][: int(state["num_pending"][0])]
+        state["looking"], state["num_pending"], state["bin_ps"] = 1, 0, _ONE_BIN_PS
+        state["bound"] = int(pending["time"].min()) if len(pending) else NEVER
         links = self._topology.num_links
         ahead = {
             "_arrays": {
                 **arrays,
-                "meta": meta,
+                "state": state,
                 "calendar": grown(arrays["calendar"], len(arrays["calendar"].events)),
                 "link_bytes": np.zeros(links, np.int64),
                 "link_busy": np.zeros((2, links), np.int64),
@@ -318,7 +295,7 @@ class CompiledNetwork(ABC):
                 self._grow(status)
         finally:
             vars(self).update(kept)
-        return int(meta[BOUND]) if meta[BOUND] < NEVER else None
+        return int(state["bound"][0]) if state["bound"][0] < NEVER else None
 
     def _copy_model(self) -> dict[str, Any]:
         """The attributes that hold what the model's loop writes, copied; for models that peek."""
@@ -326,14 +303,14 @@ class CompiledNetwork(ABC):
 
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        arrays, meta = self._arrays, self._arrays["meta"]
+        arrays, state = self._arrays, self._arrays["state"][0]
         return NetworkStatistics(
             link_bytes=arrays["link_bytes"].copy(),
-            bin_ps=int(meta[BIN_PS]),
+            bin_ps=int(state["bin_ps"]),
             busy_ps=arrays["link_busy"].copy(),
-            flows_started=int(meta[STARTED_N]),
-            flows_completed=int(meta[COMPLETED_N]),
-            events=int(meta[EVENTS_N]),
+            flows_started=int(state["num_started"]),
+            flows_completed=int(state["num_completed"]),
+            events=int(state["num_events"]),
         )
 
     def close(self) -> None:

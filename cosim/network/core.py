@@ -7,15 +7,32 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.network.calendar import Calendar, Records, push, room
-from cosim.network.dependencies import COMPLETED, DRAINED, NEED_OUT, OUT_N, STARTED, Store, drain, note
+from cosim.network.dependencies import COMPLETED, DRAINED, NEED_OUT, STARTED, Store, drain, note
 from cosim.network.flows import I32, I64
 from cosim.network.jit import compiled, inlined
 from cosim.units import NEVER
 
-GRANT, BOUND, PENDING_N, REPORT_N, CURSOR, INSTANT_N, INSTANT, SERIAL = range(8)
-STARTED_N, COMPLETED_N, EVENTS_N, BIN_PS, LOOKING, MODEL = range(8, 14)
-"""Scalars in ``Core.meta``; a model's own start at MODEL. REPORT_N: pending completions to stop at.
-LOOKING: 1 where the loop runs on a copy, to find its first completion (BOUND, then)."""
+STATE = np.dtype(
+    [
+        ("grant", "i8"),
+        ("bound", "i8"),
+        ("num_pending", "i8"),
+        ("report_at", "i8"),
+        ("cursor", "i8"),
+        ("instant_size", "i8"),
+        ("instant", "i8"),
+        ("serial", "i8"),
+        ("num_started", "i8"),
+        ("num_completed", "i8"),
+        ("num_events", "i8"),
+        ("bin_ps", "i8"),
+        ("looking", "i8"),
+    ]
+)
+"""``bound``: the first time at which a completion's reaction could matter. ``report_at``: pending completions
+to stop at. ``instant``: the time of the instant under way, ``serial`` its number, ``instant_size`` its
+events, of which ``cursor`` are done. ``looking``: 1 where the loop runs on a copy, to find its first
+completion (``bound``, then)."""
 
 DONE, NEED_CALENDAR, NEED_PENDING, NEED_MORE = 0, 10, 11, 12
 REPORT_LIMIT = 1 << 18
@@ -28,11 +45,12 @@ PENDING = np.dtype(
 
 
 class Core(NamedTuple):
-    """State that every compiled model has. A row's links are ``links[ptr[p]:ptr[p + 1]]`` with p =
-    ``groups[handle].path + row``, its endpoint is ``path_source[p]``; ``link_busy`` is [bins, links].
+    """State that every compiled model has; ``state`` is one record. A row's links are
+    ``path_link[path_ptr[p]:path_ptr[p + 1]]`` with p = ``groups[handle].path + row``, its endpoint is
+    ``path_source[p]``; ``link_busy`` is [bins, links].
     """
 
-    meta: I64
+    state: Records
     calendar: Calendar
     store: Store
     pending: Records
@@ -50,73 +68,32 @@ def give(core: Core, handle: I32, rep: I32, row: I32, start: I64, cause: I64) ->
     None of them where one is before the grant or has dependencies that the network follows: that one's number
     is returned, else -1.
     """
-    cal_meta, events, buckets, hashes, heap = core.calendar
-    count, rows, _, _, groups, _, _, _, work, _ = core.store
+    store = core.store
     for k in range(len(handle)):
-        if start[k] < core.meta[GRANT] or (groups[handle[k]].release and rows[row[k]].waits > 0):
+        waits = store.groups[handle[k]].release and store.rows[row[k]].waits > 0
+        if start[k] < core.state[0].grant or waits:
             return k
     for k in range(len(handle)):
-        push(
-            cal_meta,
-            events,
-            buckets,
-            hashes,
-            heap,
-            start[k],
-            cause[k],
-            start[k],
-            handle[k],
-            rep[k],
-            row[k],
-            0,
-        )
-        if groups[handle[k]].release and rows[row[k]].middle < rows[row[k]].last:
-            note(count, work, handle[k], rep[k], row[k], start[k], STARTED)
+        push(core.calendar, start[k], cause[k], start[k], handle[k], rep[k], row[k], 0)
+        if store.groups[handle[k]].release and store.rows[row[k]].middle < store.rows[row[k]].last:
+            note(store, handle[k], rep[k], row[k], start[k], STARTED)
     return -1
 
 
 @inlined
-def release(
-    cal_meta: I64,
-    events: Records,
-    buckets: Records,
-    hashes: I32,
-    heap: Records,
-    count: I64,
-    rows: Records,
-    successors: Records,
-    reps: Records,
-    groups: Records,
-    pages: Records,
-    cells: Records,
-    unused: I64,
-    work: Records,
-    out: Records,
-) -> int:
+def release(core: Core) -> int:
     """Let dependents follow what is known; :data:`DONE`, or what must grow."""
+    state = core.store.state[0]
     while True:
-        status = drain(count, rows, successors, reps, groups, pages, cells, unused, work, out)
-        released = count[OUT_N]
+        status = drain(core.store)
+        released = state.num_out
         if released > 0:
-            if not room(cal_meta, events, released):
+            if not room(core.calendar, released):
                 return NEED_CALENDAR
             for k in range(released):
-                o = out[k]
-                push(
-                    cal_meta,
-                    events,
-                    buckets,
-                    hashes,
-                    heap,
-                    o.start,
-                    o.cause,
-                    o.start,
-                    o.handle,
-                    o.rep,
-                    o.row,
-                    0,
-                )
-            count[OUT_N] = 0
+                o = core.store.out[k]
+                push(core.calendar, o.start, o.cause, o.start, o.handle, o.rep, o.row, 0)
+            state.num_out = 0
         if status == DRAINED:
             return DONE
         if status != NEED_OUT or released == 0:
@@ -124,66 +101,55 @@ def release(
 
 
 @inlined
-def _react(rows: Records, row: int, time: int) -> int:
+def _reaction(core: Core, row: int, time: int) -> int:
     """The earliest that the caller may react to a completion."""
-    return int(min(time + min(rows[row].reaction, NEVER), NEVER))
+    return int(min(time + min(core.store.rows[row].reaction, NEVER), NEVER))
 
 
 @inlined
-def complete(
-    meta: I64,
-    pending: Records,
-    count: I64,
-    rows: Records,
-    reps: Records,
-    groups: Records,
-    work: Records,
-    handle: int,
-    rep: int,
-    row: int,
-    start: int,
-    time: int,
-    cause: int,
-) -> None:
+def complete(core: Core, handle: int, rep: int, row: int, start: int, time: int, cause: int) -> None:
     """A flow's completion at ``time`` is certain: report it when the grant gets there, tell dependents.
 
     On a copy that looks for the first completion, dependents need not be told: they start at ``time`` at the
     earliest, and complete no sooner. (What waits for a start was told when that start was given.)
     """
-    if meta[LOOKING] != 0:
-        meta[BOUND] = min(meta[BOUND], time)
+    state = core.state[0]
+    store = core.store
+    if state.looking != 0:
+        state.bound = min(state.bound, time)
         return
-    n = meta[PENDING_N]
-    meta[PENDING_N] = n + 1
-    one = pending[n]
+    one = core.pending[state.num_pending]
+    state.num_pending += 1
     one.handle = handle
-    one.index = reps[rep].base + row - reps[rep].row
+    one.index = store.reps[rep].base + row - store.reps[rep].row
     one.start = start
     one.time = time
     one.cause = cause
     one.row = row
-    meta[BOUND] = min(meta[BOUND], _react(rows, row, time))
-    if groups[handle].release and rows[row].first < rows[row].middle:
-        note(count, work, handle, rep, row, time, COMPLETED)
+    state.bound = min(state.bound, _reaction(core, row, time))
+    if store.groups[handle].release and store.rows[row].first < store.rows[row].middle:
+        note(store, handle, rep, row, time, COMPLETED)
 
 
 @compiled
-def widen(meta: I64, busy: I64) -> None:
+def widen(core: Core) -> None:
     """Make bins twice as wide."""
+    busy = core.link_busy
     half = len(busy) // 2
     for b in range(half):
         for link in range(busy.shape[1]):
             busy[b, link] = busy[2 * b, link] + busy[2 * b + 1, link]
     busy[half:, :] = 0
-    meta[BIN_PS] *= 2
+    core.state[0].bin_ps *= 2
 
 
 @inlined
-def add_busy(meta: I64, busy: I64, link: int, start: int, duration: int) -> None:
+def add_busy(core: Core, link: int, start: int, duration: int) -> None:
     """Count a link as busy in [start, start + duration)."""
-    while start + duration > len(busy) * meta[BIN_PS]:
-        widen(meta, busy)
-    width = meta[BIN_PS]
+    busy = core.link_busy
+    while start + duration > len(busy) * core.state[0].bin_ps:
+        widen(core)
+    width = core.state[0].bin_ps
     b = start // width
     while duration > 0:
         part = min(duration, (b + 1) * width - start)
@@ -194,11 +160,12 @@ def add_busy(meta: I64, busy: I64, link: int, start: int, duration: int) -> None
 
 
 @inlined
-def add_share(meta: I64, busy: I64, link: int, start: int, end: int, fraction: float) -> None:
+def add_share(core: Core, link: int, start: int, end: int, fraction: float) -> None:
     """Count a fraction of a link as busy in [start, end), to the nearest picosecond at each bin's end."""
-    while end > len(busy) * meta[BIN_PS]:
-        widen(meta, busy)
-    width = meta[BIN_PS]
+    busy = core.link_busy
+    while end > len(busy) * core.state[0].bin_ps:
+        widen(core)
+    width = core.state[0].bin_ps
     b = start // width
     counted = 0
     stop = start
@@ -210,50 +177,53 @@ def add_share(meta: I64, busy: I64, link: int, start: int, end: int, fraction: f
         b += 1
 
 
+class Reported(NamedTuple):
+    """The columns of completions, and the handles of groups that ended with them."""
+
+    handle: I32
+    number: I64
+    start: I64
+    time: I64
+    cause: I64
+    closed: I32
+
+
 @compiled
-def report(
-    meta: I64,
-    pending: Records,
-    rows: Records,
-    groups: Records,
-    grant: int,
-    handle: I32,
-    index: I64,
-    start: I64,
-    time: I64,
-    cause: I64,
-    closed: I32,
-) -> tuple[int, int]:
+def report(core: Core, grant: int, reported: Reported) -> tuple[int, int]:
     """Move completions up to ``grant`` out of the pending ones; (how many, how many groups ended)."""
+    state = core.state[0]
+    pending = core.pending
     kept = 0
     out = 0
     num_closed = 0
     bound = NEVER
-    for k in range(meta[PENDING_N]):
-        if pending[k].time <= grant:
-            one = pending[k].handle
-            handle[out] = one
-            index[out] = pending[k].index
-            start[out] = pending[k].start
-            time[out] = pending[k].time
-            cause[out] = pending[k].cause
+    for k in range(state.num_pending):
+        one = pending[k]
+        if one.time <= grant:
+            reported.handle[out] = one.handle
+            reported.number[out] = one.index
+            reported.start[out] = one.start
+            reported.time[out] = one.time
+            reported.cause[out] = one.cause
             out += 1
-            groups[one].left -= 1
-            if groups[one].left == 0:
-                closed[num_closed] = one
+            group = core.store.groups[one.handle]
+            group.left -= 1
+            if group.left == 0:
+                reported.closed[num_closed] = one.handle
                 num_closed += 1
         else:
-            pending[kept].handle = pending[k].handle
-            pending[kept].index = pending[k].index
-            pending[kept].start = pending[k].start
-            pending[kept].time = pending[k].time
-            pending[kept].cause = pending[k].cause
-            pending[kept].row = pending[k].row
-            bound = min(bound, _react(rows, pending[k].row, pending[k].time))
+            bound = min(bound, _reaction(core, one.row, one.time))
+            stays = pending[kept]
+            stays.handle = one.handle
+            stays.index = one.index
+            stays.start = one.start
+            stays.time = one.time
+            stays.cause = one.cause
+            stays.row = one.row
             kept += 1
-    meta[PENDING_N] = kept
-    meta[REPORT_N] = max(REPORT_LIMIT, 2 * kept)
-    meta[BOUND] = bound
-    meta[GRANT] = grant
-    meta[COMPLETED_N] += out
+    state.num_pending = kept
+    state.report_at = max(REPORT_LIMIT, 2 * kept)
+    state.bound = bound
+    state.grant = grant
+    state.num_completed += out
     return out, num_closed

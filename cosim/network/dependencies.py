@@ -20,12 +20,12 @@ from cosim.network.calendar import Records
 from cosim.network.flows import I8, I32, I64
 from cosim.network.jit import compiled, inlined
 
-WORK_N, OUT_N, POOL_TOP, MAX_PAGE = range(4)
-"""Scalars in ``Store.counts``."""
 COMPLETED, STARTED = 0, 1
 DRAINED, NEED_WORK, NEED_OUT, NEED_POOL = range(4)
 _NONE = -1
 
+STATE = np.dtype([("num_work", "i8"), ("num_out", "i8"), ("cells_used", "i8"), ("max_page", "i8")])
+"""Entries of ``work`` and ``out``; cells that were ever used; the cells of the largest page."""
 ROW = np.dtype(
     [
         ("size", "i8"),
@@ -69,9 +69,9 @@ OUT = np.dtype(
 
 
 class Store(NamedTuple):
-    """The arrays, in the order in which :func:`drain` takes them."""
+    """The arrays; ``state`` is one record. ``unused``: where the free list of each size of page begins."""
 
-    counts: I64
+    state: Records
     rows: Records
     successors: Records
     reps: Records
@@ -92,38 +92,31 @@ def _size_class(rows: int) -> int:
 
 
 @inlined
-def _give_page(cells: Records, unused: I64, first: int, rows: int) -> None:
+def _give_page(store: Store, first: int, rows: int) -> None:
     """Give a run of cells back, to the free list of its size."""
     size = _size_class(rows)
-    cells[first].ready = unused[size]
-    unused[size] = first
+    store.cells[first].ready = store.unused[size]
+    store.unused[size] = first
 
 
 @compiled
-def touch_page(
-    count: I64,
-    rows: Records,
-    reps: Records,
-    pages: Records,
-    cells: Records,
-    unused: I64,
-    page: int,
-    rep: int,
-) -> None:
+def touch_page(store: Store, page: int, rep: int) -> None:
     """Make the page of a repetition (absolute number). The caller saw to the room."""
-    size = _size_class(reps[rep].rows)
-    first = int(unused[size])
+    state = store.state[0]
+    cells = store.cells
+    place = store.reps[rep]
+    size = _size_class(place.rows)
+    first = int(store.unused[size])
     if first != _NONE:
-        unused[size] = cells[first].ready
+        store.unused[size] = cells[first].ready
     else:
-        first = count[POOL_TOP]
-        count[POOL_TOP] = first + (1 << size)
-    row = reps[rep].row
-    for k in range(reps[rep].rows):
-        cells[first + k].waits = rows[row + k].waits
+        first = state.cells_used
+        state.cells_used = first + (1 << size)
+    for k in range(place.rows):
+        cells[first + k].waits = store.rows[place.row + k].waits
         cells[first + k].ready = 0
-    pages[page].cell = first
-    pages[page].left = reps[rep].rows
+    store.pages[page].cell = first
+    store.pages[page].left = place.rows
 
 
 @compiled
@@ -150,97 +143,89 @@ def find_flows(groups: Records, reps: Records, handle: I32, index: I64, rep: I32
 
 
 @compiled
-def drop_pages(
-    reps: Records, pages: Records, cells: Records, unused: I64, page: int, rep: int, num_reps: int
-) -> None:
+def drop_pages(store: Store, page: int, rep: int, num_reps: int) -> None:
     """Give back what a finished group still holds."""
     for k in range(num_reps):
-        if pages[page + k].cell != _NONE:
-            _give_page(cells, unused, pages[page + k].cell, reps[rep + k].rows)
-            pages[page + k].cell = _NONE
+        one = store.pages[page + k]
+        if one.cell != _NONE:
+            _give_page(store, one.cell, store.reps[rep + k].rows)
+            one.cell = _NONE
 
 
 @inlined
-def note(count: I64, work: Records, handle: int, rep: int, row: int, time: int, kind: int) -> None:
+def note(store: Store, handle: int, rep: int, row: int, time: int, kind: int) -> None:
     """Remember that a flow completed or started at ``time``, for :func:`drain`."""
-    n = count[WORK_N]
-    one = work[n]
+    state = store.state[0]
+    one = store.work[state.num_work]
     one.time = time
     one.handle = handle
     one.rep = rep
     one.row = row
     one.kind = kind
-    count[WORK_N] = n + 1
+    state.num_work += 1
 
 
 @inlined
-def drain(
-    count: I64,
-    rows: Records,
-    successors: Records,
-    reps: Records,
-    groups: Records,
-    pages: Records,
-    cells: Records,
-    unused: I64,
-    work: Records,
-    out: Records,
-) -> int:
+def drain(store: Store) -> int:
     """Pass noted times to dependents; flows whose last dependency that was go to ``out``.
 
     Returns :data:`DRAINED`, or what must grow before it is called again.
     """
-    while count[WORK_N] > 0:
-        n = count[WORK_N] - 1
-        known = work[n]
-        row = rows[known.row]
+    state = store.state[0]
+    while state.num_work > 0:
+        n = state.num_work - 1
+        known = store.work[n]
+        row = store.rows[known.row]
         if known.kind == COMPLETED:
             first = row.first
             last = row.middle
         else:
             first = row.middle
             last = row.last
-        if count[OUT_N] + last - first > len(out):
+        # Nothing is taken that could not be finished: who grows an array calls again, and goes on here.
+        if state.num_out + last - first > len(store.out):
             return NEED_OUT
-        if n + last - first > len(work):
+        if n + last - first > len(store.work):
             return NEED_WORK
-        if count[POOL_TOP] + (last - first) * count[MAX_PAGE] > len(cells):
+        if state.cells_used + (last - first) * state.max_page > len(store.cells):
             return NEED_POOL
         handle = known.handle
         rep = known.rep
         time = known.time
-        count[WORK_N] = n
-        page0 = groups[handle].page
-        rep0 = groups[handle].rep
+        state.num_work = n
+        page0 = store.groups[handle].page
+        rep0 = store.groups[handle].rep
         for at in range(first, last):
-            successor = successors[at]
+            successor = store.successors[at]
             to_rep = rep + successor.rep
             in_table = to_rep - rep0
             if in_table < successor.low or in_table > successor.high:
                 continue
-            page = pages[page0 + in_table]
+            page = store.pages[page0 + in_table]
             if page.cell == _NONE:
-                touch_page(count, rows, reps, pages, cells, unused, page0 + in_table, to_rep)
-            mine = cells[page.cell + successor.row - reps[to_rep].row]
+                touch_page(store, page0 + in_table, to_rep)
+            mine = store.cells[page.cell + successor.row - store.reps[to_rep].row]
             if mine.ready < time:
                 mine.ready = time
             mine.waits -= 1
-            if mine.waits == 0:
-                to_row = rows[successor.row]
-                start = mine.ready + to_row.delay
-                one = out[count[OUT_N]]
-                one.start = start
-                one.cause = mine.ready
-                one.handle = handle
-                one.rep = to_rep
-                one.row = successor.row
-                count[OUT_N] += 1
-                if to_row.middle < to_row.last:
-                    note(count, work, handle, to_rep, successor.row, start, STARTED)
-                page.left -= 1
-                if page.left == 0:
-                    _give_page(cells, unused, page.cell, reps[to_rep].rows)
-                    page.cell = _NONE
+            if mine.waits > 0:
+                continue
+            # Its last dependency: it may start.
+            to_row = store.rows[successor.row]
+            start = mine.ready + to_row.delay
+            one = store.out[state.num_out]
+            one.start = start
+            one.cause = mine.ready
+            one.handle = handle
+            one.rep = to_rep
+            one.row = successor.row
+            state.num_out += 1
+            if to_row.middle < to_row.last:
+                note(store, handle, to_rep, successor.row, start, STARTED)
+            page.left -= 1
+            if page.left == 0:
+                _give_page(store, page.cell, store.reps[to_rep].rows)
+                page.cell = _NONE
     return DRAINED
 
 

@@ -5,294 +5,237 @@ Each turn of the loop does one thing and goes round, so that it may stop for roo
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from cosim.network.calendar import HEAP_N, Records, free, take_instant
-from cosim.network.core import (
-    BOUND,
-    CURSOR,
-    DONE,
-    EVENTS_N,
-    INSTANT,
-    INSTANT_N,
-    NEED_MORE,
-    NEED_PENDING,
-    PENDING_N,
-    REPORT_N,
-    SERIAL,
-    STARTED_N,
-    Core,
-    add_share,
-    complete,
-    release,
-)
+from cosim.network.calendar import Records, free, take_instant
+from cosim.network.core import DONE, NEED_MORE, NEED_PENDING, Core, add_share, complete, release
 from cosim.network.drains import set_drain
-from cosim.network.flows import I32, I64
-from cosim.network.jit import compiled
+from cosim.network.jit import compiled, inlined
 from cosim.network.order import sort_instant
-from cosim.network.sharing import (
-    BEGIN,
-    DIRTY_N,
-    DRAIN_N,
-    FLOW_FREE,
-    FLOW_TOP,
-    MEMBER_FREE,
-    MEMBER_N,
-    MEMBER_TOP,
-    mark,
-    share,
-)
+from cosim.network.sharing import Fluid, mark, share
 from cosim.units import NEVER
 
 NEED_FLOWS, NEED_MEMBERS = 20, 21
 
 _NONE = -1
 
-CLASS = np.dtype([("weight", "i8"), ("priority", "i8")])
-"""What a group's flows weigh, in billionths, and their class."""
+
+@inlined
+def _join(fluid: Fluid, f: int, link: int, sibling: int) -> int:
+    """Put a flow on a link; its membership, before ``sibling`` among the flow's."""
+    counts = fluid.counts[0]
+    m = counts.free_member
+    if m == _NONE:
+        m = counts.members_used
+        counts.members_used = m + 1
+    else:
+        counts.free_member = fluid.members[m].after
+    first = fluid.links[link].first
+    member = fluid.members[m]
+    member.flow = f
+    member.link = link
+    member.before = _NONE
+    member.after = first
+    member.sibling = sibling
+    if first != _NONE:
+        fluid.members[first].before = m
+    fluid.links[link].first = m
+    mark(fluid, link)
+    return int(m)
 
 
-class Fluid(NamedTuple):
-    """The model's state; ``channel_of`` runs beside ``path_ptr``, ``classes`` beside the groups."""
+@inlined
+def _leave(fluid: Fluid, m: int) -> None:
+    """Take a flow off a link, by its membership."""
+    counts = fluid.counts[0]
+    member = fluid.members[m]
+    ahead = member.before
+    behind = member.after
+    if ahead != _NONE:
+        fluid.members[ahead].after = behind
+    else:
+        fluid.links[member.link].first = behind
+    if behind != _NONE:
+        fluid.members[behind].before = ahead
+    member.after = counts.free_member
+    counts.free_member = m
+    mark(fluid, member.link)
 
-    flows: Records
-    members: Records
-    links: Records
-    drains: Records
-    levels: Records
-    channels: Records
-    classes: Records
-    channel_of: I32
-    dirty: I32
-    full: I32
-    touched: I32
-    found: I32
-    reached: I32
-    instant: I32
-    spare: I32
-    other: I32
+
+@inlined
+def _begin(core: Core, fluid: Fluid) -> bool:
+    """The first flow of a channel begins to transfer; False where there is no room for its memberships."""
+    counts = fluid.counts[0]
+    f = counts.begin - 1
+    flow = fluid.flows[f]
+    path = core.store.groups[flow.handle].path + flow.row
+    hops = core.path_ptr[path + 1] - core.path_ptr[path]
+    if counts.num_members + hops > len(fluid.members):
+        return False
+    counts.begin = 0
+    now = core.state[0].instant
+    if flow.remaining == 0.0:
+        counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.flows, f, now)
+        return True
+    flow.touched = now
+    counts.num_members += hops
+    last = _NONE
+    for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
+        last = _join(fluid, f, core.path_link[k], last)
+    flow.member = last
+    return True
+
+
+@inlined
+def _start(core: Core, fluid: Fluid) -> None:
+    """The next start of the instant: a mark completes, a flow goes to the end of its channel."""
+    state = core.state[0]
+    counts = fluid.counts[0]
+    at = fluid.instant[state.cursor]
+    state.cursor += 1
+    state.num_started += 1
+    state.num_events += 1
+    now = state.instant
+    event = core.calendar.events[at]
+    handle = event.handle
+    rep = event.rep
+    row = event.row
+    free(core.calendar, at)
+    path = core.store.groups[handle].path + row
+    if core.path_ptr[path] == core.path_ptr[path + 1]:  # a mark, or two participants on one endpoint
+        complete(core, handle, rep, row, now, now, now)
+        return
+    f = counts.free_flow
+    if f == _NONE:
+        f = counts.flows_used
+        counts.flows_used = f + 1
+    else:
+        counts.free_flow = fluid.flows[f].next
+    flow = fluid.flows[f]
+    flow.handle = handle
+    flow.rep = rep
+    flow.row = row
+    flow.origin = now
+    flow.touched = now
+    flow.weight = fluid.classes[handle].weight
+    flow.priority = fluid.classes[handle].priority
+    flow.channel = fluid.channel_of[path]
+    flow.remaining = core.store.rows[row].size
+    flow.rate = 0.0
+    flow.member = _NONE
+    flow.place = _NONE
+    flow.next = _NONE
+    queue = fluid.channels[flow.channel]
+    if queue.head == _NONE:
+        queue.head = f
+        counts.begin = f + 1
+    else:
+        fluid.flows[queue.tail].next = f
+    queue.tail = f
+
+
+@inlined
+def _drain(core: Core, fluid: Fluid) -> None:
+    """The next drain: the flow leaves its links, and the next one of its channel begins."""
+    counts = fluid.counts[0]
+    now = fluid.drains[0].time
+    f = fluid.drains[0].flow
+    never = int(np.int64(NEVER))  # as a literal it would have the heap compiled twice, by its type
+    counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.flows, f, never)
+    core.state[0].instant = now
+    core.state[0].num_events += 1
+    flow = fluid.flows[f]
+    path = core.store.groups[flow.handle].path + flow.row
+    arrival = now
+    for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
+        link = core.path_link[k]
+        core.link_bytes[link] += core.store.rows[flow.row].size
+        arrival += fluid.links[link].latency
+    m = flow.member
+    while m != _NONE:
+        counts.num_members -= 1
+        _leave(fluid, m)
+        m = fluid.members[m].sibling
+    fluid.channels[flow.channel].head = flow.next
+    counts.begin = flow.next + 1
+    flow.next = counts.free_flow
+    counts.free_flow = f
+    complete(core, flow.handle, flow.rep, flow.row, flow.origin, arrival, now)
+
+
+@inlined
+def _take_starts(core: Core, fluid: Fluid) -> None:
+    """Go to the next starts; those of one channel in their order."""
+    state = core.state[0]
+    state.instant = core.calendar.heap[0].time
+    state.serial += 1
+    at = take_instant(core.calendar)
+    found = 0
+    clash = False
+    while at != _NONE:
+        fluid.instant[found] = at
+        found += 1
+        event = core.calendar.events[at]
+        row = core.store.rows[event.row]
+        if row.src != row.dst:
+            channel = fluid.channels[fluid.channel_of[core.store.groups[event.handle].path + event.row]]
+            clash = clash or channel.seen == state.serial
+            channel.seen = state.serial
+        at = event.next
+    state.cursor = 0
+    state.instant_size = found
+    if clash:
+        sort_instant(core, fluid.instant, fluid.spare, fluid.other, found)
 
 
 @compiled
 def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter."""
-    meta = core.meta
-    cal_meta, events, buckets, hashes, heap = core.calendar
-    count, rows, successors, reps, groups, pages, cells, unused, work, out = core.store
-    pending = core.pending
-    path_ptr = core.path_ptr
-    path_link = core.path_link
-    link_bytes = core.link_bytes
-    flows = fluid.flows
-    members = fluid.members
-    links = fluid.links
-    drains = fluid.drains
-    channels = fluid.channels
-    dirty = fluid.dirty
-    instant = fluid.instant
-    never = int(np.int64(NEVER))  # as a literal it would have the heap compiled twice, by its type
+    state = core.state[0]
+    counts = fluid.counts[0]
     while True:
-        status = release(
-            cal_meta,
-            events,
-            buckets,
-            hashes,
-            heap,
-            count,
-            rows,
-            successors,
-            reps,
-            groups,
-            pages,
-            cells,
-            unused,
-            work,
-            out,
-        )
+        # First what follows from the turn before: dependents that it released, room for what comes.
+        status = release(core)
         if status != DONE:
             return status
-        if meta[PENDING_N] == len(pending):
+        if state.num_pending == len(core.pending):
             return NEED_PENDING
-        if meta[FLOW_FREE] == _NONE and meta[FLOW_TOP] == len(flows):
+        if counts.free_flow == _NONE and counts.flows_used == len(fluid.flows):
             return NEED_FLOWS
-        now = meta[INSTANT]
-
-        if meta[BEGIN] != 0:
-            # The first flow of a channel begins to transfer.
-            f = meta[BEGIN] - 1
-            path = groups[flows[f].handle].path + flows[f].row
-            hops = path_ptr[path + 1] - path_ptr[path]
-            if meta[MEMBER_N] + hops > len(members):
+        # Then the rest of the instant, one flow a turn.
+        if counts.begin != 0:
+            if not _begin(core, fluid):
                 return NEED_MEMBERS
-            meta[BEGIN] = 0
-            if flows[f].remaining == 0.0:
-                meta[DRAIN_N] = set_drain(meta[DRAIN_N], drains, flows, f, now)
-                continue
-            flows[f].touched = now
-            meta[MEMBER_N] += hops
-            last = _NONE
-            for k in range(path_ptr[path], path_ptr[path + 1]):
-                link = path_link[k]
-                m = meta[MEMBER_FREE]
-                if m == _NONE:
-                    m = meta[MEMBER_TOP]
-                    meta[MEMBER_TOP] = m + 1
-                else:
-                    meta[MEMBER_FREE] = members[m].after
-                first = links[link].first
-                member = members[m]
-                member.flow = f
-                member.link = link
-                member.before = _NONE
-                member.after = first
-                member.sibling = last
-                if first != _NONE:
-                    members[first].before = m
-                links[link].first = m
-                last = m
-                mark(meta, links, dirty, link)
-            flows[f].member = last
             continue
-
-        if meta[CURSOR] < meta[INSTANT_N]:
-            # A start.
-            at = instant[meta[CURSOR]]
-            meta[CURSOR] += 1
-            meta[STARTED_N] += 1
-            meta[EVENTS_N] += 1
-            event = events[at]
-            handle = event.handle
-            rep = event.rep
-            row = event.row
-            free(cal_meta, events, at)
-            path = groups[handle].path + row
-            if path_ptr[path] == path_ptr[path + 1]:  # a mark, or two participants on one endpoint
-                complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, now, now, now)
-                continue
-            f = meta[FLOW_FREE]
-            if f == _NONE:
-                f = meta[FLOW_TOP]
-                meta[FLOW_TOP] = f + 1
-            else:
-                meta[FLOW_FREE] = flows[f].next
-            channel = fluid.channel_of[path]
-            flow = flows[f]
-            flow.handle = handle
-            flow.rep = rep
-            flow.row = row
-            flow.origin = now
-            flow.touched = now
-            flow.weight = fluid.classes[handle].weight
-            flow.priority = fluid.classes[handle].priority
-            flow.channel = channel
-            flow.remaining = rows[row].size
-            flow.rate = 0.0
-            flow.member = _NONE
-            flow.place = _NONE
-            flow.next = _NONE
-            queue = channels[channel]
-            if queue.head == _NONE:
-                queue.head = f
-                meta[BEGIN] = f + 1
-            else:
-                flows[queue.tail].next = f
-            queue.tail = f
+        if state.cursor < state.instant_size:
+            _start(core, fluid)
             continue
-
-        limit = min(horizon, meta[BOUND])
-        next_start = heap[0].time if cal_meta[HEAP_N] > 0 else NEVER
-        drain = drains[0].time if meta[DRAIN_N] > 0 else NEVER
-        if meta[DIRTY_N] > 0 and min(next_start, drain) > now:
-            # Time leaves the instant.
-            if limit <= now:
+        # Time leaves the instant: rates are worked out once, for all that began and drained in it.
+        limit = min(horizon, state.bound)
+        next_start = core.calendar.heap[0].time if core.calendar.state[0].num_instants > 0 else NEVER
+        drain = fluid.drains[0].time if counts.num_drains > 0 else NEVER
+        if counts.num_dirty > 0 and min(next_start, drain) > state.instant:
+            if limit <= state.instant:
                 return DONE
-            share(
-                meta,
-                core.link_busy,
-                flows,
-                members,
-                links,
-                drains,
-                fluid.levels,
-                dirty,
-                fluid.full,
-                fluid.touched,
-                fluid.found,
-                fluid.reached,
-                now,
-            )
+            share(core, fluid, state.instant)
             continue
-        if meta[PENDING_N] >= meta[REPORT_N] and min(next_start, drain) > now:
+        if state.num_pending >= state.report_at and min(next_start, drain) > state.instant:
             return DONE
-
-        if meta[DRAIN_N] > 0 and drain <= next_start and drain <= limit:
-            f = drains[0].flow
-            meta[DRAIN_N] = set_drain(meta[DRAIN_N], drains, flows, f, never)
-            meta[INSTANT] = drain
-            meta[EVENTS_N] += 1
-            flow = flows[f]
-            handle = flow.handle
-            row = flow.row
-            path = groups[handle].path + row
-            arrival = drain
-            for k in range(path_ptr[path], path_ptr[path + 1]):
-                link_bytes[path_link[k]] += rows[row].size
-                arrival += links[path_link[k]].latency
-            m = flow.member
-            while m != _NONE:
-                member = members[m]
-                ahead = member.before
-                behind = member.after
-                if ahead != _NONE:
-                    members[ahead].after = behind
-                else:
-                    links[member.link].first = behind
-                if behind != _NONE:
-                    members[behind].before = ahead
-                member.after = meta[MEMBER_FREE]
-                meta[MEMBER_FREE] = m
-                meta[MEMBER_N] -= 1
-                mark(meta, links, dirty, member.link)
-                m = member.sibling
-            channels[flow.channel].head = flow.next
-            meta[BEGIN] = flow.next + 1
-            flow.next = meta[FLOW_FREE]
-            meta[FLOW_FREE] = f
-            rep = flow.rep
-            origin = flow.origin
-            complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, origin, arrival, drain)
+        # A drain follows from the past, so it may lie at the limit; the caller may still give starts there.
+        if counts.num_drains > 0 and drain <= next_start and drain <= limit:
+            _drain(core, fluid)
             continue
-
         if next_start >= limit:
             return DONE
-        if len(instant) < len(events):
+        if len(fluid.instant) < len(core.calendar.events):
             return NEED_MORE
-        # The next starts; those of one channel in their order.
-        meta[INSTANT] = next_start
-        meta[SERIAL] += 1
-        at = take_instant(cal_meta, buckets, hashes, heap)
-        found = 0
-        clash = False
-        while at != _NONE:
-            instant[found] = at
-            found += 1
-            if rows[events[at].row].src != rows[events[at].row].dst:
-                channel = fluid.channel_of[groups[events[at].handle].path + events[at].row]
-                clash = clash or channels[channel].seen == meta[SERIAL]
-                channels[channel].seen = meta[SERIAL]
-            at = events[at].next
-        meta[CURSOR] = 0
-        meta[INSTANT_N] = found
-        if clash:
-            sort_instant(events, reps, groups, core.path_source, instant, fluid.spare, fluid.other, found)
+        _take_starts(core, fluid)
 
 
 @compiled
-def settle(meta: I64, busy: I64, links: Records, now: int) -> None:
+def settle(core: Core, links: Records, now: int) -> None:
     """Count the use of links up to ``now``, for statistics."""
     for link in range(len(links)):
         if links[link].used > 0.0:
             fraction = links[link].used / links[link].capacity
-            add_share(meta, busy, link, links[link].since, now, fraction)
+            add_share(core, link, links[link].since, now, fraction)

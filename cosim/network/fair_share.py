@@ -22,6 +22,7 @@ links give a flow its rate at the same instant.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,26 +31,11 @@ from numpy.typing import NDArray
 from cosim.errors import NetworkError
 from cosim.network.channels import CHANNEL, ChannelNumbers
 from cosim.network.compiled import CompiledNetwork, live
-from cosim.network.core import (
-    BIN_PS,
-    GRANT,
-    Core,
-)
+from cosim.network.core import Core
 from cosim.network.drains import DRAIN
-from cosim.network.fair_loop import CLASS, NEED_FLOWS, NEED_MEMBERS, Fluid, run_fair, settle
+from cosim.network.fair_loop import NEED_FLOWS, NEED_MEMBERS, run_fair, settle
 from cosim.network.flows import I32, FlowGroup
-from cosim.network.sharing import (
-    DIRTY_N,
-    DRAIN_N,
-    FLOW,
-    FLOW_FREE,
-    FLOW_TOP,
-    LEVEL,
-    LINK,
-    MEMBER,
-    MEMBER_FREE,
-    MEMBER_TOP,
-)
+from cosim.network.sharing import CLASS, COUNTS, FLOW, LEVEL, LINK, MEMBER, Fluid
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics
 from cosim.spec import Spec
 from cosim.topology.graph import Topology
@@ -75,6 +61,7 @@ class FairShareNetwork(CompiledNetwork):
         links["first"] = _NONE
         self._numbers = ChannelNumbers()
         self._fluid: dict[str, NDArray[Any]] = {
+            "counts": np.zeros(1, COUNTS),
             "flows": np.zeros(0, FLOW),
             "members": np.zeros(0, MEMBER),
             "links": links,
@@ -89,8 +76,8 @@ class FairShareNetwork(CompiledNetwork):
             self._fluid[name] = np.zeros(count, np.int32)
         for name in ("instant", "spare", "other"):
             self._fluid[name] = np.zeros(0, np.int32)
-        meta = self._arrays["meta"]
-        meta[FLOW_FREE] = meta[MEMBER_FREE] = _NONE
+        counts = self._fluid["counts"]
+        counts["free_flow"] = counts["free_member"] = _NONE
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         numbers = self._numbers.number(job, src, dst, channel)
@@ -124,12 +111,13 @@ class FairShareNetwork(CompiledNetwork):
         self._extend("members", min(2 * rows, self._link_used))
 
     def _copy_model(self) -> dict[str, Any]:
-        meta = self._arrays["meta"]
+        counts = self._fluid["counts"][0]
         used = {
-            "flows": int(meta[FLOW_TOP]),
-            "members": int(meta[MEMBER_TOP]),
-            "drains": int(meta[DRAIN_N]),
-            "dirty": int(meta[DIRTY_N]),
+            "counts": 1,
+            "flows": int(counts["flows_used"]),
+            "members": int(counts["members_used"]),
+            "drains": int(counts["num_drains"]),
+            "dirty": int(counts["num_dirty"]),
             "channels": len(self._numbers),
             "links": len(self._fluid["links"]),
         }
@@ -152,7 +140,7 @@ class FairShareNetwork(CompiledNetwork):
 
     def _next_instant(self) -> int:
         # A grant is closed for completions, so it has to end before a drain that was not taken yet.
-        start, count = super()._next_instant(), int(self._arrays["meta"][DRAIN_N])
+        start, count = super()._next_instant(), int(self._fluid["counts"]["num_drains"][0])
         return min(start, int(self._fluid["drains"][0]["time"]) - 1) if count else start
 
     def statistics(self) -> NetworkStatistics:
@@ -160,16 +148,9 @@ class FairShareNetwork(CompiledNetwork):
         so_far = super().statistics()
         if not (self._fluid["links"]["used"] > 0).any():
             return so_far
-        meta = self._arrays["meta"].copy()
-        settle(meta, so_far.busy_ps, self._fluid["links"], int(meta[GRANT]))
-        return NetworkStatistics(
-            so_far.link_bytes,
-            int(meta[BIN_PS]),
-            so_far.busy_ps,
-            so_far.flows_started,
-            so_far.flows_completed,
-            so_far.events,
-        )
+        copy = self.core()._replace(state=self._arrays["state"].copy(), link_busy=so_far.busy_ps)
+        settle(copy, self._fluid["links"], int(copy.state["grant"][0]))
+        return replace(so_far, bin_ps=int(copy.state["bin_ps"][0]))
 
 
 class FairShare(Spec):

@@ -7,45 +7,39 @@ they were given.
 
 from __future__ import annotations
 
-from cosim.network.calendar import Records
+from cosim.network.core import Core
 from cosim.network.flows import I32
 from cosim.network.jit import compiled
 
 
 @compiled
-def before(events: Records, reps: Records, groups: Records, sources: I32, a: int, b: int) -> bool:
+def before(core: Core, a: int, b: int) -> bool:
     """Whether event a comes before event b."""
-    if events[a].cause != events[b].cause:
-        return bool(events[a].cause < events[b].cause)
-    one = groups[events[a].handle]
-    two = groups[events[b].handle]
-    from_one = sources[one.path + events[a].row]
-    from_two = sources[two.path + events[b].row]
+    first = core.calendar.events[a]
+    second = core.calendar.events[b]
+    if first.cause != second.cause:
+        return bool(first.cause < second.cause)
+    one = core.store.groups[first.handle]
+    two = core.store.groups[second.handle]
+    from_one = core.path_source[one.path + first.row]
+    from_two = core.path_source[two.path + second.row]
     if from_one != from_two:
         return bool(from_one < from_two)
-    of_one = reps[events[a].rep]
-    of_two = reps[events[b].rep]
+    of_one = core.store.reps[first.rep]
+    of_two = core.store.reps[second.rep]
     if one.key_high != two.key_high:
         return bool(one.key_high < two.key_high)
-    first = one.key_low + of_one.base + events[a].row - of_one.row
-    return bool(first < two.key_low + of_two.base + events[b].row - of_two.row)
+    low_one = one.key_low + of_one.base + first.row - of_one.row
+    low_two = two.key_low + of_two.base + second.row - of_two.row
+    return bool(low_one < low_two)
 
 
 @compiled
-def sort_instant(
-    events: Records,
-    reps: Records,
-    groups: Records,
-    sources: I32,
-    instant: I32,
-    source: I32,
-    target: I32,
-    count: int,
-) -> None:
+def sort_instant(core: Core, instant: I32, source: I32, target: I32, count: int) -> None:
     """Sort ``instant[:count]`` by :func:`before`: bottom-up merges, stable, none where it is sorted."""
     in_order = True
     for k in range(1, count):
-        if before(events, reps, groups, sources, instant[k], instant[k - 1]):
+        if before(core, instant[k], instant[k - 1]):
             in_order = False
             break
     if in_order:
@@ -61,9 +55,7 @@ def sort_instant(
             a = low
             b = middle
             for k in range(low, high):
-                if a < middle and (
-                    b >= high or not before(events, reps, groups, sources, source[b], source[a])
-                ):
+                if a < middle and (b >= high or not before(core, source[b], source[a])):
                     target[k] = source[a]
                     a += 1
                 else:

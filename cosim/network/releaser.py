@@ -9,25 +9,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from cosim.network.calendar import Records
 from cosim.network.flows import I32, I64, FlowGroup
 from cosim.network.jit import compiled
-from cosim.network.store import DRAINED, NEED_OUT, OUT_N, STARTED, FlowStore, Store, drain, note
+from cosim.network.store import DRAINED, NEED_OUT, STARTED, FlowStore, Store, drain, note
 
 
 @compiled
-def _note_all(
-    count: I64, work: Records, rows: Records, handle: I32, rep: I32, row: I32, time: I64, kind: int
-) -> None:
+def _note_all(store: Store, handle: I32, rep: I32, row: I32, time: I64, kind: int) -> None:
     for k in range(len(handle)):
-        r = rows[row[k]]
+        r = store.rows[row[k]]
         if (kind == STARTED and r.middle < r.last) or (kind != STARTED and r.first < r.middle):
-            note(count, work, handle[k], rep[k], row[k], time[k], kind)
+            note(store, handle[k], rep[k], row[k], time[k], kind)
 
 
 @compiled
 def _drain(store: Store) -> int:
-    return drain(*store)
+    return drain(store)
 
 
 class Releaser:
@@ -48,17 +45,16 @@ class Releaser:
         """Flows completed or started; batches of (handle, index, start, cause) that may start now."""
         rep, row = self._store.locate(handle, index)
         self._store.reserve_work(len(handle))
-        counts, rows, _, _, _, _, _, _, work, _ = self._store.view()
-        _note_all(counts, work, rows, handle, rep, row, time_ps, kind)
+        _note_all(self._store.view(), handle, rep, row, time_ps, kind)
         released = []
         while True:
             store = self._store.view()
             status = _drain(store)
-            counts, _, _, reps, _, _, _, _, _, buffer = store
-            if counts[OUT_N]:
-                out = buffer[: int(counts[OUT_N])].copy()
-                counts[OUT_N] = 0
-                place = reps[out["rep"]]
+            state = store.state[0]
+            if state["num_out"]:
+                out = store.out[: int(state["num_out"])].copy()
+                state["num_out"] = 0
+                place = store.reps[out["rep"]]
                 number = np.asarray(place["base"] + out["row"] - place["row"], np.int64)
                 released.append((out["handle"].copy(), number, out["start"].copy(), out["cause"].copy()))
             if status == DRAINED:

@@ -19,19 +19,31 @@ Source: D. Bertsekas, R. Gallager, Data Networks, 2nd ed., section 6.5.2 (max-mi
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from cosim.network.calendar import Records
-from cosim.network.core import MODEL, add_share
+from cosim.network.core import Core, add_share
 from cosim.network.drains import drain_time, set_drain
-from cosim.network.flows import I32, I64
+from cosim.network.flows import I32
 from cosim.network.jit import compiled, inlined
 
-DIRTY_N, DRAIN_N, VISIT, BEGIN = range(MODEL, MODEL + 4)
-FLOW_FREE, FLOW_TOP, MEMBER_FREE, MEMBER_TOP, MEMBER_N = range(MODEL + 4, MODEL + 9)
-"""Scalars in ``Core.meta``. BEGIN: the flow that transfers next in its channel, plus one; 0: none. Flows and
-memberships are taken from free lists, then from the untouched rest that starts at TOP."""
-
+COUNTS = np.dtype(
+    [
+        ("num_dirty", "i8"),
+        ("num_drains", "i8"),
+        ("visit", "i8"),
+        ("begin", "i8"),
+        ("free_flow", "i8"),
+        ("flows_used", "i8"),
+        ("free_member", "i8"),
+        ("members_used", "i8"),
+        ("num_members", "i8"),
+    ]
+)
+"""``begin``: the flow that transfers next in its channel, plus one; 0: none. Flows and memberships are taken
+from free lists, then from the untouched rest that starts at ``_used``."""
 FLOW = np.dtype(
     [
         ("touched", "i8"),
@@ -73,6 +85,8 @@ LINK = np.dtype(
 )
 """``capacity`` in bytes per ps, of which ``used`` since ``since``. For the class at hand: ``left`` to share,
 ``weight`` not yet frozen, ``gone`` of it in this round, and its ``level``."""
+CLASS = np.dtype([("weight", "i8"), ("priority", "i8")])
+"""What a group's flows weigh, in billionths, and their class."""
 LEVEL = np.dtype([("level", "f8"), ("link", "i8")])
 
 _NONE = -1
@@ -80,13 +94,38 @@ _TOGETHER = 1.0 + 1e-12
 _EMPTY = 1e-12
 
 
+class Fluid(NamedTuple):
+    """The model's state; ``counts`` is one record. ``channel_of`` runs beside ``path_ptr``, ``classes``
+    beside the groups.
+    """
+
+    counts: Records
+    flows: Records
+    members: Records
+    links: Records
+    drains: Records
+    levels: Records
+    channels: Records
+    classes: Records
+    channel_of: I32
+    dirty: I32
+    full: I32
+    touched: I32
+    found: I32
+    reached: I32
+    instant: I32
+    spare: I32
+    other: I32
+
+
 @inlined
-def mark(meta: I64, links: Records, dirty: I32, link: int) -> None:
+def mark(fluid: Fluid, link: int) -> None:
     """A flow came to this link, or left it."""
-    if links[link].dirty == 0:
-        links[link].dirty = 1
-        dirty[meta[DIRTY_N]] = link
-        meta[DIRTY_N] += 1
+    counts = fluid.counts[0]
+    if fluid.links[link].dirty == 0:
+        fluid.links[link].dirty = 1
+        fluid.dirty[counts.num_dirty] = link
+        counts.num_dirty += 1
 
 
 @compiled
@@ -135,20 +174,16 @@ def _next_level(count: int, levels: Records, links: Records) -> int:
 
 
 @compiled
-def _fill(
-    flows: Records,
-    members: Records,
-    links: Records,
-    levels: Records,
-    full: I32,
-    touched: I32,
-    found: I32,
-    num_flows: int,
-    reached: I32,
-    num_links: int,
-    priority: int,
-) -> int:
+def _fill(fluid: Fluid, num_flows: int, num_links: int, priority: int) -> int:
     """Share what is left among one class; the next class's priority, or -1 if there is none."""
+    flows = fluid.flows
+    members = fluid.members
+    links = fluid.links
+    levels = fluid.levels
+    full = fluid.full
+    touched = fluid.touched
+    found = fluid.found
+    reached = fluid.reached
     later = _NONE
     for k in range(num_links):
         links[reached[k]].weight = 0
@@ -215,25 +250,18 @@ def _fill(
 
 
 @compiled
-def share(
-    meta: I64,
-    busy: I64,
-    flows: Records,
-    members: Records,
-    links: Records,
-    drains: Records,
-    levels: Records,
-    dirty: I32,
-    full: I32,
-    touched: I32,
-    found: I32,
-    reached: I32,
-    now: int,
-) -> None:
+def share(core: Core, fluid: Fluid, now: int) -> None:
     """Give every flow in the components of the marked links its rate from ``now`` on."""
-    meta[VISIT] += 1
-    visit = meta[VISIT]
-    for d in range(meta[DIRTY_N]):
+    counts = fluid.counts[0]
+    flows = fluid.flows
+    members = fluid.members
+    links = fluid.links
+    dirty = fluid.dirty
+    found = fluid.found
+    reached = fluid.reached
+    counts.visit += 1
+    visit = counts.visit
+    for d in range(counts.num_dirty):
         seed = dirty[d]
         links[seed].dirty = 0
         if links[seed].visit == visit:
@@ -278,25 +306,13 @@ def share(
             flows[found[0]].fresh = rate
         else:
             while lowest != _NONE:
-                lowest = _fill(
-                    flows,
-                    members,
-                    links,
-                    levels,
-                    full,
-                    touched,
-                    found,
-                    num_flows,
-                    reached,
-                    num_links,
-                    lowest,
-                )
+                lowest = _fill(fluid, num_flows, num_links, lowest)
         for k in range(num_links):
             link = links[reached[k]]
             used = link.capacity - link.left
             if used != link.used:
                 if link.used > 0.0:
-                    add_share(meta, busy, reached[k], link.since, now, link.used / link.capacity)
+                    add_share(core, reached[k], link.since, now, link.used / link.capacity)
                 link.used = used
                 link.since = now
         for k in range(num_flows):
@@ -307,5 +323,5 @@ def share(
                 flow.touched = now
                 flow.rate = flow.fresh
                 when = drain_time(now, flow.remaining, flow.rate)
-                meta[DRAIN_N] = set_drain(meta[DRAIN_N], drains, flows, int(found[k]), when)
-    meta[DIRTY_N] = 0
+                counts.num_drains = set_drain(counts.num_drains, fluid.drains, flows, int(found[k]), when)
+    counts.num_dirty = 0

@@ -18,20 +18,17 @@ from cosim.network.dependencies import (
     COMPLETED,
     DRAINED,
     GROUP,
-    MAX_PAGE,
     NEED_OUT,
     NEED_POOL,
     NEED_WORK,
     OUT,
-    OUT_N,
     PAGE,
-    POOL_TOP,
     REPETITION,
     ROW,
     STARTED,
+    STATE,
     SUCCESSOR,
     WORK,
-    WORK_N,
     Store,
     drain,
     drop_pages,
@@ -48,7 +45,6 @@ __all__ = [
     "NEED_OUT",
     "NEED_POOL",
     "NEED_WORK",
-    "OUT_N",
     "STARTED",
     "FlowStore",
     "Store",
@@ -59,7 +55,7 @@ __all__ = [
 _NONE = -1
 
 _DTYPES: dict[str, Any] = {
-    "counts": np.int64,
+    "state": STATE,
     "rows": ROW,
     "successors": SUCCESSOR,
     "reps": REPETITION,
@@ -78,8 +74,9 @@ class FlowStore:
 
     def __init__(self) -> None:
         self._arrays: dict[str, NDArray[Any]] = {name: np.zeros(64, dtype) for name, dtype in _DTYPES.items()}
-        self._count = self._arrays["counts"]
-        self._count[MAX_PAGE] = 1
+        self._arrays["state"] = np.zeros(1, STATE)
+        self._state = self._arrays["state"][0]
+        self._state["max_page"] = 1
         self._arrays["unused"][:] = _NONE
         self._used = {"rows": 0, "successors": 0, "reps": 0, "pages": 0}
         self._tables: dict[int, _Table] = {}
@@ -116,7 +113,7 @@ class FlowStore:
 
     def reserve_work(self, count: int) -> None:
         """Make room to :func:`note` ``count`` more flows."""
-        self._reserve("work", int(self._count[WORK_N]) + count)
+        self._reserve("work", int(self._state["num_work"]) + count)
 
     def table(self, table: FlowTable) -> _Table:
         """Register a table, once."""
@@ -134,7 +131,7 @@ class FlowStore:
         reps["base"] = np.cumsum(reps["rows"], dtype=np.int64) - reps["rows"]
         self._add_successors(table, row0, rows)
         if not table.is_flat:
-            self._count[MAX_PAGE] = max(int(self._count[MAX_PAGE]), _page_size(int(sizes.max())))
+            self._state["max_page"] = max(int(self._state["max_page"]), _page_size(int(sizes.max())))
         pages = tuple(_page_size(rows) for rows in sizes.tolist()) if table.is_flat else ()
         made = _Table(table, row0, rep0, len(reps), pages)
         self._tables[id(table)] = made
@@ -188,18 +185,8 @@ class FlowStore:
     def _touch_all(self, table: _Table, page: int) -> None:
         for k, size in enumerate(table.pages):
             if self._arrays["unused"][size.bit_length() - 1] == _NONE:
-                self._reserve("cells", int(self._count[POOL_TOP]) + size)
-            store = self.view()
-            touch_page(
-                store.counts,
-                store.rows,
-                store.reps,
-                store.pages,
-                store.cells,
-                store.unused,
-                page + k,
-                table.rep0 + k,
-            )
+                self._reserve("cells", int(self._state["cells_used"]) + size)
+            touch_page(self.view(), page + k, table.rep0 + k)
 
     def set_path(self, handle: int, path: int) -> None:
         """Say where a group's rows find their links: row r (absolute) at ``path + r``."""
@@ -209,8 +196,7 @@ class FlowStore:
         """Forget a group whose flows have all completed."""
         table = self._open.pop(handle)
         page = int(self._arrays["groups"]["page"][handle])
-        store = self.view()
-        drop_pages(store.reps, store.pages, store.cells, store.unused, page, table.rep0, table.num_reps)
+        drop_pages(self.view(), page, table.rep0, table.num_reps)
         self._arrays["groups"]["reps"][handle] = 0
         self._free_pages[table.num_reps].append(page)
 

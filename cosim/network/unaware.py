@@ -19,25 +19,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cosim.network.calendar import HEAP_N, free, take_instant
+from cosim.network.calendar import free, take_instant
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.core import (
-    BIN_PS,
-    BOUND,
-    CURSOR,
     DONE,
-    EVENTS_N,
-    INSTANT,
     NEED_PENDING,
-    PENDING_N,
-    REPORT_N,
-    STARTED_N,
     Core,
     complete,
     release,
     widen,
 )
-from cosim.network.flows import F64, I32, I64
+from cosim.network.flows import F64, I32
 from cosim.network.jit import compiled, inlined
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics
 from cosim.spec import Spec
@@ -46,24 +38,26 @@ from cosim.units import PS_PER_NS
 
 
 @compiled
-def spread(meta: I64, busy: I64, whole: I32) -> None:
+def spread(core: Core, whole: I32) -> None:
     """Add to each bin the messages that fill it; ``whole`` says where they begin to, and where they end."""
+    busy = core.link_busy
     for b in range(len(busy)):
         for link in range(busy.shape[1]):
-            busy[b, link] += whole[b, link] * meta[BIN_PS]
+            busy[b, link] += whole[b, link] * core.state[0].bin_ps
             whole[b + 1, link] += whole[b, link]
             whole[b, link] = 0
     whole[len(busy), :] = 0
 
 
 @inlined
-def _add_busy(meta: I64, busy: I64, whole: I32, link: int, start: int, duration: int) -> None:
+def _add_busy(core: Core, whole: I32, link: int, start: int, duration: int) -> None:
     """Count a link as busy in [start, start + duration), in a time that does not grow with the duration."""
+    busy = core.link_busy
     end = start + duration
-    while end > len(busy) * meta[BIN_PS]:
-        spread(meta, busy, whole)
-        widen(meta, busy)
-    width = meta[BIN_PS]
+    while end > len(busy) * core.state[0].bin_ps:
+        spread(core, whole)
+        widen(core)
+    width = core.state[0].bin_ps
     first = start // width
     last = end // width
     if first == last:
@@ -80,55 +74,39 @@ def _add_busy(meta: I64, busy: I64, whole: I32, link: int, start: int, duration:
 def run_unaware(core: Core, rate: F64, latency: F64, whole: I32, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter.
 
-    ``meta[CURSOR]`` is the event that comes next in the instant under way, plus one; 0: none is.
+    ``state.cursor`` is the event that comes next in the instant under way, plus one; 0: none is.
     """
-    meta = core.meta
-    cal_meta, events, buckets, hashes, heap = core.calendar
-    count, rows, successors, reps, groups, pages, cells, unused, work, out = core.store
-    pending = core.pending
+    state = core.state[0]
+    calendar = core.calendar
+    events = calendar.events
+    heap = calendar.heap
+    rows = core.store.rows
+    groups = core.store.groups
     path_ptr = core.path_ptr
     path_link = core.path_link
-    link_bytes = core.link_bytes
-    link_busy = core.link_busy
     while True:
-        status = release(
-            cal_meta,
-            events,
-            buckets,
-            hashes,
-            heap,
-            count,
-            rows,
-            successors,
-            reps,
-            groups,
-            pages,
-            cells,
-            unused,
-            work,
-            out,
-        )
+        status = release(core)
         if status != DONE:
             return status
-        if meta[CURSOR] == 0:
-            if cal_meta[HEAP_N] == 0 or heap[0].time >= min(horizon, meta[BOUND]):
+        if state.cursor == 0:
+            if calendar.state[0].num_instants == 0 or heap[0].time >= min(horizon, state.bound):
                 return DONE
-            if meta[PENDING_N] >= meta[REPORT_N] and heap[0].time > meta[INSTANT]:
+            if state.num_pending >= state.report_at and heap[0].time > state.instant:
                 return DONE
-            meta[INSTANT] = heap[0].time
-            meta[CURSOR] = take_instant(cal_meta, buckets, hashes, heap) + 1
-        if meta[PENDING_N] == len(pending):
+            state.instant = heap[0].time
+            state.cursor = take_instant(calendar) + 1
+        if state.num_pending == len(core.pending):
             return NEED_PENDING
-        at = meta[CURSOR] - 1
-        meta[CURSOR] = events[at].next + 1
-        meta[EVENTS_N] += 1
-        meta[STARTED_N] += 1
-        time = meta[INSTANT]
+        at = state.cursor - 1
+        state.cursor = events[at].next + 1
+        state.num_events += 1
+        state.num_started += 1
+        time = state.instant
         handle = events[at].handle
         rep = events[at].rep
         row = events[at].row
         cause = events[at].cause
-        free(cal_meta, events, at)
+        free(calendar, at)
         arrival = time
         path = groups[handle].path + row
         if path_ptr[path] != path_ptr[path + 1]:  # neither a mark nor two participants on one endpoint
@@ -139,12 +117,12 @@ def run_unaware(core: Core, rate: F64, latency: F64, whole: I32, horizon: int) -
                 link = path_link[k]
                 slowest = min(slowest, rate[link])
                 wait += latency[link]
-                link_bytes[link] += size
-                _add_busy(meta, link_busy, whole, link, time, int(size / rate[link]) * PS_PER_NS)
+                core.link_bytes[link] += size
+                _add_busy(core, whole, link, time, int(size / rate[link]) * PS_PER_NS)
             # Whole picoseconds add up exactly, in any order; the division by 1000 comes last.
             cause = time
             arrival = time + int(wait / PS_PER_NS + size / slowest) * PS_PER_NS
-        complete(meta, pending, count, rows, reps, groups, work, handle, rep, row, time, arrival, cause)
+        complete(core, handle, rep, row, time, arrival, cause)
 
 
 class CongestionUnawareNetwork(CompiledNetwork):
@@ -169,7 +147,7 @@ class CongestionUnawareNetwork(CompiledNetwork):
 
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        spread(self._arrays["meta"], self._arrays["link_busy"], self._whole)
+        spread(self.core(), self._whole)
         return super().statistics()
 
 

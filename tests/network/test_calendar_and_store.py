@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from cosim.errors import NetworkError
 from cosim.network.calendar import (
-    EVENT_N,
-    HEAP_N,
     Calendar,
     free,
     grown,
@@ -24,7 +22,7 @@ from cosim.network.channels import ChannelNumbers
 from cosim.network.drains import drain_time
 from cosim.network.flows import ON_COMPLETION, FlowGroup, FlowTable, flat_table
 from cosim.network.jit import compiled
-from cosim.network.store import COMPLETED, DRAINED, NEED_OUT, OUT_N, STARTED, FlowStore, Store, drain, note
+from cosim.network.store import COMPLETED, DRAINED, NEED_OUT, STARTED, FlowStore, Store, drain, note
 from cosim.units import NEVER
 from tests.network.worlds import tables, unrolled
 
@@ -33,20 +31,18 @@ many = settings(max_examples=150, deadline=None)
 
 @compiled
 def put(calendar: Calendar, time: int, tag: int) -> None:
-    meta, events, buckets, hashes, heap = calendar
-    push(meta, events, buckets, hashes, heap, time, 0, 0, tag, 0, 0, 0)
+    push(calendar, time, 0, 0, tag, 0, 0, 0)
 
 
 @compiled
 def take(calendar: Calendar, tags: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
-    meta, events, buckets, hashes, heap = calendar
-    at = take_instant(meta, buckets, hashes, heap)
+    at = take_instant(calendar)
     count = 0
     while at != -1:
-        tags[count] = events[at].handle
+        tags[count] = calendar.events[at].handle
         count += 1
-        after = events[at].next
-        free(meta, events, at)
+        after = calendar.events[at].next
+        free(calendar, at)
         at = after
     return count
 
@@ -65,7 +61,7 @@ def test_calendar_hands_out_whole_instants_in_order(steps: list[int | None]) -> 
     tags = np.zeros(256, np.int64)
     for tag, step in enumerate([*steps, *[None] * len(steps)]):
         if step is not None:
-            if calendar.meta[EVENT_N] == len(calendar.events):
+            if calendar.state["num_events"][0] == len(calendar.events):
                 calendar = grown(calendar, 2 * len(calendar.events))
             put(calendar, step, tag)
             model[step].append(tag)
@@ -73,18 +69,18 @@ def test_calendar_hands_out_whole_instants_in_order(steps: list[int | None]) -> 
             first = min(model)
             assert calendar.heap[0]["time"] == first
             assert tags[: take(calendar, tags)].tolist() == model.pop(first)
-        assert calendar.meta[HEAP_N] == len(model)
-        assert calendar.meta[EVENT_N] == sum(map(len, model.values()))
+        assert calendar.state["num_instants"][0] == len(model)
+        assert calendar.state["num_events"][0] == sum(map(len, model.values()))
 
 
 @compiled
 def tell(store: Store, handle: int, rep: int, row: int, time: int, kind: int) -> None:
-    note(store[0], store[8], handle, rep, row, time, kind)
+    note(store, handle, rep, row, time, kind)
 
 
 @compiled
 def follow(store: Store) -> int:
-    return drain(*store)
+    return drain(store)
 
 
 @many
@@ -121,8 +117,8 @@ def test_store_releases_each_flow_at_its_last_dependency_plus_delay(table: FlowT
         while status != DRAINED:
             view = store.view()
             status = follow(view)
-            out = view.out[: int(view.counts[OUT_N])].copy()
-            view.counts[OUT_N] = 0
+            out = view.out[: int(view.state["num_out"][0])].copy()
+            view.state["num_out"] = 0
             for one in out:
                 place = view.reps[one["rep"]]
                 made = int(place["base"] + one["row"] - place["row"])

@@ -15,32 +15,15 @@ from __future__ import annotations
 
 import math
 
-from cosim.network.calendar import Records, push
+from cosim.network.calendar import push
 from cosim.network.congestion.changes import change, own_changed, touch
-from cosim.network.congestion.columns import (
-    BYTES_PER_BPS_PS,
-    CHANGED_N,
-    CLASSES,
-    DRAIN_N,
-    GIVES_RATE,
-    HOSTS_N,
-    LOSSLESS,
-    MSS,
-    OPEN,
-    PACED,
-    STAMP,
-    TOUCHED_N,
-    UPDATE,
-    UPDATED_N,
-    WOKEN_N,
-    Fluid,
-)
+from cosim.network.congestion.columns import BYTES_PER_BPS_PS, UPDATE, Fluid
 from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.pauses import expect_crossing, expect_empty
 from cosim.network.congestion.ports import is_hot, passes, settle_link
 from cosim.network.congestion.rounds import set_want, settle_conn
+from cosim.network.core import Core
 from cosim.network.drains import drain_time, set_drain
-from cosim.network.flows import I32, I64
 from cosim.network.jit import inlined
 from cosim.units import NEVER
 
@@ -81,14 +64,14 @@ def on_grid(time: float, grid: int, now: int) -> int:
 
 
 @inlined
-def wake(meta: I64, fluid: Fluid, c: int, now: int) -> None:
+def wake(fluid: Fluid, c: int, now: int) -> None:
     """Let a connection that rests go on with its rounds, as if it had not rested; time leaves the instant by
     way of :func:`apply`, which puts the end of its round into the calendar.
     """
-    conns = fluid.conns
-    one = conns[c]
+    counts = fluid.counts[0]
+    one = fluid.conns[c]
     one.asleep = 0
-    settle_conn(conns, fluid.coflows, c, now)
+    settle_conn(fluid, c, now)
     one.due = one.ends
     if now >= one.ends:
         one.round = one.ends + (now - one.ends) // one.period * one.period
@@ -98,53 +81,45 @@ def wake(meta: I64, fluid: Fluid, c: int, now: int) -> None:
         sent = one.rate * BYTES_PER_BPS_PS * float(now - one.round)
         one.round_sent = sent
         one.loss_sent = sent
-    fluid.woken[meta[WOKEN_N]] = c
-    meta[WOKEN_N] += 1
-    meta[OPEN] = 1
+    fluid.woken[counts.num_woken] = c
+    counts.num_woken += 1
+    counts.open = 1
 
 
 @inlined
-def apply(
-    meta: I64,
-    busy: I64,
-    cal_meta: I64,
-    events: Records,
-    buckets: Records,
-    hashes: I32,
-    heap: Records,
-    fluid: Fluid,
-    now: int,
-) -> None:
+def apply(core: Core, fluid: Fluid, now: int) -> None:
     """Bring everything that changed at ``now`` into force. The caller saw to the room in the calendar."""
+    calendar = core.calendar
+    counts = fluid.counts[0]
     conns = fluid.conns
     hops = fluid.hops
     ports = fluid.ports
     links = fluid.links
     changed = fluid.changed
-    settings = fluid.settings
-    least = _DROP if settings[LOSSLESS] != 0.0 else settings[MSS]
+    settings = fluid.settings[0]
+    least = _DROP if settings.lossless != 0.0 else settings.mss
     # What controls let connections send, from queues as they are.
-    for k in range(meta[UPDATED_N]):
-        change(meta, conns, changed, fluid.updated[k])
-    for k in range(meta[CHANGED_N]):
+    for k in range(counts.num_updated):
+        change(fluid, fluid.updated[k])
+    for k in range(counts.num_changed):
         one = conns[changed[k]]
         if one.attached == 0:
             continue
         want = 0
         if one.active != 0:
-            settle_conn(conns, fluid.coflows, changed[k], now)
-            want = set_want(conns, hops, links, ports, settings, changed[k], now)
+            settle_conn(fluid, changed[k], now)
+            want = set_want(fluid, changed[k], now)
         if want != one.want:
-            own_changed(meta, ports, fluid.hosts, hops[one.hop].port, want - one.want)
+            own_changed(fluid, hops[one.hop].port, want - one.want)
             one.want = want
     # Own ports, class by class.
     room = 0.0
-    for k in range(meta[HOSTS_N] * meta[CLASSES]):
-        p = fluid.hosts[k // meta[CLASSES]]
-        if k % meta[CLASSES] == 0:
+    for k in range(counts.num_hosts * counts.num_classes):
+        p = fluid.hosts[k // counts.num_classes]
+        if k % counts.num_classes == 0:
             ports[p].listed = 0
             room = float(links[p].capacity)
-        p += k % meta[CLASSES] * len(links)
+        p += k % counts.num_classes * len(links)
         port = ports[p]
         share = 1.0
         if port.paused > 0:
@@ -158,15 +133,15 @@ def apply(
             while m != _NONE:
                 c = hops[m].conn
                 if conns[c].hop == m:
-                    settle_conn(conns, fluid.coflows, c, now)
+                    settle_conn(fluid, c, now)
                     if conns[c].asleep != 0:
-                        wake(meta, fluid, c, now)
-                    change(meta, conns, changed, c)
+                        wake(fluid, c, now)
+                    change(fluid, c)
                 m = hops[m].after
-    meta[HOSTS_N] = 0
+    counts.num_hosts = 0
     # Hop by hop.
     most = 0
-    for k in range(meta[CHANGED_N]):
+    for k in range(counts.num_changed):
         one = conns[changed[k]]
         if one.attached != 0:
             most = max(most, one.hops)
@@ -174,7 +149,7 @@ def apply(
             one.rate = one.want if share == 1.0 else int(one.want * share)
     level = 0
     while level < most:
-        count = meta[CHANGED_N]
+        count = counts.num_changed
         for k in range(count):
             one = conns[changed[k]]
             if one.attached != 0 and level < one.hops:
@@ -183,7 +158,7 @@ def apply(
                 if level > 0:
                     fresh = hops[at - 1].load
                     before = ports[hops[at - 1].port]
-                    part = passes(links, ports, hops[at - 1].port, least)
+                    part = passes(fluid, hops[at - 1].port, least)
                     if part != 1.0:
                         fresh = int(fresh * part)
                     if fresh > 0:
@@ -196,10 +171,10 @@ def apply(
             if one.attached != 0 and level < one.hops:
                 hop = hops[one.hop + level]
                 if hop.fresh != hop.load:
-                    settle_link(meta, busy, links, ports, fluid.histogram, settings, hop.link, now)
+                    settle_link(core, fluid, hop.link, now)
                     ports[hop.port].load += hop.fresh - hop.load
                     hop.load = hop.fresh
-                    touch(meta, ports, fluid.touched, hop.port)
+                    touch(fluid, hop.port)
         # Where a port passes on its rate, a share that changes is the others' too.
         for k in range(count):
             one = conns[changed[k]]
@@ -211,14 +186,14 @@ def apply(
                     port.told = port.load
                     m = port.first
                     while m != _NONE:
-                        change(meta, conns, changed, hops[m].conn)
+                        change(fluid, hops[m].conn)
                         m = hops[m].after
-        for k in range(count, meta[CHANGED_N]):
-            settle_conn(conns, fluid.coflows, changed[k], now)
+        for k in range(count, counts.num_changed):
+            settle_conn(fluid, changed[k], now)
             most = max(most, conns[changed[k]].hops)
         level += 1
     # Who has nothing to send leaves when the queues on the way have passed on what it sent.
-    for k in range(meta[CHANGED_N]):
+    for k in range(counts.num_changed):
         one = conns[changed[k]]
         if one.active == 0 and one.attached != 0:
             gone = True
@@ -230,41 +205,41 @@ def apply(
             if gone:
                 detach(fluid, changed[k])
     # Links that begin to queue wake who rests on them; queues may cross the threshold of pauses.
-    for k in range(meta[TOUCHED_N]):
+    for k in range(counts.num_touched):
         p = fluid.touched[k]
         link = ports[p].link
-        if ports[link].hot == 0 and is_hot(meta, links, ports, p):
+        if ports[link].hot == 0 and is_hot(fluid, p):
             ports[link].hot = 1
             q = link
-            for _ in range(meta[CLASSES]):
+            for _ in range(counts.num_classes):
                 m = ports[q].first
                 while m != _NONE:
                     if conns[hops[m].conn].asleep != 0:
-                        wake(meta, fluid, hops[m].conn, now)
+                        wake(fluid, hops[m].conn, now)
                     m = hops[m].after
                 q += len(links)
             m = links[link].back_first
             while m != _NONE:
                 if conns[hops[m].conn].asleep != 0:
-                    wake(meta, fluid, hops[m].conn, now)
+                    wake(fluid, hops[m].conn, now)
                 m = fluid.sights[m].back_next
         q = p
-        while q < len(links) * meta[CLASSES]:  # those after it get what it leaves
+        while q < len(links) * counts.num_classes:  # those after it get what it leaves
             if links[link].onward > 0:
-                expect_empty(cal_meta, events, buckets, hashes, heap, links, ports, q, least, now)
-            if settings[LOSSLESS] != 0.0:
-                expect_crossing(cal_meta, events, buckets, hashes, heap, links, ports, q, now)
+                expect_empty(calendar, fluid, q, least, now)
+            if settings.lossless != 0.0:
+                expect_crossing(calendar, fluid, q, now)
             q += len(links)
-    meta[TOUCHED_N] = 0
+    counts.num_touched = 0
     # Rounds that began here, or their rest.
-    for k in range(meta[UPDATED_N]):
+    for k in range(counts.num_updated):
         c = fluid.updated[k]
         one = conns[c]
         if one.active == 0 or one.due > now:
             continue
         time = one.wait
         if time <= 0.0:
-            time = path_rtt(conns, hops, links, ports, c)
+            time = path_rtt(fluid, c)
         due = on_grid(time, one.grid, now)
         if one.timeout_at > 0:
             due = on_grid(float(one.timeout_at - now), one.grid, now)
@@ -272,8 +247,8 @@ def apply(
             due = min(due, on_grid(float(one.known_at - now), one.grid, now))
         left = one.window - one.round_sent
         if (
-            settings[GIVES_RATE] == 0.0
-            and settings[PACED] == 0.0
+            settings.gives_rate == 0.0
+            and settings.paced == 0.0
             and one.rate * BYTES_PER_BPS_PS * time > _OVER * left
         ):
             # Queues grew by what begins here: acknowledgements come later, and with them leave to send.
@@ -281,9 +256,9 @@ def apply(
         if one.settled != 0 and one.budget > one.remaining:
             rest = True
             for m in range(one.hop, one.hop + one.hops):
-                if is_hot(meta, links, ports, hops[m].port):
+                if is_hot(fluid, hops[m].port):
                     rest = False
-                if hops[m].back >= 0 and is_hot(meta, links, ports, hops[m].back):
+                if hops[m].back >= 0 and is_hot(fluid, hops[m].back):
                     rest = False
             if rest:
                 for m in range(one.hop, one.hop + one.hops):
@@ -296,16 +271,16 @@ def apply(
                 one.due = NEVER
                 continue
         one.due = due
-        fluid.woken[meta[WOKEN_N]] = c
-        meta[WOKEN_N] += 1
-    meta[UPDATED_N] = 0
-    for k in range(meta[WOKEN_N]):
+        fluid.woken[counts.num_woken] = c
+        counts.num_woken += 1
+    counts.num_updated = 0
+    for k in range(counts.num_woken):
         c = fluid.woken[k]
         due = conns[c].due
-        push(cal_meta, events, buckets, hashes, heap, due, now, now, _NONE, 0, c, UPDATE)
-    meta[WOKEN_N] = 0
+        push(calendar, due, now, now, _NONE, 0, c, UPDATE)
+    counts.num_woken = 0
     # When each has sent what it has, or may, if that is before its round ends and all is looked at again.
-    for k in range(meta[CHANGED_N]):
+    for k in range(counts.num_changed):
         c = int(changed[k])
         one = conns[c]
         if one.active != 0:
@@ -314,7 +289,7 @@ def apply(
             when = int(NEVER)
             if left <= rate * float(one.due - now + 1):
                 when = drain_time(now, left, rate)
-            meta[DRAIN_N] = set_drain(meta[DRAIN_N], fluid.drains, conns, c, when)
-    meta[CHANGED_N] = 0
-    meta[OPEN] = 0
-    meta[STAMP] += 1
+            counts.num_drains = set_drain(counts.num_drains, fluid.drains, conns, c, when)
+    counts.num_changed = 0
+    counts.open = 0
+    counts.stamp += 1

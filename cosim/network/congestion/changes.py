@@ -2,56 +2,58 @@
 
 from __future__ import annotations
 
-from cosim.network.calendar import Records
-from cosim.network.congestion.columns import CHANGED_N, HOSTS_N, OPEN, STAMP, TOUCHED_N, Fluid
-from cosim.network.flows import I32, I64
+from cosim.network.congestion.columns import Fluid
 from cosim.network.jit import inlined
 
 _NONE = -1
 
 
 @inlined
-def change(meta: I64, conns: Records, changed: I32, c: int) -> None:
+def change(fluid: Fluid, c: int) -> None:
     """Mark a connection as having a new rate to send at."""
-    if conns[c].stamp != meta[STAMP]:
-        conns[c].stamp = meta[STAMP]
-        changed[meta[CHANGED_N]] = c
-        meta[CHANGED_N] += 1
-        meta[OPEN] = 1
+    counts = fluid.counts[0]
+    if fluid.conns[c].stamp != counts.stamp:
+        fluid.conns[c].stamp = counts.stamp
+        fluid.changed[counts.num_changed] = c
+        counts.num_changed += 1
+        counts.open = 1
 
 
 @inlined
-def touch(meta: I64, ports: Records, touched: I32, port: int) -> None:
+def touch(fluid: Fluid, port: int) -> None:
     """Mark a port as having a new load."""
-    if ports[port].stamp != meta[STAMP]:
-        ports[port].stamp = meta[STAMP]
-        touched[meta[TOUCHED_N]] = port
-        meta[TOUCHED_N] += 1
-        meta[OPEN] = 1
+    counts = fluid.counts[0]
+    if fluid.ports[port].stamp != counts.stamp:
+        fluid.ports[port].stamp = counts.stamp
+        fluid.touched[counts.num_touched] = port
+        counts.num_touched += 1
+        counts.open = 1
 
 
 @inlined
-def own_changed(meta: I64, ports: Records, hosts: I32, port: int, more: int) -> None:
+def own_changed(fluid: Fluid, port: int, more: int) -> None:
     """What the flows that begin at a port want changes by ``more``."""
+    counts = fluid.counts[0]
+    ports = fluid.ports
     ports[port].own += more
-    meta[OPEN] = 1
+    counts.open = 1
     base = ports[port].link
     if ports[base].listed == 0:
         ports[base].listed = 1
-        hosts[meta[HOSTS_N]] = base
-        meta[HOSTS_N] += 1
+        fluid.hosts[counts.num_hosts] = base
+        counts.num_hosts += 1
 
 
 @inlined
-def tell(meta: I64, fluid: Fluid, u: int) -> None:
+def tell(fluid: Fluid, u: int) -> None:
     """Everything that passes port ``u`` is to be looked at."""
-    touch(meta, fluid.ports, fluid.touched, u)
+    touch(fluid, u)
     m = fluid.ports[u].first
     own = False
     while m != _NONE:
         c = fluid.hops[m].conn
-        change(meta, fluid.conns, fluid.changed, c)
+        change(fluid, c)
         own = own or fluid.conns[c].hop == m
         m = fluid.hops[m].after
     if own:
-        own_changed(meta, fluid.ports, fluid.hosts, u, 0)
+        own_changed(fluid, u, 0)

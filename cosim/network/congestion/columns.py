@@ -12,18 +12,53 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.network.calendar import Records
-from cosim.network.core import MODEL
 from cosim.network.flows import F64, I32
 
-DRAIN_N, BEGIN, CHANGED_N, UPDATED_N, BATCH_N, WAITING_N, HOSTS_N, TOUCHED_N = range(MODEL, MODEL + 8)
-FLOW_FREE, FLOW_TOP, ACTIVE_N, STAMP, CLASSES, UPDATES_N, OPEN, VISIT, STUCK, WOKEN_N = range(
-    MODEL + 8, MODEL + 18
+COUNTS = np.dtype(
+    [
+        ("num_drains", "i8"),
+        ("begin", "i8"),
+        ("num_changed", "i8"),
+        ("num_updated", "i8"),
+        ("num_woken", "i8"),
+        ("batch_size", "i8"),
+        ("num_waiting", "i8"),
+        ("num_hosts", "i8"),
+        ("num_touched", "i8"),
+        ("free_flow", "i8"),
+        ("flows_used", "i8"),
+        ("num_active", "i8"),
+        ("num_classes", "i8"),
+        ("num_updates", "i8"),
+        ("stamp", "i8"),
+        ("visit", "i8"),
+        ("open", "i8"),
+        ("stuck", "i8"),
+    ]
 )
-"""Scalars in ``Core.meta``. BEGIN: the connection that takes its next flow, plus one. CHANGED: connections
-with a new rate; UPDATED: with a round to open; WOKEN: with a round to end, not in the calendar yet; BATCH:
-whose control is to be asked; WAITING: batch rows that were asked; HOSTS: own ports to share anew; TOUCHED:
-ports whose load changed. CLASSES: of priority in use; OPEN: an instant has changes that are not applied yet.
-"""
+"""``begin``: the connection that takes its next flow, plus one. Changed: connections with a new rate;
+updated: with a round to open; woken: with a round to end, not in the calendar yet; batch: whose control is to
+be asked; waiting: batch rows that were asked; hosts: own ports to share anew; touched: ports whose load
+changed.
+``num_classes``: of priority, in use; ``num_updates``: how often controls were asked; ``open``: an instant has
+changes that are not applied yet; ``stuck``: a port that pauses itself, plus one."""
+SETTINGS = np.dtype(
+    [
+        ("mss", "f8"),
+        ("gives_rate", "f8"),
+        ("paced", "f8"),
+        ("lossless", "f8"),
+        ("slope", "f8"),
+        ("intercept", "f8"),
+        ("settles", "f8"),
+        ("wants_telemetry", "f8"),
+        ("num_states", "i8"),
+        ("least_rto", "f8"),
+        ("scaled", "f8"),
+    ]
+)
+"""What control and scenario say, 1 for yes. ``slope`` and ``intercept`` give the gain (MLTCP); ``scaled``:
+growth is multiplied by it from outside, the control doesn't do it."""
 
 START, UPDATE, CROSS, EMPTY = 0, 1, 2, 3
 """``hop`` of an event: a flow starts; a round trip ends (row: connection); a queue may cross a PFC
@@ -231,12 +266,14 @@ none."""
 
 
 class Fluid(NamedTuple):
-    """The model's state. ``channel_of`` runs beside ``path_ptr``, ``traits`` beside the groups.
+    """The model's state; ``counts`` and ``settings`` are one record each.
 
-    ``settings``: numbers, see below. ``histogram``: bytes served by queue length, [links, QUEUE_BINS],
-    but for those that met none.
+    ``channel_of`` runs beside ``path_ptr``, ``traits`` beside the groups. ``histogram``: bytes served by
+    queue length, [links, QUEUE_BINS], but for those that met none.
     """
 
+    counts: Records
+    settings: Records
     conns: Records
     hops: Records
     sights: Records
@@ -251,7 +288,6 @@ class Fluid(NamedTuple):
     telemetry: Records
     before: F64
     state: F64
-    settings: F64
     histogram: F64
     channel_of: I32
     changed: I32
@@ -266,10 +302,6 @@ class Fluid(NamedTuple):
     scan: I32
 
 
-MSS, GIVES_RATE, PACED, LOSSLESS, SLOPE, INTERCEPT, SETTLES, WANTS_TELEMETRY, STATES, LEAST_RTO = range(10)
-SCALED = 10
-"""Numbers in ``Fluid.settings``; SLOPE and INTERCEPT give the gain (MLTCP). SCALED: growth is multiplied by
-it from outside, the control doesn't do it."""
 BINS = 32
 """Of the queue's histogram, in a power of two, from 256 bytes to 4 GiB."""
 QUEUE_BINS = 1 + 24 * BINS

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 
-from cosim.network.calendar import Records
-from cosim.network.congestion.columns import LOSSLESS, MSS, Fluid
+from cosim.network.congestion.columns import Fluid
 from cosim.network.congestion.ports import service
 from cosim.network.jit import inlined
 
 
 @inlined
-def path_rtt(conns: Records, hops: Records, links: Records, ports: Records, c: int) -> float:
+def path_rtt(fluid: Fluid, c: int) -> float:
     """The round-trip time (ps) with queues as they are, and acknowledgements in them."""
-    one = conns[c]
+    one = fluid.conns[c]
+    hops = fluid.hops
+    links = fluid.links
+    ports = fluid.ports
     wait = 0.0
     for k in range(one.hop, one.hop + one.hops):
         port = hops[k].port
         if ports[port].queue > 0.0:
-            wait += ports[port].queue / service(links, ports, port)
+            wait += ports[port].queue / service(fluid, port)
     # Acknowledgements of what is sent now come later, to queues that went on as they do now.
     after = one.base - float(one.latency)
     for k in range(one.hop + one.hops - 1, one.hop - 1, -1):
@@ -26,7 +28,7 @@ def path_rtt(conns: Records, hops: Records, links: Records, ports: Records, c: i
             port = one.priority * len(links) + hops[k].back
             load = float(ports[port].load)
             if load > 0.0 or ports[port].queue > 0.0:
-                rate = service(links, ports, port)
+                rate = service(fluid, port)
                 if ports[port].queue == 0.0 and load <= rate:
                     after += float(links[hops[k].back].latency)
                     continue
@@ -44,17 +46,17 @@ def arrival(fluid: Fluid, c: int, size: int, now: int) -> int:
     for k in range(one.hop, one.hop + one.hops if size > 0 else one.hop):
         port = fluid.ports[fluid.hops[k].port]
         queue = port.queue
-        rate = service(fluid.links, fluid.ports, fluid.hops[k].port)
+        rate = service(fluid, fluid.hops[k].port)
         if wait > 0.0:
             # What is in the queues before comes with it, and what others send meanwhile before it.
             link = fluid.links[port.link]
-            most = link.pause if fluid.settings[LOSSLESS] != 0.0 else link.buffer
+            most = link.pause if fluid.settings[0].lossless != 0.0 else link.buffer
             queue = min(queue + (float(port.load) - rate) * wait / 8.0, max(queue, most))
         if queue > 0.0:
             wait += queue * 8.0 / rate
     store = 0.0
     if size > 0:
-        store = float(one.store) * min(float(size) / fluid.settings[MSS], 1.0)
+        store = float(one.store) * min(float(size) / fluid.settings[0].mss, 1.0)
     at = now + one.latency + math.ceil(wait * 1e12 - 1e-3) + math.ceil(store - 1e-3)
     at = max(at, one.arrived)
     one.arrived = at

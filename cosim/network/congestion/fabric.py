@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.network.congestion import columns
-from cosim.network.congestion.columns import BINS, LINE, LINK, PORT
+from cosim.network.congestion.columns import BINS, LINE, LINK, PORT, SETTINGS
 from cosim.network.congestion.control import Control, state_width
 from cosim.network.flows import F64, I32, I64
 from cosim.topology.graph import Topology
@@ -41,19 +40,19 @@ def zeros(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     return room[skip : skip + count * dtype.itemsize].view(dtype)
 
 
-def make_settings(control: Control, scaling: tuple[float, float], ports: Ports) -> F64:
-    """The numbers of ``Fluid.settings``."""
-    found = np.zeros(11)
-    found[columns.MSS] = ports.mtu_bytes
-    found[columns.GIVES_RATE] = control.gives == "rate"
-    found[columns.PACED] = control.paced
-    found[columns.LOSSLESS] = control.lossless if ports.lossless is None else ports.lossless
-    found[columns.SLOPE], found[columns.INTERCEPT] = scaling
-    found[columns.SETTLES] = control.settles and ports.rest and not control.telemetry
-    found[columns.WANTS_TELEMETRY] = control.telemetry
-    found[columns.STATES] = state_width(control)
-    found[columns.LEAST_RTO] = ports.least_rto_ps
-    found[columns.SCALED] = scaling != (0.0, 1.0) and not control.scales_itself
+def make_settings(control: Control, scaling: tuple[float, float], ports: Ports) -> NDArray[Any]:
+    """What control and scenario say, for ``Fluid.settings``."""
+    found = np.zeros(1, SETTINGS)
+    found["mss"] = ports.mtu_bytes
+    found["gives_rate"] = control.gives == "rate"
+    found["paced"] = control.paced
+    found["lossless"] = control.lossless if ports.lossless is None else ports.lossless
+    found["slope"], found["intercept"] = scaling
+    found["settles"] = control.settles and ports.rest and not control.telemetry
+    found["wants_telemetry"] = control.telemetry
+    found["num_states"] = state_width(control)
+    found["least_rto"] = ports.least_rto_ps
+    found["scaled"] = scaling != (0.0, 1.0) and not control.scales_itself
     return found
 
 

@@ -6,29 +6,11 @@ control asked. Time leaves an instant only when all that happened in it is in fo
 
 from __future__ import annotations
 
-from cosim.network.calendar import HEAP_N, free, room, take_instant
+from cosim.network.calendar import free, room, take_instant
 from cosim.network.congestion.apply import apply as apply_changes
 from cosim.network.congestion.apply import wake
 from cosim.network.congestion.changes import change, tell
-from cosim.network.congestion.columns import (
-    ACTIVE_N,
-    BATCH_N,
-    BEGIN,
-    CLASSES,
-    DRAIN_N,
-    EMPTY,
-    FLOW_FREE,
-    FLOW_TOP,
-    LOSSLESS,
-    MSS,
-    OPEN,
-    START,
-    STUCK,
-    UPDATE,
-    UPDATED_N,
-    WAITING_N,
-    Fluid,
-)
+from cosim.network.congestion.columns import EMPTY, START, UPDATE, Fluid
 from cosim.network.congestion.delays import arrival, path_rtt
 from cosim.network.congestion.pauses import at_threshold, pause_from
 from cosim.network.congestion.ports import is_hot, settle_link
@@ -44,26 +26,9 @@ from cosim.network.congestion.rounds import (
     open_round,
     settle_conn,
 )
-from cosim.network.core import (
-    BOUND,
-    CURSOR,
-    DONE,
-    EVENTS_N,
-    INSTANT,
-    INSTANT_N,
-    NEED_CALENDAR,
-    NEED_MORE,
-    NEED_PENDING,
-    PENDING_N,
-    REPORT_N,
-    SERIAL,
-    STARTED_N,
-    Core,
-    complete,
-    release,
-)
+from cosim.network.core import DONE, NEED_CALENDAR, NEED_MORE, NEED_PENDING, Core, complete, release
 from cosim.network.drains import set_drain
-from cosim.network.flows import F64, I64
+from cosim.network.flows import F64
 from cosim.network.jit import call_at, compiled, inlined
 from cosim.network.order import sort_instant
 from cosim.units import NEVER
@@ -75,21 +40,21 @@ _NONE = -1
 
 
 @inlined
-def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
+def begin(core: Core, fluid: Fluid, c: int, now: int) -> None:
     """The first flow that waits on a connection begins to send."""
-    conns = fluid.conns
+    counts = fluid.counts[0]
     hops = fluid.hops
-    one = conns[c]
+    one = fluid.conns[c]
     one.touched = now
     fresh = one.active == 0
     if fresh:
         one.active = 1
-        meta[ACTIVE_N] += 1
+        counts.num_active += 1
     for k in range(one.hop, one.hop + one.hops):
         hop = hops[k]
-        settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.link, now)
-        if hop.back >= 0 and is_hot(meta, fluid.links, fluid.ports, hop.back):
-            settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hop.back, now)
+        settle_link(core, fluid, hop.link, now)
+        if hop.back >= 0 and is_hot(fluid, hop.back):
+            settle_link(core, fluid, hop.back, now)
     if one.attached == 0:
         one.attached = 1
         for k in range(one.hop, one.hop + one.hops):
@@ -103,24 +68,24 @@ def begin(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
             port.first = k
             if k < one.hop + one.hops - 1:
                 fluid.links[hop.link].onward += 1
-        if fluid.settings[LOSSLESS] != 0.0:
+        if fluid.settings[0].lossless != 0.0:
             for k in range(one.hop + 1, one.hop + one.hops):
                 if fluid.ports[hops[k].port].full != 0:
-                    pause_from(meta, busy, fluid, k, now)
+                    pause_from(core, fluid, k, now)
     if one.known == 0:
-        first_round(meta, fluid, c, now)
+        first_round(fluid, c, now)
         one.due = _NONE
         return
     if one.due < 0:
-        one.seen_rtt = path_rtt(conns, hops, fluid.links, fluid.ports, c)
-        if one.settled != 0 and not (is_unlimited(one, fluid.settings) and is_clean(one)):
+        one.seen_rtt = path_rtt(fluid, c)
+        if one.settled != 0 and not (is_unlimited(fluid, one) and is_clean(one)):
             one.settled = 0
-        open_round(conns, hops, fluid.sights, fluid.ports, fluid.settings, c, now)
-        fluid.updated[meta[UPDATED_N]] = c
-        meta[UPDATED_N] += 1
+        open_round(fluid, c, now)
+        fluid.updated[counts.num_updated] = c
+        counts.num_updated += 1
     if fresh:
         one.bursts = 1
-    change(meta, conns, fluid.changed, c)
+    change(fluid, c)
 
 
 @compiled
@@ -129,12 +94,14 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: int, paramete
 
     ``kernel``: where the control is, if it is compiled; else 0.
     """
-    meta = core.meta
-    cal_meta, events, buckets, hashes, heap = core.calendar
-    count, rows, successors, reps, groups, pages, cells, unused, work, out = core.store
-    pending = core.pending
+    state = core.state[0]
+    counts = fluid.counts[0]
+    calendar = core.calendar
+    events = calendar.events
+    heap = calendar.heap
+    rows = core.store.rows
+    groups = core.store.groups
     path_ptr = core.path_ptr
-    busy = core.link_busy
     conns = fluid.conns
     flows = fluid.flows
     hops = fluid.hops
@@ -142,43 +109,27 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: int, paramete
     instant = fluid.instant
     never = int(NEVER)
     while True:
-        status = release(
-            cal_meta,
-            events,
-            buckets,
-            hashes,
-            heap,
-            count,
-            rows,
-            successors,
-            reps,
-            groups,
-            pages,
-            cells,
-            unused,
-            work,
-            out,
-        )
+        status = release(core)
         if status != DONE:
             return status
-        if meta[PENDING_N] == len(pending):
+        if state.num_pending == len(core.pending):
             return NEED_PENDING
-        if meta[FLOW_FREE] == _NONE and meta[FLOW_TOP] == len(flows):
+        if counts.free_flow == _NONE and counts.flows_used == len(flows):
             return NEED_FLOWS
-        if meta[STUCK] != 0:
+        if counts.stuck != 0:
             return DEADLOCK
-        now = meta[INSTANT]
+        now = state.instant
 
-        if meta[WAITING_N] > 0:
+        if counts.num_waiting > 0:
             # The control has answered.
-            meta[WAITING_N] = 0
-            answer(meta, fluid, now)
-            meta[OPEN] = 1
+            counts.num_waiting = 0
+            answer(fluid, now)
+            counts.open = 1
             continue
 
-        if meta[BEGIN] != 0:
-            c = meta[BEGIN] - 1
-            meta[BEGIN] = 0
+        if counts.begin != 0:
+            c = counts.begin - 1
+            counts.begin = 0
             f = conns[c].flow
             row = rows[flows[f].row]
             trait = fluid.traits[flows[f].handle]
@@ -192,56 +143,52 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: int, paramete
             if one.attached == 0:
                 one.priority = trait.priority
             if row.size == 0:
-                meta[DRAIN_N] = set_drain(meta[DRAIN_N], drains, conns, c, now)
+                counts.num_drains = set_drain(counts.num_drains, drains, conns, c, now)
             else:
-                begin(meta, busy, fluid, c, now)
+                begin(core, fluid, c, now)
             continue
 
-        if meta[CURSOR] < meta[INSTANT_N]:
-            if meta[CURSOR] == 0 and meta[INSTANT_N] > len(fluid.rows):
+        if state.cursor < state.instant_size:
+            if state.cursor == 0 and state.instant_size > len(fluid.rows):
                 return NEED_ROWS
-            at = instant[meta[CURSOR]]
-            meta[CURSOR] += 1
-            meta[EVENTS_N] += 1
+            at = instant[state.cursor]
+            state.cursor += 1
+            state.num_events += 1
             event = events[at]
             handle = event.handle
             rep = event.rep
             row_number = event.row
             kind = event.hop
-            free(cal_meta, events, at)
+            free(calendar, at)
             if kind == UPDATE:
                 c = row_number
                 if conns[c].due == now:
                     conns[c].due = _NONE
-                    end_round(meta, busy, fluid, c, now)
+                    end_round(core, fluid, c, now)
                 continue
             if kind == EMPTY:
                 if fluid.ports[row_number].empties == now:
                     fluid.ports[row_number].empties = 0
                     link = fluid.ports[row_number].link
-                    settle_link(
-                        meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, link, now
-                    )
-                    tell(meta, fluid, row_number)
+                    settle_link(core, fluid, link, now)
+                    tell(fluid, row_number)
                 continue
             if kind != START:
                 if fluid.ports[row_number].check == now:
                     fluid.ports[row_number].check = 0
-                    at_threshold(meta, busy, fluid, row_number, now)
+                    at_threshold(core, fluid, row_number, now)
                 continue
-            meta[STARTED_N] += 1
+            state.num_started += 1
             path = groups[handle].path + row_number
             if path_ptr[path] == path_ptr[path + 1]:  # a mark, or two participants on one endpoint
-                complete(
-                    meta, pending, count, rows, reps, groups, work, handle, rep, row_number, now, now, now
-                )
+                complete(core, handle, rep, row_number, now, now, now)
                 continue
-            f = meta[FLOW_FREE]
+            f = counts.free_flow
             if f == _NONE:
-                f = meta[FLOW_TOP]
-                meta[FLOW_TOP] = f + 1
+                f = counts.flows_used
+                counts.flows_used = f + 1
             else:
-                meta[FLOW_FREE] = flows[f].next
+                counts.free_flow = flows[f].next
             flow = flows[f]
             flow.handle = handle
             flow.rep = rep
@@ -251,66 +198,64 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: int, paramete
             c = int(fluid.channel_of[path])
             if conns[c].flow == _NONE:
                 conns[c].flow = f
-                meta[BEGIN] = c + 1
+                counts.begin = c + 1
             else:
                 flows[conns[c].tail].next = f
             conns[c].tail = f
             continue
 
-        if meta[BATCH_N] > 0:
-            ask(meta, fluid)
-            meta[WAITING_N] = meta[BATCH_N]
+        if counts.batch_size > 0:
+            ask(fluid)
+            counts.num_waiting = counts.batch_size
             if kernel == 0:
                 return ASK
-            call_at(kernel, (meta[WAITING_N], fluid.rows, fluid.telemetry, fluid.state, parameters))
+            call_at(kernel, (counts.num_waiting, fluid.rows, fluid.telemetry, fluid.state, parameters))
             continue
 
-        limit = min(horizon, meta[BOUND])
-        next_start = heap[0].time if cal_meta[HEAP_N] > 0 else NEVER
-        drain = drains[0].time if meta[DRAIN_N] > 0 else NEVER
-        if meta[OPEN] != 0 and min(next_start, drain) > now:
+        limit = min(horizon, state.bound)
+        next_start = heap[0].time if calendar.state[0].num_instants > 0 else NEVER
+        drain = drains[0].time if counts.num_drains > 0 else NEVER
+        if counts.open != 0 and min(next_start, drain) > now:
             # Time leaves the instant.
             if limit <= now:
                 return DONE
-            if not room(cal_meta, events, 4 * meta[ACTIVE_N] + 2 * len(fluid.links) * meta[CLASSES] + 64):
+            if not room(calendar, 4 * counts.num_active + 2 * len(fluid.links) * counts.num_classes + 64):
                 return NEED_CALENDAR
-            apply_changes(meta, busy, cal_meta, events, buckets, hashes, heap, fluid, now)
+            apply_changes(core, fluid, now)
             continue
-        if meta[PENDING_N] >= meta[REPORT_N] and min(next_start, drain) > now:
+        if state.num_pending >= state.report_at and min(next_start, drain) > now:
             return DONE
 
-        if meta[DRAIN_N] > 0 and drain <= next_start and drain <= limit:
-            if not room(cal_meta, events, 1):
+        if counts.num_drains > 0 and drain <= next_start and drain <= limit:
+            if not room(calendar, 1):
                 return NEED_CALENDAR
             c = int(drains[0].flow)
-            meta[DRAIN_N] = set_drain(meta[DRAIN_N], drains, conns, c, never)
-            meta[INSTANT] = drain
-            meta[EVENTS_N] += 1
+            counts.num_drains = set_drain(counts.num_drains, drains, conns, c, never)
+            state.instant = drain
+            state.num_events += 1
             now = drain
             one = conns[c]
             f = one.flow
             flow = flows[f]
-            settle_conn(conns, fluid.coflows, c, now)
+            settle_conn(fluid, c, now)
             for k in range(one.hop, one.hop + one.hops):
-                settle_link(
-                    meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, hops[k].link, now
-                )
+                settle_link(core, fluid, hops[k].link, now)
             if one.budget <= 0.5 and one.remaining > 0.5:
                 # The window is used up: nothing more before the round ends.
                 one.spent = 1
-                change(meta, conns, fluid.changed, c)
+                change(fluid, c)
                 continue
             handle = flow.handle
             row_number = flow.row
             size = rows[row_number].size
             if size > 0:
-                if fluid.settings[LOSSLESS] == 0.0:
-                    lost = count_losses(conns, hops, fluid.links, fluid.ports, fluid.settings, c, now)
+                if fluid.settings[0].lossless == 0.0:
+                    lost = count_losses(fluid, c, now)
                     if lost > 0:
                         # Sent again when the round ends and the loss is known.
-                        one.remaining = min(lost * fluid.settings[MSS], one.size)
+                        one.remaining = min(lost * fluid.settings[0].mss, one.size)
                         one.spent = 1
-                        change(meta, conns, fluid.changed, c)
+                        change(fluid, c)
                         continue
                 if one.coflow >= 0:
                     fluid.coflows[one.coflow].sent += size - one.sent
@@ -323,33 +268,31 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: int, paramete
             arrives = arrival(fluid, c, size, now)
             one.flow = flow.next
             if flow.next != _NONE:
-                meta[BEGIN] = c + 1
+                counts.begin = c + 1
             elif one.active != 0:
-                if one.settled != 0 and met_nothing(meta, one, hops, fluid.links, fluid.ports):
+                if one.settled != 0 and met_nothing(fluid, one):
                     # Nothing to tell the control when the round ends: it ends here.
                     one.asleep = 0
                     one.due = _NONE
                 elif one.asleep != 0:
-                    wake(meta, fluid, c, now)
+                    wake(fluid, c, now)
                 one.active = 0
-                change(meta, conns, fluid.changed, c)
-                meta[ACTIVE_N] -= 1
+                change(fluid, c)
+                counts.num_active -= 1
             rep = flow.rep
             origin = flow.origin
-            flow.next = meta[FLOW_FREE]
-            meta[FLOW_FREE] = f
-            complete(
-                meta, pending, count, rows, reps, groups, work, handle, rep, row_number, origin, arrives, now
-            )
+            flow.next = counts.free_flow
+            counts.free_flow = f
+            complete(core, handle, rep, row_number, origin, arrives, now)
             continue
 
         if next_start >= limit:
             return DONE
         if len(instant) < len(events):
             return NEED_MORE
-        meta[INSTANT] = next_start
-        meta[SERIAL] += 1
-        at = take_instant(cal_meta, buckets, hashes, heap)
+        state.instant = next_start
+        state.serial += 1
+        at = take_instant(calendar)
         found = 0
         starts = 0
         clash = False
@@ -360,18 +303,16 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: int, paramete
                 starts += 1
                 if rows[event.row].src != rows[event.row].dst:
                     c = fluid.channel_of[groups[event.handle].path + event.row]
-                    clash = clash or conns[c].seen == meta[SERIAL]
-                    conns[c].seen = meta[SERIAL]
+                    clash = clash or conns[c].seen == state.serial
+                    conns[c].seen = state.serial
             else:
                 instant[found] = at
                 found += 1
             at = event.next
         # Rounds end before flows start; flows of one connection start in their order.
         if clash:
-            sort_instant(
-                events, reps, groups, core.path_source, fluid.spare, fluid.other, fluid.third, starts
-            )
+            sort_instant(core, fluid.spare, fluid.other, fluid.third, starts)
         for k in range(starts):
             instant[found + k] = fluid.spare[k]
-        meta[CURSOR] = 0
-        meta[INSTANT_N] = found + starts
+        state.cursor = 0
+        state.instant_size = found + starts

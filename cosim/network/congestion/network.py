@@ -32,6 +32,7 @@ buffers shared between the ports of a switch.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, cast
 
@@ -42,12 +43,10 @@ from cosim.errors import NetworkError
 from cosim.network.channels import ChannelNumbers
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.congestion.columns import (
-    CLASSES,
     COFLOW,
     CONN,
-    DRAIN_N,
+    COUNTS,
     FLOW,
-    FLOW_FREE,
     GROUP_TRAITS,
     HOP,
     MAX_STATE,
@@ -56,11 +55,7 @@ from cosim.network.congestion.columns import (
     QUEUE_BINS,
     ROW,
     SIGHT,
-    STAMP,
-    STUCK,
     TELEMETRY,
-    UPDATES_N,
-    WAITING_N,
     Fluid,
 )
 from cosim.network.congestion.control import Control, ask_in_python, check_answers
@@ -76,7 +71,7 @@ from cosim.network.congestion.fabric import (
 )
 from cosim.network.congestion.loop import ASK, DEADLOCK, NEED_FLOWS, NEED_ROWS, run_congestion
 from cosim.network.congestion.ports import settle_all
-from cosim.network.core import BIN_PS, GRANT, INSTANT, Core
+from cosim.network.core import Core
 from cosim.network.drains import DRAIN
 from cosim.network.flows import F64, I32, FlowGroup
 from cosim.network.jit import compiled_for
@@ -113,6 +108,8 @@ class CongestionNetwork(CompiledNetwork):
         self._coflows: dict[int, int] = {}
         self._conns_used = 0
         self._fluid: dict[str, NDArray[Any]] = {
+            "counts": np.zeros(1, COUNTS),
+            "settings": make_settings(control, self._scaling, self._ports),
             "conns": np.zeros(0, CONN),
             "ends": np.zeros((0, 4), np.int64),
             "hops": np.zeros(0, HOP),
@@ -128,7 +125,6 @@ class CongestionNetwork(CompiledNetwork):
             "telemetry": np.zeros((0, 1), TELEMETRY),
             "before": np.zeros((0, MAX_STATE + 2), np.float64),
             "state": np.zeros((0, MAX_STATE), np.float64),
-            "settings": make_settings(control, self._scaling, self._ports),
             "histogram": np.zeros((count, QUEUE_BINS), np.float64),
             "channel_of": np.zeros(64, np.int32),
             "changed": np.zeros(0, np.int32),
@@ -140,10 +136,10 @@ class CongestionNetwork(CompiledNetwork):
         }
         for name in ("instant", "spare", "other", "third"):
             self._fluid[name] = np.zeros(0, np.int32)
-        meta = self._arrays["meta"]
-        meta[FLOW_FREE] = _NONE
-        meta[STAMP] = 1
-        meta[CLASSES] = 1
+        counts = self._fluid["counts"]
+        counts["free_flow"] = _NONE
+        counts["stamp"] = 1
+        counts["num_classes"] = 1
         self._parameters = np.array(self._control.parameters(), np.float64)
         kernel = None if self._in_python else type(control).kernel
         self._kernel = 0 if kernel is None else int(compiled_for(kernel, _signature()).address)
@@ -233,12 +229,13 @@ class CongestionNetwork(CompiledNetwork):
             self._extend("coflows", number + 1)
             self._fluid["coflows"]["size"][number] = group.coflow_bytes
             one["coflow"] = number
-        meta, fluid, num_links = self._arrays["meta"], self._fluid, self._topology.num_links
-        while meta[CLASSES] <= group.priority:
-            meta[CLASSES] += 1
+        fluid, num_links = self._fluid, self._topology.num_links
+        counts = fluid["counts"][0]
+        while counts["num_classes"] <= group.priority:
+            counts["num_classes"] += 1
             fluid["ports"] = make_ports(num_links, fluid["ports"])
             for name in ("scan", "touched"):
-                self._extend(name, int(meta[CLASSES]) * num_links)
+                self._extend(name, int(counts["num_classes"]) * num_links)
 
     def _extend(self, name: str, need: int) -> None:
         old = self._fluid[name]
@@ -266,25 +263,28 @@ class CongestionNetwork(CompiledNetwork):
             for name in ("instant", "spare", "other", "third"):
                 self._extend(name, len(self._arrays["calendar"].events))
 
+    def _columns(self) -> Fluid:
+        return Fluid(**{name: self._fluid[name] for name in Fluid._fields})
+
     def _run(self, core: Core, horizon_ps: int) -> int:
         if self._fluid["telemetry"].shape[1] < self._max_hops:
             self._fluid["telemetry"] = np.zeros((len(self._fluid["rows"]), self._max_hops), TELEMETRY)
-        fluid = Fluid(**{name: self._fluid[name] for name in Fluid._fields})
+        fluid = self._columns()
         rest = horizon_ps, self._kernel, self._parameters
         while (status := int(run_congestion(core, fluid, *rest))) == ASK:
-            count = int(core.meta[WAITING_N])
+            count = int(fluid.counts["num_waiting"][0])
             ask_in_python(self._control, count, fluid.rows, fluid.telemetry, fluid.state)
             check_answers(self._control, fluid.rows[:count], fluid.state, self._describe)
         return status
 
     def _circle(self) -> str:
         """The ports of a deadlock, as an error says it."""
-        meta = self._arrays["meta"]
-        found = circle(self._fluid["ports"], self._fluid["pairs"], int(meta[STUCK]) - 1)
+        now, stuck = int(self._arrays["state"]["instant"][0]), int(self._fluid["counts"]["stuck"][0])
+        found = circle(self._fluid["ports"], self._fluid["pairs"], stuck - 1)
         links = self._fluid["ports"]["link"][found].tolist()
         shown = ", ".join(self._topology.link_name(one) for one in links)
         return (
-            f"congestion: PFC deadlock at {int(meta[INSTANT])} ps: {shown} pause each other in a circle; "
+            f"congestion: PFC deadlock at {now} ps: {shown} pause each other in a circle; "
             "take a routing without circles, a larger pfc_threshold, or pfc: false"
         )
 
@@ -295,7 +295,7 @@ class CongestionNetwork(CompiledNetwork):
 
     def _next_instant(self) -> int:
         # A grant is closed for completions, so it has to end before a drain that was not taken yet.
-        start, count = super()._next_instant(), int(self._arrays["meta"][DRAIN_N])
+        start, count = super()._next_instant(), int(self._fluid["counts"]["num_drains"][0])
         return min(start, int(self._fluid["drains"][0]["time"]) - 1) if count else start
 
     def statistics(self) -> NetworkStatistics:
@@ -306,10 +306,12 @@ class CongestionNetwork(CompiledNetwork):
         classes of a link together.
         """
         found = super().statistics()
-        fluid, meta = self._fluid, self._arrays["meta"].copy()
-        links, ports, histogram = (fluid[k].copy() for k in ("links", "ports", "histogram"))
-        now = int(meta[GRANT])
-        settle_all(meta, found.busy_ps, links, ports, histogram, fluid["settings"], now)
+        core = self.core()._replace(state=self._arrays["state"].copy(), link_busy=found.busy_ps)
+        copied = {name: self._fluid[name].copy() for name in ("links", "ports", "histogram")}
+        fluid = self._columns()._replace(**copied)
+        now = int(core.state["grant"][0])
+        settle_all(core, fluid, now)
+        links, ports, histogram = fluid.links, fluid.ports, fluid.histogram
         ports = ports.reshape(-1, len(links))
         histogram[:, 0] = np.maximum(ports["served"].sum(axis=0) - histogram.sum(axis=1), 0.0)
         paused = ports["paused_ps"] + np.where(ports["paused"] > 0, now - ports["since"], 0)
@@ -322,15 +324,7 @@ class CongestionNetwork(CompiledNetwork):
             "queue_max_bytes": peak,
             "pause_ps": paused.sum(axis=0).astype(np.float64),
         }
-        return NetworkStatistics(
-            found.link_bytes,
-            int(meta[BIN_PS]),
-            found.busy_ps,
-            found.flows_started,
-            found.flows_completed,
-            found.events,
-            extra,
-        )
+        return replace(found, bin_ps=int(core.state["bin_ps"][0]), extra=extra)
 
     @property
     def num_connections(self) -> int:
@@ -340,7 +334,7 @@ class CongestionNetwork(CompiledNetwork):
     @property
     def control_updates(self) -> int:
         """How often a control was asked about a connection."""
-        return int(self._arrays["meta"][UPDATES_N])
+        return int(self._fluid["counts"]["num_updates"][0])
 
 
 def _salts(seed: int, ends: NDArray[Any]) -> NDArray[np.int64]:

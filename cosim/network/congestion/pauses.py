@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 
-from cosim.network.calendar import Records, push
+from cosim.network.calendar import Calendar, push
 from cosim.network.congestion.changes import tell, touch
-from cosim.network.congestion.columns import BYTES_PER_BPS_PS, CROSS, EMPTY, STUCK, VISIT, Fluid
+from cosim.network.congestion.columns import BYTES_PER_BPS_PS, CROSS, EMPTY, Fluid
 from cosim.network.congestion.ports import settle_link
-from cosim.network.flows import I32, I64
+from cosim.network.core import Core
 from cosim.network.jit import compiled, inlined
 
 _NONE = -1
@@ -26,18 +26,10 @@ _LEAST_PS = 1000
 
 
 @inlined
-def expect_crossing(
-    cal_meta: I64,
-    events: Records,
-    buckets: Records,
-    hashes: I32,
-    heap: Records,
-    links: Records,
-    ports: Records,
-    p: int,
-    now: int,
-) -> None:
+def expect_crossing(calendar: Calendar, fluid: Fluid, p: int, now: int) -> None:
     """Look again when the queue of a port, as loads are now, would cross the threshold."""
+    links = fluid.links
+    ports = fluid.ports
     port = ports[p]
     link = port.link
     rate = 0.0
@@ -57,23 +49,14 @@ def expect_crossing(
     at = now + max(math.ceil(min(away / slope, 1e17)), _LEAST_PS)
     if port.check <= now or at < port.check:
         port.check = at
-        push(cal_meta, events, buckets, hashes, heap, at, now, now, _NONE, 0, p, CROSS)
+        push(calendar, at, now, now, _NONE, 0, p, CROSS)
 
 
 @inlined
-def expect_empty(
-    cal_meta: I64,
-    events: Records,
-    buckets: Records,
-    hashes: I32,
-    heap: Records,
-    links: Records,
-    ports: Records,
-    p: int,
-    least: float,
-    now: int,
-) -> None:
+def expect_empty(calendar: Calendar, fluid: Fluid, p: int, least: float, now: int) -> None:
     """Look again when a queue of over ``least`` bytes, as loads are now, is gone: its port passes on less."""
+    links = fluid.links
+    ports = fluid.ports
     port = ports[p]
     if port.queue <= least or port.paused != 0:
         return
@@ -88,31 +71,31 @@ def expect_empty(
     at = now + max(math.ceil(min(port.queue / slope, 1e17)), _LEAST_PS)
     if port.empties <= now or at < port.empties:
         port.empties = at
-        push(cal_meta, events, buckets, hashes, heap, at, now, now, _NONE, 0, p, EMPTY)
+        push(calendar, at, now, now, _NONE, 0, p, EMPTY)
 
 
 @inlined
-def _hold(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
+def _hold(core: Core, fluid: Fluid, u: int, now: int) -> None:
     """One more port pauses port ``u``."""
     port = fluid.ports[u]
     if port.paused == 0:
-        settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, port.link, now)
+        settle_link(core, fluid, port.link, now)
         port.since = now
         port.paused = 1
-        tell(meta, fluid, u)
+        tell(fluid, u)
     else:
         port.paused += 1
 
 
 @inlined
-def _free(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
+def _free(core: Core, fluid: Fluid, u: int, now: int) -> None:
     """One port fewer pauses port ``u``; what share of its time it may send follows from the last cycle."""
     port = fluid.ports[u]
     port.paused -= 1
     if port.paused > 0:
         return
     port.paused = 1
-    settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, port.link, now)
+    settle_link(core, fluid, port.link, now)
     port.paused = 0
     port.paused_ps += now - port.since
     cycle = float(now - port.resumed)
@@ -120,14 +103,15 @@ def _free(meta: I64, busy: I64, fluid: Fluid, u: int, now: int) -> None:
     if cycle > 0.0:
         port.duty = max(1.0 - float(now - port.since) / cycle, _LEAST_DUTY)
     port.resumed = now
-    tell(meta, fluid, u)
+    tell(fluid, u)
 
 
 @inlined
-def closes_circle(meta: I64, fluid: Fluid, u: int) -> bool:
+def closes_circle(fluid: Fluid, u: int) -> bool:
     """Whether port ``u``, paused now, pauses itself by way of others: none of them can ever send again."""
+    counts = fluid.counts[0]
     ports = fluid.ports
-    meta[VISIT] += 1
+    counts.visit += 1
     count = 1
     fluid.scan[0] = u
     at = 0
@@ -138,8 +122,8 @@ def closes_circle(meta: I64, fluid: Fluid, u: int) -> bool:
             v = fluid.pairs[m].port
             if v == u:
                 return True
-            if ports[v].visit != meta[VISIT]:
-                ports[v].visit = meta[VISIT]
+            if ports[v].visit != counts.visit:
+                ports[v].visit = counts.visit
                 fluid.scan[count] = v
                 count += 1
             m = fluid.pairs[m].next
@@ -147,7 +131,7 @@ def closes_circle(meta: I64, fluid: Fluid, u: int) -> bool:
 
 
 @compiled
-def pause_from(meta: I64, busy: I64, fluid: Fluid, m: int, now: int) -> None:
+def pause_from(core: Core, fluid: Fluid, m: int, now: int) -> None:
     """Pause the port before hop ``m``, whose own port is full; once for all that come from there."""
     if fluid.conns[fluid.hops[m].conn].hop == m:
         return
@@ -161,23 +145,23 @@ def pause_from(meta: I64, busy: I64, fluid: Fluid, m: int, now: int) -> None:
     fluid.pairs[m].port = u
     fluid.pairs[m].next = port.blocks
     port.blocks = m
-    _hold(meta, busy, fluid, u, now)
-    if closes_circle(meta, fluid, u):
-        meta[STUCK] = u + 1
+    _hold(core, fluid, u, now)
+    if closes_circle(fluid, u):
+        fluid.counts[0].stuck = u + 1
 
 
 @compiled
-def at_threshold(meta: I64, busy: I64, fluid: Fluid, p: int, now: int) -> None:
+def at_threshold(core: Core, fluid: Fluid, p: int, now: int) -> None:
     """A queue may have crossed its threshold."""
     port = fluid.ports[p]
     link = port.link
-    settle_link(meta, busy, fluid.links, fluid.ports, fluid.histogram, fluid.settings, link, now)
-    touch(meta, fluid.ports, fluid.touched, p)
+    settle_link(core, fluid, link, now)
+    touch(fluid, p)
     if port.full == 0 and port.queue >= fluid.links[link].pause * (1.0 - _NEAR):
         port.full = 1
         m = port.first
         while m != _NONE:
-            pause_from(meta, busy, fluid, m, now)
+            pause_from(core, fluid, m, now)
             m = fluid.hops[m].after
     elif port.full != 0 and port.queue <= fluid.links[link].resume * (1.0 + _NEAR):
         port.full = 0
@@ -186,4 +170,4 @@ def at_threshold(meta: I64, busy: I64, fluid: Fluid, p: int, now: int) -> None:
         while at != _NONE:
             u = fluid.pairs[at].port
             at = fluid.pairs[at].next
-            _free(meta, busy, fluid, u, now)
+            _free(core, fluid, u, now)

@@ -12,16 +12,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from cosim.network.calendar import Records
-from cosim.network.congestion.columns import (
-    BINS,
-    BYTES_PER_BPS_PS,
-    CLASSES,
-    LOSSLESS,
-    QUEUE_BINS,
-)
-from cosim.network.core import BIN_PS, add_share
-from cosim.network.flows import F64, I64
+from cosim.network.congestion.columns import BINS, BYTES_PER_BPS_PS, QUEUE_BINS, Fluid
+from cosim.network.core import Core, add_share
+from cosim.network.flows import F64
 from cosim.network.jit import compiled, inlined
 
 _DUST = 1e-3
@@ -87,62 +80,48 @@ def count_served(histogram: F64, start: float, end: float, sent: float) -> None:
 
 
 @inlined
-def settle_link(
-    meta: I64,
-    busy: I64,
-    links: Records,
-    ports: Records,
-    histogram: F64,
-    settings: F64,
-    link: int,
-    now: int,
-) -> None:
+def settle_link(core: Core, fluid: Fluid, link: int, now: int) -> None:
     """Bring the queues of a link to ``now``."""
-    one = links[link]
+    counts = fluid.counts[0]
+    ports = fluid.ports
+    one = fluid.links[link]
     begin = one.touched
     if begin >= now:
         return
     one.touched = now
     port = ports[link]
     total = 0.0
-    if meta[CLASSES] == 1 and port.queue == 0.0 and port.paused == 0 and port.load <= one.capacity:
+    if counts.num_classes == 1 and port.queue == 0.0 and port.paused == 0 and port.load <= one.capacity:
         if port.load == 0:
             return
         total = float(port.load) * float(now - begin)
         port.served += total * BYTES_PER_BPS_PS
     else:
-        total = _settle_queues(
-            meta[CLASSES], one, ports, len(links), histogram[link], settings, link, begin, now
-        )
+        total = _settle_queues(fluid, one, link, begin, now)
         if total == 0.0:
             return
-    if begin // meta[BIN_PS] == now // meta[BIN_PS] and now < len(busy) * meta[BIN_PS]:
+    bin_ps = core.state[0].bin_ps
+    if begin // bin_ps == now // bin_ps and now < len(core.link_busy) * bin_ps:
         part = total / float(one.capacity) + one.busy
         whole = int(part + 1e-6)
         one.busy = part - whole
-        busy[begin // meta[BIN_PS], link] += whole
+        core.link_busy[begin // bin_ps, link] += whole
     else:
-        _spread(meta, busy, link, begin, now, total / (float(one.capacity) * float(now - begin)))
+        _spread(core, link, begin, now, total / (float(one.capacity) * float(now - begin)))
 
 
 @compiled
-def _spread(meta: I64, busy: I64, link: int, begin: int, now: int, share: float) -> None:
-    add_share(meta, busy, link, begin, now, min(share, 1.0))
+def _spread(core: Core, link: int, begin: int, now: int, share: float) -> None:
+    add_share(core, link, begin, now, min(share, 1.0))
 
 
 @compiled
-def _settle_queues(
-    classes: int,
-    one: Any,
-    ports: Records,
-    num_links: int,
-    histogram: F64,
-    settings: F64,
-    link: int,
-    begin: int,
-    now: int,
-) -> float:
+def _settle_queues(fluid: Fluid, one: Any, link: int, begin: int, now: int) -> float:
     """Move the queues of link ``one`` from ``begin`` to ``now``; bits that left, times 10^12."""
+    classes = fluid.counts[0].num_classes
+    lossless = fluid.settings[0].lossless
+    ports = fluid.ports
+    num_links = len(fluid.links)
     capacity = float(one.capacity)
     left = float(now - begin)
     total = 0.0
@@ -182,7 +161,7 @@ def _settle_queues(
                 if change < 0.0 and end < _DUST:
                     end = 0.0
                 over = 0.0
-                if end > one.buffer and settings[LOSSLESS] == 0.0:
+                if end > one.buffer and lossless == 0.0:
                     over = step
                     if queue < one.buffer:
                         over -= (one.buffer - queue) / change
@@ -202,7 +181,7 @@ def _settle_queues(
             sent = out * step * BYTES_PER_BPS_PS
             port.served += sent
             if queue + end >= 2.0:
-                count_served(histogram, queue, end, sent)
+                count_served(fluid.histogram[link], queue, end, sent)
             room -= out
         total += (capacity - room) * step
         left -= step
@@ -210,17 +189,17 @@ def _settle_queues(
 
 
 @compiled
-def settle_all(
-    meta: I64, busy: I64, links: Records, ports: Records, histogram: F64, settings: F64, now: int
-) -> None:
+def settle_all(core: Core, fluid: Fluid, now: int) -> None:
     """Bring the queues of every link to ``now``."""
-    for link in range(len(links)):
-        settle_link(meta, busy, links, ports, histogram, settings, link, now)
+    for link in range(len(fluid.links)):
+        settle_link(core, fluid, link, now)
 
 
 @inlined
-def service(links: Records, ports: Records, port: int) -> float:
+def service(fluid: Fluid, port: int) -> float:
     """Bits per second that a port serves with, in the mean: less what classes before it take, and pauses."""
+    links = fluid.links
+    ports = fluid.ports
     k = ports[port].link
     rate = float(links[k].capacity)
     least = rate / 64.0
@@ -231,10 +210,12 @@ def service(links: Records, ports: Records, port: int) -> float:
 
 
 @inlined
-def passes(links: Records, ports: Records, port: int, least: float) -> float:
+def passes(fluid: Fluid, port: int, least: float) -> float:
     """The share of its load that a port passes on: less than all of it where it can't serve more, more where
     it works off a queue of over ``least`` bytes, which leaves in the proportions of what comes in.
     """
+    links = fluid.links
+    ports = fluid.ports
     if ports[port].paused > 0:
         return 0.0
     k = ports[port].link
@@ -249,12 +230,14 @@ def passes(links: Records, ports: Records, port: int, least: float) -> float:
 
 
 @inlined
-def is_hot(meta: I64, links: Records, ports: Records, port: int) -> bool:
+def is_hot(fluid: Fluid, port: int) -> bool:
     """Whether anything on this link may wait."""
+    links = fluid.links
+    ports = fluid.ports
     link = ports[port].link
     load = 0
     k = link
-    for _ in range(meta[CLASSES]):
+    for _ in range(fluid.counts[0].num_classes):
         if ports[k].queue > 0.0 or ports[k].paused > 0:
             return True
         load += ports[k].load

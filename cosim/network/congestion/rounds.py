@@ -6,29 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from cosim.network.calendar import Records
-from cosim.network.congestion.columns import (
-    BATCH_N,
-    BYTES_PER_BPS_PS,
-    GIVES_RATE,
-    INTERCEPT,
-    LEAST_RTO,
-    LOSSLESS,
-    MAX_STATE,
-    MSS,
-    PACED,
-    SCALED,
-    SETTLES,
-    SLOPE,
-    STATES,
-    UPDATED_N,
-    UPDATES_N,
-    WANTS_TELEMETRY,
-    Fluid,
-)
+from cosim.network.congestion.columns import BYTES_PER_BPS_PS, MAX_STATE, Fluid
 from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.ports import is_hot, mean_mark, settle_link
-from cosim.network.flows import F64, I64
+from cosim.network.core import Core
 from cosim.network.jit import inlined
 
 _INF = 1e30
@@ -49,9 +30,9 @@ def chance(salt: int, now: int) -> float:
 
 
 @inlined
-def settle_conn(conns: Records, coflows: Records, c: int, now: int) -> None:
+def settle_conn(fluid: Fluid, c: int, now: int) -> None:
     """Count what a connection has sent up to ``now``."""
-    one = conns[c]
+    one = fluid.conns[c]
     if one.touched == now:
         return
     if one.rate > 0:
@@ -62,7 +43,7 @@ def settle_conn(conns: Records, coflows: Records, c: int, now: int) -> None:
         one.loss_sent += sent
         whole = int(one.size - one.remaining)
         if one.coflow >= 0:
-            coflows[one.coflow].sent += whole - one.sent
+            fluid.coflows[one.coflow].sent += whole - one.sent
         one.sent = whole
     one.touched = now
 
@@ -80,50 +61,51 @@ def is_clean(one: Any) -> bool:
 
 
 @inlined
-def met_nothing(meta: I64, one: Any, hops: Records, links: Records, ports: Records) -> bool:
+def met_nothing(fluid: Fluid, one: Any) -> bool:
     """Whether the round under way of connection ``one``, whose links are settled, met no queue so far."""
     if not is_clean(one):
         return False
+    hops = fluid.hops
+    ports = fluid.ports
     for k in range(one.hop, one.hop + one.hops):
         port = ports[hops[k].port]
         if port.queue > 0.0 or port.paused > 0 or port.marks != hops[k].marks or port.losses != hops[k].lost:
             return False
-        if hops[k].back >= 0 and is_hot(meta, links, ports, hops[k].back):
+        if hops[k].back >= 0 and is_hot(fluid, hops[k].back):
             return False
     return True
 
 
 @inlined
-def is_unlimited(one: Any, settings: F64) -> bool:
+def is_unlimited(fluid: Fluid, one: Any) -> bool:
     """Whether connection ``one`` can't be limited by its control in a round that meets no queue."""
-    if settings[GIVES_RATE] != 0.0:
+    if fluid.settings[0].gives_rate != 0.0:
         return bool(one.pace >= float(one.line))
     most = float(one.line) * BYTES_PER_BPS_PS * (one.base + float(2 * one.grid))
     return bool(one.window * _LIMITED > most)
 
 
 @inlined
-def set_want(
-    conns: Records, hops: Records, links: Records, ports: Records, settings: F64, c: int, now: int
-) -> int:
+def set_want(fluid: Fluid, c: int, now: int) -> int:
     """The bits per second that the control lets a connection send, and its budget at them.
 
     A window that nothing paces goes out at the port's rate in the first round after an idle one, and then
     there is silence until the round ends; later its acknowledgements spread it.
     """
-    one = conns[c]
+    settings = fluid.settings[0]
+    one = fluid.conns[c]
     one.budget = _INF
     if one.spent != 0:
         return 0
-    if settings[GIVES_RATE] != 0.0:
+    if settings.gives_rate != 0.0:
         return int(max(1.0, min(one.pace, float(one.line))))
     if one.rtt_at != now:
-        one.rtt = path_rtt(conns, hops, links, ports, c)
+        one.rtt = path_rtt(fluid, c)
     rtt = one.rtt
     rate = one.window * 8e12 / rtt
     if rate >= float(one.line):
         return int(one.line)
-    if settings[PACED] == 0.0 and one.bursts != 0:
+    if settings.paced == 0.0 and one.bursts != 0:
         one.budget = one.window - one.round_sent
         if one.budget < 1.0:
             one.budget = _INF
@@ -134,11 +116,11 @@ def set_want(
 
 
 @inlined
-def open_round(
-    conns: Records, hops: Records, sights: Records, ports: Records, settings: F64, c: int, now: int
-) -> None:
+def open_round(fluid: Fluid, c: int, now: int) -> None:
     """Begin a round: remember the counters of the path, whose links are settled."""
-    one = conns[c]
+    one = fluid.conns[c]
+    hops = fluid.hops
+    ports = fluid.ports
     one.round = now
     one.round_sent = 0.0
     one.loss_sent = 0.0
@@ -150,19 +132,20 @@ def open_round(
         hops[k].marks = port.marks
         hops[k].losses = port.losses
         hops[k].lost = port.losses
-        if settings[WANTS_TELEMETRY] != 0.0:
-            sights[k].served = port.served
+        if fluid.settings[0].wants_telemetry != 0.0:
+            fluid.sights[k].served = port.served
 
 
 @inlined
-def count_losses(
-    conns: Records, hops: Records, links: Records, ports: Records, settings: F64, c: int, now: int
-) -> int:
+def count_losses(fluid: Fluid, c: int, now: int) -> int:
     """Whole packets lost since this was last asked; what is less than one is kept for later.
 
     The first is known of a round trip after it was sent.
     """
-    one = conns[c]
+    one = fluid.conns[c]
+    hops = fluid.hops
+    ports = fluid.ports
+    mss = fluid.settings[0].mss
     kept = 1.0
     first = now
     span = float(now - one.lost_since)
@@ -176,11 +159,11 @@ def count_losses(
         one.debt += (1.0 - kept) * one.loss_sent
     one.lost_since = now
     one.loss_sent = 0.0
-    packets = int(one.debt / settings[MSS])
-    one.debt -= packets * settings[MSS]
+    packets = int(one.debt / mss)
+    one.debt -= packets * mss
     one.lost += packets
     if packets > 0 and one.known_at == 0:
-        one.known_at = first + int(path_rtt(conns, hops, links, ports, c))
+        one.known_at = first + int(path_rtt(fluid, c))
     return packets
 
 
@@ -192,7 +175,7 @@ def _show(fluid: Fluid, n: int, c: int, now: int) -> None:
     row.conn = c
     row.first = 0.0
     row.base_rtt = one.base
-    row.mss = fluid.settings[MSS]
+    row.mss = fluid.settings[0].mss
     row.line = float(one.line)
     row.sent = float(one.sent)
     row.size = one.size
@@ -210,11 +193,12 @@ def _show(fluid: Fluid, n: int, c: int, now: int) -> None:
 
 
 @inlined
-def first_round(meta: I64, fluid: Fluid, c: int, now: int) -> None:
+def first_round(fluid: Fluid, c: int, now: int) -> None:
     """Put a connection that its control does not know into the batch; the links of its path are settled."""
     one = fluid.conns[c]
-    n = meta[BATCH_N]
-    meta[BATCH_N] = n + 1
+    counts = fluid.counts[0]
+    n = counts.batch_size
+    counts.batch_size = n + 1
     _show(fluid, n, c, now)
     row = fluid.rows[n]
     row.first = 1.0
@@ -227,7 +211,7 @@ def first_round(meta: I64, fluid: Fluid, c: int, now: int) -> None:
     row.acked = 0.0
     row.flight = 0.0
     row.limited = 0.0
-    one.seen_rtt = path_rtt(fluid.conns, fluid.hops, fluid.links, fluid.ports, c)
+    one.seen_rtt = path_rtt(fluid, c)
     for k in range(fluid.telemetry.shape[1]):
         t = fluid.telemetry[n, k]
         t.queue = 0.0
@@ -238,25 +222,26 @@ def first_round(meta: I64, fluid: Fluid, c: int, now: int) -> None:
 
 
 @inlined
-def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
+def end_round(core: Core, fluid: Fluid, c: int, now: int) -> None:
     """Put a connection into the batch: show it what the round before this one saw, keep what this one saw."""
     conns = fluid.conns
     hops = fluid.hops
     ports = fluid.ports
     one = conns[c]
-    n = meta[BATCH_N]
-    meta[BATCH_N] = n + 1
-    settle_conn(conns, fluid.coflows, c, now)
+    counts = fluid.counts[0]
+    n = counts.batch_size
+    counts.batch_size = n + 1
+    settle_conn(fluid, c, now)
     _show(fluid, n, c, now)
     row = fluid.rows[n]
-    meta[UPDATES_N] += 1
+    counts.num_updates += 1
     unmarked = 1.0
     passed = 1.0
     span = float(now - one.round)
     for k in range(one.hop, one.hop + one.hops):
-        settle_link(meta, busy, fluid.links, ports, fluid.histogram, fluid.settings, hops[k].link, now)
-        if hops[k].back >= 0 and is_hot(meta, fluid.links, ports, hops[k].back):
-            settle_link(meta, busy, fluid.links, ports, fluid.histogram, fluid.settings, hops[k].back, now)
+        settle_link(core, fluid, hops[k].link, now)
+        if hops[k].back >= 0 and is_hot(fluid, hops[k].back):
+            settle_link(core, fluid, hops[k].back, now)
         port = ports[hops[k].port]
         link = fluid.links[hops[k].link]
         if port.queue > link.mark_from:
@@ -264,10 +249,10 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
         if port.marks > hops[k].marks:
             unmarked *= 1.0 - min((port.marks - hops[k].marks) / span, 1.0)
     ends_marking = 1.0 - passed
-    if fluid.settings[LOSSLESS] == 0.0:
-        packets = count_losses(conns, hops, fluid.links, ports, fluid.settings, c, now)
+    if fluid.settings[0].lossless == 0.0:
+        packets = count_losses(fluid, c, now)
         if packets > 0 and one.active != 0:
-            one.remaining += packets * fluid.settings[MSS]
+            one.remaining += packets * fluid.settings[0].mss
             one.remaining = min(one.remaining, one.size)
         if one.timeout_at > 0:
             row.timeout = 1.0
@@ -275,9 +260,9 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
             one.known_at = 0
             one.lost = 0.0
         elif one.resent > 0.0:
-            again = packets * min(one.resent * fluid.settings[MSS] / max(one.round_sent, 1.0), 1.0)
+            again = packets * min(one.resent * fluid.settings[0].mss / max(one.round_sent, 1.0), 1.0)
             if again >= _LOST_AGAIN and one.active != 0:
-                one.timeout_at = one.round + int(max(fluid.settings[LEAST_RTO], 2.0 * span))
+                one.timeout_at = one.round + int(max(fluid.settings[0].least_rto, 2.0 * span))
         one.resent = 0.0
         if one.known_at > 0 and now >= one.known_at:
             row.lost = one.lost
@@ -291,9 +276,9 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
     row.flight = one.round_sent + max(1.0 - span / one.seen_rtt, 0.0) * one.before_sent
     one.before_sent = one.round_sent
     row.limited = 1.0 if row.flight >= one.window * _LIMITED else 0.0
-    if fluid.settings[GIVES_RATE] != 0.0:
+    if fluid.settings[0].gives_rate != 0.0:
         row.limited = 1.0 if one.rate == one.want else 0.0
-    if fluid.settings[WANTS_TELEMETRY] != 0.0:
+    if fluid.settings[0].wants_telemetry != 0.0:
         for k in range(one.hops):
             t = fluid.telemetry[n, k]
             hop = hops[one.hop + k]
@@ -306,7 +291,7 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
             sight.rate = (port.served - sight.served) / (span * BYTES_PER_BPS_PS)
         for k in range(one.hops, fluid.telemetry.shape[1]):
             fluid.telemetry[n, k].capacity = 0.0
-    one.seen_rtt = path_rtt(conns, hops, fluid.links, ports, c)
+    one.seen_rtt = path_rtt(fluid, c)
     one.rtt = one.seen_rtt
     one.rtt_at = now
     share = 1.0 - unmarked
@@ -334,10 +319,10 @@ def end_round(meta: I64, busy: I64, fluid: Fluid, c: int, now: int) -> None:
 
 
 @inlined
-def ask(meta: I64, fluid: Fluid) -> None:
+def ask(fluid: Fluid) -> None:
     """Fill in what only the whole batch says, and remember what growth and rest are measured against."""
-    states = int(fluid.settings[STATES])
-    for n in range(meta[BATCH_N]):
+    states = fluid.settings[0].num_states
+    for n in range(fluid.counts[0].batch_size):
         row = fluid.rows[n]
         coflow = fluid.conns[row.conn].coflow
         row.coflow_sent = 0.0
@@ -348,7 +333,7 @@ def ask(meta: I64, fluid: Fluid) -> None:
         share = 0.0
         if row.coflow_size > 0.0:
             share = min(row.coflow_sent / row.coflow_size, 1.0)
-        row.gain = fluid.settings[SLOPE] * share + fluid.settings[INTERCEPT]
+        row.gain = fluid.settings[0].slope * share + fluid.settings[0].intercept
         fluid.before[n, MAX_STATE] = row.window
         fluid.before[n, MAX_STATE + 1] = row.rate
         for k in range(states):
@@ -356,13 +341,14 @@ def ask(meta: I64, fluid: Fluid) -> None:
 
 
 @inlined
-def answer(meta: I64, fluid: Fluid, now: int) -> None:
+def answer(fluid: Fluid, now: int) -> None:
     """Take what the control said, and open the next round of who has something to send."""
-    settings = fluid.settings
-    states = int(settings[STATES])
-    scaled = settings[SCALED] != 0.0
+    counts = fluid.counts[0]
+    settings = fluid.settings[0]
+    states = settings.num_states
+    scaled = settings.scaled != 0.0
     conns = fluid.conns
-    for n in range(meta[BATCH_N]):
+    for n in range(counts.batch_size):
         row = fluid.rows[n]
         c = row.conn
         one = conns[c]
@@ -377,7 +363,7 @@ def answer(meta: I64, fluid: Fluid, now: int) -> None:
         one.window = row.window
         one.pace = row.rate
         one.wait = row.wait
-        still = settings[SETTLES] != 0.0 and known
+        still = settings.settles != 0.0 and known
         if fluid.before[n, MAX_STATE] != row.window or fluid.before[n, MAX_STATE + 1] != row.rate:
             still = False
         for k in range(states):
@@ -386,11 +372,11 @@ def answer(meta: I64, fluid: Fluid, now: int) -> None:
         one.settled = 1 if still else 0
         one.known = 1
         if one.active != 0:
-            open_round(conns, fluid.hops, fluid.sights, fluid.ports, settings, c, now)
+            open_round(fluid, c, now)
             if not known:
                 one.bursts = 1
-            if one.timeout_at > 0 or (one.known_at > 0 and one.remaining <= one.lost * settings[MSS]):
+            if one.timeout_at > 0 or (one.known_at > 0 and one.remaining <= one.lost * settings.mss):
                 one.spent = 1
-            fluid.updated[meta[UPDATED_N]] = c
-            meta[UPDATED_N] += 1
-    meta[BATCH_N] = 0
+            fluid.updated[counts.num_updated] = c
+            counts.num_updated += 1
+    counts.batch_size = 0
