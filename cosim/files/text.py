@@ -1,16 +1,39 @@
-"""Text files of others, line by line, with errors that say where."""
+"""Text files, whole or line by line, with errors that say where."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from cosim.errors import Location, WorkloadError
+from cosim.errors import InputError, Location, WorkloadError
 
 MOST_RANKS = (1 << 19) - 1
 """Flow keys have 19 bits for a rank."""
+MAX_BYTES = 256 << 20
+"""A file above this isn't read whole."""
 
 _LONGEST = 1 << 20
+_NOT_TEXT = "binary or compressed files can't be read"
+
+
+def read_text(path: Path, error: type[InputError]) -> str:
+    """The content of a UTF-8 file.
+
+    Raises
+    ------
+    error
+        The file can't be read, has more than 256 MiB, or is not text.
+    """
+    place = Location(str(path))
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise error(f"is larger than the {MAX_BYTES >> 20} MiB that are read", location=place)
+        return path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise error(f"can't be read: {problem.strerror or problem}", location=place) from None
+    except UnicodeDecodeError as problem:
+        line = problem.object.count(b"\n", 0, problem.start) + 1
+        raise error("is not text", location=Location(str(path), line), hint=_NOT_TEXT) from None
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
@@ -38,8 +61,4 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
             f"can't be read: {error.strerror or error}", location=Location(str(path))
         ) from None
     except UnicodeDecodeError:
-        raise WorkloadError(
-            "is not text",
-            location=Location(str(path), number + 1),
-            hint="binary or compressed files can't be read",
-        ) from None
+        raise WorkloadError("is not text", location=Location(str(path), number + 1), hint=_NOT_TEXT) from None

@@ -10,10 +10,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-import yaml
-from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, field_validator
+from pydantic import Field, PositiveFloat, PositiveInt, field_validator
 
 from cosim.errors import WorkloadError
+from cosim.files import located_yaml
 from cosim.gpu.efficiency import Calibration, Efficiency
 from cosim.spec import RateBps, SizeBytes, Spec
 
@@ -223,12 +223,5 @@ class GpuTable(Spec):
         WorkloadError
             No file, or not such a table.
         """
-        path = base / self.path
-        try:
-            return Gpu.model_validate(yaml.safe_load(path.read_text())["gpu"])
-        except FileNotFoundError as error:
-            raise WorkloadError(
-                f"there is no table {path}", hint="`cosim calibrate -o FILE` makes one"
-            ) from error
-        except (ValidationError, KeyError, TypeError, yaml.YAMLError) as error:
-            raise WorkloadError(f"{path} isn't a table of `cosim calibrate`: {error}") from error
+        table = located_yaml.read(base / self.path, WorkloadError, hint="`cosim calibrate -o FILE` makes one")
+        return located_yaml.as_model(table, Gpu, WorkloadError, "gpu")

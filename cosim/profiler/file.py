@@ -31,9 +31,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from cosim.errors import Location, WorkloadError
+from cosim.files import located_yaml
 from cosim.profiler.lower import Kernel, Step
 
 FORMAT = 1
@@ -134,19 +133,7 @@ def read(path: Path) -> Profile:
         A file that is missing, not a profile, of another format, or broken; says where.
     """
     place = Location(str(path))
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise WorkloadError(
-            f"can't be read: {error.strerror}",
-            location=place,
-            hint="`cosim profile SCRIPT -o FILE` makes one",
-        ) from None
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        data = yaml.load(text, Loader=loader)
-    except yaml.YAMLError as error:
-        raise WorkloadError(f"is not YAML: {error}", location=place) from None
+    data = located_yaml.read(path, WorkloadError, hint="`cosim profile SCRIPT -o FILE` makes one").value
     if not isinstance(data, dict) or "cosim_profile" not in data:
         raise WorkloadError("is not a profile: it has no `cosim_profile`", location=place)
     if data["cosim_profile"] != FORMAT:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from cosim.engine.records import CollectiveRecord, MessageRecords, Records
 from cosim.errors import InputError, Location
+from cosim.files import located_yaml
 from cosim.results.summary import Summary
 
 Column = NDArray[Any]
@@ -106,15 +107,8 @@ class StoredRun:
     @cached_property
     def scenario(self) -> Any:
         """The resolved scenario as plain values, or None where there is no ``scenario.yaml``."""
-        import yaml
-
         path = self.directory / SCENARIO_FILE
-        if not path.exists():
-            return None
-        try:
-            return yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise InputError(f"not YAML: {error}", location=Location(str(path))) from error
+        return located_yaml.read(path, InputError).value if path.exists() else None
 
 
 def save(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from cosim.errors import TopologyError
-from cosim.files.yamlfile import read_yaml
+from cosim.files.located_yaml import read_model
 from cosim.registry import located, nearest
 from cosim.spec import Spec
 from cosim.topology.builder import Builder
@@ -101,7 +101,9 @@ class Graph(TopologySpec):
         TopologyError
             The file can't be read, or is wrong; says where.
         """
-        found: Graph | GraphFile = self if self.file is None else read_yaml(self.file, base, GraphFile)
+        found: Graph | GraphFile = (
+            self if self.file is None else read_model((base or Path()) / self.file, GraphFile, TopologyError)
+        )
         builder = Builder(found.endpoints)
         builder.add_switches(found.switches)
         number = {name: i for i, name in enumerate(builder.names)}

@@ -133,11 +133,11 @@ def test_an_endpoint_without_links_is_unreachable_both_ways() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("to: right, rate: 50", "to: rihgt, rate: 50"), r"g.yaml:8: links.4.to: .*did you mean 'right'"),
-        (("rate: 50Gbps", "rate: 50"), r"g.yaml:8: links.4.rate: .*rate unit"),
+        (("to: right, rate: 50", "to: rihgt, rate: 50"), r"g.yaml:8: links\[4\].to: .*did you mean 'right'"),
+        (("rate: 50Gbps", "rate: 50"), r"g.yaml:8: links\[4\].rate: .*rate unit"),
         (("[left, right]", "[left, right, a]"), r"g.yaml:1: endpoints: 2 nodes are named 'a'"),
-        (("latency: 5us", "latncy: 5us"), r"g.yaml:8: links.4.latncy: .*did you mean 'latency'"),
-        (("from: left", "from: right"), r"links.4: a link from 'right' to itself"),
+        (("latency: 5us", "latncy: 5us"), r"g.yaml:8: links\[4\].latncy: .*did you mean 'latency'"),
+        (("from: left", "from: right"), r"links\[4\]: a link from 'right' to itself"),
         (("endpoints: [a, b, c, d]", "endpoints: []"), r"g.yaml:1: endpoints: .*at least 1 item"),
     ],
 )

@@ -15,7 +15,8 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from cosim.files.yamlfile import read_yaml
+from cosim.errors import TopologyError
+from cosim.files.located_yaml import read_model
 from cosim.spec import Spec
 from cosim.topology.graph import Topology
 from cosim.topology.grid import Dimension, Kind, grid_topology
@@ -125,7 +126,7 @@ class AstraSim(TopologySpec):
             The file can't be read, or holds what ASTRA-sim's notation does not have.
         """
         if self.file is not None:
-            found = read_yaml(self.file, base, NetworkFile).dimensions()
+            found = read_model((base or Path()) / self.file, NetworkFile, TopologyError).dimensions()
         else:
             found = dimensions(self.topology, self.npus_count, self.bandwidth, self.latency)
         return grid_topology(found, self.routing.build(Fabric(found, True), seed))

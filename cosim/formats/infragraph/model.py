@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
-from cosim.files.located import Map
+from cosim.formats.infragraph.mapping import Map
 from cosim.formats.infragraph.parts import MAX_NODES, Component, Device, Edge, Joined, Part, part
 from cosim.registry import nearest
 from cosim.topology.report import TopologyTally

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from cosim.errors import TopologyError
-from cosim.files.located import Map
+from cosim.formats.infragraph.mapping import Map
 
 MAX_NODES = 1 << 20
 _PART = re.compile(r"([^\[\].]+)(?:\[([-0-9:]{0,40})\])?$")

@@ -18,7 +18,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from cosim.errors import TopologyError
-from cosim.files.located import Map, read_located
+from cosim.formats.infragraph.mapping import Map, read_located
 from cosim.formats.infragraph.model import Infrastructure
 from cosim.formats.infragraph.parts import Joined
 from cosim.registry import nearest

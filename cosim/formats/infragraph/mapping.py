@@ -1,4 +1,4 @@
-"""YAML as plain values that know their lines, for files whose unknown keys are named rather than refused."""
+"""A YAML file whose unknown keys are named rather than refused: mappings of texts that know their lines."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from cosim.errors import Location, TopologyError
-from cosim.files.yamlfile import compose
+from cosim.files.located_yaml import Document, KeyPath, read
 from cosim.registry import nearest
 
 
@@ -117,41 +115,28 @@ def read_located(file: str, base: Path | None) -> Map:
     TopologyError
         No such file, not YAML, or no mapping.
     """
-    path = Path(file) if base is None else base / file
-    node = compose(path)
-    if not isinstance(node, yaml.MappingNode):
-        raise TopologyError("a topology file is a mapping", location=Location(str(path), 1))
-    try:
-        found = _value(node, str(path), {}, 0)
-    except RecursionError:
-        raise TopologyError("nested too deep", location=Location(str(path), 1)) from None
-    assert isinstance(found, Map)
+    path = (base or Path()) / file
+    document = read(path, TopologyError, as_text=True)
+    if not isinstance(document.value, dict):
+        raise TopologyError("should be a mapping", location=Location(str(path), 1))
+    return _map(document, document.value, ())
+
+
+def _map(document: Document, value: dict[str, Any], path: KeyPath) -> Map:
+    found = Map(document.file, document.lines[path])
+    for key, inner in value.items():
+        found.lines[key] = document.lines[(*path, key)]
+        found[key] = _located(document, inner, (*path, key))
     return found
 
 
-def _value(node: Any, file: str, known: dict[int, Any], depth: int) -> Any:
-    if id(node) in known:  # an alias
-        return known[id(node)]
-    line = node.start_mark.line + 1
-    if depth > 40:
-        raise TopologyError("nested more than 40 deep", location=Location(file, line))
-    if isinstance(node, yaml.ScalarNode):
-        empty = node.value in ("", "~", "null") and node.style is None
-        return None if empty else node.value
-    if isinstance(node, yaml.SequenceNode):
+def _located(document: Document, value: Any, path: KeyPath) -> Any:
+    if isinstance(value, dict):
+        return _map(document, value, path)
+    if isinstance(value, list):
         items = Items()
-        known[id(node)] = items
-        for item in node.value:
-            items.append(_value(item, file, known, depth + 1))
-            items.lines.append(item.start_mark.line + 1)
+        for number, item in enumerate(value):
+            items.append(_located(document, item, (*path, number)))
+            items.lines.append(document.lines[(*path, number)])
         return items
-    found = Map(file, line)
-    known[id(node)] = found
-    for key, value in node.value:
-        name = key.value if isinstance(key, yaml.ScalarNode) else "?"
-        at = key.start_mark.line + 1
-        if name in found:
-            raise TopologyError(f"{name!r} is given twice", location=Location(file, at))
-        found.lines[name] = at
-        found[name] = _value(value, file, known, depth + 1)
-    return found
+    return value
