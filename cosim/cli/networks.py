@@ -47,14 +47,16 @@ def conformance(
     """Check a network simulator behind gRPC against every rule of the protocol."""
     import shlex
 
-    from cosim.testing.conformance.kit import check_names, check_network_simulator
+    from cosim.testing.conformance.kit import check_names
+    from cosim.testing.conformance.server import check_server
 
     if (address is None) == (command is None):
         raise InputError("give the address of a server, or --command")
-    unknown = sorted({*(only or ())} - {*check_names()})
+    known = check_names("server")
+    unknown = sorted({*(only or ())} - {*known})
     if unknown:
-        raise InputError(f"no check {unknown[0]!r}", hint=f"there are: {', '.join(check_names())}")
-    report = check_network_simulator(
+        raise InputError(f"no check {unknown[0]!r}", hint=f"there are: {', '.join(known)}")
+    report = check_server(
         address if address is not None else shlex.split(command or ""), only=only or (), deadline_s=deadline
     )
     typer.echo(report)

@@ -6,6 +6,7 @@ a column that is the same for all flows is one entry, and none where that is the
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,6 +40,9 @@ DEFAULTS: dict[str, tuple[type[Any], int]] = {
 }
 """Each column's type and default. A cause of :data:`LATER` is the start's time."""
 
+TRAITS = ("job", "coflow", "coflow_bytes", "priority", "weight")
+"""Columns that belong to a group of flows, on the side of the seam."""
+
 
 @dataclass(eq=False)
 class FlatFlows:
@@ -66,6 +70,20 @@ class FlatFlows:
         """Whether any flow waits for another."""
         return len(self.dependency_id) > 0
 
+    @property
+    def pointers(self) -> I64:
+        """``dependency_ptr``, also where no flow waits."""
+        return self.dependency_ptr if self.has_dependencies else np.zeros(self.count + 1, np.int64)
+
+    def runs(self) -> list[tuple[int, int]]:
+        """(low, high) of flows that one group can hold: successive keys, and the same :data:`TRAITS`."""
+        breaks = np.diff(self.column("key_low")) != 1
+        for name in ("key_high", *TRAITS):
+            if len(self.columns[name]) > 1:
+                breaks |= np.diff(self.columns[name]) != 0
+        cuts = [0, *(np.flatnonzero(breaks) + 1).tolist(), self.count]
+        return list(itertools.pairwise(cuts)) if self.count else []
+
     def part(self, low: int, high: int) -> FlatFlows:
         """Flows ``low`` to ``high`` - 1 of these."""
         if low == 0 and high == self.count:
@@ -90,7 +108,7 @@ def join(parts: Iterable[FlatFlows]) -> FlatFlows:
     if len(parts) == 1:
         return parts[0]
     columns = {name: np.concatenate([p.column(name) for p in parts]) for name in DEFAULTS}
-    degree = [np.diff(p.dependency_ptr) if p.has_dependencies else np.zeros(p.count, np.int64) for p in parts]
+    degree = [np.diff(p.pointers) for p in parts]
     ptr = np.zeros(sum(p.count for p in parts) + 1, np.int64)
     np.cumsum(np.concatenate(degree), out=ptr[1:])
     return FlatFlows(

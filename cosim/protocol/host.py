@@ -8,7 +8,6 @@ not be asked: same times either way.
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import numpy as np
 
 from cosim.network.flows import I32, I64, FlowBatch, FlowGroup, FlowTable
 from cosim.network.simulator import NetworkSimulator
-from cosim.protocol.columns import LATER, FlatFlows
+from cosim.protocol.columns import LATER, TRAITS, FlatFlows
 from cosim.protocol.dependents import FlowBook
 from cosim.protocol.digest import Digest
 from cosim.protocol.refusal import Refusal
@@ -25,7 +24,6 @@ from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
-_TRAITS = ("job", "coflow", "coflow_bytes", "priority", "weight")
 _MOST_REPORTED = 1 << 17
 
 
@@ -75,7 +73,7 @@ class Host:
             return
         self._check(flows)
         slots, ready = self.book.add(flows)
-        for first, last in self._runs(flows):
+        for first, last in flows.runs():
             self._open(flows.part(first, last), slots[first:last])
         start = flows.column("start_ps")
         given = np.flatnonzero(start != LATER)
@@ -181,22 +179,13 @@ class Host:
             if (flows.column("start_ps")[waiting - flows.first_id] != LATER).any():
                 raise Refusal("INVALID_FLOWS", "a flow that waits is given no start", field="start_ps")
 
-    def _runs(self, flows: FlatFlows) -> list[tuple[int, int]]:
-        low = flows.column("key_low")
-        breaks = np.diff(low) != 1
-        for name in ("key_high", *_TRAITS):
-            if len(flows.columns[name]) > 1:
-                breaks |= np.diff(flows.columns[name]) != 0
-        cuts = [0, *(np.flatnonzero(breaks) + 1).tolist(), flows.count]
-        return list(itertools.pairwise(cuts))
-
     def _open(self, run: FlatFlows, slots: I64) -> None:
         handle = self._free.pop() if self._free else len(self._first)
         endpoints, local = np.unique(
             np.concatenate([run.column("src"), run.column("dst")]), return_inverse=True
         )
         table = self._table(len(endpoints), local.astype(np.int32), run)
-        traits = {name: run.columns[name][0].item() for name in _TRAITS}
+        traits = {name: run.columns[name][0].item() for name in TRAITS}
         key = int(run.columns["key_high"][0]), int(run.columns["key_low"][0])
         self._groups.append(
             FlowGroup(handle, table, endpoints.astype(np.int32), key, release="caller", **traits)

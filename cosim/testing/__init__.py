@@ -7,7 +7,18 @@
 ===============  ====================================================================
 """
 
+from cosim.testing.conformance import ConformanceError, Report, Result, check_network, check_server
 from cosim.testing.faulty import FaultyNetwork
 from cosim.testing.recorder import Player, Recorder, Recording
 
-__all__ = ["FaultyNetwork", "Player", "Recorder", "Recording"]
+__all__ = [
+    "ConformanceError",
+    "FaultyNetwork",
+    "Player",
+    "Recorder",
+    "Recording",
+    "Report",
+    "Result",
+    "check_network",
+    "check_server",
+]

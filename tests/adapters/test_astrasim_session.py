@@ -19,7 +19,7 @@ from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.client import RemoteNetwork, launch
 from cosim.protocol.launcher import Launched
 from cosim.protocol.settings import Server
-from cosim.testing.conformance import check_network_simulator
+from cosim.testing import check_server
 from cosim.topology.graph import Topology
 from cosim.topology.routing import Shortest
 from cosim.units import NEVER
@@ -44,7 +44,7 @@ KINDS = {
 
 
 def test_conformance() -> None:
-    report = check_network_simulator([astrasim()])
+    report = check_server([astrasim()])
     assert report.passed, str(report)
 
 

@@ -16,7 +16,7 @@ from cosim.experiment.build import build
 from cosim.experiment.scenario import loads
 from cosim.protocol.client import RemoteNetwork
 from cosim.protocol.settings import Patience, Server
-from cosim.testing.conformance import check_network_simulator
+from cosim.testing import check_server
 from tests.adapters.ns3_worlds import US, alone_text, graph, network, ns3, run_alone, send, star
 from tests.protocol.small_run import Hooked, Killer, moments, recovered
 
@@ -32,7 +32,7 @@ collectives: {all_reduce: ring}
 
 
 def test_conformance() -> None:
-    report = check_network_simulator([ns3()])
+    report = check_server([ns3()])
     assert report.passed, str(report)
 
 

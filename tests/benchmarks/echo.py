@@ -16,7 +16,7 @@ from cosim.experiment.scenario import loads
 from cosim.network.flows import FlowBatch, FlowGroup, FlowTable, flat_table
 from cosim.network.simulator import Advance
 from cosim.protocol.client import RemoteNetwork, launch
-from cosim.testing.conformance.worlds import star
+from cosim.testing.conformance.cases import star
 
 
 def echo_server() -> RemoteNetwork:

@@ -8,26 +8,29 @@ from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.protocol.server import Server
-from cosim.testing.conformance import check_network_simulator
-from cosim.testing.conformance.faulty import FAULTS, faulty
+from cosim.testing import check_server
+from cosim.testing.conformance.faulty_server import SERVER_FAULTS, faulty
 from cosim.testing.conformance.kit import check_names
 
 
 @pytest.mark.parametrize("make", [CongestionAwareNetwork, FairShareNetwork])
-def test_the_built_in_networks_pass(make: Callable[[], CongestionAwareNetwork]) -> None:
-    report = check_network_simulator(make)
+def test_the_built_in_networks_pass(
+    serve: Callable[..., Server], make: Callable[[], CongestionAwareNetwork]
+) -> None:
+    report = check_server(serve(make).address)
     assert report.passed, str(report)
 
 
-def test_a_network_without_congestion_fails_what_it_does_not_model() -> None:
-    assert check_network_simulator(CongestionUnawareNetwork).failed == ("shares", "order")
+def test_a_network_without_congestion_fails_what_it_does_not_model(serve: Callable[..., Server]) -> None:
+    assert check_server(serve(CongestionUnawareNetwork).address).failed == ("shares", "order")
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", SERVER_FAULTS)
 def test_each_fault_fails_exactly_its_check(serve: Callable[..., Server], fault: str) -> None:
-    report = check_network_simulator(serve(make_session=faulty(fault)).address, deadline_s=2.0)
-    assert report.failed == (FAULTS[fault],), str(report)
+    make, make_session = faulty(fault)
+    report = check_server(serve(make, make_session=make_session).address, deadline_s=2.0)
+    assert report.failed == (SERVER_FAULTS[fault],), str(report)
 
 
 def test_every_check_has_a_fault_that_it_notices() -> None:
-    assert {*check_names()} == {*FAULTS.values()}
+    assert {*check_names("server")} == {*SERVER_FAULTS.values()}

@@ -24,13 +24,13 @@ from cosim.protocol.launcher import Launched
 from cosim.protocol.server import Server
 from cosim.protocol.settings import Patience
 from cosim.protocol.settings import Server as Where
-from cosim.testing.conformance.worlds import star
+from cosim.testing.conformance.cases import star
 from tests.inputs import ROOT
 from tests.protocol.small_run import GOOD, SCENARIO, Hooked, Killer, moments, recovered, run
 
 Serve = Callable[..., Server]
 Record = Callable[[str, object], None]
-FAULTY = (sys.executable, "-m", "cosim.testing.conformance.faulty", "--fault")
+FAULTY = (sys.executable, "-m", "cosim.testing.conformance.faulty_server", "--fault")
 RIGHT = "the same result"
 
 

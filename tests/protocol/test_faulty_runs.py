@@ -10,7 +10,7 @@ from cosim.errors import CosimError
 from cosim.experiment.run import run
 from cosim.experiment.scenario import loads
 from cosim.protocol.server import Server
-from cosim.testing.conformance import faulty as kit
+from cosim.testing.conformance import faulty_server as kit
 from tests.protocol.small_run import SCENARIO
 
 SAME, OTHER = "the same result", "another result, in good order"
@@ -27,6 +27,7 @@ ENDS = {
     "crash": "RefusedError: .* crashed",
     "no_latency": OTHER,
     "random": OTHER,
+    "wrong_starts": "ProtocolError: .* started a flow before its time",
 }
 """Of faults that this run meets; all others leave it alone."""
 
@@ -36,7 +37,7 @@ def right() -> str:
     return run(loads(SCENARIO)).digest
 
 
-@pytest.mark.parametrize("fault", kit.FAULTS)
+@pytest.mark.parametrize("fault", kit.SERVER_FAULTS)
 def test_a_run_over_a_faulty_server_ends_in_a_named_error_or_in_the_right_result(
     serve: Callable[..., Server],
     fault: str,
@@ -45,7 +46,8 @@ def test_a_run_over_a_faulty_server_ends_in_a_named_error_or_in_the_right_result
     record_property: Callable[[str, object], None],
 ) -> None:
     monkeypatch.setattr(kit, "_FREEZE_S", 0.0)  # it freezes when it is left alone: here at once
-    address = serve(make_session=kit.faulty(fault)).address
+    make, make_session = kit.faulty(fault)
+    address = serve(make, make_session=make_session).address
     late = fault in ("slow", "frozen")
     network = {"address": address, "answer_timeout": "300ms" if late else "60s"}
     try:
@@ -53,7 +55,7 @@ def test_a_run_over_a_faulty_server_ends_in_a_named_error_or_in_the_right_result
         came = SAME if done.digest == right else OTHER
     except CosimError as error:
         came = f"{type(error).__name__}: {error}"
-    notice = f"cosim conformance fails {kit.FAULTS[fault]}"
+    notice = f"cosim conformance fails {kit.SERVER_FAULTS[fault]}"
     ended = {SAME: f"not met by this run; {notice}", OTHER: f"a run can't tell; {notice}"}.get(came, came)
     record_property("fault", (f"faulty server: {fault}", ended.splitlines()[0][:110]))
     expected = ENDS.get(fault, SAME)

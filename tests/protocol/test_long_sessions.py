@@ -6,11 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cosim.errors import RefusedError
 from cosim.network.flows import ON_START, FlowBatch, FlowGroup, flat_table
 from cosim.protocol.client import connect
+from cosim.protocol.messages import advance_parts, numbered
 from cosim.protocol.server import Server
 from cosim.protocol.session import Served, Session
-from cosim.testing.conformance.worlds import star
+from cosim.protocol.wire import Wire
+from cosim.testing.conformance.cases import flows, star
+from cosim.testing.conformance.server import ServerProbe
 from tests.protocol.small_run import run
 from tests.protocol.test_remote_network import random_table
 
@@ -86,14 +90,7 @@ def test_starts_that_lie_apart_wait_until_there_is_room(serve: Serve) -> None:
 
 
 def test_what_was_to_be_forgotten_is_not_waited_for(serve: Serve) -> None:
-    from cosim.errors import RefusedError
-    from cosim.protocol.messages import advance_parts, numbered
-    from cosim.protocol.wire import Wire
-    from cosim.testing.conformance.probe import Probe
-    from cosim.testing.conformance.worlds import flows
-
-    wire = Wire(serve().address)
-    probe = Probe(wire, wire.describe(), star(4))
+    probe = ServerProbe(connection := Wire(serve().address), connection.describe(), star(4))
     probe.open()
     probe.advance(flows(0, [(0, 1)], 1000, 0))
     for number, (given, oldest) in enumerate(
@@ -103,7 +100,7 @@ def test_what_was_to_be_forgotten_is_not_waited_for(serve: Serve) -> None:
         ]
     ):
         for part in advance_parts(None, given, None, 2 * 10**9, 0, 1 << 20, oldest_id=oldest):
-            wire.send(numbered(part, 2 + number))
+            connection.send(numbered(part, 2 + number))
         if not number:
             probe.answer()
     with pytest.raises(RefusedError, match="waits for flow 0; an earlier advance said 1 or later"):

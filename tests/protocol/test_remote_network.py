@@ -15,7 +15,7 @@ from cosim.protocol.client import connect
 from cosim.protocol.server import Server
 from cosim.protocol.session import Session
 from cosim.protocol.wire import Wire
-from cosim.testing.conformance.worlds import star
+from cosim.testing.conformance.cases import star
 from cosim.units import NEVER
 from tests.protocol.small_run import run
 

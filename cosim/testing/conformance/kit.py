@@ -1,129 +1,136 @@
-"""Runs the checks against an address, a command that serves, or a network of this process."""
+"""The registry of checks, and what a check may use: sessions of the network or server under test."""
 
 from __future__ import annotations
 
-import tempfile
 import time
+import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from importlib import import_module
+from typing import Generic, Literal, TypeVar
 
-from cosim.errors import CosimError
-from cosim.network.simulator import NetworkSimulator
-from cosim.protocol.launcher import Launched
-from cosim.protocol.server import Server
-from cosim.protocol.session import Served
-from cosim.protocol.v1 import network_simulator_pb2 as pb
-from cosim.protocol.wire import Wire
-from cosim.testing.conformance.probe import Probe
-from cosim.testing.conformance.worlds import star
+import numpy as np
 
+from cosim.errors import CausalityError, CosimError, FeatureError, OverloadError, RefusedError, VersionError
+from cosim.network.flows import I64
+from cosim.network.simulator import Capabilities, NetworkStatistics
+from cosim.protocol.columns import FlatFlows
+from cosim.testing.conformance.report import (
+    CheckFailed,
+    CheckSkipped,
+    Report,
+    Result,
+    expect,
+)
+from cosim.topology.graph import Topology
+from cosim.units import NEVER
 
-class Failed(Exception):  # noqa: N818 - a check's verdict, caught here
-    """A check failed; the text says what was seen and what would be right."""
-
-
-class NotApplicable(Exception):  # noqa: N818
-    """A check that this server need not pass: it doesn't claim the feature."""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One check: ``verdict`` is passed, failed or skipped."""
-
-    name: str
-    about: str
-    verdict: str
-    detail: str = ""
-    took_s: float = 0.0
-
-
-@dataclass(frozen=True)
-class Report:
-    """What came of all checks."""
-
-    simulator: str
-    results: tuple[Result, ...]
-
-    @property
-    def passed(self) -> bool:
-        """No check failed."""
-        return not self.failed
-
-    @property
-    def failed(self) -> tuple[str, ...]:
-        """Names of checks that failed."""
-        return tuple(result.name for result in self.results if result.verdict == "failed")
-
-    def __str__(self) -> str:
-        width = max((len(result.name) for result in self.results), default=0)
-        lines = [f"conformance of {self.simulator}"]
-        for result in self.results:
-            text = result.detail if result.verdict != "passed" else result.about
-            lines.append(f"  {result.verdict:<7} {result.name:<{width}}  {text}")
-        count = len(self.results) - len(self.failed)
-        skipped = sum(result.verdict == "skipped" for result in self.results)
-        lines.append(f"{count - skipped} passed, {len(self.failed)} failed, {skipped} skipped")
-        return "\n".join(lines)
-
-
-Check = Callable[["Kit"], None]
-_CHECKS: dict[str, tuple[str, Check]] = {}
-
-
-def check(name: str, about: str) -> Callable[[Check], Check]:
-    """Register a check under its name; ``about`` says the rule."""
-
-    def register(function: Check) -> Check:
-        _CHECKS[name] = (about, function)
-        return function
-
-    return register
+Starts = tuple[I64, I64, I64]
+"""Columns of flow ids, starts and causes."""
 
 
 @dataclass(eq=False)
-class Kit:
-    """What a check may use. ``deadline_s`` bounds every answer."""
+class Answer:
+    """What one advance came to: the grant, and completions as columns; ``digest`` is that of all so far."""
 
-    target: str | tuple[str, ...] | Callable[[], NetworkSimulator]
-    deadline_s: float = 20.0
-    described: pb.DescribeResponse = field(default_factory=pb.DescribeResponse)
-    _process: Launched | None = None
-    _server: Server | None = None
-    _folder: tempfile.TemporaryDirectory[str] | None = None
+    granted_ps: int
+    ids: I64
+    start_ps: I64
+    time_ps: I64
+    digest: tuple[int, int]
 
-    @property
-    def can_kill(self) -> bool:
-        """Whether the server was started here, as a process."""
-        return self._process is not None
+    def times(self) -> dict[int, int]:
+        """Completion time of each id."""
+        return dict(zip(self.ids.tolist(), self.time_ps.tolist(), strict=True))
 
-    def address(self) -> str:
-        """Where the server is; starts it where that is the kit's affair."""
-        if isinstance(self.target, str):
-            return self.target
-        if isinstance(self.target, tuple):
-            if self._process is None or not self._process.is_alive:
-                self._process = Launched(self.target, timeout_s=max(30.0, self.deadline_s))
-            return self._process.address
-        if self._server is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="cosim-")
-            self._server = Server(Served(self.target), f"unix:{Path(self._folder.name) / 'socket'}").start()
-        return self._server.address
 
-    def kill(self) -> None:
-        """End it as ``kill -9`` does."""
-        assert self._process is not None
-        self._process.kill()
+class Probe(ABC):
+    """One session. It believes all that it is told, so that each check looks at its own rule alone.
 
-    def wire(self) -> Wire:
-        """A new connection."""
-        return Wire(self.address(), deadline_s=self.deadline_s)
+    Flows are flat, with the ids 0, 1, 2 ... in the order given. ``answers`` are those of every advance.
+    """
+
+    def __init__(self) -> None:
+        self.next_id = 0
+        self.answers: list[Answer] = []
+
+    @abstractmethod
+    def open(self) -> object:
+        """Open the session."""
+
+    @abstractmethod
+    def advance(
+        self, flows: FlatFlows | None = None, horizon_ps: int = NEVER, *, starts: Starts | None = None
+    ) -> Answer:
+        """Give flows and starts, run to the horizon at most; the answer."""
+
+    @abstractmethod
+    def peek(self) -> int | None:
+        """The time of the next completion, without moving."""
+
+    @abstractmethod
+    def statistics(self) -> NetworkStatistics:
+        """Counters since the session was opened."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the session."""
+
+    @abstractmethod
+    def break_off(self) -> None:
+        """Leave the session without ending it, as a crash of the client does."""
+
+    def finish(self, most: int = 10_000) -> dict[int, int]:
+        """Advance until every flow given has completed; completion times by id.
+
+        Raises
+        ------
+        CheckFailed
+            Some never do, in ``most`` advances.
+        """
+        for _ in range(most):
+            times = self.times()
+            if all(one in times for one in range(self.next_id)):
+                return times
+            self.advance()
+        missing = [one for one in range(self.next_id) if one not in self.times()]
+        raise CheckFailed(f"{most} advances did not complete flows {missing[:5]}")
+
+    def times(self) -> dict[int, int]:
+        """Completion times so far, of flows that were given."""
+        return {
+            one: when for answer in self.answers for one, when in answer.times().items() if one < self.next_id
+        }
+
+
+P_co = TypeVar("P_co", bound=Probe, covariant=True)
+
+
+class Kit(ABC, Generic[P_co]):
+    """What is under test. ``capabilities`` are what it claims; sessions are on ``topology``."""
+
+    capabilities: Capabilities
+    topology: Topology
+
+    def links(self, src: int, dst: int) -> list[int]:
+        """The links of the path between two endpoints."""
+        _, path = self.topology.paths(*(np.array([one], np.int32) for one in (src, dst, 0)))
+        return [int(link) for link in path]
+
+    @abstractmethod
+    def new_probe(self) -> P_co:
+        """A session that is not open yet."""
+
+    @abstractmethod
+    def has(self, feature: str) -> bool:
+        """Whether it claims a feature, by the protocol's name for it: ``dependent_flows``."""
 
     @contextmanager
-    def probe(self, endpoints: int = 8, *, opened: bool = True) -> Iterator[Probe]:
-        """A session on the star, open unless said otherwise."""
-        probe = Probe(self.wire(), self.described, star(endpoints))
+    def probe(self, *, opened: bool = True) -> Iterator[P_co]:
+        """A session, open unless said otherwise; closed at the end."""
+        probe = self.new_probe()
         try:
             if opened:
                 probe.open()
@@ -131,96 +138,140 @@ class Kit:
         finally:
             probe.close()
 
-    def has(self, *features: pb.Feature) -> bool:
-        """Whether the server claims these."""
-        return all(feature in self.described.features for feature in features)
+    def needs(self, *features: str) -> None:
+        """Skip the check where one of these isn't claimed.
 
-    def needs(self, *features: pb.Feature) -> None:
-        """Skip the check where the server doesn't claim these."""
+        Raises
+        ------
+        CheckSkipped
+            Names it.
+        """
         for feature in features:
-            if feature not in self.described.features:
-                name = pb.Feature.Name(feature).removeprefix("FEATURE_").lower()
-                raise NotApplicable(f"the server does not claim {name}")
+            if not self.has(feature):
+                raise CheckSkipped(f"{feature} is not claimed")
 
-    def close(self) -> None:
-        """End what was started."""
-        if self._process is not None:
-            self._process.stop()
-        if self._server is not None:
-            self._server.stop()
-        if self._folder is not None:
-            self._folder.cleanup()
+    def needs_determinism(self) -> None:
+        """Skip the check where the same input may lead elsewhere.
+
+        Raises
+        ------
+        CheckSkipped
+            It is said not to be deterministic.
+        """
+        if not self.capabilities.deterministic:
+            raise CheckSkipped("it says that it is not deterministic")
+
+    def crash(self, probe: Probe) -> None:
+        """End the session's other side as a crash does, where that can be done; at least break it off."""
+        probe.break_off()
 
 
-def expect(condition: bool, text: str) -> None:
-    """Fail the check unless ``condition``."""
-    if not condition:
-        raise Failed(text)
+Kind = Literal["network", "server"]
 
 
-def check_network_simulator(
-    target: str | Sequence[str] | Callable[[], NetworkSimulator],
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A rule with a name, of networks in this process, of servers, or of both."""
+
+    name: str
+    about: str
+    of: tuple[Kind, ...]
+    function: Callable[..., None] = field(compare=False)
+
+
+_CHECKS: list[Check] = []
+
+
+def check(
+    name: str, about: str, of: Sequence[Kind] = ("network", "server")
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a check under its name; ``about`` is the rule."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        _CHECKS.append(Check(name, about, tuple(of), function))
+        return function
+
+    return register
+
+
+def checks(kind: Kind) -> tuple[Check, ...]:
+    """Every check of a kind, in the order in which they run."""
+    for module in ("server_rules", "network_rules", "rules", "times", "sameness"):
+        import_module(f"cosim.testing.conformance.{module}")  # registers its checks
+    return tuple(check for check in _CHECKS if kind in check.of)
+
+
+def check_names(kind: Kind) -> tuple[str, ...]:
+    """The names of :func:`checks`."""
+    return tuple(check.name for check in checks(kind))
+
+
+def run_checks(
+    kit: Kit[Probe],
+    kind: Kind,
     *,
     only: Sequence[str] = (),
-    deadline_s: float = 20.0,
+    skip: Sequence[str] = (),
     told: Callable[[Result], None] | None = None,
 ) -> Report:
-    """Check a server, or a network of this process behind cosim's own server.
-
-    Parameters
-    ----------
-    target
-        The address of a server; a command that serves (it can be killed then); or a function that makes a
-        network.
-    only
-        Names of checks to run; all, where empty.
-    deadline_s
-        How long any answer may take.
-    told
-        Called after each check.
+    """Run the checks of a kind; ``told`` is called after each.
 
     Raises
     ------
-    LaunchError
-        No server there, or the command doesn't serve.
+    ValueError
+        There is no check of that name.
     """
-    from cosim.testing.conformance import rules, sameness, times
-
-    del rules, sameness, times  # importing them registers their checks
-    kit = Kit(target if isinstance(target, str) or callable(target) else tuple(target), deadline_s)
+    known = check_names(kind)
+    for name in (*only, *skip):
+        if name not in known:
+            raise ValueError(f"there is no check {name!r} of a {kind}; there are: {', '.join(known)}")
     results = []
+    for one in checks(kind):
+        if one.name not in (only or known) or one.name in skip:
+            continue
+        began = time.perf_counter()
+        verdict, detail = _verdict(kit, one)
+        results.append(Result(one.name, one.about, verdict, detail, time.perf_counter() - began))
+        if told is not None:
+            told(results[-1])
+    return Report(kit.capabilities.name, tuple(results))
+
+
+def _verdict(kit: Kit[Probe], one: Check) -> tuple[Literal["passed", "failed", "skipped"], str]:
     try:
-        wire = kit.wire()
-        kit.described = wire.describe()
-        wire.close()
-        for name, (about, function) in _CHECKS.items():
-            if only and name not in only:
-                continue
-            began = time.perf_counter()
-            verdict, detail = _run(kit, function)
-            results.append(Result(name, about, verdict, detail, time.perf_counter() - began))
-            if told is not None:
-                told(results[-1])
-    finally:
-        kit.close()
-    return Report(kit.described.simulator, tuple(results))
-
-
-def check_names() -> tuple[str, ...]:
-    """Every check's name, in the order in which they run."""
-    from cosim.testing.conformance import rules, sameness, times
-
-    del rules, sameness, times
-    return tuple(_CHECKS)
-
-
-def _run(kit: Kit, function: Check) -> tuple[str, str]:
-    try:
-        function(kit)
-    except NotApplicable as why:
+        one.function(kit)
+    except CheckSkipped as why:
         return "skipped", str(why)
-    except Failed as why:
+    except CheckFailed as why:
         return "failed", str(why)
-    except CosimError as error:
-        return "failed", f"{type(error).__name__}: {error}"
+    except Exception as error:  # the network under test is somebody else's: it may raise anything
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        place = "" if isinstance(error, CosimError) else f" ({where.filename}:{where.lineno})"
+        return "failed", f"{type(error).__name__}: {error}{place}"
     return "passed", ""
+
+
+_REASONS: dict[type[CosimError], str] = {
+    CausalityError: "CAUSALITY",
+    VersionError: "VERSION",
+    FeatureError: "FEATURE_MISSING",
+    OverloadError: "OVERLOADED",
+}
+
+
+@contextmanager
+def refused(reason: str, what: str) -> Iterator[None]:
+    """What is done within must be refused for that reason of the protocol.
+
+    Raises
+    ------
+    CheckFailed
+        It is taken, or refused for another reason.
+    """
+    try:
+        yield
+    except CosimError as error:
+        got = error.reason if isinstance(error, RefusedError) else _REASONS.get(type(error), "")
+        expect(got == reason, f"{what} must be refused as {reason}; got {type(error).__name__}: {error}")
+    else:
+        expect(False, f"{what} must be refused as {reason}; it was taken")

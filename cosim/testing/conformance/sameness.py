@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cosim.protocol.columns import FlatFlows, join
-from cosim.testing.conformance.kit import Kit, NotApplicable, check, expect
-from cosim.testing.conformance.rules import long_run
-from cosim.testing.conformance.worlds import LATENCY_PS, flows
+from cosim.testing.conformance.cases import LATENCY_PS, flows, long_run
+from cosim.testing.conformance.kit import Kit, Probe, check
+from cosim.testing.conformance.report import expect
 from cosim.units import NEVER
 
 _PAIRS = [(0, 1), (2, 1), (3, 1), (1, 4), (5, 4), (6, 7), (7, 6), (4, 0)]
@@ -18,9 +18,8 @@ def _mesh(reaction: int) -> FlatFlows:
 
 
 @check("determinism", "the same session twice: the same completions")
-def determinism(kit: Kit) -> None:
-    if not kit.described.deterministic:
-        raise NotApplicable("the server says that it is not deterministic")
+def determinism(kit: Kit[Probe]) -> None:
+    kit.needs_determinism()
     seen = []
     for _ in range(2):
         with kit.probe() as probe:
@@ -31,9 +30,8 @@ def determinism(kit: Kit) -> None:
 
 
 @check("cuts", "where advances are cut does not change completions")
-def cuts(kit: Kit) -> None:
-    if not kit.described.deterministic:
-        raise NotApplicable("the server says that it is not deterministic")
+def cuts(kit: Kit[Probe]) -> None:
+    kit.needs_determinism()
     with kit.probe() as probe:
         probe.advance(_mesh(NEVER))
         whole = probe.finish()
@@ -49,9 +47,8 @@ def cuts(kit: Kit) -> None:
 
 
 @check("replay", "killed (or broken off) and replayed in one advance: the same completions, the same digest")
-def replay(kit: Kit) -> None:
-    if not kit.described.deterministic:
-        raise NotApplicable("the server says that it is not deterministic")
+def replay(kit: Kit[Probe]) -> None:
+    kit.needs_determinism()
     given: list[FlatFlows] = []
     rounds = 14
     with kit.probe() as probe:
@@ -62,10 +59,7 @@ def replay(kit: Kit) -> None:
             now += 9_000_000
             probe.advance(given[-1], now)
         live, digest, granted = probe.times(), probe.answers[-1].digest, probe.answers[-1].granted_ps
-        if kit.can_kill:
-            kit.kill()
-        else:
-            probe.wire.drop_stream()
+        kit.crash(probe)
     with kit.probe() as probe:
         answer = probe.advance(join(given), granted)
         while answer.granted_ps < granted:

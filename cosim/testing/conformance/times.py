@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.network.flows import ON_COMPLETION, ON_START
+from cosim.network.flows import ON_START
 from cosim.protocol.columns import LATER
-from cosim.protocol.v1 import network_simulator_pb2 as pb
-from cosim.testing.conformance.kit import Kit, check, expect
-from cosim.testing.conformance.worlds import HOPS, LATENCY_PS, flows, ideal_ps
+from cosim.testing.conformance.cases import HOPS, LATENCY_PS, flows, ideal_ps
+from cosim.testing.conformance.kit import Kit, Probe, check
+from cosim.testing.conformance.report import expect
 from cosim.units import NEVER
 
 _LARGE = 8_000_000
@@ -17,7 +17,7 @@ _SLACK = 1.25
 
 
 @check("line_rate", "a large message takes its bytes over the line rate, little more and never less")
-def line_rate(kit: Kit) -> None:
+def line_rate(kit: Kit[Probe]) -> None:
     with kit.probe() as probe:
         probe.advance(flows(0, [(0, 1)], _LARGE, 0))
         took, ideal = probe.finish()[0], ideal_ps(_LARGE) - HOPS * LATENCY_PS
@@ -28,7 +28,7 @@ def line_rate(kit: Kit) -> None:
 
 
 @check("latency", "a small message takes the latencies of its links, at least")
-def latency(kit: Kit) -> None:
+def latency(kit: Kit[Probe]) -> None:
     with kit.probe() as probe:
         probe.advance(flows(0, [(0, 1)], 100, 0))
         took = probe.finish()[0]
@@ -39,7 +39,7 @@ def latency(kit: Kit) -> None:
 
 
 @check("shares", "two messages on one link take as long as their bytes together")
-def shares(kit: Kit) -> None:
+def shares(kit: Kit[Probe]) -> None:
     with kit.probe() as probe:
         probe.advance(flows(0, [(1, 0), (2, 0)], _LARGE, 0, reaction=NEVER))
         last = max(probe.finish().values())
@@ -49,7 +49,7 @@ def shares(kit: Kit) -> None:
 
 
 @check("order", "messages of one channel arrive in the order of their starts")
-def order(kit: Kit) -> None:
+def order(kit: Kit[Probe]) -> None:
     with kit.probe() as probe:
         probe.advance(flows(0, [(0, 1)] * 3, [400_000, 1_000, 200_000], [0, 0, 1000], reaction=NEVER))
         found = probe.finish()
@@ -58,7 +58,7 @@ def order(kit: Kit) -> None:
 
 
 @check("marks", "a flow to oneself completes when it starts, whatever its bytes")
-def marks(kit: Kit) -> None:
+def marks(kit: Kit[Probe]) -> None:
     with kit.probe() as probe:
         given = [0, LATENCY_PS, LATENCY_PS + 7]
         probe.advance(flows(0, [(0, 0), (1, 1), (2, 2)], [0, 1 << 20, 5], given, reaction=NEVER))
@@ -68,8 +68,8 @@ def marks(kit: Kit) -> None:
 
 
 @check("one_instant", "all that completes at the grant is told with it; what starts there comes after")
-def one_instant(kit: Kit) -> None:
-    quantum = kit.described.quantum_ps
+def one_instant(kit: Kit[Probe]) -> None:
+    quantum = kit.capabilities.quantum_ps
     when = 4 * LATENCY_PS // quantum * quantum
     with kit.probe() as probe:
         first = probe.advance(flows(0, [(k, k) for k in range(4)], 0, when))
@@ -85,7 +85,7 @@ def one_instant(kit: Kit) -> None:
 
 
 @check("lookahead", "the grant stops at completion + reaction delay, and not before it must")
-def lookahead(kit: Kit) -> None:
+def lookahead(kit: Kit[Probe]) -> None:
     for reaction in (0, 5 * LATENCY_PS):
         with kit.probe() as probe:
             probe.advance(flows(0, [(0, 1), (2, 3)], [1_000, 4_000_000], 0, reaction=reaction))
@@ -100,8 +100,8 @@ def lookahead(kit: Kit) -> None:
 
 
 @check("dependents", "flows that wait, released by the network: the same times as released by the client")
-def dependents(kit: Kit) -> None:
-    kit.needs(pb.FEATURE_DEPENDENT_FLOWS)
+def dependents(kit: Kit[Probe]) -> None:
+    kit.needs("dependent_flows")
     delay = 3 * LATENCY_PS
     pairs = [(0, 1), (2, 1), (1, 3), (1, 4), (3, 0)]
     sizes = [50_000, 80_000, 30_000, 30_000, 10_000]
@@ -134,11 +134,11 @@ def dependents(kit: Kit) -> None:
     expect(by_network == done, f"released by the network {by_network}, by the client {done}")
 
 
-@check("start_dependents", "a flow may wait for the start of another, and for flows of earlier advances")
-def start_dependents(kit: Kit) -> None:
-    kit.needs(pb.FEATURE_DEPENDENT_FLOWS, pb.FEATURE_START_DEPENDENCIES)
+@check("start_dependents", "a flow may wait for the start of another")
+def start_dependents(kit: Kit[Probe]) -> None:
+    kit.needs("dependent_flows", "start_dependencies")
     with kit.probe() as probe:
-        first = flows(
+        given = flows(
             0,
             [(0, 1), (2, 2)],
             [1_000_000, 0],
@@ -148,24 +148,29 @@ def start_dependents(kit: Kit) -> None:
             delay_ps=5000,
             reaction=NEVER,
         )
-        probe.advance(first, 2 * LATENCY_PS)
-        at = probe.times().get(1, -1)
-        _near(kit, at, LATENCY_PS + 5000, "a mark 5000 ps after the start of a flow")
-        later = flows(
-            2, [(3, 3)], 0, LATER, waits_for=[[0]], kinds=[[ON_COMPLETION]], delay_ps=7000, reaction=NEVER
-        )
-        probe.advance(later)
+        probe.advance(given, 2 * LATENCY_PS)
+        _near(kit, probe.times().get(1, -1), LATENCY_PS + 5000, "a mark 5000 ps after the start of a flow")
+
+
+@check("past_dependents", "a flow may wait for flows of earlier advances", of=["server"])
+def past_dependents(kit: Kit[Probe]) -> None:
+    kit.needs("dependent_flows")
+    with kit.probe() as probe:
+        probe.advance(flows(0, [(0, 1)], 1_000_000, LATENCY_PS, reaction=NEVER), 2 * LATENCY_PS)
+        probe.advance(flows(1, [(3, 3)], 0, LATER, waits_for=[[0]], delay_ps=7000, reaction=NEVER))
         found = probe.finish()
-        _near(kit, found[2], found[0] + 7000, "a mark 7000 ps after a completion")
+        _near(kit, found[1], found[0] + 7000, "a mark 7000 ps after a completion")
 
 
-def _near(kit: Kit, got: int, right: int, what: str) -> None:
-    expect(right <= got < right + kit.described.quantum_ps, f"{what} came at {got} ps; {right} ps is right")
+def _near(kit: Kit[Probe], got: int, right: int, what: str) -> None:
+    expect(
+        right <= got < right + kit.capabilities.quantum_ps, f"{what} came at {got} ps; {right} ps is right"
+    )
 
 
 @check("given_later", "flows given without a start wait for it, and so does what depends on them")
-def given_later(kit: Kit) -> None:
-    kit.needs(pb.FEATURE_DEPENDENT_FLOWS)
+def given_later(kit: Kit[Probe]) -> None:
+    kit.needs("dependent_flows")
     when = 6 * LATENCY_PS
     with kit.probe() as probe:
         given = flows(0, [(0, 0), (0, 1)], [0, 1000], LATER, waits_for=[[], [0]], reaction=NEVER)

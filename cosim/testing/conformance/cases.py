@@ -3,33 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from cosim.protocol.columns import FlatFlows, make
+from cosim.testing.conformance.kit import Probe
 from cosim.topology.graph import Topology
 from cosim.topology.routing import Shortest
-from cosim.units import NEVER
 
 RATE_BPS = 10e9
 LATENCY_PS = 1_000_000
 HOPS = 2
+MESSAGE = 20_000
 
 
-def star(endpoints: int) -> Topology:
+def star(endpoints: int = 8) -> Topology:
     """Endpoints around one switch: 10 Gb/s and 1 us each way."""
-    leaves = np.arange(endpoints, dtype=np.int32)
-    centre = np.full(endpoints, endpoints, np.int32)
-    links = 2 * endpoints
+    return _cables(f"star of {endpoints}", endpoints, 1, [(k, endpoints) for k in range(endpoints)])
+
+
+def two_hosts(endpoints: int = 8) -> Topology:
+    """Two hosts of half of the endpoints, a scale-up switch in each, and a switch between all of them.
+
+    Each pair is two links of 10 Gb/s and 1 us apart, as on :func:`star`.
+    """
+    half, nodes = endpoints // 2, range(endpoints)
+    within = [(k, endpoints + k // half) for k in nodes]
+    across = [(k, endpoints + 2) for k in nodes]
+    made = _cables(f"two hosts of {half}", endpoints, 3, [*within, *across])
+    scale_up = np.tile(np.repeat([True, False], endpoints), 2)
+    return replace(made, scale_up=scale_up)
+
+
+def _cables(name: str, endpoints: int, switches: int, ends: Sequence[tuple[int, int]]) -> Topology:
+    """A link each way between two nodes; those of the first direction come first."""
+    one, other = np.array(ends, np.int32).T
+    hosts = (f"host{k}" for k in range(endpoints))
     return Topology(
-        f"star of {endpoints}",
+        name,
         endpoints,
-        (*(f"host{k}" for k in range(endpoints)), "switch"),
-        np.concatenate([leaves, centre]),
-        np.concatenate([centre, leaves]),
-        np.full(links, RATE_BPS),
-        np.full(links, LATENCY_PS, np.int64),
+        (*hosts, *(f"switch{k or ''}" for k in range(switches))),
+        np.concatenate([one, other]),
+        np.concatenate([other, one]),
+        np.full(2 * len(ends), RATE_BPS),
+        np.full(2 * len(ends), LATENCY_PS, np.int64),
         Shortest(),
         (endpoints,),
     )
@@ -74,4 +93,12 @@ def flows(
     return made
 
 
-FOREVER = NEVER
+def long_run(probe: Probe, rounds: int = 24) -> None:
+    """One message after another; each other advance ends before its message does."""
+    now = 0
+    for k in range(rounds // 2):
+        pair = (k % 8, (k + 1 + k % 3) % 8)
+        probe.advance(flows(k, [pair], MESSAGE + k, now), now + LATENCY_PS)
+        while k not in probe.times():
+            now = max(now, probe.advance().granted_ps)
+        now = max(now, probe.times()[k])

@@ -1,7 +1,7 @@
-"""A server that misbehaves on purpose: one switch for each fault, and the check that must notice it.
+"""A server that breaks one rule on purpose: one switch for each fault, and the check that must notice it.
 
-Run as ``python -m cosim.testing.conformance.faulty --fault NAME --address ADDRESS``. Faults of an answer
-strike from the tenth answer of a session on, as real ones come late; the rest is cosim's own server.
+Run as ``python -m cosim.testing.conformance.faulty_server --fault NAME --address ADDRESS``. Faults of an
+answer strike from the tenth answer of a session on, as real ones come late; the rest is cosim's own server.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from cosim.network.aware import CongestionAwareNetwork
+from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.columns import DEFAULTS, LATER, FlatFlows, decode, encode
 from cosim.protocol.host import Ran
 from cosim.protocol.refusal import Refusal
 from cosim.protocol.session import GONE, Served, Session
 from cosim.protocol.v1 import network_simulator_pb2 as pb
-from cosim.testing.conformance.worlds import LATENCY_PS
+from cosim.testing.conformance.cases import LATENCY_PS
+from cosim.testing.conformance.faulty_network import CRASH, PHYSICS, STRIKE, FaultInNetwork
 from cosim.units import NEVER
 
-FAULTS = {
+SERVER_FAULTS = {
     "version": "handshake",
     "stateless": "states",
     "any_sequence": "sequence",
@@ -35,29 +38,21 @@ FAULTS = {
     "frozen": "idle",
     "crash": "endurance",
     "wrong_peek": "peek",
-    "lost_bytes": "statistics",
-    "too_fast": "line_rate",
-    "no_latency": "latency",
-    "unshared": "shares",
-    "reorder": "order",
-    "slow_marks": "marks",
     "split_instant": "one_instant",
     "overrun": "lookahead",
     "late_release": "dependents",
     "late_start": "start_dependents",
+    "late_past": "past_dependents",
     "eager": "given_later",
-    "random": "determinism",
-    "cut_dependent": "cuts",
-    "unrepeatable": "replay",
+    "wrong_starts": "starts",
+    "off_quantum": "quantum",
+    **PHYSICS,
 }
 """Every fault, and the check that fails because of it."""
 
 _COMPLETION = ("ids", "start_ps", "time_ps", "cause_ps")
-STRIKE = 10
-CRASH = 50
 _FREEZE_S = 0.4
 _THAW_S = 60.0
-_LARGE = 2_000_000
 
 
 class FaultySession(Session):
@@ -65,16 +60,21 @@ class FaultySession(Session):
 
     def __init__(self, served: Served, fault: str, *, hard: bool = False) -> None:
         super().__init__(served)
-        if fault not in FAULTS:
-            raise ValueError(f"no fault {fault!r}; there are {', '.join(FAULTS)}")
+        if fault not in SERVER_FAULTS:
+            raise ValueError(f"no fault {fault!r}; there are {', '.join(SERVER_FAULTS)}")
         self.fault = fault
         self._hard = hard
         self._answers = 0
         self._last_grant = 0
         self._last_request = time.monotonic()
         self._kept: tuple[int, ...] | None = None
+        self._refuse_next = False
+        self._budget = 0
+        self._lied = False
         if fault == "version":
             self.described.version.major += 1
+        elif fault == "off_quantum":
+            self.described.quantum_ps *= 1000
 
     def handle(self, request: pb.SessionRequest) -> Iterator[pb.SessionResponse]:
         """As a good session does, but for the fault."""
@@ -88,10 +88,8 @@ class FaultySession(Session):
             yield pb.SessionResponse(opened=pb.Opened(credit=1))
             return
         for response in super().handle(request):
-            if self.fault == "lost_bytes" and response.HasField("statistics"):
-                del response.statistics.link_bytes[-1]
-            elif self.fault == "wrong_peek" and response.peeked.HasField("time_ps"):
-                response.peeked.time_ps += kept_quantum(self.described)
+            if self.fault == "wrong_peek" and response.peeked.HasField("time_ps"):
+                response.peeked.time_ps += 1
             yield response
         self._last_request = time.monotonic()
 
@@ -100,15 +98,6 @@ class FaultySession(Session):
         super().cancel(sequence)
         if self.fault == "no_cancel" and sequence != GONE:
             self._refuse_next = True
-
-    _refuse_next = False
-
-    def open(self, message: pb.Open) -> pb.SessionResponse:
-        """no_latency: builds another network."""
-        if self.fault == "no_latency":
-            for k in range(len(message.topology.link_latency_ps)):
-                message.topology.link_latency_ps[k] = 0
-        return super().open(message)
 
     def check_sequence(self, message: pb.Advance) -> None:
         """any_sequence: doesn't care."""
@@ -126,45 +115,31 @@ class FaultySession(Session):
             flows = decode(message.flows)
             for name in DEFAULTS:
                 flows.columns[name] = flows.column(name).copy()
-            self._spoil(flows, message)
+            self._spoil(flows)
             message.flows.Clear()
             encode(flows, message.flows)
         if self.fault == "lax" and self._host is not None:
             message.horizon_ps = max(message.horizon_ps, self._last_grant)
         super().take(message)
 
-    def _spoil(self, flows: FlatFlows, message: pb.Advance) -> None:
+    def _spoil(self, flows: FlatFlows) -> None:
         column = flows.columns
-        large = column["size_bytes"] > _LARGE
         start = column["start_ps"]
-        degree = np.diff(flows.dependency_ptr) if flows.has_dependencies else np.zeros(flows.count, np.int64)
+        degree = np.diff(flows.pointers)
         if self.fault == "lax":
             given = start != LATER
             start[given] = np.maximum(start[given], self._last_grant)
-        elif self.fault == "too_fast" and flows.count == 1:
-            column["size_bytes"][large] //= 4
-        elif self.fault == "unshared" and flows.count == 2 and large.all():
-            column["size_bytes"] //= 4
-        elif self.fault == "reorder" and flows.count == 3 and not degree.any() and (column["src"] == 0).all():
-            start[0] += 1_000_000_000
-        elif self.fault == "slow_marks" and flows.count == 3:
-            mark = column["src"] == column["dst"]
-            start[mark] += kept_quantum(self.described)
         elif self.fault == "overrun":
             some = (column["reaction_delay_ps"] > 0) & (column["reaction_delay_ps"] < NEVER)
             column["reaction_delay_ps"][some] = NEVER
         elif self.fault in ("late_release", "late_start") and degree.any():
             waits_for_start = bool(flows.dependency_kind.any())
             if waits_for_start == (self.fault == "late_start") and (waits_for_start or flows.count == 5):
-                column["delay_ps"][degree > 0] += kept_quantum(self.described)
+                column["delay_ps"][degree > 0] += self.described.quantum_ps
+        elif self.fault == "late_past" and (flows.dependency_id < flows.first_id).any():
+            column["delay_ps"] += self.described.quantum_ps
         elif self.fault == "eager" and flows.count == 2 and degree.any():
             start[(start == LATER) & (degree == 0)] = LATENCY_PS
-        elif self.fault == "random" and self._answers >= STRIKE:
-            column["size_bytes"] += 1 + int.from_bytes(os.urandom(2), "little")
-        elif self.fault == "cut_dependent" and flows.count == 8 and message.horizon_ps < NEVER:
-            column["size_bytes"] += 50_000
-        elif self.fault == "unrepeatable":
-            column["size_bytes"] += 50_000 * (flows.count == 14)
 
     def answers(self, ran: Ran, began: int) -> Iterator[pb.SessionResponse]:
         """Faults of what is answered."""
@@ -179,6 +154,8 @@ class FaultySession(Session):
             time.sleep(1.5)
         if self.fault == "split_instant":
             ran = self._hold_back(ran)
+        elif self.fault == "wrong_starts":
+            ran.start_ps = np.maximum(ran.start_ps - 1000, 0)
         granted = ran.granted_ps
         for response in super().answers(ran, began):
             answer = response.advanced
@@ -191,8 +168,6 @@ class FaultySession(Session):
         """Remember the budget."""
         self._budget = message.wall_budget_us
         yield from super().advance(message)
-
-    _budget = 0
 
     def _lie(self, answer: pb.Advanced) -> None:
         """Once in a session."""
@@ -212,8 +187,6 @@ class FaultySession(Session):
             return
         self._lied = True
 
-    _lied = False
-
     def _hold_back(self, ran: Ran) -> Ran:
         """Tell one of several completions at the grant with the next answer."""
         if self._kept is not None:
@@ -227,28 +200,27 @@ class FaultySession(Session):
         return ran
 
 
-def kept_quantum(described: pb.DescribeResponse) -> int:
-    """The least time that a network can be late by."""
-    return max(1, int(described.quantum_ps))
-
-
-def faulty(fault: str, *, hard: bool = False) -> Callable[[Served], Session]:
-    """A maker of faulty sessions, for :class:`~cosim.protocol.server.Server`."""
-    return lambda served: FaultySession(served, fault, hard=hard)
+def faulty(
+    fault: str, *, hard: bool = False
+) -> tuple[Callable[[], NetworkSimulator], Callable[[Served], Session]]:
+    """Makers of the network and the sessions of a server with that fault, around ``congestion_aware``."""
+    if fault in PHYSICS:
+        return lambda: FaultInNetwork(CongestionAwareNetwork(), fault), Session
+    return CongestionAwareNetwork, lambda served: FaultySession(served, fault, hard=hard)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve ``congestion_aware`` with a fault."""
     import argparse
 
-    from cosim.network.aware import CongestionAwareNetwork
     from cosim.protocol.server import run_server
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fault", choices=sorted(FAULTS), required=True)
+    parser.add_argument("--fault", choices=sorted(SERVER_FAULTS), required=True)
     parser.add_argument("--address", required=True)
     given = parser.parse_args(arguments)
-    run_server(Served(CongestionAwareNetwork), given.address, make_session=faulty(given.fault, hard=True))
+    make, make_session = faulty(given.fault, hard=True)
+    run_server(Served(make), given.address, make_session=make_session)
 
 
 if __name__ == "__main__":

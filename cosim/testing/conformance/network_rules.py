@@ -1,0 +1,156 @@
+"""Checks of a network of this process: its states, groups of flows, and what it doesn't claim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from cosim.errors import NetworkError
+from cosim.network.flows import ON_COMPLETION, FlowBatch, FlowGroup, flat_table
+from cosim.network.simulator import NetworkSimulator
+from cosim.testing.conformance.cases import LATENCY_PS, flows
+from cosim.testing.conformance.kit import check
+from cosim.testing.conformance.network import NetworkKit
+from cosim.testing.conformance.report import CheckSkipped, expect
+from cosim.units import NEVER
+
+_ENDS = np.arange(8, dtype=np.int32)
+_SIZE = 50_000
+
+
+def _batch(group: FlowGroup, index: list[int], start_ps: int) -> FlowBatch:
+    """A group, and the start of some of its flows at one time."""
+    n = len(index)
+    when = np.full(n, start_ps, np.int64)
+    return FlowBatch([group], np.full(n, group.handle, np.int32), np.array(index, np.int64), when, when)
+
+
+def _run(network: NetworkSimulator, batch: FlowBatch, count: int) -> dict[int, int]:
+    """Completion time by index, of ``count`` flows of one group."""
+    found: dict[int, int] = {}
+    for _ in range(1000):
+        _, done = network.advance(batch, NEVER)
+        found.update(zip(done.index.tolist(), done.time_ps.tolist(), strict=True))
+        batch = FlowBatch()
+        if len(found) == count:
+            break
+    return found
+
+
+def refuses(action: Callable[[], object], what: str) -> None:
+    """Fail the check unless the network refuses, with cosim's own error.
+
+    Raises
+    ------
+    CheckFailed
+        It is taken.
+    """
+    try:
+        action()
+    except NetworkError:
+        return
+    expect(False, f"{what} must be refused with a NetworkError; it was taken")
+
+
+@check("describe", "a name, a quantum of at least 1 ps; an unknown option is refused", of=["network"])
+def describe(kit: NetworkKit) -> None:
+    there = kit.capabilities
+    expect(bool(there.name), "describe must name the network")
+    expect(there.quantum_ps >= 1, f"quantum_ps is {there.quantum_ps}; at least 1 would be right")
+    network = kit.make()
+    refuses(lambda: network.open(kit.topology, 0, {"no-such-option": 1}), "an unknown option")
+
+
+@check(
+    "states", "advance before open and a second open are refused; close may be called twice", of=["network"]
+)
+def states(kit: NetworkKit) -> None:
+    with kit.probe(opened=False) as probe:
+        refuses(lambda: probe.network.advance(FlowBatch(), 1000), "advance before open")
+    with kit.probe() as probe:
+        refuses(lambda: probe.network.open(kit.topology), "a second open")
+        probe.network.close()
+
+
+@check(
+    "handles",
+    "a handle in use is refused; when every flow of its group has completed, it is free",
+    of=["network"],
+)
+def handles(kit: NetworkKit) -> None:
+    group = FlowGroup(3, flat_table([0], [0], [0]), _ENDS[:1], (0, 0))
+    with kit.probe() as probe:
+        probe.network.advance(_batch(group, [0], LATENCY_PS), 1)
+        refuses(lambda: probe.network.advance(_batch(group, [0], LATENCY_PS), 2), "a handle in use")
+    with kit.probe() as probe:
+        for k in range(1, 4):
+            found = _run(probe.network, _batch(replace(group, key=(0, k)), [0], k * LATENCY_PS), 1)
+            expect(len(found) == 1, f"use {k} of handle 3: its flow did not complete")
+
+
+@check("repeats", "a table whose rows repeat is the same as one where each flow has a row", of=["network"])
+def repeats(kit: NetworkKit) -> None:
+    once = flat_table(
+        [0, 1, 2], [1, 2, 3], [_SIZE, 2 * _SIZE, 3 * _SIZE], num_participants=8, reaction_ps=NEVER
+    )
+    table = replace(once, block_repeat=np.array([3], np.int64))
+    row = np.tile(np.arange(3), 3)
+    flat = flat_table(
+        once.src[row].tolist(),
+        once.dst[row].tolist(),
+        once.size_bytes[row].tolist(),
+        num_participants=8,
+        reaction_ps=NEVER,
+    )
+    found = []
+    for one in (table, flat):
+        with kit.probe() as probe:
+            batch = _batch(FlowGroup(0, one, _ENDS, (0, 0), release="caller"), list(range(9)), 0)
+            found.append(_run(probe.network, batch, 9))
+    expect(found[0] == found[1], f"repeated rows: {found[0]}; the same flows, a row each: {found[1]}")
+
+
+@check("endpoints", "a group binds its table's participants to any endpoints", of=["network"])
+def endpoints(kit: NetworkKit) -> None:
+    table = flat_table([0, 0], [1, 0], [_SIZE, 0], reaction_ps=NEVER)
+    with kit.probe() as probe:
+        batch = _batch(FlowGroup(0, table, np.array([3, 2], np.int32), (0, 0)), [0, 1], 0)
+        _run(probe.network, batch, 2)
+        moved = np.flatnonzero(probe.network.statistics().link_bytes).tolist()
+        path = kit.links(3, 2)
+    expect(moved == sorted(path), f"3 to 2 takes the links {path}; bytes crossed {moved}")
+
+
+@check(
+    "symmetry",
+    "where it claims to be symmetric, who is first at an instant makes no difference",
+    of=["network"],
+)
+def symmetry(kit: NetworkKit) -> None:
+    kit.needs("symmetric")
+    for pairs in ([(k, (k + 1) % 8) for k in range(8)], [(1, 0), (2, 0), (3, 0)]):
+        with kit.probe() as probe:
+            probe.advance(flows(0, pairs, _SIZE, 0, reaction=NEVER))
+            found = probe.finish()
+        expect(len({*found.values()}) == 1, f"equal messages {pairs} arrived at {found}")
+
+
+@check("unclaimed", "what isn't claimed is refused: dependent flows, peek", of=["network"])
+def unclaimed(kit: NetworkKit) -> None:
+    if kit.has("dependent_flows") and kit.has("peek"):
+        raise CheckSkipped("dependent_flows and peek are claimed")
+    if not kit.has("peek"):
+        with kit.probe() as probe:
+            refuses(probe.network.peek, "peek")
+    if not kit.has("dependent_flows"):
+        waiting = replace(
+            flat_table([0, 1], [1, 2], [0, 0]),
+            dep_ptr=np.array([0, 0, 1], np.int64),
+            dep_distance=np.array([1], np.int64),
+            dep_kind=np.array([ON_COMPLETION], np.int8),
+        )
+        with kit.probe() as probe:
+            batch = _batch(FlowGroup(0, waiting, _ENDS[:3], (0, 0)), [0], 0)
+            refuses(lambda: probe.network.advance(batch, NEVER), "a group that the network is to release")

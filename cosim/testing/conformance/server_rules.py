@@ -1,0 +1,159 @@
+"""Checks of the protocol's own rules: who may say what when, and what is true of every answer."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from cosim.errors import NetworkError
+from cosim.protocol.columns import FlatFlows, make
+from cosim.protocol.digest import Digest
+from cosim.protocol.v1 import VERSION
+from cosim.protocol.v1 import network_simulator_pb2 as pb
+from cosim.testing.conformance.cases import LATENCY_PS, MESSAGE, flows, long_run
+from cosim.testing.conformance.kit import check, refused
+from cosim.testing.conformance.report import expect
+from cosim.testing.conformance.server import ServerKit, ServerProbe
+from cosim.units import NEVER
+
+_IDLE_S = 0.5
+
+
+@check("handshake", "Describe, version, health; what isn't there is refused", of=["server"])
+def handshake(kit: ServerKit) -> None:
+    connection = kit.connect()
+    there = connection.describe()
+    expect(bool(there.simulator), "Describe must name the simulator")
+    expect(
+        there.version.major == VERSION[0],
+        f"speaks version {there.version.major} of the protocol; this is {VERSION[0]}",
+    )
+    expect(there.quantum_ps >= 1, f"quantum_ps is {there.quantum_ps}; at least 1 would be right")
+    expect(there.limits.max_message_bytes >= 1 << 16, "max_message_bytes must be announced, at least 65536")
+    expect(there.limits.max_open_flows > 0, "max_open_flows must be announced")
+    expect(connection.healthy(kit.deadline_s), "grpc.health.v1 must say SERVING for the service")
+    connection.close()
+    with kit.probe(opened=False) as probe:
+        request = probe.request()
+        request.version.major = VERSION[0] + 1
+        _open_refused(probe, request, "VERSION", "another major version")
+    lacking = [f for f in pb.Feature.values() if f and f not in there.features]
+    if lacking:
+        with kit.probe(opened=False) as probe:
+            request = probe.request()
+            request.required_features.extend(lacking[:1])  # type: ignore[arg-type]
+            _open_refused(probe, request, "FEATURE_MISSING", "a required feature that isn't there")
+    with kit.probe(opened=False) as probe:
+        request = probe.request()
+        request.options["no-such-option"] = "1"
+        _open_refused(probe, request, "INVALID_OPEN", "an unknown option")
+
+
+def _open_refused(probe: ServerProbe, request: pb.Open, reason: str, what: str) -> None:
+    with refused(reason, what):
+        probe.open(request)
+
+
+@check("states", "Advance before Open and a second Open are refused", of=["server"])
+def states(kit: ServerKit) -> None:
+    with kit.probe(opened=False) as probe:
+        probe.connection.open_stream()
+        with refused("STATE", "Advance before Open"):
+            probe.advance()
+    with kit.probe() as probe:
+        probe.send(pb.SessionRequest(open=probe.request()))
+        with refused("STATE", "a second Open"):
+            probe.receive()
+
+
+@check("sequence", "advances are numbered 1, 2, 3 ...; another number is refused", of=["server"])
+def sequence(kit: ServerKit) -> None:
+    for wrong in (1, 3):
+        with kit.probe() as probe:
+            first = probe.advance(horizon_ps=1000)
+            expect(first.sequence == 1, f"the answer to advance 1 says {first.sequence}")
+            probe.ask(horizon_ps=2000, sequence=wrong)
+            with refused("SEQUENCE", f"advance {wrong} after 1"):
+                probe.answer()
+
+
+@check("digest", "the digest is that of the completions told", of=["server"])
+def digest(kit: ServerKit) -> None:
+    with kit.probe() as probe:
+        long_run(probe)
+        ours = Digest()
+        for answer in probe.answers:
+            known = answer.ids < probe.next_id
+            ours.add(np.zeros(known.sum(), np.int64), answer.ids[known], answer.time_ps[known])
+            theirs = Digest(*answer.digest)
+            expect(ours == theirs, f"says {theirs}; its completions have {ours}")
+
+
+@check(
+    "limits",
+    "flows within the credit are taken, beyond it refused; large answers come in parts",
+    of=["server"],
+)
+def limits(kit: ServerKit) -> None:
+    with kit.probe(opened=False) as probe:
+        request = probe.request()
+        request.max_message_bytes = 1 << 16
+        credit = probe.open(request).credit
+        expect(credit > 0, "Opened gives no credit")
+        count = min(credit, 6000)
+        marks = flows(0, [(k % 8, k % 8) for k in range(count)], 1, 1000, reaction=NEVER)
+        answer = probe.advance(marks)
+        expect(
+            max(answer.part_bytes) <= 1 << 16, f"a message of {max(answer.part_bytes)} bytes; 65536 was asked"
+        )
+        probe.finish()
+    most = kit.described.limits.max_open_flows
+    if most > 300_000:
+        return
+    with kit.probe() as probe, refused("OVERLOADED", f"{most + 1} flows, where {most} may be open"):
+        probe.advance(make(0, most + 1, start_ps=NEVER - 1, reaction_delay_ps=NEVER), 1000)
+
+
+@check("cancel", "Cancel ends an advance early, and the session goes on", of=["server"])
+def cancel(kit: ServerKit) -> None:
+    kit.needs("cancel")
+    with kit.probe() as probe:
+        probe.ask(_crowd())
+        probe.send(pb.SessionRequest(cancel=pb.Cancel(sequence=probe.sequence)))
+        try:
+            probe.answer()
+            probe.send(pb.SessionRequest(cancel=pb.Cancel(sequence=99)))
+            probe.finish()
+            probe.advance()
+        except NetworkError as error:
+            expect(False, f"the session must go on after Cancel; {error}")
+
+
+def _crowd() -> FlatFlows:
+    """160 messages of 256 KiB to one endpoint."""
+    pairs = [(1 + k % 7, 0) for k in range(160)]
+    return flows(0, pairs, 1 << 18, 0, reaction=NEVER, channel=np.arange(160) // 7)
+
+
+@check("budget", "an advance with a wall budget is answered about then", of=["server"])
+def budget(kit: ServerKit) -> None:
+    kit.needs("wall_budget")
+    with kit.probe() as probe:
+        given: FlatFlows | None = _crowd()
+        while True:
+            began = time.monotonic()
+            probe.advance(given, wall_budget_us=50_000)
+            took = time.monotonic() - began
+            expect(took < 1.0, f"an advance with a budget of 0.05 s took {took:.2f} s")
+            given = None
+            if len(probe.times()) == probe.next_id:
+                break
+
+
+@check("idle", "a session that is left alone for a while goes on", of=["server"])
+def idle(kit: ServerKit) -> None:
+    with kit.probe() as probe:
+        probe.advance(flows(0, [(0, 1)], MESSAGE, 0), LATENCY_PS)
+        time.sleep(_IDLE_S)
+        probe.finish(most=8)
