@@ -1,11 +1,12 @@
 """The registry: names that a scenario can use, found by entry point, loaded one at a time.
 
 A package adds a topology by an entry point in the group ``cosim.topologies``; nothing is imported until a
-scenario names it. :class:`Named` is the field annotation that turns ``{kind: ring, ...}`` or ``ring`` into
-the spec that the entry point points at, with errors that keep their place in the scenario::
+scenario names it. :class:`Named` is the field annotation that turns ``{kind: ring, ...}``, ``ring`` or
+``{plugin: my.py:MyTopology, ...}`` into the spec that is meant, with errors that keep their place in the
+scenario::
 
     class Job(Spec):
-        workload: Annotated[Spec, Named("cosim.workloads")]
+        workload: Annotated[WorkloadSpec, Named("cosim.workloads")]
 """
 
 from __future__ import annotations
@@ -14,27 +15,55 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, GetCoreSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
+from cosim.plugin_file import PLUGIN, is_file_class, load_module
+from cosim.signatures import what_to_write, wrong_methods
+
+if TYPE_CHECKING:
+    from cosim.spec import Spec
+
+
+class Group(NamedTuple):
+    """A group of entry points: what one is called, the base that each has, and the key that names one."""
+
+    noun: str
+    base: str
+    key: str = "kind"
+
+    @property
+    def base_name(self) -> str:
+        """``NetworkSpec``."""
+        return self.base.partition(":")[2]
+
+    def load_base(self) -> type[Spec]:
+        """The base class, which is the group's contract."""
+        module, _, name = self.base.partition(":")
+        found: type[Spec] = getattr(import_module(module), name)
+        return found
+
+
 GROUPS = {
-    "cosim.networks": "network",
-    "cosim.controls": "congestion control",
-    "cosim.topologies": "topology",
-    "cosim.routings": "routing",
-    "cosim.workloads": "workload",
-    "cosim.models": "model",
-    "cosim.gpus": "gpu",
-    "cosim.frameworks": "framework",
-    "cosim.collectives": "collective algorithm",
-    "cosim.placements": "placement",
-    "cosim.formats": "format",
-    "cosim.arrivals": "arrival process",
+    "cosim.networks": Group("network", "cosim.network.contract:NetworkSpec", "model"),
+    "cosim.controls": Group("congestion control", "cosim.network.congestion.contract:Control"),
+    "cosim.topologies": Group("topology", "cosim.topology.contract:TopologySpec"),
+    "cosim.routings": Group("routing", "cosim.topology.contract:RoutingSpec"),
+    "cosim.workloads": Group("workload", "cosim.workload.contract:WorkloadSpec"),
+    "cosim.models": Group("model", "cosim.models.contract:Model"),
+    "cosim.gpus": Group("gpu", "cosim.gpu.contract:GpuSpec"),
+    "cosim.frameworks": Group("framework", "cosim.models.contract:Framework"),
+    "cosim.collectives": Group("collective algorithm", "cosim.pattern.contract:Algorithm", "algorithm"),
+    "cosim.placements": Group("placement", "cosim.cluster.contract:Placement"),
+    "cosim.formats": Group("format", "cosim.translation.contract:Format"),
+    "cosim.arrivals": Group("arrival process", "cosim.cluster.contract:Arrival"),
 }
-"""Entry-point groups, and what one of each is called."""
+"""Every group of entry points."""
 
 
 @lru_cache(maxsize=1)
@@ -45,8 +74,9 @@ def _all() -> dict[str, dict[str, EntryPoint]]:
         for point in installed.select(group=group):
             other = known.setdefault(point.name, point)
             if other.value != point.value:
+                noun = GROUPS[group].noun
                 raise ValueError(
-                    f"two packages offer the {GROUPS[group]} {point.name!r}: {other.value} and {point.value}"
+                    f"two packages offer the {noun} {point.name!r}: {other.value} and {point.value}"
                 )
     return found
 
@@ -63,23 +93,69 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def find(group: str, name: str) -> Any:
-    """The object behind a name; imports its module and nothing else.
+    """The class or ready-made object behind a name; imports its module and nothing else.
 
     Raises
     ------
     ValueError
-        No such name: suggests the nearest and lists what there is. Or its package is broken.
+        No such name: suggests the nearest and lists what there is. Or its package is broken, or offers what
+        is not of the group's base.
     """
-    point = _all()[group].get(name)
+    point, noun = _all()[group].get(name), GROUPS[group].noun
     if point is None:
         known = names(group)
         raise ValueError(
-            f"there is no {GROUPS[group]} {name!r}{nearest(name, known)}\n  there are: {', '.join(known)}"
+            f"there is no {noun} {name!r}{nearest(name, known)}\n  there are: {', '.join(known)}"
         )
     try:
-        return point.load()
-    except ImportError as error:
-        raise ValueError(f"the {GROUPS[group]} {name!r} can't be imported: {error}") from error
+        found = point.load()
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"the {noun} {name!r} can't be imported: {error}") from error
+    check_kind(group, found, f"the {noun} {name!r}, {point.value},")
+    return found
+
+
+def find_in_file(group: str, text: str, folder: Path) -> Any:
+    """The class, or ready-made object, that FILE.py:CLASS names; the file is relative to ``folder``.
+
+    Raises
+    ------
+    ValueError
+        No such file or class, it can't be run, or it is not of the group's base.
+    """
+    module, name, path = load_module(text, folder)
+    base = GROUPS[group].load_base()
+    found = vars(module).get(name)
+    if found is None:
+        known = [
+            key
+            for key, value in vars(module).items()
+            if isinstance(value, type) and issubclass(value, base) and value.__module__ == module.__name__
+        ]
+        noun = GROUPS[group].noun
+        listed = f"; its {noun}s: {', '.join(known)}" if known else f"; it has no {noun}"
+        raise ValueError(f"{path} has no class {name!r}{nearest(name, known)}{listed}")
+    check_kind(group, found, f"{name} in {path}")
+    return found
+
+
+def check_kind(group: str, found: Any, place: str) -> None:
+    """Refuse what can't be one of the group.
+
+    Raises
+    ------
+    ValueError
+        It has another base, or lacks what the base leaves to it; says what it should be. Begins with
+        ``place``, the text that says what ``found`` is and where it was found.
+    """
+    base = GROUPS[group].load_base()
+    if isinstance(found, base):
+        return
+    if not isinstance(found, type) or not issubclass(found, base):
+        raise ValueError(f"{place} is not a {base.__name__}: {what_to_write(base, found)}")
+    wrong = [*wrong_methods(found, base), *(f"{name}, which it lacks" for name in found.lacks())]
+    if wrong:
+        raise ValueError(f"{place} needs {', and '.join(wrong)}")
 
 
 def name_of(group: str, kind: type) -> str | None:
@@ -126,19 +202,29 @@ def _error(text: str) -> PydanticCustomError:
     return PydanticCustomError("cosim", "{text}", {"text": text})
 
 
+def folder_of(context: Any) -> Path:
+    """Where a scenario's relative paths start, by the context that it is validated with."""
+    return context["folder"] if context else Path()
+
+
 @dataclass(frozen=True)
 class Named:
-    """Field annotation: a name, a mapping that holds the name under ``key``, or the made object itself.
+    """Field annotation: a name, a mapping that holds the name, a class in a file, or the made object itself.
 
-    ``also`` are classes whose objects pass as they are, for scenarios built in Python.
+    ``also`` are classes whose objects pass as they are, for scenarios built in Python. Paths of plug-ins
+    start from the validation context's ``folder``.
     """
 
     group: str
-    key: str = "kind"
     also: tuple[type, ...] = ()
 
-    def resolve(self, value: Any) -> Any:
-        """The spec that ``value`` describes.
+    @property
+    def key(self) -> str:
+        """The key that holds the name."""
+        return GROUPS[self.group].key
+
+    def resolve(self, value: Any, folder: Path = Path()) -> Any:
+        """The spec that ``value`` describes; the file of a plug-in is relative to ``folder``.
 
         Raises
         ------
@@ -147,26 +233,35 @@ class Named:
         ValidationError
             The description has mistakes; locations are relative to it.
         """
-        from cosim.spec import Spec
-
-        if isinstance(value, (Spec, *self.also)):
-            return value
+        noun, base_name = GROUPS[self.group].noun, GROUPS[self.group].base_name
         if isinstance(value, str):
-            value = {self.key: value}
+            value = {PLUGIN if is_file_class(value) else self.key: value}
+        if isinstance(value, dict):
+            return self._described(value, folder)
+        if isinstance(value, (GROUPS[self.group].load_base(), *self.also)):
+            return value
+        if isinstance(value, BaseModel):
+            raise ValueError(f"a {type(value).__name__} is not a {noun}: it is no {base_name}")
         known = ", ".join(names(self.group))
-        what = GROUPS[self.group]
-        if not isinstance(value, dict):
-            raise ValueError(f"{value!r} is not a {what}; write {self.key}: NAME\n  there are: {known}")
-        if self.key not in value:
+        raise ValueError(f"{value!r} is not a {noun}; write {self.key}: NAME\n  there are: {known}")
+
+    def _described(self, value: dict[Any, Any], folder: Path) -> Any:
+        noun = GROUPS[self.group].noun
+        key = PLUGIN if PLUGIN in value and self.key not in value else self.key
+        if key not in value:
             other = next((k for k in ("kind", "model", "algorithm", "type", "name") if k in value), None)
             swap = f", not {other!r}" if other else ""
-            raise ValueError(f"a {what} needs the key {self.key!r}{swap}\n  there are: {known}")
-        name = value[self.key]
+            known = ", ".join(names(self.group))
+            raise ValueError(f"a {noun} needs the key {self.key!r}{swap}\n  there are: {known}")
+        name = value[key]
         try:
-            found = find(self.group, str(name))
+            if key == PLUGIN:
+                found = find_in_file(self.group, str(name), folder)
+            else:
+                found = find(self.group, str(name))
         except ValueError as error:
-            raise located(what, [((self.key,), str(error), name)]) from None
-        settings = {k: v for k, v in value.items() if k != self.key}
+            raise located(noun, [((key,), str(error), name)]) from None
+        settings = {k: v for k, v in value.items() if k != key}
         if isinstance(found, BaseModel):
             if not settings:
                 return found
@@ -174,7 +269,9 @@ class Named:
 
             settings = {k: v for k, v in plain(found).items() if k in type(found).model_fields} | settings
             found = type(found)
-        return found.model_validate(settings)
+        return found.model_validate(settings, context={"folder": folder})
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self.resolve)
+        return core_schema.with_info_plain_validator_function(
+            lambda value, info: self.resolve(value, folder_of(info.context))
+        )

@@ -3,6 +3,7 @@
 A spec is a pydantic model: its fields are the knobs, with units; unknown keys are refused. Its docstring's
 first line is what ``cosim list`` shows, its fields' descriptions are what ``cosim list KIND NAME`` shows.
 ``build`` makes the thing. ``idle_settings`` names settings that were given but can't affect the result.
+What a spec of each kind has besides is its room's contract: ``contract.py``.
 """
 
 from __future__ import annotations
@@ -52,4 +53,13 @@ class Spec(BaseModel):
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """(field, why) for each setting that was given but can't affect the result."""
+        return []
+
+    def uses_seed(self) -> bool:
+        """Whether the scenario's seed changes what this makes or chooses."""
+        return False
+
+    @classmethod
+    def lacks(cls) -> list[str]:
+        """What a class has yet to say, beside its abstract methods, before a scenario can name it."""
         return []

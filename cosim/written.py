@@ -11,10 +11,9 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from cosim.errors import ScenarioError
+from cosim.plugin_file import PLUGIN, named_in_file
 from cosim.registry import GROUPS, name_of
 from cosim.units import parse_rate, parse_time
-
-_KEYS = {"cosim.networks": "model", "cosim.collectives": "algorithm"}
 
 
 def parsers_of(field: FieldInfo) -> list[Any]:
@@ -41,10 +40,13 @@ def plain(value: Any, *, defaults: bool = False, keep: bool = False) -> Any:
     """
     if isinstance(value, BaseModel):
         shown: dict[str, Any] = {}
-        for group in GROUPS:
+        for group, about in GROUPS.items():
             name = name_of(group, type(value))
             if name is not None:
-                shown[_KEYS.get(group, "kind")] = name
+                shown[about.key] = name
+        in_file = named_in_file(type(value))
+        if in_file is not None:
+            shown[PLUGIN] = in_file
         for key, info in type(value).model_fields.items():
             if defaults or key in value.model_fields_set:
                 shown[info.alias or key] = _with_unit(info, getattr(value, key), defaults, keep)

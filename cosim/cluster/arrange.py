@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.cluster.placement import I32, Placement, Wanted
+from cosim.cluster.contract import I32, Placement, Wanted
+from cosim.context import HERE, Context
 from cosim.errors import Location, WorkloadError
 
 
@@ -26,7 +27,7 @@ def arrange(
     *,
     domains: tuple[I32, ...] = (),
     share_endpoints: bool = False,
-    seed: int = 0,
+    context: Context = HERE,
     locate: Callable[[int], Location | None] = lambda _: None,
 ) -> list[I32]:
     """Endpoints of each job, by rank.
@@ -45,7 +46,7 @@ def arrange(
     for number, request in enumerate(requests):
         free = np.flatnonzero((owner < 0) | share_endpoints).astype(np.int32)
         try:
-            wanted = Wanted(request.num_ranks, free, num_endpoints, seed, domains)
+            wanted = Wanted(request.num_ranks, free, num_endpoints, context, domains)
             endpoints = request.placement.choose(wanted)
         except WorkloadError as error:
             raise WorkloadError(error.message, location=locate(number), hint=error.hint) from None

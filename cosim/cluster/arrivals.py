@@ -6,31 +6,13 @@ endpoints to become free; every job has its endpoints from the beginning.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-
 from pydantic import Field
 
+from cosim.cluster.contract import Arrival
+from cosim.context import Context
 from cosim.errors import WorkloadError
-from cosim.spec import Spec, TimePs
+from cosim.spec import TimePs
 from cosim.workload.draws import UNIT, draw, exponential
-
-
-class Arrival(Spec):
-    """Base of the arrival processes."""
-
-    @abstractmethod
-    def times(self, count: int, seed: int) -> list[int]:
-        """Picoseconds after the first possible start, one for each of ``count`` jobs.
-
-        Raises
-        ------
-        WorkloadError
-            Times that don't fit the number of jobs.
-        """
-
-    def uses_scenario_seed(self) -> bool:
-        """The scenario's seed changes the times."""
-        return False
 
 
 class _Drawn(Arrival):
@@ -40,12 +22,12 @@ class _Drawn(Arrival):
         None, ge=0, description="seed of the draws; the scenario's seed where it is left out"
     )
 
-    def uses_scenario_seed(self) -> bool:
+    def uses_seed(self) -> bool:
         """Without a seed of its own."""
         return self.seed is None
 
-    def _seed(self, scenario: int) -> int:
-        return scenario if self.seed is None else self.seed
+    def _seed(self, context: Context) -> int:
+        return context.seed if self.seed is None else self.seed
 
 
 class Regular(Arrival):
@@ -53,7 +35,7 @@ class Regular(Arrival):
 
     every: TimePs = Field(ge=0, description="time between two starts")
 
-    def times(self, count: int, seed: int) -> list[int]:  # noqa: ARG002 - nothing is drawn
+    def times(self, count: int, context: Context) -> list[int]:  # noqa: ARG002 - nothing is drawn
         """See :meth:`Arrival.times`."""
         return [k * self.every for k in range(count)]
 
@@ -63,11 +45,11 @@ class Poisson(_Drawn):
 
     mean: TimePs = Field(gt=0, description="mean time between two starts")
 
-    def times(self, count: int, seed: int) -> list[int]:
+    def times(self, count: int, context: Context) -> list[int]:
         """See :meth:`Arrival.times`."""
         now, out = 0, []
         for k in range(count):
-            now += self.mean * exponential(self._seed(seed), k) // UNIT
+            now += self.mean * exponential(self._seed(context), k) // UNIT
             out.append(now)
         return out
 
@@ -77,9 +59,9 @@ class Offsets(_Drawn):
 
     within: TimePs = Field(gt=0, description="starts lie in [0, within)")
 
-    def times(self, count: int, seed: int) -> list[int]:
+    def times(self, count: int, context: Context) -> list[int]:
         """See :meth:`Arrival.times`."""
-        return [self.within * (draw(self._seed(seed), k) >> 32) // UNIT for k in range(count)]
+        return [self.within * (draw(self._seed(context), k) >> 32) // UNIT for k in range(count)]
 
 
 class At(Arrival):
@@ -87,7 +69,7 @@ class At(Arrival):
 
     starts: tuple[TimePs, ...] = Field(min_length=1, description="start of each job, in order")
 
-    def times(self, count: int, seed: int) -> list[int]:  # noqa: ARG002 - nothing is drawn
+    def times(self, count: int, context: Context) -> list[int]:  # noqa: ARG002 - nothing is drawn
         """See :meth:`Arrival.times`."""
         if len(self.starts) != count:
             raise WorkloadError(f"{len(self.starts)} starts are listed for {count} jobs")

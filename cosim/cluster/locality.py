@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cosim.cluster.placement import I32, Placement, Wanted
+from cosim.cluster.contract import I32, Placement, Wanted
 from cosim.topology.graph import I64, Topology
 
 

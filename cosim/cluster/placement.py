@@ -6,70 +6,12 @@ earlier job has taken. Not modelled: a scheduler that queues jobs until endpoint
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from cosim.cluster.contract import I32, Placement, Wanted
 from cosim.errors import WorkloadError
-from cosim.spec import Spec
 from cosim.workload.draws import splitmix64
-
-I32 = NDArray[np.int32]
-
-
-@dataclass(frozen=True, eq=False)
-class Wanted:
-    """What a job wants, and what there is.
-
-    ``free`` are the endpoints that no earlier job has taken, ascending; ``seed`` is the scenario's;
-    ``domains`` are :func:`cosim.cluster.locality.domains`, for a placement that needs them.
-    """
-
-    num_ranks: int
-    free: I32
-    num_endpoints: int
-    seed: int = 0
-    domains: tuple[I32, ...] = ()
-
-    def check_enough(self) -> None:
-        """There is a free endpoint for each rank.
-
-        Raises
-        ------
-        WorkloadError
-            There is not; says who has them.
-        """
-        if self.num_ranks > len(self.free):
-            taken = self.num_endpoints - len(self.free)
-            others = f", of which {taken} are taken by earlier jobs" if taken else ""
-            raise WorkloadError(
-                f"the job has {self.num_ranks} ranks, the topology {self.num_endpoints} endpoints{others}",
-                hint="make the topology larger or the job smaller, or say share_endpoints: true",
-            )
-
-
-class Placement(Spec):
-    """Base of the placements."""
-
-    needs_domains: ClassVar[bool] = False
-
-    @abstractmethod
-    def choose(self, wanted: Wanted) -> I32:
-        """Endpoints, one for each rank, in rank order.
-
-        Raises
-        ------
-        WorkloadError
-            Fewer endpoints than ranks, or an endpoint that isn't there.
-        """
-
-    def uses_scenario_seed(self) -> bool:
-        """The scenario's seed changes what this placement chooses."""
-        return False
 
 
 class Packed(Placement):
@@ -104,11 +46,11 @@ class Random(Placement):
     def choose(self, wanted: Wanted) -> I32:
         """See :meth:`Placement.choose`."""
         wanted.check_enough()
-        seed = wanted.seed if self.seed is None else self.seed
+        seed = wanted.context.seed if self.seed is None else self.seed
         drawn = splitmix64(wanted.free.astype(np.uint64), seed)
         return wanted.free[np.lexsort((wanted.free, drawn))][: wanted.num_ranks]
 
-    def uses_scenario_seed(self) -> bool:
+    def uses_seed(self) -> bool:
         """Without a seed of its own."""
         return self.seed is None
 

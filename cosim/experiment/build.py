@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
 from cosim.cluster.arrange import Request, arrange
 from cosim.cluster.locality import domains
 from cosim.cluster.pace import pace
+from cosim.context import Context
 from cosim.engine.records import JobInfo
-from cosim.errors import AlgorithmError, CosimError, InputError, Location, SimulationError, WorkloadError
+from cosim.errors import CosimError, InputError, Location, SimulationError
 from cosim.experiment.idle import idle_settings
 from cosim.experiment.scenario import Scenario
 from cosim.network.simulator import NetworkSimulator
-from cosim.pattern.custom import RankNodes
 from cosim.pattern.planner import Planner
+from cosim.spec import Spec
 from cosim.topology.graph import Topology
 from cosim.workload.check import check
 from cosim.workload.draws import draw
@@ -64,15 +63,11 @@ def build(scenario: Scenario) -> Built:
         topology = _topology(scenario)
     jobs = _jobs(scenario, topology)
     with at(scenario.locate("network")):
-        getattr(scenario.network, "check_topology", lambda _: None)(topology)
-        takes_base = getattr(type(scenario.network), "takes_base", False)
-        network = scenario.network.build(scenario.base) if takes_base else scenario.network.build()
+        scenario.network.check_topology(topology)
+        network = scenario.network.build(scenario.context)
+        check_built(scenario.network, network, NetworkSimulator)
     with at(scenario.locate("collectives")):
-        planner = Planner(
-            scenario.collectives,
-            read_custom=partial(custom_algorithm, scenario.base),
-            base=scenario.base,
-        )
+        planner = Planner(scenario.collectives, scenario.context)
     return Built(topology, network, jobs, planner, tuple(idle_settings(scenario, topology, jobs)))
 
 
@@ -91,7 +86,7 @@ def _wishes(scenario: Scenario) -> Iterator[_Wish]:
         with at(scenario.locate("jobs", number, "workload")):
             workloads = _workloads(scenario, number)
         with at(scenario.locate("jobs", number, "arrival")):
-            later = [0] * job.count if job.arrival is None else job.arrival.times(job.count, scenario.seed)
+            later = [0] * job.count if job.arrival is None else job.arrival.times(job.count, scenario.context)
         for name, workload, offset in zip(job.names(), workloads, later, strict=True):
             yield _Wish(number, name, workload, job.start + offset)
 
@@ -99,16 +94,17 @@ def _wishes(scenario: Scenario) -> Iterator[_Wish]:
 def _workloads(scenario: Scenario, number: int) -> list[Workload]:
     """Of each job that an entry stands for: one and the same, unless it is drawn."""
     job = scenario.jobs[number]
-    if isinstance(job.workload, Workload):
-        made = [job.workload]
-    elif getattr(type(job.workload), "takes_seed", False):
-        seed = draw(scenario.seed, number)
-        made = [job.workload.build(scenario.base, seed=seed, copy=copy) for copy in range(job.count)]
-    else:
-        made = [job.workload.build(scenario.base)]
-    for workload in made:
+    spec = job.workload
+    if isinstance(spec, Workload):
+        check(spec)
+        return [spec] * job.count
+    seed = draw(scenario.seed, number)
+    copies = range(job.count if spec.copies_differ else 1)
+    built = [spec.build(Context(scenario.base, seed, copy)) for copy in copies]
+    for workload in built:
+        check_built(spec, workload, Workload)
         check(workload)
-    return made if len(made) == job.count else made * job.count
+    return built if spec.copies_differ else built * job.count
 
 
 def _jobs(scenario: Scenario, topology: Topology) -> tuple[JobInfo, ...]:
@@ -124,7 +120,7 @@ def _jobs(scenario: Scenario, topology: Topology) -> tuple[JobInfo, ...]:
         topology.num_endpoints,
         domains=near,
         share_endpoints=scenario.share_endpoints,
-        seed=scenario.seed,
+        context=scenario.context,
         locate=lambda at: scenario.locate("jobs", wishes[at].number, "placement"),
     )
     jobs = []
@@ -149,15 +145,20 @@ def _jobs(scenario: Scenario, topology: Topology) -> tuple[JobInfo, ...]:
 def _topology(scenario: Scenario) -> Topology:
     if isinstance(scenario.topology, Topology):
         return scenario.topology
-    built: Topology = scenario.topology.build(seed=scenario.seed, base=scenario.base)
+    built = scenario.topology.build(scenario.context)
+    check_built(scenario.topology, built, Topology)
     return built
 
 
-def custom_algorithm(base: Path, path: str) -> list[RankNodes]:
-    """The nodes of a collective that is written as Chakra files, rank by rank."""
-    from cosim.formats.chakra.read_messages import read_messages  # brings protobuf, which few scenarios need
+def check_built(spec: Spec, built: object, wanted: type[object]) -> None:
+    """Refuse what a plug-in's ``build`` gave, if it isn't what it should be.
 
-    try:
-        return [RankNodes.from_columns(columns) for columns in read_messages(base / path)]
-    except WorkloadError as error:  # these files are an algorithm's, not a job's
-        raise AlgorithmError(error.message, location=error.location, hint=error.hint) from error
+    Raises
+    ------
+    InputError
+        Says what it gave.
+    """
+    if not isinstance(built, wanted):
+        raise InputError(
+            f"{type(spec).__name__}.build gave a {type(built).__name__}; it should give a {wanted.__name__}"
+        )

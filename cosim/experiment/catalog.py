@@ -43,7 +43,7 @@ def list_group(kind: str) -> str:
     group = _group(kind)
     width = max((len(name) for name in names(group)), default=0)
     lines = [f"  {name:<{width}}  {_about(group, name)}".rstrip() for name in names(group)]
-    return "\n".join([f"{GROUPS[group]}:", *lines]) + "\n"
+    return "\n".join([f"{GROUPS[group].noun}:", *lines]) + "\n"
 
 
 def list_one(kind: str, name: str) -> str:
@@ -60,14 +60,16 @@ def list_one(kind: str, name: str) -> str:
     except ValueError as error:
         raise InputError(str(error)) from None
     text = inspect.cleandoc(_doc(found))
-    return "\n".join([f"{name} ({GROUPS[group]})", "", text, "", *_fields(found), *_sections(found)]) + "\n"
+    return (
+        "\n".join([f"{name} ({GROUPS[group].noun})", "", text, "", *_fields(found), *_sections(found)]) + "\n"
+    )
 
 
 def _group(kind: str) -> str:
     group = group_of(kind)
     if group is None:
         kinds = [*(group.removeprefix("cosim.") for group in GROUPS), _SCENARIO, _SWEEP]
-        singles = [*GROUPS.values(), *kinds]
+        singles = [*(about.noun for about in GROUPS.values()), *kinds]
         raise InputError(
             f"there is no kind {kind!r}{nearest(kind, singles)}", hint=f"there are: {', '.join(kinds)}"
         )

@@ -176,7 +176,8 @@ def _model_of(field: FieldInfo, value: Any) -> Any:
 def group_of(word: str) -> str | None:
     """The entry-point group that ``topology``, ``topologies`` or ``cosim.topologies`` means."""
     asked = word.lower().replace("-", " ").replace("_", " ")
-    for group, single in GROUPS.items():
+    for group, about in GROUPS.items():
+        single = about.noun
         plural = group.removeprefix("cosim.")
         if asked in (group, plural, plural.removesuffix("s"), single, *single.split(), single + "s"):
             return group

@@ -1,10 +1,6 @@
 """Settings that were given but can't affect the result, each with where it was given and why it can't.
 
-A network spec says of itself whether it shares links by weight (``shares_by_weight``, true where it doesn't
-say) and by priority (``shares_by_priority``, as by weight where it doesn't say) and whether it draws from the
-seed (``uses_seed``, false where it doesn't say). A workload spec may say more once its workload is made:
-``idle_in(workload)``, as ``idle_settings()``; a network spec once it is known where jobs sit:
-``idle_on(topology, endpoints of each job)``.
+What specs know of themselves they say: ``idle_settings``, a workload's ``idle_in``, a network's ``idle_on``.
 """
 
 from __future__ import annotations
@@ -16,15 +12,16 @@ import numpy as np
 from pydantic import BaseModel
 
 from cosim.cluster.arrivals import Regular
+from cosim.context import Context
 from cosim.engine.records import JobInfo
-from cosim.errors import Location
+from cosim.errors import AlgorithmError, Location
 from cosim.experiment.scenario import Job, Scenario
 from cosim.files.located_yaml import Key, show_path
-from cosim.pattern.algorithm import FromFiles
-from cosim.pattern.chakra import ChakraFiles
 from cosim.pattern.config import CollectiveConfig
+from cosim.pattern.contract import Algorithm
 from cosim.pattern.template import Collective
 from cosim.spec import Spec
+from cosim.topology.contract import TopologySpec
 from cosim.topology.graph import Topology
 from cosim.workload.program import OpKind, Workload
 
@@ -71,15 +68,16 @@ def _workloads(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
     """What a workload's spec says of itself once it is made."""
     made = {info.name: info for info in jobs}
     for number, job in enumerate(scenario.jobs):
-        workload = made[job.names()[0]].workload
-        for field, why in getattr(job.workload, "idle_in", lambda _: [])(workload):
+        if isinstance(job.workload, Workload):
+            continue
+        for field, why in job.workload.idle_in(made[job.names()[0]].workload):
             yield ("jobs", number, "workload", field), why
 
 
 def _networks(scenario: Scenario, topology: Topology, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
     """What a network's spec says of itself once it is known who talks where."""
     network = scenario.network
-    for field, why in getattr(network, "idle_on", lambda *_: [])(topology, [job.endpoints for job in jobs]):
+    for field, why in network.idle_on(topology, [job.endpoints for job in jobs]):
         yield (("network", field) if field in network.model_fields_set else ("network",)), why
 
 
@@ -112,11 +110,8 @@ def _computing(workload: Workload) -> set[int]:
 
 
 def _link_shares(scenario: Scenario) -> Iterator[_Found]:
-    weights = getattr(scenario.network, "shares_by_weight", True)
-    for field, shares in (
-        ("weight", weights),
-        ("priority", getattr(scenario.network, "shares_by_priority", weights)),
-    ):
+    network = scenario.network
+    for field, shares in (("weight", network.shares_by_weight()), ("priority", network.shares_by_priority())):
         values = {getattr(job, field) for job in scenario.jobs}
         for number, job in enumerate(scenario.jobs):
             if getattr(job, field) == Job.model_fields[field].default:
@@ -133,17 +128,12 @@ def _seed(scenario: Scenario) -> Iterator[_Found]:
     if "seed" not in scenario.model_fields_set:
         return
     users = [
-        getattr(scenario.network, "uses_seed", False),
-        *(job.uses_scenario_seed() for job in scenario.jobs),
-        _routes_by_seed(scenario.topology),
+        scenario.network.uses_seed(),
+        *(job.uses_seed() for job in scenario.jobs),
+        isinstance(scenario.topology, TopologySpec) and scenario.topology.uses_seed(),
     ]
     if not any(users):
         yield ("seed",), "nothing in this scenario draws from it"
-
-
-def _routes_by_seed(topology: Any) -> bool:
-    routing: Any = getattr(topology, "routing", None)
-    return "seed" in getattr(type(routing), "model_fields", {}) and routing.seed is None
 
 
 def _collectives(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
@@ -157,14 +147,12 @@ def _collectives(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found
         if op.kind is OpKind.COLLECTIVE
     }
     named = {kind.value for kind in Collective}
-    chosen = [getattr(scenario.collectives, name) for name in sorted(used)]
-    algorithms = [one for each in chosen for one in (each if isinstance(each, tuple) else (each,))]
-    written = all(isinstance(one, ChakraFiles) for one in algorithms)
+    algorithms = [one for name in sorted(used) for _, one in _algorithms(scenario, name)]
+    written = all(one.fixed for one in algorithms)
     for name in sorted(used):
-        algorithm = getattr(scenario.collectives, name)
-        if isinstance(algorithm, FromFiles):
-            for field, why in algorithm.idle_in(scenario.base):
-                yield ("collectives", name, field), why
+        for place, algorithm in _algorithms(scenario, name):
+            for field, why in _idle_in_files(algorithm, scenario.context):
+                yield (*place, field), why
     for key in CollectiveConfig.model_fields:  # in their order: that of a set changes from run to run
         if key not in given:
             continue
@@ -180,6 +168,23 @@ def _collectives(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found
             yield ("collectives", key), f"nothing is reduced; jobs have {', '.join(sorted(used))}"
         elif key in ("splits", "sizing") and used == {"barrier"}:
             yield ("collectives", key), "a barrier carries no data"
+
+
+def _algorithms(scenario: Scenario, collective: str) -> Iterator[tuple[tuple[Key, ...], Algorithm]]:
+    chosen = scenario.collectives.choice(Collective(collective))
+    if isinstance(chosen, tuple):
+        yield from ((("collectives", collective, number), one) for number, one in enumerate(chosen))
+    else:
+        yield ("collectives", collective), chosen
+
+
+def _idle_in_files(algorithm: Algorithm, context: Context) -> list[tuple[str, str]]:
+    """What an algorithm's files show of its settings; what can't be read is said where it is used."""
+    try:
+        read = algorithm.read(context)
+    except AlgorithmError:
+        return []
+    return [] if read is algorithm else read.idle_settings()
 
 
 _REDUCING = {"all_reduce", "reduce_scatter"}

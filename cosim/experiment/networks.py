@@ -9,7 +9,6 @@ from cosim.errors import InputError
 from cosim.experiment.run import Run, simulate
 from cosim.experiment.scenario import Scenario
 from cosim.files.located_yaml import parse_value
-from cosim.registry import name_of
 from cosim.results.side_by_side import Answer, SideBySide
 
 
@@ -85,7 +84,6 @@ def _run(scenario: Scenario, name: str) -> Run:
     from cosim.experiment.build import build
 
     network = parse_value(name)
-    own = getattr(scenario.network, "simulator", "") or name_of("cosim.networks", type(scenario.network))
-    if name != own:  # else: the scenario's own settings of that network
+    if name != scenario.network.name:  # else: the scenario's own settings of that network
         scenario = scenario.with_settings({"network": network})
     return simulate(scenario, build(scenario))

@@ -80,7 +80,6 @@ def finished(directory: str | Path) -> None:
         (Path(directory) / name).unlink(missing_ok=True)
 
 
-def _elsewhere(network: NetworkSimulator) -> Any:
+def _elsewhere(network: NetworkSimulator) -> NetworkSimulator | None:
     """The one that keeps a log: the network, or one of those that it is made of."""
-    parts = (network, *getattr(network, "networks", ()))
-    return next((part for part in parts if hasattr(part, "log_to")), None)
+    return next((part for part in network.parts() if part.elsewhere), None)

@@ -18,8 +18,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, ValidationError, field_validator
 
+from cosim.cluster.contract import Arrival, Placement
 from cosim.cluster.pace import Stragglers
 from cosim.cluster.placement import Packed
+from cosim.context import Context
 from cosim.errors import Location
 from cosim.experiment import settings
 from cosim.experiment.mistakes import scenario_error
@@ -28,7 +30,9 @@ from cosim.network.named import NetworkName
 from cosim.pattern.config import CollectiveConfig
 from cosim.registry import Named, located
 from cosim.spec import Spec, TimePs
+from cosim.topology.contract import TopologySpec
 from cosim.topology.graph import Topology
+from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import Workload
 from cosim.written import plain
 
@@ -37,20 +41,20 @@ class Job(Spec):
     """One training job: what it computes and sends, how often, from when, and where it sits"""
 
     name: str = Field("", description="how reports call it; job0, job1 ... where it is left out")
-    workload: Annotated[Any, Named("cosim.workloads", also=(Workload,))] = Field(
+    workload: Annotated[WorkloadSpec | Workload, Named("cosim.workloads", also=(Workload,))] = Field(
         description="what the job computes and sends in one iteration"
     )
     iterations: int = Field(1, ge=1, description="how often the workload is run, back to back")
     start: TimePs = Field(0, ge=0, description="when its ranks start")
     count: int = Field(1, ge=1, description="so many jobs like this one, called name.0, name.1 ...")
-    arrival: Annotated[Any, Named("cosim.arrivals")] = Field(
+    arrival: Annotated[Arrival | None, Named("cosim.arrivals")] = Field(
         None, description="when each of them starts, after start; omitted: all at start"
     )
     stragglers: tuple[Stragglers, ...] = Field((), description="ranks that compute slower")
     jitter: float = Field(
         0.0, ge=0, le=1, description="standard deviation of computation times, as a fraction of each"
     )
-    placement: Annotated[Any, Named("cosim.placements")] = Field(
+    placement: Annotated[Placement, Named("cosim.placements")] = Field(
         Packed(), description="which endpoints its ranks sit on"
     )
     weight: float = Field(
@@ -62,12 +66,12 @@ class Job(Spec):
         """Of each job that this stands for."""
         return [self.name] if self.count == 1 else [f"{self.name}.{k}" for k in range(self.count)]
 
-    def uses_scenario_seed(self) -> bool:
-        """The scenario's seed changes what the job does."""
+    def uses_seed(self) -> bool:
+        """Whether the scenario's seed changes what the job does."""
         return (
-            self.placement.uses_scenario_seed()
-            or getattr(self.workload, "uses_scenario_seed", bool)()
-            or (self.arrival is not None and self.arrival.uses_scenario_seed())
+            self.placement.uses_seed()
+            or (isinstance(self.workload, WorkloadSpec) and self.workload.uses_seed())
+            or (self.arrival is not None and self.arrival.uses_seed())
             or self.jitter > 0
             or any(one.ranks is None for one in self.stragglers)
         )
@@ -91,7 +95,7 @@ class Scenario(Spec):
 
     name: str = Field("", description="what reports call it; the file's name where it is left out")
     description: str = Field("", description="for people")
-    topology: Annotated[Any, Named("cosim.topologies", also=(Topology,))] = Field(
+    topology: Annotated[TopologySpec | Topology, Named("cosim.topologies", also=(Topology,))] = Field(
         description="nodes, links and routing"
     )
     network: NetworkName = Field(description="how long a message takes: the network simulator")
@@ -131,6 +135,11 @@ class Scenario(Spec):
     def base(self) -> Path:
         """Where relative paths start: the folder of the scenario file, or the working folder."""
         return self._base
+
+    @property
+    def context(self) -> Context:
+        """What everything that the scenario names is built in."""
+        return Context(self._base, self.seed)
 
     @property
     def source(self) -> str:
@@ -206,7 +215,8 @@ def from_document(
 
 def _validate(document: located_yaml.Document, base: Path, name: str) -> Scenario:
     try:
-        scenario = Scenario.model_validate({} if document.value is None else document.value)
+        value = {} if document.value is None else document.value
+        scenario = Scenario.model_validate(value, context={"folder": base})
     except ValidationError as error:
         raise scenario_error(error, Scenario, document) from None
     if not scenario.name:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import yaml
 
+from cosim.context import HERE
 from cosim.errors import InputError
 from cosim.protocol.address import Tls
 from cosim.protocol.server import run_server
@@ -30,13 +32,13 @@ def serve_network(
         It can't listen there.
     """
     try:
-        spec = Named("cosim.networks", key="model").resolve(yaml.safe_load(network))
+        spec = Named("cosim.networks").resolve(yaml.safe_load(network))
     except (ValueError, yaml.YAMLError) as error:
         raise InputError(str(error), hint="cosim list network shows what there is") from None
-    if hasattr(spec, "check_topology"):
+    if spec.needs_scale_up:
         raise InputError(
             f"{network} can't be served: the protocol does not say which links are scale-up",
             hint="serve the networks that it is made of; the run that uses them says network: hybrid",
         )
     tls = Tls(roots, certificate, key) if certificate is not None or key is not None else None
-    run_server(Served(spec.build, shares=getattr(type(spec), "shares_by_weight", True)), address, tls=tls)
+    run_server(Served(partial(spec.build, HERE), shares=spec.shares_by_weight()), address, tls=tls)

@@ -21,7 +21,7 @@ from cosim.experiment.scenario import Scenario, load
 from cosim.files.located_yaml import Document
 from cosim.registry import Named, name_of
 from cosim.topology.graph import Topology
-from cosim.translation.format import Format, Progress, no_progress
+from cosim.translation.contract import Format, Progress, no_progress
 from cosim.translation.report import LossReport
 from cosim.translation.source import Source
 

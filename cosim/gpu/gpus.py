@@ -7,15 +7,16 @@ clocks under power limits, caches.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, field_validator
 
+from cosim.context import Context
 from cosim.errors import WorkloadError
 from cosim.files import located_yaml
+from cosim.gpu.contract import GpuSpec
 from cosim.gpu.efficiency import Calibration, Efficiency
-from cosim.spec import RateBps, SizeBytes, Spec
+from cosim.spec import RateBps, SizeBytes
 
 DType = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8"]
 
@@ -23,7 +24,7 @@ DTYPE_BYTES: dict[DType, int] = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp
 """Bytes of one number in memory."""
 
 
-class Gpu(Spec):
+class Gpu(GpuSpec):
     """A GPU of your own: peak FLOP/s by number type, and memory rate."""
 
     name: str = Field(default="custom", description="what reports call it")
@@ -48,8 +49,8 @@ class Gpu(Spec):
             raise ValueError("needs at least one number type, as in {bf16: 312e12}")
         return value
 
-    def resolved(self, base: Path = Path()) -> Gpu:  # noqa: ARG002 - for GPUs that are in a file
-        """The GPU itself; ``base`` is the folder that relative files start from."""
+    def build(self, context: Context) -> Gpu:  # noqa: ARG002 - nothing is read
+        """The GPU itself."""
         return self
 
     def peak(self, dtype: DType) -> float:
@@ -210,12 +211,12 @@ CATALOGUE = (V100_SXM2, A100_40GB, A100_80GB, H100_SXM, H200_SXM, B200, MI300X)
 """Every GPU above."""
 
 
-class GpuTable(Spec):
+class GpuTable(GpuSpec):
     """A GPU as `cosim calibrate` measured it."""
 
     path: str = Field(description="file that `cosim calibrate` wrote, relative to the scenario")
 
-    def resolved(self, base: Path = Path()) -> Gpu:
+    def build(self, context: Context) -> Gpu:
         """The GPU in the file.
 
         Raises
@@ -223,5 +224,6 @@ class GpuTable(Spec):
         WorkloadError
             No file, or not such a table.
         """
-        table = located_yaml.read(base / self.path, WorkloadError, hint="`cosim calibrate -o FILE` makes one")
+        hint = "`cosim calibrate -o FILE` makes one"
+        table = located_yaml.read(context.base / self.path, WorkloadError, hint=hint)
         return located_yaml.as_model(table, Gpu, WorkloadError, "gpu")

@@ -14,13 +14,14 @@ Not modelled: input loading, evaluation, checkpoints; layers that don't divide e
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, PositiveInt, model_validator
 
+from cosim.context import Context
 from cosim.errors import WorkloadError
-from cosim.gpu.gpus import DTYPE_BYTES, DType, Gpu, GpuTable
+from cosim.gpu.contract import GpuSpec
+from cosim.gpu.gpus import DTYPE_BYTES, DType, Gpu
 from cosim.gpu.timer import GpuTimer
 from cosim.models.build import build_training
 from cosim.models.layers import (
@@ -39,11 +40,12 @@ from cosim.models.parts import Exchange, Layer
 from cosim.models.schedule import ScheduleName
 from cosim.models.training import Training
 from cosim.registry import Named
-from cosim.spec import SizeBytes, Spec
+from cosim.spec import SizeBytes
+from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import DeviceMesh, ImportReport, Workload
 
 
-class Transformer(Spec):
+class Transformer(WorkloadSpec):
     """Dense transformer training, data x tensor x pipeline parallel, timed by a GPU's compute model."""
 
     layers: PositiveInt = Field(description="transformer layers")
@@ -90,12 +92,10 @@ class Transformer(Spec):
         default=False,
         description="the host waits for each tensor-parallel exchange, as NCCL_BLOCKING_WAIT=1 makes it",
     )
-    gpu: Annotated[Spec, Named("cosim.gpus")] = Field(description="GPU, with its compute model")
+    gpu: Annotated[GpuSpec, Named("cosim.gpus")] = Field(description="GPU, with its compute model")
 
     @model_validator(mode="after")
     def _fits(self) -> Transformer:
-        if not isinstance(self.gpu, Gpu | GpuTable):
-            raise ValueError(f"gpu should be a GPU, not a {type(self.gpu).__name__}")
         if isinstance(self.gpu, Gpu):
             self.gpu.peak(self.dtype)
         if self.hidden % self.heads:
@@ -193,7 +193,7 @@ class Transformer(Spec):
             synchronous_exchanges=self.synchronous_exchanges,
         )
 
-    def build(self, base: Path = Path()) -> Workload:
+    def build(self, context: Context) -> Workload:
         """One program for each stage, whatever the number of replicas.
 
         Raises
@@ -201,8 +201,7 @@ class Transformer(Spec):
         WorkloadError
             The GPU's table can't be read, or has no such number type.
         """
-        assert isinstance(self.gpu, Gpu | GpuTable)
-        gpu = self.gpu.resolved(base)
+        gpu = self.gpu.build(context)
         try:
             gpu.peak(self.dtype)
         except ValueError as error:

@@ -5,6 +5,8 @@
 ``flows``               tables, groups and batches of flows, as columns
 ``unaware``, ``aware``  ASTRA-sim's analytical models
 ``fair_share``          max-min fair sharing; its ``fair_loop``, ``sharing``, ``channels``, ``drains``
+``contract``            what a network of a scenario is: a spec that builds one
+``forwarding``          a network that hands everything on to another
 ``hybrid``              two networks as one: scale-up and scale-out; its ``carrier``, ``shares``, ``merged``
 ``releaser``            dependencies followed outside a network
 ``outbox``              what a network is to be given next

@@ -19,12 +19,14 @@ Not modelled: packets, fair sharing, back-pressure, loss, a switch's own capacit
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
+from cosim.context import Context
 from cosim.network.calendar import Records, free, push, room, take_instant
 from cosim.network.compiled import CompiledNetwork
+from cosim.network.contract import NetworkSpec
 from cosim.network.core import (
     DONE,
     NEED_CALENDAR,
@@ -39,7 +41,6 @@ from cosim.network.flows import I32
 from cosim.network.jit import compiled
 from cosim.network.order import sort_instant
 from cosim.network.simulator import NetworkSimulator
-from cosim.spec import Spec
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_NS
 
@@ -153,11 +154,13 @@ class CongestionAwareNetwork(CompiledNetwork):
         return int(run_aware(core, self._links, instant, spare, other, horizon_ps))
 
 
-class CongestionAware(Spec):
+class CongestionAware(NetworkSpec):
     """ASTRA-sim's congestion-aware analytical model: first come, first served, store-and-forward."""
 
-    shares_by_weight: ClassVar[bool] = False
+    def shares_by_weight(self) -> bool:
+        """First come, first served, or not even that."""
+        return False
 
-    def build(self) -> NetworkSimulator:
+    def build(self, context: Context) -> NetworkSimulator:  # noqa: ARG002 - nothing of it matters
         """A fresh network."""
         return CongestionAwareNetwork()

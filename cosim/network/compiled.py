@@ -7,7 +7,7 @@ arrays only grow in Python, between two calls of the loop, which goes on where i
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +29,7 @@ from cosim.network.core import (
     report,
 )
 from cosim.network.flows import I32, Completions, FlowBatch, FlowGroup
-from cosim.network.simulator import Advance, Capabilities, NetworkStatistics
+from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.network.store import NEED_OUT, NEED_POOL, NEED_WORK, FlowStore
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
@@ -48,7 +48,7 @@ def live(array: NDArray[Any], used: int) -> NDArray[Any]:
     return copy
 
 
-class CompiledNetwork(ABC):
+class CompiledNetwork(NetworkSimulator):
     """Base of the in-process models: implements the seam but for the loop itself."""
 
     name = ""
@@ -117,12 +117,10 @@ class CompiledNetwork(ABC):
         """Grow what the model's loop found too small."""
         raise AssertionError(f"no model array {what}")  # pragma: no cover
 
-    def _open_group(self, group: FlowGroup) -> None:  # noqa: B027 - most models need nothing
+    def _open_group(self, group: FlowGroup) -> None:
         """Tell the model about a new group, after the store knows it."""
 
-    def _bind_model(  # noqa: B027 - most models need nothing
-        self, first: int, job: int, src: I32, dst: I32, channel: I32
-    ) -> None:
+    def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         """Tell the model about rows that got a path, the first of them at ``path_ptr[first]``."""
 
     def core(self) -> Core:
@@ -204,7 +202,7 @@ class CompiledNetwork(ABC):
             self._grow_calendar(1 << (rows - 1).bit_length())
         self._expect_model(rows)
 
-    def _expect_model(self, rows: int) -> None:  # noqa: B027 - most models need nothing
+    def _expect_model(self, rows: int) -> None:
         """Make the model's own room for ``rows`` flows at once."""
 
     def _grow_calendar(self, size: int) -> None:

@@ -23,21 +23,22 @@ links give a flow its rate at the same instant.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.context import Context
 from cosim.errors import NetworkError
 from cosim.network.channels import CHANNEL, ChannelNumbers
 from cosim.network.compiled import CompiledNetwork, live
+from cosim.network.contract import NetworkSpec
 from cosim.network.core import Core
 from cosim.network.drains import DRAIN
 from cosim.network.fair_loop import NEED_FLOWS, NEED_MEMBERS, run_fair, settle
 from cosim.network.flows import I32, FlowGroup
 from cosim.network.sharing import CLASS, COUNTS, FLOW, LEVEL, LINK, MEMBER, Fluid
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics
-from cosim.spec import Spec
 from cosim.topology.graph import Topology
 
 MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1e3
@@ -153,11 +154,9 @@ class FairShareNetwork(CompiledNetwork):
         return replace(so_far, bin_ps=int(copy.state["bin_ps"][0]))
 
 
-class FairShare(Spec):
+class FairShare(NetworkSpec):
     """Flow-level max-min fair sharing with weights and strict priorities."""
 
-    shares_by_weight: ClassVar[bool] = True
-
-    def build(self) -> NetworkSimulator:
+    def build(self, context: Context) -> NetworkSimulator:  # noqa: ARG002 - nothing of it matters
         """A fresh network."""
         return FairShareNetwork()

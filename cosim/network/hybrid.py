@@ -19,7 +19,7 @@ refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from math import gcd
@@ -55,7 +55,7 @@ class _Open:
     left: int
 
 
-class HybridNetwork:
+class HybridNetwork(NetworkSimulator):
     """The two networks behind the seam. See :class:`~cosim.network.simulator.NetworkSimulator`."""
 
     def __init__(self, scale_up: NetworkSimulator, scale_out: NetworkSimulator) -> None:
@@ -67,6 +67,10 @@ class HybridNetwork:
         self._groups: dict[int, _Open] = {}
         self._carriers: dict[tuple[int, bytes, int], tuple[FlowTable, I32]] = {}
         self._shares: dict[tuple[int, str, bool, bytes], Share] = {}
+
+    def parts(self) -> Sequence[NetworkSimulator]:
+        """Both."""
+        return self.networks
 
     def describe(self) -> Capabilities:
         """See :class:`~cosim.network.simulator.NetworkSimulator`: what both can do."""
@@ -346,4 +350,4 @@ def _by_handle(handle: I32) -> Iterator[tuple[int, I64]]:
 
 def _peeks(network: NetworkSimulator) -> bool:
     """Whether to ask it; not one with a log, whose answers have to be the same when that is played."""
-    return network.describe().peek and not hasattr(network, "log_to")
+    return network.describe().peek and not network.elsewhere

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import BeforeValidator, Field, field_validator
 
+from cosim.context import Context
 from cosim.errors import InputError
+from cosim.network.contract import NetworkSpec
 from cosim.network.flows import I32
 from cosim.network.hybrid import HybridNetwork
 from cosim.network.named import ELSEWHERE, NetworkName
 from cosim.network.simulator import NetworkSimulator
-from cosim.spec import Spec
 from cosim.topology.graph import Topology
 from cosim.topology.scale_up import domains, scale_up_links
 
@@ -29,8 +30,10 @@ def _or(name: str) -> BeforeValidator:
     return BeforeValidator(complete)
 
 
-class Hybrid(Spec):
+class Hybrid(NetworkSpec):
     """Two networks in one run: scale-up domains (NVLink) in one, everything between them in the other."""
+
+    needs_scale_up: ClassVar[bool] = True
 
     scale_up: Annotated[NetworkName, _or("fair_share")] = Field(
         "fair_share", validate_default=True, description="network of the links within scale-up domains"
@@ -41,29 +44,21 @@ class Hybrid(Spec):
 
     @field_validator("scale_up", "scale_out")
     @classmethod
-    def _not_again(cls, network: Any) -> Any:
+    def _not_again(cls, network: NetworkSpec) -> NetworkSpec:
         if isinstance(network, Hybrid):
             raise ValueError("a hybrid's networks are single ones")
         return network
 
-    @property
     def shares_by_weight(self) -> bool:
-        """Whether weights and priorities of jobs may matter: in either."""
-        return any(getattr(spec, "shares_by_weight", True) for spec in (self.scale_up, self.scale_out))
+        """In either."""
+        return self.scale_up.shares_by_weight() or self.scale_out.shares_by_weight()
 
-    @property
     def uses_seed(self) -> bool:
-        """Whether either draws from the run's seed."""
-        return any(getattr(spec, "uses_seed", False) for spec in (self.scale_up, self.scale_out))
+        """Either does."""
+        return self.scale_up.uses_seed() or self.scale_out.uses_seed()
 
     def check_topology(self, topology: Topology) -> None:
-        """Refuse a topology that has no scale-up domains, before anything is built.
-
-        Raises
-        ------
-        TopologyError
-            Says what would be right.
-        """
+        """Refuse a topology that has no scale-up domains. See :class:`NetworkSpec`."""
         scale_up_links(topology)
 
     def idle_on(self, topology: Topology, jobs: Sequence[I32]) -> list[tuple[str, str]]:
@@ -78,7 +73,7 @@ class Hybrid(Spec):
             idle.append(("scale_out", "every job sits within one scale-up domain"))
         return idle
 
-    def build(self) -> NetworkSimulator:
+    def build(self, context: Context) -> NetworkSimulator:
         """A fresh network.
 
         Raises
@@ -86,8 +81,8 @@ class Hybrid(Spec):
         InputError
             Both are simulators elsewhere.
         """
-        networks = self.scale_up.build(), self.scale_out.build()
-        if all(hasattr(network, "log_to") for network in networks):
+        networks = self.scale_up.build(context), self.scale_out.build(context)
+        if all(network.elsewhere for network in networks):
             raise InputError(
                 "one network of a hybrid may be a simulator elsewhere, not both: "
                 "the other has to say when its next completion comes",

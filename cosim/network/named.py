@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from cosim.network.contract import NetworkSpec
 from cosim.registry import Named
 
 ELSEWHERE = {"simulator", "command", "address"}
@@ -19,6 +20,5 @@ def _elsewhere(network: Any) -> Any:
     return network
 
 
-NAMED = Named("cosim.networks", key="model")
-NetworkName = Annotated[Any, NAMED, BeforeValidator(_elsewhere)]
+NetworkName = Annotated[NetworkSpec, Named("cosim.networks"), BeforeValidator(_elsewhere)]
 """Field type: any network that a scenario can name."""

@@ -16,12 +16,15 @@ instant are taken in the order (cause, key).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from cosim.errors import NetworkError
 from cosim.network.flows import F64, I64, Completions, FlowBatch
 from cosim.topology.graph import Topology
 
@@ -73,24 +76,55 @@ class NetworkStatistics:
         return np.asarray(self.busy_ps.sum(axis=0), np.int64)
 
 
-@runtime_checkable
-class NetworkSimulator(Protocol):
+class NetworkSimulator(ABC):
     """The seam. One object is one session: ``open`` once, ``close`` at the end."""
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it runs outside of this process, and keeps a log from which a run can go on: ``log_to``."""
+        return False
+
+    @abstractmethod
     def describe(self) -> Capabilities:
         """What this network can do; before or after ``open``."""
 
+    @abstractmethod
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
         """Build the network. ``options`` are the model's own; an unknown one is a NetworkError."""
 
+    @abstractmethod
     def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
         """Take the batch, then run as the module's text says."""
 
     def peek(self) -> int | None:
-        """Time of the next completion if nothing more is given, without moving; None if there is none."""
+        """Time of the next completion if nothing more is given, without moving; None if there is none.
 
+        Raises
+        ------
+        NetworkError
+            It is not among the capabilities.
+        """
+        raise NetworkError(f"{self.describe().name} does not peek")
+
+    @abstractmethod
     def statistics(self) -> NetworkStatistics:
         """Counters since ``open``."""
 
+    @abstractmethod
     def close(self) -> None:
         """Let go of everything; may be called twice."""
+
+    def parts(self) -> Sequence[NetworkSimulator]:
+        """The networks that it is made of; itself, where it is one."""
+        return (self,)
+
+    def log_to(self, path: Path, *, resume: bool = False) -> None:
+        """Keep what is injected in a file, or go on from one; for networks that run elsewhere.
+
+        Raises
+        ------
+        NetworkError
+            It runs here, and is as fast run again.
+        """
+        del path, resume
+        raise NetworkError(f"{self.describe().name} keeps no log")

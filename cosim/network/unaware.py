@@ -15,12 +15,14 @@ Not modelled: queueing, sharing, order of messages between two endpoints.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
+from cosim.context import Context
 from cosim.network.calendar import free, take_instant
 from cosim.network.compiled import CompiledNetwork
+from cosim.network.contract import NetworkSpec
 from cosim.network.core import (
     DONE,
     NEED_PENDING,
@@ -32,7 +34,6 @@ from cosim.network.core import (
 from cosim.network.flows import F64, I32
 from cosim.network.jit import compiled, inlined
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics
-from cosim.spec import Spec
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_NS
 
@@ -151,11 +152,13 @@ class CongestionUnawareNetwork(CompiledNetwork):
         return super().statistics()
 
 
-class CongestionUnaware(Spec):
+class CongestionUnaware(NetworkSpec):
     """ASTRA-sim's congestion-unaware analytical model: latency plus size over the slowest link, no queues."""
 
-    shares_by_weight: ClassVar[bool] = False
+    def shares_by_weight(self) -> bool:
+        """First come, first served, or not even that."""
+        return False
 
-    def build(self) -> NetworkSimulator:
+    def build(self, context: Context) -> NetworkSimulator:  # noqa: ARG002 - nothing of it matters
         """A fresh network."""
         return CongestionUnawareNetwork()

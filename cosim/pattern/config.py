@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SerializeAsAny
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo
 
-from cosim.pattern.algorithm import Algorithm
+from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.direct import Direct
 from cosim.pattern.dissemination import Dissemination
@@ -15,26 +16,35 @@ from cosim.pattern.ring import Ring
 from cosim.pattern.send_recv import SendRecv
 from cosim.pattern.template import Collective
 from cosim.pattern.tree import BinomialTree
-from cosim.registry import Named
+from cosim.registry import Named, folder_of
 from cosim.spec import RateBps, Spec, TimePs
 
-_NAMED = Named("cosim.collectives", key="algorithm")
+_NAMED = Named("cosim.collectives")
 _WINDOWED = re.compile(r"direct([1-9]\d*)$")
 
 
-def _one(value: Any) -> Any:
+def one_algorithm(value: Any, folder: Path) -> Algorithm:
+    """What ``ring``, ``{algorithm: ring, ...}`` or ``direct4`` means; paths start from ``folder``.
+
+    Raises
+    ------
+    ValueError
+        No such algorithm, or mistakes in its description.
+    """
     windowed = _WINDOWED.match(value) if isinstance(value, str) else None
     if windowed is not None:  # ASTRA-sim's way to write a window: direct4
         return Direct(window=int(windowed.group(1)))
-    return _NAMED.resolve(value)
+    found: Algorithm = _NAMED.resolve(value, folder)
+    return found
 
 
-def _choice(value: Any) -> Any:
+def _choice(value: Any, info: ValidationInfo) -> Any:
+    folder = folder_of(info.context)
     if not isinstance(value, (list, tuple)):
-        return _one(value)
+        return one_algorithm(value, folder)
     if not value:
         raise ValueError("an empty list; name one algorithm for each dimension, or one for all")
-    return tuple(_one(each) for each in value)
+    return tuple(one_algorithm(each, folder) for each in value)
 
 
 Choice = Annotated[

@@ -40,7 +40,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from cosim.pattern.algorithm import Algorithm
+from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.direct import Direct
 from cosim.pattern.nccl_tree import tree_template

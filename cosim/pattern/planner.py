@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 
+from cosim.context import HERE, Context
 from cosim.errors import AlgorithmError
-from cosim.pattern.algorithm import Algorithm, FromFiles
 from cosim.pattern.build import alone
-from cosim.pattern.chakra import ChakraFiles
 from cosim.pattern.config import CollectiveConfig
-from cosim.pattern.custom import RankNodes, custom_template
+from cosim.pattern.contract import Algorithm
 from cosim.pattern.happens_before import RACE_LIMIT
 from cosim.pattern.hierarchical import Queues, chunk_sizes, phases, sub_groups
 from cosim.pattern.plan import FIRST, Phase, Plan, Turn
@@ -32,21 +30,18 @@ class Planner:
 
     A template's proof is kept by (algorithm, collective, ranks, direction, variant, root), for as long as the
     process runs: sizes and delays don't change which message carries what. Algorithms read from files are
-    proved anew by each planner; their paths start from ``base``. ``read_custom`` reads the files of a custom
-    algorithm of Chakra nodes, given its path: the nodes of each rank.
+    proved anew by each planner; their paths start from ``context.base``.
     """
 
     def __init__(
         self,
         config: CollectiveConfig | None = None,
-        *,
-        read_custom: Callable[[str], Sequence[RankNodes]] | None = None,
-        base: Path | None = None,
+        context: Context = HERE,
     ) -> None:
         self.config = config if config is not None else CollectiveConfig()
-        self._read_custom = read_custom
-        self.base = base if base is not None else Path()
-        """The folder that paths of algorithms start from."""
+        self.context = context
+        self._read: dict[Algorithm, Algorithm] = {}
+        """Algorithms as their files have them."""
         self._plans: dict[tuple[object, ...], Plan] = {}
         self._templates: dict[tuple[object, ...], Template] = {}
         self._proved: set[tuple[object, ...]] = set()
@@ -212,11 +207,14 @@ class Planner:
         key = (*structure, size_bytes)
         template = self._templates.get(key)
         if template is None:
-            template = self._build(algorithm, collective, num_ranks, size_bytes, reverse, chunk, root)
-            proved = self._proved if isinstance(algorithm, FromFiles) else _PROVED
+            if algorithm not in self._read:
+                self._read[algorithm] = algorithm.read(self.context)
+            read = self._read[algorithm]
+            template = self._build(read, collective, num_ranks, size_bytes, reverse, chunk, root)
+            proved = _PROVED if read is algorithm else self._proved
             if structure not in proved:
                 if template.num_chunks and template.num_flows > RACE_LIMIT:
-                    self._prove_small(algorithm, collective, num_ranks, reverse, chunk, root)
+                    self._prove_small(read, collective, num_ranks, reverse, chunk, root)
                 prove(template)
                 proved.add(structure)
             self._templates[key] = template
@@ -232,23 +230,9 @@ class Planner:
         chunk: int,
         root: int,
     ) -> Template:
-        if isinstance(algorithm, FromFiles) and not isinstance(algorithm, ChakraFiles):
-            return algorithm.read(self.base, collective, num_ranks, size_bytes, self.config.costs, root=root)
-        if not isinstance(algorithm, ChakraFiles):
-            return algorithm.build(
-                collective, num_ranks, size_bytes, self.config.costs, reverse=reverse, chunk=chunk, root=root
-            )
-        if self._read_custom is None:
-            raise AlgorithmError(
-                f"the algorithm in {algorithm.path} can't be read here",
-                hint="make the Planner with read_custom=",
-            )
-        ranks = self._read_custom(algorithm.path)
-        if len(ranks) != num_ranks:
-            raise AlgorithmError(
-                f"the algorithm in {algorithm.path} is for {len(ranks)} ranks, and this group has {num_ranks}"
-            )
-        return custom_template(algorithm.path, collective, size_bytes, ranks)
+        return algorithm.build(
+            collective, num_ranks, size_bytes, self.config.costs, reverse=reverse, chunk=chunk, root=root
+        )
 
     def _prove_small(
         self,

@@ -22,7 +22,7 @@ from cosim.profiler import axes as mesh_axes
 from cosim.profiler import workers
 from cosim.profiler.file import ClassProgram, Profile
 from cosim.profiler.lower import Kernel, unmerged
-from cosim.profiler.spec import named_gpu
+from cosim.profiler.workload import named_gpu
 from cosim.workload.program import DeviceMesh
 
 MOST_CLASSES = 64

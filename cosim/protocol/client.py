@@ -15,7 +15,7 @@ import numpy as np
 
 from cosim.errors import FeatureError, NetworkError, ProtocolError
 from cosim.network.flows import FlowBatch
-from cosim.network.simulator import Advance, Capabilities, NetworkStatistics
+from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.protocol.catalogue import known_paths
 from cosim.protocol.columns import array
 from cosim.protocol.digest import Digest
@@ -27,7 +27,7 @@ from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.topology.graph import Topology
 
 
-class RemoteNetwork:
+class RemoteNetwork(NetworkSimulator):
     """One session of a server. See :class:`~cosim.network.simulator.NetworkSimulator`.
 
     Parameters
@@ -56,6 +56,11 @@ class RemoteNetwork:
         self._injector: Injector | None = None
         self._sent_paths: set[tuple[int, int, int]] | None = None
         self.last: pb.Advanced | None = None
+
+    @property
+    def elsewhere(self) -> bool:
+        """Always."""
+        return True
 
     @property
     def line(self) -> Lifeline:

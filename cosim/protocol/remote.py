@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from cosim.context import Context
+from cosim.network.contract import NetworkSpec
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol import adapters
 from cosim.protocol.address import Tls
@@ -44,14 +46,12 @@ class Certificates(Spec):
     key: Path | None = Field(None, description="its key")
 
 
-class Remote(Spec):
+class Remote(NetworkSpec):
     """A network simulator behind gRPC: an adapter by name, a command that serves, or an address.
 
     What is left out is left to the simulator, which tells what it runs with. It never does with less than
     what is asked for.
     """
-
-    uses_seed: ClassVar[bool] = True
 
     simulator: str = Field(
         "", description="an adapter that comes with cosim (ns3, astrasim); built when it is first used"
@@ -99,9 +99,17 @@ class Remote(Spec):
         return self
 
     @property
+    def name(self) -> str:
+        """The simulator's, where it is one of ours."""
+        return self.simulator or super().name
+
     def shares_by_weight(self) -> bool:
-        """Whether weights and priorities of jobs may matter; not known of a simulator that is not ours."""
+        """Not known of a simulator that is not ours."""
         return not self.simulator
+
+    def uses_seed(self) -> bool:
+        """Any of them may."""
+        return True
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """See :class:`~cosim.spec.Spec`."""
@@ -112,7 +120,7 @@ class Remote(Spec):
             found.append(("ecn_max", "nothing is marked without ecn_min"))
         return found
 
-    def build(self) -> NetworkSimulator:
+    def build(self, context: Context) -> NetworkSimulator:  # noqa: ARG002 - nothing of it matters
         """A session yet to be opened; the adapter is built here, if it is not yet.
 
         Raises

@@ -60,7 +60,7 @@ class Wanted:
         kind, feature = self._routing(topology, there)
         message.routing.kind = kind
         message.routing.seed = self.routing_seed
-        message.routing.endpoints_forward = bool(getattr(topology.routing, "endpoints_forward", False))
+        message.routing.endpoints_forward = topology.routing.endpoints_forward
         needs.append(feature)
         if self.queue_discipline or self.queue_bytes:
             message.queue.discipline = self.queue_discipline

@@ -67,7 +67,7 @@ def _routing(message: pb.Routing) -> Paths:
     raise Refusal("INVALID_OPEN", f"no routing of kind {name} here", field="routing")
 
 
-class GivenPaths:
+class GivenPaths(Paths):
     """Paths that the other side gives, by (source, destination, channel)."""
 
     name = "given"

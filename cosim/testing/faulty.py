@@ -29,7 +29,7 @@ class _Late:
     react_ps: int
 
 
-class FaultyNetwork:
+class FaultyNetwork(NetworkSimulator):
     """``inner`` with the completions of the flows in ``delay_ps`` (flow key -> picoseconds) reported late.
 
     A flow's key is its group's key plus its index: ``(key[0], key[1] + index)``. Other flows are not
@@ -111,16 +111,6 @@ class FaultyNetwork:
         self._late.append(_Late(group.handle, index, int(done.start_ps[k]), late, react))
         self.applied.append(((group.key[0], group.key[1] + index), time, late))
         return True
-
-    def peek(self) -> int | None:
-        """Not among the capabilities.
-
-        Raises
-        ------
-        NetworkError
-            Always.
-        """
-        raise NetworkError(f"{self.describe().name} does not peek")
 
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from cosim.errors import NetworkError
 from cosim.network.flows import FlowBatch, FlowGroup, FlowTable
+from cosim.network.forwarding import ForwardingNetwork
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.topology.graph import Topology
 
@@ -38,42 +39,26 @@ class Recording:
     statistics: NetworkStatistics | None = None
 
 
-class Recorder:
+class Recorder(ForwardingNetwork):
     """``inner``, with every call kept in ``recording``."""
 
     def __init__(self, inner: NetworkSimulator) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self.recording = Recording(inner.describe())
-
-    def describe(self) -> Capabilities:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        return self._inner.describe()
-
-    def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        self._inner.open(topology, seed, options)
 
     def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        answer = self._inner.advance(flows, horizon_ps)
+        answer = self.inner.advance(flows, horizon_ps)
         self.recording.calls.append(Call(flows, horizon_ps, answer))
         return answer
 
-    def peek(self) -> int | None:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        return self._inner.peek()
-
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        self.recording.statistics = self._inner.statistics()
+        self.recording.statistics = self.inner.statistics()
         return self.recording.statistics
 
-    def close(self) -> None:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        self._inner.close()
 
-
-class Player:
+class Player(NetworkSimulator):
     """A network that answers from a recording."""
 
     def __init__(self, recording: Recording) -> None:
@@ -105,16 +90,6 @@ class Player:
             raise NetworkError(f"call {number} differs: {what} is {asked}, recorded was {recorded}")
         self._next += 1
         return call.answer
-
-    def peek(self) -> int | None:
-        """Not recorded.
-
-        Raises
-        ------
-        NetworkError
-            Always.
-        """
-        raise NetworkError("a player does not peek")
 
     def statistics(self) -> NetworkStatistics:
         """The last statistics that were recorded.

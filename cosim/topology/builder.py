@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from cosim.context import Context
+from cosim.topology.contract import Fabric, RoutingSpec
 from cosim.topology.graph import I64, Topology
-from cosim.topology.spec import Fabric, RoutingSpec
 
 
 class Builder:
@@ -60,14 +61,14 @@ class Builder:
         self,
         name: str,
         routing: RoutingSpec,
-        seed: int,
+        context: Context,
         *,
         endpoints_forward: bool = False,
         dims: tuple[int, ...] = (),
         place_of: I64 | None = None,
         info: Mapping[str, Any] | None = None,
     ) -> Topology:
-        """The topology, routed by ``routing``."""
+        """The topology, routed by ``routing``; ``context`` is what the topology is built in."""
         counts = [len(entry[0]) for entry in self._links]
 
         def column(index: int, dtype: Any) -> Any:
@@ -89,7 +90,7 @@ class Builder:
             link_dst=nodes(1),
             link_rate_bps=column(2, np.float64),
             link_latency_ps=column(3, np.int64),
-            routing=routing.build(fabric, seed),
+            routing=routing.build(fabric, context),
             dims=dims or (self.num_endpoints,),
             info=dict(info or {}),
             scale_up=scale_up if scale_up.any() else None,

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
+from cosim.context import Context
 from cosim.errors import TopologyError
 from cosim.files.located_yaml import read_model
 from cosim.registry import located, nearest
 from cosim.spec import Spec
 from cosim.topology.builder import Builder
+from cosim.topology.contract import Count, Latency, Rate, RoutingSpec, TopologySpec
 from cosim.topology.graph import Topology
-from cosim.topology.spec import Count, Latency, Rate, RoutingSpec, ShortestSpec, TopologySpec
+from cosim.topology.routings import ShortestSpec
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -93,7 +95,7 @@ class Graph(TopologySpec):
             _check_names(self.endpoints, self.switches, self.links)
         return self
 
-    def build(self, seed: int = 0, base: Path | None = None) -> Topology:
+    def build(self, context: Context) -> Topology:
         """The topology, its links numbered as listed, each followed by its way back.
 
         Raises
@@ -102,7 +104,7 @@ class Graph(TopologySpec):
             The file can't be read, or is wrong; says where.
         """
         found: Graph | GraphFile = (
-            self if self.file is None else read_model((base or Path()) / self.file, GraphFile, TopologyError)
+            self if self.file is None else read_model(context.base / self.file, GraphFile, TopologyError)
         )
         builder = Builder(found.endpoints)
         builder.add_switches(found.switches)
@@ -112,7 +114,7 @@ class Graph(TopologySpec):
             ends = number[link.from_], number[link.to]
             add(*ends, link.rate, link.latency, link.cost, scale_up=link.scale_up)
         name = "graph" if self.file is None else f"graph {Path(self.file).stem}"
-        return builder.topology(name, self.routing, seed, endpoints_forward=found.endpoints_forward)
+        return builder.topology(name, self.routing, context, endpoints_forward=found.endpoints_forward)
 
 
 def from_networkx(
@@ -175,7 +177,9 @@ def from_networkx(
         weight = 1 if cost is None else _attribute(found, cost, where, "a whole number", whole=True, least=1)
         add = builder.link if graph.is_directed() else builder.connect
         add(number[tail], number[head], float(bps), int(delay), int(weight))
-    return builder.topology(name, routing or ShortestSpec(), seed, endpoints_forward=endpoints_forward)
+    return builder.topology(
+        name, routing or ShortestSpec(), Context(seed=seed), endpoints_forward=endpoints_forward
+    )
 
 
 def _attribute(found: dict[str, Any], key: str, where: str, what: str, *, whole: bool, least: float) -> float:

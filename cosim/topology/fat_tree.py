@@ -8,14 +8,14 @@ not modelled, but ``dmodk`` spreads as they do.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 from pydantic import Field, field_validator
 
+from cosim.context import Context
+from cosim.topology.contract import Count
 from cosim.topology.graph import Topology
-from cosim.topology.spec import Count
 from cosim.topology.tree import Tree
 
 
@@ -38,8 +38,8 @@ class FatTree(Tree):
         """Edge switches, endpoints on each, links up from each."""
         return self.k * self.k // 2, self.endpoints_per_edge or self.k // 2, self.k // 2
 
-    def build(self, seed: int = 0, base: Path | None = None) -> Topology:  # noqa: ARG002
-        """The topology; ``seed`` is for an ecmp routing without a seed of its own.
+    def build(self, context: Context) -> Topology:
+        """The topology.
 
         The links above the aggregation switches have the rate of those below: only the edge is
         oversubscribed.
@@ -57,7 +57,7 @@ class FatTree(Tree):
         return builder.topology(
             f"fat-tree k={k}",
             self.routing,
-            seed,
+            context,
             dims=dims,
             place_of=place_of,
             info={"tiers": 3, "oversubscription": self.ratio()},

@@ -6,9 +6,10 @@ numbered; ``rate_bps`` is a float because ASTRA-sim's notation is not a whole nu
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +21,20 @@ I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
 
-class Paths(Protocol):
+class Paths(ABC):
     """What a routing does: paths for many (source, destination, channel) at once."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """As a scenario names it: ``shortest``, ``ecmp``."""
 
+    @property
+    def endpoints_forward(self) -> bool:
+        """Whether paths may pass through endpoints other than their own."""
+        return False
+
+    @abstractmethod
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
         """CSR of link numbers: ``ptr`` int64[n + 1] and ``links`` int32; src == dst has no links.
 

@@ -45,7 +45,7 @@ class Dimension:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class DimensionOrdered:
+class DimensionOrdered(Paths):
     """Routing on a grid: dimension 0 is crossed first, then 1, and so on; closed form, no tables.
 
     On a Ring the shorter way is taken, clockwise (+1) on a tie. Deterministic; the channel plays no part.

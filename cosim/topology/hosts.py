@@ -17,8 +17,8 @@ from pydantic import Field, model_validator
 
 from cosim.spec import Spec
 from cosim.topology.builder import Builder
+from cosim.topology.contract import Count, Latency, Rate
 from cosim.topology.graph import I64
-from cosim.topology.spec import Count, Latency, Rate
 
 _NIC_COST = 2
 """Cost of a GPU-NIC link, where there is an NVSwitch (1 a link): else two GPUs of one NIC, two links apart

@@ -6,12 +6,11 @@ folded Clos of A. Greenberg et al., VL2, doi:10.1145/1592568.1592576.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pydantic import Field
 
+from cosim.context import Context
+from cosim.topology.contract import Count
 from cosim.topology.graph import Topology
-from cosim.topology.spec import Count
 from cosim.topology.tree import Tree
 
 
@@ -26,8 +25,8 @@ class LeafSpine(Tree):
         """Leaves, endpoints on each, spines."""
         return self.leaves, self.endpoints_per_leaf, self.spines
 
-    def build(self, seed: int = 0, base: Path | None = None) -> Topology:  # noqa: ARG002
-        """The topology; ``seed`` is for an ecmp routing without a seed of its own."""
+    def build(self, context: Context) -> Topology:
+        """The topology."""
         builder = self.start()
         leaf = builder.add_switches(f"leaf{i}" for i in range(self.leaves))
         spine = builder.add_switches(f"spine{i}" for i in range(self.spines))
@@ -36,7 +35,7 @@ class LeafSpine(Tree):
         return builder.topology(
             f"leaf-spine {self.leaves}x{self.spines}",
             self.routing,
-            seed,
+            context,
             dims=dims,
             place_of=place_of,
             info={"tiers": 2, "oversubscription": self.ratio()},

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import UnreachableError
-from cosim.topology.graph import I32, I64, Topology
+from cosim.topology.graph import I32, I64, Paths, Topology
 
 
 @dataclass(frozen=True, eq=False)
-class PartOf:
+class PartOf(Paths):
     """Routing of a part: the whole's paths, in the part's link numbers; ``number`` is -1 for other links."""
 
     whole: Topology
@@ -31,7 +31,7 @@ class PartOf:
     @property
     def endpoints_forward(self) -> bool:
         """The whole's."""
-        return bool(getattr(self.whole.routing, "endpoints_forward", False))
+        return self.whole.routing.endpoints_forward
 
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
         """See :class:`~cosim.topology.graph.Paths`.

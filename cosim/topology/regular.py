@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import ClassVar
 
 from pydantic import Field
 
+from cosim.context import Context
+from cosim.topology.contract import Count, Fabric, Latency, Rate, Routing, TopologySpec
 from cosim.topology.graph import Topology
 from cosim.topology.grid import Dimension, Kind, grid_topology
-from cosim.topology.spec import Count, DimensionOrderedSpec, Fabric, Latency, Rate, Routing, TopologySpec
+from cosim.topology.routings import DimensionOrderedSpec
 
 
 class _OneDimension(TopologySpec):
@@ -23,10 +24,10 @@ class _OneDimension(TopologySpec):
         DimensionOrderedSpec(), description="dimension_ordered (closed form), shortest or ecmp."
     )
 
-    def build(self, seed: int = 0, base: Path | None = None) -> Topology:  # noqa: ARG002
-        """The topology; ``seed`` is for an ecmp routing without a seed of its own."""
+    def build(self, context: Context) -> Topology:
+        """The topology."""
         dimension = Dimension(self.dimension_kind, self.endpoints, self.rate, self.latency)
-        return grid_topology([dimension], self.routing.build(Fabric((dimension,), True), seed))
+        return grid_topology([dimension], self.routing.build(Fabric((dimension,), True), context))
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """The routing, where each pair has one shortest path."""

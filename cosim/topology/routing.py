@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import UnreachableError
-from cosim.topology.graph import I32, I64, Topology
+from cosim.topology.graph import I32, I64, Paths, Topology
 from cosim.topology.hop_tables import HopTables, pointer
 from cosim.topology.ranges import check_endpoints
 
@@ -22,7 +22,7 @@ _FIRST, _HASHED, _BY_DESTINATION = 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
-class _TableRouting:
+class _TableRouting(Paths):
     """What the table routings share; ``endpoints_forward`` lets a path pass through other endpoints."""
 
     endpoints_forward: bool = False

@@ -9,9 +9,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from cosim.topology.builder import Builder
+from cosim.topology.contract import Latency, Rate, Routing, TopologySpec
 from cosim.topology.graph import I64
 from cosim.topology.hosts import Hosts
-from cosim.topology.spec import EcmpSpec, Latency, Rate, Routing, TopologySpec
+from cosim.topology.routings import EcmpSpec
 
 
 class Tree(TopologySpec):

@@ -15,13 +15,14 @@ Not modelled: correlation between sources, diurnal change, requests that wait fo
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
-from cosim.spec import RateBps, SizeBytes, Spec, TimePs
+from cosim.context import Context
+from cosim.spec import RateBps, SizeBytes, TimePs
+from cosim.workload.contract import WorkloadSpec
 from cosim.workload.draws import UNIT, draw, exponential
 from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Peer, Program, Workload
 
@@ -60,10 +61,10 @@ def mean_bytes(sizes: str) -> int:
     return doubled // (2 * _MILLION)
 
 
-class Background(Spec):
+class Background(WorkloadSpec):
     """Messages at times of their own: Poisson with a flow-size distribution, incast bursts, on-off"""
 
-    takes_seed: ClassVar[bool] = True
+    copies_differ: ClassVar[bool] = True
 
     ranks: PositiveInt = Field(description="sources and destinations")
     pattern: Literal["poisson", "incast", "on_off"] = Field(
@@ -118,16 +119,16 @@ class Background(Spec):
         why = f"pattern {self.pattern} has no use for it"
         return [(name, why) for name in every if name in self.model_fields_set and name not in used]
 
-    def uses_scenario_seed(self) -> bool:
+    def uses_seed(self) -> bool:
         """Without a seed of its own."""
         return self.seed is None
 
-    def build(self, base: Path = Path(), seed: int = 0, copy: int = 0) -> Workload:  # noqa: ARG002 - no file
+    def build(self, context: Context) -> Workload:
         """A program for each rank: waits, sends at their times, and what it receives.
 
-        ``seed`` is used where the spec has none; ``copy`` numbers the jobs of a count.
+        The context's seed is used where the spec has none.
         """
-        own = draw(seed if self.seed is None else self.seed, copy)
+        own = draw(context.seed if self.seed is None else self.seed, context.copy)
         drawn = {"poisson": self._poisson, "incast": self._incast, "on_off": self._on_off}[self.pattern]
         messages = sorted(drawn(own))
         operations: list[list[Operation]] = [[] for _ in range(self.ranks)]

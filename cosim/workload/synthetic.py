@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
-from cosim.spec import SizeBytes, Spec, TimePs
+from cosim.context import Context
+from cosim.spec import SizeBytes, TimePs
+from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import (
     COMM_STREAM,
     NO_STREAM,
@@ -25,7 +26,7 @@ CollectiveName = Literal[
 ]
 
 
-class Periodic(Spec):
+class Periodic(WorkloadSpec):
     """Compute for a while, then communicate; an iteration ends when the communication does.
 
     With ``send``, ranks 0, 2, ... send to ranks 1, 3, ...: one flow per pair and iteration. The traffic of
@@ -58,7 +59,7 @@ class Periodic(Spec):
             raise ValueError("incast needs a sender and a receiver: at least 2 ranks")
         return self
 
-    def build(self, base: Path = Path()) -> Workload:  # noqa: ARG002 - every workload's signature
+    def build(self, context: Context) -> Workload:  # noqa: ARG002 - nothing is read or drawn
         """Two programs for ``send`` and ``incast`` (senders, receivers) and ``permutation`` (halves), else
         one.
         """
@@ -151,7 +152,7 @@ class Periodic(Spec):
         return Program(name, tuple(operations))
 
 
-class Repeated(Spec):
+class Repeated(WorkloadSpec):
     """One collective over all ranks, one after another ``repeat`` times."""
 
     collective: CollectiveName = Field(description="what is done")
@@ -179,7 +180,7 @@ class Repeated(Spec):
             idle.append(("root", f"{self.collective} has no root"))
         return idle
 
-    def build(self, base: Path = Path()) -> Workload:  # noqa: ARG002 - every workload's signature
+    def build(self, context: Context) -> Workload:  # noqa: ARG002 - nothing is read or drawn
         """One program."""
         size = 0 if self.collective == "barrier" else self.size
         operations = tuple(

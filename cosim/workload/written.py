@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
+from cosim.context import Context
 from cosim.errors import WorkloadError
 from cosim.spec import SizeBytes, Spec, TimePs
 from cosim.workload.check import check
+from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import (
     COMM_STREAM,
     COMPUTE_STREAM,
@@ -150,7 +151,7 @@ class WrittenProgram(Spec):
         return Program(self.name or f"program {number}", operations)
 
 
-class Operations(Spec):
+class Operations(WorkloadSpec):
     """Programs written in the scenario: operations with dependencies, for each class of ranks."""
 
     mesh: dict[str, PositiveInt] | None = Field(
@@ -173,7 +174,7 @@ class Operations(Spec):
             return [("rendezvous", "no operation is a send")]
         return []
 
-    def build(self, base: Path = Path()) -> Workload:  # noqa: ARG002 - every workload's signature
+    def build(self, context: Context) -> Workload:  # noqa: ARG002 - nothing is read or drawn
         """Programs as they are written; checked.
 
         Raises

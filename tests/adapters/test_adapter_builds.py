@@ -122,13 +122,14 @@ def test_ways_to_say_ns3(text: str) -> None:
 def test_astrasim_is_named_alike() -> None:
     network = loads(SCENARIO % "astrasim").network
     assert isinstance(network, Remote)
-    assert (network.simulator, network.shares_by_weight) == ("astrasim", False)
+    assert (network.simulator, network.shares_by_weight()) == ("astrasim", False)
 
 
 def test_settings_reach_the_session() -> None:
     failure = "{link: 3, down: 1ms, up: 2ms}"
     text = f"{{simulator: ns3, transport: dctcp, mtu: 1500 B, ecn_min: 97 kB, failures: [{failure}]}}"
     network = loads(SCENARIO % text).network
+    assert isinstance(network, Remote)
     wanted = network.wanted()
     assert (wanted.transport, wanted.mtu_bytes, wanted.mark_min_bytes) == ("dctcp", 1500, 97_000)
     assert [(event.time_ps, event.up) for event in wanted.link_events] == [(10**9, False), (2 * 10**9, True)]

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from statistics import mean
 
-from cosim.network.congestion.control import Control
+from cosim.network.congestion.contract import Control
 from cosim.network.congestion.controls.dcqcn import Dcqcn
 from cosim.network.congestion.controls.timely import Timely
 from cosim.network.congestion.network import Ports

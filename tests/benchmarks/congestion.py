@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from cosim.experiment.build import build
 from cosim.experiment.scenario import loads
-from cosim.network.congestion.control import Control
+from cosim.network.congestion.contract import Control
 from cosim.network.congestion.controls.mltcp import Mltcp
 from cosim.network.congestion.network import CongestionNetwork, Ports
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table

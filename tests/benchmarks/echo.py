@@ -6,7 +6,6 @@ import dataclasses
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from cosim.experiment.build import build
 from cosim.experiment.run import simulate
 from cosim.experiment.scenario import loads
 from cosim.network.flows import FlowBatch, FlowGroup, FlowTable, flat_table
+from cosim.network.forwarding import ForwardingNetwork
 from cosim.network.simulator import Advance
 from cosim.protocol.client import RemoteNetwork, launch
 from cosim.testing.conformance.cases import star
@@ -62,16 +62,16 @@ def echo() -> Iterator[str]:
         yield (f"  batches of {flows:>6,}: {rate:>10,.0f} flows/s; p50 {p50:,.0f} us, p99 {p99:,.0f} us")
 
 
-class Blind:
+class Blind(ForwardingNetwork):
     """A network whose caller may react to every completion at once: without lookahead."""
 
     def __init__(self, inner: RemoteNetwork) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._tables: dict[int, tuple[FlowTable, FlowTable]] = {}
 
     def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
         groups = [dataclasses.replace(group, table=self._blind(group.table)) for group in flows.groups]
-        return self._inner.advance(dataclasses.replace(flows, groups=groups), horizon_ps)
+        return self.inner.advance(dataclasses.replace(flows, groups=groups), horizon_ps)
 
     def _blind(self, table: FlowTable) -> FlowTable:
         known = self._tables.get(id(table))
@@ -79,9 +79,6 @@ class Blind:
             made = dataclasses.replace(table, reaction_ps=np.zeros_like(table.reaction_ps))
             known = self._tables[id(table)] = (table, made)
         return known[1]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
 
 
 SCENARIO = """
@@ -104,7 +101,7 @@ def lookahead() -> Iterator[str]:
         network = launch(command)
         network.describe()  # starts it
         began = time.perf_counter()
-        seen: Any = Blind(network) if blind else network
+        seen = Blind(network) if blind else network
         done = simulate(scenario, dataclasses.replace(build(scenario), network=seen))
         took = time.perf_counter() - began
         what = f"released by the {release}" + (", without lookahead" if blind else "")

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from cosim.network.flows import Completions, FlowBatch
-from cosim.network.simulator import Advance, Capabilities, NetworkStatistics
+from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
 TAKES_PS = 1_000_000
 
 
-class EchoNetwork:
+class EchoNetwork(NetworkSimulator):
     """Flows given for t complete at t + 1 us, all on their own."""
 
     def describe(self) -> Capabilities:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from cosim.experiment.build import build
 from cosim.experiment.scenario import loads
-from cosim.network.congestion.control import Control
+from cosim.network.congestion.contract import Control
 from cosim.network.congestion.controls.cubic import Cubic
 from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.mltcp import Mltcp

@@ -17,7 +17,7 @@ from pathlib import Path
 from cosim.profiler.file import Profile, read, write
 from cosim.profiler.launch import Request
 from cosim.profiler.scale import profile_scaled
-from cosim.profiler.spec import build, named_gpu
+from cosim.profiler.workload import build, named_gpu
 from cosim.workload.check import check
 
 SCRIPT = Path(__file__).parents[1] / "profiler" / "scripts" / "llama_3d.py"

@@ -60,6 +60,7 @@ def once(case: Case, num_ranks: int) -> tuple[float, int, str]:
     """(CPU seconds, messages, digest) of a case, on ``num_ranks`` ranks."""
     import numpy as np
 
+    from cosim.context import HERE
     from cosim.engine.records import JobInfo
     from cosim.engine.replay import replay
     from cosim.formats.astra_sim.topology import BPS_PER_GIB, AstraSim
@@ -82,11 +83,11 @@ def once(case: Case, num_ranks: int) -> tuple[float, int, str]:
     }
     one = {"collective": case.collective, "ranks": num_ranks, "size": "1MiB"}
     begin = time.process_time()
-    topology = AstraSim.model_validate(settings).build()
+    topology = AstraSim.model_validate(settings).build(HERE)
     if case.random_rates:
         rates = np.random.default_rng(RATES_SEED).uniform(40.0, 60.0, topology.num_links) * BPS_PER_GIB
         topology = replace(topology, link_rate_bps=rates)
-    job = JobInfo("one", Repeated.model_validate(one).build(), np.arange(num_ranks, dtype=np.int32), 1, 0)
+    job = JobInfo("one", Repeated.model_validate(one).build(HERE), np.arange(num_ranks, dtype=np.int32), 1, 0)
     planner = Planner(CollectiveConfig.model_validate(config))
     records = replay(
         topology,

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import cosim
+from cosim.context import Context
 from cosim.errors import CosimError
 from cosim.formats.chakra.read import Chakra, RemoteMemory
 from cosim.formats.flow_list.read import FlowList
@@ -59,13 +60,13 @@ READERS: dict[str, Callable[[Path], Any]] = {
         path="trace", comm_groups="comm_groups.json", memory=RemoteMemory.model_validate(
             {"latency": "1ns", "rate": "50GB/s"}
         )
-    ).build(folder),
-    "chakra-messages": lambda folder: Chakra(path="trace").build(folder),
-    "goal": lambda folder: Goal(path="schedule.goal").build(folder),
-    "htsim": lambda folder: Htsim(path="traffic.cm").build(folder),
-    "flow-list": lambda folder: FlowList(path="flow.txt").build(folder),
-    "csv": lambda folder: Csv(path=".").build(folder),
-    "parquet": lambda folder: Parquet(path=".").build(folder),
+    ).build(Context(folder)),
+    "chakra-messages": lambda folder: Chakra(path="trace").build(Context(folder)),
+    "goal": lambda folder: Goal(path="schedule.goal").build(Context(folder)),
+    "htsim": lambda folder: Htsim(path="traffic.cm").build(Context(folder)),
+    "flow-list": lambda folder: FlowList(path="flow.txt").build(Context(folder)),
+    "csv": lambda folder: Csv(path=".").build(Context(folder)),
+    "parquet": lambda folder: Parquet(path=".").build(Context(folder)),
 }  # fmt: skip
 """Format -> its importer, on a folder that the format wrote."""
 

@@ -12,9 +12,10 @@ from scipy import stats
 
 import cosim
 from cosim.cluster.arrivals import At, Offsets, Poisson, Regular
+from cosim.cluster.contract import Wanted
 from cosim.cluster.locality import Local, domains
 from cosim.cluster.pace import Stragglers, pace
-from cosim.cluster.placement import Wanted
+from cosim.context import HERE, Context
 from cosim.errors import ScenarioError, WorkloadError
 from cosim.experiment.scenario import loads
 from cosim.topology.fat_tree import FatTree
@@ -45,14 +46,14 @@ PINNED = [834844254806117752, 6448514112, -6311045665]
 
 
 def test_arrivals() -> None:
-    assert Regular(every="5ms").times(3, 0) == [0, 5 * MS, 10 * MS]
-    assert At(starts=["1ms", "0ms"]).times(2, 0) == [MS, 0]
-    gaps = np.diff([0, *Poisson(mean="10ms").times(2000, 3)]) / (10 * MS)
+    assert Regular(every="5ms").times(3, HERE) == [0, 5 * MS, 10 * MS]
+    assert At(starts=["1ms", "0ms"]).times(2, HERE) == [MS, 0]
+    gaps = np.diff([0, *Poisson(mean="10ms").times(2000, Context(seed=3))]) / (10 * MS)
     assert stats.kstest(gaps, "expon").pvalue > 0.01
-    offsets = np.array(Offsets(within="10ms", seed=4).times(2000, 3)) / (10 * MS)
+    offsets = np.array(Offsets(within="10ms", seed=4).times(2000, Context(seed=3))) / (10 * MS)
     assert stats.kstest(offsets, "uniform").pvalue > 0.01
     with pytest.raises(WorkloadError, match="1 starts are listed for 2 jobs"):
-        At(starts=["1ms"]).times(2, 0)
+        At(starts=["1ms"]).times(2, HERE)
 
 
 def test_a_straggler_takes_its_factor_longer_for_its_iterations() -> None:
@@ -115,21 +116,21 @@ def test_mistakes_are_told_with_their_place(changes: dict[str, Any], message: st
 
 def test_domains_are_hosts_then_groups_of_rails_then_all() -> None:
     hosts = {"gpus": 4, "nvlink_rate": "1Tbps", "nics": 4, "nic_rate": "100Gbps", "rails": True}
-    topology = LeafSpine(leaves=8, spines=2, endpoints_per_leaf=4, latency="1us", hosts=hosts).build()
+    topology = LeafSpine(leaves=8, spines=2, endpoints_per_leaf=4, latency="1us", hosts=hosts).build(HERE)
     width = [int(d.max()) + 1 for d in domains(topology)]
     assert width == [8, 2, 1]
-    tree = FatTree(k=4, rate="100Gbps", latency="1us").build()
+    tree = FatTree(k=4, rate="100Gbps", latency="1us").build(HERE)
     assert [int(d.max()) + 1 for d in domains(tree)] == [8, 4, 1]
 
 
 def test_local_takes_the_tightest_domain_with_room() -> None:
-    topology = LeafSpine(leaves=4, spines=2, endpoints_per_leaf=4, rate="1Gbps", latency="1us").build()
+    topology = LeafSpine(leaves=4, spines=2, endpoints_per_leaf=4, rate="1Gbps", latency="1us").build(HERE)
     near = domains(topology)
     free = np.array([0, 1, 2, 3, 4, 5, 8, 9, 10, 12], np.int32)
-    chosen = Local().choose(Wanted(3, free, 16, 0, near))
+    chosen = Local().choose(Wanted(3, free, 16, HERE, near))
     assert chosen.tolist() == [8, 9, 10]
     # None has room for five: the fullest leaf whole, then the next.
-    assert Local().choose(Wanted(5, free, 16, 0, near)).tolist() == [0, 1, 2, 3, 8]
+    assert Local().choose(Wanted(5, free, 16, HERE, near)).tolist() == [0, 1, 2, 3, 8]
 
 
 @pytest.mark.parametrize("sizes", ["web_search", "data_mining"])
@@ -148,13 +149,13 @@ def test_background_traffic_offers_its_load(pattern: str) -> None:
     spec = Background(
         ranks=8, duration="100ms", load=0.4, rate="10Gbps", size="20kB", pattern=pattern, **more
     )
-    offered = sent(spec.build()) * 8 / (8 * 10e9 * 0.1)
+    offered = sent(spec.build(HERE)) * 8 / (8 * 10e9 * 0.1)
     assert offered == pytest.approx(0.4, rel=0.08)
 
 
 def test_incast_bursts_have_their_fan_in() -> None:
     spec = Background(ranks=9, pattern="incast", duration="10ms", every="1ms", size="10kB", fan_in=5)
-    workload = spec.build()
+    workload = spec.build(HERE)
     received = [o for p in workload.programs for o in p.operations if o.kind is OpKind.RECV]
     assert len(received) % 5 == 0
     assert 2 <= len(received) // 5 <= 25

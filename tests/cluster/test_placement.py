@@ -8,12 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cosim.cluster.arrange import Request, arrange
-from cosim.cluster.placement import Explicit, Packed, Placement, Random, Spread
+from cosim.cluster.contract import Placement
+from cosim.cluster.placement import Explicit, Packed, Random, Spread
+from cosim.context import Context
 from cosim.errors import WorkloadError
 
 
 def placed(placement: Placement, num_ranks: int, num_endpoints: int = 8, seed: int = 0) -> list[int]:
-    (endpoints,) = arrange([Request("job", num_ranks, placement)], num_endpoints, seed=seed)
+    request = Request("job", num_ranks, placement)
+    (endpoints,) = arrange([request], num_endpoints, context=Context(seed=seed))
     assert endpoints.dtype == np.int32
     return [int(endpoint) for endpoint in endpoints]
 

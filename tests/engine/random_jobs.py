@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from cosim.context import Context
 from cosim.engine.programs import COLLECTIVES, grid_dims
 from cosim.engine.records import CollectiveRecord, JobInfo
 from cosim.pattern.config import CollectiveConfig
@@ -82,14 +83,14 @@ def topologies(draw: st.DrawFn, kinds: Sequence[str] = TOPOLOGIES) -> Topology:
             "nics": draw(st.sampled_from((1, 4))), "nic_rate": f"{rate} bps",
         }  # fmt: skip
         tree = {"leaves": 2, "spines": 2, "endpoints_per_leaf": 4, "latency": f"{latency}ps", "hosts": hosts}
-        return LeafSpine.model_validate(tree).build(seed=draw(st.integers(0, 3)))
+        return LeafSpine.model_validate(tree).build(Context(seed=draw(st.integers(0, 3))))
     if kind == "leaf_spine":
         settings: dict[str, Any] = {
             "leaves": 4, "spines": 2, "endpoints_per_leaf": 2, "rate": f"{rate} bps",
             "latency": f"{latency}ps", "oversubscription": 2,
             "routing": draw(st.sampled_from(("ecmp", "shortest"))),
         }  # fmt: skip
-        return LeafSpine.model_validate(settings).build(seed=draw(st.integers(0, 3)))
+        return LeafSpine.model_validate(settings).build(Context(seed=draw(st.integers(0, 3))))
     if kind == "Ring":
         return grid_topology([Dimension("Ring", 8, rate, latency)])
     if kind == "Switch":

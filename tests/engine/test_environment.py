@@ -18,6 +18,7 @@ from cosim.engine.replay import Replay
 from cosim.errors import CausalityError, NetworkError
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.flows import Completions, FlowBatch
+from cosim.network.forwarding import ForwardingNetwork
 from cosim.network.simulator import Advance
 from cosim.pattern.planner import Planner
 from cosim.testing.faulty import FaultyNetwork
@@ -25,7 +26,6 @@ from cosim.units import NEVER, PS_PER_US
 from tests.engine.random_jobs import World, worlds
 from tests.engine.worlds import (
     NETWORKS,
-    Front,
     Watched,
     collective,
     compute,
@@ -42,7 +42,7 @@ from tests.engine.worlds import (
 either_release = pytest.mark.parametrize("release", ["network", "engine"])
 
 
-class Scripted(Front):
+class Scripted(ForwardingNetwork):
     """Answers each advance from a list of (granted, completions as (handle, index, start, time))."""
 
     def __init__(self, answers: Sequence[tuple[int, Sequence[tuple[int, int, int, int]]]]) -> None:
@@ -167,7 +167,7 @@ def test_a_network_that_breaks_the_rules_is_named(
     assert "congestion_aware" in str(caught.value)
 
 
-class Lying(Front):
+class Lying(ForwardingNetwork):
     """Reports a completion more, once something completed."""
 
     def __init__(self, handle: int | None, index: int | None) -> None:

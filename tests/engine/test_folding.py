@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from cosim.context import HERE
 from cosim.engine.folding.find import find_folding
 from cosim.engine.folding.folding import Folding
 from cosim.engine.records import JobInfo, Records
@@ -44,7 +45,7 @@ def rails(hosts: int, per_leaf: int, routing: str = "dmodk") -> Topology:
         latency="500ns",
         routing=routing,
         hosts=HOSTS,
-    ).build()
+    ).build(HERE)
 
 
 def job_of(mesh: DeviceMesh, programs: list[list[Operation]], axis: str, iterations: int = 1) -> JobInfo:
@@ -94,8 +95,8 @@ def same(
     topology: Topology, network: Any, job: JobInfo, planner: Planner, folding: Folding, **how: Any
 ) -> Records:
     """Run both ways and compare everything that a folded run says."""
-    whole = replay(topology, network().build(), [job], planner, **how)
-    folded = replay(topology, network().build(), [folding.job], planner, **how)
+    whole = replay(topology, network().build(HERE), [job], planner, **how)
+    folded = replay(topology, network().build(HERE), [folding.job], planner, **how)
     ranks = folding.translations.representatives
     everyone = folding.translations.images(ranks)
     assert (whole.finish_ps[0][everyone] == folded.finish_ps[0]).all()
@@ -133,7 +134,7 @@ def test_a_pipeline_of_256_ranks_folds_to_its_stages_to_the_picosecond(network: 
     topology = rails(hosts=64, per_leaf=16)
     job = pipeline(DeviceMesh({"pp": 4, "dp": 16, "tp": 4}), iterations=2)
     planner = Planner()
-    folding, reasons = find_folding(topology, network().build().describe(), [job], planner)
+    folding, reasons = find_folding(topology, network().build(HERE).describe(), [job], planner)
     assert folding is not None
     assert folding.job.workload.world_size == 4
     assert str(folding) == "dp 16, tp 4: 4 of 256 ranks are simulated, each standing for 64"
@@ -146,7 +147,7 @@ def test_replicas_over_several_leaves_fold_to_one_leaf() -> None:
     topology = rails(hosts=16, per_leaf=4)
     job = pipeline(DeviceMesh({"pp": 2, "dp": 8, "tp": 4}))
     planner = Planner()
-    folding, _ = find_folding(topology, FairShare().build().describe(), [job], planner)
+    folding, _ = find_folding(topology, FairShare().build(HERE).describe(), [job], planner)
     assert folding is not None
     assert dict(folding.translations.steps) == {"dp": 4, "tp": 1}
     same(topology, FairShare, job, planner, folding)
@@ -179,8 +180,8 @@ def cases(draw: st.DrawFn) -> tuple[Topology, JobInfo, Planner]:
             [
                 rails(hosts=n // 4, per_leaf=n // 4),
                 rails(hosts=n // 4, per_leaf=max(1, n // 8)),
-                Switch(endpoints=n, rate="100GB/s", latency="500ns").build(),
-                FullyConnected(endpoints=n, rate="100GB/s", latency="500ns").build(),
+                Switch(endpoints=n, rate="100GB/s", latency="500ns").build(HERE),
+                FullyConnected(endpoints=n, rate="100GB/s", latency="500ns").build(HERE),
             ]
         )
     )
@@ -212,14 +213,14 @@ def test_whatever_folds_is_equal_to_the_picosecond(
     case: tuple[Topology, JobInfo, Planner], network: Any
 ) -> None:
     topology, job, planner = case
-    folding, _ = find_folding(topology, network().build().describe(), [job], planner)
+    folding, _ = find_folding(topology, network().build(HERE).describe(), [job], planner)
     assume(folding is not None)
     assert folding is not None
     same(topology, network, job, planner, folding)
 
 
 def reasons_of(topology: Topology, job: JobInfo, network: Any = FairShare) -> tuple[Folding | None, str]:
-    folding, reasons = find_folding(topology, network().build().describe(), [job], Planner())
+    folding, reasons = find_folding(topology, network().build(HERE).describe(), [job], Planner())
     return folding, "; ".join(reasons)
 
 
@@ -265,7 +266,7 @@ def test_a_model_that_serves_the_first_first_is_not_folded() -> None:
 def test_several_jobs_are_not_folded() -> None:
     job = pipeline(DeviceMesh({"pp": 1, "dp": 4, "tp": 4}))
     other = replace(job, name="other", endpoints=job.endpoints + 16)
-    folding, reasons = find_folding(rails(8, 8), FairShare().build().describe(), [job, other], Planner())
+    folding, reasons = find_folding(rails(8, 8), FairShare().build(HERE).describe(), [job, other], Planner())
     assert folding is None
     assert "2 jobs share the fabric" in reasons[0]
 
@@ -277,7 +278,7 @@ def test_ranks_named_one_by_one_are_not_folded() -> None:
     job = job_of(DeviceMesh({"dp": 4}), [operations] * 4, "dp")
     workload = replace(job.workload, program_of=np.zeros(4, np.int32))
     folding, why = reasons_of(
-        Switch(endpoints=4, rate="10GB/s", latency="1us").build(), replace(job, workload=workload)
+        Switch(endpoints=4, rate="10GB/s", latency="1us").build(HERE), replace(job, workload=workload)
     )
     assert folding is None
     assert "operation 'x' names ranks one by one" in why

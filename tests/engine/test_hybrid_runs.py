@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cosim.context import HERE
 from cosim.engine.records import Records
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.hybrid import HybridNetwork
@@ -64,7 +65,7 @@ def hosts() -> Topology:
         "leaves": 2, "spines": 1, "endpoints_per_leaf": 4, "latency": "500ns",
         "hosts": {"gpus": 4, "nvlink_rate": "800Gbps", "nics": 4, "nic_rate": "100Gbps"},
     }  # fmt: skip
-    return LeafSpine.model_validate(tree).build()
+    return LeafSpine.model_validate(tree).build(HERE)
 
 
 @pytest.mark.parametrize("release", ["network", "engine"])

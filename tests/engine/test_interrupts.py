@@ -10,11 +10,11 @@ from cosim.engine.records import JobInfo
 from cosim.engine.replay import ProgressInfo
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.flows import FlowBatch
+from cosim.network.forwarding import ForwardingNetwork
 from cosim.network.simulator import Advance
 from cosim.pattern.planner import Planner
 from cosim.units import PS_PER_US
 from tests.engine.worlds import (
-    Front,
     Watched,
     collective,
     compute,
@@ -30,7 +30,7 @@ either_release = pytest.mark.parametrize("release", ["network", "engine"])
 RING = one_dimension("Ring", 4)
 
 
-class Interrupted(Front):
+class Interrupted(ForwardingNetwork):
     """The user loses patience at the n-th advance."""
 
     def __init__(self, after: int) -> None:
@@ -113,7 +113,7 @@ def test_an_interrupt_while_collectives_are_planned_leaves_empty_records(
 
 
 def test_other_errors_are_not_swallowed_and_close_the_network() -> None:
-    class Broken(Front):
+    class Broken(ForwardingNetwork):
         def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:  # noqa: ARG002
             raise RuntimeError("a bug")
 

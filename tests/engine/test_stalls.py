@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cosim.context import Context
 from cosim.errors import (
     AlgorithmError,
     CosimError,
@@ -75,7 +76,7 @@ def test_a_missing_receive_is_told_although_every_rank_ends(release: str) -> Non
 
 @needs("chakra/p2p")
 def test_the_trace_with_a_receive_that_is_never_sent_names_it() -> None:
-    error = stall(Chakra.model_validate({"path": "norecv"}).build(find("chakra/p2p")))
+    error = stall(Chakra.model_validate({"path": "norecv"}).build(Context(find("chakra/p2p"))))
     assert "1 of 4 ranks have not finished" in str(error)
     (line,) = error.waits
     assert re.fullmatch(r"rank 1: RECV op 0 'recv_0_1_t7', .* tag 7: rank 0 never posts the SEND", line)

@@ -16,7 +16,8 @@ from cosim.engine.replay import Replay, replay
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowBatch, FlowGroup, FlowTable
-from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
+from cosim.network.forwarding import ForwardingNetwork
+from cosim.network.simulator import Advance, NetworkSimulator
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.planner import Planner
@@ -169,32 +170,7 @@ def flows_of(recording: Recording) -> list[Flow]:
     return flows
 
 
-class Front:
-    """Stands in front of a network and hands everything on."""
-
-    def __init__(self, inner: NetworkSimulator) -> None:
-        self.inner = inner
-
-    def describe(self) -> Capabilities:
-        return self.inner.describe()
-
-    def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
-        self.inner.open(topology, seed, options)
-
-    def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
-        return self.inner.advance(flows, horizon_ps)
-
-    def peek(self) -> int | None:
-        return self.inner.peek()
-
-    def statistics(self) -> NetworkStatistics:
-        return self.inner.statistics()
-
-    def close(self) -> None:
-        self.inner.close()
-
-
-class Watched(Front):
+class Watched(ForwardingNetwork):
     """Asserts the seam's rules at each advance, and SimPy's ``now`` against the grant; counts open groups."""
 
     def __init__(self, inner: NetworkSimulator) -> None:
@@ -237,7 +213,7 @@ class Watched(Front):
         super().close()
 
 
-class Shuffled(Front):
+class Shuffled(ForwardingNetwork):
     """Gives groups and starts, and reports completions, in random order."""
 
     def __init__(self, inner: NetworkSimulator, seed: int) -> None:
@@ -255,7 +231,7 @@ class Shuffled(Front):
         return Advance(granted, done.take(np.array(self._order(len(done)), np.int64)))
 
 
-class Hesitant(Front):
+class Hesitant(ForwardingNetwork):
     """Grants less than it could, a hundred times: a random, small step at most."""
 
     def __init__(self, inner: NetworkSimulator, seed: int) -> None:
@@ -272,7 +248,7 @@ class Hesitant(Front):
         return answer
 
 
-class ShortSighted(Front):
+class ShortSighted(ForwardingNetwork):
     """No lookahead: every completion may be reacted to at once, so that the network stops at each."""
 
     def __init__(self, inner: NetworkSimulator) -> None:

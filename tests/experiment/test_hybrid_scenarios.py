@@ -22,9 +22,12 @@ from cosim.experiment.scenario import Scenario, loads
 from cosim.experiment.serve import serve_network
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowBatch
+from cosim.network.forwarding import ForwardingNetwork
 from cosim.network.hybrid import HybridNetwork
+from cosim.network.hybrid_spec import Hybrid
 from cosim.network.simulator import Advance
 from cosim.protocol.client import RemoteNetwork
+from cosim.protocol.remote import Remote
 from cosim.protocol.server import Server
 from cosim.protocol.session import Served
 
@@ -52,15 +55,19 @@ def elsewhere() -> Scenario:
     return hybrid("hybrid", **{"network.scale_out": {"command": SERVED}})
 
 
+def scale_out(scenario: Scenario) -> Remote:
+    assert isinstance(scenario.network, Hybrid)
+    assert isinstance(scenario.network.scale_out, Remote)
+    return scenario.network.scale_out
+
+
 def test_each_network_is_named_and_set_as_any_other() -> None:
-    assert (hybrid("hybrid").network.scale_out.simulator, hybrid("hybrid").network.scale_out.mltcp) == (
-        "ns3",
-        False,
-    )
+    remote = scale_out(hybrid("hybrid"))
+    assert (remote.simulator, remote.mltcp) == ("ns3", False)
     text = HOSTS.replace("NETWORK", "{model: hybrid, scale_up: congestion_aware, scale_out: ns3}")
     for start in (text, HOSTS.replace("NETWORK", "hybrid")):
-        network = loads(start, ["network.scale_out.transport=dctcp"]).network
-        assert (network.scale_out.simulator, network.scale_out.transport) == ("ns3", "dctcp")
+        remote = scale_out(loads(start, ["network.scale_out.transport=dctcp"]))
+        assert (remote.simulator, remote.transport) == ("ns3", "dctcp")
 
 
 @pytest.mark.parametrize(
@@ -106,20 +113,18 @@ def test_a_hybrid_keeps_its_settings_when_asked_beside_others() -> None:
     assert one == two
 
 
-class Hooked:
+class Hooked(ForwardingNetwork):
     """Does something before an advance."""
 
     def __init__(self, inner: RemoteNetwork, number: int, what: Callable[[], None]) -> None:
-        self._inner, self._number, self._what = inner, number, what
+        super().__init__(inner)
+        self._number, self._what = number, what
 
     def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
         self._number -= 1
         if self._number == 0:
             self._what()
-        return self._inner.advance(flows, horizon_ps)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+        return self.inner.advance(flows, horizon_ps)
 
 
 class ClientEndedError(NetworkError):

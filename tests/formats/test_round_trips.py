@@ -20,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cosim.context import HERE, Context
 from cosim.engine.records import JobInfo
 from cosim.formats.chakra.et_def_pb2 import NodeType
 from cosim.formats.chakra.file import read_trace
@@ -36,9 +37,9 @@ from cosim.formats.tables.read import Csv, Parquet
 from cosim.formats.tables.write import CsvTables, ParquetTables
 from cosim.network.fair_share import FairShareNetwork
 from cosim.pattern.planner import Planner
+from cosim.translation.contract import Format, no_progress
 from cosim.translation.flat.view import FlatView
 from cosim.translation.flat.workload import flat_workload
-from cosim.translation.format import Format, no_progress
 from cosim.translation.report import LossReport
 from cosim.translation.source import Source
 from cosim.units import PS_PER_NS, PS_PER_US
@@ -131,7 +132,7 @@ def test_tables_keep_every_field(out: Any, into: Any, tmp_path: Path) -> None:
     work = every_field()
     report = written(source(work), out(), tmp_path)
     assert report.is_lossless
-    assert_same(into(path=str(tmp_path)).build(), work)
+    assert_same(into(path=str(tmp_path)).build(HERE), work)
 
 
 @pytest.mark.parametrize(("out", "into"), TABLES, ids=["csv", "parquet"])
@@ -148,7 +149,7 @@ def test_tables_keep_what_a_job_says(out: Any, into: Any, tmp_path: Path) -> Non
     }  # fmt: skip
     endpoints = [row["endpoint"] for _, row in read_table(tmp_path, "ranks", into.suffix) if row["job"] == 1]
     assert endpoints == [3, 1, 0, 2]
-    assert_same(into(path=str(tmp_path), job=1).build(), info.workload)
+    assert_same(into(path=str(tmp_path), job=1).build(HERE), info.workload)
 
 
 @some
@@ -158,7 +159,7 @@ def test_tables_of_random_jobs(tmp_path_factory: pytest.TempPathFactory, world: 
     folder = tmp_path_factory.mktemp("tables")
     written(world_source(world, FairShareNetwork), out(), folder)
     for number, info in enumerate(world.jobs):
-        assert_same(into(path=str(folder), job=number).build(), info.workload)
+        assert_same(into(path=str(folder), job=number).build(HERE), info.workload)
 
 
 @some
@@ -172,7 +173,7 @@ def test_tables_of_messages_are_the_flat_view(
     written(origin, out(level="messages"), folder)
     view = FlatView(origin)
     for number in range(len(world.jobs)):
-        assert_same(into(path=str(folder), job=number).build(), flat_workload(view, number))
+        assert_same(into(path=str(folder), job=number).build(HERE), flat_workload(view, number))
 
 
 def in_chakra(job_info: JobInfo, rank: int, op: Operation) -> Operation:
@@ -205,7 +206,7 @@ def test_chakra_of_random_jobs(tmp_path_factory: pytest.TempPathFactory, work: W
     folder = tmp_path_factory.mktemp("chakra")
     written(source(work), ChakraTraces(), folder)
     groups = "comm_groups.json" if (folder / "comm_groups.json").exists() else None
-    back = Chakra(path="", comm_groups=groups).build(folder)
+    back = Chakra(path="", comm_groups=groups).build(Context(folder))
     for rank in range(work.world_size):
         mine = [in_chakra(info, rank, op) for op in work.program(rank).operations]
         mine = mine or [Operation("idle", OpKind.COMPUTE, "")]
@@ -227,7 +228,7 @@ def test_chakra_keeps_every_field_it_has_a_word_for(tmp_path: Path) -> None:
     written(source(work), ChakraTraces(prefix="run"), tmp_path)
     back = Chakra(
         path="run", comm_groups="comm_groups.json", memory=RemoteMemory(latency="1ns", rate="50GB/s")
-    ).build(tmp_path)
+    ).build(Context(tmp_path))
     assert [back.program(rank).operations for rank in range(3)] == [
         work.program(rank).operations for rank in range(3)
     ]
@@ -237,10 +238,10 @@ def test_chakra_keeps_every_field_it_has_a_word_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "reduce_scatter", "all_to_all"])
 @pytest.mark.parametrize("npus", [4, 16])
 def test_real_collective_traces(kind: str, npus: int, tmp_path: Path) -> None:
-    first = Chakra(path=f"{kind}/{npus}npus_1MB").build(find("chakra/microbenchmarks"))
+    first = Chakra(path=f"{kind}/{npus}npus_1MB").build(Context(find("chakra/microbenchmarks")))
     report = written(source(first), ChakraTraces(), tmp_path)
     assert [entry.what for entry in report.entries("lost", "approximated")] == ["algorithms of collectives"]
-    assert_programs(Chakra(path="").build(tmp_path), first)
+    assert_programs(Chakra(path="").build(Context(tmp_path)), first)
 
 
 @needs("chakra/p2p")
@@ -249,9 +250,9 @@ def test_real_collective_traces(kind: str, npus: int, tmp_path: Path) -> None:
     "folder", ["incast8", "ringar_8_red5", "twoflows", "late_recv", "fanout", "comp_send"]
 )
 def test_real_message_traces(folder: str, to: Callable[[], Format], tmp_path: Path) -> None:
-    first = Chakra(path=folder).build(find("chakra/p2p"))
+    first = Chakra(path=folder).build(Context(find("chakra/p2p")))
     written(source(first), to(), tmp_path)
-    back = Chakra(path="").build(tmp_path)
+    back = Chakra(path="").build(Context(tmp_path))
     if to is ChakraTraces:
         assert_programs(back, first)
     else:
@@ -290,11 +291,11 @@ def test_goal_and_chakra_messages_of_random_jobs(
     flat = flat_workload(FlatView(origin))
     folder = tmp_path_factory.mktemp("goal")
     written(origin, Goal(), folder)
-    back = goal_in.Goal(path="schedule.goal").build(folder)
+    back = goal_in.Goal(path="schedule.goal").build(Context(folder))
     assert_messages(back, flat, PS_PER_NS)
     assert_cpus_never_meet(back)
     written(origin, ChakraMessages(), folder / "et")
-    assert_messages(Chakra(path="et", world_size=flat.world_size).build(folder), flat, PS_PER_US)
+    assert_messages(Chakra(path="et", world_size=flat.world_size).build(Context(folder)), flat, PS_PER_US)
 
 
 def assert_cpus_never_meet(work: Workload) -> None:
@@ -313,7 +314,7 @@ def assert_cpus_never_meet(work: Workload) -> None:
 
 @needs("goal")
 def test_a_real_goal_schedule(tmp_path: Path) -> None:
-    first = goal_in.Goal(path="binary_tree_32.goal").build(find("goal"))
+    first = goal_in.Goal(path="binary_tree_32.goal").build(Context(find("goal")))
     assert first.world_size == 32
     # a binomial tree: everyone but the root receives once, from who has it
     sends = [op for rank in range(32) for op in first.program(rank).operations if op.kind is OpKind.SEND]
@@ -321,7 +322,7 @@ def test_a_real_goal_schedule(tmp_path: Path) -> None:
     assert {op.peer.rank for op in sends if op.peer} == set(range(1, 32))
     report = written(source(first), Goal(), tmp_path)
     assert report.is_lossless
-    assert_messages(goal_in.Goal(path="schedule.goal").build(tmp_path), first, PS_PER_NS)
+    assert_messages(goal_in.Goal(path="schedule.goal").build(Context(tmp_path)), first, PS_PER_NS)
 
 
 def test_goal_says_every_word_of_the_grammar(tmp_path: Path) -> None:
@@ -340,7 +341,7 @@ z: recv 8b from 0 tag 0
 }
 """
     (tmp_path / "x.goal").write_text(text)
-    work = goal_in.Goal(path="x.goal").build(tmp_path)
+    work = goal_in.Goal(path="x.goal").build(Context(tmp_path))
     assert work.program(0).operations == (
         Operation("a", OpKind.COMPUTE, "cpu3", duration_ps=5 * PS_PER_NS),
         Operation("b", OpKind.SEND, "", (0,), size_bytes=7, peer=Peer(1), tag=9),
@@ -481,6 +482,6 @@ def test_tables_of_messages_keep_channels(out: Any, into: Any, tmp_path: Path) -
     work = workload(*[(collective(4096, kind="all_gather"),)] * 4)
     origin = source_of(one_dimension("Ring", 4), (job(work),), planner, FairShareNetwork)
     assert written(origin, out(level="messages"), tmp_path).is_lossless
-    back = into(path=str(tmp_path)).build()
+    back = into(path=str(tmp_path)).build(HERE)
     assert_same(back, flat_workload(FlatView(origin)))
     assert {op.channel for op in back.program(0).operations if op.kind is OpKind.SEND} == {0, 1, 2}

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from cosim.context import HERE
 from cosim.formats.astra_sim.topology import AstraSim
 from cosim.formats.infragraph.topology import InfraGraph
 from cosim.formats.nccl_topology.topology import Nccl
@@ -87,8 +88,12 @@ def fuzz_targets() -> list[tuple[str, list[bytes], Callable[[bytes], object]]]:
     infragraph = [RACK.encode(), *(path.read_bytes() for path in sorted(DATA.glob("*.yaml")))]
     nccl = [PAIR.encode(), *([DGX.read_bytes()] if DGX.exists() else [])]
     return [
-        ("infragraph", infragraph, reader("i.yaml", lambda f: InfraGraph(file=(f,), rate="1Gbps").build())),
-        ("nccl", nccl, reader("n.xml", lambda f: Nccl(file=f, servers=2).build())),
-        ("astra-sim network", [ASTRA.encode()], reader("a.yaml", lambda f: AstraSim(file=f).build())),
-        ("graph", [GRAPH.encode()], reader("g.yaml", lambda f: Graph(file=f).build())),
+        (
+            "infragraph",
+            infragraph,
+            reader("i.yaml", lambda f: InfraGraph(file=(f,), rate="1Gbps").build(HERE)),
+        ),
+        ("nccl", nccl, reader("n.xml", lambda f: Nccl(file=f, servers=2).build(HERE))),
+        ("astra-sim network", [ASTRA.encode()], reader("a.yaml", lambda f: AstraSim(file=f).build(HERE))),
+        ("graph", [GRAPH.encode()], reader("g.yaml", lambda f: Graph(file=f).build(HERE))),
     ]

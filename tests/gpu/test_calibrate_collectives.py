@@ -8,6 +8,7 @@ import yaml
 from typer.testing import CliRunner
 
 from cosim.cli import app
+from cosim.context import Context
 from cosim.errors import InputError
 from cosim.gpu import calibrate as calibration
 from cosim.gpu.collectives import (
@@ -93,7 +94,7 @@ def test_the_table_keeps_what_was_measured_and_the_fit(
     said = CollectiveConfig.model_validate(fitted).broadcast
     assert isinstance(said, Nccl)
     assert said.latency == pytest.approx(Nccl().latency, rel=0.02)
-    assert GpuTable(path="table.yaml").resolved(tmp_path).efficiency.interference == 0.25
+    assert GpuTable(path="table.yaml").build(Context(tmp_path)).efficiency.interference == 0.25
     done = CliRunner().invoke(app, asked)
     assert "none measured on a CPU" in done.output
     assert "none measured" in yaml.safe_load(out.read_text())["collectives"]

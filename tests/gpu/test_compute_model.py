@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import yaml
 
+from cosim.context import HERE, Context
 from cosim.errors import InputError, WorkloadError
 from cosim.gpu.calibrate import (
     Measurement,
@@ -74,9 +75,9 @@ def test_each_gpu_says_how_far_it_can_be_trusted(gpu: object) -> None:
 def test_a_report_carries_the_uncertainty() -> None:
     shape = {"layers": 1, "hidden": 64, "heads": 1, "vocabulary": 64, "sequence": 64}
     for gpu, words in ((A100_80GB, "calibrated on 774 iterations"), (H100_SXM, "uncalibrated")):
-        (line, _) = Transformer.model_validate({**shape, "gpu": gpu}).build().report.invented
+        (line, _) = Transformer.model_validate({**shape, "gpu": gpu}).build(HERE).report.invented
         assert words in line
-    assert "+-12%" in Transformer.model_validate({**shape, "gpu": A100_80GB}).build().report.invented[0]
+    assert "+-12%" in Transformer.model_validate({**shape, "gpu": A100_80GB}).build(HERE).report.invented[0]
 
 
 def test_a_fit_finds_the_parameters_that_made_the_measurements() -> None:
@@ -111,16 +112,16 @@ def test_a_table_is_a_gpu_that_a_scenario_can_name(tmp_path_factory: pytest.Temp
     gpu = H100_SXM.model_copy(update={"efficiency": efficiency})
     write_table(folder / "h100.yaml", table_of(gpu, {"device": "made up"}, []))
     assert yaml.safe_load((folder / "h100.yaml").read_text())["provenance"] == {"device": "made up"}
-    assert GpuTable(path="h100.yaml").resolved(folder) == gpu
+    assert GpuTable(path="h100.yaml").build(Context(folder)) == gpu
     shape = {"layers": 1, "hidden": 64, "heads": 1, "vocabulary": 64, "sequence": 64}
     named = Transformer.model_validate({**shape, "gpu": {"kind": "table", "path": "h100.yaml"}})
     direct = Transformer.model_validate({**shape, "gpu": gpu})
-    assert named.build(folder).programs[0].operations == direct.build().programs[0].operations
+    assert named.build(Context(folder)).programs[0].operations == direct.build(HERE).programs[0].operations
     with pytest.raises(WorkloadError, match=r"h100\.yaml: there is no such file\n.*cosim calibrate"):
-        named.build(folder / "elsewhere")
+        named.build(Context(folder / "elsewhere"))
     (folder / "h100.yaml").write_text("gpu: {}")
     with pytest.raises(WorkloadError, match=r"h100\.yaml:1: gpu\.peak_flops: Field required"):
-        named.build(folder)
+        named.build(Context(folder))
 
 
 def test_number_types_that_cannot_be_measured_are_refused() -> None:

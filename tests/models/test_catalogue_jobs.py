@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from cosim.context import HERE
 from cosim.gpu.gpus import A100_80GB, H100_SXM
 from cosim.models.catalogue.architecture import TransformerModel
-from cosim.models.catalogue.spec import Model
+from cosim.models.catalogue.workload import ModelWorkload
 from cosim.models.transformer import Transformer
 from cosim.registry import find
 from cosim.workload.check import check
@@ -31,13 +32,13 @@ LATENT = {
 }
 
 
-def make(model: Any, **settings: Any) -> Model:
+def make(model: Any, **settings: Any) -> ModelWorkload:
     values = {"model": model, "gpu": "a100-80gb", "memory": "ignore", **settings}
-    return Model.model_validate(values)
+    return ModelWorkload.model_validate(values)
 
 
-def workload(model: Model) -> Workload:
-    made = model.build()
+def workload(model: ModelWorkload) -> Workload:
+    made = model.build(HERE)
     check(made)
     assert made.world_size == model.parallel.world_size
     return made
@@ -110,7 +111,7 @@ def test_gpt_is_the_transformer_kind() -> None:
         layers=24, hidden=2304, heads=24, vocabulary=51200, sequence=2048, micro_batches=8, tensor_parallel=4,
         pipeline_parallel=2, data_parallel=2, sequence_parallel=True, attention="unfused",
         recompute="selective", gpu=A100_80GB,
-    ).build()  # fmt: skip
+    ).build(HERE)  # fmt: skip
     for stage, (mine, theirs) in enumerate(zip(one.programs, other.programs, strict=True)):
         assert sum(op.flops for op in mine.operations) == sum(op.flops for op in theirs.operations)
         a, b = (sum(op.duration_ps for op in p.operations if op.stream == "compute") for p in (mine, theirs))
@@ -268,7 +269,7 @@ def test_recommendation_exchanges_vectors_beside_the_bottom_mlp() -> None:
 )
 def test_settings_that_do_not_go_together_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        Model.model_validate({"model": DENSE, "gpu": H100_SXM, **settings})
+        ModelWorkload.model_validate({"model": DENSE, "gpu": H100_SXM, **settings})
 
 
 def test_settings_of_what_is_not_there_are_idle() -> None:

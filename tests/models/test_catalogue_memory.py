@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from cosim.context import HERE
 from cosim.errors import WorkloadError
 from cosim.models.catalogue.blocks import Blocks
 from cosim.models.catalogue.cut import Cut, Parallel
 from cosim.models.catalogue.language import GPT3_175B
 from cosim.models.catalogue.memory import activation_bytes, in_flight
-from cosim.models.catalogue.spec import Model
+from cosim.models.catalogue.workload import ModelWorkload
 
 S, H, A, B = 2048, 12288, 96, 2
 
@@ -37,8 +38,8 @@ def test_micro_batches_under_way() -> None:
     assert in_flight("interleaved", 0, 4, 8, 3) == pytest.approx(4 * (1 + 3 / (4 * 3)), abs=1 / 3)
 
 
-def spec(**settings: Any) -> Model:
-    return Model.model_validate({"model": "gpt3-175b", "gpu": "a100-80gb", **settings})
+def spec(**settings: Any) -> ModelWorkload:
+    return ModelWorkload.model_validate({"model": "gpt3-175b", "gpu": "a100-80gb", **settings})
 
 
 def test_megatrons_own_cut_fits_and_says_how() -> None:
@@ -50,7 +51,7 @@ def test_megatrons_own_cut_fits_and_says_how() -> None:
     assert memory.gradients == 2 * memory.weights
     assert memory.optimizer == 6 * memory.weights
     assert memory.activations == pytest.approx(12 * 4 * S * H * 34 / 8, rel=0.02)  # four under way
-    (text,) = [line for line in made.build().report.read if "memory" in line]
+    (text,) = [line for line in made.build(HERE).report.read if "memory" in line]
     assert "memory of the fullest GPU" in text
     assert "of 80 GiB, 4 GiB of them reserved" in text
 
@@ -83,22 +84,22 @@ def test_what_does_not_fit_is_refused_with_what_does(settings: dict[str, Any]) -
     with pytest.raises(
         WorkloadError, match=r"does not fit on .*: it has 76 GiB, 80 GiB less 4 GiB"
     ) as caught:
-        made.build()
+        made.build(HERE)
     hint = caught.value.hint or ""
     assert "`memory: ignore` runs it all the same" in hint
     shown = [float(gigabytes) for gigabytes in re.findall(r"\(([\d.]+) GB\)", hint)]
     assert shown
     assert max(shown) * 1e9 <= 76 * 2**30
-    read = spec(**settings, memory="ignore").build().report.read
+    read = spec(**settings, memory="ignore").build(HERE).report.read
     assert "DOES NOT FIT" in read[-1]
 
 
 def test_a_suggestion_that_is_followed_fits() -> None:
     made = spec(parallel={"tp": 8, "pp": 2, "dp": 64})
     with pytest.raises(WorkloadError, match="does not fit") as caught:
-        made.build()
+        made.build(HERE)
     hint = caught.value.hint or ""
     assert "sharded_optimizer: true" in hint
     assert "parallel.pp: 8 with dp: 16" in hint
-    made.with_settings(sharded_optimizer=True).build()
-    made.with_settings(parallel={"pp": 8, "dp": 16}).build()
+    made.with_settings(sharded_optimizer=True).build(HERE)
+    made.with_settings(parallel={"pp": 8, "dp": 16}).build(HERE)

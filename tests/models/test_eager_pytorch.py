@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from cosim.models.catalogue.spec import Model
+from cosim.context import HERE
+from cosim.models.catalogue.workload import ModelWorkload
 from cosim.models.pytorch.operators import Operators
 from cosim.models.pytorch.tape import Tape, Tensor, pieces
 from cosim.workload.check import check
@@ -29,13 +30,13 @@ ATTENTION = 4 * 4 * 64 * 64 * 256
 """Forward, of all layers and one sequence: two products of scores."""
 
 
-def make(model: Any = DENSE, **settings: Any) -> Model:
+def make(model: Any = DENSE, **settings: Any) -> ModelWorkload:
     values = {"model": model, "gpu": "h100-sxm", "memory": "ignore", "framework": "pytorch", **settings}
-    return Model.model_validate(values)
+    return ModelWorkload.model_validate(values)
 
 
-def workload(model: Model) -> Workload:
-    made = model.build()
+def workload(model: ModelWorkload) -> Workload:
+    made = model.build(HERE)
     check(made)
     return made
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cosim.context import HERE
 from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario
 from cosim.gpu.gpus import A100_80GB
@@ -33,7 +34,7 @@ def make(host: dict[str, str], **settings: object) -> Transformer:
 
 
 def stage_work(model: Transformer, stage: int) -> int:
-    program = model.build().programs[stage]
+    program = model.build(HERE).programs[stage]
     return sum(
         op.duration_ps for op in program.operations if op.kind is OpKind.COMPUTE and op.phase != "optimizer"
     )
@@ -53,7 +54,7 @@ def test_the_bubble_is_stages_less_one_micro_batches_over_chunks(schedule: str, 
     ideal = work * (1 + (stages - 1) / chunks / batches)
     # The last stage has the head besides, in every micro-batch; the first and last have the optimizer's step.
     more = stage_work(model, 3) - work
-    rest = sum(op.duration_ps for op in model.build().programs[3].operations if op.phase == "optimizer")
+    rest = sum(op.duration_ps for op in model.build(HERE).programs[3].operations if op.phase == "optimizer")
     assert ideal < iteration_ps(model) <= 1.03 * (ideal + more + rest)
 
 
@@ -99,7 +100,7 @@ def test_micro_batches_of_ragged_interleaving_are_refused(schedule: str) -> None
 def test_a_slow_host_is_what_an_iteration_takes() -> None:
     slow = {"host_time": "200us", "step_time": "0ns", "kernel_time": "0ns"}
     model = make(slow, micro_batches=2)
-    issued = sum(op.duration_ps for op in model.build().programs[0].operations if op.stream == CPU_STREAM)
+    issued = sum(op.duration_ps for op in model.build(HERE).programs[0].operations if op.stream == CPU_STREAM)
     took = iteration_ps(model)
     assert issued <= took <= 1.02 * issued
     # twice the ranks don't halve it: each issues as many operators
@@ -114,7 +115,7 @@ def test_a_host_that_is_never_behind_costs_nothing(cut: dict[str, int]) -> None:
             **cut,
         )  # fmt: skip
 
-    assert not any(op.stream == CPU_STREAM for op in host("0ns").build().programs[0].operations)
+    assert not any(op.stream == CPU_STREAM for op in host("0ns").build(HERE).programs[0].operations)
     assert iteration_ps(host("1ns")) == pytest.approx(iteration_ps(host("0ns")), rel=1e-6)
 
 

@@ -3,6 +3,7 @@ from itertools import pairwise
 import pytest
 from pydantic import ValidationError
 
+from cosim.context import HERE
 from cosim.gpu.gpus import A100_80GB
 from cosim.models.transformer import Transformer
 from cosim.workload.check import check
@@ -17,7 +18,7 @@ def make(shape: dict[str, int], **settings: object) -> Transformer:
 
 
 def workload(model: Transformer) -> Workload:
-    made = model.build()
+    made = model.build(HERE)
     check(made)
     return made
 
@@ -191,8 +192,8 @@ def test_neighbouring_stages_send_what_the_other_receives(schedule: str) -> None
 
 
 def test_the_size_of_the_program_does_not_grow_with_the_world() -> None:
-    small = make(SMALL, data_parallel=2, tensor_parallel=2).build()
-    large = make(SMALL, data_parallel=2048, tensor_parallel=2).build()
+    small = make(SMALL, data_parallel=2, tensor_parallel=2).build(HERE)
+    large = make(SMALL, data_parallel=2048, tensor_parallel=2).build(HERE)
     assert len(large.programs[0].operations) == len(small.programs[0].operations)
     assert large.world_size == 4096
     assert large.mesh.group(5, ("tp",)) == (4, 5)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cosim.context import HERE
 from cosim.network.aware import CongestionAware, CongestionAwareNetwork
 from cosim.network.flows import FlowGroup, flat_table, pack_key
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics
@@ -184,6 +185,6 @@ def test_aware_ring_all_gather_message_is_astra_sims() -> None:
 
 def test_specs_build_fresh_networks_that_do_not_weigh() -> None:
     for spec, name in ((CongestionAware(), "congestion_aware"), (CongestionUnaware(), "congestion_unaware")):
-        assert spec.build().describe().name == name
-        assert spec.build() is not spec.build()
-        assert not spec.shares_by_weight
+        assert spec.build(HERE).describe().name == name
+        assert spec.build(HERE) is not spec.build(HERE)
+        assert not spec.shares_by_weight()

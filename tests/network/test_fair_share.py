@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from cosim.context import HERE
 from cosim.errors import NetworkError
 from cosim.network.fair_share import FairShare, FairShareNetwork
 from cosim.network.flows import FlowGroup, flat_table, pack_key
 from cosim.network.simulator import NetworkSimulator
-from cosim.topology.graph import I32, I64, Topology
+from cosim.topology.graph import I32, I64, Paths, Topology
 from cosim.units import NEVER, PS_PER_MS, PS_PER_US
 from tests.network.worlds import RATES, World, batch, drive, graph, table_of, topologies, worlds
 
@@ -121,7 +122,7 @@ def test_a_drain_within_a_picosecond_is_rounded_up() -> None:
 
 def iterate(compute_ps: int, alone_ps: int, weights: Sequence[float], rounds: int) -> list[list[int]]:
     """Iteration times of jobs that compute, then send, on one link: one flow each, common start."""
-    network: NetworkSimulator = FairShare().build()
+    network: NetworkSimulator = FairShare().build(HERE)
     network.open(one_link())
     table = flat_table([0], [1], [alone_ps // 1_000])
     due = dict.fromkeys(range(len(weights)), compute_ps)
@@ -326,7 +327,7 @@ def test_refuses_weights_and_priorities_that_it_cannot_serve(field: str, value: 
         network.advance(batch([group]), NEVER)
 
 
-class Neighbours:
+class Neighbours(Paths):
     """On a ring of directed links, link k leaves node k; every flow goes one node on."""
 
     name = "neighbours"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from cosim.errors import CausalityError, NetworkError, TopologyError
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
+from cosim.network.forwarding import ForwardingNetwork
 from cosim.network.hybrid import HybridNetwork
 from cosim.network.merged import merge
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
@@ -32,35 +32,26 @@ every_model = pytest.mark.parametrize("model", MODELS)
 some = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-class Blind:
+class Blind(ForwardingNetwork):
     """A network that does not peek, nor release dependent flows where ``releases`` is false."""
 
     def __init__(self, inner: NetworkSimulator, *, releases: bool = True) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._releases = releases
         self.advances = 0
 
     def describe(self) -> Capabilities:
-        return replace(self._inner.describe(), peek=False, dependent_flows=self._releases)
-
-    def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
-        self._inner.open(topology, seed, options)
+        return replace(self.inner.describe(), peek=False, dependent_flows=self._releases)
 
     def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
         self.advances += 1
         assert self._releases or all(
             group.release == "caller" or not len(group.table.dep_distance) for group in flows.groups
         )
-        return self._inner.advance(flows, horizon_ps)
+        return self.inner.advance(flows, horizon_ps)
 
     def peek(self) -> int | None:
         raise AssertionError("it can't")
-
-    def statistics(self) -> NetworkStatistics:
-        return self._inner.statistics()
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 @st.composite

@@ -26,7 +26,7 @@ every_model = pytest.mark.parametrize("model", MODELS)
 some = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-class Peeked:
+class Peeked(NetworkSimulator):
     """Peeks after each advance, and has a copy of the network run on to see whether that is so."""
 
     def __init__(self, inner: NetworkSimulator) -> None:

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from cosim.network.flows import ON_COMPLETION, ON_START, FlowBatch, FlowGroup, FlowTable, pack_key
 from cosim.network.simulator import NetworkSimulator
-from cosim.topology.graph import I32, I64, Topology
+from cosim.topology.graph import I32, I64, Paths, Topology
 from cosim.units import NEVER
 
 Key = tuple[int, int]
 Rows = list[tuple[int, int, int, int, int, list[tuple[int, int]]]]
 
 
-class FixedRoutes:
+class FixedRoutes(Paths):
     """Shortest paths by breadth-first search over links in their order."""
 
     name = "fixed"

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cosim.errors import AlgorithmError
-from cosim.pattern.algorithm import Algorithm
+from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.direct import Direct
 from cosim.pattern.dissemination import Dissemination

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cosim.pattern.algorithm import Algorithm
 from cosim.pattern.config import CollectiveConfig
+from cosim.pattern.contract import Algorithm
 from cosim.pattern.direct import Direct
 from cosim.pattern.double_binary_tree import DoubleBinaryTree
 from cosim.pattern.halving_doubling import HalvingDoubling

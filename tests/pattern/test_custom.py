@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cosim.context import Context
 from cosim.errors import AlgorithmError
-from cosim.formats.chakra.read_messages import read_messages
-from cosim.pattern.chakra import ChakraFiles
+from cosim.formats.chakra.algorithm import ChakraFiles
+from cosim.formats.chakra.custom import RankNodes, custom_template
 from cosim.pattern.config import CollectiveConfig
-from cosim.pattern.custom import RankNodes, custom_template
 from cosim.pattern.planner import Planner
 from cosim.pattern.prove import prove
 from cosim.pattern.template import Collective, Template
@@ -51,10 +51,7 @@ def took(src: Any, dst: Any, size: Any) -> Any:
 
 @needs(RING)
 def test_astra_sims_shipped_ring_takes_its_time() -> None:
-    planner = Planner(
-        CollectiveConfig(all_reduce=ChakraFiles(path=str(find(RING)))),
-        read_custom=lambda path: [RankNodes.from_columns(each) for each in read_messages(Path(path))],
-    )
+    planner = Planner(CollectiveConfig(all_reduce=ChakraFiles(path=str(find(RING)))))
     made = planner.plan(AR, 8, 1 << 20).chunks[0][0].template
     assert made.num_messages == 8 * 14
     finish = exits_ns(made, np.zeros(8, np.int64), took)
@@ -122,6 +119,7 @@ def test_what_cannot_run_is_refused_by_rank_and_node(ranks: list[RankNodes], sai
         custom_template("mine", AR, 100, ranks)
 
 
-def test_without_a_reader_files_are_refused() -> None:
-    with pytest.raises(AlgorithmError, match="can't be read here"):
-        Planner(CollectiveConfig(all_reduce=ChakraFiles(path="x"))).plan(AR, 8, 100)
+def test_files_start_from_the_folder_of_the_scenario(tmp_path: Path) -> None:
+    planner = Planner(CollectiveConfig(all_reduce=ChakraFiles(path="x")), Context(tmp_path))
+    with pytest.raises(AlgorithmError, match=rf"{tmp_path}/x"):
+        planner.plan(AR, 8, 100)

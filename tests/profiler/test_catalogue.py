@@ -13,9 +13,10 @@ from dataclasses import replace
 
 import pytest
 
-from cosim.models.catalogue.spec import Model
+from cosim.context import HERE
+from cosim.models.catalogue.workload import ModelWorkload
 from cosim.profiler.file import Profile
-from cosim.profiler.spec import named_gpu
+from cosim.profiler.workload import named_gpu
 from cosim.workload.program import Operation, OpKind
 from tests.profiler.profiled import flops, needs_torch, profiled, sizes
 from tests.validation.crosscheck import CASES, TOLERANCE, Case, Compared, compare
@@ -28,7 +29,7 @@ NORM = 8
 
 def catalogue(**parallel: object) -> tuple[Operation, ...]:
     sizes_ = {"layers": LAYERS, "hidden": HIDDEN, "heads": 8, "ffn": 1024, "vocabulary": VOCABULARY}
-    model = Model.model_validate(
+    model = ModelWorkload.model_validate(
         {
             "model": {"kind": "transformer", **sizes_, "sequence": SEQUENCE},
             "gpu": "h100-sxm",
@@ -36,7 +37,7 @@ def catalogue(**parallel: object) -> tuple[Operation, ...]:
             "micro_batch": BATCH,
         }
     )
-    return model.build().programs[0].operations
+    return model.build(HERE).programs[0].operations
 
 
 def exchanged(ops: tuple[Operation, ...], kind: str, axis: str) -> Counter[int]:

@@ -11,7 +11,7 @@ from cosim.profiler import file
 from cosim.profiler.file import Profile
 from cosim.profiler.launch import Request, profile
 from cosim.profiler.lower import merged
-from cosim.profiler.spec import build, named_gpu
+from cosim.profiler.workload import build, named_gpu
 from cosim.workload.program import CPU_STREAM
 from tests.profiler.profiled import (
     SCRIPTS,

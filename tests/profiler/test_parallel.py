@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cosim.profiler.spec import build, named_gpu
+from cosim.profiler.workload import build, named_gpu
 from cosim.workload.check import check
 from cosim.workload.program import OpKind
 from tests.profiler.profiled import before, flops, needs_torch, operations, profiled, sizes

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import cosim
+from cosim.context import Context
 from cosim.errors import InputError, WorkloadError
 from cosim.profiler import file
 from cosim.profiler.launch import Request, profile
@@ -190,8 +191,8 @@ def test_a_gpu_without_the_number_type_is_refused(tmp_path: Path) -> None:
         "kernels: [[aten.mm, matmul, bf16, 16, 24, 1, 2, 2, 2]]\n"
         "programs: [{at: {}, operations: [[forward, compute, [], [[0, 1]]]]}]\n"
     )
-    from cosim.profiler.spec import ProfileFile
+    from cosim.profiler.workload import ProfileFile
 
-    assert ProfileFile(path="job.yaml").build(tmp_path).world_size == 2
+    assert ProfileFile(path="job.yaml").build(Context(tmp_path)).world_size == 2
     with pytest.raises(WorkloadError, match="bf16, which V100-SXM2 doesn't have"):
-        ProfileFile.model_validate({"path": "job.yaml", "gpu": "v100-sxm2"}).build(tmp_path)
+        ProfileFile.model_validate({"path": "job.yaml", "gpu": "v100-sxm2"}).build(Context(tmp_path))

@@ -13,7 +13,7 @@ import pytest
 
 from cosim.profiler.file import Profile
 from cosim.profiler.launch import Request, profile
-from cosim.profiler.spec import build, named_gpu
+from cosim.profiler.workload import build, named_gpu
 from cosim.workload.check import check
 from tests.profiler.profiled import flops, needs_torch, sizes
 

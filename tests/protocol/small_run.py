@@ -19,6 +19,7 @@ from cosim.experiment.build import build
 from cosim.experiment.run import Run, simulate
 from cosim.experiment.scenario import loads
 from cosim.network.flows import FlowBatch
+from cosim.network.forwarding import ForwardingNetwork
 from cosim.network.simulator import Advance, NetworkSimulator
 from cosim.protocol.client import RemoteNetwork
 
@@ -37,11 +38,11 @@ GOOD = (sys.executable, "-c", "from cosim.cli import main; main()", "serve", "--
 """Serves what the scenario runs on."""
 
 
-class Hooked:
+class Hooked(ForwardingNetwork):
     """A network with something to be done before each advance."""
 
     def __init__(self, inner: NetworkSimulator, before: Any) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.count = 0
         self._before = before
 
@@ -49,9 +50,6 @@ class Hooked:
         self.count += 1
         self._before(self.count)
         return self.inner.advance(flows, horizon_ps)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
 
 
 def run(network: Any = None, release: str = "engine") -> Run:

@@ -23,7 +23,7 @@ from cosim.engine.records import (
     TrafficRecord,
 )
 from cosim.network.simulator import NetworkStatistics
-from cosim.topology.graph import Topology
+from cosim.topology.graph import Paths, Topology
 from cosim.workload.program import (
     COMM_STREAM,
     CPU_STREAM,
@@ -50,7 +50,7 @@ OPERATIONS = (
 )
 
 
-class NoPaths:
+class NoPaths(Paths):
     """A routing that nobody asks."""
 
     name = "none"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cosim.context import HERE
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowBatch
@@ -38,8 +39,8 @@ def test_the_built_in_networks_pass(make: Callable[[], NetworkSimulator]) -> Non
 
 @pytest.mark.parametrize("control", ["dcqcn", "swift"])
 def test_congestion_passes(control: str) -> None:
-    spec: Any = Named("cosim.networks", key="model").resolve({"model": "congestion", "control": control})
-    check_network(spec.build)
+    spec: Any = Named("cosim.networks").resolve({"model": "congestion", "control": control})
+    check_network(lambda: spec.build(HERE))
 
 
 def test_a_hybrid_passes_on_two_hosts() -> None:

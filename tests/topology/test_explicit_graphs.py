@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from cosim.context import HERE, Context
 from cosim.errors import TopologyError, UnreachableError
 from cosim.topology.explicit import Graph, from_networkx
 from cosim.topology.graph import Topology
-from cosim.topology.spec import EcmpSpec, ShortestSpec
+from cosim.topology.routings import EcmpSpec, ShortestSpec
 
 DUMBBELL = """\
 endpoints: [a, b, c, d]
@@ -42,7 +43,7 @@ def link(a: str, b: str, **more: Any) -> dict[str, Any]:
 
 def test_a_dumbbell_file_is_routed(tmp_path: Path) -> None:
     (tmp_path / "dumbbell.yaml").write_text(DUMBBELL)
-    graph = Graph(file="dumbbell.yaml").build(base=tmp_path)
+    graph = Graph(file="dumbbell.yaml").build(Context(base=tmp_path))
     assert nodes_of(graph, 0, 3) == ["a", "left", "right", "d"]
     assert nodes_of(graph, 0, 1) == ["a", "left", "b"]
     assert graph.num_links == 10
@@ -63,7 +64,7 @@ def test_one_way_links_are_one_way() -> None:
             ],
         }
     )
-    graph = spec.build()
+    graph = spec.build(HERE)
     assert nodes_of(graph, 0, 1) == ["0", "s", "1"]
     assert nodes_of(graph, 1, 0) == ["1", "0"]
 
@@ -71,8 +72,8 @@ def test_one_way_links_are_one_way() -> None:
 def test_endpoints_forward_only_where_asked() -> None:
     chain = {"endpoints": ["a", "b", "c"], "links": [link("a", "b"), link("b", "c")]}
     with pytest.raises(UnreachableError, match="endpoints do not forward here"):
-        nodes_of(Graph.model_validate(chain).build(), 0, 2)
-    forwarding = Graph.model_validate(chain | {"endpoints_forward": True}).build()
+        nodes_of(Graph.model_validate(chain).build(HERE), 0, 2)
+    forwarding = Graph.model_validate(chain | {"endpoints_forward": True}).build(HERE)
     assert nodes_of(forwarding, 0, 2) == ["a", "b", "c"]
 
 
@@ -85,7 +86,9 @@ def test_costs_steer_routing() -> None:
         link("v", "t"),
         link("t", "b"),
     ]
-    graph = Graph.model_validate({"endpoints": ["a", "b"], "switches": list("stuv"), "links": links}).build()
+    graph = Graph.model_validate({"endpoints": ["a", "b"], "switches": list("stuv"), "links": links}).build(
+        HERE
+    )
     assert nodes_of(graph, 0, 1) == ["a", "s", "u", "v", "t", "b"]
 
 
@@ -93,7 +96,9 @@ def test_a_node_next_to_the_destination_by_a_dear_link_is_left_the_cheap_way() -
     # a-w-b costs 5, a-s-b 11, a-s-r-t-b 4.
     links = [link("a", "w"), link("w", "b", cost=4), link("a", "s"), link("s", "b", cost=10)]
     links += [link("s", "r"), link("r", "t"), link("t", "b")]
-    graph = Graph.model_validate({"endpoints": ["a", "b"], "switches": list("rstw"), "links": links}).build()
+    graph = Graph.model_validate({"endpoints": ["a", "b"], "switches": list("rstw"), "links": links}).build(
+        HERE
+    )
     assert nodes_of(graph, 0, 1) == ["a", "s", "r", "t", "b"]
 
 
@@ -101,7 +106,7 @@ def test_parallel_links_are_kept_and_shared_by_ecmp() -> None:
     links = [link("a", "s"), link("s", "t"), link("s", "t"), link("s", "t"), link("t", "b")]
     graph = Graph.model_validate(
         {"endpoints": ["a", "b"], "switches": ["s", "t"], "links": links, "routing": "ecmp"}
-    ).build()
+    ).build(HERE)
     channel = np.arange(90, dtype=np.int32)
     _, found = graph.paths(channel * 0, channel * 0 + 1, channel)
     assert set(found.reshape(-1, 3)[:, 1].tolist()) == {2, 4, 6}
@@ -115,7 +120,7 @@ def test_a_partition_names_both_ends_and_counts_both_sides() -> None:
             "links": [link("a", "s"), link("b", "s"), link("c", "t"), link("t", "u")],
         }
     )
-    graph = spec.build()
+    graph = spec.build(HERE)
     message = r"no path from b to c .*partitioned; of 6 nodes, b reaches 3 \(itself included\), and 3 reach c"
     for _ in range(2):
         with pytest.raises(UnreachableError, match=message):
@@ -124,7 +129,7 @@ def test_a_partition_names_both_ends_and_counts_both_sides() -> None:
 
 
 def test_an_endpoint_without_links_is_unreachable_both_ways() -> None:
-    graph = Graph(endpoints=["a", "b"], switches=["s"]).build()
+    graph = Graph(endpoints=["a", "b"], switches=["s"]).build(HERE)
     with pytest.raises(UnreachableError, match="no path from a to b"):
         nodes_of(graph, 0, 1)
     assert nodes_of(graph, 1, 1) == ["b"]
@@ -144,7 +149,7 @@ def test_an_endpoint_without_links_is_unreachable_both_ways() -> None:
 def test_a_bad_graph_file_says_where(tmp_path: Path, change: tuple[str, str], message: str) -> None:
     (tmp_path / "g.yaml").write_text(DUMBBELL.replace(*change))
     with pytest.raises(TopologyError, match=message):
-        Graph(file="g.yaml").build(base=tmp_path)
+        Graph(file="g.yaml").build(Context(base=tmp_path))
 
 
 def test_a_graph_needs_endpoints_or_a_file_and_not_both() -> None:

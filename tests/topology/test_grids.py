@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from cosim.context import HERE, Context
 from cosim.errors import TopologyError
 from cosim.formats.astra_sim.topology import AstraSim
 from cosim.topology.graph import Topology
@@ -32,7 +33,7 @@ def astra(*dims: tuple[str, int], **more: Any) -> Topology:
         bandwidth=[50.0] * len(dims),
         latency=[500.0] * len(dims),
         **more,
-    ).build()
+    ).build(HERE)
 
 
 def all_pairs(topology: Topology) -> tuple[Any, Any]:
@@ -133,7 +134,7 @@ def test_dimension_order_can_be_told_from_the_crossed_dimensions() -> None:
 
 
 def test_rates_and_latencies_are_exact() -> None:
-    grid = AstraSim(topology=["Ring"], npus_count=[4], bandwidth=[741.34], latency=[936.25]).build()
+    grid = AstraSim(topology=["Ring"], npus_count=[4], bandwidth=[741.34], latency=[936.25]).build(HERE)
     assert set(grid.link_rate_bps.tolist()) == {741.34 * 2**33}
     assert set(grid.link_latency_ps.tolist()) == {936250}
 
@@ -141,7 +142,7 @@ def test_rates_and_latencies_are_exact() -> None:
 def test_each_dimension_has_its_own_rate() -> None:
     grid = AstraSim(
         topology=["Ring", "Switch"], npus_count=[8, 8], bandwidth=[200, 50], latency=[50, 500]
-    ).build()
+    ).build(HERE)
     assert grid.link_rate_bps.tolist() == [200.0 * 2**33] * 128 + [50.0 * 2**33] * 128
     assert grid.link_latency_ps.tolist() == [50000] * 128 + [500000] * 128
 
@@ -150,10 +151,10 @@ def test_network_file_reads_as_the_lists(tmp_path: Path) -> None:
     lines = ["topology: [ Ring, Switch ]  # comment", "npus_count: [ 4, 2 ]"]
     lines += ["bandwidth: [ 50.0, 25 ]", "latency: [ 500.0, 1 ]"]
     (tmp_path / "net.yml").write_text("\n".join(lines))
-    read = AstraSim(file="net.yml").build(base=tmp_path)
+    read = AstraSim(file="net.yml").build(Context(base=tmp_path))
     inline = AstraSim(
         topology=["Ring", "Switch"], npus_count=[4, 2], bandwidth=[50.0, 25], latency=[500.0, 1]
-    ).build()
+    ).build(HERE)
     assert read.name == inline.name == "Ring(4) x Switch(2)"
     assert read.link_rate_bps.tolist() == inline.link_rate_bps.tolist()
     assert read.link_dst.tolist() == inline.link_dst.tolist()
@@ -182,12 +183,12 @@ def test_network_file_reads_as_the_lists(tmp_path: Path) -> None:
 def test_bad_network_file_says_where(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "net.yml").write_text(text)
     with pytest.raises(TopologyError, match=message):
-        AstraSim(file="net.yml").build(base=tmp_path)
+        AstraSim(file="net.yml").build(Context(base=tmp_path))
 
 
 def test_missing_network_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(TopologyError, match=r"gone\.yml: there is no such file"):
-        AstraSim(file="gone.yml").build(base=tmp_path)
+        AstraSim(file="gone.yml").build(Context(base=tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,7 @@ def test_bad_lists_are_refused(fields: dict[str, Any], message: str) -> None:
     ids=lambda v: getattr(v, "__name__", v),
 )
 def test_plain_specs_take_our_units(spec: Any, links: int) -> None:
-    built = spec(endpoints=8, rate="400Gbps", latency="1.5us").build()
+    built = spec(endpoints=8, rate="400Gbps", latency="1.5us").build(HERE)
     assert built.num_links == links
     assert set(built.link_rate_bps.tolist()) == {4e11}
     assert set(built.link_latency_ps.tolist()) == {1_500_000}
@@ -233,7 +234,7 @@ def test_plain_specs_refuse_what_cannot_be(wrong: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("spec", [Ring, FullyConnected, Switch])
 def test_one_endpoint_is_a_topology(spec: Any) -> None:
-    built = spec(endpoints=1, rate="1Gbps", latency=0).build()
+    built = spec(endpoints=1, rate="1Gbps", latency=0).build(HERE)
     zero = np.zeros(1, np.int32)
     ptr, links = built.paths(zero, zero, zero)
     assert ptr.tolist() == [0, 0]
@@ -274,7 +275,7 @@ def test_settings_that_cannot_matter_are_told() -> None:
 
 
 def test_a_million_pairs_on_a_switch_are_two_links_each() -> None:
-    switch = Switch(endpoints=1024, rate="400Gbps", latency="500ns").build()
+    switch = Switch(endpoints=1024, rate="400Gbps", latency="500ns").build(HERE)
     src, dst = all_pairs(switch)
     ptr, links = switch.paths(src, dst, np.zeros_like(src))
     assert len(links) == 2 * 1024 * 1023
@@ -298,6 +299,6 @@ def test_every_network_of_the_reference_cases_is_built(tmp_path: Path) -> None:
                 latency=case["latency_ns"],
             )
         if math.prod(sizes) <= 256:
-            grid = spec.build(base=tmp_path)
+            grid = spec.build(Context(base=tmp_path))
             assert grid.dims == tuple(sizes)
             assert grid.num_endpoints == math.prod(sizes)

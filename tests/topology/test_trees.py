@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 from scipy.stats import chi2
 
+from cosim.context import HERE, Context
 from cosim.topology import kernels
 from cosim.topology.fat_tree import FatTree
 from cosim.topology.graph import Topology
@@ -61,7 +62,7 @@ def halves_cut_bps(topology: Topology) -> float:
 
 @pytest.mark.parametrize("k", [2, 4, 6, 8])
 def test_fat_tree_has_the_papers_counts(k: int) -> None:
-    tree = FatTree(k=k, **LINE).build()
+    tree = FatTree(k=k, **LINE).build(HERE)
     switches = tree.node_names[tree.num_endpoints :]
     assert tree.num_endpoints == k**3 // 4
     assert sum(name.startswith("core") for name in switches) == k * k // 4
@@ -71,13 +72,13 @@ def test_fat_tree_has_the_papers_counts(k: int) -> None:
 
 
 def test_every_fat_tree_switch_uses_k_ports() -> None:
-    tree = FatTree(k=6, **LINE).build()
+    tree = FatTree(k=6, **LINE).build(HERE)
     ports = np.bincount(tree.link_src, minlength=tree.num_nodes)
     assert (ports[tree.num_endpoints :] == 6).all()
 
 
 def test_fat_tree_has_k_half_squared_equal_paths_between_pods_and_ecmp_finds_them() -> None:
-    tree = FatTree(k=6, **LINE).build()
+    tree = FatTree(k=6, **LINE).build(HERE)
     assert len(list(nx.all_shortest_paths(digraph(tree), 0, 53))) == 9
     channel = np.arange(400, dtype=np.int32)
     ptr, links = tree.paths(channel * 0, channel * 0 + 53, channel)
@@ -87,26 +88,26 @@ def test_fat_tree_has_k_half_squared_equal_paths_between_pods_and_ecmp_finds_the
 
 @pytest.mark.parametrize("over", [1.0, 2.0, 4.0])
 def test_fat_tree_bisection_shrinks_by_the_oversubscription(over: float) -> None:
-    tree = FatTree(k=4, oversubscription=over, **LINE).build()
+    tree = FatTree(k=4, oversubscription=over, **LINE).build(HERE)
     assert halves_cut_bps(tree) == pytest.approx(8 * 100e9 / over)
     assert tree.info["oversubscription"] == over
 
 
 @pytest.mark.parametrize("over", [1.0, 3.0])
 def test_leaf_spine_bisection_shrinks_by_the_oversubscription(over: float) -> None:
-    fabric = LeafSpine(leaves=4, spines=3, endpoints_per_leaf=6, oversubscription=over, **LINE).build()
+    fabric = LeafSpine(leaves=4, spines=3, endpoints_per_leaf=6, oversubscription=over, **LINE).build(HERE)
     assert halves_cut_bps(fabric) == pytest.approx(12 * 100e9 / over)
 
 
 def test_uplink_rate_and_oversubscription_are_two_ways_to_say_it() -> None:
     by_rate = LeafSpine(leaves=2, spines=4, endpoints_per_leaf=8, uplink_rate="50Gbps", **LINE)
     by_ratio = LeafSpine(leaves=2, spines=4, endpoints_per_leaf=8, oversubscription=4, **LINE)
-    assert by_rate.build().link_rate_bps.tolist() == by_ratio.build().link_rate_bps.tolist()
-    assert by_rate.build().info["oversubscription"] == 4
+    assert by_rate.build(HERE).link_rate_bps.tolist() == by_ratio.build(HERE).link_rate_bps.tolist()
+    assert by_rate.build(HERE).info["oversubscription"] == 4
 
 
 def test_fat_tree_endpoints_per_edge_are_counted_and_balanced() -> None:
-    tree = FatTree(k=4, endpoints_per_edge=6, oversubscription=3, **LINE).build()
+    tree = FatTree(k=4, endpoints_per_edge=6, oversubscription=3, **LINE).build(HERE)
     assert tree.num_endpoints == 48
     assert sorted(set(tree.link_rate_bps.tolist())) == [100e9]
 
@@ -133,7 +134,7 @@ def test_fat_tree_endpoints_per_edge_are_counted_and_balanced() -> None:
     ids=lambda spec: type(spec).__name__,
 )
 def test_paths_are_continuous_and_as_short_as_networkx_says(spec: Any, routing: str) -> None:
-    fabric = spec.model_copy(update={"routing": type(spec)._routing_fits(_routing(routing))}).build()
+    fabric = spec.model_copy(update={"routing": type(spec)._routing_fits(_routing(routing))}).build(HERE)
     src, dst = all_pairs(fabric)
     ptr, links = fabric.paths(src, dst, np.zeros_like(src))
     graph = digraph(fabric)
@@ -157,7 +158,7 @@ def _routing(name: str) -> Any:
 def test_gpus_of_a_host_talk_over_the_nvswitch_even_when_they_share_a_nic() -> None:
     fabric = LeafSpine(
         leaves=2, spines=2, endpoints_per_leaf=16, latency="1us", hosts=HOST | {"nics": 1}
-    ).build()
+    ).build(HERE)
     for channel in range(50):
         assert nodes_of(fabric, 0, 7, channel) == ["gpu0", "host0.nvswitch", "gpu7"]
     assert nodes_of(fabric, 0, 8) == ["gpu0", "host0.nic0", "leaf0", "host1.nic0", "gpu8"]
@@ -166,7 +167,7 @@ def test_gpus_of_a_host_talk_over_the_nvswitch_even_when_they_share_a_nic() -> N
 def test_rails_keep_equal_local_ranks_on_one_leaf() -> None:
     rails = LeafSpine(
         leaves=8, spines=4, endpoints_per_leaf=16, latency="1us", hosts=HOST | {"rails": True}
-    ).build()
+    ).build(HERE)
     for local in range(8):
         path = nodes_of(rails, local, 8 * 15 + local)
         assert path == [
@@ -181,7 +182,7 @@ def test_rails_keep_equal_local_ranks_on_one_leaf() -> None:
 
 
 def test_without_rails_a_hosts_nics_share_a_leaf() -> None:
-    fabric = LeafSpine(leaves=8, spines=4, endpoints_per_leaf=16, latency="1us", hosts=HOST).build()
+    fabric = LeafSpine(leaves=8, spines=4, endpoints_per_leaf=16, latency="1us", hosts=HOST).build(HERE)
     names = {nodes_of(fabric, gpu, 64 + gpu)[2] for gpu in range(8)}
     assert names == {"leaf0"}
 
@@ -189,7 +190,7 @@ def test_without_rails_a_hosts_nics_share_a_leaf() -> None:
 def test_host_links_have_their_rates_and_latencies() -> None:
     fabric = LeafSpine(
         leaves=2, spines=2, endpoints_per_leaf=8, latency="1us", uplink_latency="2us", hosts=HOST
-    ).build()
+    ).build(HERE)
     found = {
         (
             fabric.link_rate_bps[i],
@@ -208,13 +209,13 @@ def test_host_links_have_their_rates_and_latencies() -> None:
 
 def test_nic_of_gpu_says_which_nic_a_gpu_uses() -> None:
     host = HOST | {"nics": 3, "nic_of_gpu": [2, 2, 0, 0, 1, 1, 1, 1]}
-    fabric = LeafSpine(leaves=2, spines=1, endpoints_per_leaf=8, latency="1us", hosts=host).build()
+    fabric = LeafSpine(leaves=2, spines=1, endpoints_per_leaf=8, latency="1us", hosts=host).build(HERE)
     assert [nodes_of(fabric, gpu, 8)[1][-1] for gpu in range(8)] == list("22001111")
 
 
 def test_without_nvlink_a_host_talks_over_its_nics() -> None:
     host = {"gpus": 4, "nics": 2, "nic_rate": "400Gbps"}
-    fabric = LeafSpine(leaves=1, spines=1, endpoints_per_leaf=8, latency="1us", hosts=host).build()
+    fabric = LeafSpine(leaves=1, spines=1, endpoints_per_leaf=8, latency="1us", hosts=host).build(HERE)
     assert nodes_of(fabric, 0, 1) == ["gpu0", "host0.nic0", "gpu1"]
     assert nodes_of(fabric, 0, 2) == ["gpu0", "host0.nic0", "leaf0", "host0.nic1", "gpu2"]
     assert fabric.dims == (8,)
@@ -223,7 +224,7 @@ def test_without_nvlink_a_host_talks_over_its_nics() -> None:
 def spread(seed: int, count: int = 4000) -> Any:
     fabric = LeafSpine(
         leaves=2, spines=8, endpoints_per_leaf=64, routing={"kind": "ecmp", "seed": seed}, **LINE
-    ).build()
+    ).build(HERE)
     flows = np.arange(count, dtype=np.int32)
     ptr, links = fabric.paths(flows % 64, 64 + flows // 64 % 64, flows // 4096)
     assert set(np.diff(ptr)) == {4}
@@ -240,7 +241,7 @@ def test_ecmp_spreads_over_the_spines_as_chance_would(seed: int) -> None:
 
 
 def test_ecmp_choices_of_successive_switches_are_independent() -> None:
-    tree = FatTree(k=8, **LINE).build()
+    tree = FatTree(k=8, **LINE).build(HERE)
     flows = np.arange(4096, dtype=np.int32)
     _, links = tree.paths(flows % 16, 64 + flows // 16 % 16, flows // 256)
     core = tree.link_dst[links.reshape(-1, 6)[:, 2]]
@@ -255,20 +256,21 @@ def test_ecmp_depends_on_its_seed_which_overrides_the_runs() -> None:
     own = LeafSpine(leaves=2, spines=8, endpoints_per_leaf=64, routing={"kind": "ecmp", "seed": 5}, **LINE)
     src = np.arange(64, dtype=np.int32)
     runs = [
-        spec.build(seed).paths(src, src + 64, src * 0)[1] for spec, seed in ((own, 1), (own, 2), (plain, 5))
+        spec.build(Context(seed=seed)).paths(src, src + 64, src * 0)[1]
+        for spec, seed in ((own, 1), (own, 2), (plain, 5))
     ]
     assert np.array_equal(runs[0], runs[1])
     assert np.array_equal(runs[0], runs[2])
-    assert not np.array_equal(runs[0], plain.build(6).paths(src, src + 64, src * 0)[1])
+    assert not np.array_equal(runs[0], plain.build(Context(seed=6)).paths(src, src + 64, src * 0)[1])
 
 
 def test_ecmp_does_not_depend_on_batches_or_earlier_questions() -> None:
     spec = FatTree(k=4, routing={"kind": "ecmp", "seed": 3}, **LINE)
-    fabric = spec.build()
+    fabric = spec.build(HERE)
     src, dst = all_pairs(fabric)
     ptr, links = fabric.paths(src, dst, src + dst)
     order = np.random.default_rng(0).permutation(len(src))
-    other = spec.build()
+    other = spec.build(HERE)
     for part in np.array_split(order, 17):
         p, part_links = other.paths(src[part], dst[part], (src + dst)[part])
         for i, flow in enumerate(part):
@@ -277,11 +279,11 @@ def test_ecmp_does_not_depend_on_batches_or_earlier_questions() -> None:
 
 def test_tables_that_do_not_fit_the_memory_give_the_same_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = FatTree(k=4, **LINE)
-    fabric = spec.build()
+    fabric = spec.build(HERE)
     src, dst = all_pairs(fabric)
     ptr, links = fabric.paths(src, dst, src)
     monkeypatch.setattr("cosim.topology.hop_tables._TABLE_BYTES", 3 * 4 * 20)
-    small = spec.build()
+    small = spec.build(HERE)
     for _ in range(2):
         p, got = small.paths(src, dst, src)
         assert np.array_equal(p, ptr)
@@ -289,13 +291,13 @@ def test_tables_that_do_not_fit_the_memory_give_the_same_paths(monkeypatch: pyte
 
 
 def test_shortest_takes_the_lowest_numbered_link() -> None:
-    fabric = LeafSpine(leaves=2, spines=4, endpoints_per_leaf=2, routing="shortest", **LINE).build()
+    fabric = LeafSpine(leaves=2, spines=4, endpoints_per_leaf=2, routing="shortest", **LINE).build(HERE)
     assert nodes_of(fabric, 0, 3)[2] == "spine0"
     assert nodes_of(fabric, 1, 2, 9)[2] == "spine0"
 
 
 def test_sixteen_thousand_gpus_in_hosts_route_with_a_row_per_edge_switch() -> None:
-    tree = FatTree(k=32, endpoints_per_edge=32, latency="1us", hosts=HOST | {"rails": True}).build()
+    tree = FatTree(k=32, endpoints_per_edge=32, latency="1us", hosts=HOST | {"rails": True}).build(HERE)
     src = np.arange(tree.num_endpoints, dtype=np.int32)
     assert len(src) == 16384
     ptr, _ = tree.paths(src, np.roll(src, -1), src * 0)
@@ -352,7 +354,7 @@ def test_settings_that_cannot_matter_are_told() -> None:
 def test_interpreted_loops_walk_as_compiled_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     topology = LeafSpine(
         leaves=4, spines=3, endpoints_per_leaf=4, rate="100Gbps", latency="1us", routing="ecmp"
-    ).build(seed=7)
+    ).build(Context(seed=7))
     src, dst = (a.ravel().astype(np.int32) for a in np.meshgrid(np.arange(16), np.arange(16)))
     channel = (src * 5 + dst).astype(np.int32)
     monkeypatch.setattr(kernels, "LITTLE_WORK", 0)
@@ -382,7 +384,7 @@ def test_interpreted_loops_walk_as_compiled_ones(monkeypatch: pytest.MonkeyPatch
 )
 def test_destination_modulo_k_lets_shifts_share_no_link(tree: LeafSpine | FatTree, shift: int) -> None:
     # Zahavi 2010, theorem 1. On rails a shift by whole hosts stays on its rail, so shift hosts, not GPUs.
-    topology = tree.build()
+    topology = tree.build(HERE)
     n = topology.num_endpoints
     step = shift * (tree.hosts.gpus if tree.hosts else 1)
     src = np.arange(n, dtype=np.int32)

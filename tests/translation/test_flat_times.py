@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from cosim.context import Context
 from cosim.formats.chakra.read import Chakra
 from cosim.formats.goal.write import Goal
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.pattern.planner import Planner
 from cosim.topology.grid import Dimension, grid_topology
+from cosim.translation.contract import no_progress
 from cosim.translation.flat.view import FlatView
-from cosim.translation.format import no_progress
 from cosim.translation.report import LossReport
 from cosim.units import PS_PER_US
 from cosim.workload.program import OpKind, Workload
@@ -182,7 +183,7 @@ def test_messages_and_bytes_are_those_of_the_plans() -> None:
     "folder", ["incast8", "ringar_8_red5", "twoflows", "late_recv", "fanout", "comp_send"]
 )
 def test_real_message_traces_are_their_own_flat_view(folder: str) -> None:
-    work = Chakra(path=folder).build(find("chakra/p2p"))
+    work = Chakra(path=folder).build(Context(find("chakra/p2p")))
     topology = one_dimension("Ring", work.world_size)
     source = source_of(topology, (job(work),), Planner(), CongestionUnawareNetwork)
     assert flat_ends(source, CongestionUnawareNetwork) == engine_ends(source, CongestionUnawareNetwork)

@@ -17,7 +17,7 @@ from cosim.cli import app
 from cosim.errors import CosimError, InputError
 from cosim.experiment.translate import REPORT_FILE, find_format
 from cosim.registry import GROUPS, find, names
-from cosim.translation.format import Format, Progress
+from cosim.translation.contract import Format, Progress
 from cosim.translation.report import LossReport, TranslationError
 from cosim.translation.says import Says, count
 from cosim.translation.source import Source
@@ -154,7 +154,7 @@ def test_formats_are_plug_ins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_format_lists_itself_and_its_losses() -> None:
-    assert GROUPS["cosim.formats"] == "format"
+    assert GROUPS["cosim.formats"].noun == "format"
     for name in names("cosim.formats"):
         kind = find("cosim.formats", name)
         assert issubclass(kind, Format)

@@ -19,15 +19,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from cosim.context import HERE
 from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario
-from cosim.models.catalogue.spec import Model
+from cosim.models.catalogue.workload import ModelWorkload
 from cosim.profiler import file
 from cosim.profiler.file import ClassProgram, Profile
 from cosim.profiler.launch import Request, profile
 from cosim.profiler.lower import merged
 from cosim.profiler.scale import without_unused
-from cosim.profiler.spec import build, named_gpu
+from cosim.profiler.workload import build, named_gpu
 from cosim.workload.program import CPU_STREAM, Operation, OpKind, Workload
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "profiler" / "scripts"
@@ -189,8 +190,8 @@ def compare(case: Case, made: Profile | None = None) -> Compared:
     start = time.perf_counter()
     if made is None:
         made, _ = profile(case.request())
-    model = Model.model_validate({k: v for k, v in case.workload().items() if k != "kind"})
-    ours = model.build()
+    model = ModelWorkload.model_validate({k: v for k, v in case.workload().items() if k != "kind"})
+    ours = model.build(HERE)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "profile.yaml"
         programs = tuple(ClassProgram(p.at, merged(p.steps)) for p in made.programs)

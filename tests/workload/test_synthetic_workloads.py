@@ -1,13 +1,14 @@
 import pytest
 from pydantic import ValidationError
 
+from cosim.context import HERE
 from cosim.workload.check import check
 from cosim.workload.program import OpKind
 from cosim.workload.synthetic import Periodic, Repeated
 
 
 def test_one_rank_computes_and_sends_the_other_receives() -> None:
-    workload = Periodic.model_validate({"compute": "141ms", "size": "1GB"}).build()
+    workload = Periodic.model_validate({"compute": "141ms", "size": "1GB"}).build(HERE)
     check(workload)
     sender, receiver = (workload.program(rank).operations for rank in (0, 1))
     assert [(op.kind, op.duration_ps, op.size_bytes) for op in sender] == [
@@ -19,7 +20,7 @@ def test_one_rank_computes_and_sends_the_other_receives() -> None:
 
 
 def test_steps_wait_for_each_other_and_pairs_are_neighbours() -> None:
-    workload = Periodic.model_validate({"compute": "1us", "size": "1kB", "ranks": 6, "steps": 3}).build()
+    workload = Periodic.model_validate({"compute": "1us", "size": "1kB", "ranks": 6, "steps": 3}).build(HERE)
     check(workload)
     assert [op.deps for op in workload.program(4).operations] == [(), (0,), (1,), (2,), (3,), (4,)]
     assert [op.deps for op in workload.program(5).operations] == [(), (0,), (1,)]
@@ -28,7 +29,7 @@ def test_steps_wait_for_each_other_and_pairs_are_neighbours() -> None:
 
 def test_a_periodic_job_may_use_a_collective() -> None:
     settings = {"compute": "1us", "size": "1kB", "ranks": 5, "communication": "all_reduce", "steps": 2}
-    workload = Periodic.model_validate(settings).build()
+    workload = Periodic.model_validate(settings).build(HERE)
     check(workload)
     assert [op.collective for op in workload.programs[0].operations] == ["", "all_reduce", "", "all_reduce"]
 
@@ -36,7 +37,7 @@ def test_a_periodic_job_may_use_a_collective() -> None:
 def test_one_collective_is_repeated_in_order() -> None:
     workload = Repeated.model_validate(
         {"collective": "broadcast", "size": "1MiB", "ranks": 8, "repeat": 3, "root": 2}
-    ).build()
+    ).build(HERE)
     check(workload)
     ops = workload.programs[0].operations
     assert [op.deps for op in ops] == [(), (0,), (1,)]
@@ -62,4 +63,4 @@ def test_settings_that_make_no_sense_are_refused(
 def test_settings_without_effect_are_named() -> None:
     barrier = Repeated.model_validate({"collective": "barrier", "size": "1kB", "ranks": 4, "root": 0})
     assert [name for name, _ in barrier.idle_settings()] == ["size", "root"]
-    check(barrier.build())
+    check(barrier.build(HERE))

@@ -4,6 +4,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from cosim.context import HERE
 from cosim.errors import MismatchError, StallError, WorkloadError
 from cosim.workload.program import OpKind, Peer
 from cosim.workload.written import Operations
@@ -32,7 +33,7 @@ def read(text: str) -> Operations:
 
 
 def test_operations_are_as_they_are_written() -> None:
-    workload = read(PIPELINE).build()
+    workload = read(PIPELINE).build(HERE)
     first, second = (workload.program(rank).operations for rank in (0, 2))
     assert [op.stream for op in first] == ["compute", "comm", "comm"]
     assert [op.stream for op in second] == ["", "compute", "comm", "dma"]
@@ -71,16 +72,16 @@ def test_programs_cover_every_rank_once() -> None:
     ):
         spec = Operations.model_validate({"world_size": world_size, "programs": programs})
         with pytest.raises(WorkloadError, match=message):
-            spec.build()
+            spec.build(HERE)
 
 
 def test_what_can_not_end_is_refused_when_it_is_built() -> None:
     with pytest.raises(StallError, match="never posts the RECV"):
-        read(PIPELINE.replace("kind: recv", "kind: send").replace("offset: -1", "offset: -1, ")).build()
+        read(PIPELINE.replace("kind: recv", "kind: send").replace("offset: -1", "offset: -1, ")).build(HERE)
     with pytest.raises(MismatchError, match="rank 0 sends 1048576 B to rank 2 with tag 0, which receives 2"):
-        read(PIPELINE.replace("offset: -1}, size: 1MiB", "offset: -1}, size: 2MiB")).build()
+        read(PIPELINE.replace("offset: -1}, size: 1MiB", "offset: -1}, size: 2MiB")).build(HERE)
     with pytest.raises(WorkloadError, match="op 0 'f' -> op 1 'g' -> op 0 'f'"):
         read(
             "{world_size: 1, programs: [{operations: [{name: f, kind: compute, duration: 1us, deps: [g]},"
             " {name: g, kind: compute, duration: 1us, deps: [f]}]}]}"
-        ).build()
+        ).build(HERE)

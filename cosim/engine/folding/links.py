@@ -26,7 +26,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class FoldedPaths:
+class FoldedPaths(Paths):
     """A routing whose links are replaced by those that stand for them: ``stands_for`` int32[L]."""
 
     routing: Paths

@@ -30,7 +30,7 @@ from cosim.formats.chakra.write_collectives import GROUPS_FILE, ChakraTraces
 from cosim.network.aware import CongestionAware
 from cosim.network.unaware import CongestionUnaware
 from cosim.spec import TimePs
-from cosim.translation.format import Progress
+from cosim.translation.contract import Progress
 from cosim.translation.numbering import By
 from cosim.translation.report import LossReport
 from cosim.translation.says import Says

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cosim.pattern.algorithm import Algorithm
 from cosim.pattern.config import CollectiveConfig
+from cosim.pattern.contract import Algorithm
 from cosim.pattern.direct import Direct
 from cosim.pattern.double_binary_tree import DoubleBinaryTree
 from cosim.pattern.halving_doubling import HalvingDoubling

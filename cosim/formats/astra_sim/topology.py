@@ -10,17 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from cosim.context import Context
 from cosim.errors import TopologyError
 from cosim.files.located_yaml import read_model
 from cosim.spec import Spec
+from cosim.topology.contract import Fabric, Routing, TopologySpec
 from cosim.topology.graph import Topology
 from cosim.topology.grid import Dimension, Kind, grid_topology
-from cosim.topology.spec import DimensionOrderedSpec, Fabric, Routing, TopologySpec
+from cosim.topology.routings import DimensionOrderedSpec
 from cosim.units import NEVER
 
 BPS_PER_GIB = 2.0**33
@@ -117,7 +118,7 @@ class AstraSim(TopologySpec):
             raise ValueError(f"file and {', '.join(given)} are both given; give the file or the four lists")
         return self
 
-    def build(self, seed: int = 0, base: Path | None = None) -> Topology:
+    def build(self, context: Context) -> Topology:
         """The topology.
 
         Raises
@@ -126,10 +127,10 @@ class AstraSim(TopologySpec):
             The file can't be read, or holds what ASTRA-sim's notation does not have.
         """
         if self.file is not None:
-            found = read_model((base or Path()) / self.file, NetworkFile, TopologyError).dimensions()
+            found = read_model(context.base / self.file, NetworkFile, TopologyError).dimensions()
         else:
             found = dimensions(self.topology, self.npus_count, self.bandwidth, self.latency)
-        return grid_topology(found, self.routing.build(Fabric(found, True), seed))
+        return grid_topology(found, self.routing.build(Fabric(found, True), context))
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """The routing, where each pair has one shortest path: one dimension without ties."""

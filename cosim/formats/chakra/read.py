@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, PositiveInt
 
+from cosim.context import Context
 from cosim.errors import Location, WorkloadError
 from cosim.formats.chakra.et_def_pb2 import Node, NodeType
 from cosim.formats.chakra.file import read_trace
@@ -19,6 +20,7 @@ from cosim.formats.chakra.folder import rank_files
 from cosim.formats.chakra.groups import read_comm_groups
 from cosim.formats.chakra.read_nodes import TraceContext, dim_axis, reject_rank_dependent, translate
 from cosim.spec import RateBps, Spec, TimePs
+from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import DeviceMesh, Operation, OpKind, Program, Workload
 from cosim.workload.tally import Tally
 
@@ -30,7 +32,7 @@ class RemoteMemory(Spec):
     rate: RateBps = Field(description="of each access (ASTRA-sim: remote-mem-bw, in GB/s)")
 
 
-class Chakra(Spec):
+class Chakra(WorkloadSpec):
     """Chakra execution traces (.et, one per rank), run as ASTRA-sim's workload layer runs them."""
 
     path: str = Field(
@@ -58,15 +60,15 @@ class Chakra(Spec):
         description="a receiver asks for each message first, as ASTRA-sim's rendezvous-protocol",
     )
 
-    def build(self, base: Path) -> Workload:
-        """Read the traces; ``path`` and ``comm_groups`` are relative to ``base``.
+    def build(self, context: Context) -> Workload:
+        """Read the traces; ``path`` and ``comm_groups`` are relative to ``context.base``.
 
         Raises
         ------
         WorkloadError
             A file that is missing, broken or can't be run; names file and node.
         """
-        path = base / self.path
+        path = context.base / self.path
         files = rank_files(path)
         tally = Tally()
         files = self._one_per_rank(files, tally)
@@ -76,7 +78,7 @@ class Chakra(Spec):
                 f"dims {self.dims} are {prod(self.dims)} ranks, but there are {world_size} traces",
                 location=Location(str(path)),
             )
-        groups = {} if self.comm_groups is None else read_comm_groups(self.comm_groups, base)
+        groups = {} if self.comm_groups is None else read_comm_groups(self.comm_groups, context.base)
         operations = self._operations(files, world_size, groups, tally)
         operations = _separate_sizes(operations, tally)
         programs, program_of = _share(operations)

@@ -1,4 +1,4 @@
-"""A collective algorithm written as Chakra files, as columns for ``cosim.pattern.custom``.
+"""A collective algorithm written as Chakra files, as columns for ``cosim.formats.chakra.custom``.
 
 ASTRA-sim runs such files (``all-reduce-implementation-custom``) with SEND, RECV and COMP nodes only; so here.
 """

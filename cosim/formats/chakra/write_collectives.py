@@ -23,7 +23,7 @@ from cosim.formats.chakra.et_def_pb2 import Node
 from cosim.formats.chakra.read_nodes import COLLECTIVES
 from cosim.formats.chakra.write_nodes import node, write_trace
 from cosim.network.flows import I32
-from cosim.translation.format import Format, Progress
+from cosim.translation.contract import Format, Progress
 from cosim.translation.numbering import By, Numbering, number, report_idle
 from cosim.translation.report import LossReport
 from cosim.translation.says import Says, count_operations

@@ -18,10 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import Field, PositiveInt
 
+from cosim.context import Context
 from cosim.errors import Location, WorkloadError
 from cosim.files.text import MOST_RANKS, lines_of
-from cosim.spec import Spec
 from cosim.units import NEVER, PS_PER_S
+from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Peer, Program, Workload
 from cosim.workload.tally import Tally
 
@@ -37,7 +38,7 @@ class Flow(NamedTuple):
     start_ps: int
 
 
-class FlowList(Spec):
+class FlowList(WorkloadSpec):
     """A flow list of HPCC's or SimAI's ns-3 (src dst pg dport size start): sends at given times"""
 
     path: str = Field(description="the file")
@@ -45,15 +46,15 @@ class FlowList(Spec):
         default=None, le=MOST_RANKS, description="ranks; default: up to the last node that the file names"
     )
 
-    def build(self, base: Path = Path()) -> Workload:
-        """Read the flows; ``path`` is relative to ``base``.
+    def build(self, context: Context) -> Workload:
+        """Read the flows; ``path`` is relative to ``context.base``.
 
         Raises
         ------
         WorkloadError
             A file that is missing or can't be meant; names file and line.
         """
-        path = base / self.path
+        path = context.base / self.path
         flows = list(read_flows(path))
         last = max((max(flow.src, flow.dst) for flow in flows), default=0)
         count = self.nodes if self.nodes is not None else last + 1

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from cosim.errors import SimulationError
 from cosim.formats.flow_list.read import Flow
-from cosim.translation.format import Format, Progress
+from cosim.translation.contract import Format, Progress
 from cosim.translation.messages import SAID
 from cosim.translation.report import LossReport
 from cosim.translation.says import Says

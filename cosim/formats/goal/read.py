@@ -18,11 +18,12 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
+from cosim.context import Context
 from cosim.errors import Location, WorkloadError
 from cosim.files.text import MOST_RANKS, lines_of
-from cosim.spec import Spec
 from cosim.units import NEVER, PS_PER_NS
 from cosim.workload.check import check
+from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import (
     COMPUTE_STREAM,
     NO_STREAM,
@@ -49,7 +50,7 @@ _NUM_RANKS = re.compile(r"num_ranks\s+(\d+)")
 _RIGHT = "a line is `[label:] send 8b to 1 tag 0`, `recv 8b from 0 tag 0`, `calc 100`, or `a requires b`"
 
 
-class Goal(Spec):
+class Goal(WorkloadSpec):
     """A GOAL schedule (LogGOPSim, ATLAHS): sends, receives and calculations of each rank"""
 
     path: str = Field(description="the text file (not the binary one that txt2bin makes of it)")
@@ -60,15 +61,15 @@ class Goal(Spec):
         sends = any(op.kind is OpKind.SEND for program in workload.programs for op in program.operations)
         return [("rendezvous", "there are no sends")] if self.rendezvous and not sends else []
 
-    def build(self, base: Path = Path()) -> Workload:
-        """Read the schedule; ``path`` is relative to ``base``.
+    def build(self, context: Context) -> Workload:
+        """Read the schedule; ``path`` is relative to ``context.base``.
 
         Raises
         ------
         WorkloadError, MismatchError, StallError
             A file that is missing or can't be meant; names file and line.
         """
-        reader = _Reader(base / self.path)
+        reader = _Reader(context.base / self.path)
         workload = reader.workload(self.rendezvous)
         check(workload)
         return workload

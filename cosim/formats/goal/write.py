@@ -24,9 +24,9 @@ import numpy as np
 from pydantic import Field
 
 from cosim.network.flows import I32
+from cosim.translation.contract import Progress
 from cosim.translation.flat.columns import COMPUTE, SEND
 from cosim.translation.flat.view import Part
-from cosim.translation.format import Progress
 from cosim.translation.messages import MessageLevel, chains, delays
 from cosim.translation.report import LossReport, TranslationError
 from cosim.translation.source import Source

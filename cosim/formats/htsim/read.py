@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
+from cosim.context import Context
 from cosim.errors import Location, WorkloadError
 from cosim.formats.htsim.matrix import Connection, Matrix, Trigger, read_matrix
-from cosim.spec import Spec
 from cosim.workload.check import check
+from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Peer, Program, Workload
 from cosim.workload.tally import Tally
 
@@ -25,20 +26,20 @@ _Fired = tuple[int, bool]
 """A flow's place in the file, and whether its receiver fires (else its sender)."""
 
 
-class Htsim(Spec):
+class Htsim(WorkloadSpec):
     """A connection matrix of htsim (.cm): flows with start times and triggers"""
 
     path: str = Field(description="the file")
 
-    def build(self, base: Path = Path()) -> Workload:
-        """Read the matrix; ``path`` is relative to ``base``.
+    def build(self, context: Context) -> Workload:
+        """Read the matrix; ``path`` is relative to ``context.base``.
 
         Raises
         ------
         WorkloadError
             A file that is missing or can't be meant; names file and line.
         """
-        path = base / self.path
+        path = context.base / self.path
         matrix, lines = read_matrix(path)
         workload = _Maker(path, matrix, lines).workload()
         check(workload)

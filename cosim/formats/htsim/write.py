@@ -19,9 +19,9 @@ from pydantic import Field
 
 from cosim.formats.htsim.matrix import Connection, Matrix, Trigger
 from cosim.network.flows import I32
+from cosim.translation.contract import Progress
 from cosim.translation.flat.columns import COMPUTE, SEND
 from cosim.translation.flat.view import Part
-from cosim.translation.format import Progress
 from cosim.translation.messages import MessageLevel
 from cosim.translation.report import LossReport
 from cosim.translation.source import Source

@@ -17,15 +17,16 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from cosim.context import Context
 from cosim.errors import TopologyError
 from cosim.formats.infragraph.mapping import Map, read_located
 from cosim.formats.infragraph.model import Infrastructure
 from cosim.formats.infragraph.parts import Joined
 from cosim.registry import nearest
 from cosim.topology.builder import Builder
+from cosim.topology.contract import Latency, Rate, TopologySpec
 from cosim.topology.graph import Topology
 from cosim.topology.report import TopologyTally
-from cosim.topology.spec import Latency, Rate, TopologySpec
 from cosim.units import PS_PER_MS, PS_PER_NS, PS_PER_US
 
 _BANDWIDTHS = {
@@ -54,7 +55,7 @@ class InfraGraph(TopologySpec):
     instances: dict[str, str] = Field({}, description="Instances that the files lack: NAME: DEVICE.")
     endpoints_forward: bool = Field(False, description="Paths may pass through endpoints.")
 
-    def build(self, seed: int = 0, base: Path | None = None) -> Topology:
+    def build(self, context: Context) -> Topology:
         """The topology.
 
         Raises
@@ -63,7 +64,7 @@ class InfraGraph(TopologySpec):
             A file that can't be read or is wrong, with its line; links whose rate nobody says.
         """
         tally = TopologyTally()
-        files = [read_located(file, base) for file in self.file]
+        files = [read_located(file, context.base) for file in self.file]
         found = Infrastructure(files, self.instances, tally)
         nodes, edges = found.expand()
         hosts = [name for name, kind in nodes if kind == self.endpoints]
@@ -89,7 +90,7 @@ class InfraGraph(TopologySpec):
         tally.invented("bandwidths are each way: InfraGraph doesn't say")
         name = f"infragraph {Path(self.file[0]).stem}"
         return builder.topology(
-            name, self.routing, seed, endpoints_forward=self.endpoints_forward, info=tally.info()
+            name, self.routing, context, endpoints_forward=self.endpoints_forward, info=tally.info()
         )
 
     def _links(

@@ -22,7 +22,7 @@ from cosim.formats.msccl.program import Program
 from cosim.formats.msccl.read import read_program
 from cosim.formats.msccl.write import write_program
 from cosim.pattern.planner import Planner
-from cosim.translation.format import Format, Progress
+from cosim.translation.contract import Format, Progress
 from cosim.translation.report import LossReport, TranslationError
 from cosim.translation.says import Says
 from cosim.translation.source import Source
@@ -89,14 +89,14 @@ class Msccl(Format):
         chosen = source.planner.config.choice(kind)
         if isinstance(chosen, MscclFile):
             report.written("algorithm", 1, f"as {chosen.path} has it")
-            return read_program(source.planner.base / chosen.path)
+            return read_program(source.planner.context.base / chosen.path)
         config = source.planner.config
         report.approximated(
             "chunks that the operation is split into",
             config.splits - 1 and config.splits,
             "one program for the whole; a runtime loops over it",
         )
-        whole = Planner(config.model_copy(update={"splits": 1}), base=source.planner.base)
+        whole = Planner(config.model_copy(update={"splits": 1}), context=source.planner.context)
         plan = whole.plan(kind, len(group.ranks), operation.size_bytes, root=operation.root, dims=group.dims)
         lowered = lower_plan(plan, name=f"cosim_{plan.algorithm}", protocol=self.protocol)
         for difference in lowered.differences:

@@ -30,12 +30,13 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
+from cosim.context import Context
 from cosim.errors import TopologyError
 from cosim.files.located_xml import Element, read_xml
 from cosim.topology.builder import Builder
+from cosim.topology.contract import Count, Latency, Rate, TopologySpec
 from cosim.topology.graph import I64, Topology
 from cosim.topology.report import TopologyTally
-from cosim.topology.spec import Count, Latency, Rate, TopologySpec
 from cosim.units import PS_PER_US
 
 MAX_NODES = 1 << 20
@@ -88,7 +89,7 @@ class Nccl(TopologySpec):
     pci_latency: Latency = Field(0, description="Latency of a PCI link, and of one between CPUs.")
     network_latency: Latency = Field(0, description="Latency from a network port to its switch.")
 
-    def build(self, seed: int = 0, base: Path | None = None) -> Topology:
+    def build(self, context: Context) -> Topology:
         """The topology.
 
         Raises
@@ -97,7 +98,7 @@ class Nccl(TopologySpec):
             A file that can't be read or isn't NCCL's, with the line; several servers without a port.
         """
         tally = TopologyTally()
-        root = read_xml(Path(self.file) if base is None else base / self.file, TopologyError)
+        root = read_xml(context.base / self.file, TopologyError)
         server = _Reader(self, root, tally).server
         if self.servers > 1 and not server.ports:
             raise root.wrong(f"has no network port that could join {self.servers} servers")
@@ -118,7 +119,7 @@ class Nccl(TopologySpec):
         return builder.topology(
             f"{self.servers} x NCCL {Path(self.file).stem}",
             self.routing,
-            seed,
+            context,
             dims=(len(gpus), self.servers) if self.servers > 1 else (),
             info=tally.info(),
         )

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TextIO, TypeVar
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
+from cosim.context import Context
 from cosim.errors import Location, WorkloadError
 from cosim.formats.pytorch import estimated, execution_trace, kineto
 from cosim.formats.pytorch.communication import Comm
@@ -23,16 +24,16 @@ from cosim.formats.pytorch.job import (
 )
 from cosim.formats.pytorch.kineto import Timeline
 from cosim.formats.pytorch.link import link, meet
-from cosim.gpu.gpus import Gpu
+from cosim.gpu.contract import GpuSpec
 from cosim.registry import Named
-from cosim.spec import Spec
+from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import Operation, OpKind, Program, Workload
 from cosim.workload.tally import Tally
 
 T = TypeVar("T")
 
 
-class PyTorch(Spec):
+class PyTorch(WorkloadSpec):
     """PyTorch execution traces (ET) and Kineto traces, one of each a rank, with measured durations."""
 
     et: str | None = Field(
@@ -60,7 +61,7 @@ class PyTorch(Spec):
     world_size: PositiveInt | None = Field(
         None, description="ranks, where only one rank's trace is there, which then stands for all"
     )
-    gpu: Annotated[Spec, Named("cosim.gpus")] | None = Field(
+    gpu: Annotated[GpuSpec, Named("cosim.gpus")] | None = Field(
         None, description="without Kineto traces: time operators on this GPU"
     )
 
@@ -70,8 +71,6 @@ class PyTorch(Spec):
             raise ValueError("give `et:`, `kineto:` or both")
         if self.kineto is None and self.gpu is None:
             raise ValueError("an ET has no times: give `kineto:` traces too, or a `gpu:` to work them out")
-        if self.gpu is not None and not isinstance(self.gpu, Gpu):
-            raise ValueError(f"gpu should be a GPU, not a {type(self.gpu).__name__}")
         return self
 
     def idle_settings(self) -> list[tuple[str, str]]:
@@ -98,8 +97,8 @@ class PyTorch(Spec):
         }
         return [(n, why) for n, (matters, why) in uses.items() if n in self.model_fields_set and not matters]
 
-    def build(self, base: Path = Path()) -> Workload:
-        """Read, link and write one program a rank; paths are relative to ``base``.
+    def build(self, context: Context) -> Workload:
+        """Read, link and write one program a rank; paths are relative to ``context.base``.
 
         Raises
         ------
@@ -108,7 +107,9 @@ class PyTorch(Spec):
         MismatchError
             Ranks that don't do the same collectives.
         """
-        return self.read(base).workload() if self.kineto is not None else self._estimated(base)
+        if self.kineto is None:
+            return self._estimated(context)
+        return self.read(context.base).workload()
 
     def read(self, base: Path = Path()) -> Measured:
         """What was measured, sorted out and linked; :meth:`build` makes a workload of it.
@@ -160,12 +161,12 @@ class PyTorch(Spec):
             )
         return wanted
 
-    def _estimated(self, base: Path) -> Workload:
+    def _estimated(self, context: Context) -> Workload:
         """ETs alone: the compute model says how long."""
-        assert isinstance(self.gpu, Gpu)
-        place, tally = str(base / str(self.et)), Tally()
-        gpu = self.gpu.resolved(base)
-        traces = _traces(base / str(self.et), {}, tally, keep_nodes=True)
+        assert self.gpu is not None
+        place, tally = str(context.base / str(self.et)), Tally()
+        gpu = self.gpu.build(context)
+        traces = _traces(context.base / str(self.et), {}, tally, keep_nodes=True)
         said = {comm.group_size for trace in traces.values() for comm in trace.comms.values()}
         world_size = self._world_size([*traces], max(said, default=0) or None, place, tally)
         chosen = {rank: _chosen(trace, self.step, tally) for rank, trace in traces.items()}

@@ -28,9 +28,10 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
+from cosim.context import Context
 from cosim.errors import Location, WorkloadError
-from cosim.spec import Spec
 from cosim.units import PS_PER_NS, format_size, format_time
+from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import DeviceMesh, ImportReport, Operation, OpKind, Program, Workload
 
 _TRANSFORMER = ("HYBRID_TRANSFORMER_FWD_IN_BCKWD", "HYBRID_TRANSFORMER")
@@ -83,13 +84,13 @@ class _File:
     layers: list[_Layer] = field(default_factory=list)
 
 
-class SimAI(Spec):
+class SimAI(WorkloadSpec):
     """A SimAI / AICB workload file: layers with measured computation times and collectives"""
 
     path: str = Field(description="the file")
     gpus: int | None = Field(None, ge=1, description="ranks; needed where the file's header has no all_gpus")
 
-    def build(self, base: Path = Path()) -> Workload:
+    def build(self, context: Context) -> Workload:
         """One program that every rank runs, on a mesh of pp, dp, ep, tp (tp fastest).
 
         Raises
@@ -97,7 +98,7 @@ class SimAI(Spec):
         WorkloadError
             Not such a file, or sizes that don't fit; with the line.
         """
-        path = base / self.path
+        path = context.base / self.path
         said = _read(path)
         mesh = self._mesh(said, Location(str(path), 1))
         return _Writer(path.stem, said, mesh).workload()

@@ -9,23 +9,24 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from cosim.context import Context
 from cosim.errors import Location, WorkloadError
 from cosim.files.text import MOST_RANKS
 from cosim.formats.tables.files import Suffix, read_table
 from cosim.formats.tables.rows import operation_of
-from cosim.spec import Spec
 from cosim.workload.check import check
+from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import DeviceMesh, Operation, Program, Workload
 from cosim.workload.tally import Tally
 
 
-class _Tables(Spec):
+class _Tables(WorkloadSpec):
     suffix: ClassVar[Suffix]
 
     path: str = Field(description="the folder of the tables")
     job: int = Field(default=0, ge=0, description="which of the jobs in them")
 
-    def build(self, base: Path = Path()) -> Workload:
+    def build(self, context: Context) -> Workload:
         """The job's workload; iterations, start, weight, priority and endpoints are the scenario's to say.
 
         Raises
@@ -33,7 +34,7 @@ class _Tables(Spec):
         WorkloadError, MismatchError, StallError
             Tables that are missing or can't be meant; names file, line and cell.
         """
-        workload = _Reader(base / self.path, self.suffix, self.job).workload()
+        workload = _Reader(context.base / self.path, self.suffix, self.job).workload()
         check(workload)
         return workload
 

@@ -18,9 +18,9 @@ from pydantic import Field
 from cosim.engine.records import JobInfo
 from cosim.formats.tables.files import Suffix, TableWriter, check_parquet
 from cosim.formats.tables.rows import dependency_columns, operation_columns
+from cosim.translation.contract import Format, Progress
 from cosim.translation.flat.columns import COMPUTE
 from cosim.translation.flat.view import FlatView, Part, StreamOrder
-from cosim.translation.format import Format, Progress
 from cosim.translation.messages import SAID
 from cosim.translation.report import LossReport
 from cosim.translation.says import OUTSIDE, Says, count

@@ -13,6 +13,7 @@ from typing import Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
+from cosim.models.contract import Model
 from cosim.spec import Spec
 
 
@@ -42,7 +43,7 @@ class Latent(Spec):
     value: PositiveInt = Field(description="size of a head's value")
 
 
-class TransformerModel(Spec):
+class TransformerModel(Model):
     """A transformer of your own sizes: dense or of experts, grouped-query or latent attention."""
 
     name: str = Field("custom", description="what reports call it")

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from cosim.units import format_size
 
 if TYPE_CHECKING:
-    from cosim.models.catalogue.spec import Model
+    from cosim.models.catalogue.workload import ModelWorkload
 
 _SHOWN = 4
 _HOST = 8
 """GPUs that tensor parallelism is suggested for: those of a host."""
 
 
-def what_fits(spec: Model, room: int) -> list[str]:
+def what_fits(spec: ModelWorkload, room: int) -> list[str]:
     """Up to four settings, those with the fewest changes first, each with what it needs."""
     found: list[tuple[str, frozenset[str]]] = []
     moves = list(_moves(spec))
@@ -38,7 +38,7 @@ def what_fits(spec: Model, room: int) -> list[str]:
     return [text for text, _ in found]
 
 
-def _memory(spec: Model, changes: list[dict[str, Any]]) -> int | None:
+def _memory(spec: ModelWorkload, changes: list[dict[str, Any]]) -> int | None:
     """Bytes of the fullest GPU; None where settings don't go together."""
     settings: dict[str, Any] = {}
     for change in changes:
@@ -50,7 +50,7 @@ def _memory(spec: Model, changes: list[dict[str, Any]]) -> int | None:
         return None
 
 
-def _moves(spec: Model) -> Iterator[tuple[str, tuple[str, ...], dict[str, Any]]]:
+def _moves(spec: ModelWorkload) -> Iterator[tuple[str, tuple[str, ...], dict[str, Any]]]:
     """What may be changed: as text, which settings that touches, and the settings."""
     p = spec.cut_by
     training = spec.task == "training"

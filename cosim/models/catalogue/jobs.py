@@ -19,10 +19,10 @@ from cosim.models.catalogue.cut import Cut
 from cosim.models.catalogue.memory import Kept, Memory, adam_bytes, inference_memory, training_memory
 from cosim.models.catalogue.recommendation import RecommendationModel
 from cosim.models.catalogue.vision import ConvolutionalModel
+from cosim.models.frameworks import PyTorch
 from cosim.models.layers import TP
 from cosim.models.parts import Exchange, Layer
 from cosim.models.pytorch.blocks import EagerBlocks
-from cosim.models.pytorch.spec import PyTorch
 from cosim.models.pytorch.stage import EagerStage
 from cosim.models.pytorch.training import EagerTraining
 from cosim.models.stage import StageBuilder
@@ -30,7 +30,7 @@ from cosim.models.steps import Issuer
 from cosim.models.training import Training
 
 if TYPE_CHECKING:
-    from cosim.models.catalogue.spec import Model
+    from cosim.models.catalogue.workload import ModelWorkload
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Job:
     invented: tuple[str, ...] = ()
 
 
-def training_job(spec: Model, model: TransformerModel) -> Job:
+def training_job(spec: ModelWorkload, model: TransformerModel) -> Job:
     """Training of a transformer."""
     parallel, width = spec.cut_by, DTYPE_BYTES[spec.dtype]
     own = spec.length // parallel.cp
@@ -100,7 +100,7 @@ def training_job(spec: Model, model: TransformerModel) -> Job:
     )
 
 
-def eager_job(spec: Model, model: TransformerModel, cut: Cut, framework: PyTorch) -> Job:
+def eager_job(spec: ModelWorkload, model: TransformerModel, cut: Cut, framework: PyTorch) -> Job:
     """Training of a transformer in eager PyTorch."""
     parallel, width, kept = cut.parallel, cut.width, DTYPE_BYTES[framework.parameter_dtype]
     sharded = parallel.fsdp > 1
@@ -145,7 +145,7 @@ def eager_job(spec: Model, model: TransformerModel, cut: Cut, framework: PyTorch
     return Job(model.name, made, training, memory, EagerStage, (said, *_invented(spec, model)))
 
 
-def inference_job(spec: Model, model: TransformerModel) -> Job:
+def inference_job(spec: ModelWorkload, model: TransformerModel) -> Job:
     """Prefill or decoding: what each stage does forward."""
     parallel, width, decode = spec.cut_by, DTYPE_BYTES[spec.dtype], spec.task == "decode"
     cut = Cut(
@@ -173,7 +173,7 @@ def inference_job(spec: Model, model: TransformerModel) -> Job:
     return Job(f"{model.name} {spec.task}", made, training, memory, InferenceStage, _invented(spec, model))
 
 
-def flat_job(spec: Model) -> Job:
+def flat_job(spec: ModelWorkload) -> Job:
     """Training of a model that is not cut: a convolutional network, or a recommendation model."""
     parallel, width = spec.parallel, DTYPE_BYTES[spec.dtype]
     model, axes = spec.model, parallel.gradient_axes
@@ -215,7 +215,7 @@ def _boundary(blocks: Blocks) -> tuple[int, Exchange | None]:
     return share, Exchange("all_gather", TP, share) if gathers else None
 
 
-def _invented(spec: Model, model: TransformerModel) -> tuple[str, ...]:
+def _invented(spec: ModelWorkload, model: TransformerModel) -> tuple[str, ...]:
     if model.experts is None or spec.parallel.ep == 1:
         return ()
     return (f"the busiest expert-parallel rank has {spec.parallel.imbalance:g} x the mean number of tokens",)

@@ -14,11 +14,11 @@ from __future__ import annotations
 from pydantic import Field, PositiveInt
 
 from cosim.gpu.kernels import Kernel, KernelKind, matmul, matmul_backward, memory
+from cosim.models.contract import Model
 from cosim.models.parts import Exchange, Layer, Piece
-from cosim.spec import Spec
 
 
-class RecommendationModel(Spec):
+class RecommendationModel(Model):
     """A recommendation model of your own: embedding tables, bottom and top MLP, dot interaction."""
 
     name: str = Field("custom", description="what reports call it")

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from pydantic import Field, PositiveInt
 
 from cosim.gpu.kernels import Kernel, KernelKind, matmul, matmul_backward, memory
+from cosim.models.contract import Model
 from cosim.models.parts import Layer, Piece
 from cosim.spec import Spec
 
@@ -40,7 +41,7 @@ class Convolution(Spec):
         return 2 * self.kernel**2 * self.inputs * self.outputs * self.side**2
 
 
-class ConvolutionalModel(Spec):
+class ConvolutionalModel(Model):
     """A convolutional network of your own: convolutions, then linear layers."""
 
     name: str = Field("custom", description="what reports call it")

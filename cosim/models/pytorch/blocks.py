@@ -11,12 +11,12 @@ from __future__ import annotations
 from cosim.models.catalogue.architecture import TransformerModel
 from cosim.models.catalogue.blocks import Blocks
 from cosim.models.catalogue.cut import Cut
+from cosim.models.frameworks import PyTorch
 from cosim.models.layers import TP
 from cosim.models.parts import Layer, Weight
 from cosim.models.pytorch.experts import mixture
 from cosim.models.pytorch.operators import FP32, Operators
 from cosim.models.pytorch.sharding import Sharded
-from cosim.models.pytorch.spec import PyTorch
 from cosim.models.pytorch.tape import Tape, Tensor, pieces
 
 

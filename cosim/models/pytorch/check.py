@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from cosim.gpu.gpus import DTYPE_BYTES
 from cosim.models.catalogue.architecture import TransformerModel
-from cosim.models.pytorch.spec import PyTorch
+from cosim.models.frameworks import PyTorch
 
 if TYPE_CHECKING:
-    from cosim.models.catalogue.spec import Model
+    from cosim.models.catalogue.workload import ModelWorkload
 
 
-def fits_pytorch(spec: Model, model: TransformerModel, framework: PyTorch) -> None:
+def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) -> None:
     """Refuse what torchtitan's and FSDP2's way of training doesn't have.
 
     Raises
@@ -57,7 +57,9 @@ def fits_pytorch(spec: Model, model: TransformerModel, framework: PyTorch) -> No
         )
 
 
-def idle_in_pytorch(spec: Model, model: TransformerModel, framework: PyTorch) -> list[tuple[str, str, bool]]:
+def idle_in_pytorch(
+    spec: ModelWorkload, model: TransformerModel, framework: PyTorch
+) -> list[tuple[str, str, bool]]:
     """Settings, of the workload and of its framework, that mean nothing to such a job."""
     p = spec.parallel
     idle = {

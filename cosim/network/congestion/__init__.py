@@ -3,6 +3,6 @@
 A plug-in needs ``from cosim.network.congestion import Control``.
 """
 
-from cosim.network.congestion.control import Control
+from cosim.network.congestion.contract import Control
 
 __all__ = ["Control"]

@@ -1,142 +1,17 @@
-"""Congestion controls: what a plug-in is.
-
-A control is a class with ``update(c)``. It is called with the connections whose round trip has just ended, as
-columns, one row each, and says what each may send next: ``c.window`` (bytes) or ``c.rate`` (bits/s), as the
-class's
-``gives`` has it. Its own fields are its parameters: a scenario sets them, with their units. ``state`` names
-columns of its own, kept for each connection, with their first values::
-
-    class Halve(Control):
-        "Additive increase, halved by any mark"
-
-        gives: ClassVar[str] = "window"
-        state: ClassVar[dict[str, float]] = {"rounds": 0.0}
-        packets: float = 1.0
-
-        def update(self, c):
-            c.rounds = c.rounds + 1
-            c.window = np.where(c.marked > 0, c.window / 2, c.window + self.packets * c.mss)
-
-Columns, float64 each:
-
-====================  =================================================================================
-``rtt, base_rtt``     round-trip time, with queues and without, ps
-``elapsed``           since the last update, ps
-``marked``            fraction of bytes that carried an ECN mark
-``again``             1 where the path still marked in the second half of the round that ended
-``lost``              whole packets lost (they are sent again)
-``timeout``           1 where packets sent again were lost again, and the sender came back after its timeout
-``acked``             bytes sent in the round, which its end acknowledges
-``flight``            bytes on their way at its end: what was sent in the last round trip
-``limited``           1 where the control's answer limited the sender, not its port or its message
-``line``              rate of the sender's port, bits/s
-``mss``               bytes in a packet
-``sent, size``        of the flow under way, bytes
-``coflow_sent``       bytes that the job has sent of its iteration, all flows together
-``coflow_size``       and how many there are; 0 where nobody said
-``job, priority``     numbers
-``weight``            of the job
-``hops``              links on the path
-``window, rate``      the last answer, to be replaced
-``wait``              0; ps until the next update where a round trip is not meant
-``chance``            a random number from 0 to 1, from the run's seed, the connection and the time
-``slow_start``        0; 1 says that a wrapper (MLTCP) must not scale this growth
-``gain``              1; under MLTCP what growth is multiplied by (by the class, if ``scales_itself``)
-====================  =================================================================================
-
-and ``c.hop_queue, c.hop_tx, c.hop_rate``, each [rows, hops], where the class says ``telemetry = True``:
-in-network telemetry, bytes queued, bits/s sent, and the link's bits/s (0 beyond the path's end).
-
-On a wire, what a packet meets comes back later: ``marked`` is of the time from the middle of the round before
-to the middle of the one that ended; ``rtt``, ``lost`` and telemetry are of the round before. (Where ``wait``
-was given, marks are late by half a bare round trip, and all else is of the round that ended if that lasted
-for two round trips.)
-
-Rows must not look at each other: which connections come together depends on when their rounds end.
-``start(c)`` sets the first answer of a connection, by default one bandwidth-delay product, or the line rate.
-
-Compiled controls. A class with a ``kernel``, a function that numba can compile and that takes ``(n, rows,
-telemetry, state, parameters)``, is called from the compiled loop: an update then costs a fifth of a
-microsecond. ``parameters()`` is what it is given; ``rows`` has the columns above as fields,
-``state[rows[i].conn]`` the state. It is compiled when a network is opened (a second).
-"""
+"""Asking a control: batches of connections as columns, and its answers checked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 
 from cosim.errors import NetworkError
 from cosim.network.calendar import Records
 from cosim.network.congestion.columns import MAX_STATE, ROW
+from cosim.network.congestion.contract import Control
 from cosim.network.flows import F64
-from cosim.spec import Spec
-
-
-class Control(Spec):
-    """Base of every congestion control."""
-
-    gives: ClassVar[Literal["window", "rate"]] = "window"
-    paced: ClassVar[bool] = False
-    """A window is spread over the round trip, never sent in a burst."""
-    state: ClassVar[dict[str, float]] = {}
-    telemetry: ClassVar[bool] = False
-    settles: ClassVar[bool] = False
-    """Where an update changed nothing and no link on the path queues, the next one would change nothing
-    either, so that it may be left out: true of controls that look at no counters and no telemetry, and at
-    ``acked`` and ``elapsed`` only where they were limited, marked, or lost something."""
-    lossless: ClassVar[bool] = False
-    """Whether priority flow control is on where the scenario doesn't say."""
-    acks_wait: ClassVar[bool] = False
-    """Whether acknowledgements wait in the queues of data that goes the other way: TCP's do; those of RDMA
-    have a class of their own."""
-    uses_weight: ClassVar[bool] = False
-    grows: ClassVar[bool] = True
-    """It adds to what it gave before, which MLTCP could scale."""
-    scales_itself: ClassVar[bool] = False
-    """MLTCP leaves its answers alone: it has multiplied by ``gain`` what it adds."""
-    uses_chance: ClassVar[bool] = False
-    """Whether ``chance`` matters, and so the run's seed."""
-    kernel: ClassVar[Callable[..., None] | None] = None
-
-    def marking(self, rate_bps: float, mtu_bytes: int) -> tuple[float, float, float] | None:  # noqa: ARG002
-        """(from, all, probability at ``all``) for RED on a port, bytes; None: no marks."""
-        return None
-
-    def parameters(self) -> list[float]:
-        """What the kernel is given."""
-        return []
-
-    def inner(self) -> Control:
-        """The control itself; of a wrapper, what is in it."""
-        return self
-
-    def scaling(self) -> tuple[float, float]:
-        """(slope, intercept) by the share of the iteration sent, for growth."""
-        return 0.0, 1.0
-
-    def load(self, base: Path) -> Control:  # noqa: ARG002 - a plug-in's file is looked for there
-        """The control itself."""
-        return self
-
-    def start(self, c: Any) -> None:
-        """The first answer."""
-        c.window = c.line * c.base_rtt / 8e12
-        c.rate = c.line
-
-    def update(self, c: Any) -> None:
-        """The next answer.
-
-        Raises
-        ------
-        NotImplementedError
-            A class without a kernel has to have it.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no update(self, c)")
-
 
 _SHOWN = dict.fromkeys(ROW.names or ())
 _TELEMETRY = {"hop_queue": "queue", "hop_tx": "tx", "hop_rate": "capacity"}

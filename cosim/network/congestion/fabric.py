@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.network.congestion.columns import BINS, LINE, LINK, PORT, SETTINGS
-from cosim.network.congestion.control import Control, state_width
+from cosim.network.congestion.contract import Control
+from cosim.network.congestion.control import state_width
 from cosim.network.flows import F64, I32, I64
 from cosim.topology.graph import Topology
 

@@ -58,7 +58,8 @@ from cosim.network.congestion.columns import (
     TELEMETRY,
     Fluid,
 )
-from cosim.network.congestion.control import Control, ask_in_python, check_answers
+from cosim.network.congestion.contract import Control
+from cosim.network.congestion.control import ask_in_python, check_answers
 from cosim.network.congestion.fabric import (
     Ports,
     circle,

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 import cosim
+from cosim.context import HERE, Context
 from cosim.experiment.build import build
 from cosim.formats.astra_sim.topology import AstraSim
 from cosim.formats.chakra.read import Chakra
@@ -75,7 +76,7 @@ def test_every_setting_comes_back(tmp_path: Path) -> None:
 
 def test_a_network_file_is_read_as_the_same_topology(tmp_path: Path) -> None:
     translated(SCENARIO, tmp_path)
-    found = AstraSim(file=str(tmp_path / "network.yml")).build()
+    found = AstraSim(file=str(tmp_path / "network.yml")).build(HERE)
     assert found.dims == (4, 2)
     assert found.link_rate_bps.max() == 50 * 2**33
 
@@ -130,7 +131,7 @@ jobs:
         "collectives of uneven size": 8,
     }
     assert "--rendezvous-protocol=true" in (tmp_path / "run.sh").read_text()
-    work = Chakra(path=str(tmp_path / "trace")).build(tmp_path)
+    work = Chakra(path=str(tmp_path / "trace")).build(Context(tmp_path))
     assert [op.collective for op in work.programs[0].operations] == ["", "all_reduce", "", "broadcast"]
 
 

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from cosim.context import Context
 from cosim.errors import StallError, WorkloadError
 from cosim.formats.chakra.read import Chakra
 from cosim.formats.chakra.read_messages import read_messages
@@ -16,7 +17,7 @@ CHAKRA = find("chakra")
 @pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "reduce_scatter", "all_to_all"])
 @pytest.mark.parametrize("ranks", [4, 8, 16])
 def test_microbenchmarks_are_one_collective_of_1_mib(kind: str, ranks: int) -> None:
-    workload = Chakra(path=f"microbenchmarks/{kind}/{ranks}npus_1MB").build(CHAKRA)
+    workload = Chakra(path=f"microbenchmarks/{kind}/{ranks}npus_1MB").build(Context(CHAKRA))
     check(workload)
     assert (workload.world_size, len(workload.programs)) == (ranks, 1)
     (op,) = workload.programs[0].operations
@@ -25,11 +26,11 @@ def test_microbenchmarks_are_one_collective_of_1_mib(kind: str, ranks: int) -> N
 
 @pytest.mark.parametrize("case", ["one_0_1", "incast8", "fanout", "late_recv", "ringar_8_red5", "twoflows"])
 def test_point_to_point_traces_pair_up(case: str) -> None:
-    check(Chakra(path=f"p2p/{case}").build(CHAKRA))
+    check(Chakra(path=f"p2p/{case}").build(Context(CHAKRA)))
 
 
 def test_a_receive_without_its_send_is_named_before_anything_runs() -> None:
-    workload = Chakra(path="p2p/norecv").build(CHAKRA)
+    workload = Chakra(path="p2p/norecv").build(Context(CHAKRA))
     with pytest.raises(StallError) as caught:
         check(workload)
     assert caught.value.waits == (
@@ -40,10 +41,10 @@ def test_a_receive_without_its_send_is_named_before_anything_runs() -> None:
 def test_a_real_pytorch_trace_is_read_on_as_many_ranks_as_told() -> None:
     path = "feeder_tests_rank0.et"
     with pytest.raises(WorkloadError, match="world_size"):
-        Chakra(path=path).build(CHAKRA)
+        Chakra(path=path).build(Context(CHAKRA))
     with pytest.raises(WorkloadError, match="dependencies: data"):
-        Chakra(path=path, world_size=4).build(CHAKRA)
-    workload = Chakra(path=path, world_size=4, dependencies="data").build(CHAKRA)
+        Chakra(path=path, world_size=4).build(Context(CHAKRA))
+    workload = Chakra(path=path, world_size=4, dependencies="data").build(Context(CHAKRA))
     check(workload)
     operations = workload.programs[0].operations
     assert len(operations) == 3664
@@ -78,4 +79,4 @@ def test_a_custom_collective_is_read_as_columns() -> None:
 def test_every_prefix_is_found_from_the_folder_and_from_the_prefix() -> None:
     folder = CHAKRA / "p2p" / "incast8"
     for path in (folder, folder / "incast8", Path("p2p/incast8/incast8")):
-        assert Chakra(path=str(path)).build(CHAKRA).world_size == 9
+        assert Chakra(path=str(path)).build(Context(CHAKRA)).world_size == 9

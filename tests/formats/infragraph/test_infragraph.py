@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cosim
+from cosim.context import HERE, Context
 from cosim.errors import TopologyError
 from cosim.formats.infragraph.topology import InfraGraph
 from cosim.topology.graph import Topology
@@ -20,7 +21,7 @@ needs_files = needs("infragraph")
 
 def build(text: str, folder: Path, **settings: Any) -> Topology:
     (folder / "rack.yaml").write_text(text)
-    return InfraGraph(file=("rack.yaml",), **settings).build(base=folder)
+    return InfraGraph(file=("rack.yaml",), **settings).build(Context(base=folder))
 
 
 def joined(topology: Topology) -> set[frozenset[str]]:
@@ -78,7 +79,7 @@ def test_upstream_expands_to_the_same_graph(tmp_path: Path) -> None:
 
 @needs_files
 def test_connections_of_several_files_are_joined() -> None:
-    topology = InfraGraph(file=tuple(CLOS), rates={"ic": "1Tbps"}, latency="1us").build()
+    topology = InfraGraph(file=tuple(CLOS), rates={"ic": "1Tbps"}, latency="1us").build(HERE)
     assert topology.num_endpoints == 16
     # 4 servers of 4 + 4 links, 7 switches of 16 ports, 16 + 12 cables.
     assert topology.num_links == 2 * (4 * 8 + 7 * 16 + 28)
@@ -91,16 +92,16 @@ def test_connections_of_several_files_are_joined() -> None:
 def test_a_device_of_another_file_and_an_instance_that_is_missing() -> None:
     names = [str(DATA / "dgxa100.yaml"), str(DATA / "cx5.yaml")]
     with pytest.raises(TopologyError, match=r"dgxa100\.yaml:111: device: .*'cx5', which isn't described"):
-        InfraGraph(file=names[:1], rate="1Gbps").build()
+        InfraGraph(file=names[:1], rate="1Gbps").build(HERE)
     with pytest.raises(
         TopologyError, match=r"dgxa100\.yaml:113: connections\[0\]: an edge names 'server'"
     ) as caught:
-        InfraGraph(file=tuple(names), rate="1Gbps").build()
+        InfraGraph(file=tuple(names), rate="1Gbps").build(HERE)
     assert "instances: {server: DEVICE}" in str(caught.value)
     with pytest.raises(TopologyError, match=r"no bandwidth is given for links? dgx-a100\.fabric"):
-        InfraGraph(file=tuple(names), instances={"server": "dgx-a100"}, rates={"pcie": "200Gbps"}).build()
+        InfraGraph(file=tuple(names), instances={"server": "dgx-a100"}, rates={"pcie": "200Gbps"}).build(HERE)
     rates = {"pcie": "200Gbps", "nvlink": "200Gbps", "fabric": "400Gbps"}
-    topology = InfraGraph(file=tuple(names), instances={"server": "dgx-a100"}, rates=rates).build()
+    topology = InfraGraph(file=tuple(names), instances={"server": "dgx-a100"}, rates=rates).build(HERE)
     # 85 in the server as listed, 2 in each of 8 cards, 8 between.
     assert (topology.num_endpoints, topology.num_links) == (8, 2 * (77 + 16 + 8))
 
@@ -111,8 +112,8 @@ def test_an_instance_that_nobody_describes_is_left_out_if_nothing_needs_it() -> 
     with pytest.raises(
         TopologyError, match=r"scaleup-scaleout\.yaml:15: no bandwidth .*VendorA-Server\.pcie3"
     ):
-        InfraGraph(file=file).build()
-    topology = InfraGraph(file=file, rates={"pcie3": "64Gbps"}).build()
+        InfraGraph(file=file).build(HERE)
+    topology = InfraGraph(file=file, rates={"pcie3": "64Gbps"}).build(HERE)
     assert any("instance sosw" in line for line in topology.info["ignored"])
 
 

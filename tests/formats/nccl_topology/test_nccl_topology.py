@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cosim.context import HERE, Context
 from cosim.errors import CosimError, TopologyError
 from cosim.formats.nccl_topology.topology import Nccl
 from cosim.topology.graph import Topology
@@ -20,7 +21,7 @@ from tests.inputs import needs
 
 def build(text: str, folder: Path, **values: Any) -> Topology:
     (folder / "node.xml").write_text(text)
-    return Nccl(file="node.xml", **values).build(base=folder)
+    return Nccl(file="node.xml", **values).build(Context(base=folder))
 
 
 def link(topology: Topology, one: str, two: str) -> tuple[float, int]:
@@ -61,7 +62,7 @@ def test_servers_meet_at_a_switch_by_their_ports(tmp_path: Path) -> None:
 
 @needs("infragraph/dgx_a100_nccl_topo.xml")
 def test_a_dgx_a100_as_nccl_dumped_it() -> None:
-    topology = Nccl(file=str(DGX), servers=2).build()
+    topology = Nccl(file=str(DGX), servers=2).build(HERE)
     assert topology.num_endpoints == 16
     # Twelve NVLinks of 20 GB/s: what NCCL's search calls 240 GB/s.
     assert link(topology, "server0.gpu3", "server0.nvswitch") == (240 * 8e9, 0)
@@ -83,11 +84,11 @@ def test_a_dgx_a100_as_nccl_dumped_it() -> None:
 
 @needs("infragraph/dgx_a100_nccl_topo.xml")
 def test_ports_can_be_chosen_and_put_on_rails() -> None:
-    topology = Nccl(file=str(DGX), servers=2, rails=True, ports=["mlx5_0", "mlx5_1"]).build()
+    topology = Nccl(file=str(DGX), servers=2, rails=True, ports=["mlx5_0", "mlx5_1"]).build(HERE)
     assert {name for name in topology.node_names if name.startswith("rail")} == {"rail0", "rail1"}
     assert "10 x network port that ports leaves out" in topology.info["ignored"]
     with pytest.raises(TopologyError, match="has no network port mlx5_99"):
-        Nccl(file=str(DGX), ports=["mlx5_99"]).build()
+        Nccl(file=str(DGX), ports=["mlx5_99"]).build(HERE)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cosim.context import Context
 from cosim.experiment.run import run
 from cosim.experiment.scenario import loads
 from cosim.formats.pytorch.read import PyTorch
@@ -22,7 +23,7 @@ def _collectives(workload: Workload) -> list[tuple[str, int]]:
 
 
 def test_an_et_alone_is_timed_by_the_compute_model_and_says_so() -> None:
-    workload = PyTorch(et="resnet_2gpu_et.json.gz", gpu=V100_SXM2).build(find("pytorch"))
+    workload = PyTorch(et="resnet_2gpu_et.json.gz", gpu=V100_SXM2).build(Context(find("pytorch")))
     check(workload)
     assert workload.world_size == 2
     # DistributedDataParallel's buckets are ResNet-50's gradients: 25,557,032 parameters (torchvision).

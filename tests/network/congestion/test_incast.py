@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cosim.network.congestion.control import Control
+from cosim.network.congestion.contract import Control
 from cosim.network.congestion.controls.cubic import Cubic
 from cosim.network.congestion.controls.dcqcn import Dcqcn
 from cosim.network.congestion.controls.dctcp import Dctcp

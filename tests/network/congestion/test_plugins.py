@@ -39,7 +39,9 @@ class Mine(Control):
     slow = run(tmp_path, text, "{plugin: mine.py:Mine, packets: 0.25}")
     fast = run(tmp_path, text)
     assert slow.records.end_ps > fast.records.end_ps
-    with pytest.raises(InputError, match="Mine: pakets: unknown key 'pakets'; did you mean 'packets'"):
+    with pytest.raises(
+        InputError, match=r"network\.control\.pakets: unknown key 'pakets'; did you mean 'packets'"
+    ):
         run(tmp_path, text, "{plugin: mine.py:Mine, pakets: 2}")
 
 
@@ -94,7 +96,10 @@ def test_a_bad_answer_names_class_and_column(tmp_path: Path, body: str, message:
         ("{plugin: mine.py}", "'mine.py' is not FILE.py:CLASS"),
         ("{plugin: other.py:Mine}", "there is no file .*other.py"),
         ("{plugin: mine.py:Mime}", "has no class 'Mime'; did you mean 'Mine'"),
-        ("{plugin: mine.py:np}", "np in .* is not a control"),
+        (
+            "{plugin: mine.py:np}",
+            r"np in .*mine\.py is not a Control: write class Mine\(Control\) with update\(self, c\)",
+        ),
         ("dctpc", "there is no congestion control 'dctpc'; did you mean 'dctcp'"),
         ("{kind: mltcp, over: dctcp, slope: -2}", "has to be above 0 for r from 0 to 1"),
         ("{kind: mltcp, over: {kind: mltcp, over: dctcp}}", "not over MLTCP"),

@@ -20,6 +20,7 @@ from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.newreno import NewReno
 from cosim.network.congestion.network import CongestionNetwork, Ports
 from cosim.testing import check_network
+from cosim.topology.graph import Paths
 from cosim.topology.routing import Shortest
 from cosim.units import NEVER, PS_PER_MS
 from tests.network.congestion.worlds import dumbbell, graph, star, watch
@@ -128,7 +129,7 @@ def test_a_circle_of_pauses_is_named() -> None:
     ring = [(4 + k, 4 + (k + 1) % 4, 1e9, 1_000) for k in range(4)]
     hosts = [(k, 4 + k, 100e9, 1_000) for k in range(4)]
 
-    class Clockwise:
+    class Clockwise(Paths):
         name = "clockwise"
 
         def paths(self, topology: Any, src: Any, dst: Any, channel: Any) -> Any:  # noqa: ARG002

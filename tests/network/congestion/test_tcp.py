@@ -9,7 +9,7 @@ import pytest
 
 from cosim.experiment.build import build
 from cosim.experiment.scenario import loads
-from cosim.network.congestion.control import Control
+from cosim.network.congestion.contract import Control
 from cosim.network.congestion.controls.cubic import Cubic
 from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.fixed import Fixed

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.network.congestion.control import Control
+from cosim.network.congestion.contract import Control
 from cosim.network.congestion.network import CongestionNetwork, Ports
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import NetworkStatistics

@@ -33,7 +33,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from cosim.network.calendar import Records
-from cosim.network.congestion.control import Control
+from cosim.network.congestion.contract import Control
 from cosim.network.flows import F64
 from cosim.network.jit import compiled
 from cosim.spec import RateBps, SizeBytes, TimePs

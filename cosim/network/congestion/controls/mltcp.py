@@ -23,22 +23,18 @@ learned from gaps between acknowledgements.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from cosim.network.congestion.control import Control
-from cosim.network.congestion.plugin import plugged_in
+from cosim.network.congestion.contract import Control
 from cosim.registry import Named
 
 
 class Mltcp(Control):
     """MLTCP (2024) over any control: growth scaled by the share of the iteration sent"""
 
-    wraps: ClassVar[bool] = True
-
-    over: Annotated[Any, Named("cosim.controls", also=(Control,)), BeforeValidator(plugged_in)] = Field(
+    over: Annotated[Control, Named("cosim.controls")] = Field(
         description="the control whose growth is scaled"
     )
     slope: float = Field(1.75, description="of F(r)")
@@ -54,12 +50,7 @@ class Mltcp(Control):
 
     def inner(self) -> Control:
         """The control underneath."""
-        found: Control = self.over.inner()
-        return found
-
-    def load(self, base: Path) -> Control:
-        """MLTCP over what a plug-in's file has."""
-        return self.model_copy(update={"over": self.over.load(base)})
+        return self.over.inner()
 
     def scaling(self) -> tuple[float, float]:
         """F, as (slope, intercept)."""

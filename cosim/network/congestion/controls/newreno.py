@@ -19,7 +19,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from cosim.network.calendar import Records
-from cosim.network.congestion.control import Control
+from cosim.network.congestion.contract import Control
 from cosim.network.flows import F64
 
 _THRESHOLD, _CUT = 0, 1

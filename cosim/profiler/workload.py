@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from pathlib import Path
 from typing import Annotated, cast
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
+from cosim.context import Context
 from cosim.errors import Location, WorkloadError
+from cosim.gpu.contract import GpuSpec
 from cosim.gpu.gpus import DType, Gpu
 from cosim.gpu.kernels import Kernel, KernelKind
 from cosim.gpu.timer import GpuTimer
@@ -23,7 +24,7 @@ from cosim.profiler.file import ClassProgram, Profile
 from cosim.profiler.lower import Step
 from cosim.profiler.trace import HOST_STREAM
 from cosim.registry import Named, find
-from cosim.spec import Spec
+from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import (
     COMPUTE_STREAM,
     CPU_STREAM,
@@ -37,31 +38,26 @@ from cosim.workload.program import (
 )
 
 
-class ProfileFile(Spec):
+class ProfileFile(WorkloadSpec):
     """A training iteration of a PyTorch script, as `cosim profile` wrote it; timed on a named GPU."""
 
     path: str = Field(description="the file that `cosim profile -o` wrote")
-    gpu: Annotated[Spec, Named("cosim.gpus")] | None = Field(
+    gpu: Annotated[GpuSpec, Named("cosim.gpus")] | None = Field(
         default=None, description="time it on this GPU; default: the one that was profiled for"
     )
 
-    @model_validator(mode="after")
-    def _gpu_is_one(self) -> ProfileFile:
-        if self.gpu is not None and not isinstance(self.gpu, Gpu):
-            raise ValueError(f"gpu should be a GPU, not a {type(self.gpu).__name__}")
-        return self
-
-    def build(self, base: Path) -> Workload:
-        """Read and time; ``path`` is relative to ``base``.
+    def build(self, context: Context) -> Workload:
+        """Read and time; ``path`` is relative to ``context.base``.
 
         Raises
         ------
         WorkloadError
             A file that can't be used, or a GPU without a number type that the profile needs.
         """
-        profile = file.read(base / self.path)
-        gpu = cast("Gpu | None", self.gpu) or named_gpu(profile.gpu, str(base / self.path))
-        return build(profile, gpu, str(base / self.path))
+        place = str(context.base / self.path)
+        profile = file.read(context.base / self.path)
+        gpu = named_gpu(profile.gpu, place) if self.gpu is None else self.gpu.build(context)
+        return build(profile, gpu, place)
 
 
 def named_gpu(name: str, place: str = "gpu") -> Gpu:

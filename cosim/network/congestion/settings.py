@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from cosim.network.congestion.control import Control
-from cosim.network.congestion.plugin import plugged_in
+from cosim.context import Context
+from cosim.network.congestion.contract import Control
+from cosim.network.contract import NetworkSpec
 from cosim.network.simulator import NetworkSimulator
 from cosim.registry import Named
-from cosim.spec import SizeBytes, Spec, TimePs
-
-AnyControl = Annotated[Any, Named("cosim.controls", also=(Control,)), BeforeValidator(plugged_in)]
+from cosim.spec import SizeBytes, TimePs
 
 
-class Congestion(Spec):
+class Congestion(NetworkSpec):
     """Fluid flows under congestion control: queues, ECN marks, drops or PFC, controls as plug-ins"""
 
-    takes_base: ClassVar[bool] = True
-    shares_by_priority: ClassVar[bool] = True
-
-    control: AnyControl = Field(
-        description="what decides how fast to send; or {plugin: FILE.py:CLASS, its fields}"
-    )
+    control: Annotated[Control, Named("cosim.controls")] = Field(description="what decides how fast to send")
     mtu: SizeBytes = Field(9000, ge=64, description="bytes in a packet")
     buffer: SizeBytes | None = Field(
         None,
@@ -57,15 +50,17 @@ class Congestion(Spec):
             raise ValueError("ecn_max is below ecn_min")
         return self
 
-    @property
     def shares_by_weight(self) -> bool:
-        """Whether weights of jobs matter: the control says."""
-        return bool(self.control.inner().uses_weight)
+        """The control says."""
+        return self.control.inner().uses_weight
 
-    @property
+    def shares_by_priority(self) -> bool:
+        """Ports serve higher classes first."""
+        return True
+
     def uses_seed(self) -> bool:
-        """Whether the control draws lots."""
-        return bool(self.control.inner().uses_chance)
+        """Where the control draws lots."""
+        return self.control.uses_seed()
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """Thresholds of what is off."""
@@ -88,18 +83,12 @@ class Congestion(Spec):
             found.append(("ecn_probability", "between ecn_min and ecn_max there is nothing"))
         return found
 
-    def build(self, base: Path = Path()) -> NetworkSimulator:
-        """A fresh network; ``base`` is where a plug-in's file is looked for.
-
-        Raises
-        ------
-        InputError
-            A plug-in that can't be loaded, or has no such field.
-        """
+    def build(self, context: Context) -> NetworkSimulator:  # noqa: ARG002 - nothing of it matters
+        """A fresh network."""
         from cosim.network.congestion.network import CongestionNetwork, Ports
 
         return CongestionNetwork(
-            self.control.load(base),
+            self.control,
             Ports(
                 mtu_bytes=self.mtu,
                 buffer_bytes=self.buffer,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
+from cosim.context import Context
 from cosim.errors import WorkloadError
-from cosim.gpu.gpus import DType, Gpu, GpuTable
+from cosim.gpu.contract import GpuSpec
+from cosim.gpu.gpus import DType, Gpu
 from cosim.gpu.timer import GpuTimer
 from cosim.models.build import build_training
 from cosim.models.catalogue.architecture import TransformerModel
@@ -17,30 +18,32 @@ from cosim.models.catalogue.cut import Parallel
 from cosim.models.catalogue.jobs import Job, flat_job, inference_job, training_job
 from cosim.models.catalogue.recommendation import RecommendationModel
 from cosim.models.catalogue.vision import ConvolutionalModel
+from cosim.models.contract import Framework, Model
+from cosim.models.frameworks import Megatron, PyTorch
 from cosim.models.layers import Attention, Recompute
 from cosim.models.pytorch.check import fits_pytorch, idle_in_pytorch
-from cosim.models.pytorch.spec import Megatron, PyTorch
 from cosim.models.training import Timer
 from cosim.registry import Named
-from cosim.spec import SizeBytes, Spec
+from cosim.spec import SizeBytes
 from cosim.units import format_size
+from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import ImportReport, Workload
 
 Architecture = TransformerModel | ConvolutionalModel | RecommendationModel
 
 
-class Model(Spec):
+class ModelWorkload(WorkloadSpec):
     """A model of the catalogue (`cosim list model`), training or serving, under any parallelism.
 
     Refused where it doesn't fit into the GPU's memory, with what would.
     """
 
-    model: Annotated[Spec, Named("cosim.models")] = Field(
+    model: Annotated[Model, Named("cosim.models")] = Field(
         description="by name, or {kind: NAME, layers: 8, ...} with sizes of your own"
     )
-    gpu: Annotated[Spec, Named("cosim.gpus")] = Field(description="GPU, with its compute model")
+    gpu: Annotated[GpuSpec, Named("cosim.gpus")] = Field(description="GPU, with its compute model")
     parallel: Parallel = Field(Parallel(), description="how many ranks share what")
-    framework: Annotated[Spec, Named("cosim.frameworks")] = Field(
+    framework: Annotated[Framework, Named("cosim.frameworks")] = Field(
         Megatron(), description="what trains it: how kernels are fused, what is exchanged when"
     )
     task: Literal["training", "prefill", "decode"] = Field(
@@ -79,13 +82,9 @@ class Model(Spec):
     )
 
     @model_validator(mode="after")
-    def _fits(self) -> Model:
-        if not isinstance(self.gpu, Gpu | GpuTable):
-            raise ValueError(f"gpu should be a GPU, not a {type(self.gpu).__name__}")
+    def _fits(self) -> ModelWorkload:
         if isinstance(self.gpu, Gpu):
             self.gpu.peak(self.dtype)
-        if not isinstance(self.framework, Megatron | PyTorch):
-            raise ValueError(f"framework should be a framework, not a {type(self.framework).__name__}")
         if not isinstance(self.model, Architecture):
             raise ValueError(f"model should be a model, not a {type(self.model).__name__}")
         _divides("batch", self.samples, "replicas x micro_batch", self.parallel.replicas * self.micro_batch)
@@ -194,7 +193,7 @@ class Model(Spec):
             return flat_job(self)
         return training_job(self, self.model) if self.task == "training" else inference_job(self, self.model)
 
-    def build(self, base: Path = Path()) -> Workload:
+    def build(self, context: Context) -> Workload:
         """One program for each stage, whatever the number of replicas.
 
         Raises
@@ -202,8 +201,7 @@ class Model(Spec):
         WorkloadError
             It doesn't fit into the GPU's memory: says what would. Or the GPU's table can't be read.
         """
-        assert isinstance(self.gpu, Gpu | GpuTable)
-        gpu = self.gpu.resolved(base)
+        gpu = self.gpu.build(context)
         try:
             gpu.peak(self.dtype)
         except ValueError as error:
@@ -252,7 +250,7 @@ class Model(Spec):
             + "; `memory: ignore` runs it all the same",
         )
 
-    def with_settings(self, **changes: Any) -> Model:
+    def with_settings(self, **changes: Any) -> ModelWorkload:
         """The same with other settings, checked; ``parallel`` as a mapping of changes to it.
 
         Raises
@@ -266,7 +264,7 @@ class Model(Spec):
         if parallel:
             kept = {name: getattr(self.parallel, name) for name in Parallel.model_fields}
             values["parallel"] = Parallel(**{**kept, **parallel})
-        return Model(**{**values, **changes})
+        return ModelWorkload(**{**values, **changes})
 
 
 def _divides(name: str, value: int, by: str, divisor: int) -> None:

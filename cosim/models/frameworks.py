@@ -7,14 +7,14 @@ from typing import Literal
 from pydantic import Field
 
 from cosim.gpu.gpus import DType
-from cosim.spec import Spec
+from cosim.models.contract import Framework
 
 
-class Megatron(Spec):
+class Megatron(Framework):
     """Megatron-LM's fused layers, vocabulary-parallel loss and gradient buckets."""
 
 
-class PyTorch(Spec):
+class PyTorch(Framework):
     """Eager PyTorch: a kernel for each operator; FSDP2, DDP, DTensor, torch.distributed.pipelining."""
 
     norm: Literal["fused", "written"] = Field(

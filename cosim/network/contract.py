@@ -1,0 +1,75 @@
+"""What a network model of a scenario is: a spec that builds a :class:`NetworkSimulator`.
+
+To plug one in, write the simulator, and a spec of its settings::
+
+    class Slow(NetworkSpec):
+        '''Every message takes the same time'''
+
+        time: TimePs = Field(ge=0, description="of each message")
+
+        def build(self, context: Context) -> NetworkSimulator:
+            return SlowNetwork(self.time)
+
+and name it: ``network: {plugin: slow.py:Slow, time: 10us}``, or by an entry point in ``cosim.networks``.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from cosim.context import Context
+from cosim.network.flows import I32
+from cosim.network.simulator import NetworkSimulator
+from cosim.registry import name_of
+from cosim.spec import Spec
+from cosim.topology.graph import Topology
+
+
+class NetworkSpec(Spec):
+    """Base of the networks that a scenario can name. Fields are settings."""
+
+    needs_scale_up: ClassVar[bool] = False
+    """It has to know which links are within scale-up domains, which the wire protocol does not say: such a
+    network can't be served."""
+
+    @abstractmethod
+    def build(self, context: Context) -> NetworkSimulator:
+        """A fresh network, yet to be opened; one for each run.
+
+        Raises
+        ------
+        InputError
+            It can't be made of these settings, or of what is installed.
+        """
+
+    @property
+    def name(self) -> str:
+        """As a scenario names it; empty where it is not registered."""
+        return name_of("cosim.networks", type(self)) or ""
+
+    def shares_by_weight(self) -> bool:
+        """Whether weights of jobs may matter."""
+        return True
+
+    def shares_by_priority(self) -> bool:
+        """Whether priorities of jobs may matter; as weights do, where nothing else is said."""
+        return self.shares_by_weight()
+
+    def check_topology(self, topology: Topology) -> None:
+        """Refuse a topology that this network can't do, before anything is built.
+
+        Raises
+        ------
+        TopologyError
+            Says what would be right.
+        """
+
+    def idle_on(
+        self,
+        topology: Topology,  # noqa: ARG002 - for networks that have such settings
+        jobs: Sequence[I32],  # noqa: ARG002
+    ) -> list[tuple[str, str]]:
+        """(field, why) of settings that nothing can use; ``jobs`` are the endpoints of each job's ranks."""
+        return []

@@ -1,0 +1,55 @@
+"""A network in front of another one that hands everything on: base of those that change or watch a part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cosim.network.flows import FlowBatch
+from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
+from cosim.topology.graph import Topology
+
+
+class ForwardingNetwork(NetworkSimulator):
+    """``inner``, as it is. See :class:`~cosim.network.simulator.NetworkSimulator`."""
+
+    def __init__(self, inner: NetworkSimulator) -> None:
+        self.inner = inner
+
+    @property
+    def elsewhere(self) -> bool:
+        """Where the other one runs."""
+        return self.inner.elsewhere
+
+    def describe(self) -> Capabilities:
+        """What the other one can do."""
+        return self.inner.describe()
+
+    def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
+        """Open the other one."""
+        self.inner.open(topology, seed, options)
+
+    def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
+        """What the other one answers."""
+        return self.inner.advance(flows, horizon_ps)
+
+    def peek(self) -> int | None:
+        """What the other one says."""
+        return self.inner.peek()
+
+    def statistics(self) -> NetworkStatistics:
+        """Those of the other one."""
+        return self.inner.statistics()
+
+    def close(self) -> None:
+        """Close the other one."""
+        self.inner.close()
+
+    def parts(self) -> Sequence[NetworkSimulator]:
+        """Those of the other one."""
+        return self.inner.parts()
+
+    def log_to(self, path: Path, *, resume: bool = False) -> None:
+        """Have the other one keep its log there."""
+        self.inner.log_to(path, resume=resume)

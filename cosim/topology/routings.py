@@ -1,0 +1,53 @@
+"""The routings that a scenario can name: ``routing: ecmp``, ``routing: {kind: ecmp, seed: 3}``."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from cosim.context import Context
+from cosim.topology.contract import Fabric, RoutingSpec
+from cosim.topology.grid import DimensionOrdered
+from cosim.topology.routing import DModK, Ecmp, Shortest
+
+
+class ShortestSpec(RoutingSpec):
+    """Cheapest path; among equals, the lowest-numbered link at each node."""
+
+    def build(self, fabric: Fabric, context: Context) -> Shortest:  # noqa: ARG002
+        """The routing; it draws nothing."""
+        return Shortest(fabric.endpoints_forward, fabric.link_cost)
+
+
+class EcmpSpec(RoutingSpec):
+    """Equal-cost multi-path, per flow: a seeded hash of source, destination and channel picks."""
+
+    seed: int | None = Field(None, description="Seed of the hash; omitted: the run's seed.")
+
+    def build(self, fabric: Fabric, context: Context) -> Ecmp:
+        """The routing."""
+        own = context.seed if self.seed is None else self.seed
+        return Ecmp(fabric.endpoints_forward, fabric.link_cost, seed=own)
+
+    def uses_seed(self) -> bool:
+        """Without a seed of its own."""
+        return self.seed is None
+
+
+class DModKSpec(RoutingSpec):
+    """Destination modulo k: of equal ways up, the destination's place picks one (fat-trees; InfiniBand)."""
+
+    def build(self, fabric: Fabric, context: Context) -> DModK:  # noqa: ARG002
+        """The routing; it draws nothing."""
+        return DModK(fabric.endpoints_forward, fabric.link_cost, place_of=fabric.place_of)
+
+
+class DimensionOrderedSpec(RoutingSpec):
+    """Dimension 0 first, then 1, and so on; the shorter way round a ring, clockwise on a tie."""
+
+    needs_dimensions: ClassVar[bool] = True
+
+    def build(self, fabric: Fabric, context: Context) -> DimensionOrdered:  # noqa: ARG002
+        """The routing; it draws nothing."""
+        return DimensionOrdered(fabric.dimensions)

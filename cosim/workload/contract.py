@@ -1,0 +1,49 @@
+"""What a workload of a scenario is: a spec that builds a :class:`~cosim.workload.program.Workload`.
+
+::
+
+    class Pair(WorkloadSpec):
+        '''Rank 0 sends to rank 1'''
+
+        size: SizeBytes = Field(ge=0, description="of the message")
+
+        def build(self, context: Context) -> Workload:
+            there, back = Peer(rank=1), Peer(rank=0)
+            send = Operation("send", OpKind.SEND, size_bytes=self.size, peer=there)
+            receive = Operation("receive", OpKind.RECV, size_bytes=self.size, peer=back)
+            programs = (Program("sender", (send,)), Program("receiver", (receive,)))
+            return Workload("pair", DeviceMesh({"rank": 2}), programs, np.array([0, 1], np.int32))
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+from cosim.context import Context
+from cosim.spec import Spec
+from cosim.workload.program import Workload
+
+
+class WorkloadSpec(Spec):
+    """Base of the workloads that a scenario can name. Fields are settings."""
+
+    copies_differ: ClassVar[bool] = False
+    """Jobs of a ``count`` have workloads of their own, each built with its ``context.copy``; otherwise one is
+    built for all."""
+
+    @abstractmethod
+    def build(self, context: Context) -> Workload:
+        """What each rank computes and sends in an iteration; relative files start from ``context.base``.
+
+        It is checked (:func:`cosim.workload.check.check`) by who asks for it.
+
+        Raises
+        ------
+        WorkloadError
+            A file that is missing or can't be meant, with its line; settings that don't fit each other.
+        """
+
+    def idle_in(self, workload: Workload) -> list[tuple[str, str]]:  # noqa: ARG002 - for those that read files
+        """As ``idle_settings``, once the workload is made: (field, why)."""
+        return []
