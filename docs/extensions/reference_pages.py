@@ -1,0 +1,148 @@
+"""The reference: a page for each kind of thing that a scenario names, made of the specs themselves.
+
+What stands here is what ``cosim list KIND NAME`` prints: each setting, what it takes with its unit, its default,
+and what it is for.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gallery_pages import put
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from sphinx.application import Sphinx
+
+from cosim.experiment.fields import describe, models_in, show, show_default
+from cosim.experiment.scenario import Scenario
+from cosim.experiment.sweep import Sweep
+from cosim.registry import GROUPS, find, names
+from cosim.results.measures import MEASURES
+from cosim.results.store import COLUMNS
+
+WHERE = {
+    "cosim.networks": ("network: {model: NAME, ...}", "how long a message takes", "network"),
+    "cosim.controls": ("network: {model: congestion, control: {kind: NAME, ...}}", "how fast a sender sends", "control"),
+    "cosim.topologies": ("topology: {kind: NAME, ...}", "nodes and links", "topology"),
+    "cosim.routings": ("topology: {kind: ..., routing: {kind: NAME, ...}}", "which links a message takes", "routing"),
+    "cosim.workloads": ("jobs: [{workload: {kind: NAME, ...}}]", "what a job computes and sends", "workload"),
+    "cosim.models": ("workload: {kind: model, model: {kind: NAME, ...}}", "layers and sizes", "model"),
+    "cosim.gpus": ("workload: {kind: model, gpu: {kind: NAME, ...}}", "how fast kernels run", "gpu"),
+    "cosim.frameworks": ("workload: {kind: model, framework: {kind: NAME, ...}}", "which kernels and messages a model becomes", "framework"),
+    "cosim.collectives": ("collectives: {all_reduce: {algorithm: NAME, ...}}", "which messages carry a collective", "collective"),
+    "cosim.placements": ("jobs: [{placement: {kind: NAME, ...}}]", "which endpoints a job's ranks sit on", "placement"),
+    "cosim.formats": ("cosim translate SCENARIO --to NAME", "files for other simulators", "format"),
+    "cosim.arrivals": ("jobs: [{count: 8, arrival: {kind: NAME, ...}}]", "when jobs start", "arrival"),
+}  # fmt: skip
+"""For each group: how a scenario says it, what it decides, and the how-to that writes one."""
+
+
+def _doc(found: Any) -> str:
+    if isinstance(found, BaseModel):
+        told = [getattr(found, key, "") for key in ("name", "size", "source")]
+        return ", ".join(text for text in told if text) or inspect.cleandoc(type(found).__doc__ or "")
+    return inspect.cleandoc(found.__doc__ or "")
+
+
+def _prose(text: str) -> str:
+    """A docstring, which is reStructuredText."""
+    return f"``````{{eval-rst}}\n{text}\n``````\n" if text else ""
+
+
+def _fields(found: Any) -> Iterator[str]:
+    model = found if inspect.isclass(found) else type(found)
+    if not issubclass(model, BaseModel) or not model.model_fields:
+        return
+    for key, info in model.model_fields.items():
+        yield _field(found, key, info)
+
+
+def _field(found: Any, key: str, info: FieldInfo) -> str:
+    if isinstance(found, BaseModel):
+        default = f"here `{show(info, getattr(found, key)) or 'empty'}`"
+    elif info.is_required():
+        default = "required"
+    else:
+        default = f"default `{show_default(info) or 'empty'}`"
+    said = _escape(info.description or "") or " "
+    return f"`{info.alias or key}` · {default}\n: {said} [{_escape(describe(info))}]{{.takes}}\n"
+
+
+def _escape(text: str) -> str:
+    return (
+        text.replace("<", "\\<")
+        .replace("*", "\\*")
+        .replace("_", "\\_")
+        .replace("[", "\\[")
+        .replace("]", "\\]")
+    )
+
+
+def _inner(found: Any, path: str = "") -> Iterator[str]:
+    """The settings of mappings inside, each under its path: ``hosts``, ``jobs[...]``."""
+    model = found if inspect.isclass(found) else type(found)
+    for key, info in getattr(model, "model_fields", {}).items():
+        for inner, listed in models_in(info):
+            where = f"{path}{info.alias or key}{'[...]' if listed else ''}"
+            yield f"**Inside `{where}`**\n"
+            yield from _fields(inner)
+            yield from _inner(inner, f"{where}.")
+
+
+def _group_page(group: str) -> str:
+    single = GROUPS[group]
+    said, decides, howto = WHERE[group]
+    fence = "console" if said.startswith("cosim") else "yaml"
+    shown = f"$ {said}" if fence == "console" else said
+    parts = [
+        f"# {single.capitalize()}\n",
+        f"Decides {decides}. `cosim list {howto}` prints this page, with what other packages add.\n",
+        f"```{fence}\n{shown}\n```\n" if fence == "yaml" else f"```text\n{shown}\n```\n",
+        f"One of your own: {{doc}}`../../howto/{howto}`.\n",
+    ]
+    for name in names(group):
+        found = find(group, name)
+        fields = [*_fields(found), *_inner(found)]
+        parts += [f"({howto}-{name})=\n## {name}\n", _prose(_doc(found)), *fields]
+    return "\n".join(parts)
+
+
+def _keys_page(title: str, text: str, model: type[BaseModel], more: str = "") -> str:
+    return "\n".join([f"# {title}\n", text, *_fields(model), *_inner(model), more])
+
+
+def write(folder: Path) -> None:
+    """Write a page for each group, one for scenarios, one for sweeps."""
+    for group in GROUPS:
+        put(folder / f"{group.removeprefix('cosim.')}.md", _group_page(group))
+    put(
+        folder / "scenario.md",
+        _keys_page(
+            "Scenario",
+            "The keys of a scenario file. Times, sizes and rates carry their unit: `10us`, `64MiB`, `100Gbps`, "
+            "`50GB/s`. {doc}`../schema` completes them in an editor.\n",
+            Scenario,
+        ),
+    )
+    columns = "\n".join(f"`{name}`\n: {_escape(text)}\n" for name, text in COLUMNS.items())
+    put(folder / "columns.md", f"# Columns of a run\n\nWhat `columns.npz` in `--out` has.\n\n{columns}")
+    measures = "\n".join(f"`{name}`\n: {_escape(one.text)}\n" for name, one in MEASURES.items())
+    put(
+        folder / "sweep.md",
+        _keys_page(
+            "Sweep",
+            "The keys of a file that runs a scenario many times; `cosim run` tells it from a scenario by its "
+            "`axes`.\n",
+            Sweep,
+            f"## Measures\n\n{measures}",
+        ),
+    )
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Sphinx calls this."""
+    app.connect("builder-inited", lambda app: write(Path(app.srcdir) / "reference" / "names"))
+    return {"parallel_read_safe": True}

@@ -1,0 +1,100 @@
+"""Draw the gallery's pictures anew: ``python docs/pictures.py [NAME ...]``; without names, those that are out of date.
+
+A picture carries a checksum of the exact figures in the answer that it shows, so that ``tests/docs`` can tell
+a picture of other figures. Sweeps are drawn from the answer's own table; scenarios are run.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+from typer.testing import CliRunner
+
+from cosim.cli import app
+from cosim.experiment.sweep import is_sweep, load_sweep
+from cosim.files import located_yaml
+from cosim.results.figure import draw_trials
+from cosim.results.trials import Trial, Trials
+
+SCENARIOS = Path(__file__).resolve().parents[1] / "scenarios"
+PICTURES = Path(__file__).resolve().parent / "gallery" / "pictures"
+_KEY = "Exact figures"
+_COLOURS = 64
+
+
+def exact(scenario: Path) -> str:
+    """What the answer gives to the picosecond."""
+    return scenario.with_suffix(".answer.txt").read_text(encoding="utf-8").partition("\nexact\n")[2]
+
+
+def checksum(scenario: Path) -> str:
+    """Of the exact figures."""
+    return hashlib.sha256(exact(scenario).encode()).hexdigest()[:16]
+
+
+def picture(scenario: Path) -> Path:
+    """``docs/gallery/pictures/quickstart.png``."""
+    return PICTURES / f"{scenario.stem}.png"
+
+
+def is_current(scenario: Path) -> bool:
+    """The picture is there, and shows the answer's figures."""
+    if not picture(scenario).exists():
+        return False
+    with Image.open(picture(scenario)) as image:
+        return bool(image.info.get(_KEY) == checksum(scenario))
+
+
+def trials_of(sweep: Path) -> Trials:
+    """The runs that the answer lists."""
+    loaded = load_sweep(sweep)
+    rows = list(csv.DictReader(exact(sweep).splitlines()))
+    names = [axis for axis, _ in loaded.axes]
+    measures = tuple(loaded.sweep.measures)
+    trials = tuple(
+        Trial(
+            tuple(row[axis] for axis in names),
+            int(row["seed"]),
+            {name: float(row[name]) for name in measures if row[name]},
+            row["digest"],
+            row["error"],
+        )
+        for row in rows
+    )
+    return Trials(loaded.name, loaded.axes, measures, trials)
+
+
+def draw(scenario: Path) -> Path:
+    """Draw one, in a palette, so that it stays small."""
+    with tempfile.TemporaryDirectory() as folder:
+        drawn = Path(folder) / "picture.png"
+        if is_sweep(located_yaml.read(scenario)):
+            draw_trials(trials_of(scenario), drawn)
+        else:
+            arguments = ["run", str(scenario), "--quiet", "--figure", str(drawn)]
+            result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+            if result.exit_code:
+                raise RuntimeError(f"{scenario.name}: {result.stderr}")
+        told = PngInfo()
+        told.add_text(_KEY, checksum(scenario))
+        with Image.open(drawn) as image:
+            palette = image.convert("RGB").quantize(_COLOURS)
+            palette.save(picture(scenario), optimize=True, pnginfo=told)
+    return picture(scenario)
+
+
+def main() -> None:
+    """Draw what is named, or what is out of date."""
+    for scenario in sorted(SCENARIOS.glob("*.yaml")):
+        if scenario.stem in sys.argv[1:] or (len(sys.argv) == 1 and not is_current(scenario)):
+            print(f"drawn: {draw(scenario)}")
+
+
+if __name__ == "__main__":
+    main()
