@@ -1,4 +1,4 @@
-"""The site: ``python -m sphinx -W --keep-going -n docs docs/_build/html``. CONTRIBUTING says how it is checked."""
+"""The site: ``python -m sphinx -W --keep-going -n docs docs/_build/html``."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ html_theme_options = {
         "color-brand-primary": "#0072B2",
         "color-brand-content": "#0063a0",
         "font-stack": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif",
-        "font-stack--monospace": "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace",
+        "font-stack--monospace": "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace",
     },
     "dark_css_variables": {
         "color-brand-primary": "#56B4E9",

@@ -1,4 +1,6 @@
-"""Draw the gallery's pictures anew: ``python docs/pictures.py [NAME ...]``; without names, those that are out of date.
+"""Draw the gallery's pictures anew: ``python docs/pictures.py [NAME ...]``.
+
+Without names, those that are out of date.
 
 A picture carries a checksum of the exact figures in the answer that it shows, so that ``tests/docs`` can tell
 a picture of other figures. Sweeps are drawn from the answer's own table; scenarios are run.

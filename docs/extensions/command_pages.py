@@ -45,8 +45,9 @@ def page() -> str:
     """The page's text."""
     parts = [
         "# Command line\n",
-        "Results go to stdout, everything else to stderr. Exit codes: 0; 1 a proof that fails, or a check; 2 a "
-        "mistake in what was asked; 130 after Ctrl-C.\n",
+        "Results go to stdout, everything else to stderr. Exit codes: 0 done; 1 the simulation or a network "
+        "could not go on, or a proof failed; 2 a mistake in what was given; 130 interrupted (what was computed "
+        "is kept).\n",
     ]
     for path, command in _commands(typer.main.get_command(cosim_app), "cosim"):
         shown = [one for one in command.params if one.name != "help" and not getattr(one, "hidden", False)]
@@ -56,8 +57,6 @@ def page() -> str:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Sphinx calls this."""
-    app.connect(
-        "builder-inited",
-        lambda app: put(Path(app.srcdir) / "reference" / "names" / "command-line.md", page()),
-    )
+    target = Path(app.srcdir) / "reference" / "names" / "command-line.md"
+    app.connect("builder-inited", lambda _: put(target, page()))
     return {"parallel_read_safe": True}

@@ -44,7 +44,6 @@ def _prose(text: str) -> str:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Sphinx calls this."""
-    app.connect(
-        "builder-inited", lambda app: put(Path(app.srcdir) / "reference" / "names" / "limits.md", page())
-    )
+    target = Path(app.srcdir) / "reference" / "names" / "limits.md"
+    app.connect("builder-inited", lambda _: put(target, page()))
     return {"parallel_read_safe": True}

@@ -1,7 +1,7 @@
 """The reference: a page for each kind of thing that a scenario names, made of the specs themselves.
 
-What stands here is what ``cosim list KIND NAME`` prints: each setting, what it takes with its unit, its default,
-and what it is for.
+What stands here is what ``cosim list KIND NAME`` prints: each setting, what it takes with its unit, its
+default, and what it is for.
 """
 
 from __future__ import annotations
@@ -24,19 +24,67 @@ from cosim.results.measures import MEASURES
 from cosim.results.store import COLUMNS
 
 WHERE = {
-    "cosim.networks": ("network: {model: NAME, ...}", "how long a message takes", "network"),
-    "cosim.controls": ("network: {model: congestion, control: {kind: NAME, ...}}", "how fast a sender sends", "control"),
-    "cosim.topologies": ("topology: {kind: NAME, ...}", "nodes and links", "topology"),
-    "cosim.routings": ("topology: {kind: ..., routing: {kind: NAME, ...}}", "which links a message takes", "routing"),
-    "cosim.workloads": ("jobs: [{workload: {kind: NAME, ...}}]", "what a job computes and sends", "workload"),
-    "cosim.models": ("workload: {kind: model, model: {kind: NAME, ...}}", "layers and sizes", "model"),
-    "cosim.gpus": ("workload: {kind: model, gpu: {kind: NAME, ...}}", "how fast kernels run", "gpu"),
-    "cosim.frameworks": ("workload: {kind: model, framework: {kind: NAME, ...}}", "which kernels and messages a model becomes", "framework"),
-    "cosim.collectives": ("collectives: {all_reduce: {algorithm: NAME, ...}}", "which messages carry a collective", "collective"),
-    "cosim.placements": ("jobs: [{placement: {kind: NAME, ...}}]", "which endpoints a job's ranks sit on", "placement"),
-    "cosim.formats": ("cosim translate SCENARIO --to NAME", "files for other simulators", "format"),
-    "cosim.arrivals": ("jobs: [{count: 8, arrival: {kind: NAME, ...}}]", "when jobs start", "arrival"),
-}  # fmt: skip
+    "cosim.networks": (
+        "network: {model: NAME, ...}",
+        "how long a message takes",
+        "network",
+    ),
+    "cosim.controls": (
+        "network: {model: congestion, control: {kind: NAME, ...}}",
+        "how fast a sender sends",
+        "control",
+    ),
+    "cosim.topologies": (
+        "topology: {kind: NAME, ...}",
+        "nodes and links",
+        "topology",
+    ),
+    "cosim.routings": (
+        "topology: {kind: ..., routing: {kind: NAME, ...}}",
+        "which links a message takes",
+        "routing",
+    ),
+    "cosim.workloads": (
+        "jobs: [{workload: {kind: NAME, ...}}]",
+        "what a job computes and sends",
+        "workload",
+    ),
+    "cosim.models": (
+        "workload: {kind: model, model: {kind: NAME, ...}}",
+        "layers and sizes",
+        "model",
+    ),
+    "cosim.gpus": (
+        "workload: {kind: model, gpu: {kind: NAME, ...}}",
+        "how fast kernels run",
+        "gpu",
+    ),
+    "cosim.frameworks": (
+        "workload: {kind: model, framework: {kind: NAME, ...}}",
+        "which kernels and messages a model becomes",
+        "framework",
+    ),
+    "cosim.collectives": (
+        "collectives: {all_reduce: {algorithm: NAME, ...}}",
+        "which messages carry a collective",
+        "collective",
+    ),
+    "cosim.placements": (
+        "jobs: [{placement: {kind: NAME, ...}}]",
+        "which endpoints a job's ranks sit on",
+        "placement",
+    ),
+    "cosim.formats": (
+        "cosim translate SCENARIO --to NAME",
+        "files for other simulators",
+        "format",
+    ),
+    "cosim.arrivals": (
+        "jobs: [{count: 8, arrival: {kind: NAME, ...}}]",
+        "when jobs start",
+        "arrival",
+    ),
+}
 """For each group: how a scenario says it, what it decides, and the how-to that writes one."""
 
 
@@ -122,8 +170,8 @@ def write(folder: Path) -> None:
         folder / "scenario.md",
         _keys_page(
             "Scenario",
-            "The keys of a scenario file. Times, sizes and rates carry their unit: `10us`, `64MiB`, `100Gbps`, "
-            "`50GB/s`. {doc}`../schema` completes them in an editor.\n",
+            "The keys of a scenario file. Times, sizes and rates carry their unit: `10us`, `64MiB`, "
+            "`100Gbps`, `50GB/s`. {doc}`../schema` completes them in an editor.\n",
             Scenario,
         ),
     )

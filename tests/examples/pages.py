@@ -1,8 +1,8 @@
 """Pages of README and ``docs/``: their blocks, what each needs, and how each is run.
 
 ``console``
-    Lines after ``$ cosim ...`` or ``$ python ...`` are what it prints; a line ``...`` stands for any lines, and times
-    on the wall may differ. A command without output has to end well.
+    Lines after ``$ cosim ...`` or ``$ python ...`` are what it prints; a line ``...`` stands for any lines,
+    and times on the wall may differ. A command without output has to end well.
 ``sh``
     Commands that have to end well.
 ``python``
@@ -13,7 +13,8 @@ A comment before a block says more, as Markdown shows it to nobody:
 ``<!-- file: my_cc.py -->``
     The block is not run but written to this file, for the blocks after it.
 ``<!-- needs: ns-3, torch -->``
-    What must be there (:data:`NEEDS`); where it is not, the block is skipped, and the skip says what to install.
+    What must be there (:data:`NEEDS`); where it is not, the block is skipped, and the skip says what to
+    install.
 ``<!-- takes: 15 minutes -->``
     Is run where ``COSIM_LONG=1`` asks for it.
 ``<!-- run -->``, ``<!-- test -->``
@@ -31,7 +32,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def _lacks_ns3() -> str:
     return f"apt-get install -y {' '.join(packages)}" if packages else ""
 
 
-NEEDS = {
+NEEDS: dict[str, Callable[[], str]] = {
     "ns-3": _lacks_ns3,
     "torch": lambda: _lacks_module("torch", "profile"),
     "figures": lambda: _lacks_module("matplotlib", "plot"),
@@ -140,7 +141,7 @@ def _mark(mark: str) -> dict[str, Any]:
 
 
 def prepare(page: Path, folder: Path) -> None:
-    """Make ``folder`` the place that a reader of the page works in: the checkout, and the page's own files."""
+    """Make ``folder`` what a reader of the page works in: the checkout, and the page's own files."""
     for name in ("scenarios", "tests", "adapters", "proto", "cosim", "docs"):
         (folder / name).symlink_to(ROOT / name)
     beside = page.parent / "files"

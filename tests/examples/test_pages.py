@@ -48,7 +48,7 @@ def test_a_block_with_needs_is_right(block: Block, folder: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_names_is_there(page: Path) -> None:
-    """Options of commands, modules and files that are named in a sentence, or in a block that isn't run here."""
+    """Options, modules and files that are named in a sentence, or in a block that isn't run here."""
     text = page.read_text(encoding="utf-8")
     said = re.findall(r"`((?:cosim|python) [^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
     said += [command for block in blocks(page) if block.special for command, _ in commands(block)]
@@ -57,7 +57,7 @@ def test_what_a_page_names_is_there(page: Path) -> None:
 
 
 def mistakes(command: str) -> list[str]:
-    """What is wrong with a command line that is not run: an unknown command or option, a file that is not there."""
+    """What is wrong with a command line that is not run: an unknown command or option, a missing file."""
     name, *arguments = shlex.split(command, comments=True)
     if name == "python":
         return [f"{command}: there is no {path}" for path in _files(arguments) if not path.exists()]
