@@ -45,9 +45,9 @@ def page() -> str:
     """The page's text."""
     parts = [
         "# Command line\n",
-        "Results go to stdout, everything else to stderr. Exit codes: 0 done; 1 the simulation or a network "
-        "could not go on, or a proof failed; 2 a mistake in what was given; 130 interrupted (what was computed "
-        "is kept).\n",
+        "Results go to stdout, everything else to stderr. Exit codes: 0 done; 1 the simulation or a "
+        "network could not go on, or a proof failed; 2 a mistake in what was given; 130 interrupted (what "
+        "was computed is kept).\n",
     ]
     for path, command in _commands(typer.main.get_command(cosim_app), "cosim"):
         shown = [one for one in command.params if one.name != "help" and not getattr(one, "hidden", False)]

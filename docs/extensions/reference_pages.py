@@ -141,7 +141,7 @@ def _inner(found: Any, path: str = "") -> Iterator[str]:
 
 
 def _group_page(group: str) -> str:
-    single = GROUPS[group]
+    single = GROUPS[group].noun
     said, decides, howto = WHERE[group]
     fence = "console" if said.startswith("cosim") else "yaml"
     shown = f"$ {said}" if fence == "console" else said
