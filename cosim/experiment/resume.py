@@ -1,7 +1,7 @@
 """Going on with a run that broke off: the folder of ``--out`` holds its scenario and its injection log.
 
-Only a run over a simulator elsewhere has a log (see :mod:`cosim.protocol.journal`); what runs in this process
-is as fast run again. Both files go when the run has ended and its results are written.
+Only a run over a simulator elsewhere has a log (see :mod:`cosim.protocol.replay_log`); what runs in this
+process is as fast run again. Both files go when the run has ended and its results are written.
 """
 
 from __future__ import annotations

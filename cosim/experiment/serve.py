@@ -11,7 +11,7 @@ from cosim.context import HERE
 from cosim.errors import InputError
 from cosim.protocol.address import Tls
 from cosim.protocol.server import run_server
-from cosim.protocol.session import Served
+from cosim.protocol.session import ServerConfig
 from cosim.registry import Named
 
 
@@ -41,4 +41,4 @@ def serve_network(
             hint="serve the networks that it is made of; the run that uses them says network: hybrid",
         )
     tls = Tls(roots, certificate, key) if certificate is not None or key is not None else None
-    run_server(Served(partial(spec.build, HERE), shares=spec.shares_by_weight()), address, tls=tls)
+    run_server(ServerConfig(partial(spec.build, HERE), shares=spec.shares_by_weight()), address, tls=tls)

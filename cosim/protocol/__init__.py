@@ -1,16 +1,29 @@
 """Network simulators elsewhere: the seam of :mod:`cosim.network.simulator` over gRPC.
 
-================  ==========================================================================
-``client``        :class:`~cosim.protocol.client.RemoteNetwork`, a session behind the seam
-``catalogue``     groups in flight as columns; ``injector`` numbers flows and checks answers,
-                  ``window`` keeps large groups within what a server holds
-``lifeline``      log, restart, replay; ``journal`` is the log's file, ``bulk`` a log as few calls
-``wire``          bytes, deadlines, errors; ``launcher`` starts servers
-``settings``      what is asked of a simulator, and how patient one is; ``remote``: in a scenario
-``adapters``      simulators that come with cosim, built where they are used
-``server``        serves any network of this process: ``session``, ``host``, ``dependents``
-``columns``       flows as columns; ``messages`` as messages that fit; ``world`` topologies
-``digest``        the digest of a session; ``refusal``: errors on the wire; ``address``
-``v1``            the generated messages
-================  ==========================================================================
+The client, from a run to the socket:
+
+====================  ======================================================================
+``remote``            what a scenario says of a simulator elsewhere
+``settings``          which server, what is asked of it, deadlines and recovery
+``client``            :class:`~cosim.protocol.client.RemoteNetwork`, a session behind the seam
+``injector``          flows get ids, answers are checked; ``open_groups``: groups in flight, as columns
+``partial_group``     a group given piece by piece, within the credit that the server grants
+``recovery``          log, restart, replay; ``replay_log``: the file; ``replay_plan``: it as few advances
+``client_session``    one stream of one server; ``connection``: bytes, deadlines, errors
+``launcher``          starts servers; ``address``: where they listen; ``refusal``: errors on the wire
+====================  ======================================================================
+
+The server, from the socket to a network:
+
+====================  ======================================================================
+``server``            serves any network of this process
+``session``           requests in order, answers in parts
+``served_network``    flat flows in, completions out
+``dependency_tracker``  releases flows when what they wait for is there
+====================  ======================================================================
+
+Of both: ``columns`` (flows as columns), ``messages`` (as messages that fit), ``topology_messages``, ``pages``
+(rows by id, in pages that go when all on them are done), ``digest``, and ``v1``, the generated messages.
+``adapters`` are simulators that come with cosim, built where they are used; ``installs`` those that a user
+builds. :mod:`cosim.testing` has the checks for servers.
 """

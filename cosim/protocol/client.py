@@ -2,12 +2,13 @@
 
 Every advance is written to a log before it goes out, and its answer when it came. So a deterministic server
 that dies is started again and brought back, and a run whose own process died goes on from its log: until the
-log ends, the answers come from there (:mod:`cosim.protocol.lifeline`).
+log ends, the answers come from there (:mod:`cosim.protocol.recovery`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,13 @@ import numpy as np
 from cosim.errors import FeatureError, NetworkError, ProtocolError
 from cosim.network.flows import FlowBatch
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
-from cosim.protocol.catalogue import known_paths
 from cosim.protocol.columns import array
 from cosim.protocol.digest import Digest
-from cosim.protocol.injector import Injector, Parcel
-from cosim.protocol.lifeline import Lifeline
+from cosim.protocol.injector import Injection, Injector
 from cosim.protocol.messages import advance_parts, make_paths
-from cosim.protocol.settings import Patience, Server, Wanted
+from cosim.protocol.open_groups import known_paths
+from cosim.protocol.recovery import RecoveringSession
+from cosim.protocol.settings import FailurePolicy, SessionSettings, Target
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.topology.graph import Topology
 
@@ -32,9 +33,9 @@ class RemoteNetwork(NetworkSimulator):
 
     Parameters
     ----------
-    server
+    target
         What to start, or where to connect. Nothing happens before it is needed.
-    wanted, patience
+    settings, policy
         What the simulator is asked to do; how long to wait and whether to recover.
     log
         Where the injection log goes; None: a file of its own, removed at the end. :meth:`log_to` says so
@@ -43,15 +44,15 @@ class RemoteNetwork(NetworkSimulator):
 
     def __init__(
         self,
-        server: Server,
-        wanted: Wanted = Wanted(),  # noqa: B008 - immutable
-        patience: Patience = Patience(),  # noqa: B008 - immutable
+        target: Target,
+        settings: SessionSettings = SessionSettings(),  # noqa: B008 - immutable
+        policy: FailurePolicy = FailurePolicy(),  # noqa: B008 - immutable
         *,
         log: Path | None = None,
     ) -> None:
-        self._wanted = wanted
-        self._patience = patience
-        self._line = Lifeline(server, patience, log)
+        self._settings = settings
+        self._policy = policy
+        self._session = RecoveringSession(target, policy, log)
         self._topology: Topology | None = None
         self._injector: Injector | None = None
         self._sent_paths: set[tuple[int, int, int]] | None = None
@@ -63,9 +64,9 @@ class RemoteNetwork(NetworkSimulator):
         return True
 
     @property
-    def line(self) -> Lifeline:
-        """The server, its log, and how often it died."""
-        return self._line
+    def session(self) -> RecoveringSession:
+        """The session behind: the server, its log, and how often it died."""
+        return self._session
 
     def log_to(self, path: Path, *, resume: bool = False) -> None:
         """Keep the injection log there; or go on with the one that is there. Before :meth:`open`.
@@ -79,16 +80,16 @@ class RemoteNetwork(NetworkSimulator):
         """
         if self._topology is not None:
             raise NetworkError("the session is open already")
-        self._line.log_to(path, resume=resume)
+        self._session.log_to(path, resume=resume)
 
     def describe(self) -> Capabilities:
         """See :class:`~cosim.network.simulator.NetworkSimulator`. Starts the server, if need be."""
-        there = self._line.describe()
+        there = self._session.describe()
         return Capabilities(
             name=there.simulator,
             dependent_flows=pb.FEATURE_DEPENDENT_FLOWS in there.features,
             # A run that goes on from a log gets its answers from there, and a log holds no peeks.
-            peek=pb.FEATURE_PEEK in there.features and not self._line.kept,
+            peek=pb.FEATURE_PEEK in there.features and not self._session.kept,
             deterministic=there.deterministic,
             quantum_ps=max(1, there.quantum_ps),
         )
@@ -99,16 +100,16 @@ class RemoteNetwork(NetworkSimulator):
         ``options`` go to the simulator as texts.
         """
         if self._topology is not None:
-            raise NetworkError(f"{self._line.name}: a network is opened once")
-        there = self._line.describe()
-        wanted = self._wanted
+            raise NetworkError(f"{self._session.name}: a network is opened once")
+        there = self._session.describe()
+        settings = self._settings
         if options:
-            both = {**wanted.options, **{key: str(value) for key, value in options.items()}}
-            wanted = Wanted(**{**wanted.__dict__, "options": both})
-        request = wanted.request(topology, seed, there, self._line.most_bytes)
+            texts = {key: str(value) for key, value in options.items()}
+            settings = replace(settings, options={**settings.options, **texts})
+        request = settings.request(topology, seed, there, self._session.most_bytes)
         if request.routing.kind == pb.ROUTING_KIND_GIVEN:
             self._sent_paths = set()
-        opened = self._line.open(pb.SessionRequest(open=request).SerializeToString(deterministic=True))
+        opened = self._session.open(pb.SessionRequest(open=request).SerializeToString(deterministic=True))
         self._topology = topology
         self._injector = Injector(there.simulator)
         self._injector.credit = opened.credit
@@ -118,21 +119,21 @@ class RemoteNetwork(NetworkSimulator):
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         injector = self._injector
         if injector is None:
-            raise NetworkError(f"{self._line.name}: advance needs an open network")
-        if not self._line.releases:
+            raise NetworkError(f"{self._session.name}: advance needs an open network")
+        if not self._session.releases:
             self._refuse_dependencies(flows)
-        parcel = injector.take(flows)
-        horizon = min(horizon_ps, parcel.horizon_ps)
+        injection = injector.take(flows)
+        horizon = min(horizon_ps, injection.horizon_ps)
         parts = advance_parts(
-            self._paths(parcel),
-            parcel.flows,
-            parcel.starts,
+            self._paths(injection),
+            injection.flows,
+            injection.starts,
             horizon,
-            int(self._patience.budget_s * 1e6),
-            self._line.most_bytes,
-            oldest_id=parcel.oldest_id,
+            int(self._policy.budget_s * 1e6),
+            self._session.most_bytes,
+            oldest_id=injection.oldest_id,
         )
-        answers = self._line.advance(parts)
+        answers = self._session.advance(parts)
         last = self.last = answers[-1]
         columns = [(a.id, a.start_ps, a.time_ps, a.cause_ps or a.time_ps) for a in answers]
         done = injector.finish(
@@ -149,7 +150,7 @@ class RemoteNetwork(NetworkSimulator):
 
     def peek(self) -> int | None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        answer = self._line.ask(pb.SessionRequest(peek=pb.PeekRequest())).peeked
+        answer = self._session.ask(pb.SessionRequest(peek=pb.PeekRequest())).peeked
         return answer.time_ps if answer.HasField("time_ps") else None
 
     def statistics(self) -> NetworkStatistics:
@@ -160,13 +161,15 @@ class RemoteNetwork(NetworkSimulator):
         ProtocolError
             Columns that don't fit the topology.
         """
-        found = self._line.ask(pb.SessionRequest(statistics=pb.StatisticsRequest())).statistics
+        found = self._session.ask(pb.SessionRequest(statistics=pb.StatisticsRequest())).statistics
         assert self._topology is not None
         links = self._topology.num_links
         columns = {column.name: array(column.values, np.float64) for column in found.columns}
         sizes = {len(found.link_bytes), *(len(values) for values in columns.values())}
         if sizes != {links} or (links and len(found.busy_ps) % links):
-            raise ProtocolError(f"{self._line.name}: statistics that don't fit the topology's {links} links")
+            raise ProtocolError(
+                f"{self._session.name}: statistics that don't fit the topology's {links} links"
+            )
         busy = array(found.busy_ps, np.int64).reshape(-1, max(1, links))
         return NetworkStatistics(
             link_bytes=array(found.link_bytes, np.int64),
@@ -180,25 +183,25 @@ class RemoteNetwork(NetworkSimulator):
 
     def close(self) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`. The log stays where it was asked for."""
-        self._line.close()
+        self._session.close()
 
-    def _paths(self, parcel: Parcel) -> pb.Paths | None:
-        if self._sent_paths is None or parcel.triples is None:
+    def _paths(self, injection: Injection) -> pb.Paths | None:
+        if self._sent_paths is None or injection.triples is None:
             return None
         assert self._topology is not None
-        triples, ptr, links = known_paths(self._topology, parcel.triples, self._sent_paths)
+        triples, ptr, links = known_paths(self._topology, injection.triples, self._sent_paths)
         return make_paths(triples, ptr, links) if triples else None
 
     def _refuse_dependencies(self, flows: FlowBatch) -> None:
         if any(g.release == "network" and len(g.table.dep_distance) for g in flows.groups):
-            raise FeatureError(f"{self._line.name} does not release dependent flows; set release: engine")
+            raise FeatureError(f"{self._session.name} does not release dependent flows; set release: engine")
 
 
-def connect(address: str, **wanted: Any) -> RemoteNetwork:
-    """A session of a server that runs; keywords as :class:`~cosim.protocol.settings.Wanted` takes them."""
-    return RemoteNetwork(Server(address=address), Wanted(**wanted))
+def connect(address: str, **settings: Any) -> RemoteNetwork:
+    """A session of a server that runs; ``settings`` as SessionSettings has them."""
+    return RemoteNetwork(Target(address=address), SessionSettings(**settings))
 
 
-def launch(command: Sequence[str], **wanted: Any) -> RemoteNetwork:
+def launch(command: Sequence[str], **settings: Any) -> RemoteNetwork:
     """A session of a server to be started."""
-    return RemoteNetwork(Server(command=tuple(command)), Wanted(**wanted))
+    return RemoteNetwork(Target(command=tuple(command)), SessionSettings(**settings))

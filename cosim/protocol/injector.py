@@ -1,4 +1,4 @@
-"""From the seam's batches to flat flows with ids, and from ids back: the client's books."""
+"""From the seam's batches to flat flows with ids, and back: the flows under way, as the client knows them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from cosim.errors import OverloadError, ProtocolError
 from cosim.network.flows import I32, I64, Completions, FlowBatch
-from cosim.protocol.catalogue import Catalogue
 from cosim.protocol.columns import DEFAULTS, LATER, FlatFlows, join
 from cosim.protocol.digest import Digest
+from cosim.protocol.open_groups import OpenGroups
 from cosim.protocol.pages import Pages
-from cosim.protocol.window import Window
+from cosim.protocol.partial_group import PartialGroup
 from cosim.units import NEVER
 
-WINDOW = 1 << 16
+MOST_AHEAD = 1 << 16
 """Flows of one group that are given ahead, where the server has room."""
 
 _FLOW = np.dtype([("index", "i8"), ("reaction", "i8"), ("start", "i8"), ("handle", "i4"), ("done", "i4")])
@@ -28,7 +28,7 @@ Columns = tuple[NDArray[Any], ...]
 
 
 @dataclass(eq=False)
-class Parcel:
+class Injection:
     """What one advance brings: new (source, destination, channel) triples, flows, and (id, start, cause).
 
     ``oldest_id``: nothing given later waits for a lower one.
@@ -47,10 +47,10 @@ class Injector:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._catalogue = Catalogue()
-        self._windows: dict[int, Window] = {}
-        self._held: dict[int, Window] = {}
-        self._book = Pages(_FLOW)
+        self._groups = OpenGroups()
+        self._released: dict[int, PartialGroup] = {}
+        self._held_back: dict[int, PartialGroup] = {}
+        self._flows = Pages(_FLOW)
         self._postponed: list[Columns] = []
         self._most_at_once = 0
         self.open_flows = 0
@@ -61,16 +61,16 @@ class Injector:
     @property
     def next_id(self) -> int:
         """Flows given so far."""
-        return self._book.count
+        return self._flows.count
 
     @property
     def held(self) -> int:
-        """Flows that there is room for in the books."""
-        return self._book.held
+        """Flows that there is room for in the columns."""
+        return self._flows.held
 
     # -- flows out -----------------------------------------------------------------------------------
 
-    def take(self, batch: FlowBatch) -> Parcel:
+    def take(self, batch: FlowBatch) -> Injection:
         """Number what a batch brings.
 
         Raises
@@ -81,17 +81,17 @@ class Injector:
             The server takes fewer flows at once than must be open.
         """
         for group in batch.groups:
-            self._catalogue.open(group)
+            self._groups.open(group)
             if group.release == "network" and len(group.table.dep_distance):
-                self._windows[group.handle] = self._held[group.handle] = Window(group)
-        triples = self._catalogue.new_triples()
+                self._released[group.handle] = self._held_back[group.handle] = PartialGroup(group)
+        triples = self._groups.new_triples()
         given: Columns = batch.start_handle, batch.start_index, batch.start_ps, batch.cause_ps
         ours = tuple(column[:0] for column in given)
-        if len(given[0]) and self._windows:
-            within = np.isin(given[0], list(self._windows))
+        if len(given[0]) and self._released:
+            within = np.isin(given[0], list(self._released))
             ours, given = (tuple(column[some] for column in given) for some in (within, ~within))
         needs = self._needs(ours)
-        given, horizon = self._now(given, self.credit - sum(map(len, needs.values())))
+        given, horizon = self._within_credit(given, self.credit - sum(map(len, needs.values())))
         handle, index, start, cause = given
         at_once = len(handle) + sum(map(len, needs.values()))
         self._most_at_once = max(self._most_at_once, at_once)
@@ -103,10 +103,10 @@ class Injector:
         if len(handle):
             order = np.lexsort((index, handle))
             handle, index, start, cause = handle[order], index[order], start[order], cause[order]
-            columns = self._catalogue.columns(handle, index)
+            columns = self._groups.columns(handle, index)
             columns["start_ps"], columns["cause_ps"] = start, cause
             parts.append(self._number(handle, index, columns))
-        return Parcel(triples, join(parts) if parts else None, starts, self._oldest(), horizon)
+        return Injection(triples, join(parts) if parts else None, starts, self._oldest(), horizon)
 
     def _needs(self, ours: Columns) -> dict[int, I64]:
         """What must be given now of groups that the network releases.
@@ -116,16 +116,16 @@ class Injector:
         OverloadError
             There is no room for it.
         """
-        if not self._held:
+        if not self._held_back:
             return {}
         starts = {n: ours[1][ours[0] == n] for n in np.unique(ours[0]).tolist()}
-        needs = {n: w.required(starts.get(n, _NONE)) for n, w in self._held.items()}
+        needs = {n: w.required(starts.get(n, _NONE)) for n, w in self._held_back.items()}
         count = sum(map(len, needs.values()))
         if count > self.credit:
             raise self._overload(count)
         return needs
 
-    def _now(self, given: Columns, room: int) -> tuple[Columns, int]:
+    def _within_credit(self, given: Columns, room: int) -> tuple[Columns, int]:
         """Of flows to be started, those that there is room for; when the others start.
 
         Whole instants are postponed, the latest first, until something has completed.
@@ -146,7 +146,7 @@ class Injector:
 
     def _oldest(self) -> int:
         """The lowest id that a flow given from now on may wait for."""
-        return min([self.next_id, *(o for w in self._held.values() if (o := w.oldest()) is not None)])
+        return min([self.next_id, *(o for w in self._held_back.values() if (o := w.oldest()) is not None)])
 
     def _overload(self, count: int) -> OverloadError:
         most = self.credit + self.open_flows
@@ -158,8 +158,8 @@ class Injector:
 
     def _number(self, handle: I32, index: I64, columns: dict[str, NDArray[np.generic]]) -> FlatFlows:
         count, first = len(handle), self.next_id
-        slots = self._book.add(count)
-        rows = self._book.rows
+        slots = self._flows.add(count)
+        rows = self._flows.rows
         rows["handle"][slots], rows["index"][slots] = handle, index
         rows["reaction"][slots], rows["start"][slots] = columns["reaction_delay_ps"], columns["start_ps"]
         self.open_flows += count
@@ -183,35 +183,35 @@ class Injector:
         later: list[tuple[I64, I64, I64]] = []
         first_new = self.next_id
         for number, need in needs.items():
-            window = self._held[number]
-            ahead = window.sent - window.completed
-            wish = WINDOW - ahead - len(need) if ahead < WINDOW // 2 else 0
-            more = min(max(0, min(wish, window.left - len(need))), spare)
+            group = self._held_back[number]
+            ahead = group.sent - group.completed
+            wish = MOST_AHEAD - ahead - len(need) if ahead < MOST_AHEAD // 2 else 0
+            more = min(max(0, min(wish, group.left - len(need))), spare)
             spare -= more
             if len(need) or more:
-                parts.append(self._piece(window, window.ahead(need, more), started.get(number)))
+                parts.append(self._piece(group, group.ahead(need, more), started.get(number)))
         for number, (which, when, why) in started.items():
-            ids = self._windows[number].ids(which)
+            ids = self._released[number].ids(which)
             before = ids < first_new
             later.append((ids[before], when[before], why[before]))
-        self._held = {n: w for n, w in self._held.items() if w.left}
+        self._held_back = {n: w for n, w in self._held_back.items() if w.left}
         ids, when, why = (np.concatenate([_NONE, *(part[c] for part in later)]) for c in range(3))
-        self._book.rows["start"][self._book.slots(ids)] = when
+        self._flows.rows["start"][self._flows.slots(ids)] = when
         return parts, (ids, when, why)
 
-    def _piece(self, window: Window, index: I64, started: tuple[I64, I64, I64] | None) -> FlatFlows:
-        handle = np.full(len(index), window.group.handle, np.int32)
-        columns = self._catalogue.columns(handle, index)
+    def _piece(self, group: PartialGroup, index: I64, started: tuple[I64, I64, I64] | None) -> FlatFlows:
+        handle = np.full(len(index), group.group.handle, np.int32)
+        columns = self._groups.columns(handle, index)
         for name in ("start_ps", "cause_ps"):
             columns[name] = np.full(len(index), DEFAULTS[name][1], np.int64)
         if started is not None:
             which, when, why = started
-            new = ~window.knows(which)
+            new = ~group.knows(which)
             place = np.searchsorted(index, which[new])
             columns["start_ps"][place] = when[new]
             columns["cause_ps"][place] = why[new]
-        ptr, ids, kind = window.give(index, self.next_id)
-        columns["reaction_delay_ps"] = window.reactions(columns["reaction_delay_ps"], index)
+        ptr, ids, kind = group.give(index, self.next_id)
+        columns["reaction_delay_ps"] = group.reactions(columns["reaction_delay_ps"], index)
         flows = self._number(handle, index, columns)
         flows.dependency_ptr, flows.dependency_id, flows.dependency_kind = ptr, ids, kind
         return flows
@@ -231,44 +231,68 @@ class Injector:
         """
         before = self.granted_ps
         if not before <= granted_ps <= horizon_ps:
-            raise self._lie(f"granted {granted_ps} ps; it may grant {before} to {horizon_ps} ps")
+            raise self._violation(f"granted {granted_ps} ps; it may grant {before} to {horizon_ps} ps")
         self.granted_ps = granted_ps
         count = len(ids)
         if not count:
             return Completions(np.empty(0, np.int32), _NONE, _NONE, _NONE, _NONE)
         if not len(start_ps) == len(time_ps) == len(cause_ps) == count:
-            raise self._lie("reported completions in columns of different lengths")
-        there = self._book.there(ids)
+            raise self._violation("reported completions in columns of different lengths")
+        slots = self._open_slots(ids)
+        rows = self._flows.rows[slots]
+        self._check_times(rows, before, start_ps, time_ps, cause_ps)
+        handle, index = rows["handle"].astype(np.int32), rows["index"].astype(np.int64)
+        self.digest.add(*self._groups.keys(handle, index), time_ps)
+        self._flows.rows["done"][slots] = 1
+        self.open_flows -= count
+        for number, group in self._held_back.items():
+            group.note_completed(index[handle == number])
+        for ended in self._groups.completed(handle):
+            self._released.pop(ended, None)
+        self._flows.done(ids)
+        self._flows.forget(self.next_id)
+        return Completions(handle, index, start_ps, time_ps, cause_ps)
+
+    def _open_slots(self, ids: I64) -> I64:
+        """Where flows that complete are kept.
+
+        Raises
+        ------
+        ProtocolError
+            One was never given, or completes a second time.
+        """
+        there = self._flows.there(ids)
         if not there.all():
-            raise self._lie(f"completed flow {ids[~there][0]}, which is not open")
-        slots = self._book.slots(ids)
-        rows = self._book.rows[slots]
-        if rows["done"].any() or (count > 1 and len(np.unique(ids)) < count):
-            raise self._lie("completed a flow twice")
+            raise self._violation(f"completed flow {ids[~there][0]}, which is not open")
+        slots = self._flows.slots(ids)
+        if self._flows.rows["done"][slots].any() or (len(ids) > 1 and len(np.unique(ids)) < len(ids)):
+            raise self._violation("completed a flow twice")
+        return slots
+
+    def _check_times(
+        self, rows: NDArray[Any], before: int, start_ps: I64, time_ps: I64, cause_ps: I64
+    ) -> None:
+        """Hold completions to the grants before and after them, to their starts, and to reaction delays.
+
+        Raises
+        ------
+        ProtocolError
+            Says which rule is broken, with the times.
+        """
+        granted = self.granted_ps
         low, high = int(time_ps.min()), int(time_ps.max())
-        if low < before or high > granted_ps:
-            raise self._lie(
-                f"reported a completion at {low if low < before else high} ps with a grant of {granted_ps} "
+        if low < before or high > granted:
+            raise self._violation(
+                f"reported a completion at {low if low < before else high} ps with a grant of {granted} "
                 f"after one of {before}"
             )
         if (start_ps > time_ps).any() or ((rows["start"] != LATER) & (rows["start"] > start_ps)).any():
-            raise self._lie("started a flow before its time, or after its completion")
+            raise self._violation("started a flow before its time, or after its completion")
         if (cause_ps > time_ps).any():
-            raise self._lie("was certain of a completion only after it")
+            raise self._violation("was certain of a completion only after it")
         react = np.minimum(rows["reaction"], NEVER - time_ps) + time_ps
-        if int(react.min()) < granted_ps:
-            raise self._lie(f"ran to {granted_ps} ps past a reaction that could come at {react.min()} ps")
-        handle, index = rows["handle"].astype(np.int32), rows["index"].astype(np.int64)
-        self.digest.add(*self._catalogue.keys(handle, index), time_ps)
-        self._book.rows["done"][slots] = 1
-        self.open_flows -= count
-        for number, window in self._held.items():
-            window.note_completed(index[handle == number])
-        for ended in self._catalogue.completed(handle):
-            self._windows.pop(ended, None)
-        self._book.done(ids)
-        self._book.forget(self.next_id)
-        return Completions(handle, index, start_ps, time_ps, cause_ps)
+        if int(react.min()) < granted:
+            raise self._violation(f"ran to {granted} ps past a reaction that could come at {react.min()} ps")
 
     def check_digest(self, digest: Digest) -> None:
         """Compare with the server's.
@@ -279,7 +303,7 @@ class Injector:
             It has another one.
         """
         if digest != self.digest:
-            raise self._lie(f"has the digest {digest} of the completions whose digest is {self.digest}")
+            raise self._violation(f"has the digest {digest} of the completions whose digest is {self.digest}")
 
-    def _lie(self, what: str) -> ProtocolError:
+    def _violation(self, what: str) -> ProtocolError:
         return ProtocolError(f"{self._name} breaks the protocol: it {what}")

@@ -33,10 +33,10 @@ os.execvp(sys.argv[2], sys.argv[2:])
 """
 """Run in a small Python of its own: a function to be run between fork and exec would make Python fork,
 and not vfork, and gRPC's threads don't bear that."""
-_started: weakref.WeakSet[Launched] = weakref.WeakSet()
+_started: weakref.WeakSet[ServerProcess] = weakref.WeakSet()
 
 
-class Launched:
+class ServerProcess:
     """A server process. ``address`` is where it listens.
 
     Parameters

@@ -14,7 +14,7 @@ from cosim.network.simulator import NetworkSimulator
 from cosim.protocol import adapters
 from cosim.protocol.address import Tls
 from cosim.protocol.client import RemoteNetwork
-from cosim.protocol.settings import LinkEvent, Patience, Server, Wanted
+from cosim.protocol.settings import FailurePolicy, LinkEvent, SessionSettings, Target
 from cosim.registry import nearest
 from cosim.spec import SizeBytes, Spec, TimePs
 
@@ -133,15 +133,15 @@ class Remote(NetworkSpec):
             command = tuple(adapters.command(self.simulator, lambda text: print(text, file=sys.stderr)))
         tls = None if self.tls is None else Tls(self.tls.roots, self.tls.certificate, self.tls.key)
         return RemoteNetwork(
-            Server(command=command, address=self.address or None, tls=tls, name=self.simulator),
-            self.wanted(),
-            Patience(answer_s=self.answer_timeout / 1e12, recover=self.recover),
+            Target(command=command, address=self.address or None, tls=tls, name=self.simulator),
+            self.settings(),
+            FailurePolicy(answer_s=self.answer_timeout / 1e12, recover=self.recover),
         )
 
-    def wanted(self) -> Wanted:
+    def settings(self) -> SessionSettings:
         """What the session asks for."""
         marks = self.ecn_min is not None
-        return Wanted(
+        return SessionSettings(
             queue_discipline=self.queue,
             queue_bytes=self.queue_size,
             mark_min_bytes=self.ecn_min,

@@ -15,7 +15,7 @@ from typing import Any
 from cosim.errors import LaunchError
 from cosim.protocol.address import Tls, check_address
 from cosim.protocol.refusal import Refusal, refusal_of, to_status
-from cosim.protocol.session import GONE, Served, Session
+from cosim.protocol.session import GONE, ServerConfig, Session
 from cosim.protocol.v1 import SERVICE
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 
@@ -31,11 +31,11 @@ class Server:
 
     def __init__(
         self,
-        served: Served,
+        served: ServerConfig,
         address: str,
         *,
         tls: Tls | None = None,
-        make_session: Callable[[Served], Session] = Session,
+        make_session: Callable[[ServerConfig], Session] = Session,
     ) -> None:
         import grpc
         from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -160,11 +160,11 @@ def _read(requests: Iterator[pb.SessionRequest], session: Session, queue: Simple
 
 
 def run_server(
-    served: Served,
+    served: ServerConfig,
     address: str,
     *,
     tls: Tls | None = None,
-    make_session: Callable[[Served], Session] = Session,
+    make_session: Callable[[ServerConfig], Session] = Session,
 ) -> None:
     """Serve until SIGTERM or SIGINT; says ``LISTENING address`` on standard output."""
     stop = threading.Event()

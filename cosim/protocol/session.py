@@ -14,18 +14,18 @@ from cosim.errors import CosimError
 from cosim.network.flows import I64
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.columns import array, batches, decode
-from cosim.protocol.host import Host, Ran
 from cosim.protocol.refusal import Refusal, refusal_of
+from cosim.protocol.served_network import AdvanceResult, ServedNetwork
+from cosim.protocol.topology_messages import GivenPaths, decode_topology
 from cosim.protocol.v1 import VERSION
 from cosim.protocol.v1 import network_simulator_pb2 as pb
-from cosim.protocol.world import GivenPaths, decode_topology
 
 GONE = -1
 """Instead of a sequence number: whatever runs, nobody waits for it any more."""
 
 
 @dataclass(frozen=True)
-class Served:
+class ServerConfig:
     """What a server serves: how to make a network, and what is said of it."""
 
     make: Callable[[], NetworkSimulator]
@@ -71,11 +71,11 @@ class Served:
 class Session:
     """One stream's simulation. :meth:`handle` answers one request; :meth:`cancel` may come at any time."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: ServerConfig) -> None:
         self.served = served
         self.described = served.describe()
         self._network: NetworkSimulator | None = None
-        self._host: Host | None = None
+        self._host: ServedNetwork | None = None
         self._paths: GivenPaths | None = None
         self._num_links = 0
         self._sequence = 0
@@ -149,7 +149,7 @@ class Session:
         except CosimError as error:
             raise Refusal("INVALID_OPEN", str(error), field="options") from error
         self._network = network
-        self._host = Host(network, topology)
+        self._host = ServedNetwork(network, topology)
         opened = pb.Opened(credit=limits.max_open_flows, settings=self.served.settings)
         return pb.SessionResponse(opened=opened)
 
@@ -220,7 +220,7 @@ class Session:
         assert self._host is not None
         return self.served.max_open_flows - self._host.open_flows
 
-    def answers(self, ran: Ran, began: int) -> Iterator[pb.SessionResponse]:
+    def answers(self, ran: AdvanceResult, began: int) -> Iterator[pb.SessionResponse]:
         """The parts of an answer."""
         assert self._host is not None
         for low, high in batches(len(ran.ids), max(1, (self._most_bytes - 256) // 32)):

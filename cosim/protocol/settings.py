@@ -1,4 +1,4 @@
-"""What a session asks of a simulator elsewhere, and how patient it is."""
+"""Which simulator a session is of, what is asked of it, and what is done where it is slow or dies."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Literal
 
 from cosim.errors import FeatureError
 from cosim.protocol.address import Tls
+from cosim.protocol.topology_messages import encode_topology
 from cosim.protocol.v1 import network_simulator_pb2 as pb
-from cosim.protocol.world import encode_topology
 from cosim.topology.graph import Topology
 
 RoutingName = Literal["auto", "given", "ecmp", "spray"]
@@ -30,7 +30,7 @@ class LinkEvent:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SessionSettings:
     """What the simulator is to do; nothing said is left to its defaults."""
 
     queue_discipline: str = ""
@@ -115,7 +115,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Patience:
+class FailurePolicy:
     """How long to wait, in seconds of the wall's clock, and what to do about a server that dies.
 
     ``answer_s``: for any answer. ``budget_s``: what an advance is asked to take at most before it says how
@@ -131,8 +131,8 @@ class Patience:
 
 
 @dataclass(frozen=True)
-class Server:
-    """Where a simulator is: a command that serves, or the address of one that runs."""
+class Target:
+    """Which server: a command that starts one, or the address of one that runs; ``name``: in errors."""
 
     command: tuple[str, ...] = ()
     address: str | None = None

@@ -55,7 +55,14 @@ class FaultyNetwork(NetworkSimulator):
     def describe(self) -> Capabilities:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         there = self._inner.describe()
-        return replace(there, name=f"faulty {there.name}", dependent_flows=False, peek=False, quantum_ps=1)
+        return replace(
+            there,
+            name=f"faulty {there.name}",
+            dependent_flows=False,
+            peek=False,
+            quantum_ps=1,
+            symmetric=there.symmetric and not self._delay,
+        )
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

@@ -17,7 +17,7 @@ import pytest
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.protocol import adapters
 from cosim.protocol.client import RemoteNetwork, launch
-from cosim.protocol.journal import Log
+from cosim.protocol.replay_log import LogReader
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.topology.graph import Topology
 from cosim.topology.routing import Ecmp
@@ -120,7 +120,7 @@ def send(
 
 def alone_text(log: Path, settings: dict[str, Any]) -> str:
     """The session of an injection log, as ``cosim-ns3-alone`` reads it; everything given at once."""
-    found = Log(log)
+    found = LogReader(log)
     opened = pb.SessionRequest.FromString(found.opened).open
     lines = [f"set {key} {value}" for key, value in settings.items()]
     lines.append(f"nodes {opened.topology.num_endpoints} {len(opened.topology.node_names)}")

@@ -130,7 +130,7 @@ def test_settings_reach_the_session() -> None:
     text = f"{{simulator: ns3, transport: dctcp, mtu: 1500 B, ecn_min: 97 kB, failures: [{failure}]}}"
     network = loads(SCENARIO % text).network
     assert isinstance(network, Remote)
-    wanted = network.wanted()
+    wanted = network.settings()
     assert (wanted.transport, wanted.mtu_bytes, wanted.mark_min_bytes) == ("dctcp", 1500, 97_000)
     assert [(event.time_ps, event.up) for event in wanted.link_events] == [(10**9, False), (2 * 10**9, True)]
 

@@ -17,8 +17,8 @@ from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.client import RemoteNetwork, launch
-from cosim.protocol.launcher import Launched
-from cosim.protocol.settings import Server
+from cosim.protocol.launcher import ServerProcess
+from cosim.protocol.settings import Target
 from cosim.testing import check_server
 from cosim.topology.graph import Topology
 from cosim.topology.routing import Shortest
@@ -185,12 +185,12 @@ def test_messages_that_take_no_time_end_alike_wherever_the_run_is_cut(seed: int)
 def test_a_session_broken_off_leaves_nothing_behind_for_the_next() -> None:
     topology = parallel_links()
     rows = [(0, 1, 40_000, c, 0) for c in range(8)]
-    process = Launched([astrasim()])
+    process = ServerProcess([astrasim()])
     try:
         for _ in range(3):
-            broken = RemoteNetwork(Server(address=process.address))
+            broken = RemoteNetwork(Target(address=process.address))
             ends(broken, topology, [(0, 1, 10**9, c, 0) for c in range(8)], until_ps=10 * NS)
-            one = RemoteNetwork(Server(address=process.address))
+            one = RemoteNetwork(Target(address=process.address))
             assert ends(one, topology, rows) == ends(CongestionAwareNetwork(), topology, rows)
     finally:
         process.kill()

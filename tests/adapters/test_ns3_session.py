@@ -15,7 +15,7 @@ from cosim.errors import FeatureError, RefusedError
 from cosim.experiment.build import build
 from cosim.experiment.scenario import loads
 from cosim.protocol.client import RemoteNetwork
-from cosim.protocol.settings import Patience, Server
+from cosim.protocol.settings import FailurePolicy, Target
 from cosim.testing import check_server
 from tests.adapters.ns3_worlds import US, alone_text, graph, network, ns3, run_alone, send, star
 from tests.protocol.small_run import Hooked, Killer, moments, recovered
@@ -69,15 +69,15 @@ def test_a_server_killed_at_ten_random_moments_is_brought_back(
         return replay(built.topology, Hooked(remote, before), built.jobs, built.planner, release=release)
 
     expected = ran(network(), lambda _: None)
-    remote = RemoteNetwork(Server(command=(ns3(),)), patience=Patience(most_deaths=10))
+    remote = RemoteNetwork(Target(command=(ns3(),)), policy=FailurePolicy(most_deaths=10))
     killer = Killer(remote, moments(11, expected.info["advances"], 10))
     assert ran(remote, killer).digest == expected.digest
-    line = remote.line
+    session = remote.session
     record_property(
-        "fault", (f"kill -9 of ns-3, released by the {release}", recovered(line.deaths, line.replays))
+        "fault", (f"kill -9 of ns-3, released by the {release}", recovered(session.deaths, session.replays))
     )
-    assert line.deaths == len(killer.killed) == 10
-    assert line.replays <= 2 * line.deaths
+    assert session.deaths == len(killer.killed) == 10
+    assert session.replays <= 2 * session.deaths
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from cosim.network.flows import FlowBatch
 from cosim.network.simulator import Advance, NetworkSimulator
 from cosim.protocol import adapters
 from cosim.protocol.client import RemoteNetwork
-from cosim.protocol.settings import Server
+from cosim.protocol.settings import Target
 from cosim.units import PS_PER_NS
 
 TRAINING = """
@@ -51,7 +51,7 @@ class Timed(RemoteNetwork):
     """Adds up the time in ASTRA-sim's event loop, and counts round trips."""
 
     def __init__(self) -> None:
-        super().__init__(Server(command=tuple(adapters.command("astrasim"))))
+        super().__init__(Target(command=tuple(adapters.command("astrasim"))))
         self.run_s = 0.0
         self.trips = 0
 

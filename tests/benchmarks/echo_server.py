@@ -61,11 +61,11 @@ class EchoNetwork(NetworkSimulator):
 
 def main() -> None:
     from cosim.protocol.server import run_server
-    from cosim.protocol.session import Served
+    from cosim.protocol.session import ServerConfig
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--address", required=True)
-    run_server(Served(EchoNetwork), parser.parse_args().address)
+    run_server(ServerConfig(EchoNetwork), parser.parse_args().address)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import Advance, NetworkSimulator
 from cosim.protocol import adapters
 from cosim.protocol.client import RemoteNetwork
-from cosim.protocol.settings import Server, Wanted
+from cosim.protocol.settings import SessionSettings, Target
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
@@ -193,13 +193,13 @@ class Packets(RemoteNetwork):
 def packets(name: str, case: Case, seed: int | None) -> tuple[F64, float]:
     """Completion times and seconds in ns-3's event loop, neither start-up nor gRPC in it."""
     transport = name.removeprefix("mltcp over ")
-    wanted = Wanted(
+    wanted = SessionSettings(
         transport=transport,
         mltcp=name != transport,
         mtu_bytes=case.mtu,
         queue_bytes=case.buffer * case.mtu,
     )
-    server = Packets(Server(command=tuple(adapters.command("ns3"))), wanted)
+    server = Packets(Target(command=tuple(adapters.command("ns3"))), wanted)
     found = fcts(server, case, seed)
     server.close()
     return found, server.run_ns / 1e9

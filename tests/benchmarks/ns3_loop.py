@@ -18,7 +18,7 @@ from cosim.network.flows import FlowBatch, FlowTable
 from cosim.network.simulator import Advance
 from cosim.protocol import adapters
 from cosim.protocol.client import RemoteNetwork
-from cosim.protocol.settings import Server, Wanted
+from cosim.protocol.settings import SessionSettings, Target
 from tests.adapters.ns3_worlds import alone_text, run_alone
 
 SCENARIO = """
@@ -28,14 +28,14 @@ jobs:
   - workload: {kind: collective, collective: all_reduce, size: SIZE, ranks: 16}
 collectives: {all_reduce: ring}
 """
-WANTED = Wanted(transport="cubic", mtu_bytes=9000)
+WANTED = SessionSettings(transport="cubic", mtu_bytes=9000)
 
 
 class Measured(RemoteNetwork):
     """Counts round trips and adds up where the time went. ``lookahead=False``: reaction delays are zero."""
 
     def __init__(self, *, lookahead: bool = True) -> None:
-        super().__init__(Server(command=tuple(adapters.command("ns3"))), WANTED)
+        super().__init__(Target(command=tuple(adapters.command("ns3"))), WANTED)
         self.trips = 0
         self.run_ns = 0
         self.server_ns = 0

@@ -12,8 +12,8 @@ from cosim.network.flows import Completions, FlowBatch
 from cosim.network.simulator import Advance, NetworkSimulator
 from cosim.protocol.client import RemoteNetwork, connect
 from cosim.protocol.server import Server
-from cosim.protocol.session import Served
-from cosim.protocol.settings import Server as Where
+from cosim.protocol.session import ServerConfig
+from cosim.protocol.settings import Target
 from tests.engine.random_jobs import World, worlds
 from tests.engine.worlds import (
     NETWORKS,
@@ -33,7 +33,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
     folder = tmp_path_factory.mktemp("served")
     with ExitStack() as stack:
         yield {
-            name: stack.enter_context(Server(Served(NETWORKS[name]), f"unix:{folder / name}")).address
+            name: stack.enter_context(Server(ServerConfig(NETWORKS[name]), f"unix:{folder / name}")).address
             for name in ("congestion_aware", "fair_share")
         }
 
@@ -94,4 +94,4 @@ def test_what_follows_from_two_arrivals_at_once_is_in_the_order_of_their_causes(
     by_key = [there + (800 + 500) * 1000, there + (800 + 1800 + 500) * 1000]
     assert ends(CongestionAwareNetwork()) == by_cause
     assert ends(connect(aware)) == by_cause
-    assert ends(Forgetful(Where(address=aware))) == by_key
+    assert ends(Forgetful(Target(address=aware))) == by_key

@@ -29,7 +29,7 @@ from cosim.network.simulator import Advance
 from cosim.protocol.client import RemoteNetwork
 from cosim.protocol.remote import Remote
 from cosim.protocol.server import Server
-from cosim.protocol.session import Served
+from cosim.protocol.session import ServerConfig
 
 HOSTS = """
 topology:
@@ -150,13 +150,13 @@ def test_a_server_within_a_hybrid_that_is_killed_is_brought_back(tmp_path: Path)
     deaths = []
 
     def kill(remote: RemoteNetwork) -> None:
-        process = remote.line.process
+        process = remote.session.process
         assert process is not None
         process.kill()
         deaths.append(remote)
 
     assert over(elsewhere(), 5, kill).digest == whole
-    assert [remote.line.deaths for remote in deaths] == [1]
+    assert [remote.session.deaths for remote in deaths] == [1]
 
     def leave(remote: RemoteNetwork) -> None:
         raise ClientEndedError
@@ -170,7 +170,7 @@ def test_a_server_within_a_hybrid_that_is_killed_is_brought_back(tmp_path: Path)
 
 
 def test_networks_and_loops_are_compared_over_a_simulator_elsewhere(tmp_path: Path) -> None:
-    with Server(Served(FairShareNetwork), f"unix:{tmp_path / 's'}") as server:
+    with Server(ServerConfig(FairShareNetwork), f"unix:{tmp_path / 's'}") as server:
         there = {"address": server.address}
         scenario = hybrid("hybrid", **{"network.scale_out": there})
         asked = ask_all(scenario, f"hybrid,{{address: '{server.address}'}},fair_share")

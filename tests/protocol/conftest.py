@@ -7,7 +7,7 @@ import pytest
 
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.protocol.server import Server
-from cosim.protocol.session import Served
+from cosim.protocol.session import ServerConfig
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
             count += 1
             extra = {"make_session": make_session} if make_session is not None else {}
             where = f"unix:{tmp_path / f's{count}'}" if tls is None else "127.0.0.1:0"
-            return stack.enter_context(Server(Served(make, **served), where, tls=tls, **extra))
+            return stack.enter_context(Server(ServerConfig(make, **served), where, tls=tls, **extra))
 
         yield start
 

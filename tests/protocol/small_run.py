@@ -65,26 +65,26 @@ class Killer:
 
     def __init__(self, network: RemoteNetwork, moments: Sequence[int]) -> None:
         self.killed: list[int] = []
-        self._line = network.line
+        self._session = network.session
         self._moments = moments
 
     def __call__(self, count: int) -> None:
         if count not in self._moments:
             return
-        process = self._line.process
+        process = self._session.process
         assert process is not None
         self.killed.append(count)
         if len(self.killed) % 2:
             os.kill(process.pid, signal.SIGKILL)
             return
-        wire = self._line._live()
-        send = wire.send
+        connection = self._session._session.connection()
+        send = connection.send
 
         def send_and_kill(request: bytes) -> None:
             send(request)
             os.kill(process.pid, signal.SIGKILL)
 
-        wire.send = send_and_kill  # type: ignore[method-assign]
+        connection.send = send_and_kill  # type: ignore[method-assign]
 
 
 def moments(seed: int, calls: int, count: int) -> list[int]:

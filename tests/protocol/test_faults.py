@@ -20,10 +20,9 @@ from cosim.errors import (
 )
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.protocol.client import RemoteNetwork, connect
-from cosim.protocol.launcher import Launched
+from cosim.protocol.launcher import ServerProcess
 from cosim.protocol.server import Server
-from cosim.protocol.settings import Patience
-from cosim.protocol.settings import Server as Where
+from cosim.protocol.settings import FailurePolicy, Target
 from cosim.testing.conformance.cases import star
 from tests.inputs import ROOT
 from tests.protocol.small_run import GOOD, SCENARIO, Hooked, Killer, moments, recovered, run
@@ -47,12 +46,12 @@ def test_an_overloaded_server_is_named(serve: Serve, record_property: Record) ->
 
 def test_a_server_that_crashes_is_brought_back_again_and_again(right: str, record_property: Record) -> None:
     """It dies at the 50th answer of every session."""
-    network = RemoteNetwork(Where(command=(*FAULTY, "crash")), patience=Patience(most_deaths=50))
+    network = RemoteNetwork(Target(command=(*FAULTY, "crash")), policy=FailurePolicy(most_deaths=50))
     assert run(network).digest == right
-    line = network.line
-    record_property("fault", ("crashes at each 50th answer", recovered(line.deaths, line.replays)))
-    assert line.deaths >= 2
-    assert line.replays <= 2 * line.deaths
+    session = network.session
+    record_property("fault", ("crashes at each 50th answer", recovered(session.deaths, session.replays)))
+    assert session.deaths >= 2
+    assert session.replays <= 2 * session.deaths
 
 
 @pytest.mark.parametrize("release", ["engine", "network"])
@@ -60,16 +59,17 @@ def test_a_server_killed_at_ten_random_moments_changes_nothing(
     right: str, release: str, record_property: Record
 ) -> None:
     """Between two calls, or with a call sent and not answered."""
-    network = RemoteNetwork(Where(command=GOOD), patience=Patience(most_deaths=20))
-    calls = run(RemoteNetwork(Where(command=GOOD)), release=release).records.info["advances"]
+    network = RemoteNetwork(Target(command=GOOD), policy=FailurePolicy(most_deaths=20))
+    calls = run(RemoteNetwork(Target(command=GOOD)), release=release).records.info["advances"]
     killer = Killer(network, moments(7, calls, 10))
     assert run(Hooked(network, killer), release=release).digest == right
-    line = network.line
+    session = network.session
     record_property(
-        "fault", (f"kill -9 of cosim serve, released by the {release}", recovered(line.deaths, line.replays))
+        "fault",
+        (f"kill -9 of cosim serve, released by the {release}", recovered(session.deaths, session.replays)),
     )
-    assert line.deaths == len(killer.killed) == 10
-    assert line.replays <= 2 * line.deaths
+    assert session.deaths == len(killer.killed) == 10
+    assert session.replays <= 2 * session.deaths
 
 
 def test_a_client_killed_at_ten_random_moments_goes_on_from_its_log(
@@ -93,23 +93,23 @@ def test_a_client_killed_at_ten_random_moments_goes_on_from_its_log(
 
 def test_a_frozen_process_is_noticed_and_replaced(right: str, record_property: Record) -> None:
     """SIGSTOP: it is there, but answers nothing, not even pings."""
-    patience = Patience(keepalive_s=0.3, answer_s=30.0)
-    network = RemoteNetwork(Where(command=GOOD), patience=patience)
+    policy = FailurePolicy(keepalive_s=0.3, answer_s=30.0)
+    network = RemoteNetwork(Target(command=GOOD), policy=policy)
 
     def before(count: int) -> None:
         if count == 20:
-            assert network.line.process is not None
-            os.kill(network.line.process.pid, signal.SIGSTOP)
+            assert network.session.process is not None
+            os.kill(network.session.process.pid, signal.SIGSTOP)
 
     assert run(Hooked(network, before)).digest == right
-    assert network.line.deaths == 1
-    record_property("fault", ("SIGSTOP: no answer to pings", recovered(1, network.line.replays)))
+    assert network.session.deaths == 1
+    record_property("fault", ("SIGSTOP: no answer to pings", recovered(1, network.session.replays)))
 
 
 @pytest.mark.parametrize("fault", ["random", "unrepeatable"])
 def test_a_server_that_comes_to_something_else_is_a_divergence(fault: str, record_property: Record) -> None:
     """random: each time; unrepeatable: where 14 flows come at once, so that one by one it is right."""
-    network = RemoteNetwork(Where(command=(*FAULTY, fault)))
+    network = RemoteNetwork(Target(command=(*FAULTY, fault)))
     network.open(star(4))
     granted = 0
     zero = np.zeros(1, np.int64)
@@ -121,12 +121,12 @@ def test_a_server_that_comes_to_something_else_is_a_divergence(fault: str, recor
         while granted < horizon:
             granted, _ = network.advance(batch, horizon)
             batch = FlowBatch()
-    assert network.line.process is not None
-    network.line.process.kill()
+    assert network.session.process is not None
+    network.session.process.kill()
     what = f"killed, and {fault} when replayed"
     if fault == "unrepeatable":
         assert network.advance(FlowBatch(), granted + 1_000_000_000).granted_ps == granted + 1_000_000_000
-        record_property("fault", (what, f"recovered call by call: {network.line.replays} calls"))
+        record_property("fault", (what, f"recovered call by call: {network.session.replays} calls"))
     else:
         with pytest.raises(DivergenceError, match="when its log was replayed"):
             network.advance(FlowBatch(), granted + 1_000_000_000)
@@ -137,12 +137,12 @@ def test_a_server_that_comes_to_something_else_is_a_divergence(fault: str, recor
 def test_where_recovery_is_off_the_run_says_so_and_ends(
     caplog: pytest.LogCaptureFixture, record_property: Record
 ) -> None:
-    network = RemoteNetwork(Where(command=GOOD), patience=Patience(recover=False))
+    network = RemoteNetwork(Target(command=GOOD), policy=FailurePolicy(recover=False))
 
     def before(count: int) -> None:
         if count == 5:
-            assert network.line.process is not None
-            network.line.process.kill()
+            assert network.session.process is not None
+            network.session.process.kill()
 
     with pytest.raises(ServerDiedError, match=r"killed by SIGKILL\); recovery is off"):
         run(Hooked(network, before))
@@ -168,7 +168,7 @@ def test_another_run_does_not_go_on_from_a_log(serve: Serve, tmp_path: Path) -> 
 
 def test_no_server_is_said_at_once() -> None:
     with pytest.raises(LaunchError, match="no network simulator at unix:/nowhere"):
-        RemoteNetwork(Where(address="unix:/nowhere"), patience=Patience(start_s=0.3)).describe()
+        RemoteNetwork(Target(address="unix:/nowhere"), policy=FailurePolicy(start_s=0.3)).describe()
 
 
 # -- starting servers -------------------------------------------------------------------------------
@@ -180,22 +180,22 @@ def shell(script: str) -> tuple[str, ...]:
 
 def test_a_server_that_ends_at_once_shows_its_last_words() -> None:
     with pytest.raises(LaunchError, match=r"(?s)ended with exit code 3 before it listened.*no such port"):
-        Launched(shell("echo no such port >&2; exit 3"))
+        ServerProcess(shell("echo no such port >&2; exit 3"))
 
 
 def test_a_server_that_says_nothing_is_given_up_and_ended() -> None:
     with pytest.raises(LaunchError, match=r"did not say LISTENING within 0\.2 s"):
-        Launched(shell("sleep 60"), timeout_s=0.2)
+        ServerProcess(shell("sleep 60"), timeout_s=0.2)
 
 
 def test_no_such_program() -> None:
     with pytest.raises(LaunchError, match="can't start '/no/such'"):
-        Launched(["/no/such"])
+        ServerProcess(["/no/such"])
 
 
 def test_the_whole_group_is_ended() -> None:
     script = "trap '' TERM; sleep 60 & echo $! >&2; echo LISTENING unix:/x; wait; wait"
-    one = Launched(shell(script))
+    one = ServerProcess(shell(script))
     while not (text := one.stderr_tail()):
         pass
     one.stop(grace_s=0.1)
@@ -205,8 +205,8 @@ def test_the_whole_group_is_ended() -> None:
 def test_no_server_outlives_a_killed_client(tmp_path: Path) -> None:
     script = (
         "import os, signal, sys\n"
-        "from cosim.protocol.launcher import Launched\n"
-        "print(Launched(['/bin/sh', '-c', 'echo LISTENING unix:/x; exec sleep 60']).pid, flush=True)\n"
+        "from cosim.protocol.launcher import ServerProcess\n"
+        "print(ServerProcess(['/bin/sh', '-c', 'echo LISTENING unix:/x; exec sleep 60']).pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

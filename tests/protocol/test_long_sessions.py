@@ -9,10 +9,10 @@ import pytest
 from cosim.errors import RefusedError
 from cosim.network.flows import ON_START, FlowBatch, FlowGroup, flat_table
 from cosim.protocol.client import connect
+from cosim.protocol.connection import Connection
 from cosim.protocol.messages import advance_parts, numbered
 from cosim.protocol.server import Server
-from cosim.protocol.session import Served, Session
-from cosim.protocol.wire import Wire
+from cosim.protocol.session import ServerConfig, Session
 from cosim.testing.conformance.cases import flows, star
 from cosim.testing.conformance.server import ServerProbe
 from tests.protocol.small_run import run
@@ -25,7 +25,7 @@ SESSIONS: list[Session] = []
 class Seen(Session):
     """A session that can be looked into."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: ServerConfig) -> None:
         super().__init__(served)
         SESSIONS.append(self)
 
@@ -90,7 +90,7 @@ def test_starts_that_lie_apart_wait_until_there_is_room(serve: Serve) -> None:
 
 
 def test_what_was_to_be_forgotten_is_not_waited_for(serve: Serve) -> None:
-    probe = ServerProbe(connection := Wire(serve().address), connection.describe(), star(4))
+    probe = ServerProbe(connection := Connection(serve().address), connection.describe(), star(4))
     probe.open()
     probe.advance(flows(0, [(0, 1)], 1000, 0))
     for number, (given, oldest) in enumerate(

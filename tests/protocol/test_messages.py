@@ -14,8 +14,8 @@ from cosim.network.flows import ON_COMPLETION, ON_START
 from cosim.protocol.address import Tls, check_address
 from cosim.protocol.columns import DEFAULTS, FlatFlows, decode, encode, join, make
 from cosim.protocol.digest import Digest
-from cosim.protocol.journal import Journal, Kind, Log, frame, frames
 from cosim.protocol.messages import advance_parts, numbered
+from cosim.protocol.replay_log import LogReader, LogWriter, RecordKind, frame, frames
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -139,24 +139,24 @@ def test_a_flipped_bit_is_noticed(records: list[tuple[int, bytes]], data: st.Dat
 def test_a_log_is_gone_on_with_after_its_last_whole_exchange(tmp_path: Path) -> None:
     path = tmp_path / "log"
     done = pb.SessionResponse(advanced=pb.Advanced(sequence=1)).SerializeToString()
-    journal = Journal.create(path, b"described", b"open")
-    journal.write(Kind.REQUEST, [b"one"])
-    journal.write(Kind.ANSWER, [done])
-    journal.write(Kind.REQUEST, [b"two"])  # never answered
+    journal = LogWriter.create(path, b"described", b"open")
+    journal.write(RecordKind.REQUEST, [b"one"])
+    journal.write(RecordKind.ANSWER, [done])
+    journal.write(RecordKind.REQUEST, [b"two"])  # never answered
     journal.close()
-    log = Log(path)
+    log = LogReader(path)
     assert [exchange.requests for exchange in log.exchanges()] == [(b"one",)]
-    again = Journal.resume(path, log.end)
-    again.write(Kind.REQUEST, [b"three", b"four"])
-    again.write(Kind.ANSWER, [done])
+    again = LogWriter.resume(path, log.end)
+    again.write(RecordKind.REQUEST, [b"three", b"four"])
+    again.write(RecordKind.ANSWER, [done])
     again.close()
-    assert [exchange.requests for exchange in Log(path).exchanges()] == [(b"one",), (b"three", b"four")]
+    assert [exchange.requests for exchange in LogReader(path).exchanges()] == [(b"one",), (b"three", b"four")]
 
 
 def test_another_file_is_not_taken_for_a_log(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"something else")
     with pytest.raises(InputError, match="not the injection log"):
-        Log(tmp_path / "log")
+        LogReader(tmp_path / "log")
 
 
 @pytest.mark.parametrize("address", ["unix:/tmp/x", "127.0.0.1:50051", "localhost:1", "[::1]:7"])

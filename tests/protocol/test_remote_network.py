@@ -12,9 +12,9 @@ from cosim.network.flows import ON_COMPLETION, ON_START, FlowBatch, FlowGroup, F
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol import injector
 from cosim.protocol.client import connect
+from cosim.protocol.connection import Connection
 from cosim.protocol.server import Server
 from cosim.protocol.session import Session
-from cosim.protocol.wire import Wire
 from cosim.testing.conformance.cases import star
 from cosim.units import NEVER
 from tests.protocol.small_run import run
@@ -116,7 +116,7 @@ def test_groups_larger_than_the_credit_come_in_windows_and_give_the_same(
     serve: Serve, seed: int, credit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = random_table(seed, 12, 30)
-    monkeypatch.setattr(injector, "WINDOW", 48)
+    monkeypatch.setattr(injector, "MOST_AHEAD", 48)
     right = completions(CongestionAwareNetwork(), table)
     assert len(right) == 2 * table.num_flows
     assert completions(connect(serve(max_open_flows=credit).address), table) == right
@@ -168,10 +168,10 @@ def test_an_interrupt_cancels_the_advance_and_leaves_the_session_in_order(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a run says of links after Ctrl-C comes from the session that was interrupted."""
-    receive, cancelled, count = Wire.receive, Session.cancel, 0
+    receive, cancelled, count = Connection.receive, Session.cancel, 0
     seen: list[int] = []
 
-    def interrupted(self: Wire, deadline_s: float | None = None) -> bytes:
+    def interrupted(self: Connection, deadline_s: float | None = None) -> bytes:
         nonlocal count
         count += 1
         if count == 30:
@@ -182,7 +182,7 @@ def test_an_interrupt_cancels_the_advance_and_leaves_the_session_in_order(
         seen.append(sequence)
         cancelled(self, sequence)
 
-    monkeypatch.setattr(Wire, "receive", interrupted)
+    monkeypatch.setattr(Connection, "receive", interrupted)
     monkeypatch.setattr(Session, "cancel", noted)
     records = run(connect(serve().address)).records
     assert records.interrupted

@@ -8,9 +8,9 @@ import pytest
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.simulator import NetworkSimulator
-from cosim.protocol.bulk import Bulk, bulk, one_by_one
 from cosim.protocol.client import connect
-from cosim.protocol.journal import Exchange, Log
+from cosim.protocol.replay_log import Exchange, LogReader
+from cosim.protocol.replay_plan import ReplayPlan, as_recorded, few_advances
 from cosim.protocol.server import Server
 from tests.protocol.small_run import run
 
@@ -28,11 +28,11 @@ def test_a_log_cut_anywhere_is_replayed_in_a_few_calls(
     network = connect(address)
     network.log_to(tmp_path / "log")
     run(network, release)
-    log = Log(tmp_path / "log")
+    log = LogReader(tmp_path / "log")
     exchanges = list(log.exchanges())
 
-    def calls(to: Bulk) -> int:
-        again = connect(address).line
+    def calls(to: ReplayPlan) -> int:
+        again = connect(address).session
         again.describe()
         again.open(log.opened)
         assert again._replay(to) == (to.granted_ps, to.digest)
@@ -40,9 +40,9 @@ def test_a_log_cut_anywhere_is_replayed_in_a_few_calls(
         return again.replays
 
     for end in range(1, len(exchanges) + 1, 9):
-        assert calls(bulk(exchanges[:end], ROOM)) <= 1 + rounds(exchanges[:end])
-        assert calls(bulk(exchanges[:end], 60)) >= 1
-    assert calls(one_by_one(exchanges)) >= len(exchanges)
+        assert calls(few_advances(exchanges[:end], ROOM)) <= 1 + rounds(exchanges[:end])
+        assert calls(few_advances(exchanges[:end], 60)) >= 1
+    assert calls(as_recorded(exchanges)) >= len(exchanges)
 
 
 def rounds(exchanges: list[Exchange]) -> int:

@@ -13,11 +13,10 @@ from cosim.experiment.scenario import loads
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.protocol.address import Tls
 from cosim.protocol.client import RemoteNetwork
-from cosim.protocol.launcher import Launched
+from cosim.protocol.launcher import ServerProcess
 from cosim.protocol.server import Server
-from cosim.protocol.session import Served
-from cosim.protocol.settings import Patience
-from cosim.protocol.settings import Server as Where
+from cosim.protocol.session import ServerConfig
+from cosim.protocol.settings import FailurePolicy, Target
 from tests.protocol.small_run import GOOD, SCENARIO, run
 
 Serve = Callable[..., Server]
@@ -55,7 +54,7 @@ def tls(folder: Path, own: str = "", roots: str = "authority") -> Tls:
 
 def over(server: Server, how: Tls | None, start_s: float = 20.0) -> RemoteNetwork:
     address = f"localhost:{server.address.rpartition(':')[2]}"
-    return RemoteNetwork(Where(address=address, tls=how), patience=Patience(start_s=start_s))
+    return RemoteNetwork(Target(address=address, tls=how), policy=FailurePolicy(start_s=start_s))
 
 
 def test_a_run_over_tls_has_the_same_digest(serve: Serve, certificates: Path) -> None:
@@ -92,17 +91,17 @@ def test_without_tls_a_server_that_has_it_is_not_spoken_to(serve: Serve, certifi
 
 def test_off_this_machine_a_server_needs_tls(certificates: Path) -> None:
     with pytest.raises(LaunchError, match="TLS"):
-        Server(Served(CongestionAwareNetwork), "0.0.0.0:0")
+        Server(ServerConfig(CongestionAwareNetwork), "0.0.0.0:0")
     with pytest.raises(LaunchError, match="a key and a certificate"):
-        Server(Served(CongestionAwareNetwork), "0.0.0.0:0", tls=Tls())
-    with Server(Served(CongestionAwareNetwork), "0.0.0.0:0", tls=tls(certificates, "server")) as server:
+        Server(ServerConfig(CongestionAwareNetwork), "0.0.0.0:0", tls=Tls())
+    with Server(ServerConfig(CongestionAwareNetwork), "0.0.0.0:0", tls=tls(certificates, "server")) as server:
         assert over(server, tls(certificates, "client")).describe().name == "congestion_aware"
 
 
 def test_a_scenario_names_its_certificates_and_cosim_serve_its_own(certificates: Path) -> None:
     files = ["--certificate", "server.pem", "--key", "server.key", "--roots", "authority.pem"]
     command = [word if "." not in word else str(certificates / word) for word in files]
-    server = Launched([*GOOD, *command], address="127.0.0.1:0")
+    server = ServerProcess([*GOOD, *command], address="127.0.0.1:0")
     mine = {name: str(certificates / f"{file}") for name, file in FILES.items()}
     where = f"localhost:{server.address.rpartition(':')[2]}"
     text = loads(SCENARIO, {"network": {"address": where, "tls": mine}})

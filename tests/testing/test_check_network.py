@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import Any
 
 import numpy as np
 import pytest
 
 from cosim.context import HERE
 from cosim.network.aware import CongestionAwareNetwork
+from cosim.network.contract import NetworkSpec
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowBatch
 from cosim.network.hybrid import HybridNetwork
@@ -39,7 +39,8 @@ def test_the_built_in_networks_pass(make: Callable[[], NetworkSimulator]) -> Non
 
 @pytest.mark.parametrize("control", ["dcqcn", "swift"])
 def test_congestion_passes(control: str) -> None:
-    spec: Any = Named("cosim.networks").resolve({"model": "congestion", "control": control})
+    spec = Named("cosim.networks").resolve({"model": "congestion", "control": control})
+    assert isinstance(spec, NetworkSpec)
     check_network(lambda: spec.build(HERE))
 
 

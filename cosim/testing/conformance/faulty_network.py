@@ -14,6 +14,7 @@ import numpy as np
 
 from cosim.errors import NetworkError
 from cosim.network.flows import ON_START, Completions, FlowBatch, FlowGroup, FlowTable
+from cosim.network.forwarding import ForwardingNetwork
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.testing.conformance.cases import LATENCY_PS
 from cosim.topology.graph import Topology
@@ -63,14 +64,14 @@ LARGE = 2_000_000
 _COLUMNS = ("handle", "index", "start_ps", "time_ps", "cause_ps")
 
 
-class FaultInNetwork(NetworkSimulator):
+class FaultInNetwork(ForwardingNetwork):
     """``inner`` with one of :data:`NETWORK_FAULTS`."""
 
     def __init__(self, inner: NetworkSimulator, fault: str) -> None:
         if fault not in NETWORK_FAULTS:
             raise ValueError(f"no fault {fault!r}; there are {', '.join(NETWORK_FAULTS)}")
+        super().__init__(inner)
         self.fault = fault
-        self._inner = inner
         self._answers = 0
         self._granted = 0
         self._lied = False
@@ -80,7 +81,7 @@ class FaultInNetwork(NetworkSimulator):
 
     def describe(self) -> Capabilities:
         """Claims what isn't so."""
-        there = self._inner.describe()
+        there = self.inner.describe()
         claims: dict[str, dict[str, Any]] = {
             "nameless": {"name": ""},
             "first_come": {"symmetric": True},
@@ -95,7 +96,7 @@ class FaultInNetwork(NetworkSimulator):
             return
         if self.fault == "no_latency":
             topology = replace(topology, link_latency_ps=np.zeros_like(topology.link_latency_ps))
-        self._inner.open(topology, seed, options)
+        self.inner.open(topology, seed, options)
         self._is_open = True
 
     def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
@@ -106,7 +107,7 @@ class FaultInNetwork(NetworkSimulator):
             flows = self._spoil(flows, horizon_ps)
         if self.fault == "lax":
             horizon_ps = max(horizon_ps, self._granted)
-        granted, done = self._inner.advance(flows, horizon_ps)
+        granted, done = self.inner.advance(flows, horizon_ps)
         self._answers += 1
         if self.fault == "split_instant":
             done = self._hold_back(granted, done)
@@ -121,17 +122,13 @@ class FaultInNetwork(NetworkSimulator):
 
     def peek(self) -> int | None:
         """wrong_peek: a picosecond late."""
-        found = self._inner.peek()
+        found = self.inner.peek()
         return found + 1 if found is not None and self.fault == "wrong_peek" else found
 
     def statistics(self) -> NetworkStatistics:
         """lost_bytes: forgets the last link."""
-        found = self._inner.statistics()
+        found = self.inner.statistics()
         return replace(found, link_bytes=found.link_bytes[:-1]) if self.fault == "lost_bytes" else found
-
-    def close(self) -> None:
-        """As the network behind."""
-        self._inner.close()
 
     # -- what is taken -------------------------------------------------------------------------------
 
@@ -147,7 +144,7 @@ class FaultInNetwork(NetworkSimulator):
         elif (
             self.fault == "slow_marks" and table is not None and count == 3 and (table.src == table.dst).all()
         ):
-            start += self._inner.describe().quantum_ps
+            start += self.inner.describe().quantum_ps
         elif self.fault == "eager" and table is not None and not len(start) and count == 2:
             zero, when = np.zeros(1, np.int64), np.full(1, LATENCY_PS, np.int64)
             return FlowBatch(groups, zero.astype(np.int32), zero, when, when)
@@ -183,9 +180,9 @@ class FaultInNetwork(NetworkSimulator):
             some = (table.reaction_ps > 0) & (table.reaction_ps < NEVER)
             return replace(table, reaction_ps=np.where(some, NEVER, table.reaction_ps))
         if self.fault == "late_release" and waits.any() and count == 5:
-            return replace(table, delay_ps=table.delay_ps + waits * self._inner.describe().quantum_ps)
+            return replace(table, delay_ps=table.delay_ps + waits * self.inner.describe().quantum_ps)
         if self.fault == "late_start" and for_start:
-            return replace(table, delay_ps=table.delay_ps + waits * self._inner.describe().quantum_ps)
+            return replace(table, delay_ps=table.delay_ps + waits * self.inner.describe().quantum_ps)
         return table
 
     # -- what is answered ----------------------------------------------------------------------------

@@ -15,9 +15,9 @@ import numpy as np
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.columns import DEFAULTS, LATER, FlatFlows, decode, encode
-from cosim.protocol.host import Ran
 from cosim.protocol.refusal import Refusal
-from cosim.protocol.session import GONE, Served, Session
+from cosim.protocol.served_network import AdvanceResult
+from cosim.protocol.session import GONE, ServerConfig, Session
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.testing.conformance.cases import LATENCY_PS
 from cosim.testing.conformance.faulty_network import CRASH, PHYSICS, STRIKE, FaultInNetwork
@@ -58,7 +58,7 @@ _THAW_S = 60.0
 class FaultySession(Session):
     """A session with one fault; ``hard``: a crash ends the process, as a real one does."""
 
-    def __init__(self, served: Served, fault: str, *, hard: bool = False) -> None:
+    def __init__(self, served: ServerConfig, fault: str, *, hard: bool = False) -> None:
         super().__init__(served)
         if fault not in SERVER_FAULTS:
             raise ValueError(f"no fault {fault!r}; there are {', '.join(SERVER_FAULTS)}")
@@ -141,7 +141,7 @@ class FaultySession(Session):
         elif self.fault == "eager" and flows.count == 2 and degree.any():
             start[(start == LATER) & (degree == 0)] = LATENCY_PS
 
-    def answers(self, ran: Ran, began: int) -> Iterator[pb.SessionResponse]:
+    def answers(self, ran: AdvanceResult, began: int) -> Iterator[pb.SessionResponse]:
         """Faults of what is answered."""
         self._answers += 1
         if self._refuse_next:
@@ -187,7 +187,7 @@ class FaultySession(Session):
             return
         self._lied = True
 
-    def _hold_back(self, ran: Ran) -> Ran:
+    def _hold_back(self, ran: AdvanceResult) -> AdvanceResult:
         """Tell one of several completions at the grant with the next answer."""
         if self._kept is not None:
             for name, value in zip(_COMPLETION, self._kept, strict=True):
@@ -202,7 +202,7 @@ class FaultySession(Session):
 
 def faulty(
     fault: str, *, hard: bool = False
-) -> tuple[Callable[[], NetworkSimulator], Callable[[Served], Session]]:
+) -> tuple[Callable[[], NetworkSimulator], Callable[[ServerConfig], Session]]:
     """Makers of the network and the sessions of a server with that fault, around ``congestion_aware``."""
     if fault in PHYSICS:
         return lambda: FaultInNetwork(CongestionAwareNetwork(), fault), Session
@@ -220,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--address", required=True)
     given = parser.parse_args(arguments)
     make, make_session = faulty(given.fault, hard=True)
-    run_server(Served(make), given.address, make_session=make_session)
+    run_server(ServerConfig(make), given.address, make_session=make_session)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
+from cosim.context import HERE
+from cosim.network.contract import NetworkSpec
 from cosim.network.flows import I64, Completions, FlowBatch, FlowGroup, FlowTable
 from cosim.network.simulator import Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.protocol.columns import LATER, FlatFlows
@@ -21,7 +24,7 @@ UNKNOWN = 1 << 40
 
 
 def check_network(
-    network: Callable[[], NetworkSimulator],
+    network: NetworkSpec | Callable[[], NetworkSimulator],
     *,
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
@@ -33,7 +36,8 @@ def check_network(
     Parameters
     ----------
     network
-        Makes a network; each check opens new ones. A class does, where it takes no arguments.
+        What a scenario names, with its settings: ``MyNetwork(time="10us")``. Or anything that makes a network:
+        a class does, where it takes no arguments. Each check opens networks of its own.
     only, skip
         Names of checks to run (all, where empty), and not to run: of what the model leaves out on purpose.
     topology
@@ -70,7 +74,8 @@ def check_network(
       shares (two messages on one link take as long as their bytes together): 16000000 bytes crossed one \
 link in 6402000000 ps; line rate needs 12800000000 ps
     """
-    report = run_checks(NetworkKit(network, topology or star()), "network", only=only, skip=skip, told=told)
+    make = partial(network.build, HERE) if isinstance(network, NetworkSpec) else network
+    report = run_checks(NetworkKit(make, topology or star()), "network", only=only, skip=skip, told=told)
     if not report.passed:
         raise ConformanceError(report)
     return report

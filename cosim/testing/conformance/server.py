@@ -9,14 +9,14 @@ import numpy as np
 
 from cosim.errors import ProtocolError
 from cosim.network.simulator import Capabilities, NetworkStatistics
-from cosim.protocol.catalogue import known_paths
 from cosim.protocol.columns import FlatFlows, array
-from cosim.protocol.launcher import Launched
+from cosim.protocol.connection import Connection
+from cosim.protocol.launcher import ServerProcess
 from cosim.protocol.messages import advance_parts, make_paths, numbered
+from cosim.protocol.open_groups import known_paths
+from cosim.protocol.topology_messages import encode_topology
 from cosim.protocol.v1 import VERSION
 from cosim.protocol.v1 import network_simulator_pb2 as pb
-from cosim.protocol.wire import Wire
-from cosim.protocol.world import encode_topology
 from cosim.testing.conformance.cases import star
 from cosim.testing.conformance.kit import Answer, Kit, Probe, Starts, run_checks
 from cosim.testing.conformance.report import Report, Result
@@ -89,7 +89,7 @@ class ServerKit(Kit["ServerProbe"]):
         self.deadline_s = deadline_s
         self.described = pb.DescribeResponse()
         self._target = target
-        self._process: Launched | None = None
+        self._process: ServerProcess | None = None
 
     def describe(self) -> None:
         """Ask the server what it is."""
@@ -108,13 +108,13 @@ class ServerKit(Kit["ServerProbe"]):
         """See :meth:`Kit.has`."""
         return pb.Feature.Value(f"FEATURE_{feature.upper()}") in self.described.features
 
-    def connect(self) -> Wire:
+    def connect(self) -> Connection:
         """A new connection; starts the server where it is to be started here and doesn't run."""
         if isinstance(self._target, str):
-            return Wire(self._target, deadline_s=self.deadline_s)
+            return Connection(self._target, deadline_s=self.deadline_s)
         if self._process is None or not self._process.is_alive:
-            self._process = Launched(self._target, timeout_s=max(30.0, self.deadline_s))
-        return Wire(self._process.address, deadline_s=self.deadline_s)
+            self._process = ServerProcess(self._target, timeout_s=max(30.0, self.deadline_s))
+        return Connection(self._process.address, deadline_s=self.deadline_s)
 
     def new_probe(self) -> ServerProbe:
         """See :meth:`Kit.new_probe`."""
@@ -136,7 +136,7 @@ class ServerKit(Kit["ServerProbe"]):
 class ServerProbe(Probe):
     """A session on a connection of its own."""
 
-    def __init__(self, connection: Wire, there: pb.DescribeResponse, topology: Topology) -> None:
+    def __init__(self, connection: Connection, there: pb.DescribeResponse, topology: Topology) -> None:
         super().__init__()
         self.connection = connection
         self._there = there

@@ -30,7 +30,7 @@ def dependencies(table: FlowTable, index: I64) -> Dependencies:
     return ptr, np.repeat(index, degree) - table.dep_distance[at], table.dep_kind[at]
 
 
-class Window:
+class PartialGroup:
     """What the network knows of one group: all flows below ``low``, and some up to ``high`` - 1."""
 
     def __init__(self, group: FlowGroup) -> None:

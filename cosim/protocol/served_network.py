@@ -17,7 +17,7 @@ import numpy as np
 from cosim.network.flows import I32, I64, FlowBatch, FlowGroup, FlowTable
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.columns import LATER, TRAITS, FlatFlows
-from cosim.protocol.dependents import FlowBook
+from cosim.protocol.dependency_tracker import DependencyTracker
 from cosim.protocol.digest import Digest
 from cosim.protocol.refusal import Refusal
 from cosim.protocol.v1 import network_simulator_pb2 as pb
@@ -28,7 +28,7 @@ _MOST_REPORTED = 1 << 17
 
 
 @dataclass(eq=False, slots=True)
-class Ran:
+class AdvanceResult:
     """What an advance came to; ``ids`` and the times are columns of completions."""
 
     granted_ps: int
@@ -40,7 +40,7 @@ class Ran:
     simulator_ns: int
 
 
-class Host:
+class ServedNetwork:
     """One session's network. ``digest`` is that of everything that completed."""
 
     def __init__(self, network: NetworkSimulator, topology: Topology) -> None:
@@ -53,7 +53,7 @@ class Host:
         self._groups: list[FlowGroup] = []
         self._starts: list[tuple[I64, I64, I64]] = []
         self._granted = 0
-        self.book = FlowBook()
+        self.book = DependencyTracker()
         self.digest = Digest()
 
     @property
@@ -103,7 +103,7 @@ class Host:
             raise Refusal("INVALID_FLOWS", "a flow is started once, and not where it waits", field="id")
         self._start(slots, start_ps, cause_ps)
 
-    def run(self, horizon_ps: int, until: float | None, cancelled: Callable[[], bool]) -> Ran:
+    def run(self, horizon_ps: int, until: float | None, cancelled: Callable[[], bool]) -> AdvanceResult:
         """Run to the horizon or to where the client may react; to ``until`` (``time.monotonic``) at most."""
         if horizon_ps < self._granted:
             raise Refusal("CAUSALITY", f"the horizon {horizon_ps} ps is before the grant {self._granted} ps")
@@ -144,7 +144,7 @@ class Host:
         slots = self.book.slots(told)
         self.digest.add(self.book.rows["key_high"][slots], self.book.rows["key_low"][slots], when)
         self.book.finish(told)
-        return Ran(granted, reason, told, start, when, why, spent)
+        return AdvanceResult(granted, reason, told, start, when, why, spent)
 
     def peek(self) -> int | None:
         """The time of the next completion if nothing more is given; without moving."""

@@ -41,7 +41,7 @@ _ROW = np.dtype(
 )
 
 
-class Grown:
+class GrowingArray:
     """An array that grows."""
 
     def __init__(self, dtype: Any) -> None:
@@ -63,13 +63,13 @@ class Grown:
         return first, self.array[first : self.used]
 
 
-class Catalogue:
+class OpenGroups:
     """Tables, endpoints and open groups. A table or a list of endpoints is kept once, for good."""
 
     def __init__(self) -> None:
-        self._rows = Grown(_ROW)
-        self._endpoints = Grown(np.int32)
-        self._groups = Grown(_GROUP)
+        self._rows = GrowingArray(_ROW)
+        self._endpoints = GrowingArray(np.int32)
+        self._groups = GrowingArray(_GROUP)
         self._tables: dict[int, tuple[FlowTable, int]] = {}
         self._lists: dict[bytes, int] = {}
         self._bound: set[tuple[int, int, int]] = set()

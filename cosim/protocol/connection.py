@@ -18,7 +18,7 @@ _POLL_S = 0.05
 MAX_MESSAGE_BYTES = 1 << 26
 
 
-class Wire:
+class Connection:
     """A channel to one server, and at most one session on it.
 
     A stream of gRPC has no deadline for each message: a thread looks every 50 ms whether an answer is

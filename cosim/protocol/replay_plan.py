@@ -9,7 +9,7 @@ client gave between two rounds comes in between.
 
 How calls were cut is no part of a network's result, but for one thing: what the client gave in the second
 round of an instant is taken in the first here, with the rest of that instant's starts. Where that matters the
-digest tells, and :func:`one_by_one` brings the server there with the calls as they were.
+digest tells, and :func:`as_recorded` brings the server there with the calls as they were.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from cosim.network.flows import I64
 from cosim.protocol.columns import LATER, FlatFlows, array, decode, join
 from cosim.protocol.digest import Digest
-from cosim.protocol.journal import Exchange
+from cosim.protocol.replay_log import Exchange
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.units import NEVER
 
@@ -30,8 +30,8 @@ _NONE = np.empty(0, np.int64)
 
 
 @dataclass(eq=False)
-class Stage:
-    """One advance: paths and flows, starts of flows of earlier stages, how far to run. A round of an instant
+class PlannedAdvance:
+    """One advance: paths and flows, starts of flows of earlier ones, how far to run. A round of an instant
     is done when there are as many ``completions`` in all.
     """
 
@@ -44,16 +44,16 @@ class Stage:
 
 
 @dataclass(eq=False)
-class Bulk:
-    """The stages, and what the log says that they must all come to."""
+class ReplayPlan:
+    """The advances in order, and what the log says that they must all come to."""
 
-    stages: list[Stage]
+    advances: list[PlannedAdvance]
     granted_ps: int
     digest: Digest
 
 
 @dataclass(eq=False)
-class _Given:
+class _Recorded:
     """What one exchange brought, and what it came to: ``at_once`` started and completed at its grant."""
 
     requests: list[pb.Advance]
@@ -69,7 +69,7 @@ class _Given:
         return any(r.HasField("flows") or r.HasField("starts") for r in self.requests)
 
 
-def _read(exchanges: Iterable[Exchange]) -> Iterator[_Given]:
+def _read(exchanges: Iterable[Exchange]) -> Iterator[_Recorded]:
     for exchange in exchanges:
         requests = [pb.SessionRequest.FromString(raw).advance for raw in exchange.requests]
         answers = [pb.SessionResponse.FromString(raw).advanced for raw in exchange.answers]
@@ -80,22 +80,22 @@ def _read(exchanges: Iterable[Exchange]) -> Iterator[_Given]:
         )
         at_once = ids[(start == last.granted_ps) & (time == last.granted_ps)]
         count = sum(request.flows.count for request in requests)
-        yield _Given(requests, last.granted_ps, ids, at_once, Digest(last.digest.a, last.digest.b), count)
+        yield _Recorded(requests, last.granted_ps, ids, at_once, Digest(last.digest.a, last.digest.b), count)
 
 
 class _Collected:
-    """Exchanges on their way to becoming a stage."""
+    """Exchanges on their way to becoming one advance."""
 
     def __init__(self) -> None:
-        self.all: list[_Given] = []
-        self.in_stage = 0
+        self.all: list[_Recorded] = []
+        self.flow_count = 0
 
-    def take(self, given: _Given) -> None:
+    def take(self, given: _Recorded) -> None:
         self.all.append(given)
-        self.in_stage += given.count
+        self.flow_count += given.count
 
-    def stage(self, horizon_ps: int, before: list[Stage], *, is_round: bool) -> Stage:
-        """Everything at once, after the stages ``before``."""
+    def planned(self, horizon_ps: int, before: list[PlannedAdvance], *, is_round: bool) -> PlannedAdvance:
+        """Everything at once, after the advances ``before``."""
         paths, flows, starts = pb.Paths(), [], []
         for request in (request for given in self.all for request in given.requests):
             shift = len(paths.link)
@@ -109,7 +109,7 @@ class _Collected:
                 cause = array(request.starts.cause_ps, np.int64) if request.starts.cause_ps else start
                 starts.append((array(request.starts.id, np.int64), start, cause))
         ids, start, cause = (np.concatenate([_NONE, *(part[c] for part in starts)]) for c in range(3))
-        made = Stage(paths, join(flows) if flows else None, None, horizon_ps, is_round)
+        made = PlannedAdvance(paths, join(flows) if flows else None, None, horizon_ps, is_round)
         made.completions = sum(len(given.ids) for given in self.all)
         made.completions += before[-1].completions if before else 0
         old = np.ones(len(ids), np.bool_)
@@ -125,33 +125,35 @@ class _Collected:
         return made
 
 
-def bulk(exchanges: Iterable[Exchange], most_open: int) -> Bulk:
-    """Few stages, in which at most ``most_open`` flows are open at once."""
-    stages: list[Stage] = []
+def few_advances(exchanges: Iterable[Exchange], most_open: int) -> ReplayPlan:
+    """Few advances, in which at most ``most_open`` flows are open at once."""
+    advances: list[PlannedAdvance] = []
     collected = _Collected()
     done: list[I64] = []
-    last: list[_Given] = []
+    last: list[_Recorded] = []
     granted = open_flows = 0
     digest = Digest()
 
     def end(horizon: int, *, is_round: bool = False) -> None:
         nonlocal collected
         if collected.all:
-            stages.append(collected.stage(horizon, stages, is_round=is_round))
+            advances.append(collected.planned(horizon, advances, is_round=is_round))
             collected = _Collected()
 
     for given in _read(exchanges):
         if given.granted_ps > granted:
+            # Time has moved on: the instant before holds no rounds that matter, and may join the others.
             for one in last:
-                if open_flows + collected.in_stage + one.count > most_open and collected.all:
+                if open_flows + collected.flow_count + one.count > most_open and collected.all:
                     end(collected.all[-1].granted_ps)
-                    given_before = sum(stage.flows.count for stage in stages if stage.flows is not None)
-                    open_flows = given_before - stages[-1].completions
+                    given_before = sum(one.flows.count for one in advances if one.flows is not None)
+                    open_flows = given_before - advances[-1].completions
                 collected.take(one)
                 done.append(one.ids)
             last = []
         last.append(given)
         granted, digest = given.granted_ps, given.digest
+    # What was granted the last instant, in rounds: those that the client had no part in may be joined.
     at_once: list[I64] = []
     is_round = False
     for k, one in enumerate(last):
@@ -162,37 +164,37 @@ def bulk(exchanges: Iterable[Exchange], most_open: int) -> Bulk:
         if k + 1 == len(last) or last[k + 1].brings:
             end(NEVER if is_round else granted, is_round=is_round)
             is_round = False
-    _react(stages, done, NEVER)
-    _react(stages, at_once, 0)
-    return Bulk(stages, granted, digest)
+    _react(advances, done, NEVER)
+    _react(advances, at_once, 0)
+    return ReplayPlan(advances, granted, digest)
 
 
-def one_by_one(exchanges: Iterable[Exchange]) -> Bulk:
+def as_recorded(exchanges: Iterable[Exchange]) -> ReplayPlan:
     """The calls as they were, but for where the clock on the wall had ended them."""
-    stages: list[Stage] = []
+    advances: list[PlannedAdvance] = []
     at_once: list[I64] = []
     granted, digest = 0, Digest()
     for given in _read(exchanges):
         collected = _Collected()
         collected.take(given)
         is_round = len(given.at_once) > 0
-        stages.append(
-            collected.stage(NEVER if is_round else given.granted_ps, stages[-1:], is_round=is_round)
+        advances.append(
+            collected.planned(NEVER if is_round else given.granted_ps, advances[-1:], is_round=is_round)
         )
         at_once.append(given.at_once)
         granted, digest = given.granted_ps, given.digest
-    _react(stages, at_once, 0)
-    return Bulk(stages, granted, digest)
+    _react(advances, at_once, 0)
+    return ReplayPlan(advances, granted, digest)
 
 
-def _react(stages: list[Stage], parts: list[I64], reaction: int) -> None:
+def _react(advances: list[PlannedAdvance], parts: list[I64], reaction: int) -> None:
     """Set the reaction delay of some flows."""
     ids = np.sort(np.concatenate([_NONE, *parts]))
-    for stage in stages:
-        if stage.flows is not None:
-            first = stage.flows.first_id
-            low, high = np.searchsorted(ids, [first, first + stage.flows.count])
+    for one in advances:
+        if one.flows is not None:
+            first = one.flows.first_id
+            low, high = np.searchsorted(ids, [first, first + one.flows.count])
             mine = ids[low:high] - first
-            column = stage.flows.column("reaction_delay_ps").copy()
+            column = one.flows.column("reaction_delay_ps").copy()
             column[mine] = reaction
-            stage.flows.columns["reaction_delay_ps"] = column
+            one.flows.columns["reaction_delay_ps"] = column

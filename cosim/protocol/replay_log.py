@@ -2,7 +2,7 @@
 
 A file of records, only ever appended to: length (u32), CRC-32 of what follows (u32), kind (u8), content. A
 record is handed to the operating system as one write, before the request goes out and after the answer came
-in: it survives the death of this process at any moment. :meth:`Journal.sync` (at the start, every
+in: it survives the death of this process at any moment. :meth:`LogWriter.sync` (at the start, every
 ``sync_every_s`` and at the end) also has the disk write it, so that a power cut costs at most that much. What
 a death cut short at the end is noticed by its length or its CRC, and dropped.
 
@@ -29,7 +29,7 @@ _MAGIC = b"cosim injection log 1\n"
 _LONGEST = 1 << 30
 
 
-class Kind(IntEnum):
+class RecordKind(IntEnum):
     """What a record holds, serialized."""
 
     DESCRIBED = 1
@@ -66,7 +66,7 @@ def frames(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
         yield kind, content, at
 
 
-class Journal:
+class LogWriter:
     """A log being written. Start one with :meth:`create`, go on with one with :meth:`resume`."""
 
     def __init__(self, path: Path, file: BinaryIO, sync_every_s: float) -> None:
@@ -77,7 +77,7 @@ class Journal:
         self._synced = time.monotonic()
 
     @classmethod
-    def create(cls, path: Path, described: bytes, opened: bytes, sync_every_s: float = 5.0) -> Journal:
+    def create(cls, path: Path, described: bytes, opened: bytes, sync_every_s: float = 5.0) -> LogWriter:
         """A new log of a session; one that is there is replaced.
 
         Raises
@@ -87,22 +87,22 @@ class Journal:
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            journal = cls(path, path.open("wb", buffering=0), sync_every_s)
+            writer = cls(path, path.open("wb", buffering=0), sync_every_s)
         except OSError as error:
             raise InputError(f"can't write the log: {error}", location=Location(str(path))) from error
-        journal._write(_MAGIC + frame(Kind.DESCRIBED, described) + frame(Kind.OPEN, opened))
-        journal.sync()
-        return journal
+        writer._write(_MAGIC + frame(RecordKind.DESCRIBED, described) + frame(RecordKind.OPEN, opened))
+        writer.sync()
+        return writer
 
     @classmethod
-    def resume(cls, path: Path, end: int, sync_every_s: float = 5.0) -> Journal:
+    def resume(cls, path: Path, end: int, sync_every_s: float = 5.0) -> LogWriter:
         """Go on with a log after its last whole exchange; what follows that is dropped."""
         file = path.open("r+b", buffering=0)
         file.truncate(end)
         file.seek(end)
         return cls(path, file, sync_every_s)
 
-    def write(self, kind: Kind, parts: Sequence[bytes]) -> None:
+    def write(self, kind: RecordKind, parts: Sequence[bytes]) -> None:
         """Append records of one kind."""
         self._write(frame(kind, parts[0]) if len(parts) == 1 else b"".join(frame(kind, p) for p in parts))
         if time.monotonic() - self._synced > self._every:
@@ -131,7 +131,7 @@ class Journal:
             self.path.unlink(missing_ok=True)
 
 
-class Log:
+class LogReader:
     """A log to read: ``described`` and ``opened``, serialized, and its exchanges."""
 
     def __init__(self, path: Path) -> None:
@@ -147,7 +147,7 @@ class Log:
                         break
         except OSError as error:
             raise InputError(f"can't read the log: {error}", location=Location(str(path))) from error
-        if not good or [kind for kind, _ in head] != [Kind.DESCRIBED, Kind.OPEN]:
+        if not good or [kind for kind, _ in head] != [RecordKind.DESCRIBED, RecordKind.OPEN]:
             raise InputError("not the injection log of a session", location=Location(str(path)))
         self.described, self.opened = (content for _, content in head)
         self.end = self._begin
@@ -160,11 +160,11 @@ class Log:
         with self.path.open("rb") as file:
             file.seek(self._begin)
             for kind, content, end in frames(file):
-                if kind == Kind.REQUEST:
+                if kind == RecordKind.REQUEST:
                     if answers:  # an answer that broke off: its advance was sent again
                         requests, answers = [], []
                     requests.append(content)
-                elif kind == Kind.ANSWER:
+                elif kind == RecordKind.ANSWER:
                     answers.append(content)
                     if not _has_more(content):
                         self.end = end

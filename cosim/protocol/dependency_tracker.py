@@ -94,7 +94,7 @@ def _feed(flows: Any, edges: Any, count: I64, slots: I64, times: I64, kind: int,
     return free
 
 
-class FlowBook:
+class DependencyTracker:
     """Flows by id, and who waits for whom. Rows are ``rows[slots(ids)]``; they go when :meth:`finish` and
     :meth:`forget` have both passed them.
     """

@@ -1,0 +1,267 @@
+"""A session that outlives its server: every advance is logged, and a server that dies is replaced.
+
+A session is in one of three states. *Live*: the server answers, and each exchange is written to the log.
+*Recovering*: the server has died; another is started and given the log's advances again, in as few calls as
+that takes, and must come to the same grant and digest. *Resumed*: the run itself broke off and began again;
+answers come from the log until that ends, then a server is brought there, and the session is live.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from cosim.errors import DivergenceError, InputError, Location, ServerDiedError
+from cosim.protocol.client_session import ClientSession
+from cosim.protocol.digest import Digest
+from cosim.protocol.launcher import ServerProcess
+from cosim.protocol.messages import advance_parts
+from cosim.protocol.replay_log import Exchange, LogReader, LogWriter, RecordKind
+from cosim.protocol.replay_plan import ReplayPlan, as_recorded, few_advances
+from cosim.protocol.settings import FailurePolicy, Target
+from cosim.protocol.v1 import network_simulator_pb2 as pb
+
+_say = logging.getLogger("cosim.protocol").warning
+
+
+class RecoveringSession:
+    """Opens a session, exchanges advances, and brings the session back where that can be done.
+
+    ``deaths`` counts servers that died; ``replays`` the calls that brought sessions back.
+    """
+
+    def __init__(self, target: Target, policy: FailurePolicy, log: Path | None) -> None:
+        self._policy = policy
+        self._session = ClientSession(target, policy)
+        self._path = log
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._writer: LogWriter | None = None
+        self._reader: LogReader | None = None
+        self._recorded: Iterator[Exchange] | None = None
+        self._open_request = b""
+        self.deaths = 0
+        self.replays = 0
+
+    @property
+    def name(self) -> str:
+        """How errors call the server."""
+        return self._session.name
+
+    @property
+    def process(self) -> ServerProcess | None:
+        """The server, where it was started here."""
+        return self._session.process
+
+    @property
+    def kept(self) -> bool:
+        """Whether the log outlives the session, so that a run could go on from it."""
+        return self._path is not None and self._folder is None
+
+    @property
+    def releases(self) -> bool:
+        """Whether the server releases dependent flows."""
+        return pb.FEATURE_DEPENDENT_FLOWS in self.describe().features
+
+    @property
+    def most_bytes(self) -> int:
+        """Largest message that both sides take."""
+        return self._session.most_bytes
+
+    def log_to(self, path: Path, *, resume: bool) -> None:
+        """Where the log goes; ``resume``: what is there is played first."""
+        self._path = path
+        if resume:
+            self._reader = LogReader(path)
+            self._session.described = pb.DescribeResponse.FromString(self._reader.described)
+
+    def describe(self) -> pb.DescribeResponse:
+        """What the server says of itself; from the log, where a run goes on."""
+        return self._session.describe()
+
+    # -- a session -----------------------------------------------------------------------------------
+
+    def open(self, request: bytes) -> pb.Opened:
+        """Open a session; ``request`` is a serialized ``SessionRequest``."""
+        there = self.describe()
+        self._open_request = request
+        if self._reader is not None:
+            if request != self._reader.opened:
+                raise DivergenceError(
+                    f"the log {self._reader.path} is of another run: topology, seed or network differ"
+                )
+            # No server yet: the log answers until it ends.
+            self._recorded = self._reader.exchanges()
+            return pb.Opened(credit=there.limits.max_open_flows)
+        if self._policy.recover and not there.deterministic:
+            _say("%s is not deterministic: if it dies, the run can't go on", self.name)
+        elif not self._policy.recover:
+            _say("recovery is off: if %s dies, the run can't go on", self.name)
+        opened = self._session.open(request)
+        if self._path is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="cosim-log-")
+            self._path = Path(self._folder.name) / "injections.log"
+        self._writer = LogWriter.create(self._path, there.SerializeToString(deterministic=True), request)
+        return opened
+
+    def advance(self, parts: Sequence[bytes]) -> list[pb.Advanced]:
+        """Exchange an advance for its answer, whatever happens to the server meanwhile."""
+        if self._recorded is not None:
+            recorded = self._next_recorded(parts)
+            if recorded is not None:
+                return recorded
+        assert self._writer is not None
+        # The request is on disk before the server has it: an answer can so never be ahead of the log.
+        self._writer.write(RecordKind.REQUEST, parts)
+        while True:
+            try:
+                raw, answers = self._session.exchange(parts)
+            except ServerDiedError as error:
+                self._recover(error)  # the log ends before this advance: it is asked again
+                continue
+            self._writer.write(RecordKind.ANSWER, raw)
+            return answers
+
+    def ask(self, request: pb.SessionRequest) -> pb.SessionResponse:
+        """Anything that leaves the session as it is."""
+        if self._recorded is not None:
+            self._go_live()
+        while True:
+            try:
+                return self._session.ask(request)
+            except ServerDiedError as error:
+                self._recover(error)
+
+    def close(self) -> None:
+        """End the session, the server if it was started here, and a log that nobody asked for."""
+        self._session.finish()
+        self._session.disconnect()
+        if self._writer is not None:
+            self._writer.close(remove=self._folder is not None)
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    # -- from recovering to live ---------------------------------------------------------------------
+
+    def _recover(self, error: ServerDiedError) -> None:
+        """Start the server again and replay the log, as often as the policy allows.
+
+        Raises
+        ------
+        ServerDiedError
+            Recovery is off, or it keeps dying.
+        DivergenceError
+            It comes to another digest than before.
+        """
+        process, log = self._session.process, self._session.server_log()
+        how = f" ({process.how_it_ended()})" if process is not None else ""
+        why = ""
+        if not self._policy.recover:
+            why = "recovery is off"
+        elif not self.describe().deterministic:
+            why = "it is not deterministic, so a replay could come to something else"
+        if why:
+            raise ServerDiedError(f"{error.message}{how}; {why}", server_log=log) from error
+        while True:
+            self.deaths += 1
+            if self.deaths > self._policy.most_deaths:
+                raise ServerDiedError(
+                    f"{error.message}{how}; it died {self.deaths} times", server_log=log
+                ) from error
+            _say("%s died%s; starting it again and replaying the log", self.name, how)
+            self._session.disconnect()
+            try:
+                self._replay_log()
+            except ServerDiedError as again:
+                error = again
+                continue
+            return
+
+    def _replay_log(self) -> None:
+        """A new session, brought to where the log ends, in as few calls as that takes.
+
+        Raises
+        ------
+        DivergenceError
+            It comes to another grant or digest than the log.
+        """
+        assert self._path is not None
+        log = self._reader or LogReader(self._path)
+        opened = self._session.open(self._open_request)
+        plan = few_advances(log.exchanges(), opened.credit)
+        if self._replay(plan) == (plan.granted_ps, plan.digest):
+            return
+        # Few calls may take the second round of an instant for the first; the calls as they were do not.
+        plan = as_recorded(log.exchanges())
+        self._session.open(self._open_request)
+        granted, digest = self._replay(plan)
+        if (granted, digest) != (plan.granted_ps, plan.digest):
+            raise DivergenceError(
+                f"{self.name} came to {digest} at {granted} ps when its log was replayed; before it was "
+                f"{plan.digest} at {plan.granted_ps} ps. It says that it is deterministic"
+            )
+
+    def _replay(self, plan: ReplayPlan) -> tuple[int, Digest]:
+        """The grant and the digest that the planned advances lead to."""
+        digest, granted, done = Digest(), 0, 0
+        budget = int(self._policy.budget_s * 1e6)
+        for one in plan.advances:
+            paths, flows, starts = one.paths if one.paths.end else None, one.flows, one.starts
+            while True:
+                parts = advance_parts(paths, flows, starts, one.horizon_ps, budget, self.most_bytes)
+                _, answers = self._session.exchange(parts)
+                self.replays += 1
+                came = sum(len(answer.id) for answer in answers)
+                moved = came or answers[-1].granted_ps > granted
+                done, granted = done + came, answers[-1].granted_ps
+                digest = Digest(answers[-1].digest.a, answers[-1].digest.b)
+                if done >= one.completions if one.is_round else granted >= one.horizon_ps:
+                    break
+                if not moved and flows is None and starts is None:
+                    return granted, digest  # it stands still short of the plan: the caller sees it differ
+                paths, flows, starts = None, None, None
+        return granted, digest
+
+    # -- from resumed to live ------------------------------------------------------------------------
+
+    def _next_recorded(self, parts: Sequence[bytes]) -> list[pb.Advanced] | None:
+        """The logged answer, or None at the log's end: the session is live then.
+
+        Raises
+        ------
+        DivergenceError
+            The log holds another request.
+        """
+        assert self._recorded is not None
+        exchange = next(self._recorded, None)
+        if exchange is None:
+            self._go_live()
+            return None
+        if tuple(parts) != exchange.requests:
+            raise DivergenceError("the run asks something else than the log holds: it is not the same run")
+        return [pb.SessionResponse.FromString(raw).advanced for raw in exchange.answers]
+
+    def _go_live(self) -> None:
+        """The log has been played: bring a server there, and append to the log from here on.
+
+        Raises
+        ------
+        InputError
+            The log goes on: the run asks for something that no log holds before it ends.
+        ServerDiedError
+            The server isn't deterministic.
+        """
+        reader, path = self._reader, self._path
+        assert reader is not None
+        assert path is not None
+        assert self._recorded is not None
+        for _ in self._recorded:
+            raise InputError("the log goes on where the run does not", location=Location(str(path)))
+        if not self.describe().deterministic:
+            raise ServerDiedError(f"{self.name} is not deterministic: a run can't go on from its log")
+        self._replay_log()
+        self._recorded = None
+        self._reader = None
+        self._writer = LogWriter.resume(path, reader.end)
