@@ -36,8 +36,8 @@ def check_network(
     Parameters
     ----------
     network
-        What a scenario names, with its settings: ``MyNetwork(time="10us")``. Or anything that makes a network:
-        a class does, where it takes no arguments. Each check opens networks of its own.
+        What a scenario names, with its settings: ``MyNetwork(time="10us")``. Or anything that makes a
+        network: a class does, where it takes no arguments. Each check opens networks of its own.
     only, skip
         Names of checks to run (all, where empty), and not to run: of what the model leaves out on purpose.
     topology
