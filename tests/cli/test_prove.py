@@ -18,7 +18,7 @@ XML = """<algo name="pass" nchunksperloop="2" ngpus="2" coll="allgather" inplace
 <step s="0" type="s" srcbuf="o" srcoff="1" dstbuf="o" dstoff="1"/>
 <step s="1" type="r" srcbuf="o" srcoff="0" dstbuf="o" dstoff="0"/></tb></gpu>
 </algo>"""
-CHAKRA = find("chakra")
+RING = "chakra/custom_ring_allreduce_8npus_1MB"
 
 
 def prove(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -80,9 +80,16 @@ def test_algorithms_by_name(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     )
 
 
-@needs("chakra")
-def test_chakra_files(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert prove(monkeypatch, str(CHAKRA / "custom_ring_allreduce_8npus_1MB")) == 0
+@needs(RING)
+def test_messages_of_a_chakra_file_that_all_meet(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert prove(monkeypatch, str(find(RING))) == 0
     assert "8 ranks: every SEND meets a RECV of its size" in capsys.readouterr().out
-    assert prove(monkeypatch, str(CHAKRA / "p2p" / "norecv")) == 1
+
+
+def test_a_message_of_a_chakra_file_that_nobody_sends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], small_traces: Path
+) -> None:
+    assert prove(monkeypatch, str(small_traces / "chakra" / "p2p" / "norecv")) == 1
     assert "has no SEND to match" in capsys.readouterr().out

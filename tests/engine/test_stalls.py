@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,6 @@ from tests.engine.worlds import (
     times,
     workload,
 )
-from tests.inputs import find, needs
 
 RANKS_3 = (0, 1, 2)
 every_network = pytest.mark.parametrize("model", NETWORKS.values(), ids=NETWORKS)
@@ -74,9 +74,8 @@ def test_a_missing_receive_is_told_although_every_rank_ends(release: str) -> Non
     assert line.endswith("rank 1 never posts the RECV")
 
 
-@needs("chakra/p2p")
-def test_the_trace_with_a_receive_that_is_never_sent_names_it() -> None:
-    error = stall(Chakra.model_validate({"path": "norecv"}).build(Context(find("chakra/p2p"))))
+def test_the_trace_with_a_receive_that_is_never_sent_names_it(small_traces: Path) -> None:
+    error = stall(Chakra.model_validate({"path": "norecv"}).build(Context(small_traces / "chakra" / "p2p")))
     assert "1 of 4 ranks have not finished" in str(error)
     (line,) = error.waits
     assert re.fullmatch(r"rank 1: RECV op 0 'recv_0_1_t7', .* tag 7: rank 0 never posts the SEND", line)

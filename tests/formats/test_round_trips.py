@@ -234,23 +234,21 @@ def test_chakra_keeps_every_field_it_has_a_word_for(tmp_path: Path) -> None:
     ]
 
 
-@needs("chakra/microbenchmarks")
 @pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "reduce_scatter", "all_to_all"])
 @pytest.mark.parametrize("npus", [4, 16])
-def test_real_collective_traces(kind: str, npus: int, tmp_path: Path) -> None:
-    first = Chakra(path=f"{kind}/{npus}npus_1MB").build(Context(find("chakra/microbenchmarks")))
+def test_collective_traces(small_traces: Path, kind: str, npus: int, tmp_path: Path) -> None:
+    first = Chakra(path=f"{kind}/{npus}npus_1MB").build(Context(small_traces / "chakra" / "microbenchmarks"))
     report = written(source(first), ChakraTraces(), tmp_path)
     assert [entry.what for entry in report.entries("lost", "approximated")] == ["algorithms of collectives"]
     assert_programs(Chakra(path="").build(Context(tmp_path)), first)
 
 
-@needs("chakra/p2p")
 @pytest.mark.parametrize("to", [ChakraTraces, ChakraMessages])
 @pytest.mark.parametrize(
     "folder", ["incast8", "ringar_8_red5", "twoflows", "late_recv", "fanout", "comp_send"]
 )
-def test_real_message_traces(folder: str, to: Callable[[], Format], tmp_path: Path) -> None:
-    first = Chakra(path=folder).build(Context(find("chakra/p2p")))
+def test_message_traces(small_traces: Path, folder: str, to: Callable[[], Format], tmp_path: Path) -> None:
+    first = Chakra(path=folder).build(Context(small_traces / "chakra" / "p2p"))
     written(source(first), to(), tmp_path)
     back = Chakra(path="").build(Context(tmp_path))
     if to is ChakraTraces:

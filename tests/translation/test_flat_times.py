@@ -21,7 +21,6 @@ from cosim.translation.flat.view import FlatView
 from cosim.translation.report import LossReport
 from cosim.units import PS_PER_US
 from cosim.workload.program import OpKind, Workload
-from tests.inputs import find, needs
 from tests.translation.worlds import (
     NETWORKS,
     Model,
@@ -178,12 +177,11 @@ def test_messages_and_bytes_are_those_of_the_plans() -> None:
     assert sum(part.nodes.num_messages for part in parts) == source.run.num_messages
 
 
-@needs("chakra/p2p")
 @pytest.mark.parametrize(
     "folder", ["incast8", "ringar_8_red5", "twoflows", "late_recv", "fanout", "comp_send"]
 )
-def test_real_message_traces_are_their_own_flat_view(folder: str) -> None:
-    work = Chakra(path=folder).build(Context(find("chakra/p2p")))
+def test_message_traces_are_their_own_flat_view(small_traces: Path, folder: str) -> None:
+    work = Chakra(path=folder).build(Context(small_traces / "chakra" / "p2p"))
     topology = one_dimension("Ring", work.world_size)
     source = source_of(topology, (job(work),), Planner(), CongestionUnawareNetwork)
     assert flat_ends(source, CongestionUnawareNetwork) == engine_ends(source, CongestionUnawareNetwork)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.inputs import find, needs
-from tests.validation.astra_sim import Outcome, data_folders, main, read, replay, replay_all
+from tests.inputs import BESIDE, find, needs
+from tests.validation.astra_sim import Outcome, main, read, replay, replay_all
 from tests.validation.astra_sim_case import Case, scenario_of
 
 FILE = find("reference/astra_sim_analytical.json")
@@ -45,8 +45,8 @@ def picked(kind: str, backend: str) -> list[Case]:
     return cases[::every]
 
 
-def misses(cases: list[Case]) -> list[str]:
-    outcomes = [replay(case, data_folders(FILE)) for case in cases]
+def misses(cases: list[Case], folder: Path) -> list[str]:
+    outcomes = [replay(case, [folder]) for case in cases]
     return [str(outcome) for outcome in outcomes if not outcome.matches]
 
 
@@ -56,23 +56,19 @@ def misses(cases: list[Case]) -> list[str]:
         ("1d", "aware"),
         ("1d", "unaware"),
         ("nd", "unaware"),  # ASTRA-sim's aware backend has one dimension
-        *(
-            pytest.param(kind, backend, marks=needs("chakra"))
-            for kind in ("p2p", "example")
-            for backend in ("aware", "unaware")
-        ),
+        *[(kind, backend) for kind in ("p2p", "example") for backend in ("aware", "unaware")],
     ],
 )
-def test_times_are_those_of_astra_sim(kind: str, backend: str) -> None:
+def test_times_are_those_of_astra_sim(small_traces: Path, kind: str, backend: str) -> None:
     cases = picked(kind, backend)
     assert len(cases) >= 5
-    assert misses(cases) == []
+    assert misses(cases, small_traces) == []
 
 
-@needs("chakra")
+@needs("chakra/custom_ring_allreduce_8npus_1MB")
 @pytest.mark.slow
-def test_at_least_99_percent_of_the_reference_match() -> None:
-    outcomes = list(replay_all(read(FILE), data_folders(FILE), "network", 1))
+def test_at_least_99_percent_of_the_reference_match(small_traces: Path) -> None:
+    outcomes = list(replay_all(read(FILE), [small_traces, BESIDE], "network", 1))
     missed = [outcome.name for outcome in outcomes if not outcome.matches]
     assert len(outcomes) - len(missed) >= 0.99 * len(outcomes)
     # Direct all-reduce where a rank's messages arrive apart: see cosim/pattern/direct.py.
