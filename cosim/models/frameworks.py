@@ -13,6 +13,31 @@ from cosim.models.contract import Framework
 class Megatron(Framework):
     """Megatron-LM's fused layers, vocabulary-parallel loss and gradient buckets."""
 
+    scatter_gather: bool = Field(
+        True, description="between stages, tp ranks send a share each, and gather it at the receiver"
+    )
+    blocking_sends: bool = Field(
+        False, description="computation waits until what it sent to the next stage has arrived"
+    )
+    synchronous_passes: bool = Field(
+        False, description="the host waits for the GPU after each pass, as Megatron-LM's timers make it"
+    )
+    synchronous_exchanges: bool = Field(
+        False,
+        description="the host waits for each tensor-parallel exchange, as NCCL_BLOCKING_WAIT=1 makes it",
+    )
+
+    def idle_under(self, *, stages: int, tensor_parallel: int) -> list[tuple[str, str]]:
+        """Settings of what a parallelism of so many stages and tensor-parallel ranks doesn't have."""
+        one_stage, whole = "pp is 1: there is one stage", "tp is 1: a layer is whole"
+        idle = [
+            ("scatter_gather", one_stage, stages == 1),
+            ("blocking_sends", one_stage, stages == 1),
+            ("scatter_gather", whole, tensor_parallel == 1),
+            ("synchronous_exchanges", whole, tensor_parallel == 1),
+        ]
+        return [(name, why) for name, why, is_idle in idle if is_idle and name in self.model_fields_set]
+
 
 class PyTorch(Framework):
     """Eager PyTorch: a kernel for each operator; FSDP2, DDP, DTensor, torch.distributed.pipelining."""

@@ -75,7 +75,7 @@ def test_each_gpu_says_how_far_it_can_be_trusted(gpu: object) -> None:
 def test_a_report_carries_the_uncertainty() -> None:
     shape = {"layers": 1, "hidden": 64, "heads": 1, "vocabulary": 64, "sequence": 64}
     for gpu, words in ((A100_80GB, "calibrated on 774 iterations"), (H100_SXM, "uncalibrated")):
-        (line, _) = Transformer.model_validate({**shape, "gpu": gpu}).build(HERE).report.invented
+        (line,) = Transformer.model_validate({**shape, "gpu": gpu}).build(HERE).report.invented
         assert words in line
     assert "+-12%" in Transformer.model_validate({**shape, "gpu": A100_80GB}).build(HERE).report.invented[0]
 

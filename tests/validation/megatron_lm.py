@@ -95,7 +95,7 @@ def closed_s(entry: Published, selective: bool) -> float:
                 took += host_s(nccl, kind, entry.tp, piece.then.size_bytes, NVLINK)
         return took
 
-    stages = model.stages()
+    stages = model.model.job().stages
     slowest = max(sum(layer_s(layer) for chunk in chunks for layer in chunk) for chunks in stages)
     most = max(sum(layer.num_parameters for chunk in chunks for layer in chunk) for chunks in stages)
     optimizer = timer.kernel_ps(memory(most * _ADAM_BYTES)) + timer.step_ps()

@@ -82,7 +82,8 @@ class Surrogate:
 
     def _job(self, row: Mapping[str, int]) -> Job:
         model = Transformer.model_validate({k: v for k, v in megatron(row).items() if k != "kind"})
-        training, tp = model.training(), row["tp"]
+        job, tp = model.model.job(), row["tp"]
+        training = job.training
         kernels: list[list[int]] = []
         launches: list[int] = []
         exchange: list[int] = []
@@ -97,7 +98,7 @@ class Surrogate:
             return list(range(first, len(kernels)))
 
         forward, backward, parameters = [], [], []
-        for (layers,) in model.stages():
+        for (layers,) in job.stages:
             forward.append([step for layer in layers for step in steps(layer.forward)])
             backward.append(
                 [step for layer in reversed(layers) for step in steps((*layer.recompute, *layer.backward))]

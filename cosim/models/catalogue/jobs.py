@@ -19,7 +19,7 @@ from cosim.models.catalogue.cut import Cut
 from cosim.models.catalogue.memory import Kept, Memory, adam_bytes, inference_memory, training_memory
 from cosim.models.catalogue.recommendation import RecommendationModel
 from cosim.models.catalogue.vision import ConvolutionalModel
-from cosim.models.frameworks import PyTorch
+from cosim.models.frameworks import Megatron, PyTorch
 from cosim.models.layers import TP
 from cosim.models.parts import Exchange, Layer
 from cosim.models.pytorch.blocks import EagerBlocks
@@ -52,6 +52,8 @@ def training_job(spec: ModelWorkload, model: TransformerModel) -> Job:
     cut = Cut(parallel, spec.micro_batch, own, spec.length, width, spec.attention, spec.recompute)
     if isinstance(spec.framework, PyTorch):
         return eager_job(spec, model, cut, spec.framework)
+    framework = spec.framework
+    assert isinstance(framework, Megatron)
     blocks, deep = Blocks(model, cut), parallel.pp
     made = stages(
         model.layers,
@@ -62,7 +64,7 @@ def training_job(spec: ModelWorkload, model: TransformerModel) -> Job:
         blocks.head(copy=model.tied and deep > 1),
     )
     gradient_width = DTYPE_BYTES[spec.gradient_dtype]
-    boundary, gather = _boundary(blocks)
+    boundary, gather = _boundary(blocks, scatter=framework.scatter_gather)
     shards = parallel.size(parallel.shard_axes)
     tied = blocks.shape.vocabulary // parallel.tp * model.hidden * gradient_width if model.tied else 0
     reduced = parallel.size(parallel.gradient_axes) > 1
@@ -78,6 +80,9 @@ def training_job(spec: ModelWorkload, model: TransformerModel) -> Job:
         "bucket": spec.bucket if spec.overlap_gradients and reduced else None,
         "sharded_optimizer": spec.sharded_optimizer,
         "norm_axes": ("tp", "pp", *parallel.shard_axes),
+        "blocking_sends": framework.blocking_sends,
+        "synchronous_passes": framework.synchronous_passes,
+        "synchronous_exchanges": framework.synchronous_exchanges,
     }
     sharded = parallel.fsdp > 1
     training = Training(**settings)
@@ -205,10 +210,10 @@ def flat_job(spec: ModelWorkload) -> Job:
     return Job(model.name, [[layers]], training, memory)
 
 
-def _boundary(blocks: Blocks) -> tuple[int, Exchange | None]:
+def _boundary(blocks: Blocks, *, scatter: bool = True) -> tuple[int, Exchange | None]:
     """What a rank sends to the next stage, and how that makes it whole (Megatron-LM's scatter and gather)."""
     parallel, whole = blocks.cut.parallel, blocks.shape.activation_bytes
-    if parallel.tp == 1:
+    if parallel.tp == 1 or not (scatter or parallel.sequence_parallel):
         return whole, None
     share = -(-whole // parallel.tp)
     gathers = parallel.pp > 1 and not parallel.sequence_parallel

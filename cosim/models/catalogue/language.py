@@ -16,18 +16,32 @@ from cosim.models.catalogue.architecture import Experts, Latent, TransformerMode
 _MEGATRON = "Narayanan et al., SC 2021, table 1 (arXiv 2104.04473)"
 
 
-def _gpt(name: str, layers: int, hidden: int, heads: int, source: str = _MEGATRON) -> TransformerModel:
+def gpt(
+    name: str,
+    layers: int,
+    hidden: int,
+    heads: int,
+    source: str = _MEGATRON,
+    *,
+    ffn: int | None = None,
+    vocabulary: int = 51200,
+    sequence: int = 2048,
+) -> TransformerModel:
+    """A GPT as Megatron-LM trains it: learned positions, layer norms, biases, dropout, GeLU, a tied head.
+
+    ``ffn`` is 4 ``hidden`` if omitted.
+    """
     return TransformerModel(
         name=name,
         source=source,
         layers=layers,
         hidden=hidden,
         heads=heads,
-        ffn=4 * hidden,
+        ffn=ffn or 4 * hidden,
         gated=False,
-        vocabulary=51200,
-        sequence=2048,
-        positions=2048,
+        vocabulary=vocabulary,
+        sequence=sequence,
+        positions=sequence,
         tied=True,
         biases=True,
         norm="layer",
@@ -76,18 +90,18 @@ def _bert(name: str, layers: int, hidden: int, heads: int) -> TransformerModel:
     )
 
 
-GPT3_1_7B = _gpt("GPT-3 1.7B", 24, 2304, 24)
-GPT3_3_6B = _gpt("GPT-3 3.6B", 30, 3072, 32)
-GPT3_7_5B = _gpt("GPT-3 7.5B", 36, 4096, 32)
-GPT3_18B = _gpt("GPT-3 18B", 40, 6144, 48)
-GPT3_22B = _gpt("GPT-3 22B", 48, 6144, 64, "Korthikanti et al., table 3 (arXiv 2205.05198)")
-GPT3_39B = _gpt("GPT-3 39B", 48, 8192, 64)
-GPT3_76B = _gpt("GPT-3 76B", 60, 10240, 80)
-GPT3_145B = _gpt("GPT-3 145B", 80, 12288, 96)
-GPT3_175B = _gpt("GPT-3 175B", 96, 12288, 96, "Brown et al., table 2.1 (arXiv 2005.14165)")
-GPT3_310B = _gpt("GPT-3 310B", 96, 16384, 128)
-GPT3_530B = _gpt("GPT-3 530B", 105, 20480, 128)
-GPT3_1T = _gpt("GPT-3 1T", 128, 25600, 160)
+GPT3_1_7B = gpt("GPT-3 1.7B", 24, 2304, 24)
+GPT3_3_6B = gpt("GPT-3 3.6B", 30, 3072, 32)
+GPT3_7_5B = gpt("GPT-3 7.5B", 36, 4096, 32)
+GPT3_18B = gpt("GPT-3 18B", 40, 6144, 48)
+GPT3_22B = gpt("GPT-3 22B", 48, 6144, 64, "Korthikanti et al., table 3 (arXiv 2205.05198)")
+GPT3_39B = gpt("GPT-3 39B", 48, 8192, 64)
+GPT3_76B = gpt("GPT-3 76B", 60, 10240, 80)
+GPT3_145B = gpt("GPT-3 145B", 80, 12288, 96)
+GPT3_175B = gpt("GPT-3 175B", 96, 12288, 96, "Brown et al., table 2.1 (arXiv 2005.14165)")
+GPT3_310B = gpt("GPT-3 310B", 96, 16384, 128)
+GPT3_530B = gpt("GPT-3 530B", 105, 20480, 128)
+GPT3_1T = gpt("GPT-3 1T", 128, 25600, 160)
 
 _LLAMA2 = "Touvron et al., arXiv 2307.09288, and the released configuration"
 LLAMA2_7B = _llama("Llama 2 7B", _LLAMA2, 32, 4096, 32, 32, 11008)

@@ -32,31 +32,11 @@ from cosim.workload.program import ImportReport, Workload
 Architecture = TransformerModel | ConvolutionalModel | RecommendationModel
 
 
-class ModelWorkload(WorkloadSpec):
-    """A model of the catalogue (`cosim list model`), training or serving, under any parallelism.
+class TrainedWorkload(WorkloadSpec):
+    """How a model is trained, whatever the model: on which GPU, in which number types, what is kept."""
 
-    Refused where it doesn't fit into the GPU's memory, with what would.
-    """
-
-    model: Annotated[Model, Named("cosim.models")] = Field(
-        description="by name, or {kind: NAME, layers: 8, ...} with sizes of your own"
-    )
     gpu: Annotated[GpuSpec, Named("cosim.gpus")] = Field(description="GPU, with its compute model")
-    parallel: Parallel = Field(Parallel(), description="how many ranks share what")
-    framework: Annotated[Framework, Named("cosim.frameworks")] = Field(
-        Megatron(), description="what trains it: how kernels are fused, what is exchanged when"
-    )
-    task: Literal["training", "prefill", "decode"] = Field(
-        "training", description="an iteration; reading prompts; making tokens one by one"
-    )
-    batch: PositiveInt | None = Field(
-        None, description="sequences or samples of an iteration; omitted: each replica has pp micro-batches"
-    )
     micro_batch: PositiveInt = Field(1, description="sequences or samples that a replica works on at once")
-    sequence: PositiveInt | None = Field(
-        None, description="tokens of a sequence, decoding: before the new one; omitted: as in training it"
-    )
-    tokens: PositiveInt = Field(1, description="decoding: tokens made of each sequence in an iteration")
     recompute: Recompute = Field(
         "none",
         description="what backward runs again: nothing, selective: scores and softmax, full: the layer",
@@ -71,6 +51,31 @@ class ModelWorkload(WorkloadSpec):
     sharded_optimizer: bool = Field(
         False, description="optimizer states sharded over the replicas (ZeRO stage 1), not on every rank"
     )
+
+
+class ModelWorkload(TrainedWorkload):
+    """A model of the catalogue (`cosim list model`), training or serving, under any parallelism.
+
+    Refused where it doesn't fit into the GPU's memory, with what would.
+    """
+
+    model: Annotated[Model, Named("cosim.models")] = Field(
+        description="by name, or {kind: NAME, layers: 8, ...} with sizes of your own"
+    )
+    parallel: Parallel = Field(Parallel(), description="how many ranks share what")
+    framework: Annotated[Framework, Named("cosim.frameworks")] = Field(
+        Megatron(), description="what trains it: how kernels are fused, what is exchanged when"
+    )
+    task: Literal["training", "prefill", "decode"] = Field(
+        "training", description="an iteration; reading prompts; making tokens one by one"
+    )
+    batch: PositiveInt | None = Field(
+        None, description="sequences or samples of an iteration; omitted: each replica has pp micro-batches"
+    )
+    sequence: PositiveInt | None = Field(
+        None, description="tokens of a sequence, decoding: before the new one; omitted: as in training it"
+    )
+    tokens: PositiveInt = Field(1, description="decoding: tokens made of each sequence in an iteration")
     cuda_graphs: bool | None = Field(
         None, description="the host launches graphs, and is never waited for; omitted: when serving"
     )
@@ -157,6 +162,10 @@ class ModelWorkload(WorkloadSpec):
         idle.append(("memory_reserve", "nobody asks whether the job fits", unasked))
         if isinstance(self.framework, PyTorch) and isinstance(self.model, TransformerModel):
             idle += idle_in_pytorch(self, self.model, self.framework)
+        if isinstance(self.framework, Megatron):
+            p = self.parallel
+            for name, why in self.framework.idle_under(stages=p.pp, tensor_parallel=p.tp):
+                idle.append(("framework", f"{name}: {why}", True))
         found = [(name, why) for name, why, is_idle in idle if is_idle and name in self.model_fields_set]
         spread = isinstance(self.model, RecommendationModel) or getattr(self.model, "experts", None)
         if not spread and "imbalance" in self.parallel.model_fields_set:
