@@ -27,8 +27,8 @@ from cosim.gpu.kernels import (
     memory,
 )
 from cosim.models.catalogue.architecture import Experts, TransformerModel
-from cosim.models.catalogue.cut import Cut
-from cosim.models.layers import TP, embedding_layer, head_layer
+from cosim.models.catalogue.cut import TP, Cut
+from cosim.models.catalogue.ends import embedding_layer, head_layer
 from cosim.models.parts import Exchange, Layer, Piece
 
 _FP32 = 4
@@ -66,10 +66,11 @@ class Blocks:
     def __init__(self, model: TransformerModel, cut: Cut) -> None:
         self.model, self.cut = model, cut
         self.tp = cut.parallel.tp
-        self.shape = cut.shape(model.hidden, model.heads, model.ffn, _up(model.vocabulary, self.tp))
-        opens, closes = self.shape.exchange()
+        self.vocabulary = -(-model.vocabulary // self.tp) * self.tp
+        """Padded, so that each rank has as much of it."""
+        opens, closes = cut.exchanges(model.hidden)
         # Without sequence parallelism nothing opens forward, and what closes it opens backward.
-        gathered = Exchange("all_gather", TP, self.shape.activation_bytes // self.tp) if opens else None
+        gathered = Exchange("all_gather", TP, cut.state_bytes(model.hidden) // self.tp) if opens else None
         self.opens = _Edge(opens, closes)
         self.closes = _Edge(closes, gathered)
 
@@ -81,7 +82,7 @@ class Blocks:
     @property
     def logits_bytes(self) -> int:
         """What the last stage keeps of a micro-batch's logits."""
-        return self.cut.tokens * self.shape.vocabulary // self.tp * _FP32
+        return self.cut.tokens * self.vocabulary // self.tp * _FP32
 
     # -- layers ---------------------------------------------------------------------------------------
 
@@ -154,7 +155,7 @@ class Blocks:
 
     def embedding(self) -> Layer:
         """Tokens, and positions if they are learned."""
-        made = embedding_layer(self.shape)
+        made = embedding_layer(self.cut, self.model.hidden)
         forward, backward = made.forward, made.backward
         if not self.model.dropout:  # nothing is added or dropped after the look-up
             forward = forward[:1]
@@ -169,16 +170,19 @@ class Blocks:
     @property
     def embedding_parameters(self) -> int:
         """On one rank: a share of the vocabulary, everything else whole."""
-        own = self.shape.vocabulary // self.tp * self.model.hidden
+        own = self.vocabulary // self.tp * self.model.hidden
         return own + self.model.embedding_parameters - self.model.vocabulary * self.model.hidden
 
     def head(self, *, copy: bool) -> Layer:
         """Last norm, logits, loss; ``copy``: a tied embedding that is on another stage."""
-        return replace(head_layer(self.shape), parameters=self.sharded(self.head_parameters(copy=copy)))
+        return replace(
+            head_layer(self.cut, self.model.hidden, self.vocabulary),
+            parameters=self.sharded(self.head_parameters(copy=copy)),
+        )
 
     def head_parameters(self, *, copy: bool) -> int:
         """On one rank."""
-        matrix = self.shape.vocabulary // self.tp * self.model.hidden
+        matrix = self.vocabulary // self.tp * self.model.hidden
         rest = self.model.head_parameters - (
             0 if self.model.tied else self.model.vocabulary * self.model.hidden
         )
@@ -186,11 +190,11 @@ class Blocks:
 
     def next_token(self) -> Layer:
         """Logits of each sequence's last token, gathered on every rank, which then choose the same token."""
-        own, rows = self.shape.vocabulary // self.tp, self.cut.batch
+        own, rows = self.vocabulary // self.tp, self.cut.batch
         logits = matmul(rows, self.model.hidden, own, self.cut.width)
         gather = Exchange("all_gather", TP, rows * own * self.cut.width) if self.tp > 1 else None
         norm = memory(2 * rows * self.model.hidden * self.cut.width)
-        choose = memory(rows * self.shape.vocabulary * self.cut.width)
+        choose = memory(rows * self.vocabulary * self.cut.width)
         pieces = (Piece("logits", (norm, logits), gather), Piece("sample", (choose,)))
         return Layer("head", pieces, (), (), self.sharded(self.head_parameters(copy=False)))
 
@@ -368,7 +372,3 @@ def _kernels_backward(part: _Part, width: int) -> Iterable[Kernel]:
             yield fused_attention(2 * kernel.flops, 2 * kernel.bytes_moved)
         else:
             yield memory(kernel.bytes_moved * 3 // 2, launches=kernel.launches * (1 + part.plain))
-
-
-def _up(value: int, by: int) -> int:
-    return -(-value // by) * by

@@ -13,10 +13,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from cosim.models.layers import Attention, Recompute, Shape
+from cosim.models.parts import Exchange
 from cosim.models.schedule import ScheduleName
 from cosim.spec import Spec
 from cosim.workload.program import DeviceMesh
+
+Recompute = Literal["none", "selective", "full"]
+Attention = Literal["flash", "unfused"]
+TP = ("tp",)
 
 
 class Parallel(Spec):
@@ -155,18 +159,15 @@ class Cut:
         """Rows between matrices: a share with sequence parallelism."""
         return self.tokens // self.parallel.tp if self.parallel.sequence_parallel else self.tokens
 
-    def shape(self, hidden: int, heads: int, ffn: int, vocabulary: int) -> Shape:
-        """As the dense layers of ``cosim.models.layers`` take it."""
-        return Shape(
-            self.batch,
-            self.sequence,
-            hidden,
-            heads,
-            ffn,
-            vocabulary,
-            self.parallel.tp,
-            self.width,
-            self.parallel.sequence_parallel,
-            self.attention,
-            self.recompute,
-        )
+    def state_bytes(self, hidden: int) -> int:
+        """One hidden state, whole: what a tensor-parallel all-reduce carries."""
+        return self.tokens * hidden * self.width
+
+    def exchanges(self, hidden: int) -> tuple[Exchange | None, Exchange | None]:
+        """What opens and what closes a part that tensor-parallel ranks share."""
+        tp, size = self.parallel.tp, self.state_bytes(hidden)
+        if tp == 1:
+            return None, None
+        if not self.parallel.sequence_parallel:
+            return None, Exchange("all_reduce", TP, size)
+        return Exchange("all_gather", TP, size // tp), Exchange("reduce_scatter", TP, size)

@@ -15,12 +15,11 @@ from cosim.models.catalogue.assemble import (
     stages,
 )
 from cosim.models.catalogue.blocks import Blocks
-from cosim.models.catalogue.cut import Cut
+from cosim.models.catalogue.cut import TP, Cut
 from cosim.models.catalogue.memory import Kept, Memory, adam_bytes, inference_memory, training_memory
 from cosim.models.catalogue.recommendation import RecommendationModel
 from cosim.models.catalogue.vision import ConvolutionalModel
 from cosim.models.frameworks import Megatron, PyTorch
-from cosim.models.layers import TP
 from cosim.models.parts import Exchange, Layer
 from cosim.models.pytorch.blocks import EagerBlocks
 from cosim.models.pytorch.stage import EagerStage
@@ -66,7 +65,7 @@ def training_job(spec: ModelWorkload, model: TransformerModel) -> Job:
     gradient_width = DTYPE_BYTES[spec.gradient_dtype]
     boundary, gather = _boundary(blocks, scatter=framework.scatter_gather)
     shards = parallel.size(parallel.shard_axes)
-    tied = blocks.shape.vocabulary // parallel.tp * model.hidden * gradient_width if model.tied else 0
+    tied = blocks.vocabulary // parallel.tp * model.hidden * gradient_width if model.tied else 0
     reduced = parallel.size(parallel.gradient_axes) > 1
     settings: dict[str, Any] = {
         "mesh": parallel.mesh,
@@ -120,8 +119,8 @@ def eager_job(spec: ModelWorkload, model: TransformerModel, cut: Cut, framework:
     )
     residual = kept if blocks.autocast else width
     own = parallel.tp if parallel.sequence_parallel else 1
-    tied = blocks.shape.vocabulary // parallel.tp * model.hidden * kept if model.tied else 0
-    logits = cut.tokens * blocks.shape.vocabulary * width
+    tied = blocks.vocabulary // parallel.tp * model.hidden * kept if model.tied else 0
+    logits = cut.tokens * blocks.vocabulary * width
     if framework.vocabulary_parallel_loss:
         logits //= parallel.tp
     training = EagerTraining(
@@ -212,7 +211,7 @@ def flat_job(spec: ModelWorkload) -> Job:
 
 def _boundary(blocks: Blocks, *, scatter: bool = True) -> tuple[int, Exchange | None]:
     """What a rank sends to the next stage, and how that makes it whole (Megatron-LM's scatter and gather)."""
-    parallel, whole = blocks.cut.parallel, blocks.shape.activation_bytes
+    parallel, whole = blocks.cut.parallel, blocks.cut.state_bytes(blocks.model.hidden)
     if parallel.tp == 1 or not (scatter or parallel.sequence_parallel):
         return whole, None
     share = -(-whole // parallel.tp)

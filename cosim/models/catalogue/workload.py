@@ -14,13 +14,12 @@ from cosim.gpu.timer import GpuTimer
 from cosim.models.build import build_training
 from cosim.models.catalogue.architecture import TransformerModel
 from cosim.models.catalogue.assemble import Graphed
-from cosim.models.catalogue.cut import Parallel
+from cosim.models.catalogue.cut import Attention, Parallel, Recompute
 from cosim.models.catalogue.jobs import Job, flat_job, inference_job, training_job
 from cosim.models.catalogue.recommendation import RecommendationModel
 from cosim.models.catalogue.vision import ConvolutionalModel
 from cosim.models.contract import Framework, Model
 from cosim.models.frameworks import Megatron, PyTorch
-from cosim.models.layers import Attention, Recompute
 from cosim.models.pytorch.check import fits_pytorch, idle_in_pytorch
 from cosim.models.training import Timer
 from cosim.registry import Named

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from cosim.models.catalogue.architecture import TransformerModel
 from cosim.models.catalogue.blocks import Blocks
-from cosim.models.catalogue.cut import Cut
+from cosim.models.catalogue.cut import TP, Cut
 from cosim.models.frameworks import PyTorch
-from cosim.models.layers import TP
 from cosim.models.parts import Layer, Weight
 from cosim.models.pytorch.experts import mixture
 from cosim.models.pytorch.operators import FP32, Operators
@@ -37,7 +36,7 @@ class EagerBlocks(Blocks):
         """As the product makes them, converted, and their log-softmax."""
         shared = self.tp if self.framework.vocabulary_parallel_loss else 1
         each = self.cut.width + FP32 + (FP32 if self.framework.fp32_logits else 0)
-        return self.cut.tokens * self.shape.vocabulary // shared * each
+        return self.cut.tokens * self.vocabulary // shared * each
 
     def layer(self, number: int) -> Layer:
         """One block."""
@@ -54,7 +53,7 @@ class EagerBlocks(Blocks):
     def embedding(self) -> Layer:
         """Tokens, and learned positions where the model has them."""
         made, m = Writer(self, "embedding"), self.model
-        vocabulary = self.shape.vocabulary
+        vocabulary = self.vocabulary
         table = made.weight("tokens", vocabulary // self.tp, m.hidden, made=vocabulary * m.hidden)
         tokens = (self.cut.batch, self.cut.sequence)
         out = made.split.embedding(made.at, tokens, table, vocabulary)
@@ -76,7 +75,7 @@ class EagerBlocks(Blocks):
             x = made.norm(x, "norm")
         whole = made.split.opened(x)
         summed = m.tied and not copy
-        matrix = made.weight("output", self.shape.vocabulary // self.tp, m.hidden, own=not summed)
+        matrix = made.weight("output", self.vocabulary // self.tp, m.hidden, own=not summed)
         logits = made.at.linear(made.view(whole, (self.cut.tokens, m.hidden)), matrix)
         if not framework.vocabulary_parallel_loss:
             logits = made.split.whole_columns(logits)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cosim.gpu.kernels import Kernel, memory
-from cosim.models.layers import TP
+from cosim.models.catalogue.cut import TP
 from cosim.models.parts import Exchange
 from cosim.models.pytorch.operators import FP32, INDEX, Operators
 from cosim.models.pytorch.tape import Event, Tape, Tensor

@@ -1,0 +1,72 @@
+"""The two ends of a transformer on one tensor-parallel rank: embedding, and head with its loss.
+
+As Megatron-LM has them (Shoeybi et al., arXiv 1909.08053): each rank looks up and multiplies its part of the
+vocabulary. Backward is last piece first. Parameters are the caller's.
+"""
+
+from __future__ import annotations
+
+from cosim.gpu.kernels import Kernel, matmul, matmul_backward, memory
+from cosim.models.catalogue.cut import TP, Cut
+from cosim.models.parts import Exchange, Layer, Piece
+
+_FP32 = 4
+
+
+def embedding_layer(cut: Cut, hidden: int) -> Layer:
+    """Rows of the rank's part of the vocabulary, summed over the ranks; positions; dropout."""
+    _, closes = cut.exchanges(hidden)
+    size, parallel = cut.state_bytes(hidden), cut.parallel
+    look_up = memory(2 * size, launches=3)
+    finish = memory(3 * cut.own_tokens * hidden * cut.width, launches=2)
+    shared = parallel.sequence_parallel and parallel.tp > 1
+    opens = Exchange("all_gather", TP, size // parallel.tp) if shared else None
+    return Layer(
+        "embedding",
+        (Piece("embedding", (look_up,), closes), Piece("embedding", (finish,))),
+        (Piece("embedding", (finish,), opens), Piece("embedding", (look_up,))),
+    )
+
+
+def head_layer(cut: Cut, hidden: int, vocabulary: int) -> Layer:
+    """Last norm, logits over the rank's part of the vocabulary, and vocabulary-parallel cross entropy.
+
+    The loss needs three all-reduces of a number for each token: the largest logit, the target's, the sum of
+    exponentials (Megatron-LM's ``vocab_parallel_cross_entropy``). In fp32 logits are converted, made
+    contiguous, scanned for the largest, differ from it, are raised, summed and divided.
+    """
+    tp, width = cut.parallel.tp, cut.width
+    opens, closes = cut.exchanges(hidden)
+    each = Exchange("all_reduce", TP, cut.tokens * _FP32) if tp > 1 else None
+    own = vocabulary // tp
+    logits = matmul(cut.tokens, hidden, own, width)
+    norm_bytes = 2 * cut.own_tokens * hidden * width
+
+    def passes(logit_bytes: int) -> Kernel:
+        return memory(cut.tokens * own * logit_bytes)
+
+    convert, move, scan, change = width + _FP32, 2 * _FP32, _FP32, 2 * _FP32
+    return Layer(
+        "head",
+        (
+            Piece("head", (memory(norm_bytes),), opens),
+            Piece("logits", (logits, passes(convert), passes(move), passes(scan)), each),
+            Piece("loss", (passes(change), memory(0, launches=8)), each),
+            Piece("loss", (passes(change), passes(scan)), each),
+            Piece("loss", (passes(change), memory(0, launches=4))),
+        ),
+        (
+            Piece(
+                "logits",
+                (
+                    memory(0, launches=8),
+                    passes(change),
+                    passes(move),
+                    passes(convert),
+                    *matmul_backward(logits, width),
+                ),
+                closes,
+            ),
+            Piece("head", (memory(norm_bytes * 3 // 2, launches=2),)),
+        ),
+    )
