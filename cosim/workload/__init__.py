@@ -6,6 +6,6 @@
 ``match_messages``     sends with receives; ``match_collectives``: who meets whom; ``dependencies``
 ``synthetic``          small workloads with answers that can be worked out by hand
 ``written``            operations written in the scenario; ``background``: seeded traffic
-``draws``              seeded draws, the same on every machine; ``tally``: what an importer counted
+``draws``              seeded draws, the same on every machine
 =====================  ==========================================================================
 """

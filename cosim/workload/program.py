@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import WorkloadError
+from cosim.files.report import ImportReport
 
 COMPUTE_STREAM = "compute"
 COMM_STREAM = "comm"
@@ -148,15 +149,6 @@ class DeviceMesh:
             steps = np.arange(size) if name in axes else np.array([where[name]])
             ranks = (ranks[:, None] * size + steps[None, :]).reshape(-1)
         return tuple(int(r) for r in ranks)
-
-
-@dataclass(frozen=True, eq=False)
-class ImportReport:
-    """What an importer read, ignored and invented; each line for a person to read."""
-
-    read: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
-    invented: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

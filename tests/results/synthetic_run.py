@@ -22,6 +22,7 @@ from cosim.engine.records import (
     Records,
     TrafficRecord,
 )
+from cosim.files.report import ImportReport
 from cosim.network.simulator import NetworkStatistics
 from cosim.topology.graph import Paths, Topology
 from cosim.workload.program import (
@@ -29,7 +30,6 @@ from cosim.workload.program import (
     CPU_STREAM,
     NO_STREAM,
     DeviceMesh,
-    ImportReport,
     Operation,
     OpKind,
     Peer,

@@ -14,6 +14,7 @@ from pydantic import Field, PositiveInt
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
+from cosim.files.report import ReportBuilder
 from cosim.formats.chakra.et_def_pb2 import Node, NodeType
 from cosim.formats.chakra.file import read_trace
 from cosim.formats.chakra.folder import rank_files
@@ -22,7 +23,6 @@ from cosim.formats.chakra.read_nodes import TraceContext, dim_axis, reject_rank_
 from cosim.spec import RateBps, Spec, TimePs
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import DeviceMesh, Operation, OpKind, Program, Workload
-from cosim.workload.tally import Tally
 
 
 class RemoteMemory(Spec):
@@ -70,8 +70,8 @@ class Chakra(WorkloadSpec):
         """
         path = context.base / self.path
         files = rank_files(path)
-        tally = Tally()
-        files = self._one_per_rank(files, tally)
+        report = ReportBuilder()
+        files = self._one_per_rank(files, report)
         world_size = len(files)
         if self.dims is not None and prod(self.dims) != world_size:
             raise WorkloadError(
@@ -79,16 +79,16 @@ class Chakra(WorkloadSpec):
                 location=Location(str(path)),
             )
         groups = {} if self.comm_groups is None else read_comm_groups(self.comm_groups, context.base)
-        operations = self._operations(files, world_size, groups, tally)
-        operations = _separate_sizes(operations, tally)
+        operations = self._operations(files, world_size, groups, report)
+        operations = _separate_sizes(operations, report)
         programs, program_of = _share(operations)
         if self.dims is None:
             mesh = DeviceMesh({"rank": world_size})
         else:
             mesh = DeviceMesh({dim_axis(d): self.dims[d] for d in reversed(range(len(self.dims)))})
         if self.rendezvous:
-            tally.invented("a request of 8 KiB before each message (rendezvous)")
-        return Workload(path.name, mesh, programs, program_of, tally.report(), self.rendezvous)
+            report.invented("a request of 8 KiB before each message (rendezvous)")
+        return Workload(path.name, mesh, programs, program_of, report.build(), self.rendezvous)
 
     def idle_in(self, workload: Workload) -> list[tuple[str, str]]:
         """Settings that were given but that these traces have no use for."""
@@ -110,7 +110,7 @@ class Chakra(WorkloadSpec):
             if name in self.model_fields_set and not matters and getattr(self, name)
         ]
 
-    def _one_per_rank(self, files: list[Path], tally: Tally) -> list[Path]:
+    def _one_per_rank(self, files: list[Path], report: ReportBuilder) -> list[Path]:
         wanted = self.world_size
         if wanted is None:
             if len(files) == 1 and _communicates(files[0]):
@@ -121,7 +121,7 @@ class Chakra(WorkloadSpec):
                 )
             wanted = len(files)
         elif wanted < len(files):
-            tally.ignored(f"traces of ranks {wanted} to {len(files) - 1} (world_size: {wanted})")
+            report.ignored(f"traces of ranks {wanted} to {len(files) - 1} (world_size: {wanted})")
         elif wanted > len(files) > 1:
             raise WorkloadError(
                 f"there are {len(files)} traces, but world_size is {wanted}",
@@ -130,16 +130,16 @@ class Chakra(WorkloadSpec):
             )
         elif wanted > 1 == len(files):
             reject_rank_dependent(read_trace(files[0])[1], str(files[0]))
-            tally.invented(f"{files[0].name} runs on all {wanted} ranks")
+            report.invented(f"{files[0].name} runs on all {wanted} ranks")
             return files * wanted
         return files[:wanted]
 
     def _operations(
-        self, files: list[Path], world_size: int, groups: dict[str, tuple[int, ...]], tally: Tally
+        self, files: list[Path], world_size: int, groups: dict[str, tuple[int, ...]], report: ReportBuilder
     ) -> list[tuple[Operation, ...]]:
         """Each rank's operations; what doesn't depend on the rank is read once per distinct file."""
         memory = None if self.memory is None else (self.memory.latency, self.memory.rate)
-        shared: dict[bytes, tuple[tuple[Operation, ...], Tally]] = {}
+        shared: dict[bytes, tuple[tuple[Operation, ...], ReportBuilder]] = {}
         digest_of: dict[Path, bytes] = {}
         found = []
         for rank, file in enumerate(files):
@@ -148,7 +148,7 @@ class Chakra(WorkloadSpec):
             digest = digest_of[file]
             if digest not in shared:
                 _, nodes = read_trace(file)
-                own = Tally()
+                own = ReportBuilder()
                 context = TraceContext(
                     rank,
                     world_size,
@@ -159,11 +159,11 @@ class Chakra(WorkloadSpec):
                 )
                 operations = translate(nodes, str(file), context, own)
                 if any(op.peer is not None or op.ranks is not None for op in operations):
-                    tally.add(own)
+                    report.add(own)
                     found.append(operations)
                     continue
                 shared[digest] = (operations, own)
-            tally.add(shared[digest][1])
+            report.add(shared[digest][1])
             found.append(shared[digest][0])
         return found
 
@@ -187,7 +187,9 @@ def _communicates(file: Path) -> bool:
     return any(node.type in kinds and not on_cpu(node) for node in read_trace(file)[1])
 
 
-def _separate_sizes(operations: list[tuple[Operation, ...]], tally: Tally) -> list[tuple[Operation, ...]]:
+def _separate_sizes(
+    operations: list[tuple[Operation, ...]], report: ReportBuilder
+) -> list[tuple[Operation, ...]]:
     """Give messages of one (source, destination, tag) but of several sizes a tag per size.
 
     ASTRA-sim pairs the n-th SEND with the n-th RECV of the same source, destination, tag *and size*; a
@@ -209,7 +211,7 @@ def _separate_sizes(operations: list[tuple[Operation, ...]], tally: Tally) -> li
     highest = max(tag for _, _, tag in channels)
     pairs = sorted({(key[2], size) for key in several for size in channels[key][0]})
     tag_of = {pair: highest + 1 + number for number, pair in enumerate(pairs)}
-    tally.invented(
+    report.invented(
         "a tag per size where sizes share source, destination and tag: ASTRA-sim pairs by size too",
         len(several),
     )

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from cosim.files.report import ReportBuilder
 from cosim.formats.chakra.attributes import Attributes, node_error
 from cosim.formats.chakra.et_def_pb2 import CollectiveCommType, Node, NodeType
 from cosim.formats.chakra.groups import Groups, read_metadata_groups
@@ -34,7 +35,6 @@ from cosim.workload.program import (
     OpKind,
     Peer,
 )
-from cosim.workload.tally import Tally
 
 COLLECTIVES = {
     CollectiveCommType.ALL_REDUCE: "all_reduce",
@@ -68,7 +68,9 @@ def dim_axis(dim: int) -> str:
     return f"dim{dim}"
 
 
-def translate(nodes: Sequence[Node], file: str, context: TraceContext, tally: Tally) -> tuple[Operation, ...]:
+def translate(
+    nodes: Sequence[Node], file: str, context: TraceContext, report: ReportBuilder
+) -> tuple[Operation, ...]:
     """Operations in order of node id.
 
     Raises
@@ -83,13 +85,13 @@ def translate(nodes: Sequence[Node], file: str, context: TraceContext, tally: Ta
     for node in ordered:
         if node.type == NodeType.METADATA_NODE:
             groups.update(read_metadata_groups(node.inputs.values, file, f"node {node.id} {node.name!r}"))
-    reader = _NodeReader(file, context, groups, tally)
-    tally.read("data dependency", sum(len(node.data_deps) for node in ordered))
+    reader = _NodeReader(file, context, groups, report)
+    report.read("data dependency", sum(len(node.data_deps) for node in ordered))
     control = sum(len(node.ctrl_deps) for node in ordered)
     if control and context.ctrl_deps:
-        tally.read("control dependency", control)
+        report.read("control dependency", control)
     elif control:
-        tally.ignored("control dependency (dependencies: data)", control)
+        report.ignored("control dependency (dependencies: data)", control)
     return tuple(reader.read(node, before) for node, before in zip(ordered, deps, strict=True))
 
 
@@ -133,11 +135,11 @@ def dependencies(ordered: Sequence[Node], file: str, *, ctrl_deps: bool) -> list
 class _NodeReader:
     """Reads one node at a time; counts what it used."""
 
-    def __init__(self, file: str, context: TraceContext, groups: Groups, tally: Tally) -> None:
+    def __init__(self, file: str, context: TraceContext, groups: Groups, report: ReportBuilder) -> None:
         self.file = file
         self.context = context
         self.groups = groups
-        self.tally = tally
+        self.report = report
 
     def read(self, node: Node, deps: tuple[int, ...]) -> Operation:
         attributes = Attributes(node, self.file)
@@ -158,7 +160,7 @@ class _NodeReader:
             used.add("tensor_size")
         elif node.type in (NodeType.METADATA_NODE, NodeType.INVALID_NODE):
             operation = Operation(node.name, OpKind.COMPUTE, NO_STREAM, deps)
-            self.tally.invented(f"{NodeType.Name(node.type)} takes no time")
+            self.report.invented(f"{NodeType.Name(node.type)} takes no time")
         else:
             raise attributes.error(
                 f"unknown node type {node.type}", f"types are {', '.join(NodeType.keys())}"
@@ -167,22 +169,22 @@ class _NodeReader:
         return operation
 
     def _count(self, node: Node, attributes: Attributes, used: set[str]) -> None:
-        self.tally.read(NodeType.Name(node.type))
+        self.report.read(NodeType.Name(node.type))
         for name in attributes.names():
             if name in used:
-                self.tally.read(f"attribute {name}")
+                self.report.read(f"attribute {name}")
             else:
-                self.tally.ignored(f"attribute {name}")
+                self.report.ignored(f"attribute {name}")
         if node.start_time_micros:
-            self.tally.ignored("start_time_micros")
+            self.report.ignored("start_time_micros")
         if node.duration_micros and node.type in _COMM_TYPES and not attributes.integer("is_cpu_op"):
-            self.tally.ignored("duration_micros of a communication node (it is simulated)")
+            self.report.ignored("duration_micros of a communication node (it is simulated)")
         if node.HasField("outputs") or (node.HasField("inputs") and node.type != NodeType.METADATA_NODE):
-            self.tally.ignored("inputs and outputs (tensors)")
+            self.report.ignored("inputs and outputs (tensors)")
 
     def _duration(self, node: Node) -> int:
         if node.duration_micros == 0:
-            self.tally.invented("1 ns for a duration of 0, as ASTRA-sim")
+            self.report.invented("1 ns for a duration of 0, as ASTRA-sim")
             return PS_PER_NS
         duration = node.duration_micros * PS_PER_US
         if duration > NEVER:
@@ -197,7 +199,9 @@ class _NodeReader:
         if attributes.integer("comm_size") is not None:
             raise attributes.error("a communication with comm_size on the CPU", "set is_cpu_op to false")
         kind = NodeType.Name(node.type)
-        self.tally.invented(f"{kind} on the CPU without comm_size: a call on the host, its duration replayed")
+        self.report.invented(
+            f"{kind} on the CPU without comm_size: a call on the host, its duration replayed"
+        )
         return self._compute(node, deps, CPU_STREAM)
 
     def _memory(self, node: Node, deps: tuple[int, ...], attributes: Attributes, stream: str) -> Operation:
@@ -218,7 +222,7 @@ class _NodeReader:
         own, other = ("comm_src", "comm_dst") if sends else ("comm_dst", "comm_src")
         mine = attributes.integer(own)
         if mine is None:
-            self.tally.invented(f"{own} is the rank itself where it is absent")
+            self.report.invented(f"{own} is the rank itself where it is absent")
         elif mine != rank:
             raise attributes.error(
                 f"{'sends' if sends else 'receives'} for rank {mine}, but stands in the trace of rank {rank}",
@@ -233,7 +237,7 @@ class _NodeReader:
             )
         tag = attributes.integer("comm_tag")
         if tag is None:
-            self.tally.invented("comm_tag 0 where it is absent")
+            self.report.invented("comm_tag 0 where it is absent")
         return Operation(
             node.name,
             OpKind.SEND if sends else OpKind.RECV,
@@ -256,7 +260,7 @@ class _NodeReader:
                 f"there are: {', '.join(CollectiveCommType.Name(value) for value in COLLECTIVES)}",
             )
         if collective == "broadcast":
-            self.tally.invented("BROADCAST is simulated, from the group's first rank (ASTRA-sim replays it)")
+            self.report.invented("BROADCAST is simulated, from the group's first rank (ASTRA-sim replays it)")
         size = 0 if collective == "barrier" else self._size(attributes, "comm_size")
         ranks, axes = self._group(attributes)
         return Operation(
@@ -295,7 +299,7 @@ class _NodeReader:
                 )
             return ranks, ()
         if name == "":
-            self.tally.invented("all ranks as the group where there is no pg_name")
+            self.report.invented("all ranks as the group where there is no pg_name")
         return None, self._axes(attributes)
 
     def _axes(self, attributes: Attributes) -> tuple[str, ...]:

@@ -20,11 +20,11 @@ from pydantic import Field, PositiveInt
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
+from cosim.files.report import ReportBuilder
 from cosim.files.text import MOST_RANKS, lines_of
 from cosim.units import NEVER, PS_PER_S
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Peer, Program, Workload
-from cosim.workload.tally import Tally
 
 
 class Flow(NamedTuple):
@@ -64,11 +64,11 @@ class FlowList(WorkloadSpec):
                 location=Location(str(path)),
                 hint=f"nodes: {last + 1}",
             )
-        tally = Tally()
-        tally.read("flow", len(flows))
-        tally.ignored("pg, the priority group of a flow (a job has a priority)", len(flows))
-        tally.ignored("dport, the port of a flow", len(flows))
-        return open_loop(path.stem, count, flows, tally)
+        report = ReportBuilder()
+        report.read("flow", len(flows))
+        report.ignored("pg, the priority group of a flow (a job has a priority)", len(flows))
+        report.ignored("dport, the port of a flow", len(flows))
+        return open_loop(path.stem, count, flows, report)
 
 
 def read_flows(path: Path) -> Iterator[Flow]:
@@ -136,7 +136,7 @@ def _wrong(path: Path, line: int | None, message: str, right: str) -> WorkloadEr
     return WorkloadError(message, location=Location(str(path), line), hint=right)
 
 
-def open_loop(name: str, count: int, flows: list[Flow], tally: Tally) -> Workload:
+def open_loop(name: str, count: int, flows: list[Flow], report: ReportBuilder) -> Workload:
     """A workload that sends each flow at its time, whatever arrives."""
     operations: list[list[Operation]] = [[] for _ in range(count)]
     tags: Counter[tuple[int, int]] = Counter()
@@ -154,9 +154,9 @@ def open_loop(name: str, count: int, flows: list[Flow], tally: Tally) -> Workloa
         mine.append(send)
         operations[flow.dst].append(receive)
     nothing = Operation("nothing", OpKind.COMPUTE, NO_STREAM)
-    tally.invented("a computation of 0 for a node without flows", sum(not mine for mine in operations))
+    report.invented("a computation of 0 for a node without flows", sum(not mine for mine in operations))
     programs = tuple(
         Program(f"rank {rank}", tuple(mine) or (nothing,)) for rank, mine in enumerate(operations)
     )
     mesh = DeviceMesh({"rank": count})
-    return Workload(name, mesh, programs, np.arange(count, dtype=np.int32), tally.report())
+    return Workload(name, mesh, programs, np.arange(count, dtype=np.int32), report.build())

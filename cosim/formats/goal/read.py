@@ -20,6 +20,7 @@ from pydantic import Field
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
+from cosim.files.report import ReportBuilder
 from cosim.files.text import MOST_RANKS, lines_of
 from cosim.units import NEVER, PS_PER_NS
 from cosim.workload.check import check
@@ -34,7 +35,6 @@ from cosim.workload.program import (
     Program,
     Workload,
 )
-from cosim.workload.tally import Tally
 
 _LABEL = r"[A-Za-z][A-Za-z0-9_]*"
 _OP = re.compile(
@@ -83,7 +83,7 @@ def cpu_stream(cpu: int) -> str:
 class _Reader:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._tally = Tally()
+        self._report = ReportBuilder()
         self._num_ranks = -1
         self._ranks: dict[int, tuple[Operation, ...]] = {}
         self._line = 0
@@ -101,7 +101,7 @@ class _Reader:
         if self._num_ranks < 0:
             raise self._wrong("there is no num_ranks", "the file begins with `num_ranks 32`")
         empty = [rank for rank in range(self._num_ranks) if not self._ranks.get(rank)]
-        self._tally.invented("a computation of 0 for a rank without operations", len(empty))
+        self._report.invented("a computation of 0 for a rank without operations", len(empty))
         nothing = (Operation("nothing", OpKind.COMPUTE, NO_STREAM),)
         number: dict[tuple[Operation, ...], int] = {}
         program_of = np.empty(self._num_ranks, np.int32)
@@ -110,7 +110,7 @@ class _Reader:
         first = {int(program): rank for rank, program in reversed([*enumerate(program_of.tolist())])}
         programs = tuple(Program(f"rank {first[at]}", operations) for operations, at in number.items())
         mesh = DeviceMesh({"rank": self._num_ranks})
-        return Workload(self._path.stem, mesh, programs, program_of, self._tally.report(), rendezvous)
+        return Workload(self._path.stem, mesh, programs, program_of, self._report.build(), rendezvous)
 
     def _without_comments(self) -> Iterator[str]:
         inside = False
@@ -165,17 +165,17 @@ class _Reader:
                     raise self._wrong(f"{match['what']!r} waits for itself", "an earlier operation")
                 if match["how"] == "requires":
                     waits[what].add(on)
-                    self._tally.read("requires")
+                    self._report.read("requires")
                 else:
                     starts.append((what, on))
-                    self._tally.read("irequires (waits for what the other waits for)")
+                    self._report.read("irequires (waits for what the other waits for)")
             else:
                 raise self._wrong(f"{_short(text)} is no operation", _RIGHT)
         raise self._wrong(f"rank {rank}, which begins in line {begun}, is not closed", "close it with }")
 
     def _operation(self, match: re.Match[str], rank: int, name: str) -> Operation:
         if match["calc"] is not None:
-            self._tally.read("calc")
+            self._report.read("calc")
             duration = int(match["calc"]) * PS_PER_NS
             if duration > NEVER:
                 raise self._wrong(f"calc {match['calc']} is above 53 days", "nanoseconds")
@@ -195,10 +195,10 @@ class _Reader:
             raise self._wrong(f"tag {tag}", "tags have 32 bits")
         self._byte(match["cpu"])
         self._byte(match["nic"])
-        self._tally.read(match["kind"])
+        self._report.read(match["kind"])
         for ignored in ("cpu", "nic"):
             if match[ignored]:
-                self._tally.ignored(f"{ignored} of a {match['kind']}")
+                self._report.ignored(f"{ignored} of a {match['kind']}")
         kind = OpKind.SEND if sends else OpKind.RECV
         return Operation(name, kind, NO_STREAM, size_bytes=size, peer=Peer(rank=peer), tag=tag)
 

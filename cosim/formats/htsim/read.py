@@ -16,11 +16,11 @@ from pydantic import Field
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
+from cosim.files.report import ReportBuilder
 from cosim.formats.htsim.matrix import Connection, Matrix, Trigger, read_matrix
 from cosim.workload.check import check
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Peer, Program, Workload
-from cosim.workload.tally import Tally
 
 _Fired = tuple[int, bool]
 """A flow's place in the file, and whether its receiver fires (else its sender)."""
@@ -49,7 +49,7 @@ class Htsim(WorkloadSpec):
 class _Maker:
     def __init__(self, path: Path, matrix: Matrix, lines: list[int]) -> None:
         self._path, self._matrix, self._lines = path, matrix, lines
-        self._tally = Tally()
+        self._report = ReportBuilder()
         self._operations: list[list[Operation]] = [[] for _ in range(matrix.nodes)]
         self._tags: Counter[tuple[int, int]] = Counter()
         self._ended: dict[_Fired, int] = {}
@@ -66,21 +66,21 @@ class _Maker:
                 waits.append(self._add(flow.src, wait))
             sent, received = self._message(f"flow {at}", flow.src, flow.dst, flow.size_bytes, waits)
             self._ended[at, False], self._ended[at, True] = sent, received
-        self._tally.read("flow", len(flows))
-        self._tally.read("trigger", len(triggers))
-        self._tally.ignored("id of a flow", sum(flow.flow_id > 0 for flow in flows))
+        self._report.read("flow", len(flows))
+        self._report.read("trigger", len(triggers))
+        self._report.ignored("id of a flow", sum(flow.flow_id > 0 for flow in flows))
         priorities = sum(flow.priority is not None for flow in flows)
-        self._tally.ignored("prio of a flow (a job has a priority)", priorities)
-        self._tally.ignored("failure of a link", len(self._matrix.failures))
+        self._report.ignored("prio of a flow (a job has a priority)", priorities)
+        self._report.ignored("failure of a link", len(self._matrix.failures))
         nothing = Operation("nothing", OpKind.COMPUTE, NO_STREAM)
         empty = sum(not mine for mine in self._operations)
-        self._tally.invented("a computation of 0 for a node without flows", empty)
+        self._report.invented("a computation of 0 for a node without flows", empty)
         programs = tuple(
             Program(f"rank {rank}", tuple(mine) or (nothing,)) for rank, mine in enumerate(self._operations)
         )
         program_of = np.arange(len(programs), dtype=np.int32)
         mesh = DeviceMesh({"rank": len(programs)})
-        return Workload(self._path.stem, mesh, programs, program_of, self._tally.report())
+        return Workload(self._path.stem, mesh, programs, program_of, self._report.build())
 
     def _add(self, node: int, operation: Operation) -> int:
         self._operations[node].append(operation)
@@ -102,9 +102,9 @@ class _Maker:
         if where == node:
             return self._ended[source]
         if flow.dst == node:
-            self._tally.invented("a trigger that a sender fires is fired by the receiver, which it starts")
+            self._report.invented("a trigger that a sender fires is fired by the receiver, which it starts")
             return self._ended[at, True]
-        self._tally.invented("a message of 0 bytes that carries a trigger to another node")
+        self._report.invented("a message of 0 bytes that carries a trigger to another node")
         _, received = self._message(f"trigger of {at}", where, node, 0, [self._ended[source]])
         return received
 

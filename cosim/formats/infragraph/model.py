@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
+from cosim.files.report import ReportBuilder
 from cosim.formats.infragraph.mapping import Map
 from cosim.formats.infragraph.parts import MAX_NODES, Component, Device, Edge, Joined, Part, part
 from cosim.registry import nearest
-from cosim.topology.report import TopologyTally
 
 MAX_EDGES = 1 << 20
 _TYPES = ("custom", "device", "cpu", "xpu", "nic", "memory", "port", "switch")
@@ -34,8 +34,8 @@ _KNOWN = {
 class Infrastructure:
     """What the files say together; :meth:`expand` gives nodes and edges."""
 
-    def __init__(self, files: Sequence[Map], instances: dict[str, str], tally: TopologyTally) -> None:
-        self.tally = tally
+    def __init__(self, files: Sequence[Map], instances: dict[str, str], report: ReportBuilder) -> None:
+        self.report = report
         self.devices: dict[str, Device] = {}
         self.links: dict[str, Map] = {}
         self.instances: dict[str, Component] = {}
@@ -58,14 +58,14 @@ class Infrastructure:
         if not self.instances:
             for name, device in self.devices.items():
                 self.instances[name] = Component(name, 1, device.where)
-                tally.invented(f"one instance of device {name}: the files have no instances")
+                report.invented(f"one instance of device {name}: the files have no instances")
         self._check_instances()
         self._infer_counts()
 
     def _unknown(self, found: Map, kind: str) -> None:
         for key in found:
             if key not in _KNOWN[kind]:
-                self.tally.ignored(f"key {key!r} of {kind or 'the infrastructure'}")
+                self.report.ignored(f"key {key!r} of {kind or 'the infrastructure'}")
 
     def _device(self, found: Map) -> None:
         self._unknown(found, "device")
@@ -152,7 +152,7 @@ class Infrastructure:
             if instance.kind in self.devices:
                 continue
             if name not in used:
-                self.tally.ignored(
+                self.report.ignored(
                     f"instance {name}: its device {instance.kind} isn't described, and nothing connects to it"
                 )
                 del self.instances[name]
@@ -205,7 +205,7 @@ class Infrastructure:
         ]:
             if component.count is None:
                 component.count = least.get(id(component), 1)
-                self.tally.invented(f"{component.count} {label}, the least that edges need")
+                self.report.invented(f"{component.count} {label}, the least that edges need")
 
     def _component(self, device: Device, name: str, edge: Edge) -> Component:
         if name not in device.components:

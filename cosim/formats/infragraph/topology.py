@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, Field
 
 from cosim.context import Context
 from cosim.errors import TopologyError
+from cosim.files.report import ReportBuilder
 from cosim.formats.infragraph.mapping import Map, read_located
 from cosim.formats.infragraph.model import Infrastructure
 from cosim.formats.infragraph.parts import Joined
@@ -26,7 +27,6 @@ from cosim.registry import nearest
 from cosim.topology.builder import Builder
 from cosim.topology.contract import Latency, Rate, TopologySpec
 from cosim.topology.graph import Topology
-from cosim.topology.report import TopologyTally
 from cosim.units import PS_PER_MS, PS_PER_NS, PS_PER_US
 
 _BANDWIDTHS = {
@@ -63,9 +63,9 @@ class InfraGraph(TopologySpec):
         TopologyError
             A file that can't be read or is wrong, with its line; links whose rate nobody says.
         """
-        tally = TopologyTally()
+        report = ReportBuilder()
         files = [read_located(file, context.base) for file in self.file]
-        found = Infrastructure(files, self.instances, tally)
+        found = Infrastructure(files, self.instances, report)
         nodes, edges = found.expand()
         hosts = [name for name, kind in nodes if kind == self.endpoints]
         if not hosts:
@@ -77,7 +77,7 @@ class InfraGraph(TopologySpec):
         builder = Builder(hosts)
         builder.add_switches(name for name, kind in nodes if kind != self.endpoints)
         number = {name: i for i, name in enumerate(builder.names)}
-        links = self._links(found, edges, tally)
+        links = self._links(found, edges, report)
         ends: dict[str, tuple[list[int], list[int]]] = {link: ([], []) for link in links}
         for one, two, link, _ in edges:
             ends[link][0].append(number[one])
@@ -85,16 +85,16 @@ class InfraGraph(TopologySpec):
         for link, (rate, latency) in links.items():
             builder.connect(*ends[link], rate, latency)
         for kind, count in Counter(kind for _, kind in nodes).items():
-            tally.read(kind, count)
-        tally.read("link", len(edges))
-        tally.invented("bandwidths are each way: InfraGraph doesn't say")
+            report.read(kind, count)
+        report.read("link", len(edges))
+        report.invented("bandwidths are each way: InfraGraph doesn't say")
         name = f"infragraph {Path(self.file[0]).stem}"
         return builder.topology(
-            name, self.routing, context, endpoints_forward=self.endpoints_forward, info=tally.info()
+            name, self.routing, context, endpoints_forward=self.endpoints_forward, info=report.as_dict()
         )
 
     def _links(
-        self, found: Infrastructure, edges: list[Joined], tally: TopologyTally
+        self, found: Infrastructure, edges: list[Joined], report: ReportBuilder
     ) -> dict[str, tuple[float, int]]:
         """Rate and latency of every link that an edge uses."""
         used = {link: edge for _, _, link, edge in edges}
@@ -110,7 +110,7 @@ class InfraGraph(TopologySpec):
         for link in used:
             device, _, bare = link.rpartition(".")
             said = found.devices[device].links[bare] if device else found.links[bare]
-            rate = self._rate(link, bare, said, tally)
+            rate = self._rate(link, bare, said, report)
             if rate is None:
                 lacking.append(link)
                 continue
@@ -120,7 +120,7 @@ class InfraGraph(TopologySpec):
             if latency is None:
                 latency = self.latency
                 if "latency" not in self.model_fields_set:
-                    tally.invented(
+                    report.invented(
                         f"no latency of link {link}: the file has none (latencies: {{{bare}: ...}})"
                     )
             links[link] = rate, latency
@@ -133,7 +133,7 @@ class InfraGraph(TopologySpec):
             )
         return links
 
-    def _rate(self, link: str, bare: str, said: Map, tally: TopologyTally) -> float | None:
+    def _rate(self, link: str, bare: str, said: Map, report: ReportBuilder) -> float | None:
         given = self.rates.get(link, self.rates.get(bare))
         if given is not None:
             return given
@@ -146,9 +146,9 @@ class InfraGraph(TopologySpec):
                 have = ", ".join(bandwidth) or "nothing"
                 raise bandwidth.error(f"has {have}; a bandwidth is one of {', '.join(_BANDWIDTHS)}")
             if self.rate is not None:
-                tally.ignored(f"GT/s of link {link}, which are no rate without lanes")
+                report.ignored(f"GT/s of link {link}, which are no rate without lanes")
         if self.rate is not None:
-            tally.invented(f"rate of link {link}: the scenario's rate")
+            report.invented(f"rate of link {link}: the scenario's rate")
         return self.rate
 
 

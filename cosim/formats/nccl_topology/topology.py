@@ -33,10 +33,10 @@ from pydantic import Field
 from cosim.context import Context
 from cosim.errors import TopologyError
 from cosim.files.located_xml import Element, read_xml
+from cosim.files.report import ReportBuilder
 from cosim.topology.builder import Builder
 from cosim.topology.contract import Count, Latency, Rate, TopologySpec
 from cosim.topology.graph import I64, Topology
-from cosim.topology.report import TopologyTally
 from cosim.units import PS_PER_US
 
 MAX_NODES = 1 << 20
@@ -97,9 +97,9 @@ class Nccl(TopologySpec):
         TopologyError
             A file that can't be read or isn't NCCL's, with the line; several servers without a port.
         """
-        tally = TopologyTally()
+        report = ReportBuilder()
         root = read_xml(context.base / self.file, TopologyError)
-        server = _Reader(self, root, tally).server
+        server = _Reader(self, root, report).server
         if self.servers > 1 and not server.ports:
             raise root.wrong(f"has no network port that could join {self.servers} servers")
         gpus = [server.gpus[rank] for rank in sorted(server.gpus)]
@@ -115,13 +115,13 @@ class Nccl(TopologySpec):
             builder.connect(number[one], number[two], rate, latency, cost)
         if self.servers > 1:
             self._fabric(builder, number, server)
-        self._say(server, tally)
+        self._say(server, report)
         return builder.topology(
             f"{self.servers} x NCCL {Path(self.file).stem}",
             self.routing,
             context,
             dims=(len(gpus), self.servers) if self.servers > 1 else (),
-            info=tally.info(),
+            info=report.as_dict(),
         )
 
     def _fabric(self, builder: Builder, number: dict[str, I64], server: _Server) -> None:
@@ -130,20 +130,20 @@ class Nccl(TopologySpec):
         for j, (name, rate, latency) in enumerate(server.ports):
             builder.connect(number[name], switches[j % count], rate, latency + self.network_latency, _PCI)
 
-    def _say(self, server: _Server, tally: TopologyTally) -> None:
-        tally.invented("rates of NVLink, PCI and CPU links: what NCCL reckons with")
+    def _say(self, server: _Server, report: ReportBuilder) -> None:
+        report.invented("rates of NVLink, PCI and CPU links: what NCCL reckons with")
         for name, what in (
             ("nvlink_latency", "NVLinks"),
             ("pci_latency", "PCI and CPU links"),
             ("network_latency", "network ports beyond the file's"),
         ):
             if name not in self.model_fields_set and not (name == "network_latency" and self.servers == 1):
-                tally.invented(f"no latency of {what} ({name})")
+                report.invented(f"no latency of {what} ({name})")
         if self.servers > 1:
             shape = f"{len(server.ports)} switches, one for each port" if self.rails else "one switch"
-            tally.invented(f"{self.servers} such servers at {shape}")
+            report.invented(f"{self.servers} such servers at {shape}")
         elif server.ports:
-            tally.ignored("network port, as there is one server", len(server.ports))
+            report.ignored("network port, as there is one server", len(server.ports))
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """Settings of the fabric, where there is one server."""
@@ -155,8 +155,8 @@ class Nccl(TopologySpec):
 class _Reader:
     """Reads one server."""
 
-    def __init__(self, spec: Nccl, root: Element, tally: TopologyTally) -> None:
-        self.spec, self.tally, self.server = spec, tally, _Server()
+    def __init__(self, spec: Nccl, root: Element, report: ReportBuilder) -> None:
+        self.spec, self.report, self.server = spec, report, _Server()
         self._nvlinks: list[tuple[str, int, Element]] = []
         self._gpu_at: dict[str, str] = {}
         self._buses: set[str] = set()
@@ -179,14 +179,14 @@ class _Reader:
         known = _KNOWN.get(element.tag, ())
         for key in element.attributes:
             if key not in known or key in _UNUSED:
-                self.tally.ignored(f"{key} of <{element.tag}>")
+                self.report.ignored(f"{key} of <{element.tag}>")
         for child in element.children:
             if child.tag not in _KNOWN:
-                self.tally.ignored(f"<{child.tag}>")
+                self.report.ignored(f"<{child.tag}>")
 
     def _cpu(self, element: Element, place: int) -> None:
         self._note(element)
-        self.tally.read("CPU (NUMA node)")
+        self.report.read("CPU (NUMA node)")
         name = f"cpu{place}"
         self.server.others.append(name)
         for child in element.children:
@@ -212,7 +212,7 @@ class _Reader:
         if not inner:
             name = f"pci-{bus}"
             self._add(name, element)
-            self.tally.read("PCI switch")
+            self.report.read("PCI switch")
             for child in element.children:
                 if child.tag == "pci":
                     self._pci(child, name)
@@ -221,7 +221,7 @@ class _Reader:
         else:
             name = f"nic-{bus}"
             self._add(name, element)
-            self.tally.read("NIC")
+            self.report.read("NIC")
             for child in inner[0].children:
                 if child.tag == "net":
                     self._net(child, name)
@@ -235,7 +235,7 @@ class _Reader:
 
     def _gpu(self, element: Element, bus: str) -> str:
         self._note(element)
-        self.tally.read("GPU")
+        self.report.read("GPU")
         rank = element.integer("rank", 0, 1 << 16, default=element.integer("dev", 0, 1 << 16))
         if rank in self.server.gpus:
             raise element.wrong("another GPU has this rank", "rank")
@@ -251,7 +251,7 @@ class _Reader:
         self._note(element)
         name = element.text("name")
         if self.spec.ports is not None and name not in self.spec.ports:
-            self.tally.ignored("network port that ports leaves out")
+            self.report.ignored("network port that ports leaves out")
             return
         self._add(name, element)
         speed = element.integer("speed", 1, 10**9) * 1e6
@@ -261,7 +261,7 @@ class _Reader:
             latency = -1
         if not 0 <= latency <= 10**6 * PS_PER_US:
             raise element.wrong("should be microseconds, zero or more", "latency")
-        self.tally.read("network port")
+        self.report.read("network port")
         self.server.links.append((nic, name, speed, 0, _PCI))
         self.server.ports.append((name, speed, latency))
 
@@ -278,7 +278,7 @@ class _Reader:
                 )
             if peer == gpu:
                 raise element.wrong("is the GPU itself", "target")
-            self.tally.read("NVLink", count)
+            self.report.read("NVLink", count)
             each = next(rate for least, rate in _NVLINK if sm >= least)
             key = (gpu, peer or "nvswitch")
             rates[key] = rates.get(key, 0.0) + each * count

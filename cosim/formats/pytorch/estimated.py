@@ -20,13 +20,13 @@ from math import prod
 from typing import Any
 
 from cosim.errors import Location, WorkloadError
+from cosim.files.report import ReportBuilder
 from cosim.formats.pytorch.communication import SILENT, Comm, tensors
 from cosim.formats.pytorch.execution_trace import ExecutionTrace, Node
 from cosim.gpu.gpus import DTYPE_BYTES, DType, Gpu
 from cosim.gpu.kernels import Kernel, KernelKind, fused_attention, matmul, memory, total_flops
 from cosim.gpu.timer import GpuTimer
 from cosim.workload.program import COMM_STREAM, COMPUTE_STREAM, CPU_STREAM, Operation, OpKind
-from cosim.workload.tally import Tally
 
 _NO_KERNEL = re.compile(
     r"aten::(_?unsafe_view|view(_as)?|as_strided_?|slice|narrow|detach_?|empty.*|new_empty.*|result_type|t|transpose|"
@@ -66,7 +66,7 @@ def of_step(trace: ExecutionTrace, step: int | None) -> list[Node]:
 @dataclass(slots=True)
 class _Writer:
     gpu: Gpu
-    tally: Tally
+    report: ReportBuilder
     timers: dict[DType, GpuTimer] = field(default_factory=dict)
     ops: list[Operation] = field(default_factory=list)
     host: tuple[int, ...] = ()
@@ -79,7 +79,7 @@ class _Writer:
 
 
 def write(
-    trace: ExecutionTrace, nodes: Sequence[Node], gpu: Gpu, communicate: Communicate, tally: Tally
+    trace: ExecutionTrace, nodes: Sequence[Node], gpu: Gpu, communicate: Communicate, report: ReportBuilder
 ) -> tuple[Operation, ...]:
     """The program. ``communicate`` makes an operation of a communication, its dependencies and its number.
 
@@ -88,7 +88,7 @@ def write(
     WorkloadError
         Shapes that make no sense, a number type that the GPU hasn't.
     """
-    writer = _Writer(gpu, tally)
+    writer = _Writer(gpu, report)
     working = _callers(nodes)
     for node in nodes:
         place = Location(trace.file, key=f"node {node.number} {node.name[:60]!r}")
@@ -102,7 +102,7 @@ def write(
             for kernel in kernels(node, place):
                 _kernel(writer, node, kernel, _dtype(node), place)
     for name, count in writer.assumed.most_common():
-        tally.invented(f"{name}: as its tensors' bytes read and written", count)
+        report.invented(f"{name}: as its tensors' bytes read and written", count)
     return tuple(writer.ops)
 
 
@@ -200,7 +200,7 @@ def _kernel(writer: _Writer, node: Node, kernel: Kernel, dtype: DType, place: Lo
     if timer is None:
         try:
             timer = writer.timers[dtype] = GpuTimer(writer.gpu, dtype)
-            writer.tally.invented(f"times of {dtype} kernels: {writer.gpu.trust(dtype)}")
+            writer.report.invented(f"times of {dtype} kernels: {writer.gpu.trust(dtype)}")
         except ValueError as error:
             raise WorkloadError(str(error), location=place) from None
     issued = Operation(
@@ -219,7 +219,7 @@ def _kernel(writer: _Writer, node: Node, kernel: Kernel, dtype: DType, place: Lo
         )
     )  # fmt: skip
     writer.gpu_last = (len(writer.ops) - 1,)
-    writer.tally.invented(f"{kernel.kind.value} kernel timed by the compute model ({writer.gpu.name})")
+    writer.report.invented(f"{kernel.kind.value} kernel timed by the compute model ({writer.gpu.name})")
     if kernel.kind is KernelKind.MEMORY and not node.name.startswith("aten::"):
         writer.assumed[node.name[:60]] += 1
 
@@ -231,7 +231,7 @@ def _communication(writer: _Writer, node: Node, comm: Comm, communicate: Communi
         if comm.sequence in writer.by_sequence:
             writer.waits.add(writer.by_sequence[comm.sequence])
         else:
-            writer.tally.ignored("wait for a communication from before the step")
+            writer.report.ignored("wait for a communication from before the step")
         return
     issued = Operation(
         f"{comm.kind} issued", OpKind.COMPUTE, CPU_STREAM, _unique(writer.host),

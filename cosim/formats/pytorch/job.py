@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from cosim.errors import Location, WorkloadError
+from cosim.files.report import ReportBuilder
 from cosim.formats.pytorch import kineto, measured
 from cosim.formats.pytorch.communication import MESSAGES, RECORD, SILENT, Comm
 from cosim.formats.pytorch.kineto import Timeline
@@ -17,7 +18,6 @@ from cosim.formats.pytorch.measured import Part
 from cosim.formats.pytorch.step import Step, sort_out
 from cosim.units import NEVER, format_time
 from cosim.workload.program import DeviceMesh, Program, Workload
-from cosim.workload.tally import Tally
 
 Cut = tuple[Timeline, str, int, int]
 """A rank's timeline of the step, its main thread, begin and end."""
@@ -37,7 +37,7 @@ class Measured:
     meetings: tuple[Meeting, ...]
     begin_ps: tuple[int, ...]
     together: bool
-    tally: Tally
+    report: ReportBuilder
 
     def measured_ps(self, rank: int) -> int:
         """From the beginning of a rank's step until its last thread and its last GPU work ended."""
@@ -50,22 +50,24 @@ class Measured:
         for rank, step in enumerate(self.steps):
             skew = 0 if self.together else self.begin_ps[rank]
             programs.append(
-                Program(f"rank {rank}", measured.write(step, rank, self.parts[rank], skew, self.tally))
+                Program(f"rank {rank}", measured.write(step, rank, self.parts[rank], skew, self.report))
             )
-        return as_workload(self.name, programs, self.world_size, self.tally)
+        return as_workload(self.name, programs, self.world_size, self.report)
 
 
-def as_workload(name: str, programs: list[Program], world_size: int, tally: Tally) -> Workload:
+def as_workload(name: str, programs: list[Program], world_size: int, report: ReportBuilder) -> Workload:
     """One program a rank, or one for all."""
     if len(programs) == 1:
         programs = [Program("every rank", programs[0].operations)]
     program_of = (
         np.arange(world_size, dtype=np.int32) if len(programs) > 1 else np.zeros(world_size, np.int32)
     )
-    return Workload(name, DeviceMesh({"rank": world_size}), tuple(programs), program_of, tally.report())
+    return Workload(name, DeviceMesh({"rank": world_size}), tuple(programs), program_of, report.build())
 
 
-def choose_step(timelines: Mapping[int, Timeline], wanted: int | str, tally: Tally) -> dict[int, Cut]:
+def choose_step(
+    timelines: Mapping[int, Timeline], wanted: int | str, report: ReportBuilder
+) -> dict[int, Cut]:
     """Each rank's timeline of the step, its main thread, begin and end."""
     common = set.intersection(*(set(timeline.steps) for timeline in timelines.values()))
     if isinstance(wanted, int) and wanted not in common:
@@ -98,15 +100,15 @@ def choose_step(timelines: Mapping[int, Timeline], wanted: int | str, tally: Tal
             )
         found[rank] = (kineto.window(timeline, begin, end), main, begin, end)
     outside = sum(len(timelines[r].calls) - len(cut.calls) for r, (cut, *_) in found.items())
-    tally.ignored("event of a thread outside the step", outside)
-    tally.ignored(
+    report.ignored("event of a thread outside the step", outside)
+    report.ignored(
         "GPU work launched outside the step",
         sum(len(timelines[r].works) - len(c.works) for r, (c, *_) in found.items()),
     )
     if chosen:
-        tally.read(f"step: ProfilerStep#{chosen[0]}" + (f" to #{chosen[-1]}" if len(chosen) > 1 else ""))
+        report.read(f"step: ProfilerStep#{chosen[0]}" + (f" to #{chosen[-1]}" if len(chosen) > 1 else ""))
     else:
-        tally.invented("no ProfilerStep annotation: the whole trace is the step")
+        report.invented("no ProfilerStep annotation: the whole trace is the step")
     return found
 
 
@@ -125,7 +127,7 @@ def link_ranks(
     groups: Sequence[Mapping[str, tuple[int, ...]]],
     world_size: int,
     name: str,
-    tally: Tally,
+    report: ReportBuilder,
     *,
     collectives: Literal["simulated", "measured"],
     start: Literal["measured", "together"],
@@ -148,13 +150,13 @@ def link_ranks(
                     location=call.place,
                     hint="PyTorch before 2.2 writes that only to the ET: give it as `et:`",
                 )
-        steps.append(sort_out(timeline, main, begin, end, tally))
+        steps.append(sort_out(timeline, main, begin, end, report))
     alone = len(steps) == 1
     listed = []
     for rank, step in enumerate(steps):
         known = groups[rank]
         listed.append(
-            group_comms([comm for comm, _, _ in step.comms], rank, world_size, known, tally, alone=alone)
+            group_comms([comm for comm, _, _ in step.comms], rank, world_size, known, report, alone=alone)
         )
     numbers = meet(listed * world_size if alone else listed)
     meetings: dict[int, Meeting] = {}
@@ -164,7 +166,7 @@ def link_ranks(
         for position, (comm, call, work) in enumerate(step.comms):
             ranks = listed[rank][position][1]
             if position not in numbers[rank]:
-                tally.read(f"{comm.kind} between two ranks, simulated")
+                report.read(f"{comm.kind} between two ranks, simulated")
                 parts[rank][id(call)] = Part(Meeting(ranks, {rank: (comm, call)}, -1), False, world_size)
                 continue
             number = numbers[rank][position]
@@ -177,17 +179,17 @@ def link_ranks(
         meeting.network_ps = min(
             end - begin for begin, end in (kernels[rank][number] for rank in meeting.parts)
         )
-    _tell([*meetings.values()], tally, simulated=collectives == "simulated")
-    offsets = align_clocks([{n: end for n, (_, end) in mine.items()} for mine in kernels], tally)
+    _tell([*meetings.values()], report, simulated=collectives == "simulated")
+    offsets = align_clocks([{n: end for n, (_, end) in mine.items()} for mine in kernels], report)
     begins = [step.begin - offset for step, offset in zip(steps, offsets, strict=True)]
     begin_ps = tuple(begin - min(begins) for begin in begins)
     if start == "measured" and not alone:
-        tally.read(f"beginnings of the step, up to {format_time(max(begin_ps))} apart")
+        report.read(f"beginnings of the step, up to {format_time(max(begin_ps))} apart")
     elif not alone:
-        tally.ignored(f"that ranks began up to {format_time(max(begin_ps))} apart (start: together)")
+        report.ignored(f"that ranks began up to {format_time(max(begin_ps))} apart (start: together)")
     return Measured(
         name, world_size, tuple(steps), tuple(parts), tuple(meetings[n] for n in sorted(meetings)), begin_ps,
-        start == "together", tally,
+        start == "together", report,
     )  # fmt: skip
 
 
@@ -196,12 +198,12 @@ def group_comms(
     rank: int,
     world_size: int,
     known: Mapping[str, tuple[int, ...]],
-    tally: Tally,
+    report: ReportBuilder,
     *,
     alone: bool,
 ) -> list[tuple[Comm, tuple[int, ...]]]:
     """Each communication with its group's ranks."""
-    groups = resolve_groups(comms, rank, world_size, known, tally)
+    groups = resolve_groups(comms, rank, world_size, known, report)
     found = []
     for comm in comms:
         if comm.kind == "wait" or comm.kind in SILENT:
@@ -223,20 +225,20 @@ def group_comms(
     return found
 
 
-def _tell(listed: Sequence[Meeting], tally: Tally, *, simulated: bool) -> None:
+def _tell(listed: Sequence[Meeting], report: ReportBuilder, *, simulated: bool) -> None:
     for meeting in listed:
         comm = next(iter(meeting.parts.values()))[0]
         how = " of uneven parts, as the messages that NCCL sends" if meeting.uneven and simulated else ""
-        tally.read(f"{comm.kind} over {len(meeting.ranks)} ranks{how}")
+        report.read(f"{comm.kind} over {len(meeting.ranks)} ranks{how}")
         if comm.kind == "broadcast":
-            tally.invented("broadcast from its group's first rank")
+            report.invented("broadcast from its group's first rank")
     total = format_time(sum(meeting.network_ps for meeting in listed))
     if listed and simulated:
-        tally.ignored(
+        report.ignored(
             f"measured time of communications ({total} after the last rank came): the network says it"
         )
     elif listed:
-        tally.read(f"measured time of communications, {total} after the last rank came")
+        report.read(f"measured time of communications, {total} after the last rank came")
 
 
 def few(numbers: Sequence[int]) -> str:

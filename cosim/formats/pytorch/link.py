@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from statistics import median_low
 
 from cosim.errors import MismatchError, WorkloadError
+from cosim.files.report import ReportBuilder
 from cosim.formats.pytorch.communication import MESSAGES, RECORD, SILENT, Comm
 from cosim.formats.pytorch.execution_trace import ExecutionTrace
 from cosim.formats.pytorch.kineto import Call, Timeline
 from cosim.units import PS_PER_US, format_size, format_time
-from cosim.workload.tally import Tally
 
 _RARE = 50
 _CLOCKS_AGREE_PS = 100 * PS_PER_US
 
 
-def link(timeline: Timeline, trace: ExecutionTrace, tally: Tally) -> None:
+def link(timeline: Timeline, trace: ExecutionTrace, report: ReportBuilder) -> None:
     """Give Kineto's operators their ET node, and communications what the ET says of them.
 
     Both have a thread's operators in order of their calls. Where the names are the same one after another,
@@ -38,12 +38,12 @@ def link(timeline: Timeline, trace: ExecutionTrace, tally: Tally) -> None:
         calls.sort(key=lambda call: (call.external or 0, call.begin))
         if not _link_by_names(calls, sequences, trace):
             _link_by_distance(calls, trace)
-    _link_in_order(timeline, trace, tally)
+    _link_in_order(timeline, trace, report)
     operators = [call for call in timeline.calls if not call.runtime]
     linked = sum(call.node is not None for call in operators)
-    tally.read("Kineto operator linked to its ET node", linked)
-    tally.ignored("Kineto operator without an ET node (its time counts)", len(operators) - linked)
-    tally.ignored("ET node without a Kineto operator", trace.count - linked)
+    report.read("Kineto operator linked to its ET node", linked)
+    report.ignored("Kineto operator without an ET node (its time counts)", len(operators) - linked)
+    report.ignored("ET node without a Kineto operator", trace.count - linked)
 
 
 def _link_by_names(
@@ -97,7 +97,7 @@ def _link_by_distance(calls: list[Call], trace: ExecutionTrace) -> None:
             call.comm = call.comm or trace.comms.get(node[0])
 
 
-def _link_in_order(timeline: Timeline, trace: ExecutionTrace, tally: Tally) -> None:
+def _link_in_order(timeline: Timeline, trace: ExecutionTrace, report: ReportBuilder) -> None:
     calls = [call for call in timeline.calls if call.name == RECORD]
     missing = [call for call in calls if call.comm is None]
     if not missing:
@@ -112,11 +112,15 @@ def _link_in_order(timeline: Timeline, trace: ExecutionTrace, tally: Tally) -> N
         )
     for call, number in zip(missing, left, strict=True):
         call.node, call.comm = number, trace.comms[number]
-    tally.invented("communication linked to its ET node by its order, not by rf_id", len(missing))
+    report.invented("communication linked to its ET node by its order, not by rf_id", len(missing))
 
 
 def resolve_groups(
-    comms: Sequence[Comm], rank: int, world_size: int, known: Mapping[str, tuple[int, ...]], tally: Tally
+    comms: Sequence[Comm],
+    rank: int,
+    world_size: int,
+    known: Mapping[str, tuple[int, ...]],
+    report: ReportBuilder,
 ) -> dict[str, tuple[int, ...]]:
     """The ranks of each group that a rank's communications name.
 
@@ -138,11 +142,11 @@ def resolve_groups(
                     location=comm.place,
                     hint=f"PyTorch since 2.3 writes them; or say: `groups: {{{comm.group!r}: [[0, 1]]}}`",
                 )
-            tally.invented(
+            report.invented(
                 f"process group {'without a name' if not comm.group else ''} is all ranks".replace("  ", " ")
             )
         elif comm.ranks is None:
-            tally.read(f"process group {comm.group[:40]!r} by name")
+            report.read(f"process group {comm.group[:40]!r} by name")
         found[comm.group] = ranks = ranks or everyone
         wrong = [other for other in ranks if other >= world_size]
         if wrong or rank not in ranks:
@@ -215,7 +219,7 @@ def _same(rank: int, comm: Comm, other: int, theirs: Comm, count: int) -> None:
         )
 
 
-def align_clocks(ends: Sequence[Mapping[int, int]], tally: Tally) -> list[int]:
+def align_clocks(ends: Sequence[Mapping[int, int]], report: ReportBuilder) -> list[int]:
     """What to take from each rank's times so that collectives end everywhere at once; 0 where clocks agree.
 
     ``ends`` is, for each rank, the measured end of each meeting.
@@ -231,7 +235,7 @@ def align_clocks(ends: Sequence[Mapping[int, int]], tally: Tally) -> list[int]:
         offset = median_low(apart) if apart else 0
         offsets.append(offset if abs(offset) > _CLOCKS_AGREE_PS else 0)
         if offsets[-1]:
-            tally.invented(
+            report.invented(
                 f"rank {rank}'s clock set back by {_signed(offset)}: so its collectives end with the others'"
             )
     return offsets

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median_low
 
+from cosim.files.report import ReportBuilder
 from cosim.formats.pytorch.communication import MESSAGES, SILENT, Comm
 from cosim.formats.pytorch.kineto import Call, Work
 from cosim.formats.pytorch.link import Meeting
@@ -27,7 +28,6 @@ from cosim.formats.pytorch.step import Step
 from cosim.formats.pytorch.threads import AUTOGRAD, Item, What
 from cosim.units import PS_PER_US
 from cosim.workload.program import CPU_STREAM, NO_STREAM, Operation, OpKind, Peer
-from cosim.workload.tally import Tally
 
 _IN_FLIGHT = 16
 _STREAM_GAP_PS = 5 * PS_PER_US
@@ -65,7 +65,7 @@ class _Writer:
     step: Step
     rank: int
     parts: Mapping[int, Part]
-    tally: Tally
+    report: ReportBuilder
     skew_ps: int
     latency_ps: int = 0
     least_ps: int = 0
@@ -86,10 +86,10 @@ class _Writer:
 
 
 def write(
-    step: Step, rank: int, parts: Mapping[int, Part], skew_ps: int, tally: Tally
+    step: Step, rank: int, parts: Mapping[int, Part], skew_ps: int, report: ReportBuilder
 ) -> tuple[Operation, ...]:
     """The program of one rank. ``parts`` are by ``id`` of the call; it begins ``skew_ps`` later."""
-    writer = _Writer(step, rank, parts, tally, skew_ps)
+    writer = _Writer(step, rank, parts, report, skew_ps)
     writer.kernel = {id(call): work for _, call, work in step.comms}
     writer.least_ps, writer.latency_ps = _latencies(step)
     start = _add(writer, "begin of the step", CPU_STREAM, (), skew_ps)
@@ -103,7 +103,7 @@ def write(
     for work in orphans:
         _orphan(writer, work, start)
     if writer.late:
-        tally.invented(
+        report.invented(
             "GPU work that began later than all that the trace has it wait for: kept at its distance from"
             " its launch",
             writer.late,
@@ -157,7 +157,7 @@ def _item(writer: _Writer, thread: str, item: Item, start: int) -> None:
             waited = [given for given in _waited_for(writer, thread, item) if given.end <= item.end]
             deps += [given.op for given in waited]
             duration = item.end - max([item.begin, *(given.end for given in waited)])
-            writer.tally.read("call that waits for the GPU")
+            writer.report.read("call that waits for the GPU")
         writer.last[thread] = _add(writer, item.name, _cpu(writer, thread), deps, duration)
 
 
@@ -202,14 +202,14 @@ def _comm(writer: _Writer, thread: str, call: Call, comm: Comm) -> None:
         if given is not None:
             writer.pending[thread].append(given)
         else:
-            writer.tally.ignored("wait for a communication from before the step")
+            writer.report.ignored("wait for a communication from before the step")
     elif comm.kind not in SILENT and id(call) in writer.parts:
         part = writer.parts[id(call)]
         if writer.kernel.get(id(call)) is None:
             # No kernel: another back end, or coalesced into a later one.
             op = _communicate(writer, part, comm, f"comm {comm.group}", [writer.last[thread]])
             writer.by_sequence[comm.sequence] = _Given(op, call.end, "", None)
-            writer.tally.invented("communication without a kernel of its own: begins when it is called")
+            writer.report.invented("communication without a kernel of its own: begins when it is called")
 
 
 def _stream_wait(writer: _Writer, thread: str, item: Item) -> None:
@@ -227,12 +227,12 @@ def _stream_wait(writer: _Writer, thread: str, item: Item) -> None:
         )
         if before is not None:
             writer.exact[sync.waiting].append(before)
-        writer.tally.read("cudaStreamWaitEvent that says what it waits for")
+        writer.report.read("cudaStreamWaitEvent that says what it waits for")
     elif item.inside is not None and item.inside.comm is not None:
-        writer.tally.read("cudaStreamWaitEvent of a communication")
+        writer.report.read("cudaStreamWaitEvent of a communication")
     else:
         writer.loose[thread] = list(writer.tail.values())
-        writer.tally.invented(
+        writer.report.invented(
             "cudaStreamWaitEvent that doesn't say for what: for each other stream's last work, if ended"
         )
 
@@ -300,9 +300,9 @@ def _work(writer: _Writer, thread: str, item: Item, work: Work) -> None:
 
 def _execute(writer: _Writer, work: Work, deps: Sequence[int], gap: int) -> int:
     if work.nccl:
-        writer.tally.invented("NCCL kernel beside a communication's first: takes its measured time")
+        writer.report.invented("NCCL kernel beside a communication's first: takes its measured time")
     else:
-        writer.tally.read("copy or fill on the GPU, with its time" if work.copy else "kernel, with its time")
+        writer.report.read("copy or fill on the GPU, with its time" if work.copy else "kernel, with its time")
     kind = OpKind.MEMORY if work.copy else OpKind.COMPUTE
     return _add(writer, work.name[:120], f"stream {work.stream}", deps, gap + work.end - work.begin, kind)
 
@@ -319,7 +319,7 @@ def _orphan(writer: _Writer, work: Work, start: int) -> None:
     waited = _add(writer, "until it is launched", NO_STREAM, [start], work.begin - writer.step.begin)
     op = _execute(writer, work, [waited, *([before.op] if before else [])], 0)
     _give(writer, work, op)
-    writer.tally.invented("GPU work without its launch: at its measured time in the step")
+    writer.report.invented("GPU work without its launch: at its measured time in the step")
 
 
 def _communicate(writer: _Writer, part: Part, comm: Comm, stream: str, deps: Sequence[int]) -> int:

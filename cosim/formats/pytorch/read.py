@@ -10,6 +10,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
+from cosim.files.report import ReportBuilder
 from cosim.formats.pytorch import estimated, execution_trace, kineto
 from cosim.formats.pytorch.communication import Comm
 from cosim.formats.pytorch.execution_trace import ExecutionTrace
@@ -28,7 +29,6 @@ from cosim.gpu.contract import GpuSpec
 from cosim.registry import Named
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import Operation, OpKind, Program, Workload
-from cosim.workload.tally import Tally
 
 T = TypeVar("T")
 
@@ -119,27 +119,27 @@ class PyTorch(WorkloadSpec):
         WorkloadError, MismatchError
             As :meth:`build`.
         """
-        tally = Tally()
-        timelines = _timelines(base / str(self.kineto), tally)
+        report = ReportBuilder()
+        timelines = _timelines(base / str(self.kineto), report)
         traces: dict[int, ExecutionTrace] = {}
         if self.et is not None:
             by_process = {timeline.pid: rank for rank, timeline in timelines.items()}
             if len(by_process) < len(timelines):  # ranks on several hosts may share a number
                 by_process = {}
-            traces = _traces(base / self.et, by_process, tally, keep_nodes=False)
+            traces = _traces(base / self.et, by_process, report, keep_nodes=False)
             _same_ranks(timelines, traces, str(base / self.et))
         for rank, timeline in sorted(timelines.items()):
             if rank in traces:
-                link(timeline, traces[rank], tally)
-        world_size = self._world_size([*timelines], _said(timelines), str(base / str(self.kineto)), tally)
+                link(timeline, traces[rank], report)
+        world_size = self._world_size([*timelines], _said(timelines), str(base / str(self.kineto)), report)
         groups = [
             {**(traces[rank].groups if rank in traces else {}), **self._groups(rank)}
             for rank in sorted(timelines)
         ]
-        cut = choose_step(timelines, self.step, tally)
+        cut = choose_step(timelines, self.step, report)
         name = Path(str(self.kineto)).name
         return link_ranks(
-            cut, groups, world_size, name, tally, collectives=self.collectives, start=self.start
+            cut, groups, world_size, name, report, collectives=self.collectives, start=self.start
         )
 
     def _groups(self, rank: int) -> dict[str, tuple[int, ...]]:
@@ -147,12 +147,12 @@ class PyTorch(WorkloadSpec):
             name: tuple(ranks) for name, listed in self.groups.items() for ranks in listed if rank in ranks
         }
 
-    def _world_size(self, ranks: Sequence[int], said: int | None, place: str, tally: Tally) -> int:
+    def _world_size(self, ranks: Sequence[int], said: int | None, place: str, report: ReportBuilder) -> int:
         """How many ranks there are; one rank's trace may stand for all."""
         wanted = self.world_size or said or len(ranks)
         missing = [rank for rank in range(wanted) if rank not in ranks]
         if len(ranks) == 1 < wanted:
-            tally.invented(f"the trace of one rank runs on all {wanted} ranks")
+            report.invented(f"the trace of one rank runs on all {wanted} ranks")
         elif missing or len(ranks) > wanted:
             raise WorkloadError(
                 f"there are traces of {len(ranks)} ranks ({few(sorted(ranks))}), but the job has {wanted}",
@@ -164,18 +164,18 @@ class PyTorch(WorkloadSpec):
     def _estimated(self, context: Context) -> Workload:
         """ETs alone: the compute model says how long."""
         assert self.gpu is not None
-        place, tally = str(context.base / str(self.et)), Tally()
+        place, report = str(context.base / str(self.et)), ReportBuilder()
         gpu = self.gpu.build(context)
-        traces = _traces(context.base / str(self.et), {}, tally, keep_nodes=True)
+        traces = _traces(context.base / str(self.et), {}, report, keep_nodes=True)
         said = {comm.group_size for trace in traces.values() for comm in trace.comms.values()}
-        world_size = self._world_size([*traces], max(said, default=0) or None, place, tally)
-        chosen = {rank: _chosen(trace, self.step, tally) for rank, trace in traces.items()}
+        world_size = self._world_size([*traces], max(said, default=0) or None, place, report)
+        chosen = {rank: _chosen(trace, self.step, report) for rank, trace in traces.items()}
         listed = []
         for rank, (trace, nodes) in enumerate(_every(traces, chosen, world_size)):
             known = {**trace.groups, **self._groups(rank)}
             alone = len(traces) == 1
             comms = [trace.comms[node.number] for node in nodes if node.number in trace.comms]
-            own = tally if rank < len(traces) else Tally()
+            own = report if rank < len(traces) else ReportBuilder()
             listed.append(group_comms(comms, rank, world_size, known, own, alone=alone))
         meet([[(comm, ranks) for comm, ranks in mine] for mine in listed])
         programs = []
@@ -192,28 +192,28 @@ class PyTorch(WorkloadSpec):
                     size_bytes=comm.size_bytes,
                 )  # fmt: skip
 
-            ops = estimated.write(trace, chosen[rank], gpu, communicate, tally)
+            ops = estimated.write(trace, chosen[rank], gpu, communicate, report)
             programs.append(Program(f"rank {rank}", ops))
-        tally.read("operator of the step", sum(len(nodes) for nodes in chosen.values()))
-        return as_workload(Path(place).name, programs, world_size, tally)
+        report.read("operator of the step", sum(len(nodes) for nodes in chosen.values()))
+        return as_workload(Path(place).name, programs, world_size, report)
 
 
-def _timelines(path: Path, tally: Tally) -> dict[int, Timeline]:
+def _timelines(path: Path, report: ReportBuilder) -> dict[int, Timeline]:
     def read(text: TextIO, name: str) -> tuple[int | None, Timeline]:
         timeline = kineto.read(text, name)
         return timeline.rank if timeline.rank is not None else rank_in_name(name), timeline
 
     found = dict(_by_rank((name, *read(text, name)) for name, text in open_traces(path)))
     for timeline in found.values():
-        tally.read("Kineto event of a thread", len(timeline.calls))
-        tally.read("Kineto event of the GPU", len(timeline.works))
+        report.read("Kineto event of a thread", len(timeline.calls))
+        report.read("Kineto event of the GPU", len(timeline.works))
         for what, count in timeline.ignored.items():
-            tally.ignored(what, count)
+            report.ignored(what, count)
     return found
 
 
 def _traces(
-    path: Path, rank_of: Mapping[int | None, int], tally: Tally, *, keep_nodes: bool
+    path: Path, rank_of: Mapping[int | None, int], report: ReportBuilder, *, keep_nodes: bool
 ) -> dict[int, ExecutionTrace]:
     """ETs by rank: by process id where Kineto's traces have it, else by file name."""
 
@@ -224,7 +224,7 @@ def _traces(
         ), trace
 
     found = dict(_by_rank((name, *read(text, name)) for name, text in open_traces(path)))
-    tally.read("ET node", sum(trace.count for trace in found.values()))
+    report.read("ET node", sum(trace.count for trace in found.values()))
     return found
 
 
@@ -250,7 +250,7 @@ def _said(timelines: Mapping[int, Timeline]) -> int | None:
     return max((timeline.world_size or 0 for timeline in timelines.values()), default=0) or None
 
 
-def _chosen(trace: ExecutionTrace, wanted: int | str, tally: Tally) -> list[execution_trace.Node]:
+def _chosen(trace: ExecutionTrace, wanted: int | str, report: ReportBuilder) -> list[execution_trace.Node]:
     there = estimated.steps(trace)
     if isinstance(wanted, int) and wanted not in there:
         raise WorkloadError(
@@ -258,13 +258,13 @@ def _chosen(trace: ExecutionTrace, wanted: int | str, tally: Tally) -> list[exec
             location=Location(trace.file),
         )
     if not there:
-        tally.invented("no ProfilerStep annotation: the whole trace is the step")
+        report.invented("no ProfilerStep annotation: the whole trace is the step")
     elif wanted == "last":
         wanted = max(there)
     if isinstance(wanted, int):
-        tally.read(f"step: ProfilerStep#{wanted}")
+        report.read(f"step: ProfilerStep#{wanted}")
     nodes = estimated.of_step(trace, wanted if isinstance(wanted, int) else None)
-    tally.ignored("ET node outside the step", trace.count - len(nodes))
+    report.ignored("ET node outside the step", trace.count - len(nodes))
     return nodes
 
 

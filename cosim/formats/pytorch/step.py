@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cosim.files.report import ReportBuilder
 from cosim.formats.pytorch.communication import SILENT, Comm
 from cosim.formats.pytorch.kineto import Call, Timeline, Work
 from cosim.formats.pytorch.threads import Burst, Item, What, hand_over, items
-from cosim.workload.tally import Tally
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Step:
     comms: list[tuple[Comm, Call, Work | None]]
 
 
-def sort_out(timeline: Timeline, main: str, begin: int, end: int, tally: Tally) -> Step:
+def sort_out(timeline: Timeline, main: str, begin: int, end: int, report: ReportBuilder) -> Step:
     """Threads as items, all in one order; communications with their kernels, in order of their launch."""
     works: dict[int, list[Work]] = defaultdict(list)
     launching = {call.correlation for call in timeline.calls if call.runtime and call.correlation is not None}
@@ -55,7 +55,7 @@ def sort_out(timeline: Timeline, main: str, begin: int, end: int, tally: Tally) 
         if not times:
             last = max(call.end for call in calls)
             found[thread] = items(calls, calls[0].begin, last, launches, back)
-            tally.invented("thread that works beside the main one: begins at its measured time")
+            report.invented("thread that works beside the main one: begins at its measured time")
         else:
             bursts[thread] = times
             found[thread] = [
@@ -63,7 +63,7 @@ def sort_out(timeline: Timeline, main: str, begin: int, end: int, tally: Tally) 
                 for burst in times
                 for item in items(_within(calls, burst), burst.begin, burst.end, launches, back)
             ]
-            tally.read("time in which autograd's thread works for the main one", len(times))
+            report.read("time in which autograd's thread works for the main one", len(times))
     order: list[tuple[int, int, int, str, Item]] = []
     for number, (thread, listed) in enumerate(found.items()):
         for place, item in enumerate(listed):

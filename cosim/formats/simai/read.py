@@ -30,9 +30,10 @@ from pydantic import Field
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
+from cosim.files.report import ImportReport
 from cosim.units import PS_PER_NS, format_size, format_time
 from cosim.workload.contract import WorkloadSpec
-from cosim.workload.program import DeviceMesh, ImportReport, Operation, OpKind, Program, Workload
+from cosim.workload.program import DeviceMesh, Operation, OpKind, Program, Workload
 
 _TRANSFORMER = ("HYBRID_TRANSFORMER_FWD_IN_BCKWD", "HYBRID_TRANSFORMER")
 _KINDS = {

@@ -11,13 +11,13 @@ from pydantic import Field
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
+from cosim.files.report import ReportBuilder
 from cosim.files.text import MOST_RANKS
 from cosim.formats.tables.files import Suffix, read_table
 from cosim.formats.tables.rows import operation_of
 from cosim.workload.check import check
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import DeviceMesh, Operation, Program, Workload
-from cosim.workload.tally import Tally
 
 
 class _Tables(WorkloadSpec):
@@ -54,12 +54,12 @@ class Parquet(_Tables):
 class _Reader:
     def __init__(self, folder: Path, suffix: Suffix, job: int) -> None:
         self._folder, self._suffix, self._job = folder, suffix, job
-        self._tally = Tally()
+        self._report = ReportBuilder()
 
     def _rows(self, table: str) -> list[tuple[Location, dict[str, Any]]]:
         rows = read_table(self._folder, table, self._suffix)
         found = [(where, row) for where, row in rows if row["job"] == self._job]
-        self._tally.read(f"row of {table}", len(found))
+        self._report.read(f"row of {table}", len(found))
         return found
 
     def workload(self) -> Workload:
@@ -73,8 +73,8 @@ class _Reader:
             )
         _, info = jobs[0]
         for key in ("iterations", "start_ps", "weight", "priority"):
-            self._tally.ignored(f"{key} {info[key]} (the scenario's job says it)")
-        self._tally.ignored("endpoints (the scenario's placement says them)")
+            self._report.ignored(f"{key} {info[key]} (the scenario's job says it)")
+        self._report.ignored("endpoints (the scenario's placement says them)")
         mesh = self._mesh()
         programs = self._programs()
         return Workload(
@@ -82,7 +82,7 @@ class _Reader:
             mesh,
             programs,
             self._program_of(mesh, len(programs)),
-            self._tally.report(),
+            self._report.build(),
             bool(info["rendezvous"]),
         )
 

@@ -8,6 +8,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from cosim.context import Context
 from cosim.errors import WorkloadError
+from cosim.files.report import ImportReport
 from cosim.gpu.contract import GpuSpec
 from cosim.gpu.gpus import DType, Gpu
 from cosim.gpu.timer import GpuTimer
@@ -26,7 +27,7 @@ from cosim.registry import Named
 from cosim.spec import SizeBytes
 from cosim.units import format_size
 from cosim.workload.contract import WorkloadSpec
-from cosim.workload.program import ImportReport, Workload
+from cosim.workload.program import Workload
 
 Architecture = TransformerModel | ConvolutionalModel | RecommendationModel
 
