@@ -4,10 +4,12 @@
 
     import cosim
 
-    run = cosim.run("scenarios/quickstart.yaml", set={"jobs[0].iterations": 5})
-    print(run.summary.jobs[0].iteration_mean_ps)
+    run = cosim.run("scenarios/quickstart.yaml", {"jobs[0].iterations": 5})
+    print(run)
+    run.operations.to_pandas()
 
-Names are imported when they are first used, so that ``import cosim`` costs nothing.
+These names, :mod:`cosim.plugins` and :mod:`cosim.testing` are public; everything else may change without
+notice. Names are imported when they are first used, so that ``import cosim`` costs nothing.
 """
 
 from __future__ import annotations
@@ -16,56 +18,136 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cosim.errors import CosimError, InputError, NetworkError, SimulationError
-    from cosim.experiment.run import Run, run
+    from cosim.engine.records import Records
+    from cosim.errors import (
+        AlgorithmError,
+        CausalityError,
+        CosimError,
+        DeadlineError,
+        DivergenceError,
+        FeatureError,
+        InputError,
+        LaunchError,
+        MismatchError,
+        NetworkError,
+        OverloadError,
+        ProtocolError,
+        RefusedError,
+        RemoteError,
+        ScenarioError,
+        ServerDiedError,
+        SimulationError,
+        StallError,
+        TopologyError,
+        UnreachableError,
+        VersionError,
+        WorkloadError,
+    )
+    from cosim.experiment.prove import prove_one as prove
+    from cosim.experiment.run import run, sweep
     from cosim.experiment.scenario import Job, Scenario, load, loads
+    from cosim.experiment.simulate import Run
+    from cosim.experiment.sweep import Sweep
     from cosim.experiment.translate import translate
     from cosim.profiler.context import profile
+    from cosim.results.compare import compare
+    from cosim.results.networks import NetworkComparison
     from cosim.results.store import load as load_run
+    from cosim.results.summary import Summary
+    from cosim.results.sweep import SweepRun
+    from cosim.topology.graph import Topology
+    from cosim.workload.program import DeviceMesh, Operation, OpKind, Peer, Program, Workload
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "CosimError": "cosim.errors",
-    "InputError": "cosim.errors",
-    "NetworkError": "cosim.errors",
-    "SimulationError": "cosim.errors",
-    "Run": "cosim.experiment.run",
-    "run": "cosim.experiment.run",
-    "Job": "cosim.experiment.scenario",
-    "Scenario": "cosim.experiment.scenario",
-    "load": "cosim.experiment.scenario",
-    "loads": "cosim.experiment.scenario",
-    "load_run": "cosim.results.store:load",
-    "translate": "cosim.experiment.translate",
-    "profile": "cosim.profiler.context:profile",
+    "cosim.engine.records": "Records",
+    "cosim.errors": (
+        "AlgorithmError CausalityError CosimError DeadlineError DivergenceError FeatureError InputError "
+        "LaunchError MismatchError NetworkError OverloadError ProtocolError RefusedError RemoteError "
+        "ScenarioError ServerDiedError SimulationError StallError TopologyError UnreachableError "
+        "VersionError WorkloadError"
+    ),
+    "cosim.experiment.prove": "prove_one:prove",
+    "cosim.experiment.run": "run sweep",
+    "cosim.experiment.scenario": "Job Scenario load loads",
+    "cosim.experiment.simulate": "Run",
+    "cosim.experiment.sweep": "Sweep",
+    "cosim.experiment.translate": "translate",
+    "cosim.profiler.context": "profile",
+    "cosim.results.compare": "compare",
+    "cosim.results.networks": "NetworkComparison",
+    "cosim.results.store": "load:load_run",
+    "cosim.results.summary": "Summary",
+    "cosim.results.sweep": "SweepRun",
+    "cosim.topology.graph": "Topology",
+    "cosim.workload.program": "DeviceMesh OpKind Operation Peer Program Workload",
 }
+"""Where each name is made; ``a:b``: as ``a``."""
 
 __all__ = [
+    "AlgorithmError",
+    "CausalityError",
     "CosimError",
+    "DeadlineError",
+    "DeviceMesh",
+    "DivergenceError",
+    "FeatureError",
     "InputError",
     "Job",
+    "LaunchError",
+    "MismatchError",
+    "NetworkComparison",
     "NetworkError",
+    "OpKind",
+    "Operation",
+    "OverloadError",
+    "Peer",
+    "Program",
+    "ProtocolError",
+    "Records",
+    "RefusedError",
+    "RemoteError",
     "Run",
     "Scenario",
+    "ScenarioError",
+    "ServerDiedError",
     "SimulationError",
+    "StallError",
+    "Summary",
+    "Sweep",
+    "SweepRun",
+    "Topology",
+    "TopologyError",
+    "UnreachableError",
+    "VersionError",
+    "Workload",
+    "WorkloadError",
+    "compare",
     "load",
     "load_run",
     "loads",
     "profile",
+    "prove",
     "run",
+    "sweep",
     "translate",
 ]
 
 
+def _find(name: str) -> Any:
+    for module, names in _HOMES.items():
+        for entry in names.split():
+            original, _, public = entry.partition(":")
+            if (public or original) == name:
+                return getattr(import_module(module), original)
+    raise AttributeError(f"module 'cosim' has no attribute {name!r}")
+
+
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'cosim' has no attribute {name!r}")
-    module, _, attribute = _HOMES[name].partition(":")
-    value = getattr(import_module(module), attribute or name)
-    globals()[name] = value
+    value = globals()[name] = _find(name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

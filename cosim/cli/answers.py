@@ -18,14 +18,12 @@ def compare(
 ) -> None:
     """Say what differs between two runs: settings first, then results."""
     from cosim.results.compare import compare as compare_runs
-    from cosim.results.compare import render_comparison
-    from cosim.results.store import load as load_run
 
-    comparison = compare_runs(load_run(first), load_run(second))
+    comparison = compare_runs(first, second)
     if as_json:
         typer.echo(json.dumps(comparison.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
     else:
-        typer.echo(render_comparison(comparison), nl=False)
+        typer.echo(comparison, nl=False)
 
 
 def list_names(

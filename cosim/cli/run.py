@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cosim.cli.say import INTERRUPTED, say
-from cosim.errors import InputError
+from cosim.cli.say import INTERRUPTED, logged, say
+
+if TYPE_CHECKING:
+    from cosim.experiment.simulate import Run
+    from cosim.results.networks import NetworkComparison
+    from cosim.results.sweep import SweepRun
 
 
 def run(
@@ -80,138 +85,63 @@ def run(
     ] = None,
 ) -> None:
     """Run a scenario, or a sweep of runs, and say what came of it."""
-    from cosim.experiment import resume as unfinished
-    from cosim.experiment.build import build
+    from cosim.experiment import run as experiment
     from cosim.experiment.progress import ProgressBar
-    from cosim.experiment.run import simulate
-    from cosim.experiment.save import prepare
-    from cosim.experiment.scenario import load
+    from cosim.experiment.sweep import Sweep
+    from cosim.experiment.trials import num_cores
 
     changes = [*(settings or ()), *([f"release={release}"] if release else ())]
-    not_of_sweeps = {
-        "--network": networks,
-        "--vary": vary,
-        "--open-loop": open_loop,
-        "--figure": figure,
-        "--alone": by_itself,
-        "--resume": resume,
-    }
-    if scenario is not None and _run_sweep(
-        scenario, [*(settings or ())], out, as_json, quiet, workers, {**not_of_sweeps, "--release": release}
-    ):
-        return
-    if (scenario is None) == (resume is None):
-        raise InputError("give a scenario, or --resume with the folder of a run that broke off")
-    if resume is not None and (changes or out is not None):
-        raise InputError("--resume goes on as the run began: without --set, --release and --out")
-    if resume is not None:
-        out = resume
-        loaded = unfinished.load_unfinished(resume)
+    source = None if scenario is None else experiment.read_source(scenario, changes)
+    if isinstance(source, Sweep):
+        workers = workers or num_cores()
+    call: Callable[..., Run | SweepRun | NetworkComparison] = experiment.run
+    with logged(quiet), ProgressBar(shown=not quiet and sys.stderr.isatty()) as bar:
+        done = call(
+            source,
+            changes if source is None else (),
+            out,
+            resume=resume,
+            networks=networks,
+            vary=vary or (),
+            alone=by_itself,
+            open_loop=open_loop or None,
+            figure=figure,
+            workers=workers,
+            progress=bar.show,
+        )
+    if as_json:
+        typer.echo(json.dumps(done.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
     else:
-        assert scenario is not None
-        loaded = load(scenario, changes)
-    if networks is not None or vary:
-        from cosim.experiment.networks import ask_all
+        _print(done, quiet)
+    _end(done, out)
 
-        if networks is None or resume is not None or out is not None or open_loop:
-            raise InputError("--network and --vary go together, and without --out, --resume and --open-loop")
-        asked = ask_all(loaded, networks, vary or (), None if quiet else say)
-        typer.echo(
-            json.dumps(asked.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
-            if as_json
-            else str(asked)
-        )
+
+def _print(done: Run | SweepRun | NetworkComparison, quiet: bool) -> None:
+    from cosim.experiment.simulate import Run
+    from cosim.results.render.terminal import show
+    from cosim.results.render.text import text
+
+    if not isinstance(done, Run):
+        if not quiet:
+            typer.echo(done, nl=False)
         return
-    built = build(loaded)
-    if out is not None:
-        prepare(out, loaded)
-    if resume is not None:
-        unfinished.go_on(built.network, resume)
-    elif out is not None:
-        unfinished.keep_log(built.network, loaded, out)
     if not quiet:
-        idle = f"{loaded.locate('record', 'messages')}: has no effect: messages are written with --out only"
-        for warning in [*built.warnings, *([idle] if loaded.record.messages and out is None else ())]:
-            say(f"warning: {warning}")
-    with ProgressBar(shown=not quiet and sys.stderr.isatty()) as bar:
-        keep = bool(open_loop) or figure is not None
-        done = simulate(loaded, built, progress=bar.update, keep_messages=keep)
-    if out is not None:
-        done.save(out)
-        if not done.records.interrupted:
-            unfinished.finished(out)
-        if not quiet:
-            say(f"written to {out}")
-    if as_json:
-        typer.echo(json.dumps(done.summary.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
-    elif not quiet:
-        from cosim.results.terminal import show
-
         show(done.summary)
-    own: dict[str, float] = {}
-    if by_itself and not done.records.interrupted:
-        from cosim.experiment.alone import alone, render_alone
+    if beside := done.page_beside():  # asked for by name, so that --quiet doesn't mean it
+        typer.echo("\n" + text(beside), nl=False)
 
-        own = alone(loaded)
-        typer.echo(f"\n{render_alone(done.summary, own)}", nl=False)
-    if figure is not None:
-        from cosim.results.sharing_figure import draw_sharing
 
-        draw_sharing(done.records, loaded.name, figure, done.summary.overlap, own)
-        if not quiet:
-            say(f"drawn: {figure}")
-    if open_loop and not done.records.interrupted:
-        from cosim.experiment.open_loop import compare_loops
+def _end(done: Run | SweepRun | NetworkComparison, out: Path | None) -> None:
+    """What is wrong with it, and the exit code for that."""
+    from cosim.experiment.simulate import Run
+    from cosim.results.sweep import SweepRun
 
-        typer.echo(f"\n{compare_loops(loaded, open_loop, done)}", nl=False)
-    if done.records.interrupted:
-        say(f"interrupted: {done.records.interrupted}; what was computed until then is kept")
+    if isinstance(done, Run) and done.scenario.record.messages and out is None and not done.interrupted:
+        place = done.scenario.locate("record", "messages")
+        say(f"warning: {place}: has no effect: messages are written with --out only")
+    if done.interrupted:
+        say(f"interrupted: {done.interrupted}; what was computed until then is kept")
         raise typer.Exit(INTERRUPTED)
-
-
-def _run_sweep(
-    path: Path,
-    changes: list[str],
-    out: Path | None,
-    as_json: bool,
-    quiet: bool,
-    workers: int | None,
-    others: dict[str, object],
-) -> bool:
-    """Run a file that is a sweep; whether it is one."""
-    from cosim.experiment.sweep import is_sweep, load_sweep
-    from cosim.files.located_yaml import read
-
-    if not is_sweep(read(path)):
-        if workers is not None:
-            raise InputError(f"{path} is one run, not a sweep: --workers has nothing to share out")
-        return False
-    if given := [option for option, value in others.items() if value]:
-        raise InputError(f"{path} is a sweep: {given[0]} doesn't go with it")
-    from cosim.experiment.progress import ProgressBar
-    from cosim.experiment.trials import num_cores, run_sweep, save_trials
-
-    loaded = load_sweep(path, changes)
-    with ProgressBar(shown=not quiet and sys.stderr.isatty()) as bar:
-        trials = run_sweep(
-            loaded,
-            lambda done, trial: bar.show(
-                done, loaded.num_runs, f"run {done} of {loaded.num_runs}: {' / '.join(trial.labels)}"
-            ),
-            workers=workers or num_cores(),
-        )
-    if as_json:
-        typer.echo(json.dumps(trials.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
-    elif not quiet:
-        typer.echo(trials, nl=False)
-    if out is not None:
-        written = save_trials(trials, out)
-        if not quiet:
-            say(f"written to {out}: {', '.join(place.name for place in written)}")
-    if trials.interrupted:
-        say(f"interrupted: {len(trials.trials)} of {loaded.num_runs} runs are kept")
-        raise typer.Exit(INTERRUPTED)
-    if trials.failed:
-        say(f"error: {len(trials.failed)} of {len(trials.trials)} runs could not go on")
+    if isinstance(done, SweepRun) and done.failed:
+        say(f"error: {len(done.failed)} of {len(done.runs)} runs could not go on")
         raise typer.Exit(1)
-    return True

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import typer
 
 INTERRUPTED = 130
@@ -11,3 +15,25 @@ INTERRUPTED = 130
 def say(text: str) -> None:
     """A line that is not a result."""
     typer.echo(text, err=True)
+
+
+class _Said(logging.Handler):
+    """Says what is logged."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level = "" if record.levelno < logging.WARNING else f"{record.levelname.lower()}: "
+        say(level + record.getMessage())
+
+
+@contextmanager
+def logged(quiet: bool) -> Iterator[None]:
+    """Say what cosim logs: warnings, and what is being done; nothing if ``quiet``."""
+    logger, handler = logging.getLogger("cosim"), _Said()
+    before = logger.level
+    logger.setLevel(logging.CRITICAL if quiet else logging.INFO)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)

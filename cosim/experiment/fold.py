@@ -13,8 +13,12 @@ AUTO_RANKS = 256
 """``fold: auto`` looks at jobs with more ranks than this; smaller ones are fast as they are."""
 
 
-def fold(scenario: Scenario, built: Built) -> tuple[tuple[JobInfo, ...], tuple[str, ...]]:
+def fold(
+    scenario: Scenario, built: Built, *, messages: bool = False
+) -> tuple[tuple[JobInfo, ...], tuple[str, ...]]:
     """The jobs to simulate, and lines that say what was folded and why the rest was not.
+
+    Where all ``messages`` are asked for, nothing is folded.
 
     Raises
     ------
@@ -26,8 +30,9 @@ def fold(scenario: Scenario, built: Built) -> tuple[tuple[JobInfo, ...], tuple[s
     if scenario.fold == "never" or not (always or large):
         return built.jobs, ()
     found: Folding | None = None
-    reasons: tuple[str, ...] = ("record.messages asks for every message",)
-    if scenario.record.messages is False:
+    by = "the caller" if scenario.record.messages is False else "record.messages"
+    reasons: tuple[str, ...] = (f"{by} asks for every message",)
+    if not messages:
         found, reasons = find_folding(built.topology, built.network.describe(), built.jobs, built.planner)
     if found is None:
         if always:

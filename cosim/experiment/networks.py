@@ -1,15 +1,26 @@
-"""The same question to several networks: ``cosim run S --network A,B --vary jobs[0].iterations=1,2``."""
+"""The same scenario on several networks: ``cosim run S --network A,B --vary jobs[0].iterations=1,2``."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from cosim.errors import InputError
-from cosim.experiment.run import Run, simulate
+from cosim.experiment.build import build
+from cosim.experiment.progress import OnProgress, Progress
 from cosim.experiment.scenario import Scenario
+from cosim.experiment.simulate import simulate
 from cosim.files.located_yaml import parse_value
-from cosim.results.side_by_side import Answer, SideBySide
+from cosim.results.networks import DesignResult, NetworkComparison
+
+Networks = str | Iterable[str | Mapping[str, Any]]
+"""``"fair_share,ns3"``, or ``["fair_share", {"model": "congestion", "control": "dctcp"}]``."""
+Vary = Mapping[str, Iterable[Any]] | Iterable[str]
+"""``{"jobs[0].iterations": [1, 2]}``, or texts ``["jobs[0].iterations=1,2"]``."""
+
+_log = logging.getLogger("cosim")
 
 
 def split(text: str) -> list[str]:
@@ -33,9 +44,9 @@ def split(text: str) -> list[str]:
     return parts
 
 
-def ask_all(
-    scenario: Scenario, networks: str, vary: Iterable[str] = (), say: Callable[[str], None] | None = None
-) -> SideBySide:
+def run_networks(
+    scenario: Scenario, networks: Networks, vary: Vary = (), *, progress: OnProgress | None = None
+) -> NetworkComparison:
     """Run every design on every network.
 
     Parameters
@@ -43,47 +54,65 @@ def ask_all(
     scenario
         The question. A network that it names itself keeps the settings that it gives.
     networks
-        Names or mappings, separated by commas; the last is what the others are held against.
+        The last is what the others are held against.
     vary
-        ``PATH=V1,V2``: designs are all combinations.
-    say
-        Told what is run.
+        Settings and their values: designs are all combinations.
+    progress
+        Called before each run.
 
     Raises
     ------
     InputError, SimulationError
-        As :func:`cosim.experiment.run.run`.
+        As :func:`cosim.run`.
     """
-    names = split(networks)
-    if len(set(names)) < len(names):
-        raise InputError(f"--network {networks} names a network twice")
-    answers = []
-    for design in _designs(vary):
-        for name in names:
-            label = ", ".join(design) or scenario.name
-            if say is not None:
-                say(f"{label} on {name}")
-            done = _run(scenario.with_settings(list(design)), name)
-            if done.records.interrupted:
-                raise InputError(f"interrupted: {done.records.interrupted}")
-            answers.append(Answer(label, name, done.summary))
-    return SideBySide(tuple(names), tuple(answers))
+    asked = [_labelled(one) for one in (split(networks) if isinstance(networks, str) else networks)]
+    names = [name for name, _ in asked]
+    if not names or len({*names}) < len(names):
+        raise InputError(f"networks {', '.join(names)}: name each network once, and at least one")
+    cases = [
+        (label or scenario.name, design, name, network)
+        for label, design in _designs(scenario, vary)
+        for name, network in asked
+    ]
+    results: list[DesignResult] = []
+    interrupted = ""
+    for label, design, name, network in cases:
+        text = f"{label} on {name}"
+        _log.info(text)
+        if progress is not None:
+            progress(Progress(len(results), len(cases), text))
+        here = design if name == design.network.name else design.with_settings({"network": network})
+        done = simulate(here, build(here))
+        interrupted = done.interrupted
+        if interrupted:
+            break
+        results.append(DesignResult(label, name, done.summary))
+    whole = len(results) - len(results) % len(names)
+    if not whole:
+        raise KeyboardInterrupt
+    return NetworkComparison(tuple(names), tuple(results[:whole]), interrupted)
 
 
-def _designs(vary: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    choices = []
-    for text in vary:
-        path, equals, values = text.partition("=")
-        if not equals:
-            raise InputError(f"--vary {text}: there is no '='", hint="as in --vary jobs[0].iterations=1,2,4")
-        choices.append([f"{path}={value}" for value in split(values)])
-    return itertools.product(*choices)
+def _labelled(network: str | Mapping[str, Any]) -> tuple[str, Any]:
+    """What a network is called in tables, and the scenario's value for it."""
+    if isinstance(network, str):
+        return network, parse_value(network)
+    return f"{{{', '.join(f'{key}: {value}' for key, value in network.items())}}}", dict(network)
 
 
-def _run(scenario: Scenario, name: str) -> Run:
-    from cosim.experiment.build import build
+def _designs(scenario: Scenario, vary: Vary) -> Iterator[tuple[str, Scenario]]:
+    """The scenario with each combination of values, and what it is called."""
+    axes = []
+    for entry in vary.items() if isinstance(vary, Mapping) else vary:
+        path, values = _parsed(entry) if isinstance(entry, str) else entry
+        axes.append([(f"{path}={value}", path, value) for value in values])
+    for chosen in itertools.product(*axes):
+        changes = {path: parse_value(value) if isinstance(value, str) else value for _, path, value in chosen}
+        yield ", ".join(label for label, _, _ in chosen), scenario.with_settings(changes)
 
-    network = parse_value(name)
-    if name != scenario.network.name:  # else: the scenario's own settings of that network
-        scenario = scenario.with_settings({"network": network})
-    return simulate(scenario, build(scenario))
+
+def _parsed(text: str) -> tuple[str, list[str]]:
+    path, equals, values = text.partition("=")
+    if not equals:
+        raise InputError(f"vary {text}: there is no '='", hint="as in jobs[0].iterations=1,2,4")
+    return path, split(values)

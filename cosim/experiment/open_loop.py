@@ -8,58 +8,24 @@ network model); its messages go into the scenario's network at their recorded ti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cosim.engine.records import MessageRecords
 from cosim.errors import InputError
-from cosim.experiment.run import Run, simulate
+from cosim.experiment.build import build
 from cosim.experiment.scenario import Scenario
+from cosim.experiment.settings import Changes
+from cosim.experiment.simulate import Run, simulate
 from cosim.network.flows import I64, FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import NetworkSimulator
+from cosim.results.open_loop import LoopComparison, compare_job
 from cosim.topology.graph import Topology
-from cosim.units import NEVER, format_time
-
-_FEW = 12
+from cosim.units import NEVER
 
 
-@dataclass(frozen=True, eq=False)
-class JobLoops:
-    """One job: times of its iterations, and of its messages.
-
-    ``recorded_ps``, ``closed_ps``, ``open_ps`` are times of the iterations that all three have. ``early`` is
-    the share of messages (of iterations after the first) that the open loop sent before all of the iteration
-    before had arrived at their sender: none in a closed loop. ``fct_*``
-    are message times in the closed and in the open loop.
-    """
-
-    name: str
-    recorded_ps: tuple[int, ...]
-    closed_ps: tuple[int, ...]
-    open_ps: tuple[int, ...]
-    early: float
-    fct_closed_ps: I64
-    fct_open_ps: I64
-
-
-@dataclass(frozen=True, eq=False)
-class Loops:
-    """Both loops of one scenario. ``changes`` are the settings of the recorded run."""
-
-    closed: Run
-    recorded: Run
-    changes: tuple[str, ...]
-    jobs: tuple[JobLoops, ...]
-
-    def __str__(self) -> str:
-        return render(self)
-
-
-def compare_loops(scenario: Scenario, changes: Iterable[str], closed: Run | None = None) -> Loops:
+def compare_loops(scenario: Scenario, changes: Changes, closed: Run | None = None) -> LoopComparison:
     """Run a scenario closed-loop, and its recorded messages open-loop on the same network.
 
     Parameters
@@ -67,32 +33,34 @@ def compare_loops(scenario: Scenario, changes: Iterable[str], closed: Run | None
     scenario
         What is asked.
     changes
-        Settings of the run that is recorded, as ``--set`` takes them.
+        Settings of the run that is recorded: ``{"network": "fair_share"}``, or texts as ``--set`` takes them.
     closed
-        The scenario's run, if it was run with messages recorded already.
+        The scenario's run, if it was run with messages kept already.
 
     Raises
     ------
     InputError, SimulationError
-        As :func:`cosim.experiment.run.run`.
+        As :func:`cosim.run`.
     """
-    from cosim.experiment.build import build
-
-    changes = tuple(changes)
-    record: Mapping[str, Any] = {"record.messages": "npz"}
-    scenario = scenario.with_settings(record)
+    if not isinstance(changes, Mapping):
+        changes = tuple(changes)
     if closed is None or closed.records.messages is None:
-        closed = simulate(scenario, build(scenario))
+        closed = simulate(scenario, build(scenario), messages=True)
     source = scenario.with_settings(changes)
-    recorded = simulate(source, build(source))
+    recorded = simulate(source, build(source), messages=True).records
     built = build(scenario)
-    messages = recorded.records.messages
-    assert messages is not None
-    if recorded.records.topology.num_endpoints != built.topology.num_endpoints:
+    assert recorded.messages is not None
+    if recorded.topology.num_endpoints != built.topology.num_endpoints:
         raise InputError("the recorded run has another number of endpoints; its messages have no place here")
-    ends = replay_open(messages, built.topology, built.network, scenario.seed)
-    jobs = tuple(_job(number, job.name, closed, recorded, ends) for number, job in enumerate(built.jobs))
-    return Loops(closed, recorded, changes, jobs)
+    ends = replay_open(recorded.messages, built.topology, built.network, scenario.seed)
+    jobs = range(len(built.jobs))
+    if isinstance(changes, Mapping):
+        changes = tuple(f"{path}={value}" for path, value in changes.items())
+    return LoopComparison(
+        closed.records.network,
+        changes,
+        tuple(compare_job(closed.records, recorded, ends, number) for number in jobs),
+    )
 
 
 def replay_open(messages: MessageRecords, topology: Topology, network: NetworkSimulator, seed: int) -> I64:
@@ -130,93 +98,3 @@ def replay_open(messages: MessageRecords, topology: Topology, network: NetworkSi
     finally:
         network.close()
     return ends
-
-
-def _job(number: int, name: str, closed: Run, recorded: Run, ends: I64) -> JobLoops:
-    messages = recorded.records.messages
-    own = closed.records.messages
-    assert messages is not None
-    assert own is not None
-    start = recorded.records.jobs[number].start_ps
-    recorded_end = recorded.records.iteration_end_ps[number].max(axis=1)
-    closed_end = closed.records.iteration_end_ps[number].max(axis=1)
-    count = min(len(recorded_end), len(closed_end))
-    mine = messages.job == number
-    open_end = np.empty(count, np.int64)
-    for k in range(count):
-        of_it = mine & (messages.iteration == k)
-        if not of_it.any():
-            open_end[k] = recorded_end[k]
-            continue
-        # What follows the last arrival (an optimizer's step) follows it here too, and takes as long.
-        tail = recorded_end[k] - messages.end_ps[of_it].max()
-        open_end[k] = max(int(recorded_end[k]), int(ends[of_it].max() + tail))
-    open_end = np.maximum.accumulate(open_end) if count else open_end
-    ours = own.job == number
-    return JobLoops(
-        name,
-        _times(recorded_end[:count], start),
-        _times(closed_end[:count], start),
-        _times(open_end, start),
-        _early(messages, mine, ends),
-        np.sort(own.end_ps[ours] - own.start_ps[ours]),
-        np.sort(ends[mine] - messages.start_ps[mine]),
-    )
-
-
-def _early(messages: MessageRecords, mine: NDArray[np.bool_], ends: I64) -> float:
-    """Share of messages sent before all of the iteration before had arrived at their sender."""
-    src, dst, iteration = messages.src[mine], messages.dst[mine], messages.iteration[mine]
-    if not len(src) or iteration.max() == iteration.min():
-        return 0.0
-    arrived = np.zeros((int(iteration.max()) + 1, int(max(src.max(), dst.max())) + 1), np.int64)
-    np.maximum.at(arrived, (iteration, dst), ends[mine])
-    later = iteration > 0
-    before = arrived[iteration[later] - 1, src[later]]
-    return float((messages.start_ps[mine][later] < before).mean())
-
-
-def _times(ends: I64, start: int) -> tuple[int, ...]:
-    return tuple(np.diff(ends, prepend=start).tolist())
-
-
-def render(loops: Loops) -> str:
-    """Both loops as a page."""
-    shown = ", ".join(loops.changes) or "nothing changed"
-    lines = [
-        "closed loop against open loop",
-        f"  closed: messages are sent when what they wait for has arrived, on {loops.closed.records.network}",
-        f"  open:   the messages of a recorded run ({shown}), sent at their recorded times, on the same",
-    ]
-    for job in loops.jobs:
-        lines += ["", *_job_lines(job)]
-    return "\n".join(lines) + "\n"
-
-
-def _job_lines(job: JobLoops) -> list[str]:
-    def mean(times: tuple[int, ...]) -> str:
-        return format_time(round(sum(times) / len(times))) if times else "-"
-
-    def share(fct: I64, part: float) -> str:
-        return format_time(int(fct[min(len(fct) - 1, int(part * len(fct)))])) if len(fct) else "-"
-
-    rows = [("recorded", job.recorded_ps), ("closed", job.closed_ps), ("open", job.open_ps)]
-    lines = [f"{job.name}: time of an iteration"]
-    for label, times in rows:
-        each = ", ".join(format_time(time) for time in times[:_FEW]) + (" ..." if len(times) > _FEW else "")
-        lines.append(f"  {label:<9} mean {mean(times):>10}   {each}")
-    closed, opened = sum(job.closed_ps), sum(job.open_ps)
-    lines.append("  message times")
-    for label, fct in (("closed", job.fct_closed_ps), ("open", job.fct_open_ps)):
-        lines.append(
-            f"    {label:<7} "
-            f"p50 {share(fct, 0.5):>10}   p99 {share(fct, 0.99):>10}   max {share(fct, 1.0):>10}"
-        )
-    if closed and opened:
-        lines += [
-            f"  why: the open loop says {opened / closed - 1:+.1%} of the closed loop's time. It sent "
-            f"{job.early:.0%} of the",
-            "       messages (of iterations after the first) before their sender had received the iteration",
-            "       before: in the closed loop the computation that sends them waits for what is late.",
-        ]
-    return lines

@@ -1,25 +1,34 @@
-"""A progress bar on stderr, for runs that take longer than a person likes to wait in the dark."""
+"""How far something is: what callers are told, and a bar on stderr that shows it."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
-
-from cosim.units import format_time
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 if TYPE_CHECKING:
+    import rich.progress
     from rich.console import Console
-    from rich.progress import Progress, TaskID
-
-    from cosim.engine.replay import ProgressInfo
 
 PATIENCE_S = 2.0
-"""Runs shorter than this show no bar."""
+"""What takes less time than this shows no bar."""
+
+
+class Progress(NamedTuple):
+    """``done`` of ``total`` (None: not known) operations of a run, or runs of several; ``text`` says more."""
+
+    done: int
+    total: int | None
+    text: str
+
+
+OnProgress = Callable[[Progress], object]
+"""Called now and then; what it raises ends what is under way, KeyboardInterrupt with what is there."""
 
 
 class ProgressBar:
-    """Pass :meth:`update` to a run, :meth:`count` to a translation; a bar shows after ``patience_s``."""
+    """Pass :meth:`show` to a run, :meth:`count` to a translation; a bar shows after ``patience_s``."""
 
     def __init__(
         self, *, shown: bool, patience_s: float = PATIENCE_S, console: Console | None = None
@@ -28,8 +37,8 @@ class ProgressBar:
         self._console = console
         self._patience_s = patience_s
         self._began = time.monotonic()
-        self._bar: Progress | None = None
-        self._task: TaskID | None = None
+        self._bar: rich.progress.Progress | None = None
+        self._task: rich.progress.TaskID | None = None
 
     def __enter__(self) -> Self:
         self._began = time.monotonic()
@@ -41,36 +50,32 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.stop()
 
-    def update(self, info: ProgressInfo) -> None:
-        """Show how far the run is: operations that ended, simulated time, messages."""
-        said = f"{format_time(info.now_ps)} simulated, {info.messages:,} messages"
-        self.show(info.operations_done, info.operations_total, said)
-
-    def count(self, done: int, total: int, what: str) -> None:
-        """Show how far something is that is counted; ``total`` 0: not known."""
-        self.show(done, total or None, f"{done:,} {what}")
-
-    def show(self, done: int, total: int | None, said: str) -> None:
-        """Show that ``done`` of ``total`` (None: not known) are done, and a text beside it."""
+    def show(self, progress: Progress) -> None:
+        """Show how far it is."""
         if not self._shown or time.monotonic() - self._began < self._patience_s:
             return
         if self._bar is None:
             self._start()
         assert self._bar is not None
         assert self._task is not None
-        self._bar.update(self._task, total=total, completed=done, said=said)
+        self._bar.update(self._task, total=progress.total, completed=progress.done, text=progress.text)
+
+    def count(self, done: int, total: int, what: str) -> None:
+        """Show how far something is that is counted; ``total`` 0: not known."""
+        self.show(Progress(done, total or None, f"{done:,} {what}"))
 
     def _start(self) -> None:
+        from rich import progress as rich_progress
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-        self._bar = Progress(
+        self._bar = rich_progress.Progress(
             BarColumn(),
             TaskProgressColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[said]}"),
+            TextColumn("{task.fields[text]}"),
             console=self._console or Console(stderr=True),
             transient=True,
         )
-        self._task = self._bar.add_task("run", total=None, said="")
+        self._task = self._bar.add_task("run", total=None, text="")
         self._bar.start()

@@ -1,146 +1,294 @@
-"""Run a scenario: the path that ``cosim run``, Python users and the validation scripts all take."""
+"""``cosim.run`` and ``cosim.sweep``: the way that scripts, the command line and notebooks all take."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-from cosim.errors import AlgorithmError, WorkloadError
-from cosim.experiment.resume import finished, keep_log
-from cosim.experiment.save import prepare
-from cosim.experiment.scenario import Scenario, load
+from cosim.errors import InputError
+from cosim.experiment.progress import OnProgress
+from cosim.experiment.resume import load_unfinished
+from cosim.experiment.scenario import Scenario, from_document
+from cosim.experiment.settings import Changes
+from cosim.experiment.simulate import Run, run_scenario
+from cosim.experiment.sweep import Sweep, is_sweep, sweep_from
+from cosim.files.located_yaml import Document, parse, read
+from cosim.written import plain
 
 if TYPE_CHECKING:
-    from cosim.engine.records import Records
-    from cosim.engine.replay import ProgressInfo
-    from cosim.experiment.build import Built
-    from cosim.results.matrices import TrafficMatrix
-    from cosim.results.summary import Summary
+    from cosim.experiment.networks import Networks, Vary
+    from cosim.results.networks import NetworkComparison
+    from cosim.results.sweep import SweepRun
+
+Source = Scenario | Sweep | Mapping[str, Any] | str | Path
+"""A scenario or a sweep: made in Python, as plain values, a YAML file, or YAML text (with a line break)."""
+
+_BESIDE = frozenset({"alone", "open_loop", "messages", "figure"})
+"""What is computed beside one run, or kept of it."""
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A scenario and what came of it. ``warnings`` are settings that could not affect the result."""
-
-    scenario: Scenario
-    records: Records
-    warnings: tuple[str, ...] = ()
-
-    @cached_property
-    def summary(self) -> Summary:
-        """Iteration times, exposed communication, busy links ... in one object."""
-        from cosim.results.summary import summarize
-
-        return summarize(self.records, name=self.scenario.name, warnings=self.warnings)
-
-    @property
-    def digest(self) -> str:
-        """A hex string over every completion and every operation's start and end."""
-        return self.records.digest
-
-    def traffic_matrix(self, job: int = 0, *, over_time: bool = True) -> TrafficMatrix:
-        """Bytes from rank to rank of a job, over time; more in :mod:`cosim.results.matrices`."""
-        from cosim.results.matrices import traffic_matrix
-
-        return traffic_matrix(self.records.traffic, self.records.jobs[job], over_time=over_time)
-
-    def save(self, directory: str | Path) -> Path:
-        """Write summary, columns, timeline, the scenario as resolved, and the messages if recorded.
-
-        Raises
-        ------
-        InputError
-            The folder can't be written.
-        """
-        from cosim.experiment.save import save_run
-
-        return save_run(self, directory)
-
-    def __str__(self) -> str:
-        from cosim.results.terminal import render
-
-        return render(self.summary)
-
-
+@overload
 def run(
-    scenario: Scenario | str | Path,
-    set: Mapping[str, Any] | Iterable[str] = (),  # noqa: A002
+    source: Source,
+    set: Changes = ...,
+    out: None = None,
+    *,
+    networks: Networks,
+    vary: Vary = ...,
+    progress: OnProgress | None = ...,
+) -> NetworkComparison: ...
+@overload
+def run(
+    source: Sweep,
+    set: Changes = ...,
+    out: str | Path | None = ...,
+    *,
+    figure: str | Path | None = ...,
+    workers: int | None = ...,
+    progress: OnProgress | None = ...,
+) -> SweepRun: ...
+@overload
+def run(
+    source: Scenario | Mapping[str, Any] | str | Path | None = ...,
+    set: Changes = ...,
+    out: str | Path | None = ...,
+    *,
+    resume: str | Path | None = ...,
+    networks: None = None,
+    alone: bool = ...,
+    open_loop: Changes | None = ...,
+    messages: bool = ...,
+    figure: str | Path | None = ...,
+    workers: int | None = ...,
+    progress: OnProgress | None = ...,
+) -> Run: ...
+def run(
+    source: Source | None = None,
+    set: Changes = (),  # noqa: A002
     out: str | Path | None = None,
     *,
-    progress: Callable[[ProgressInfo], None] | None = None,
-) -> Run:
-    """Run a scenario, given as a file or as an object.
+    resume: str | Path | None = None,
+    networks: Networks | None = None,
+    vary: Vary = (),
+    alone: bool = False,
+    open_loop: Changes | None = None,
+    messages: bool = False,
+    figure: str | Path | None = None,
+    workers: int | None = None,
+    progress: OnProgress | None = None,
+) -> Run | SweepRun | NetworkComparison:
+    """Run a scenario or a sweep.
+
+    Settings that can't affect the result are logged as warnings of the logger ``cosim``, before the run.
 
     Parameters
     ----------
-    scenario
-        A YAML file, or a :class:`~cosim.experiment.scenario.Scenario`.
+    source
+        A YAML file, YAML text (with a line break) or its values, a :class:`Scenario` or a :class:`Sweep`.
     set
-        Changes, as in ``{"jobs[0].iterations": 5}``.
+        Changes: ``{"jobs[0].iterations": 5}``, or texts as the command line takes them.
     out
-        A folder to write the results to.
+        A folder to write the results to; of a sweep its table, CSV and figures.
+    resume
+        Instead of a source: the folder of a run over a simulator elsewhere that broke off.
+    networks
+        Run each design on each of these networks; errors are against the last. ``"fair_share,ns3"``, or a
+        list of names and mappings.
+    vary
+        With ``networks``: the designs, ``{"jobs[0].iterations": [1, 2]}``; all combinations.
+    alone
+        Also run each job by itself: slowdowns and Jain's index.
+    open_loop
+        Also replay, on the same network, the messages of a run with these changes, at their times.
+    messages
+        Keep every message in the run, whether the scenario writes them or not.
+    figure
+        A file to draw to, png, svg or pdf: who communicates when; of a sweep its measures.
+    workers
+        Of a sweep: processes; 1 if not given. With more, a script needs ``if __name__ == "__main__":``.
     progress
-        Called now and then with the engine's progress.
+        Called now and then with ``done``, ``total`` and ``text``. What it raises ends the run;
+        KeyboardInterrupt keeps what was computed.
+
+    Returns
+    -------
+    Run
+        Of a scenario.
+    SweepRun
+        Of a sweep, also where it is a file (which types can't tell: :func:`cosim.sweep` is typed so).
+    NetworkComparison
+        With ``networks``.
 
     Raises
     ------
     InputError
-        A mistake in the scenario, with its place.
+        A mistake in the scenario, with its place; or parameters that don't go together.
     SimulationError
         The run can't go on; says who waits for whom.
+    NetworkError
+        A network simulator failed.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> text = '''
+    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ... network: congestion_aware
+    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+    ... '''
+    >>> cosim.run(text).summary.jobs[0].iteration_mean_ps  # 6 steps of 1 MB at 10 bytes/ns
+    600000000
+    >>> cosim.run(text, {"topology.rate": "160Gbps"}).summary.jobs[0].iteration_mean_ps
+    300000000
+    >>> both = cosim.run(text, networks=["congestion_unaware", "congestion_aware"])
+    >>> both.times("congestion_unaware")
+    [600000000.0]
     """
-    if not isinstance(scenario, Scenario):
-        scenario = load(scenario, set)
-    elif set:
-        scenario = scenario.with_settings(set)
-    from cosim.experiment.build import build
+    given = {
+        "source": source,
+        "set": set,
+        "out": out,
+        "networks": networks,
+        "vary": vary,
+        "alone": alone,
+        "open_loop": open_loop is not None,
+        "messages": messages,
+        "figure": figure,
+        "workers": workers,
+    }
+    if resume is not None:
+        _refuse("resume, which goes on as the run began", given, _BESIDE)
+        scenario, out = load_unfinished(resume), resume
+    elif source is None:
+        raise InputError("give a scenario or a sweep, or resume with the folder of a run that broke off")
+    else:
+        scenario_or_sweep = read_source(source, set)
+        if isinstance(scenario_or_sweep, Sweep):
+            from cosim.experiment.trials import run_sweep
 
-    built = build(scenario)
-    if out is not None:
-        prepare(out, scenario)
-        keep_log(built.network, scenario, out)
-    done = simulate(scenario, built, progress=progress)
-    if out is not None:
-        done.save(out)
-        if not done.records.interrupted:
-            finished(out)
-    return done
+            _refuse("a sweep", given, {"source", "set", "out", "figure", "workers"})
+            return run_sweep(scenario_or_sweep, out, figure=figure, workers=workers or 1, progress=progress)
+        scenario = scenario_or_sweep
+        if networks is not None:
+            from cosim.experiment.networks import run_networks
+
+            _refuse("networks", given, {"source", "set", "networks", "vary"})
+            return run_networks(scenario, networks, vary, progress=progress)
+        _refuse("a run on one network", given, {"source", "set", "out", *_BESIDE})
+    return run_scenario(
+        scenario,
+        out,
+        resume=resume is not None,
+        messages=messages,
+        alone=alone,
+        open_loop=open_loop,
+        figure=figure,
+        progress=progress,
+    )
 
 
-def simulate(
-    scenario: Scenario,
-    built: Built,
+def sweep(
+    source: Source,
+    axes: Mapping[str, Mapping[str, Any]] | None = None,
     *,
-    progress: Callable[[ProgressInfo], None] | None = None,
-    keep_messages: bool = False,
-) -> Run:
-    """Replay what was built. An interrupt (Ctrl-C) gives the part that was computed.
+    seeds: int | Iterable[int] | None = None,
+    measures: Iterable[str] | None = None,
+    set: Changes = (),  # noqa: A002
+    out: str | Path | None = None,
+    workers: int | None = None,
+    progress: OnProgress | None = None,
+) -> SweepRun:
+    """Run a scenario for every combination of choices on named axes, and for several seeds.
 
-    ``keep_messages`` has the run keep every message, whether the scenario writes them or not.
+    Parameters
+    ----------
+    source
+        A scenario, as for :func:`cosim.run`; or a sweep, which has axes of its own.
+    axes
+        ``{axis: {label: {setting: value}}}``, or short ``{axis: {setting: [values]}}``. The choices of the
+        first are compared with one another.
+    seeds
+        Seeds of the scenario, or how many: 0, 1, 2 ...; 1 if not given.
+    measures
+        Of `cosim list sweep`; the mean iteration if not given.
+    set
+        Changes of the scenario or the sweep.
+    out, workers, progress
+        As for :func:`cosim.run`.
+
+    Returns
+    -------
+    SweepRun
+        Every trial, means with confidence intervals, orders of the choices.
+
+    Raises
+    ------
+    InputError
+        A mistake in the scenario or the axes; says which combination.
+    SimulationError
+        A process of the sweep was killed.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> scenario = cosim.loads('''
+    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ... network: fair_share
+    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+    ... ''')
+    >>> done = cosim.sweep(scenario, {"rate": {"topology.rate": ["80Gbps", "160Gbps"]}})
+    >>> done.trials.iteration_ps
+    array([6.e+08, 3.e+08])
+    >>> done.order((), "iteration")  # best first
+    ('160Gbps', '80Gbps')
     """
-    from cosim.engine.replay import replay
-    from cosim.experiment.build import at
-    from cosim.experiment.fold import fold
+    from cosim.experiment.trials import run_sweep
 
-    with (
-        at(scenario.locate("jobs"), WorkloadError),
-        at(scenario.locate("collectives"), AlgorithmError),
-        closing(built.network),
-    ):
-        jobs, folding = fold(scenario, built)
-        records = replay(
-            built.topology,
-            built.network,
-            jobs,
-            built.planner,
-            release=scenario.release,
-            seed=scenario.seed,
-            record_messages=keep_messages or scenario.record.messages is not False,
-            progress=progress,
+    own = {"seeds": seeds, "measures": None if measures is None else [*measures]}
+    own = {name: value for name, value in own.items() if value is not None}
+    read_in = read_source(source, set)
+    if isinstance(read_in, Sweep):
+        if axes is not None:
+            raise InputError(f"axes don't go with a sweep: {read_in.name} has {', '.join(read_in.axes)}")
+        chosen = read_in.with_settings(own) if own else read_in
+    else:
+        if not axes:
+            raise InputError("a scenario needs axes to be a sweep", hint='{"rate": {"topology.rate": [...]}}')
+        document = Document("sweep", {"scenario": read_in, "axes": dict(axes), **own})
+        chosen = sweep_from(document, read_in.base, read_in.name)
+    return run_sweep(chosen, out, workers=workers or 1, progress=progress)
+
+
+def read_source(source: Source, changes: Changes = ()) -> Scenario | Sweep:
+    """The scenario or the sweep that is meant, with changes.
+
+    Raises
+    ------
+    ScenarioError
+        Each mistake, with its place.
+    """
+    if isinstance(source, Scenario | Sweep):
+        return source.with_settings(changes) if changes else source
+    if isinstance(source, Mapping):
+        document, base, name = Document("scenario", plain(source, keep=True)), Path(), "scenario"
+    elif isinstance(source, str) and "\n" in source:
+        document, base, name = parse(source, "scenario"), Path(), "scenario"
+    elif isinstance(source, str | Path):
+        path = Path(source)
+        document, base, name = read(path), path.parent, path.stem
+    else:
+        raise InputError(
+            f"a {type(source).__name__} is no scenario: give a file, YAML text, Scenario or Sweep"
         )
-    records.info["folding"] = folding
-    return Run(scenario, records, built.warnings)
+    make: Callable[..., Scenario | Sweep] = sweep_from if is_sweep(document) else from_document
+    return make(document, base, name, changes)
+
+
+def _refuse(what: str, given: Mapping[str, object], takes: AbstractSet[str]) -> None:
+    """Refuse the first parameter that doesn't go with what is run."""
+    for name, value in given.items():
+        if value and name not in takes:
+            fits = ", ".join(one for one in given if one in takes)
+            raise InputError(f"{name} doesn't go with {what}: that takes {fits}")

@@ -11,8 +11,8 @@ import yaml
 from cosim.errors import InputError, Location, ScenarioError
 
 if TYPE_CHECKING:
-    from cosim.experiment.run import Run
     from cosim.experiment.scenario import Scenario
+    from cosim.experiment.simulate import Run
 
 TIMELINE_FILE = "timeline.json"
 
@@ -27,6 +27,18 @@ def prepare(directory: str | Path, scenario: Scenario) -> None:
     """
     from cosim.results.store import check_format
 
+    make_folder(directory)
+    check_format(scenario.record.messages or None)
+
+
+def make_folder(directory: str | Path) -> Path:
+    """A folder that can be written to.
+
+    Raises
+    ------
+    InputError
+        It can't be.
+    """
     target = Path(directory)
     if target.exists() and not target.is_dir():
         raise InputError("is a file; the run is written to a folder", location=Location(str(target)))
@@ -36,7 +48,7 @@ def prepare(directory: str | Path, scenario: Scenario) -> None:
             pass
     except OSError as error:
         raise _cannot(target, error) from error
-    check_format(scenario.record.messages or None)
+    return target
 
 
 def _cannot(target: Path, error: OSError) -> InputError:
@@ -51,8 +63,8 @@ def save_run(run: Run, directory: str | Path) -> Path:
     InputError
         The folder can't be written.
     """
+    from cosim.results.render.timeline import write_timeline
     from cosim.results.store import SCENARIO_FILE, save
-    from cosim.results.timeline import write_timeline
 
     target = Path(directory)
     try:

@@ -12,6 +12,7 @@ from typing import Any
 
 from cosim.errors import Location, ScenarioError
 from cosim.files.located_yaml import Document, Key, KeyPath, parse_value, show_path
+from cosim.written import plain
 
 SHORT_KEYS: dict[Key, str] = {
     "topology": "kind",
@@ -53,6 +54,40 @@ def parse_path(text: str, setting: str) -> KeyPath:
             hint="write it as in --set jobs[0].iterations=5",
         )
     return tuple(path)
+
+
+Changes = Mapping[str, Any] | Iterable[str]
+"""``{"jobs[0].iterations": 5}``, or texts as the command line takes them, ``["jobs[0].iterations=5"]``."""
+
+
+def apply(document: Document, changes: Changes) -> None:
+    """Apply changes in order.
+
+    Raises
+    ------
+    ScenarioError
+        A path that can't be followed; of a text: no '=', or a value that is not YAML.
+    """
+    if isinstance(changes, Mapping):
+        apply_values(document, changes)
+    else:
+        apply_texts(document, [changes] if isinstance(changes, str) else changes)
+
+
+def copied(document: Document) -> Document:
+    """One that can be changed by itself."""
+    value = plain(document.value, keep=True)
+    return Document(document.file, value, dict(document.lines), dict(document.settings))
+
+
+def part(document: Document, key: str) -> Document:
+    """The value of a key of the document's, with its lines and settings."""
+    return Document(
+        document.file,
+        document.value[key],
+        {where[1:]: line for where, line in document.lines.items() if where[:1] == (key,)},
+        {where[1:]: text for where, text in document.settings.items() if where[:1] == (key,)},
+    )
 
 
 def apply_texts(document: Document, settings: Iterable[str]) -> None:

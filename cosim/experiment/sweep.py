@@ -21,17 +21,25 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from cosim.errors import ScenarioError
 from cosim.experiment import settings
 from cosim.experiment.mistakes import scenario_error
 from cosim.experiment.scenario import Scenario, from_document
+from cosim.experiment.settings import Changes
 from cosim.files import located_yaml
 from cosim.registry import nearest
 from cosim.results.measures import MEASURES
@@ -43,7 +51,26 @@ Choices = dict[str, dict[str, Any]]
 
 
 class Sweep(Spec):
-    """A scenario, axes of choices, seeds, and what is measured"""
+    """A scenario, axes of choices, seeds, and what is measured
+
+    In Python it is given to :func:`cosim.run`; :func:`cosim.sweep` makes it from a scenario and axes.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> sweep = cosim.Sweep(
+    ...     scenario={
+    ...         "topology": {"kind": "ring", "endpoints": 4, "rate": "80Gbps", "latency": "0ns"},
+    ...         "network": "fair_share",
+    ...         "jobs": [{"workload": {"kind": "collective", "collective": "all_reduce", "size": "4MB"}}],
+    ...     },
+    ...     axes={"rate": {"topology.rate": ["80Gbps", "40Gbps"]}},
+    ... )
+    >>> sweep.num_runs
+    2
+    >>> [labels for labels, settings in sweep.combinations()]
+    [('80Gbps',), ('40Gbps',)]
+    """
 
     name: str = Field("", description="what reports call it; the file's name where it is left out")
     description: str = Field("", description="for people")
@@ -115,6 +142,94 @@ class Sweep(Spec):
     def _choices(cls, value: dict[str, dict[str, Any]]) -> dict[str, Choices]:
         return {axis: _labelled(axis, choices) for axis, choices in value.items()}
 
+    _document: located_yaml.Document | None = PrivateAttr(None)
+    _base: Path = PrivateAttr(default_factory=Path)
+    _made: Scenario | None = PrivateAttr(None)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _keep_scenario(cls, value: Any, handler: ModelWrapValidatorHandler[Sweep]) -> Sweep:
+        """A scenario that was made in Python stays the object that it is."""
+        made = value.get("scenario") if isinstance(value, dict) else None
+        if not isinstance(made, Scenario):
+            return handler(value)
+        sweep = handler({**value, "scenario": plain(made, keep=True), "name": value.get("name") or made.name})
+        sweep._made = made
+        return sweep
+
+    @classmethod
+    def load(cls, path: str | Path, set: Changes = ()) -> Sweep:  # noqa: A002
+        """Read a sweep from a file; every combination is tried on the scenario, none is run.
+
+        Parameters
+        ----------
+        path
+            A YAML file.
+        set
+            Changes of the sweep, as in ``{"seeds": 1}``, or texts as the command line takes them.
+
+        Raises
+        ------
+        ScenarioError
+            Each mistake, with its place.
+        """
+        path = Path(path)
+        return sweep_from(located_yaml.read(path), path.parent, path.stem, set)
+
+    def with_settings(self, changes: Changes) -> Sweep:
+        """A copy with ``{"seeds": 1}`` or ``["seeds=1"]`` set.
+
+        Raises
+        ------
+        ScenarioError
+            A setting that the sweep doesn't have, or that can't be used.
+        """
+        if self._document is not None:
+            return sweep_from(settings.copied(self._document), self._base, self.name, changes)
+        document = located_yaml.Document("", plain(self, keep=True))
+        document.value["scenario"] = self._made or self.scenario
+        return sweep_from(document, self._base, self.name, changes)
+
+    def trial(self, labels: tuple[str, ...], changes: Mapping[str, Any]) -> Scenario:
+        """The scenario with the settings of one combination, which the labels stand for.
+
+        Raises
+        ------
+        ScenarioError
+            It is none, or the settings don't fit it; says which labels.
+        """
+        try:
+            if self._made is not None:
+                return self._made.with_settings(changes)
+            document, base = self._before_changes
+            return from_document(settings.copied(document), base, self.name, changes)
+        except ScenarioError as error:
+            where = None if self._document is None else self._document.locate(("axes",))
+            raise ScenarioError(f"{' / '.join(labels)}: {error}", location=where) from error
+
+    @cached_property
+    def _before_changes(self) -> tuple[located_yaml.Document, Path]:
+        """The scenario, complete only with an axis' settings, and where its relative paths start."""
+        if isinstance(self.scenario, str):
+            place = self._base / self.scenario
+            return located_yaml.read(place), place.parent
+        if self._document is None:
+            return located_yaml.Document("", self.scenario), self._base
+        return settings.part(self._document, "scenario"), self._base
+
+    @property
+    def num_runs(self) -> int:
+        """Combinations times seeds."""
+        return math.prod(map(len, self.chosen().values())) * len(self.seeds)
+
+    def combinations(self) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+        """Labels, one of each axis, and all settings that they stand for."""
+        for chosen in itertools.product(*(choices.items() for choices in self.chosen().values())):
+            merged: dict[str, Any] = {}
+            for _, changes in chosen:
+                merged |= changes
+            yield tuple(label for label, _ in chosen), merged
+
 
 def _labelled(axis: str, choices: dict[str, Any]) -> Choices:
     """Labels and settings of an axis, the short form written out."""
@@ -139,86 +254,29 @@ def _label(value: Any) -> str:
     return str(value)
 
 
-@dataclass(frozen=True, eq=False)
-class LoadedSweep:
-    """A sweep read from a file, with the scenario that it changes: complete only with an axis' settings."""
-
-    sweep: Sweep
-    name: str
-    document: located_yaml.Document
-    folder: Path
-
-    def scenario(self, changes: Mapping[str, Any]) -> Scenario:
-        """The scenario with changes.
-
-        Raises
-        ------
-        ScenarioError
-            It is none, or the changes don't fit it.
-        """
-        copy = located_yaml.Document(
-            self.document.file,
-            plain(self.document.value, keep=True),
-            dict(self.document.lines),
-            dict(self.document.settings),
-        )
-        return from_document(copy, self.folder, self.name, changes)
-
-    @property
-    def num_runs(self) -> int:
-        """Combinations times seeds."""
-        return math.prod(map(len, self.sweep.chosen().values())) * len(self.sweep.seeds)
-
-    @property
-    def axes(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Name and labels of each."""
-        return tuple((axis, tuple(choices)) for axis, choices in self.sweep.chosen().items())
-
-    def combinations(self) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-        """Labels, one of each axis, and all settings that they stand for."""
-        for chosen in itertools.product(*(choices.items() for choices in self.sweep.chosen().values())):
-            merged: dict[str, Any] = {}
-            for _, changes in chosen:
-                merged |= changes
-            yield tuple(label for label, _ in chosen), merged
-
-
 def is_sweep(document: located_yaml.Document) -> bool:
     """Whether a YAML file is a sweep."""
     return isinstance(document.value, dict) and "axes" in document.value
 
 
-def load_sweep(path: Path, changes: Iterable[str] = ()) -> LoadedSweep:
-    """Read a sweep; every combination's settings are tried on the scenario before any is run.
+def sweep_from(document: located_yaml.Document, base: Path, name: str, changes: Changes = ()) -> Sweep:
+    """A sweep from located YAML; ``name`` is used where it has none of its own.
 
     Raises
     ------
     ScenarioError
-        Each mistake, with its place.
+        Each mistake, with its place; those of every combination too.
     """
-    document = located_yaml.read(path)
-    settings.apply_texts(document, changes)
+    settings.apply(document, changes)
     try:
         sweep = Sweep.model_validate(document.value)
     except ValidationError as error:
         raise scenario_error(error, Sweep, document) from None
-    name = sweep.name or path.stem
-    if isinstance(sweep.scenario, str):
-        place = path.parent / sweep.scenario
-        inner, folder = located_yaml.read(place), place.parent
-    else:
-        folder = path.parent
-        inner = located_yaml.Document(
-            document.file,
-            document.value["scenario"],
-            {where[1:]: line for where, line in document.lines.items() if where[:1] == ("scenario",)},
-            {where[1:]: text for where, text in document.settings.items() if where[:1] == ("scenario",)},
-        )
-    loaded = LoadedSweep(sweep, name, inner, folder)
-    for labels, merged in loaded.combinations():
-        try:
-            loaded.scenario(merged)
-        except ScenarioError as error:
-            where = document.locate(("axes",))
-            raise ScenarioError(f"{' / '.join(labels)}: {error}", location=where) from error
-    return loaded
+    if not sweep.name:
+        sweep = sweep.model_copy(update={"name": name})
+    if sweep._made is None:
+        sweep._document = document
+    sweep._base = base
+    for labels, merged in sweep.combinations():
+        sweep.trial(labels, merged)
+    return sweep

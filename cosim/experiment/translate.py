@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from cosim.errors import InputError, Location
 from cosim.experiment.build import build
 from cosim.experiment.mistakes import scenario_error
-from cosim.experiment.run import simulate
 from cosim.experiment.scenario import Scenario, load
+from cosim.experiment.simulate import simulate
 from cosim.files.located_yaml import Document
 from cosim.registry import Named, name_of
 from cosim.topology.graph import Topology
@@ -27,7 +27,7 @@ from cosim.translation.source import Source
 
 if TYPE_CHECKING:
     from cosim.engine.records import Records
-    from cosim.experiment.run import Run
+    from cosim.experiment.simulate import Run
 
 REPORT_FILE = "translation.json"
 """The loss report and the list of files, in the folder that was written."""
@@ -55,7 +55,7 @@ class Translation:
         InputError
             The format starts no simulator, or the simulator is missing.
         """
-        from cosim.experiment.run import Run
+        from cosim.experiment.simulate import Run
 
         return Run(self.scenario, self.format.run(self.source, self.out, say))
 

@@ -1,31 +1,35 @@
-"""The runs of a sweep, one after another or in several processes; the results are the same."""
+"""The trials of a sweep, one after another or in several processes; the results are the same."""
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
 from cosim.errors import CosimError, InputError, SimulationError
+from cosim.experiment.alone import run_alone
+from cosim.experiment.build import build
+from cosim.experiment.progress import OnProgress, Progress
+from cosim.experiment.save import make_folder
 from cosim.experiment.scenario import Scenario
-from cosim.experiment.sweep import LoadedSweep
+from cosim.experiment.simulate import simulate
+from cosim.experiment.sweep import Sweep
 from cosim.results.measures import MEASURES
-from cosim.results.trials import Trial, Trials
+from cosim.results.render.figure import check_figure
+from cosim.results.sweep import SweepRun, Trial
 
-INTERRUPTED = "KeyboardInterrupt"
-
-Told = Callable[[int, Trial], None]
-"""Told how many runs are done, and the last of them."""
+_log = logging.getLogger("cosim")
 
 
 @dataclass(frozen=True)
 class _Task:
-    """One run to be."""
+    """One trial to be run."""
 
     scenario: Scenario
     labels: tuple[str, ...]
@@ -37,42 +41,65 @@ class _InterruptedError(Exception):
     """A run was interrupted: its part of a result is no result."""
 
 
-def run_sweep(loaded: LoadedSweep, told: Told | None = None, *, workers: int = 1) -> Trials:
+def run_sweep(
+    sweep: Sweep,
+    out: str | Path | None = None,
+    *,
+    figure: str | Path | None = None,
+    workers: int = 1,
+    progress: OnProgress | None = None,
+) -> SweepRun:
     """Run every combination with every seed.
 
-    A run that can't go on is kept as failed, and the others go on. An interrupt (Ctrl-C) gives the runs that
-    were done.
+    A trial that can't go on is kept as failed, and the others go on. An interrupt (Ctrl-C) gives the trials
+    that were done.
 
     Parameters
     ----------
-    loaded
-        The sweep.
-    told
-        Called after each run, in order.
+    sweep
+        What is run.
+    out
+        A folder for trials.csv, table.txt and figures.
+    figure
+        A file to draw to.
     workers
         Processes. With more than one, a script needs ``if __name__ == "__main__":``, as for
         :mod:`multiprocessing`.
+    progress
+        Called after each trial, in order.
 
     Raises
     ------
     InputError
-        As :func:`cosim.experiment.run.run`.
+        A mistake in one of the scenarios, or ``out`` can't be written.
     SimulationError
         A process was killed.
     """
+    if out is not None:
+        make_folder(out)
+    if figure is not None:
+        check_figure(figure)
+    tasks = list(_tasks(sweep))
     done: list[Trial] = []
     interrupted = ""
-    runs = _in_processes(loaded, workers) if workers > 1 else map(_run, _tasks(loaded))
     try:
-        for trial in runs:
+        for trial in _in_processes(tasks, workers) if workers > 1 else map(_run, tasks):
             done.append(trial)
-            if told is not None:
-                told(len(done), trial)
+            if progress is not None:
+                text = f"run {len(done)} of {len(tasks)}: {' / '.join(trial.labels)}"
+                progress(Progress(len(done), len(tasks), text))
     except (KeyboardInterrupt, _InterruptedError):
-        interrupted = INTERRUPTED
+        interrupted = KeyboardInterrupt.__name__
         if not done:
             raise KeyboardInterrupt from None
-    return Trials(loaded.name, loaded.axes, loaded.sweep.measures, tuple(done), interrupted)
+    axes = tuple((axis, tuple(choices)) for axis, choices in sweep.chosen().items())
+    result = SweepRun(sweep.name or "sweep", axes, sweep.measures, tuple(done), interrupted, len(tasks))
+    if out is not None:
+        files = result.save(out)
+        _log.info("written to %s: %s", out, ", ".join(file.name for file in files))
+    if figure is not None:
+        _log.info("drawn: %s", result.draw(figure))
+    return result
 
 
 def num_cores() -> int:
@@ -80,35 +107,29 @@ def num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _tasks(loaded: LoadedSweep) -> Iterator[_Task]:
-    for labels, merged in loaded.combinations():
-        for seed in loaded.sweep.seeds:
-            scenario = loaded.scenario({**merged, "seed": seed})
-            yield _Task(scenario, labels, seed, loaded.sweep.measures)
+def _tasks(sweep: Sweep) -> Iterator[_Task]:
+    for labels, merged in sweep.combinations():
+        for seed in sweep.seeds:
+            yield _Task(sweep.trial(labels, {**merged, "seed": seed}), labels, seed, sweep.measures)
 
 
 def _run(task: _Task) -> Trial:
-    from cosim.experiment.alone import alone
-    from cosim.experiment.build import build
-    from cosim.experiment.run import simulate
-
     try:
         done = simulate(task.scenario, build(task.scenario))
-        if done.records.interrupted:
+        if done.interrupted:
             raise _InterruptedError
         with_alone = any(MEASURES[name].needs_alone for name in task.measures)
-        by_itself = alone(task.scenario) if with_alone else {}
+        alone = run_alone(task.scenario) if with_alone else {}
     except InputError as error:
         raise InputError(f"{' / '.join(task.labels)}, seed {task.seed}: {error}") from error
     except CosimError as error:
         return Trial(task.labels, task.seed, {}, "", f"{type(error).__name__}: {error}")
-    measures = {name: MEASURES[name].of(done.summary, by_itself) for name in task.measures}
+    measures = {name: MEASURES[name].of(done.summary, alone) for name in task.measures}
     return Trial(task.labels, task.seed, measures, done.digest)
 
 
-def _in_processes(loaded: LoadedSweep, workers: int) -> Iterator[Trial]:
-    """Results in the order of the runs. The first is run here: what it compiles, the others find on disk."""
-    tasks = list(_tasks(loaded))
+def _in_processes(tasks: list[_Task], workers: int) -> Iterator[Trial]:
+    """Results in the order of the tasks. The first is run here: what it compiles, the others find on disk."""
     yield _run(tasks[0])
     if len(tasks) == 1:
         return
@@ -116,11 +137,9 @@ def _in_processes(loaded: LoadedSweep, workers: int) -> Iterator[Trial]:
     pool = ProcessPoolExecutor(
         min(workers, len(tasks) - 1),
         mp_context=multiprocessing.get_context("spawn"),
+        # Ctrl-C reaches all of a terminal's processes; this one acts.
         initializer=signal.signal,
-        initargs=(
-            signal.SIGINT,
-            signal.SIG_IGN,
-        ),  # Ctrl-C reaches all of a terminal's processes; this one acts
+        initargs=(signal.SIGINT, signal.SIG_IGN),
     )
     try:
         yield from pool.map(_run, tasks[1:])
@@ -132,28 +151,3 @@ def _in_processes(loaded: LoadedSweep, workers: int) -> Iterator[Trial]:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in {*multiprocessing.active_children()} - others:
             process.terminate()
-
-
-def save_trials(trials: Trials, out: Path) -> list[Path]:
-    """Write trials.csv (each run), figure.csv (what the figure shows), figure.png, figure.svg, table.txt.
-
-    Raises
-    ------
-    InputError
-        A file can't be written, or matplotlib is not installed (what needs none is written first).
-    """
-    from cosim.results.figure import draw_trials
-
-    written = []
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, text in (
-            ("table.txt", str(trials)),
-            ("trials.csv", trials.trials_csv()),
-            ("figure.csv", trials.figure_csv()),
-        ):
-            (out / name).write_text(text, encoding="utf-8")
-            written.append(out / name)
-    except OSError as error:
-        raise InputError(f"{out} can't be written: {error}") from error
-    return [*written, draw_trials(trials, out / "figure.png"), draw_trials(trials, out / "figure.svg")]

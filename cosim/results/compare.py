@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 from cosim.results.collectives import CollectiveSummary
-from cosim.results.store import StoredRun
+from cosim.results.store import StoredRun, load
 from cosim.results.summary import JobSummary, Summary
-from cosim.results.terminal import align, percent
-from cosim.units import format_rate, format_size, format_time
+from cosim.units import format_size
 
 Unit = Literal["ps", "bytes", "bps", "share", "count", "seconds"]
 Number = int | float
 
-_MAX_ROWS = 20
 _Key = tuple[str, str, int, int, str]
 
 
@@ -79,56 +78,86 @@ class Comparison:
             plain |= {"difference": row.difference, "ratio": row.ratio}
         return data
 
+    def __str__(self) -> str:
+        from cosim.results.render.comparison import comparison_page
+        from cosim.results.render.text import text
 
-def compare(a: Summary | StoredRun, b: Summary | StoredRun) -> Comparison:
-    """Two runs; jobs are matched by name, collectives by job, kind, algorithm, size and group, links by
-    name. Settings are compared where both are stored runs with a ``scenario.yaml``.
+        return text(comparison_page(self))
+
+    def _repr_html_(self) -> str:
+        from cosim.results.render.comparison import comparison_page
+        from cosim.results.render.html import html
+
+        return html(comparison_page(self))
+
+
+class ComparableRun(Protocol):
+    """What a run is to :func:`compare`: :class:`cosim.Run`, or what :func:`cosim.load_run` reads."""
+
+    @property
+    def summary(self) -> Summary:
+        """What came of it."""
+
+    @property
+    def settings(self) -> Any:
+        """The scenario as plain values; None where it isn't known."""
+
+
+def compare(a: Summary | ComparableRun | str | Path, b: Summary | ComparableRun | str | Path) -> Comparison:
+    """What differs between two runs: settings first, then results.
+
+    Jobs are matched by name, collectives by job, kind, algorithm, size and group, links by name.
+
+    Parameters
+    ----------
+    a, b
+        Runs, folders that ``out`` wrote, or summaries; settings are compared where both have some.
+
+    Returns
+    -------
+    Comparison
+        Prints as the page of ``cosim compare``; ``rows`` have every quantity, ``different`` those that
+        differ.
+
+    Raises
+    ------
+    InputError
+        A folder that holds no run.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> text = '''
+    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ... network: fair_share
+    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+    ... '''
+    >>> slow, fast = cosim.run(text), cosim.run(text, {"topology.rate": "160Gbps"})
+    >>> found = cosim.compare(slow, fast)
+    >>> found.settings
+    (Setting(key='topology.rate', a='80Gbps', b='160Gbps'),)
+    >>> [row.ratio for row in found.different if row.key == "iteration_mean_ps"]
+    [0.5]
     """
-    summary_a, scenario_a = _parts(a)
-    summary_b, scenario_b = _parts(b)
-    both = scenario_a is not None and scenario_b is not None
+    a, b = (load(one) if isinstance(one, str | Path) else one for one in (a, b))
+    summary_a, settings_a = _parts(a)
+    summary_b, settings_b = _parts(b)
+    both = settings_a is not None and settings_b is not None
     return Comparison(
         name_a=_title(a),
         name_b=_title(b),
         same_digest=summary_a.digest == summary_b.digest,
-        settings=tuple(_settings(scenario_a, scenario_b)) if both else None,
+        settings=tuple(_settings(settings_a, settings_b)) if both else None,
         rows=tuple(_rows(summary_a, summary_b)),
     )
 
 
-def render_comparison(comparison: Comparison, *, max_rows: int = _MAX_ROWS) -> str:
-    """The comparison as text: what was set differently, then what came out differently."""
-    lines = [f"a: {comparison.name_a}", f"b: {comparison.name_b}"]
-    verdict = "equal: every event at the same picosecond" if comparison.same_digest else "different"
-    lines.append(f"digests: {verdict}")
-    if comparison.settings is None:
-        lines += ["settings: not compared, since not both runs have a scenario.yaml"]
-    elif not comparison.settings:
-        lines += ["settings: equal"]
-    else:
-        table = [
-            ["settings", "a", "b"],
-            *([f"  {s.key}", _plain(s.a), _plain(s.b)] for s in comparison.settings),
-        ]
-        lines += ["", *align(table, left=(0, 1, 2))]
-    for section in dict.fromkeys(row.section for row in comparison.rows):
-        rows = [row for row in comparison.different if row.section == section]
-        if not rows:
-            lines += ["", f"{section}: no difference"]
-            continue
-        cells = [[section, "", "a", "b", "b - a", "b / a"], *(_cells(row) for row in rows[:max_rows])]
-        lines += ["", *align(cells, left=(0, 1))]
-        if len(rows) > max_rows:
-            lines.append(f"  ... and {len(rows) - max_rows} more")
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+def _parts(run: Summary | ComparableRun) -> tuple[Summary, Any]:
+    return (run, None) if isinstance(run, Summary) else (run.summary, run.settings)
 
 
-def _parts(run: Summary | StoredRun) -> tuple[Summary, Any]:
-    return (run.summary, run.scenario) if isinstance(run, StoredRun) else (run, None)
-
-
-def _title(run: Summary | StoredRun) -> str:
-    summary = run.summary if isinstance(run, StoredRun) else run
+def _title(run: Summary | ComparableRun) -> str:
+    summary = _parts(run)[0]
     text = f"{summary.name or 'run'} on {summary.topology}, network {summary.network}"
     return f"{run.directory}: {text}" if isinstance(run, StoredRun) else text
 
@@ -227,34 +256,3 @@ def _flat(value: Any, key: str) -> Iterator[tuple[str, Any]]:
             yield from _flat(inner, f"{key}.{i}" if key else str(i))
     else:
         yield key, value
-
-
-def _plain(value: Any) -> str:
-    text = "-" if value is None else str(value)
-    return text if len(text) <= 48 else text[:45] + "..."
-
-
-def _cells(row: Row) -> list[str]:
-    a, b = _value(row.a, row.unit), _value(row.b, row.unit)
-    change = "-" if row.difference is None else _signed(row.difference, row.unit)
-    ratio = "-" if row.ratio is None else f"{row.ratio:.4f}"
-    return [f"  {row.item}", _spoken(row.key), a, b, change, ratio]
-
-
-def _spoken(key: str) -> str:
-    """``exposed.mean_ps`` as ``exposed mean``."""
-    for suffix in ("_ps", "_bytes", "_bps"):
-        key = key.removesuffix(suffix)
-    return key.replace(".", " ").replace("_", " ")
-
-
-def _value(value: Number | None, unit: Unit) -> str:
-    if value is None:
-        return "-"
-    shown = {"ps": lambda v: format_time(int(v)), "bytes": format_size, "bps": format_rate, "share": percent}
-    return shown[unit](value) if unit in shown else f"{value:,}"
-
-
-def _signed(value: Number, unit: Unit) -> str:
-    size = f"{100 * abs(value):.1f} points" if unit == "share" else _value(abs(value), unit)
-    return f"{'-' if value < 0 else '+'}{size}"

@@ -61,21 +61,11 @@ def traffic_matrix(
     InputError
         A rank that the job lacks, two ranks on one endpoint, or a matrix above 1 GiB.
     """
-    endpoints = np.asarray(job.endpoints, np.int64)
-    chosen = np.arange(len(endpoints)) if ranks is None else np.asarray(list(ranks), np.int64)
-    wrong = chosen[(chosen < 0) | (chosen >= len(endpoints))]
-    if len(wrong):
-        raise InputError(f"job {job.name} has no rank {int(wrong[0])}; it has 0 to {len(endpoints) - 1}")
-    where = endpoints[chosen]
-    if len(np.unique(where)) != len(where):
-        raise InputError(
-            f"job {job.name}: two of the ranks sit on one endpoint, and their traffic can't be told apart"
-        )
-    last = (
-        len(traffic.size_bytes)
-        if to_ps is None
-        else min(-(-to_ps // traffic.bin_ps), len(traffic.size_bytes))
-    )
+    chosen = np.arange(len(job.endpoints)) if ranks is None else np.asarray(list(ranks), np.int64)
+    where = _endpoints(job, chosen)
+    last = len(traffic.size_bytes)
+    if to_ps is not None:
+        last = min(-(-to_ps // traffic.bin_ps), last)
     first = min(max(from_ps // traffic.bin_ps, 0), last)
     bins = last - first if over_time else 1
     if bins * len(chosen) ** 2 > _MAX_CELLS:
@@ -95,3 +85,17 @@ def traffic_matrix(
     out[:, i[inside], j[inside]] = values
     edges = np.arange(first, last + 1, dtype=np.int64) * traffic.bin_ps
     return TrafficMatrix(chosen, edges if over_time else edges[[0, -1]], out)
+
+
+def _endpoints(job: JobInfo, ranks: I64) -> I64:
+    """Where ranks of a job sit, each on an endpoint of its own."""
+    endpoints = np.asarray(job.endpoints, np.int64)
+    wrong = ranks[(ranks < 0) | (ranks >= len(endpoints))]
+    if len(wrong):
+        raise InputError(f"job {job.name} has no rank {int(wrong[0])}; it has 0 to {len(endpoints) - 1}")
+    where = endpoints[ranks]
+    if len(np.unique(where)) != len(where):
+        raise InputError(
+            f"job {job.name}: two of the ranks sit on one endpoint, and their traffic can't be told apart"
+        )
+    return where

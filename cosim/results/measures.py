@@ -31,6 +31,11 @@ class Measure:
     less_is_better: bool = True
     needs_alone: bool = False
 
+    def column(self, name: str) -> str:
+        """The measure's name as a column of a table, its unit in it."""
+        suffix = {"time": "_ps", "bytes": "_bytes"}.get(self.unit, "")
+        return name + suffix
+
     @property
     def per(self) -> float:
         """What a value is divided by to be in ``symbol``, for figures and their CSV."""

@@ -1,4 +1,4 @@
-"""Orders: which choice is better than which, beyond what seeds explain, and where that changes.
+"""Orders of a sweep's choices: which is better than which, beyond what seeds explain, and where that changes.
 
 Two choices are compared seed by seed: the same seed gives both the same offsets, jitter and paths, so that
 only their difference has to stand out. One is better where Student's 95 % interval of the mean difference
@@ -12,45 +12,45 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from cosim.results.trials import Column, Trials, cell_of
+from cosim.results.sweep import Column, SweepRun, cell_of
 
 
-def better(trials: Trials, one: str, two: str, column: Column, measure: str) -> int:
+def better(sweep: SweepRun, one: str, two: str, column: Column, measure: str) -> int:
     """1 where choice ``one`` of the first axis is better than ``two`` in a column, -1 where worse, else 0."""
-    mine, others = (trials.values((label, *column), measure) for label in (one, two))
+    mine, others = (sweep.values((label, *column), measure) for label in (one, two))
     seeds = [seed for seed in mine if seed in others]
     if not seeds:
         return 0
-    difference = cell_of([trials.sign(measure) * (others[seed] - mine[seed]) for seed in seeds])
+    difference = cell_of([sweep.sign(measure) * (others[seed] - mine[seed]) for seed in seeds])
     if abs(difference.mean) <= (difference.half_width or 0.0):
         return 0
     return 1 if difference.mean > 0 else -1
 
 
-def shown_order(trials: Trials, column: Column, measure: str) -> str:
+def shown_order(sweep: SweepRun, column: Column, measure: str) -> str:
     """``dctcp < swift ~ hpcc``: best first; ``~`` where seeds explain the difference of two neighbours."""
-    order = trials.order(column, measure)
+    order = sweep.order(column, measure)
     text = order[0] if order else ""
     for before, after in pairwise(order):
-        text += f" {'<' if better(trials, before, after, column, measure) > 0 else '~'} {after}"
+        text += f" {'<' if better(sweep, before, after, column, measure) > 0 else '~'} {after}"
     return text
 
 
-def agreement(trials: Trials, one: Column, two: Column, measure: str) -> float | None:
+def agreement(sweep: SweepRun, one: Column, two: Column, measure: str) -> float | None:
     """Kendall's tau-b of two columns' orders: 1 alike, 0 unrelated, -1 reversed; None where one has no order.
 
     M. Kendall, "The treatment of ties in ranking problems", Biometrika 33 (1945),
     doi:10.1093/biomet/33.3.239. A pair is tied where seeds explain its difference.
     """
     both = first = second = 0
-    for a, b in _pairs(trials):
-        x, y = (better(trials, a, b, column, measure) for column in (one, two))
+    for a, b in _pairs(sweep):
+        x, y = (better(sweep, a, b, column, measure) for column in (one, two))
         both, first, second = both + x * y, first + x * x, second + y * y
     return both / math.sqrt(first * second) if first and second else None
 
 
 @dataclass(frozen=True)
-class Flip:
+class Reversal:
     """A choice that is better than another in some columns and worse in others, beyond what seeds explain."""
 
     one: str
@@ -59,20 +59,20 @@ class Flip:
     worse_in: tuple[Column, ...]
 
 
-def flips(trials: Trials, measure: str) -> list[Flip]:
+def reversals(sweep: SweepRun, measure: str) -> list[Reversal]:
     """Every pair whose order turns round, in the order of the axis."""
     found = []
-    for a, b in _pairs(trials):
-        signs = {column: better(trials, a, b, column, measure) for column in trials.columns}
+    for a, b in _pairs(sweep):
+        signs = {column: better(sweep, a, b, column, measure) for column in sweep.columns}
         up = tuple(column for column, sign in signs.items() if sign > 0)
         down = tuple(column for column, sign in signs.items() if sign < 0)
         if up and down:
-            found.append(Flip(a, b, up, down))
+            found.append(Reversal(a, b, up, down))
     return found
 
 
-def _pairs(trials: Trials) -> Iterator[tuple[str, str]]:
-    labels = trials.axes[0][1]
+def _pairs(sweep: SweepRun) -> Iterator[tuple[str, str]]:
+    labels = sweep.axes[0][1]
     for k, one in enumerate(labels):
         for two in labels[k + 1 :]:
             yield one, two

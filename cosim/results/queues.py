@@ -8,7 +8,6 @@ import numpy as np
 
 from cosim.network.simulator import NetworkStatistics
 from cosim.topology.graph import Topology
-from cosim.units import format_size, format_time
 
 
 @dataclass(frozen=True)
@@ -52,18 +51,3 @@ def summarize_queues(topology: Topology, statistics: NetworkStatistics) -> Queue
         topology.link_name(int(paused.argmax())),
         round(float(paused.max())),
     )
-
-
-def render_queues(queues: QueueSummary) -> str:
-    """One line."""
-    if queues.max_bytes == 0:
-        where = "queues: none"
-    else:
-        size = f"p50 {format_size(queues.p50_bytes)}, p99 {format_size(queues.p99_bytes)}"
-        where = f"queues: at most {size}, max {format_size(queues.max_bytes)} at {queues.link}"
-    said = [f"{queues.marks:,} packets marked", f"{queues.drops:,} dropped"]
-    if queues.pause_ps:
-        longest = f"at most {queues.pause_link} for {format_time(queues.pause_most_ps)}"
-        together = f"{format_time(queues.pause_ps)} together"
-        said.append(f"{queues.paused_links} links paused, {longest}, {together}")
-    return f"{where}; {', '.join(said)}"

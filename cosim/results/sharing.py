@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.engine.records import Records
+from cosim.engine.records import MessageRecords, Records
 from cosim.errors import InputError
 from cosim.results.link_shares import link_shares
 from cosim.results.links import busiest
 from cosim.results.overlap import covered, union, where_several
 from cosim.results.summary import iteration_times
+from cosim.topology.graph import Topology
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -70,35 +71,36 @@ def sharing(
         raise InputError(f"there is no link {link}; there are {records.topology.num_links}")
     until_ps = records.end_ps if until_ps is None else until_ps
     edges = np.linspace(since_ps, max(until_ps, since_ps + bins), bins + 1).astype(np.int64)
-    count = len(records.jobs)
-    active = np.zeros((count, bins))
-    unions = []
-    for j in range(count):
-        mine = messages.job == j
-        mine_only = union(messages.start_ps[mine], messages.end_ps[mine])
-        unions.append(mine_only)
-        active[j] = covered(mine_only, edges)
-    contended = covered(where_several(unions), edges)
-    on_link = _over(records, link)
-    capacity = float(records.topology.link_rate_bps[link])
-    start, end, size = (c[on_link] for c in (messages.start_ps, messages.end_ps, messages.size_bytes))
-    rate = link_shares(start, end, size, messages.job[on_link].astype(np.int64), count, capacity, edges)
-    rate /= np.maximum(rate.sum(axis=0) / capacity, 1.0)
+    of_job = [messages.job == j for j in range(len(records.jobs))]
+    sending = [union(messages.start_ps[mine], messages.end_ps[mine]) for mine in of_job]
     return Sharing(
-        tuple(job.name for job in records.jobs),
-        edges,
-        active,
-        contended,
-        link,
-        records.topology.link_name(link),
-        float(records.topology.link_rate_bps[link]),
-        rate,
-        tuple(ends.max(axis=1) if ends.size else np.zeros(0, np.int64) for ends in records.iteration_end_ps),
-        tuple(
+        jobs=tuple(job.name for job in records.jobs),
+        edges_ps=edges,
+        active=np.array([covered(intervals, edges) for intervals in sending]),
+        contended=covered(where_several(sending), edges),
+        link=link,
+        link_name=records.topology.link_name(link),
+        link_rate_bps=float(records.topology.link_rate_bps[link]),
+        rate_bps=_rates(records, messages, link, edges),
+        iteration_end_ps=tuple(
+            ends.max(axis=1) if ends.size else np.zeros(0, np.int64) for ends in records.iteration_end_ps
+        ),
+        iteration_ps=tuple(
             iteration_times(ends, job.start_ps)
             for ends, job in zip(records.iteration_end_ps, records.jobs, strict=True)
         ),
     )
+
+
+def _rates(records: Records, messages: MessageRecords, link: int, edges_ps: I64) -> F64:
+    """Of each job over a link in each bin, scaled down where all are more than it carries."""
+    capacity = float(records.topology.link_rate_bps[link])
+    over = _over(records.topology, messages, link)
+    start, end, size = (column[over] for column in (messages.start_ps, messages.end_ps, messages.size_bytes))
+    owner = messages.job[over].astype(np.int64)
+    rate = link_shares(start, end, size, owner, len(records.jobs), capacity, edges_ps)
+    rate /= np.maximum(rate.sum(axis=0) / capacity, 1.0)
+    return rate
 
 
 def _fabric_first(records: Records) -> I64:
@@ -109,13 +111,11 @@ def _fabric_first(records: Records) -> I64:
     return order[inner] if inner.any() else order
 
 
-def _over(records: Records, link: int) -> NDArray[np.bool_]:
+def _over(topology: Topology, messages: MessageRecords, link: int) -> NDArray[np.bool_]:
     """Whether each message goes over a link."""
-    messages = records.messages
-    assert messages is not None
     pairs, which = np.unique(np.stack([messages.src, messages.dst]), axis=1, return_inverse=True)
     src, dst = (np.ascontiguousarray(column, np.int32) for column in pairs)
-    ptr, links = records.topology.paths(src, dst, np.zeros(len(src), np.int32))
+    ptr, links = topology.paths(src, dst, np.zeros(len(src), np.int32))
     goes = np.zeros(len(src), np.bool_)
     goes[np.repeat(np.arange(len(src)), np.diff(ptr))[links == link]] = True
     return np.asarray(goes[which.reshape(-1)], np.bool_)

@@ -23,14 +23,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cosim.engine.records import CollectiveRecord, MessageRecords, Records
+from cosim.engine.records import CollectiveRecord, MessageRecords, OpRecords, Records
 from cosim.errors import InputError, Location
 from cosim.files import located_yaml
 from cosim.results.summary import Summary
-
-Column = NDArray[Any]
+from cosim.results.table import Array, Labels, Table
+from cosim.results.tables import (
+    TEXTS,
+    collectives_table,
+    iterations_table,
+    links_table,
+    messages_table,
+    operations_table,
+)
 
 FORMAT = 1
 SUMMARY_FILE = "summary.json"
@@ -84,19 +90,33 @@ COLUMNS = {
 
 @dataclass(frozen=True, eq=False)
 class StoredRun:
-    """A run read back: the summary at once, columns and messages when they are asked for."""
+    """A run read back: the summary at once, columns and messages when they are asked for.
+
+    Its tables are those of :class:`cosim.Run`, but for what operations are called, which isn't written.
+    """
 
     directory: Path
     summary: Summary
 
+    @property
+    def digest(self) -> str:
+        """A hex string over every completion and every operation's start and end."""
+        return self.summary.digest
+
     @cached_property
-    def columns(self) -> dict[str, Column]:
+    def columns(self) -> dict[str, Array]:
         """All columns of ``columns.npz`` by name."""
         return _read_npz(self.directory / COLUMNS_FILE, tuple(COLUMNS))
 
     @cached_property
-    def messages(self) -> MessageRecords | None:
-        """Every message, or None where they weren't saved."""
+    def settings(self) -> Any:
+        """The resolved scenario as plain values, or None where there is no ``scenario.yaml``."""
+        path = self.directory / SCENARIO_FILE
+        return located_yaml.read(path, InputError).value if path.exists() else None
+
+    @cached_property
+    def message_records(self) -> MessageRecords | None:
+        """Every message as the engine wrote it, or None where they weren't saved."""
         names = tuple(field.name for field in fields(MessageRecords))
         if (path := self.directory / MESSAGE_FILES["npz"]).exists():
             return MessageRecords(**_read_npz(path, names))
@@ -105,10 +125,61 @@ class StoredRun:
         return None
 
     @cached_property
-    def scenario(self) -> Any:
-        """The resolved scenario as plain values, or None where there is no ``scenario.yaml``."""
-        path = self.directory / SCENARIO_FILE
-        return located_yaml.read(path, InputError).value if path.exists() else None
+    def operations(self) -> Table:
+        """Every operation that ended, of every simulated rank."""
+        names = [field.name for field in fields(OpRecords)]
+        return operations_table(self._jobs, OpRecords(*(self.columns[f"op_{name}"] for name in names)), {})
+
+    @cached_property
+    def collectives(self) -> Table:
+        """Every collective of every group; of folded jobs, those of the simulated ranks."""
+        stored = {"operation": "op", "collective": "kind"}
+        columns: dict[str, Array | Labels] = {
+            name: self.columns[f"collective_{stored.get(name, name)}"]
+            for name in TEXTS["collectives"]
+            if name not in ("job", "group_size")
+        }
+        columns["job"] = Labels(self.columns["collective_job"], self._jobs)
+        columns["group_size"] = np.diff(self.columns["collective_ranks_ptr"])
+        return collectives_table({name: columns[name] for name in TEXTS["collectives"]})
+
+    @cached_property
+    def messages(self) -> Table:
+        """Every message.
+
+        Raises
+        ------
+        InputError
+            They weren't saved.
+        """
+        return messages_table(self._jobs, self.message_records)
+
+    @cached_property
+    def links(self) -> Table:
+        """Every link."""
+        numbers = {name: self.columns[f"link_{name}"] for name in ("rate_bps", "latency_ps")}
+        numbers |= {"sent_bytes": self.columns["link_bytes"]}
+        numbers |= {"busy_ps": self.columns["link_busy_ps"].sum(axis=0)}
+        src, dst = self.columns["link_src"], self.columns["link_dst"]
+        return links_table(self.columns["node_name"].tolist(), src, dst, numbers, self.summary.end_ps)
+
+    @cached_property
+    def iterations(self) -> Table:
+        """Every iteration that all ranks of its job ended."""
+        ptr, ends = self.columns["iteration_ptr"], self.columns["iteration_end_ps"]
+        ranks = np.diff(self.columns["job_ptr"])
+        parts = [ends[a:b].reshape(-1, count) for a, b, count in zip(ptr[:-1], ptr[1:], ranks, strict=True)]
+        return iterations_table(self._jobs, [job.start_ps for job in self.summary.jobs], parts)
+
+    @property
+    def _jobs(self) -> tuple[str, ...]:
+        return tuple(self.columns["job_name"].tolist())
+
+    def __str__(self) -> str:
+        return str(self.summary)
+
+    def _repr_html_(self) -> str:
+        return self.summary._repr_html_()
 
 
 def save(
@@ -191,7 +262,7 @@ def load(directory: str | Path) -> StoredRun:
     return StoredRun(path, summary)
 
 
-def _columns(records: Records) -> dict[str, Column]:
+def _columns(records: Records) -> dict[str, Array]:
     topology, ops, links, traffic = records.topology, records.ops, records.links, records.traffic
     folded = [job.rank_numbers for job in records.jobs] if any(j.folding for j in records.jobs) else None
     return {
@@ -222,9 +293,9 @@ def _columns(records: Records) -> dict[str, Column]:
     }
 
 
-def _collective_columns(collectives: tuple[CollectiveRecord, ...]) -> dict[str, Column]:
+def _collective_columns(collectives: tuple[CollectiveRecord, ...]) -> dict[str, Array]:
     numbers = ("job", "iteration", "op", "size_bytes", "messages", "start_ps", "ready_ps", "end_ps")
-    out: dict[str, Column] = {
+    out: dict[str, Array] = {
         f"collective_{name}": np.array([getattr(c, name) for c in collectives], np.int64) for name in numbers
     }
     for column, name in (("name", "name"), ("kind", "collective"), ("algorithm", "algorithm")):
@@ -234,11 +305,11 @@ def _collective_columns(collectives: tuple[CollectiveRecord, ...]) -> dict[str, 
     return out
 
 
-def _joined(parts: list[Any], dtype: type[np.generic]) -> Column:
+def _joined(parts: list[Any], dtype: type[np.generic]) -> Array:
     return np.concatenate(parts).astype(dtype) if parts else np.zeros(0, dtype)
 
 
-def _ptr(sizes: list[int]) -> Column:
+def _ptr(sizes: list[int]) -> Array:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.array(sizes, np.int64))])
 
 
@@ -268,7 +339,7 @@ def _check_columns(path: Path) -> None:
         raise InputError(f"columns are missing: {', '.join(missing)}", location=Location(str(path)))
 
 
-def _read_npz(path: Path, names: tuple[str, ...]) -> dict[str, Column]:
+def _read_npz(path: Path, names: tuple[str, ...]) -> dict[str, Array]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return {name: stored[name] for name in names}
@@ -277,18 +348,18 @@ def _read_npz(path: Path, names: tuple[str, ...]) -> dict[str, Column]:
 
 
 def _save_messages(
-    messages: MessageRecords, path: Path, write: Callable[[dict[str, Column], Path], None]
+    messages: MessageRecords, path: Path, write: Callable[[dict[str, Array], Path], None]
 ) -> None:
     write({field.name: getattr(messages, field.name) for field in fields(messages)}, path)
 
 
-def _write_npz(columns: dict[str, Column], path: Path) -> None:
+def _write_npz(columns: dict[str, Array], path: Path) -> None:
     # Through Any: its signature has one keyword of its own, which no column is named.
     write: Any = np.savez_compressed
     write(path, **columns)
 
 
-def _write_parquet(columns: dict[str, Column], path: Path) -> None:
+def _write_parquet(columns: dict[str, Array], path: Path) -> None:
     arrow, parquet = _pyarrow()
     parquet.write_table(arrow.table(columns), path)
 

@@ -152,6 +152,17 @@ class Summary:
         """A dict of plain values; tuples become lists once it is written."""
         return asdict(self)
 
+    def __str__(self) -> str:
+        from cosim.results.render.terminal import render
+
+        return render(self)
+
+    def _repr_html_(self) -> str:
+        from cosim.results.render.html import html
+        from cosim.results.render.summary_page import summary_page
+
+        return html(summary_page(self))
+
     @classmethod
     def from_json(cls, data: Any) -> Summary:
         """The summary that ``to_json`` gave.

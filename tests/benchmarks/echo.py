@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from cosim.experiment.build import build
-from cosim.experiment.run import simulate
 from cosim.experiment.scenario import loads
+from cosim.experiment.simulate import simulate
 from cosim.network.flows import FlowBatch, FlowGroup, FlowTable, flat_table
 from cosim.network.forwarding import ForwardingNetwork
 from cosim.network.simulator import Advance

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.results.terminal import align
+from cosim.results.render.text import align
 
 # As pytest does: helpers of other rooms' tests are modules of their own.
 from tests.validation.interleaved import Job, alone, ideal, mltcp, run, shares

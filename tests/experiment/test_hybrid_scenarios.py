@@ -15,11 +15,11 @@ from cosim.cli import app
 from cosim.errors import InputError, NetworkError, ScenarioError, TopologyError
 from cosim.experiment import resume
 from cosim.experiment.build import build
-from cosim.experiment.networks import ask_all
+from cosim.experiment.networks import run_networks
 from cosim.experiment.open_loop import compare_loops
-from cosim.experiment.run import Run, simulate
 from cosim.experiment.scenario import Scenario, loads
 from cosim.experiment.serve import serve_network
+from cosim.experiment.simulate import Run, simulate
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowBatch
 from cosim.network.forwarding import ForwardingNetwork
@@ -108,7 +108,7 @@ def test_a_network_that_no_job_sends_through_draws_a_warning() -> None:
 
 
 def test_a_hybrid_keeps_its_settings_when_asked_beside_others() -> None:
-    asked = ask_all(hybrid(), "hybrid,fair_share")
+    asked = run_networks(hybrid(), "hybrid,fair_share")
     one, two = (asked.times(name) for name in ("hybrid", "fair_share"))
     assert one == two
 
@@ -173,7 +173,7 @@ def test_networks_and_loops_are_compared_over_a_simulator_elsewhere(tmp_path: Pa
     with Server(ServerConfig(FairShareNetwork), f"unix:{tmp_path / 's'}") as server:
         there = {"address": server.address}
         scenario = hybrid("hybrid", **{"network.scale_out": there})
-        asked = ask_all(scenario, f"hybrid,{{address: '{server.address}'}},fair_share")
+        asked = run_networks(scenario, f"hybrid,{{address: '{server.address}'}},fair_share")
         assert asked.times("hybrid") == asked.times("fair_share")
         [job] = compare_loops(scenario, ["topology.latency=500ns"]).jobs
         assert job.open_ps == job.closed_ps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cosim.errors import InputError, ScenarioError
-from cosim.experiment.networks import ask_all, split
+from cosim.experiment.networks import run_networks, split
 from cosim.experiment.scenario import loads
 
 LEAF = """
@@ -22,8 +22,8 @@ def test_commas_inside_a_mapping_stay() -> None:
 
 def test_every_design_is_asked_of_every_network() -> None:
     vary = ["jobs[0].workload.size=1MB,2MB", "topology.rate=100Gbps,50Gbps"]
-    asked = ask_all(loads(LEAF), "congestion_unaware,fair_share", vary)
-    assert len(asked.answers) == 8
+    asked = run_networks(loads(LEAF), "congestion_unaware,fair_share", vary)
+    assert len(asked.results) == 8
     times = asked.times("fair_share")
     assert times[1] > times[0]
     assert times[2] == pytest.approx(2 * times[0], rel=0.1)
@@ -40,9 +40,9 @@ def test_every_design_is_asked_of_every_network() -> None:
 )
 def test_mistakes(networks: str, vary: list[str], says: str) -> None:
     with pytest.raises(InputError, match=says):
-        ask_all(loads(LEAF), networks, vary)
+        run_networks(loads(LEAF), networks, vary)
 
 
 def test_an_unknown_network_is_answered_with_a_near_one() -> None:
     with pytest.raises(ScenarioError, match="fair_share"):
-        ask_all(loads(LEAF), "fair_shar")
+        run_networks(loads(LEAF), "fair_shar")

@@ -7,6 +7,7 @@ import pytest
 import cosim
 from cosim.engine import replay as engine
 from cosim.errors import AlgorithmError, SimulationError, StallError
+from cosim.experiment.progress import Progress
 
 TEXT = """\
 topology: {kind: switch, endpoints: 4, rate: 80Gbps, latency: 0ns}
@@ -100,8 +101,8 @@ def test_one_message_between_two_ranks_is_a_collective_too() -> None:
 
 @pytest.mark.parametrize("release", ["network", "engine"])
 def test_what_an_interrupted_run_did_adds_up(monkeypatch: pytest.MonkeyPatch, release: str) -> None:
-    def stop(info: engine.ProgressInfo) -> None:
-        if info.operations_done > 11:
+    def stop(at: Progress) -> None:
+        if at.done > 11:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(engine, "_PROGRESS_S", 0.0)

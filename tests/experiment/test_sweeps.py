@@ -14,16 +14,17 @@ from typer.testing import CliRunner
 import cosim
 from cosim.cli import app
 from cosim.errors import InputError, ScenarioError
-from cosim.experiment.alone import alone, render_alone
+from cosim.experiment.alone import run_alone
+from cosim.experiment.progress import Progress
 from cosim.experiment.scenario import load, loads
-from cosim.experiment.sweep import load_sweep
-from cosim.experiment.trials import run_sweep, save_trials
+from cosim.experiment.sweep import Sweep
+from cosim.experiment.trials import run_sweep
 from cosim.results.link_shares import link_shares
 from cosim.results.measures import jain
-from cosim.results.orders import Flip, agreement, better, flips, shown_order
+from cosim.results.orders import Reversal, agreement, better, reversals, shown_order
+from cosim.results.render.sharing_figure import draw_sharing
 from cosim.results.sharing import sharing
-from cosim.results.sharing_figure import draw_sharing
-from cosim.results.trials import Trial, Trials, cell_of
+from cosim.results.sweep import SweepRun, Trial, cell_of
 
 MS = 10**9
 SCENARIO = """
@@ -61,9 +62,9 @@ def write_sweep(folder: Path, axes: str = AXES) -> Path:
 
 
 def test_a_sweep_runs_every_combination_with_every_seed(tmp_path: Path) -> None:
-    trials = run_sweep(load_sweep(write_sweep(tmp_path)))
-    assert len(trials.trials) == 2 * 2 * 3
-    assert [t.seed for t in trials.trials[:3]] == [0, 1, 2]
+    trials = run_sweep(Sweep.load(write_sweep(tmp_path)))
+    assert len(trials.runs) == 2 * 2 * 3
+    assert [t.seed for t in trials.runs[:3]] == [0, 1, 2]
     # Two equal flows share the link: 20 ms each instead of 10, so 30 ms an iteration instead of 20.
     even = trials.cell(("even", "0.0"), "iteration")
     assert even.mean == 30 * MS
@@ -89,7 +90,7 @@ def test_one_command_gives_table_figure_and_csv(tmp_path: Path) -> None:
     )
     assert (first["mean"], first["unit"], first["runs"]) == ("30.0", "ms", "3")
     again = tmp_path / "again"
-    save_trials(run_sweep(load_sweep(tmp_path / "question.yaml")), again)
+    run_sweep(Sweep.load(tmp_path / "question.yaml"), again)
     assert (again / "trials.csv").read_text() == (out / "trials.csv").read_text()
     assert (again / "figure.svg").read_bytes() == (out / "figure.svg").read_bytes()
 
@@ -139,7 +140,7 @@ def test_jains_index() -> None:
 )
 def test_mistakes_in_a_sweep_are_told_before_anything_runs(tmp_path: Path, axes: str, message: str) -> None:
     with pytest.raises(ScenarioError, match=rf"question\.yaml[\s\S]*{message}"):
-        load_sweep(write_sweep(tmp_path, axes))
+        Sweep.load(write_sweep(tmp_path, axes))
 
 
 def test_what_does_not_go_with_a_sweep_is_refused(tmp_path: Path) -> None:
@@ -149,8 +150,10 @@ def test_what_does_not_go_with_a_sweep_is_refused(tmp_path: Path) -> None:
 
 def test_jobs_by_themselves() -> None:
     scenario = loads(SCENARIO)
-    assert alone(scenario) == {"one": 20 * MS, "two": 20 * MS}
-    text = render_alone(cosim.run(scenario).summary, alone(scenario))
+    assert run_alone(scenario) == {"one": 20 * MS, "two": 20 * MS}
+    run = cosim.run(scenario, alone=True)
+    assert run.alone == run_alone(scenario)
+    text = str(run)
     assert "1.500 x" in text
     assert "1.0000" in text
 
@@ -179,26 +182,26 @@ def test_a_figure_is_drawn_on_request(tmp_path: Path) -> None:
 
 
 def test_several_processes_give_the_same(tmp_path: Path) -> None:
-    loaded = load_sweep(write_sweep(tmp_path), ["seeds=2"])
+    loaded = Sweep.load(write_sweep(tmp_path), ["seeds=2"])
     told: list[int] = []
-    apart = run_sweep(loaded, lambda done, _: told.append(done), workers=2)
+    apart = run_sweep(loaded, workers=2, progress=lambda at: told.append(at.done))
     assert apart.trials_csv() == run_sweep(loaded).trials_csv()
     assert told == list(range(1, 9))
 
 
 def test_a_part_of_a_sweep_is_that_part_of_the_whole(tmp_path: Path) -> None:
     path = write_sweep(tmp_path)
-    part = run_sweep(load_sweep(path, ["only.share=uneven", "only.jitter=[0.1]"]))
-    whole = run_sweep(load_sweep(path))
+    part = run_sweep(Sweep.load(path, ["only.share=uneven", "only.jitter=[0.1]"]))
+    whole = run_sweep(Sweep.load(path))
     assert part.axes == (("share", ("uneven",)), ("jitter", ("0.1",)))
-    assert part.trials == tuple(t for t in whole.trials if t.labels == ("uneven", "0.1"))
+    assert part.runs == tuple(t for t in whole.runs if t.labels == ("uneven", "0.1"))
     for text, message in (
         ("only.shared=even", "no axis 'shared'; did you mean 'share'"),
         ("only.share=evn", "no 'evn'; did you mean 'even'"),
         ("only.share=[]", "nothing is left"),
     ):
         with pytest.raises(ScenarioError, match=message):
-            load_sweep(path, [text])
+            Sweep.load(path, [text])
 
 
 def test_what_axes_give_may_be_left_out_of_the_scenario(tmp_path: Path) -> None:
@@ -210,27 +213,27 @@ def test_what_axes_give_may_be_left_out_of_the_scenario(tmp_path: Path) -> None:
         "  traffic:\n"
         "    one: {jobs: [{workload: {kind: periodic, compute: 1ms, size: 10MB}}]}\n"
     )
-    trials = run_sweep(load_sweep(path))
+    trials = run_sweep(Sweep.load(path))
     assert trials.cell(("fair_share", "one"), "iteration").mean == 2 * MS
     path.write_text(path.read_text().replace("10MB", "ten"))
     with pytest.raises(ScenarioError, match=r"bare\.yaml[\s\S]*fair_share / one[\s\S]*ten"):
-        load_sweep(path)
+        Sweep.load(path)
 
 
 def test_an_interrupt_keeps_what_was_run(tmp_path: Path) -> None:
-    loaded = load_sweep(write_sweep(tmp_path))
+    loaded = Sweep.load(write_sweep(tmp_path))
 
-    def stop(done: int, _: Trial) -> None:
-        if done == 4:
+    def stop(at: Progress) -> None:
+        if at.done == 4:
             raise KeyboardInterrupt
 
-    trials = run_sweep(loaded, stop)
-    assert len(trials.trials) == 4
+    trials = run_sweep(loaded, progress=stop)
+    assert len(trials.runs) == 4
     assert "INTERRUPTED" in str(trials)
     assert trials.cell(("even", "0.0"), "iteration").count == 3
     assert trials.cell(("even", "0.1"), "iteration").count == 1
     assert "-" in str(trials)
-    assert save_trials(trials, tmp_path / "out")[0].exists()
+    assert trials.save(tmp_path / "out")[0].exists()
 
 
 def test_a_run_that_cannot_go_on_is_told_and_the_others_go_on(tmp_path: Path) -> None:
@@ -242,8 +245,8 @@ def test_a_run_that_cannot_go_on_is_told_and_the_others_go_on(tmp_path: Path) ->
         "  jobs: [{workload: {kind: periodic, compute: 1ms, size: 10MB}}]\n"
         "axes: {class: {jobs.0.priority: [0, 9, 1]}}\n"
     )
-    trials = run_sweep(load_sweep(path))
-    assert [t.error for t in trials.trials if not t.error] == ["", ""]
+    trials = run_sweep(Sweep.load(path))
+    assert [t.error for t in trials.runs if not t.error] == ["", ""]
     assert [t.labels for t in trials.failed] == [("9",)]
     assert "1 run could not go on" in str(trials)
     assert "9, seed 0: NetworkError: congestion: priority 9" in str(trials)
@@ -253,10 +256,10 @@ def test_a_run_that_cannot_go_on_is_told_and_the_others_go_on(tmp_path: Path) ->
     assert "1 of 3 runs" in result.stderr
 
 
-def made(values: dict[tuple[str, str], list[float]]) -> Trials:
-    """Trials of controls (first axis) on patterns, a value for each seed."""
+def made(values: dict[tuple[str, str], list[float]]) -> SweepRun:
+    """SweepRun of controls (first axis) on patterns, a value for each seed."""
     controls, patterns = (tuple(dict.fromkeys(key[k] for key in values)) for k in (0, 1))
-    return Trials(
+    return SweepRun(
         "made",
         (("control", controls), ("pattern", patterns)),
         ("iteration",),
@@ -281,7 +284,7 @@ def test_an_order_is_told_from_noise_seed_by_seed() -> None:
     assert better(trials, "b", "c", ("x",), "iteration") == 0
     assert shown_order(trials, ("x",), "iteration") == "c ~ a < b"
     assert shown_order(trials, ("y",), "iteration") == "b < c < a"
-    assert flips(trials, "iteration") == [Flip("a", "b", (("x",),), (("y",),))]
+    assert reversals(trials, "iteration") == [Reversal("a", "b", (("x",),), (("y",),))]
     assert "a better than b: x; worse: y" in str(trials)
 
 
@@ -308,13 +311,13 @@ def test_queues_marks_and_drops_are_measures(tmp_path: Path) -> None:
         "only: {network: [dctcp]}\n"
         "measures: [queue_max, marks, drops, pauses, fct_p99]\n"
     )
-    trials = run_sweep(load_sweep(path))
-    one = trials.trials[0].measures
+    trials = run_sweep(Sweep.load(path))
+    one = trials.runs[0].measures
     assert 0 < one["queue_max"] < 8 * 300_000
     assert 0 < one["marks"] < 8 * 300_000 / 1000
     assert one["drops"] == one["pauses"] == 0
     with pytest.raises(InputError, match="reports no queues"):
-        run_sweep(load_sweep(path, ["only.network=unaware"]))
+        run_sweep(Sweep.load(path, ["only.network=unaware"]))
 
 
 def test_jobs_that_slide_apart_overlap_early_and_not_late() -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 from cosim import cli
 from cosim.experiment.build import build
-from cosim.experiment.run import Run, simulate
 from cosim.experiment.scenario import loads
+from cosim.experiment.simulate import Run, simulate
 from cosim.network.flows import FlowBatch
 from cosim.network.forwarding import ForwardingNetwork
 from cosim.network.simulator import Advance, NetworkSimulator

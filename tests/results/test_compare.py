@@ -4,7 +4,7 @@ import dataclasses
 import json
 from pathlib import Path
 
-from cosim.results.compare import Comparison, compare, render_comparison
+from cosim.results.compare import Comparison, compare
 from cosim.results.store import load, save
 from cosim.results.summary import Summary, summarize
 from tests.results.synthetic_run import US, Builder, example
@@ -32,7 +32,7 @@ def test_a_run_does_not_differ_from_itself() -> None:
     comparison = compare(a, a)
     assert comparison.same_digest
     assert comparison.different == ()
-    assert "digests: equal" in render_comparison(comparison)
+    assert "digests: equal" in str(comparison)
 
 
 def test_differences_have_sign_and_ratio() -> None:
@@ -40,7 +40,7 @@ def test_differences_have_sign_and_ratio() -> None:
     assert not comparison.same_digest
     assert find(comparison, "gpt", "iteration_mean_ps") == (10 * US, 1.1)
     assert find(comparison, "gpt", "compute.mean_ps") == (10 * US, 95 / 85)
-    text = render_comparison(comparison)
+    text = str(comparison)
     assert "+10 us  1.1000" in text
     assert "digests: different" in text
 
@@ -66,7 +66,7 @@ def test_several_algorithms_for_one_collective_are_told_apart() -> None:
     comparison = compare(a, dataclasses.replace(a, collectives=both))
     items = {row.item for row in comparison.rows if row.section == "collectives"}
     assert items == {"gpt: all_reduce ring, 8 MB on 4 ranks", "gpt: all_reduce tree, 8 MB on 4 ranks"}
-    assert "  gpt: all_reduce tree, 8 MB on 4 ranks" in render_comparison(comparison)
+    assert "  gpt: all_reduce tree, 8 MB on 4 ranks" in str(comparison)
 
 
 def test_jobs_of_one_run_only_have_no_difference() -> None:
@@ -92,11 +92,11 @@ def test_settings_that_differ_are_listed(tmp_path: Path) -> None:
         ("network", "fair_share", "aware"),
         ("release", None, "engine"),
     ]
-    assert "jobs.0.weight" in render_comparison(comparison)
+    assert "jobs.0.weight" in str(comparison)
     json.dumps(comparison.to_json())
 
 
 def test_without_scenarios_settings_are_not_compared() -> None:
     comparison = compare(*two())
     assert comparison.settings is None
-    assert "settings: not compared" in render_comparison(comparison)
+    assert "settings: not compared" in str(comparison)

@@ -39,7 +39,7 @@ def test_run_comes_back_as_it_went(tmp_path: Path) -> None:
 def test_messages_come_back_from_either_format(tmp_path: Path, kind: str) -> None:
     if kind == "parquet":
         pytest.importorskip("pyarrow")
-    messages = load(saved(tmp_path, messages=kind)).messages
+    messages = load(saved(tmp_path, messages=kind)).message_records
     asked = example().records(messages=True).messages
     assert messages is not None
     assert asked is not None
@@ -50,7 +50,7 @@ def test_messages_come_back_from_either_format(tmp_path: Path, kind: str) -> Non
 def test_saving_again_leaves_nothing_of_the_run_before(tmp_path: Path) -> None:
     saved(tmp_path, messages="npz")
     saved(tmp_path)
-    assert load(tmp_path).messages is None
+    assert load(tmp_path).message_records is None
 
 
 def test_equal_runs_give_equal_columns_byte_for_byte(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ import io
 
 import pytest
 
+from cosim.results.render.terminal import render, show
+from cosim.results.render.text import align, sparkline
 from cosim.results.summary import summarize
-from cosim.results.terminal import align, render, show, sparkline
 from tests.results.synthetic_run import US, example
 
 

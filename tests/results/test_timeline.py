@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cosim.errors import InputError
-from cosim.results.timeline import timeline, write_timeline
+from cosim.results.render.timeline import timeline, write_timeline
 from tests.results.synthetic_run import MB, Builder, example
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from cosim.context import Context
 from cosim.errors import CosimError, MismatchError, WorkloadError
-from cosim.experiment.run import Run, run
+from cosim.experiment.run import run
 from cosim.experiment.scenario import loads
+from cosim.experiment.simulate import Run
 from cosim.formats.pytorch.read import PyTorch
 from cosim.units import PS_PER_US
 from cosim.workload.check import check

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import cosim
-from cosim.experiment.alone import alone
+from cosim.experiment.alone import run_alone
 from cosim.experiment.scenario import loads
 from tests.inputs import find, needs
 
@@ -32,7 +32,7 @@ share_endpoints: true
 @needs("simai")
 def test_two_simai_jobs_slow_each_other_down_and_neither_is_starved() -> None:
     scenario = loads(SCENARIO, base=find("simai"))
-    own = alone(scenario)
+    own = run_alone(scenario)
     summary = cosim.run(scenario).summary
     # Reduce-scatter of 1.89 GB over 4 ranks in a ring: 3/4 of it over every link, of which the narrowest has
     # 100 Gbit/s; computations of the file's lines.

@@ -6,7 +6,8 @@ import pytest
 
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.network import Ports
-from cosim.results.queues import render_queues, summarize_queues
+from cosim.results.queues import summarize_queues
+from cosim.results.render.summary_page import render_queues
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_US
 from tests.network.congestion.worlds import graph, watch

@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cosim.results.side_by_side import Answer, SideBySide, ranks, spearman
+from cosim.results.networks import DesignResult, NetworkComparison, ranks, spearman
 
 
-def answer(design: str, network: str, iteration_ps: int, collective_ps: int) -> Answer:
+def answer(design: str, network: str, iteration_ps: int, collective_ps: int) -> DesignResult:
     collective: Any = SimpleNamespace(
         collective="all_reduce", algorithm="ring", group_size=4, size_bytes=1000, mean_ps=collective_ps
     )
     job = SimpleNamespace(iteration_mean_ps=iteration_ps)
     summary: Any = SimpleNamespace(jobs=(job,), collectives=(collective,), end_ps=0)
-    return Answer(design, network, summary)
+    return DesignResult(design, network, summary)
 
 
-ASKED = SideBySide(
+ASKED = NetworkComparison(
     ("fast", "true"),
     (
         answer("one", "fast", 90, 45),

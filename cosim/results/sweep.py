@@ -1,9 +1,9 @@
-"""Trials: many runs of one question, their means with confidence intervals, and CSV.
+"""What came of a sweep: every trial, means with confidence intervals, ratios to the best, CSV.
 
 A cell is the runs of one choice on every axis, one for each seed. Its interval is Student's, 95 %, over
 seeds: how far the mean may lie from that of all seeds; it says nothing of how good the models are. Seeds move
 all choices of a column alike (offsets, paths), so that cells' own intervals overlap where their difference is
-certain: :meth:`Trials.of_best` has the interval of the ratio to the column's best, seed by seed.
+certain: :meth:`SweepRun.of_best` has the interval of the ratio to the column's best, seed by seed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from cosim.errors import InputError
 from cosim.results.measures import MEASURES
+from cosim.results.table import Array, Labels, Table
 
 _T95 = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
@@ -75,22 +80,51 @@ def cell_of(values: Sequence[float]) -> Cell:
 
 
 @dataclass(frozen=True, eq=False)
-class Trials:
-    """Every run of a sweep. ``axes`` are (name, labels); the first one's are compared in each column.
+class SweepRun:
+    """Every run of a sweep, as :func:`cosim.sweep` returns it.
 
-    ``interrupted`` is empty, or says why runs are missing.
+    It prints as the page of ``cosim run``, and shows itself in a notebook.
+
+    Attributes
+    ----------
+    name
+        Of the sweep.
+    axes
+        (name, labels) of each; the first one's are compared in each column of the table.
+    measures
+        Names, as in `cosim list sweep`.
+    runs
+        Those that were run, in order: labels, seed, measures.
+    interrupted
+        Empty, or why some of ``num_asked`` are missing.
+    num_asked
+        Runs that were asked for.
+
+    Examples
+    --------
+    >>> from cosim.results.sweep import SweepRun, Trial
+    >>> runs = [Trial((name,), seed, {"iteration": time + 1e6 * seed}, "")
+    ...         for name, time in (("dctcp", 5e6), ("swift", 4e6)) for seed in range(3)]
+    >>> done = SweepRun("which", (("control", ("dctcp", "swift")),), ("iteration",), tuple(runs))
+    >>> done.order((), "iteration")
+    ('swift', 'dctcp')
+    >>> done.cell(("swift",), "iteration").mean
+    5000000.0
+    >>> done.trials.iteration_ps
+    array([5000000., 6000000., 7000000., 4000000., 5000000., 6000000.])
     """
 
     name: str
     axes: tuple[tuple[str, tuple[str, ...]], ...]
     measures: tuple[str, ...]
-    trials: tuple[Trial, ...]
+    runs: tuple[Trial, ...]
     interrupted: str = ""
+    num_asked: int = 0
 
     @cached_property
     def _values(self) -> dict[tuple[tuple[str, ...], str], dict[int, float]]:
         found: dict[tuple[tuple[str, ...], str], dict[int, float]] = {}
-        for trial in self.trials:
+        for trial in self.runs:
             for measure, value in trial.measures.items():
                 found.setdefault((trial.labels, measure), {})[trial.seed] = value
         return found
@@ -106,12 +140,12 @@ class Trials:
     @property
     def columns(self) -> tuple[Column, ...]:
         """Choices on all axes but the first, in order."""
-        return tuple(dict.fromkeys(trial.labels[1:] for trial in self.trials))
+        return tuple(dict.fromkeys(trial.labels[1:] for trial in self.runs))
 
     @property
     def failed(self) -> tuple[Trial, ...]:
         """Runs that could not go on."""
-        return tuple(trial for trial in self.trials if trial.error)
+        return tuple(trial for trial in self.runs if trial.error)
 
     def sign(self, measure: str) -> int:
         """1 where less is better, else -1."""
@@ -175,6 +209,29 @@ class Trials:
                     rows.append([*labels, measure, one.symbol, *numbers, cell.count, *ratios])
         return rows
 
+    @cached_property
+    def trials(self) -> Table:
+        """A row for each run: its label on each axis, seed, measures (NaN where it failed), digest, error."""
+        columns: dict[str, Array | Labels] = {}
+        for k, (axis, labels) in enumerate(self.axes):
+            columns[axis] = Labels(
+                np.array([labels.index(run.labels[k]) for run in self.runs], np.int32), labels
+            )
+        columns["seed"] = np.array([run.seed for run in self.runs], np.int64)
+        for measure in self.measures:
+            values = [run.measures.get(measure, math.nan) for run in self.runs]
+            columns[MEASURES[measure].column(measure)] = np.array(values, np.float64)
+        columns["digest"] = np.array([run.digest for run in self.runs], np.str_)
+        columns["error"] = np.array([run.error for run in self.runs], np.str_)
+        texts = {MEASURES[measure].column(measure): MEASURES[measure].text for measure in self.measures}
+        return Table("trials", columns, texts)
+
+    @cached_property
+    def cells(self) -> Table:
+        """A row for each measure and combination: mean, interval, ratio to the best, as in figure.csv."""
+        rows = [[math.nan if value is None else value for value in row] for row in self._rows()]
+        return Table("cells", {name: np.array([row[k] for row in rows]) for k, name in enumerate(self._head)})
+
     def figure_csv(self) -> str:
         """A row for each cell and measure: what the figure shows, in the figure's units."""
         return _csv([self._head, *self._rows()])
@@ -184,14 +241,52 @@ class Trials:
         head = [*(name for name, _ in self.axes), "seed", *self.measures, "digest", "error"]
         rows = [
             [*t.labels, t.seed, *(t.measures.get(m, "") for m in self.measures), t.digest, t.error]
-            for t in self.trials
+            for t in self.runs
         ]
         return _csv([head, *rows])
 
-    def __str__(self) -> str:
-        from cosim.results.trials_page import render_trials
+    def save(self, directory: str | Path) -> list[Path]:
+        """Write table.txt, trials.csv, figure.csv, figure.png and figure.svg; the files written.
 
-        return render_trials(self)
+        Raises
+        ------
+        InputError
+            A file can't be written, or matplotlib is not installed (what needs none is written first).
+        """
+        target, written = Path(directory), []
+        texts = {"table.txt": str(self), "trials.csv": self.trials_csv(), "figure.csv": self.figure_csv()}
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            for name, text in texts.items():
+                (target / name).write_text(text, encoding="utf-8")
+                written.append(target / name)
+        except OSError as error:
+            raise InputError(f"{target} can't be written: {error}") from error
+        return [*written, self.draw(target / "figure.png"), self.draw(target / "figure.svg")]
+
+    def draw(self, path: str | Path) -> Path:
+        """Draw a panel for each measure; png, svg or pdf, as the suffix says.
+
+        Raises
+        ------
+        InputError
+            matplotlib is not installed, or the file can't be written.
+        """
+        from cosim.results.render.sweep_figure import draw_sweep
+
+        return draw_sweep(self, Path(path))
+
+    def _repr_html_(self) -> str:
+        from cosim.results.render.html import html
+        from cosim.results.render.sweep_page import sweep_page
+
+        return html(sweep_page(self))
+
+    def __str__(self) -> str:
+        from cosim.results.render.sweep_page import sweep_page
+        from cosim.results.render.text import text
+
+        return text(sweep_page(self))
 
 
 def _csv(rows: Sequence[Sequence[Any]]) -> str:

@@ -1,4 +1,4 @@
-"""Answers of several networks to one question: times, errors, order of designs, and where they part."""
+"""Several networks on the same designs: times, errors against one of them, and the order of the designs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ from typing import Any
 import numpy as np
 
 from cosim.results.summary import Summary
-from cosim.results.terminal import align
-from cosim.units import format_size, format_time
-
-_MOST = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class DesignResult:
     """What one network says of one design."""
 
     design: str
@@ -70,29 +66,33 @@ class CollectiveError:
 
 
 @dataclass(frozen=True, eq=False)
-class SideBySide:
-    """Answers, all designs on each of ``networks``; the last network is the one to be held against."""
+class NetworkComparison:
+    """Every design on each of ``networks``; errors are against the last of them.
+
+    ``interrupted`` is empty, or says why designs are missing.
+    """
 
     networks: tuple[str, ...]
-    answers: tuple[Answer, ...]
+    results: tuple[DesignResult, ...]
+    interrupted: str = ""
 
     @property
     def designs(self) -> tuple[str, ...]:
         """In the order asked."""
-        return tuple(dict.fromkeys(answer.design for answer in self.answers))
+        return tuple(dict.fromkeys(result.design for result in self.results))
 
     def times(self, network: str) -> list[float]:
         """Of each design, picoseconds."""
-        return [answer.time_ps for answer in self.answers if answer.network == network]
+        return [result.time_ps for result in self.results if result.network == network]
 
     def collectives(self) -> list[CollectiveError]:
         """Every collective (kind, algorithm, ranks, size) of every design."""
         found: dict[tuple[str, str, int], dict[str, list[float]]] = {}
-        for answer in self.answers:
-            for one in answer.summary.collectives:
+        for result in self.results:
+            for one in result.summary.collectives:
                 name = f"{one.collective} ({one.algorithm}, {one.group_size} ranks)"
-                key = (answer.design, name, one.size_bytes)
-                found.setdefault(key, {}).setdefault(answer.network, []).append(one.mean_ps)
+                key = (result.design, name, one.size_bytes)
+                found.setdefault(key, {}).setdefault(result.network, []).append(one.mean_ps)
         return [
             CollectiveError(*key, tuple(float(np.mean(by[network])) for network in self.networks))
             for key, by in found.items()
@@ -140,51 +140,13 @@ class SideBySide:
         }
 
     def __str__(self) -> str:
-        return render(self)
+        from cosim.results.render.network_page import network_page
+        from cosim.results.render.text import text
 
+        return text(network_page(self))
 
-def render(asked: SideBySide) -> str:
-    """The page."""
-    *others, last = asked.networks
-    lines = [f"mean iteration; error against {last}"]
-    columns = [asked.times(network) for network in asked.networks]
-    rows = [["", *_head(asked.networks)]]
-    for k, design in enumerate(asked.designs):
-        rows.append([f"  {design}", *_cells([column[k] for column in columns])])
-    lines += [line.rstrip() for line in align(rows)]
-    collectives = asked.collectives()
-    if collectives:
-        lines += ["", f"mean time of a collective; error against {last}"]
-        rows = [["", "", "", *_head(asked.networks)]]
-        for one in collectives:
-            rows.append([f"  {one.design}", one.name, format_size(one.size_bytes), *_cells(one.times_ps)])
-        lines += [line.rstrip() for line in align(rows, left=(0, 1))]
-    lines.append("")
-    if len(asked.designs) > 1:
-        for network in others:
-            found = asked.correlation(network)
-            shown = "-" if found is None else f"{found:.3f}"
-            lines.append(f"order of the {len(asked.designs)} designs, {network} and {last}: Spearman {shown}")
-            for better, worse in asked.disagreements(network)[:_MOST]:
-                lines.append(f"  {last} has {better} before {worse}, {network} the other way round")
-    for n, network in enumerate(others):
-        worst = max(collectives, key=lambda one: abs(one.errors[n]), default=None)
-        if worst is not None:
-            lines.append(
-                f"{network} and {last} part most in {worst.design}: {worst.name}, "
-                f"{format_size(worst.size_bytes)}, {worst.errors[n]:+.1%}"
-            )
-    return "\n".join(lines)
+    def _repr_html_(self) -> str:
+        from cosim.results.render.html import html
+        from cosim.results.render.network_page import network_page
 
-
-def _head(networks: Sequence[str]) -> list[str]:
-    *others, last = networks
-    return [cell for network in others for cell in (network, "error")] + [last]
-
-
-def _cells(times: Sequence[float]) -> list[str]:
-    *others, last = times
-    cells = []
-    for time in others:
-        cells += [format_time(round(time)), f"{time / last - 1:+.1%}" if last else "-"]
-    return [*cells, format_time(round(last))]
+        return html(network_page(self))

@@ -5,15 +5,15 @@ A long run is shown twice: its beginning and its end side by side, so that singl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cosim.engine.records import Records
-from cosim.results.figure import COLORS, canvas_of, save_figure
 from cosim.results.overlap import Overlap
+from cosim.results.render.figure import COLORS, new_figure, save_figure
 from cosim.results.sharing import Sharing, sharing
 from cosim.units import PS_PER_MS, PS_PER_S, PS_PER_US
 
@@ -41,41 +41,45 @@ def draw_sharing(
     Raises
     ------
     InputError
-        As :func:`~cosim.results.sharing.sharing`, :func:`~cosim.results.figure.canvas_of` and
-        :func:`~cosim.results.figure.save_figure`.
+        The run has no messages, matplotlib is not installed, or the file can't be written.
     """
-    windows = _windows(records)
-    parts = [sharing(records, since_ps=a, until_ps=b) for a, b in windows]
-    order = _order(parts[0])
-    with_times = any(len(times) > 1 for times in parts[0].iteration_ps)
-    heights = [0.5 + 0.3 * (len(order) + 1), 2.2, *([2.2] if with_times else [])]
-    figure, panels = canvas_of(heights, len(parts), 11.0)
+    spans = _time_spans(records)
+    parts = [sharing(records, since_ps=a, until_ps=b) for a, b in spans]
+    whole = parts[0] if len(parts) == 1 else sharing(records)
+    jobs = range(min(len(whole.jobs), _MAX_JOBS))
+    with_times = any(len(times) > 1 for times in whole.iteration_ps)
+    heights = [0.5 + 0.3 * (len(jobs) + 1), 2.2, *([2.2] if with_times else [])]
+    figure, panels = new_figure(heights, len(parts), 11.0)
     unit, scale = _unit(max(records.end_ps, 1))
     for column, part in enumerate(parts):
-        _activity(panels[0][column], part, order, scale, named=column == 0)
-        _link(panels[1][column], part, order, scale)
+        _activity(panels[0][column], part, jobs, scale, named=column == 0)
+        _link(panels[1][column], part, jobs, scale)
         panels[1][column].set_xlabel(unit)
         for panel in (panels[0][column], panels[1][column]):
             panel.set_xlim(part.edges_ps[0] * scale, part.edges_ps[-1] * scale)
-    whole = parts[0] if len(parts) == 1 else sharing(records)
-    said = title if len(parts) == 1 else f"{title} (left: the beginning of the run; right: its end)"
-    if overlap is not None:
-        said += (
-            f"\nof the time in which jobs communicate, several do at once: first quarter "
-            f"{overlap.first_quarter:.0%}, last {overlap.last_quarter:.0%}"
-        )
-    figure.suptitle(said, fontsize=10, ha="left", x=0.01)
+    figure.suptitle(_title(title, len(parts), overlap), fontsize=10, ha="left", x=0.01)
     panels[0][0].set_title("who communicates when", fontsize=9, loc="left")
     panels[1][0].set_title(
         f"{whole.link_name}, by job (from messages' starts, ends and sizes)", fontsize=9, loc="left"
     )
     panels[1][0].set_ylabel("Gbit/s")
     if with_times:
-        _times(panels[2][0], whole, order, unit, scale, alone or {})
+        _times(panels[2][0], whole, jobs, unit, scale, alone or {})
     return save_figure(figure, path)
 
 
-def _windows(records: Records) -> list[tuple[int, int]]:
+def _title(title: str, parts: int, overlap: Overlap | None) -> str:
+    if parts > 1:
+        title = f"{title} (left: the beginning of the run; right: its end)"
+    if overlap is None:
+        return title
+    return (
+        f"{title}\nof the time in which jobs communicate, several do at once: first quarter "
+        f"{overlap.first_quarter:.0%}, last {overlap.last_quarter:.0%}"
+    )
+
+
+def _time_spans(records: Records) -> list[tuple[int, int]]:
     """The parts of the run that are shown, picoseconds."""
     ends = [one.max(axis=1) for one in records.iteration_end_ps if one.size]
     most = max(ends, key=len, default=np.zeros(0, np.int64))
@@ -83,11 +87,6 @@ def _windows(records: Records) -> list[tuple[int, int]]:
     if len(most) <= _LONG:
         return [(first, records.end_ps)]
     return [(first, int(most[_SHOWN - 1])), (int(most[-_SHOWN - 1]), records.end_ps)]
-
-
-def _order(part: Sharing) -> list[int]:
-    """Jobs from top to bottom, no more than can be seen."""
-    return list(range(min(len(part.jobs), _MAX_JOBS)))
 
 
 def _unit(span_ps: int) -> tuple[str, float]:
@@ -101,13 +100,13 @@ def _color(j: int) -> str:
     return COLORS[j % len(COLORS)]
 
 
-def _activity(panel: Any, part: Sharing, order: list[int], scale: float, *, named: bool) -> None:
+def _activity(panel: Any, part: Sharing, jobs: Sequence[int], scale: float, *, named: bool) -> None:
     left = part.edges_ps * scale
     rows = [
-        *((part.jobs[j], part.active[j], _color(j)) for j in order),
+        *((part.jobs[j], part.active[j], _color(j)) for j in jobs),
         ("several", part.contended, "#444444"),
     ]
-    if len(order) < len(part.jobs):
+    if len(jobs) < len(part.jobs):
         rows[-1] = (f"several of all {len(part.jobs)}", part.contended, "#444444")
     for row, (name, active, color) in enumerate(rows):
         bottom = len(rows) - 1 - row + 0.08
@@ -130,18 +129,18 @@ def _activity(panel: Any, part: Sharing, order: list[int], scale: float, *, name
     panel.tick_params(axis="x", labelbottom=False)
 
 
-def _link(panel: Any, part: Sharing, order: list[int], scale: float) -> None:
-    shares = part.rate_bps[order] * 1e-9
+def _link(panel: Any, part: Sharing, jobs: Sequence[int], scale: float) -> None:
+    shares = part.rate_bps[: len(jobs)] * 1e-9
     left = np.repeat(part.edges_ps * scale, 2)[1:-1]
-    panel.stackplot(left, np.repeat(shares, 2, axis=1), colors=[_color(j) for j in order], lw=0)
+    panel.stackplot(left, np.repeat(shares, 2, axis=1), colors=[_color(j) for j in jobs], lw=0)
     panel.axhline(part.link_rate_bps * 1e-9, color="#444444", lw=0.8, ls="--")
     panel.set_ylim(0, part.link_rate_bps * 1.05e-9)
 
 
 def _times(
-    panel: Any, whole: Sharing, order: list[int], unit: str, scale: float, alone: Mapping[str, float]
+    panel: Any, whole: Sharing, jobs: Sequence[int], unit: str, scale: float, alone: Mapping[str, float]
 ) -> None:
-    drawn = [j for j in order if len(whole.iteration_ps[j]) > 1]
+    drawn = [j for j in jobs if len(whole.iteration_ps[j]) > 1]
     shown = [float(time) for j in drawn for time in whole.iteration_ps[j]]
     shown += [alone[whole.jobs[j]] for j in drawn if whole.jobs[j] in alone]
     name, size = _unit(int(max(shown)))

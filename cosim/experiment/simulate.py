@@ -1,0 +1,263 @@
+"""One scenario, simulated: its run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cosim.errors import AlgorithmError, ScenarioError, WorkloadError
+from cosim.experiment.progress import OnProgress, Progress
+from cosim.results.tables import RunTables
+from cosim.units import format_time
+
+if TYPE_CHECKING:
+    from cosim.engine.records import Records
+    from cosim.engine.replay import ProgressInfo
+    from cosim.experiment.build import Built
+    from cosim.experiment.scenario import Scenario
+    from cosim.experiment.settings import Changes
+    from cosim.results.matrices import TrafficMatrix
+    from cosim.results.open_loop import LoopComparison
+    from cosim.results.render.page import Page
+    from cosim.results.summary import Summary
+
+_log = logging.getLogger("cosim")
+
+
+@dataclass(eq=False)
+class Run(RunTables):
+    """A scenario and what came of it, as :func:`cosim.run` returns it.
+
+    It prints as the page of ``cosim run``, and shows itself in a notebook.
+
+    Attributes
+    ----------
+    scenario
+        As it was run, with its settings.
+    records
+        What the engine wrote down: columns of operations, links, traffic ...
+    warnings
+        Settings that could not affect the result, with their places.
+    alone
+        Mean iteration of each job by itself, picoseconds; None where it was not asked for.
+    open_loop
+        The closed loop beside the open loop; None where it was not asked for.
+    interrupted
+        Empty, or why not all that was asked for is there.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> run = cosim.run('''
+    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ... network: congestion_aware
+    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}, iterations: 2}]
+    ... ''')
+    >>> run.summary.jobs[0].iteration_ps
+    (600000000, 600000000)
+    >>> run.operations.end_ps[-1]
+    np.int64(1200000000)
+    >>> run.links.sent_bytes.sum() == 2 * 4 * 6 * 10**6  # 2 iterations, 4 ranks, 6 steps
+    np.True_
+    """
+
+    scenario: Scenario
+    records: Records
+    warnings: tuple[str, ...] = ()
+    alone: Mapping[str, float] | None = None
+    open_loop: LoopComparison | None = None
+    interrupted: str = ""
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Iteration times, exposed communication, busy links ... in one object."""
+        from cosim.results.summary import summarize
+
+        return summarize(self.records, name=self.scenario.name, warnings=self.warnings)
+
+    @property
+    def digest(self) -> str:
+        """A hex string over every completion and every operation's start and end."""
+        return self.records.digest
+
+    @property
+    def settings(self) -> Any:
+        """The scenario as plain values, settings applied; None for one that YAML can't say."""
+        try:
+            return self.scenario.as_written()
+        except ScenarioError:
+            return None
+
+    def traffic_matrix(self, job: int = 0, *, over_time: bool = True) -> TrafficMatrix:
+        """Bytes from rank to rank of a job, int64[bins, ranks, ranks]; one bin unless ``over_time``."""
+        from cosim.results.matrices import traffic_matrix
+
+        return traffic_matrix(self.records.traffic, self.records.jobs[job], over_time=over_time)
+
+    def save(self, directory: str | Path) -> Path:
+        """Write summary, columns, timeline, the scenario as resolved, and the messages if recorded.
+
+        Raises
+        ------
+        InputError
+            The folder can't be written.
+        """
+        from cosim.experiment.save import save_run
+
+        return save_run(self, directory)
+
+    def draw(self, path: str | Path) -> Path:
+        """Draw who communicates when and who has the busiest link; png, svg or pdf, as the suffix says.
+
+        Raises
+        ------
+        InputError
+            The run has no messages (``cosim.run(..., messages=True)`` keeps them), matplotlib is not
+            installed, or the file can't be written.
+        """
+        from cosim.results.render.sharing_figure import draw_sharing
+
+        overlap = self.summary.overlap
+        return draw_sharing(self.records, self.scenario.name, Path(path), overlap, self.alone)
+
+    def to_json(self) -> dict[str, Any]:
+        """The summary as plain values, with ``alone_ps`` and ``open_loop`` where they were asked for."""
+        values = self.summary.to_json()
+        if self.alone is not None:
+            values["alone_ps"] = dict(self.alone)
+        if self.open_loop is not None:
+            values["open_loop"] = self.open_loop.to_json()
+        return values
+
+    def page_beside(self) -> Page:
+        """The sections of what was asked for beside the run: ``alone``, ``open_loop``."""
+        from cosim.results.render.alone_page import alone_page
+        from cosim.results.render.loop_page import loop_page
+
+        alone = [] if self.alone is None else alone_page(self.summary, self.alone)
+        return [*alone, *([] if self.open_loop is None else loop_page(self.open_loop))]
+
+    def page(self) -> Page:
+        """The sections of the whole page, for text and for HTML."""
+        from cosim.results.render.summary_page import summary_page
+
+        return [*summary_page(self.summary), *self.page_beside()]
+
+    def __str__(self) -> str:
+        from cosim.results.render.text import text
+
+        return text(self.page())
+
+    def _repr_html_(self) -> str:
+        from cosim.results.render.html import html
+
+        return html(self.page())
+
+
+def run_scenario(
+    scenario: Scenario,
+    out: str | Path | None = None,
+    *,
+    resume: bool = False,
+    messages: bool = False,
+    alone: bool = False,
+    open_loop: Changes | None = None,
+    figure: str | Path | None = None,
+    progress: OnProgress | None = None,
+) -> Run:
+    """Run one scenario; the parameters are those of :func:`cosim.run`, ``resume`` goes on with ``out``.
+
+    Raises
+    ------
+    InputError, SimulationError
+        As :func:`cosim.run`.
+    """
+    from cosim.experiment import resume as unfinished
+    from cosim.experiment.build import build
+    from cosim.experiment.save import prepare
+    from cosim.results.render.figure import check_figure
+
+    if figure is not None:
+        check_figure(figure)
+    messages = messages or figure is not None or open_loop is not None
+    built = build(scenario)
+    if out is not None:
+        prepare(out, scenario)
+        if resume:
+            unfinished.go_on(built.network, out)
+        else:
+            unfinished.keep_log(built.network, scenario, out)
+    for warning in built.warnings:
+        _log.warning(warning)
+    done = simulate(scenario, built, progress=progress, messages=messages)
+    if out is not None:
+        done.save(out)
+        if not done.interrupted:
+            unfinished.finished(out)
+        _log.info("written to %s", out)
+    if not done.interrupted:
+        _run_beside(done, alone, open_loop)
+    if figure is not None:
+        _log.info("drawn: %s", done.draw(figure))
+    return done
+
+
+def _run_beside(done: Run, alone: bool, open_loop: Changes | None) -> None:
+    """What is asked for beside the run; an interrupt leaves it out and keeps the run."""
+    from cosim.experiment.alone import run_alone
+    from cosim.experiment.open_loop import compare_loops
+
+    try:
+        if alone:
+            done.alone = run_alone(done.scenario)
+        if open_loop is not None:
+            done.open_loop = compare_loops(done.scenario, open_loop, done)
+    except KeyboardInterrupt:
+        done.interrupted = KeyboardInterrupt.__name__
+
+
+def simulate(
+    scenario: Scenario, built: Built, *, progress: OnProgress | None = None, messages: bool = False
+) -> Run:
+    """Replay what was built. An interrupt (Ctrl-C) gives the part that was computed.
+
+    ``messages`` has the run keep every message, whether the scenario writes them or not.
+    """
+    from cosim.engine.replay import replay
+    from cosim.experiment.build import at
+    from cosim.experiment.fold import fold
+
+    messages = messages or scenario.record.messages is not False
+    with (
+        at(scenario.locate("jobs"), WorkloadError),
+        at(scenario.locate("collectives"), AlgorithmError),
+        closing(built.network),
+    ):
+        jobs, folding = fold(scenario, built, messages=messages)
+        records = replay(
+            built.topology,
+            built.network,
+            jobs,
+            built.planner,
+            release=scenario.release,
+            seed=scenario.seed,
+            record_messages=messages,
+            progress=None if progress is None else _passed_on(progress),
+        )
+    records.info["folding"] = folding
+    return Run(scenario, records, built.warnings, interrupted=records.interrupted)
+
+
+def _passed_on(progress: OnProgress) -> Any:
+    """The engine's progress, as callers are told it."""
+
+    def told(info: ProgressInfo) -> None:
+        text = f"{format_time(info.now_ps)} simulated, {info.messages:,} messages"
+        progress(Progress(info.operations_done, info.operations_total, text))
+
+    return told

@@ -1,0 +1,74 @@
+"""The page of ``cosim compare``: what was set differently, then what came out differently."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cosim.results.compare import Comparison, Number, Row, Unit
+from cosim.results.render.page import Lines, Page, Section, Table
+from cosim.results.render.text import percent, text
+from cosim.units import format_rate, format_size, format_time
+
+_MAX_ROWS = 20
+_MAX_LENGTH = 48
+
+
+def render_comparison(comparison: Comparison, *, max_rows: int = _MAX_ROWS) -> str:
+    """The comparison as text."""
+    return text(comparison_page(comparison, max_rows=max_rows))
+
+
+def comparison_page(comparison: Comparison, *, max_rows: int = _MAX_ROWS) -> Page:
+    """The comparison, at most ``max_rows`` rows of each section that differ."""
+    verdict = "equal: every event at the same picosecond" if comparison.same_digest else "different"
+    head = [f"a: {comparison.name_a}", f"b: {comparison.name_b}", f"digests: {verdict}"]
+    settings = []
+    if comparison.settings is None:
+        head.append("settings: not compared, since not both runs have a scenario.yaml")
+    elif not comparison.settings:
+        head.append("settings: equal")
+    else:
+        rows = [[f"  {s.key}", _shown(s.a), _shown(s.b)] for s in comparison.settings]
+        settings.append(Section([Table([["settings", "a", "b"], *rows], left=(0, 1, 2))]))
+    names = dict.fromkeys(row.section for row in comparison.rows)
+    return [Section([Lines(head)]), *settings, *(_section(comparison, name, max_rows) for name in names)]
+
+
+def _section(comparison: Comparison, name: str, max_rows: int) -> Section:
+    rows = [row for row in comparison.different if row.section == name]
+    if not rows:
+        return Section([Lines([f"{name}: no difference"])])
+    cells = [[name, "", "a", "b", "b - a", "b / a"], *(_cells(row) for row in rows[:max_rows])]
+    more = [Lines([f"  ... and {len(rows) - max_rows} more"])] if len(rows) > max_rows else []
+    return Section([Table(cells, left=(0, 1)), *more])
+
+
+def _shown(value: Any) -> str:
+    shown = "-" if value is None else str(value)
+    return shown if len(shown) <= _MAX_LENGTH else shown[: _MAX_LENGTH - 3] + "..."
+
+
+def _cells(row: Row) -> list[str]:
+    a, b = _value(row.a, row.unit), _value(row.b, row.unit)
+    change = "-" if row.difference is None else _signed(row.difference, row.unit)
+    ratio = "-" if row.ratio is None else f"{row.ratio:.4f}"
+    return [f"  {row.item}", _words(row.key), a, b, change, ratio]
+
+
+def _words(key: str) -> str:
+    """``exposed.mean_ps`` as ``exposed mean``."""
+    for suffix in ("_ps", "_bytes", "_bps"):
+        key = key.removesuffix(suffix)
+    return key.replace(".", " ").replace("_", " ")
+
+
+def _value(value: Number | None, unit: Unit) -> str:
+    if value is None:
+        return "-"
+    shown = {"ps": lambda v: format_time(int(v)), "bytes": format_size, "bps": format_rate, "share": percent}
+    return shown[unit](value) if unit in shown else f"{value:,}"
+
+
+def _signed(value: Number, unit: Unit) -> str:
+    size = f"{100 * abs(value):.1f} points" if unit == "share" else _value(abs(value), unit)
+    return f"{'-' if value < 0 else '+'}{size}"

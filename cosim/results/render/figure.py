@@ -1,0 +1,77 @@
+"""Figures without a display: matplotlib, imported when one is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cosim.errors import InputError, Location
+
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#999933", "#777777", "#000000")
+"""Okabe and Ito's, which people with any colour vision tell apart, with olive for yellow."""
+MARKERS = "osD^"
+"""The next after each round of colours."""
+
+_SPLIT_ROWS = 2
+
+
+def check_figure(path: str | Path) -> None:
+    """Whether a figure can be drawn, so that it is known before a run and not after it.
+
+    Raises
+    ------
+    InputError
+        matplotlib is not installed, or it writes no such file.
+    """
+    figure, _ = new_figure([1.0], 1, 1.0)
+    known = figure.canvas.get_supported_filetypes()
+    if Path(path).suffix.removeprefix(".") not in known:
+        raise InputError(
+            f"no figure can be written so: it should end in {', '.join(known)}", location=Location(str(path))
+        )
+
+
+def new_figure(heights: Sequence[float], columns: int, width: float) -> tuple[Any, list[list[Any]]]:
+    """A figure, and its panels row by row; a third row is one panel over all columns.
+
+    Raises
+    ------
+    InputError
+        matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise InputError(
+            "figures need matplotlib, which is not installed", hint="pip install 'cosim-net[plot]'"
+        ) from error
+    figure = Figure(figsize=(width, sum(heights) + 0.6), layout="constrained")
+    grid = figure.add_gridspec(len(heights), columns, height_ratios=list(heights))
+    panels = []
+    for row in range(len(heights)):
+        whole = row >= _SPLIT_ROWS
+        cells = [grid[row, :]] if whole else [grid[row, column] for column in range(columns)]
+        panels.append([figure.add_subplot(cell) for cell in cells])
+    for panel in (one for row in panels for one in row):
+        panel.spines[["top", "right"]].set_visible(False)
+    return figure, panels
+
+
+def save_figure(figure: Any, path: Path) -> Path:
+    """Write a figure as the suffix says; the same bytes for the same figure.
+
+    Raises
+    ------
+    InputError
+        The file can't be written.
+    """
+    import matplotlib
+
+    metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
+    try:
+        with matplotlib.rc_context({"svg.hashsalt": "cosim"}):
+            figure.savefig(path, dpi=150, metadata=metadata)
+    except (OSError, ValueError) as error:
+        raise InputError(f"can't be written: {error}", location=Location(str(path))) from error
+    return path

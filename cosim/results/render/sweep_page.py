@@ -1,0 +1,138 @@
+"""The page of a sweep: a table for each measure, and where the order of the first axis' choices changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cosim.results.measures import MEASURES, show_value
+from cosim.results.orders import agreement, reversals, shown_order
+from cosim.results.render.page import Lines, Page, Section, Table
+from cosim.results.sweep import Cell, Column, SweepRun
+
+_PAGE_WIDTH = 110
+_MAX_REVERSALS = 6
+_MAX_FAILED = 5
+_MAX_COMPARED = 10
+
+
+def sweep_page(sweep: SweepRun) -> Page:
+    """Sections of the page; tables are cut into parts where they would be too wide.
+
+    Orders are compared for the first measure.
+    """
+    seeds = len({trial.seed for trial in sweep.runs})
+    count = len(sweep.runs)
+    several = seeds > 1
+    title = f"{sweep.name}: {count} run{'s' * (count != 1)}, {seeds} seed{'s' * (seeds != 1)}"
+    if several:
+        title += ", mean ± 95 % confidence over seeds (of each by itself); * best of its column"
+    head = [Lines([title], bold=True)]
+    if sweep.interrupted:
+        head.append(Lines([f"INTERRUPTED: {sweep.interrupted}; what follows was run until then"], bold=True))
+    sections = [Section(head)]
+    for measure in sweep.measures:
+        parts: list[Table | Lines] = [Lines([f"{measure}: {MEASURES[measure].text}"], bold=True)]
+        parts += _tables(sweep, measure)
+        if measure == sweep.measures[0]:
+            parts += _orders(sweep, measure, several)
+        sections.append(Section(parts))
+    return [*sections, *_failed(sweep)]
+
+
+def named(column: Column) -> str:
+    """``incast / 2:1``."""
+    return " / ".join(column)
+
+
+def _tables(sweep: SweepRun, measure: str) -> Iterator[Table]:
+    first, labels = sweep.axes[0]
+    head = [f"  {first}", *(f"  {label}" for label in labels)]
+    columns = [[named(column) or measure, *_column(sweep, column, measure)] for column in sweep.columns]
+    for part in _parts(head, columns):
+        yield Table(list(zip(head, *part, strict=True)))
+
+
+def _parts(head: Sequence[str], columns: Sequence[list[str]]) -> Iterator[Sequence[list[str]]]:
+    """As few parts as fit the page, columns spread evenly over them."""
+    room = _PAGE_WIDTH - max(map(len, head))
+    widest = max((max(map(len, column)) for column in columns), default=0) + 2
+    parts = -(-len(columns) // max(1, room // widest))
+    size = max(1, -(-len(columns) // max(1, parts)))
+    for start in range(0, len(columns), size):
+        yield columns[start : start + size]
+
+
+def _column(sweep: SweepRun, column: Column, measure: str) -> list[str]:
+    labels = sweep.axes[0][1]
+    cells = {label: sweep.cell((label, *column), measure) for label in labels}
+    order = sweep.order(column, measure)
+    best = [label for label in order if cells[label].mean == cells[order[0]].mean]
+    if len(best) == len(order):
+        best = []
+    return [_shown(cells[label], measure, label in best) for label in labels]
+
+
+def _shown(cell: Cell, measure: str, best: bool) -> str:
+    if cell.count == 0:
+        return "-  "
+    text = show_value(measure, cell.mean)
+    if cell.half_width:
+        unit = MEASURES[measure].unit
+        if unit in ("time", "bytes", "count"):
+            text += f" ±{100 * cell.half_width / cell.mean:.1f} %" if cell.mean else ""
+        else:
+            text += f" ±{100 * cell.half_width:.1f}" if unit == "share" else f" ±{cell.half_width:.3f}"
+    return text + (" *" if best else "  ")
+
+
+def _orders(sweep: SweepRun, measure: str, several: bool) -> Iterator[Table | Lines]:
+    first, labels = sweep.axes[0]
+    columns = sweep.columns
+    if len(labels) < 2 or len({sweep.order(column, measure) for column in columns}) < 2:
+        return
+    noise = "; ~: seeds explain the difference, pair by pair, 95 %" if several else ""
+    yield Lines([f"  the order of {first} is not the same everywhere, best first{noise}"])
+    rows = [[f"    {named(column)}", shown_order(sweep, column, measure)] for column in columns]
+    yield Table(rows, left=(0, 1), headless=True)
+    if len(columns) <= _MAX_COMPARED:
+        yield from _agreements(sweep, measure)
+    yield Lines([*_reversals(sweep, measure, several)])
+
+
+def _reversals(sweep: SweepRun, measure: str, several: bool) -> Iterator[str]:
+    first, labels = sweep.axes[0]
+    turned = reversals(sweep, measure)
+    if not turned:
+        yield f"  no two of {first} change places beyond what seeds explain"
+        return
+    pairs = len(labels) * (len(labels) - 1) // 2
+    yield f"  {len(turned)} of {pairs} pairs change places{' beyond what seeds explain' * several}, as"
+    for one in turned[:_MAX_REVERSALS]:
+        up, down = (", ".join(map(named, where)) for where in (one.better_in, one.worse_in))
+        yield f"    {one.one} better than {one.two}: {up}; worse: {down}"
+    if len(turned) > _MAX_REVERSALS:
+        yield f"    ... and {len(turned) - _MAX_REVERSALS} more"
+
+
+def _agreements(sweep: SweepRun, measure: str) -> Iterator[Table | Lines]:
+    yield Lines(["  how alike two orders are (Kendall's tau-b: 1 alike, 0 unrelated, -1 reversed)"])
+    columns = sweep.columns
+    rows = [["", *(f"({n + 1})" for n in range(len(columns) - 1))]]
+    for n, column in enumerate(columns):
+        taus = [agreement(sweep, column, other, measure) for other in columns[:n]]
+        cells = ["-" if tau is None else f"{tau:.2f}" for tau in taus]
+        rows.append([f"    ({n + 1}) {named(column)}", *cells, *[""] * (len(columns) - 1 - n)])
+    yield Table(rows)
+
+
+def _failed(sweep: SweepRun) -> Iterator[Section]:
+    failed = sweep.failed
+    if not failed:
+        return
+    lines = [f"{len(failed)} run{'s' * (len(failed) != 1)} could not go on"]
+    lines += [
+        f"  {named(one.labels)}, seed {one.seed}: {one.error.splitlines()[0]}" for one in failed[:_MAX_FAILED]
+    ]
+    if len(failed) > _MAX_FAILED:
+        lines.append(f"  ... and {len(failed) - _MAX_FAILED} more; trials.csv has all")
+    yield Section([Lines(lines)])
