@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         OverloadError,
         ProtocolError,
         RefusedError,
+        RefutedError,
         RemoteError,
         ScenarioError,
         ServerDiedError,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
         VersionError,
         WorkloadError,
     )
-    from cosim.experiment.prove import prove_one as prove
+    from cosim.experiment.prove import prove
     from cosim.experiment.run import run, sweep
     from cosim.experiment.scenario import Job, Scenario, load, loads
     from cosim.experiment.simulate import Run
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from cosim.profiler.context import profile
     from cosim.results.compare import compare
     from cosim.results.networks import NetworkComparison
-    from cosim.results.store import load as load_run
+    from cosim.results.store import load_run
     from cosim.results.summary import Summary
     from cosim.results.sweep import SweepRun
     from cosim.topology.graph import Topology
@@ -63,12 +64,12 @@ __version__ = "0.1.0"
 _HOMES = {
     "cosim.engine.records": "Records",
     "cosim.errors": (
-        "AlgorithmError CausalityError CosimError DeadlineError DivergenceError FeatureError InputError "
-        "LaunchError MismatchError NetworkError OverloadError ProtocolError RefusedError RemoteError "
-        "ScenarioError ServerDiedError SimulationError StallError TopologyError UnreachableError "
-        "VersionError WorkloadError"
+        "AlgorithmError CausalityError CosimError DeadlineError DivergenceError FeatureError "
+        "InputError LaunchError MismatchError NetworkError OverloadError ProtocolError RefusedError "
+        "RefutedError RemoteError ScenarioError ServerDiedError SimulationError StallError "
+        "TopologyError UnreachableError VersionError WorkloadError"
     ),
-    "cosim.experiment.prove": "prove_one:prove",
+    "cosim.experiment.prove": "prove",
     "cosim.experiment.run": "run sweep",
     "cosim.experiment.scenario": "Job Scenario load loads",
     "cosim.experiment.simulate": "Run",
@@ -77,13 +78,13 @@ _HOMES = {
     "cosim.profiler.context": "profile",
     "cosim.results.compare": "compare",
     "cosim.results.networks": "NetworkComparison",
-    "cosim.results.store": "load:load_run",
+    "cosim.results.store": "load_run",
     "cosim.results.summary": "Summary",
     "cosim.results.sweep": "SweepRun",
     "cosim.topology.graph": "Topology",
     "cosim.workload.program": "DeviceMesh OpKind Operation Peer Program Workload",
 }
-"""Where each name is made; ``a:b``: as ``a``."""
+"""Where each name is made."""
 
 __all__ = [
     "AlgorithmError",
@@ -107,6 +108,7 @@ __all__ = [
     "ProtocolError",
     "Records",
     "RefusedError",
+    "RefutedError",
     "RemoteError",
     "Run",
     "Scenario",
@@ -137,10 +139,8 @@ __all__ = [
 
 def _find(name: str) -> Any:
     for module, names in _HOMES.items():
-        for entry in names.split():
-            original, _, public = entry.partition(":")
-            if (public or original) == name:
-                return getattr(import_module(module), original)
+        if name in names.split():
+            return getattr(import_module(module), name)
     raise AttributeError(f"module 'cosim' has no attribute {name!r}")
 
 
@@ -150,4 +150,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, "__version__", "plugins", "testing"]

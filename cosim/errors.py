@@ -6,6 +6,7 @@
     │   ├── TopologyError     a topology that can't be built or routed
     │   ├── WorkloadError     a workload or trace that can't be read or doesn't fit
     │   └── AlgorithmError    a collective algorithm that is wrong or would deadlock
+    ├── RefutedError          a collective algorithm that was to be proved, and is wrong
     ├── SimulationError       the run can't go on, or can't be right
     │   ├── StallError        nothing can happen any more; lists who waits for whom
     │   ├── MismatchError     ranks disagree on what they do together
@@ -74,6 +75,10 @@ class WorkloadError(InputError):
 
 class AlgorithmError(InputError):
     """A collective algorithm that is wrong or would deadlock; names rank, chunk and step."""
+
+
+class RefutedError(CosimError):
+    """A collective algorithm that was to be proved and is wrong; the prover's own error, which says where."""
 
 
 class SimulationError(CosimError):

@@ -19,10 +19,9 @@ from PIL.PngImagePlugin import PngInfo
 from typer.testing import CliRunner
 
 from cosim.cli import app
-from cosim.experiment.sweep import is_sweep, load_sweep
+from cosim.experiment.sweep import Sweep, is_sweep
 from cosim.files import located_yaml
-from cosim.results.figure import draw_trials
-from cosim.results.trials import Trial, Trials
+from cosim.results.sweep import SweepRun, Trial
 
 SCENARIOS = Path(__file__).resolve().parents[1] / "scenarios"
 PICTURES = Path(__file__).resolve().parent / "gallery" / "pictures"
@@ -53,23 +52,22 @@ def is_current(scenario: Path) -> bool:
         return bool(image.info.get(_KEY) == checksum(scenario))
 
 
-def trials_of(sweep: Path) -> Trials:
+def trials_of(path: Path) -> SweepRun:
     """The runs that the answer lists."""
-    loaded = load_sweep(sweep)
-    rows = list(csv.DictReader(exact(sweep).splitlines()))
-    names = [axis for axis, _ in loaded.axes]
-    measures = tuple(loaded.sweep.measures)
+    sweep = Sweep.load(path)
+    rows = list(csv.DictReader(exact(path).splitlines()))
+    names = [axis for axis, _ in sweep.labels]
     trials = tuple(
         Trial(
             tuple(row[axis] for axis in names),
             int(row["seed"]),
-            {name: float(row[name]) for name in measures if row[name]},
+            {name: float(row[name]) for name in sweep.measures if row[name]},
             row["digest"],
             row["error"],
         )
         for row in rows
     )
-    return Trials(loaded.name, loaded.axes, measures, trials)
+    return SweepRun(sweep.name, sweep.labels, sweep.measures, trials)
 
 
 def draw(scenario: Path) -> Path:
@@ -77,7 +75,7 @@ def draw(scenario: Path) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         drawn = Path(folder) / "picture.png"
         if is_sweep(located_yaml.read(scenario)):
-            draw_trials(trials_of(scenario), drawn)
+            trials_of(scenario).draw(drawn)
         else:
             arguments = ["run", str(scenario), "--quiet", "--figure", str(drawn)]
             result = CliRunner().invoke(app, arguments, catch_exceptions=False)

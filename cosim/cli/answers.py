@@ -64,7 +64,8 @@ def prove(
     root: Annotated[int, typer.Option(metavar="RANK", help="Where a broadcast starts.")] = 0,
 ) -> None:
     """Prove a collective algorithm, or say what is wrong with it (exit code 1): deadlock, race, result."""
-    from cosim.experiment.prove import RefutedError, prove_one
+    from cosim.errors import RefutedError
+    from cosim.experiment.prove import prove as prove_one
     from cosim.units import parse_size
 
     try:

@@ -76,17 +76,19 @@ def run_networks(
     ]
     results: list[DesignResult] = []
     interrupted = ""
-    for label, design, name, network in cases:
-        text = f"{label} on {name}"
-        _log.info(text)
-        if progress is not None:
-            progress(Progress(len(results), len(cases), text))
-        here = design if name == design.network.name else design.with_settings({"network": network})
-        done = simulate(here, build(here))
-        interrupted = done.interrupted
-        if interrupted:
-            break
-        results.append(DesignResult(label, name, done.summary))
+    try:
+        for label, design, name, network in cases:
+            text = f"{label} on {name}"
+            _log.info(text)
+            if progress is not None:
+                progress(Progress(len(results), len(cases), text))
+            here = design if name == design.network.name else design.with_settings({"network": network})
+            done = simulate(here, build(here))
+            if done.interrupted:
+                raise KeyboardInterrupt
+            results.append(DesignResult(label, name, done.summary))
+    except KeyboardInterrupt:
+        interrupted = KeyboardInterrupt.__name__
     whole = len(results) - len(results) % len(names)
     if not whole:
         raise KeyboardInterrupt

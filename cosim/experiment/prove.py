@@ -1,7 +1,7 @@
 """``cosim prove``: a collective algorithm, from a file or built in, is proved, or what is wrong is said.
 
 What isn't there, or can't be read as what it should be, is a mistake of the user's (an InputError); what can
-be read, but doesn't do what it promises, is a :class:`RefutedError`.
+be read, but doesn't do what it promises, is a :class:`~cosim.errors.RefutedError`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,13 @@ import yaml
 from pydantic import ValidationError
 
 from cosim.context import HERE
-from cosim.errors import AlgorithmError, CosimError, InputError
+from cosim.errors import AlgorithmError, InputError, RefutedError
 from cosim.pattern.config import one_algorithm
 from cosim.pattern.contract import Algorithm, registered
 from cosim.pattern.template import Collective
 
 
-class RefutedError(CosimError):
-    """An algorithm that is wrong: the prover's own error, which says where."""
-
-
-def prove_one(
+def prove(
     what: str,
     collective: str | None = None,
     ranks: int | None = None,

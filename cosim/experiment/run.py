@@ -251,7 +251,7 @@ def sweep(
     read_in = read_source(source, set)
     if isinstance(read_in, Sweep):
         if axes is not None:
-            raise InputError(f"axes don't go with a sweep: {read_in.name} has {', '.join(read_in.axes)}")
+            raise InputError(f"axes don't go with a sweep, which has its own: {', '.join(read_in.axes)}")
         chosen = read_in.with_settings(own) if own else read_in
     else:
         if not axes:

@@ -222,6 +222,11 @@ class Sweep(Spec):
         """Combinations times seeds."""
         return math.prod(map(len, self.chosen().values())) * len(self.seeds)
 
+    @property
+    def labels(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """(name, labels) of each axis."""
+        return tuple((axis, tuple(choices)) for axis, choices in self.chosen().items())
+
     def combinations(self) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
         """Labels, one of each axis, and all settings that they stand for."""
         for chosen in itertools.product(*(choices.items() for choices in self.chosen().values())):

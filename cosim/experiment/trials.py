@@ -92,8 +92,9 @@ def run_sweep(
         interrupted = KeyboardInterrupt.__name__
         if not done:
             raise KeyboardInterrupt from None
-    axes = tuple((axis, tuple(choices)) for axis, choices in sweep.chosen().items())
-    result = SweepRun(sweep.name or "sweep", axes, sweep.measures, tuple(done), interrupted, len(tasks))
+    result = SweepRun(
+        sweep.name or "sweep", sweep.labels, sweep.measures, tuple(done), interrupted, len(tasks)
+    )
     if out is not None:
         files = result.save(out)
         _log.info("written to %s: %s", out, ", ".join(file.name for file in files))

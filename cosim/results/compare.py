@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from cosim.results.collectives import CollectiveSummary
-from cosim.results.store import StoredRun, load
+from cosim.results.store import StoredRun, load_run
 from cosim.results.summary import JobSummary, Summary
 from cosim.units import format_size
 
@@ -139,7 +139,7 @@ def compare(a: Summary | ComparableRun | str | Path, b: Summary | ComparableRun 
     >>> [row.ratio for row in found.different if row.key == "iteration_mean_ps"]
     [0.5]
     """
-    a, b = (load(one) if isinstance(one, str | Path) else one for one in (a, b))
+    a, b = (load_run(one) if isinstance(one, str | Path) else one for one in (a, b))
     summary_a, settings_a = _parts(a)
     summary_b, settings_b = _parts(b)
     both = settings_a is not None and settings_b is not None

@@ -231,7 +231,7 @@ def check_format(messages: Literal["npz", "parquet"] | None) -> None:
         _pyarrow()
 
 
-def load(directory: str | Path) -> StoredRun:
+def load_run(directory: str | Path) -> StoredRun:
     """Read a run that :func:`save` wrote.
 
     Raises

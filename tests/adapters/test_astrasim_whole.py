@@ -14,7 +14,7 @@ from cosim.experiment.scenario import Scenario
 from cosim.experiment.translate import Translation, translate
 from cosim.formats.astra_sim.run import FOLDER, STDERR, binary
 from cosim.results.compare import compare
-from cosim.results.store import load
+from cosim.results.store import load_run
 
 TRAINING = """
 name: training
@@ -68,7 +68,7 @@ def test_operations_start_and_end_as_ours(tmp_path: Path) -> None:
     found = []
     for name, run in (("ours", ours), ("theirs", theirs)):
         run.save(tmp_path / name)
-        found.append(load(tmp_path / name))
+        found.append(load_run(tmp_path / name))
     difference = compare(*found)
     assert {row.section for row in difference.different} <= {"run", "links"}  # what it doesn't measure
     assert "ASTRA-sim congestion_aware" in str(difference)

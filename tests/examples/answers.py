@@ -21,7 +21,7 @@ from cosim.experiment.sweep import is_sweep
 from cosim.files.located_yaml import read
 from cosim.protocol.adapters import missing_packages
 from cosim.protocol.remote import Remote
-from cosim.results.store import load
+from cosim.results.store import load_run
 from cosim.results.summary import Summary
 from tests.inputs import ROOT, absent
 
@@ -79,7 +79,7 @@ def answer(scenario: Path, release: str) -> str:
         result = CliRunner().invoke(app, arguments, catch_exceptions=False)
         if result.exit_code:
             raise RuntimeError(f"{scenario.name}: exit code {result.exit_code}\n{result.stderr}")
-        exact = "\n".join(_exact(load(out).summary))
+        exact = "\n".join(_exact(load_run(out).summary))
         return without_wall_time(result.stdout) + f"\nexact\n{exact}\n" + _notes(result.stderr)
 
 

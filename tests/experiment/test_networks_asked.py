@@ -34,7 +34,7 @@ def test_every_design_is_asked_of_every_network() -> None:
     ("networks", "vary", "says"),
     [
         ("fair_share,,ns3", [], "empty entry"),
-        ("fair_share,fair_share", [], "twice"),
+        ("fair_share,fair_share", [], "each network once"),
         ("fair_share", ["topology.rate"], "no '='"),
     ],
 )

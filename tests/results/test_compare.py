@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from cosim.results.compare import Comparison, compare
-from cosim.results.store import load, save
+from cosim.results.store import load_run, save
 from cosim.results.summary import Summary, summarize
 from tests.results.synthetic_run import US, Builder, example
 
@@ -84,7 +84,7 @@ def test_settings_that_differ_are_listed(tmp_path: Path) -> None:
         records = example().records()
         directory = save(records, summarize(records), tmp_path / name)
         (directory / "scenario.yaml").write_text(text, encoding="utf-8")
-        runs.append(load(directory))
+        runs.append(load_run(directory))
     comparison = compare(*runs)
     assert comparison.settings is not None
     assert [(s.key, s.a, s.b) for s in comparison.settings] == [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cosim.errors import InputError
-from cosim.results.store import COLUMNS, load, save
+from cosim.results.store import COLUMNS, load_run, save
 from cosim.results.summary import summarize
 from tests.results.synthetic_run import example
 
@@ -21,7 +21,7 @@ def saved(directory: Path, **options: object) -> Path:
 
 def test_run_comes_back_as_it_went(tmp_path: Path) -> None:
     records = example().records()
-    run = load(saved(tmp_path / "deep" / "run"))
+    run = load_run(saved(tmp_path / "deep" / "run"))
     assert run.summary == summarize(records, name="x")
     columns = run.columns
     assert set(columns) == set(COLUMNS)
@@ -39,7 +39,7 @@ def test_run_comes_back_as_it_went(tmp_path: Path) -> None:
 def test_messages_come_back_from_either_format(tmp_path: Path, kind: str) -> None:
     if kind == "parquet":
         pytest.importorskip("pyarrow")
-    messages = load(saved(tmp_path, messages=kind)).message_records
+    messages = load_run(saved(tmp_path, messages=kind)).message_records
     asked = example().records(messages=True).messages
     assert messages is not None
     assert asked is not None
@@ -50,7 +50,7 @@ def test_messages_come_back_from_either_format(tmp_path: Path, kind: str) -> Non
 def test_saving_again_leaves_nothing_of_the_run_before(tmp_path: Path) -> None:
     saved(tmp_path, messages="npz")
     saved(tmp_path)
-    assert load(tmp_path).message_records is None
+    assert load_run(tmp_path).message_records is None
 
 
 def test_equal_runs_give_equal_columns_byte_for_byte(tmp_path: Path) -> None:
@@ -73,12 +73,12 @@ def test_messages_that_were_not_recorded_cannot_be_saved(tmp_path: Path) -> None
 
 def test_missing_directory_and_missing_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no directory"):
-        load(tmp_path / "nowhere")
+        load_run(tmp_path / "nowhere")
     with pytest.raises(InputError, match=r"summary\.json is missing"):
-        load(tmp_path)
+        load_run(tmp_path)
     (saved(tmp_path) / "columns.npz").unlink()
     with pytest.raises(InputError, match=r"columns\.npz is missing"):
-        load(tmp_path)
+        load_run(tmp_path)
 
 
 @pytest.mark.parametrize("cut", [0, 100, 0.5, -10])
@@ -87,7 +87,7 @@ def test_truncated_columns_are_named(tmp_path: Path, cut: float) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * cut) if isinstance(cut, float) else cut])
     with pytest.raises(InputError, match=r"columns\.npz: broken"):
-        load(tmp_path)
+        load_run(tmp_path)
 
 
 def test_damage_inside_a_column_is_found_when_it_is_read(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_damage_inside_a_column_is_found_when_it_is_read(tmp_path: Path) -> None
     damaged[len(damaged) // 3 : len(damaged) // 3 + 200] = bytes(200)
     path.write_bytes(damaged)
     with pytest.raises(InputError, match=r"columns\.npz"):
-        _ = load(tmp_path).columns
+        _ = load_run(tmp_path).columns
 
 
 def test_other_formats_and_missing_columns_are_named(tmp_path: Path) -> None:
@@ -106,10 +106,10 @@ def test_other_formats_and_missing_columns_are_named(tmp_path: Path) -> None:
     del columns["op_rank"]
     np.savez(path, **columns)
     with pytest.raises(InputError, match="op_rank"):
-        load(tmp_path)
+        load_run(tmp_path)
     np.savez(path, **{**columns, "format": np.int64(99)})
     with pytest.raises(InputError, match="format 99"):
-        load(tmp_path)
+        load_run(tmp_path)
 
 
 def test_wrong_summaries_are_named(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_wrong_summaries_are_named(tmp_path: Path) -> None:
     ):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=said):
-            load(tmp_path)
+            load_run(tmp_path)
 
 
 def test_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:

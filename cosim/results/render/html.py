@@ -43,9 +43,10 @@ def _table(table: Table) -> str:
         head = n == 0 and not table.headless
         tag, style = ("th", f"{_CELL};{_RULE}") if head else ("td", _CELL)
         sides = ("left" if k in table.left else "right" for k in range(len(row)))
+        fonts = (";font-family:monospace" if cell.startswith("|") else "" for cell in row)  # sparklines
         cells = (
-            f'<{tag} style="{style};text-align:{side}">{escape(cell.strip())}</{tag}>'
-            for side, cell in zip(sides, row, strict=False)
+            f'<{tag} style="{style};text-align:{side}{font}">{escape(cell.strip())}</{tag}>'
+            for side, font, cell in zip(sides, fonts, row, strict=False)
         )
         rows.append(f'<tr style="background:none">{"".join(cells)}</tr>')
     return f'<table style="{_TABLE}">{"".join(rows)}</table>'

@@ -1,0 +1,1 @@
+"""What is public: names, examples in docstrings, runs and their tables from Python."""

@@ -1,0 +1,267 @@
+"""``cosim.run`` and ``cosim.sweep``: whatever the command line does, a script does too."""
+
+from __future__ import annotations
+
+import logging
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import cosim
+from cosim.cli import app
+from cosim.experiment.progress import Progress
+from cosim.experiment.run import read_source
+
+ROOT = Path(__file__).resolve().parents[2]
+MS = 10**9
+TEXT = """
+topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+network: congestion_aware
+jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}, iterations: 2}]
+"""
+STEPS_PS = 6 * MS // 10
+"""Six steps of a quarter of 4 MB at 10 bytes a nanosecond."""
+SWEEP = "scenario:\n" + "".join(f"  {line}\n" for line in TEXT.strip().splitlines())
+SWEEP += "axes: {rate: {topology.rate: [80Gbps, 160Gbps]}}\n"
+SHARED = """
+topology:
+  kind: graph
+  endpoints: [a0, a1, b0, b1]
+  switches: [left, right]
+  links:
+    - {from: a0, to: left, rate: 100Gbps, latency: 0ns}
+    - {from: b0, to: left, rate: 100Gbps, latency: 0ns}
+    - {from: left, to: right, rate: 100Gbps, latency: 0ns}
+    - {from: right, to: a1, rate: 100Gbps, latency: 0ns}
+    - {from: right, to: b1, rate: 100Gbps, latency: 0ns}
+network: fair_share
+jobs:
+  - {name: one, workload: {kind: periodic, compute: 10ms, size: 125MB}, iterations: 2}
+  - {name: two, workload: {kind: periodic, compute: 10ms, size: 125MB}, iterations: 2}
+"""
+
+
+def test_a_scenario_is_a_file_text_values_or_an_object(tmp_path: Path) -> None:
+    file = tmp_path / "ring.yaml"
+    file.write_text(TEXT)
+    values = {
+        "topology": {"kind": "ring", "endpoints": 4, "rate": "80Gbps", "latency": "0ns"},
+        "network": "congestion_aware",
+        "jobs": [
+            {
+                "workload": {"kind": "collective", "collective": "all_reduce", "ranks": 4, "size": "4MB"},
+                "iterations": 2,
+            }
+        ],
+    }
+    sources: list[Any] = [file, str(file), TEXT, values, cosim.loads(TEXT)]
+    runs = [cosim.run(source) for source in sources]
+    assert runs[0].summary.jobs[0].iteration_ps == (STEPS_PS, STEPS_PS)
+    assert len({run.digest for run in runs}) == 1
+    assert [run.scenario.name for run in runs] == ["ring", "ring", "scenario", "scenario", "scenario"]
+    assert values["network"] == "congestion_aware"
+
+
+def test_a_sweep_is_a_file_text_values_or_an_object(tmp_path: Path) -> None:
+    """Before, a script was told that a sweep's key 'axes' is unknown."""
+    file = tmp_path / "rates.yaml"
+    file.write_text(SWEEP)
+    made = cosim.Sweep(scenario=cosim.loads(TEXT), axes={"rate": {"topology.rate": ["80Gbps", "160Gbps"]}})
+    sources: list[Any] = [file, SWEEP, cosim.Sweep.load(file), made]
+    for source in sources:
+        done: Any = cosim.run(source)
+        assert isinstance(done, cosim.SweepRun)
+        assert done.trials.iteration_ps.tolist() == [STEPS_PS, STEPS_PS / 2]
+
+
+def test_the_sweeps_of_scenarios_can_be_run_from_python() -> None:
+    found = read_source(ROOT / "scenarios" / "cc-shootout.yaml", {"seeds": [3]})
+    assert isinstance(found, cosim.Sweep)
+    assert found.num_runs > 1
+
+
+def test_axes_make_a_scenario_a_sweep(tmp_path: Path) -> None:
+    axes: dict[str, Any] = {
+        "rate": {"slow": {"topology.rate": "40Gbps"}, "fast": {"topology.rate": "80Gbps"}}
+    }
+    done = cosim.sweep(TEXT, axes, seeds=2, measures=["iteration", "makespan"], out=tmp_path / "out")
+    assert done.trials.rate.tolist() == ["slow", "slow", "fast", "fast"]
+    assert done.trials.seed.tolist() == [0, 1, 0, 1]
+    assert done.trials.makespan_ps.tolist() == [4 * STEPS_PS, 4 * STEPS_PS, 2 * STEPS_PS, 2 * STEPS_PS]
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {
+        "table.txt", "trials.csv", "figure.csv", "figure.png", "figure.svg",
+    }  # fmt: skip
+    with pytest.raises(cosim.InputError, match="axes don't go with a sweep, which has its own: rate"):
+        cosim.sweep(SWEEP, axes)
+    with pytest.raises(cosim.InputError, match="a scenario needs axes"):
+        cosim.sweep(TEXT)
+    with pytest.raises(cosim.ScenarioError, match="sweep: measures"):
+        cosim.sweep(TEXT, axes, measures=["iterations"])
+
+
+def test_a_sweep_made_in_python_takes_settings() -> None:
+    made = cosim.Sweep(scenario=cosim.loads(TEXT), axes={"rate": {"topology.rate": ["80Gbps", "160Gbps"]}})
+    assert made.with_settings({"only.rate": "160Gbps"}).num_runs == 1
+    with pytest.raises(cosim.ScenarioError, match="there is no axis 'rat'; did you mean 'rate'"):
+        made.with_settings({"only.rat": "160Gbps"})
+
+
+def test_networks_side_by_side() -> None:
+    done = cosim.run(
+        TEXT,
+        networks=["congestion_unaware", {"model": "fair_share"}],
+        vary={"topology.rate": ["80Gbps", "160Gbps"]},
+    )
+    assert done.networks == ("congestion_unaware", "{model: fair_share}")
+    assert done.times("congestion_unaware") == [STEPS_PS, STEPS_PS / 2]
+    assert done.designs == ("topology.rate=80Gbps", "topology.rate=160Gbps")
+    texts = cosim.run(
+        TEXT, networks="congestion_unaware,{model: fair_share}", vary=["topology.rate=80Gbps,160Gbps"]
+    )
+    assert str(texts) == str(done)
+
+
+def test_each_job_beside_its_time_alone() -> None:
+    done = cosim.run(SHARED, alone=True)
+    assert done.alone == {"one": 20 * MS, "two": 20 * MS}
+    assert done.to_json()["alone_ps"] == done.alone
+    assert "1.500 x" in str(done)
+    assert cosim.run(SHARED).alone is None
+
+
+def test_the_open_loop_beside_the_closed() -> None:
+    done = cosim.run(SHARED, open_loop={"topology.links[2].rate": "200Gbps"})
+    assert done.open_loop is not None
+    one = done.open_loop.jobs[0]
+    assert one.closed_ps == (30 * MS, 30 * MS)
+    assert one.recorded_ps == (20 * MS, 20 * MS)
+    assert "closed loop against open loop" in str(done)
+    assert done.to_json()["open_loop"]["jobs"][0]["closed_ps"] == (30 * MS, 30 * MS)
+    assert (
+        cosim.run(SHARED, open_loop=["topology.links[2].rate=200Gbps"]).to_json()["open_loop"]["jobs"]
+        == (done.to_json()["open_loop"]["jobs"])
+    )
+
+
+def test_progress_is_told_of_runs_sweeps_and_networks() -> None:
+    told: list[Progress] = []
+    cosim.run(SWEEP, progress=told.append)
+    assert [(at.done, at.total) for at in told] == [(1, 2), (2, 2)]
+    told.clear()
+    cosim.run(TEXT, networks="congestion_unaware,congestion_aware", progress=told.append)
+    assert [(at.done, at.total, at.text) for at in told] == [
+        (0, 2, "scenario on congestion_unaware"),
+        (1, 2, "scenario on congestion_aware"),
+    ]
+
+
+def test_a_setting_without_effect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    run = cosim.run(TEXT, {"jobs[0].weight": 3})
+    [record] = [one for one in caplog.records if one.name == "cosim"]
+    assert record.levelno == logging.WARNING
+    assert [record.getMessage()] == list(run.warnings)
+
+
+def test_what_is_asked_beside_the_run_may_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cosim.experiment import alone
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(alone, "run_alone", interrupted)
+    done = cosim.run(SHARED, alone=True)
+    assert (done.alone, done.interrupted) == (None, "KeyboardInterrupt")
+    assert done.summary.jobs[0].iterations_done == 2
+
+
+def test_networks_that_are_interrupted_keep_whole_designs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(at: Progress) -> None:
+        if at.done == 3:
+            raise KeyboardInterrupt
+
+    done = cosim.run(
+        TEXT, networks="congestion_unaware,congestion_aware", vary={"seed": [0, 1]}, progress=stop
+    )
+    assert (done.designs, done.interrupted) == (("seed=0",), "KeyboardInterrupt")
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "options", "says"),
+    [
+        (SWEEP, {"alone": True}, ["--alone"], "alone doesn't go with a sweep"),
+        (SWEEP, {"networks": "fair_share"}, ["--network", "fair_share"], "networks doesn't go with a sweep"),
+        (SWEEP, {"open_loop": ["seed=1"]}, ["--open-loop", "seed=1"], "open_loop doesn't go with a sweep"),
+        (TEXT, {"workers": 2}, ["--workers", "2"], "workers doesn't go with a run on one network"),
+        (TEXT, {"vary": ["seed=1,2"]}, ["--vary", "seed=1,2"], "vary doesn't go with a run on one network"),
+        (
+            TEXT,
+            {"networks": "fair_share", "alone": True},
+            ["--network", "fair_share", "--alone"],
+            "alone doesn't go with networks",
+        ),
+        (TEXT, {"resume": "there"}, ["--resume", "there"], "source doesn't go with resume"),
+        (
+            None,
+            {"resume": "there", "out": "x"},
+            ["--resume", "there", "--out", "x"],
+            "out doesn't go with resume",
+        ),
+        (
+            None,
+            {"resume": "there", "set": ["seed=1"]},
+            ["--resume", "there", "--set", "seed=1"],
+            "set doesn't go",
+        ),
+        (None, {}, [], "give a scenario or a sweep, or resume"),
+    ],
+)
+def test_what_makes_no_sense_together_is_refused_in_a_line_both_ways_alike(
+    tmp_path: Path, source: str | None, given: dict[str, Any], options: list[str], says: str
+) -> None:
+    with pytest.raises(cosim.InputError) as from_python:
+        cosim.run(source, **given)
+    assert says in str(from_python.value)
+    assert "\n" not in str(from_python.value)
+    file = tmp_path / "it.yaml"
+    file.write_text(source or "")
+    done = CliRunner().invoke(app, ["run", *([str(file)] if source else []), *options])
+    assert isinstance(done.exception, cosim.InputError)
+    assert str(done.exception) == str(from_python.value)
+
+
+def test_a_figure_that_cannot_be_written_is_said_before_the_run(tmp_path: Path) -> None:
+    with pytest.raises(cosim.InputError, match="it should end in"):
+        cosim.run(TEXT, {"jobs[0].iterations": 10**9}, figure=tmp_path / "figure.xyz")
+    cosim.run(SHARED, figure=tmp_path / "figure.svg")
+    assert (tmp_path / "figure.svg").stat().st_size > 10_000
+
+
+def test_all_messages_are_kept_on_request_and_nothing_is_folded() -> None:
+    text = TEXT.replace("endpoints: 4", "endpoints: 512").replace("ranks: 4", "ranks: 512")
+    folded = cosim.run(text)
+    assert "folded" in folded.summary.jobs[0].folding[0]
+    done = cosim.run(text, messages=True)
+    assert done.messages.num_rows == done.records.num_messages == 2 * 512 * 2 * 511
+    assert done.summary.jobs[0].iteration_ps == folded.summary.jobs[0].iteration_ps
+
+
+def test_what_is_no_source_is_refused() -> None:
+    wrong: Any = 5
+    with pytest.raises(cosim.InputError, match="a int is no scenario"):
+        cosim.run(wrong)
+
+
+def test_runs_are_compared_as_they_are_and_as_they_were_stored(tmp_path: Path) -> None:
+    one = cosim.run(TEXT, out=tmp_path / "one")
+    two = cosim.run(TEXT, {"topology.rate": "160Gbps"}, out=tmp_path / "two")
+    for a, b in ((one, two), (tmp_path / "one", cosim.load_run(tmp_path / "two"))):
+        found = cosim.compare(a, b)
+        assert not found.same_digest
+        assert found.settings is not None
+        assert [(s.key, s.a, s.b) for s in found.settings] == [("topology.rate", "80Gbps", "160Gbps")]
+        ratios = {row.key: row.ratio for row in found.different if row.section == "jobs"}
+        assert ratios["iteration_mean_ps"] == 0.5
+    assert math.isclose(one.summary.links[0].utilisation, 1.0)
