@@ -1,9 +1,17 @@
 """For tests of networks, and of what is built on them.
 
+A network of your own is held to every rule of the seam by one line of a test:
+
+>>> from cosim.network.fair_share import FairShareNetwork
+>>> from cosim.testing import check_network
+>>> check_network(FairShareNetwork).passed
+True
+
 ===============  ====================================================================
+``conformance``  :func:`check_network`, :func:`check_server`: each rule a named check
 ``faulty``       :class:`FaultyNetwork`: a network whose chosen completions come late
 ``recorder``     :class:`Recorder` and :class:`Player`: what a network was asked and answered, and again
-``conformance``  the rules of the seam and of the protocol, each a named check
+``strategies``   random topologies, traffic and jobs, for hypothesis; imported by itself
 ===============  ====================================================================
 """
 

@@ -40,6 +40,25 @@ class FaultyNetwork(NetworkSimulator):
     ------
     NetworkError
         A delay below zero.
+
+    Examples
+    --------
+    A message that arrives a microsecond late; what waits for it in the caller moves with it:
+
+    >>> import numpy as np
+    >>> from cosim.network.fair_share import FairShareNetwork
+    >>> from cosim.network.flows import FlowBatch, FlowGroup, flat_table
+    >>> from cosim.testing.conformance.cases import star
+    >>> from cosim.units import NEVER
+    >>> network = FaultyNetwork(FairShareNetwork(), {(0, 0): 1_000_000})
+    >>> network.open(star())
+    >>> ends, zero = np.array([0, 1], np.int32), np.zeros(1, np.int64)
+    >>> group = FlowGroup(0, flat_table([0], [1], [1250]), ends, key=(0, 0))
+    >>> answer = network.advance(FlowBatch([group], zero.astype(np.int32), zero, zero, zero), NEVER)
+    >>> while not len(answer.completions):
+    ...     answer = network.advance(FlowBatch(), NEVER)
+    >>> answer.completions.time_ps.tolist(), network.applied
+    ([4000000], [((0, 0), 3000000, 4000000)])
     """
 
     def __init__(self, inner: NetworkSimulator, delay_ps: Mapping[tuple[int, int], int]) -> None:

@@ -40,7 +40,28 @@ class Recording:
 
 
 class Recorder(ForwardingNetwork):
-    """``inner``, with every call kept in ``recording``."""
+    """``inner``, with every call kept in ``recording``.
+
+    Examples
+    --------
+    A recording answers as the network did, without it:
+
+    >>> from cosim.network.fair_share import FairShareNetwork
+    >>> from cosim.network.flows import FlowBatch
+    >>> from cosim.testing.conformance.cases import star
+    >>> network = Recorder(FairShareNetwork())
+    >>> network.open(star())
+    >>> network.advance(FlowBatch(), 1000).granted_ps
+    1000
+    >>> player = Player(network.recording)
+    >>> player.open(star())
+    >>> player.advance(FlowBatch(), 1000).granted_ps
+    1000
+    >>> player.advance(FlowBatch(), 2000)
+    Traceback (most recent call last):
+    ...
+    cosim.errors.NetworkError: call 1 is beyond the 1 that were recorded
+    """
 
     def __init__(self, inner: NetworkSimulator) -> None:
         super().__init__(inner)
@@ -59,7 +80,7 @@ class Recorder(ForwardingNetwork):
 
 
 class Player(NetworkSimulator):
-    """A network that answers from a recording."""
+    """A network that answers from a recording, and refuses what wasn't asked then. See :class:`Recorder`."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording

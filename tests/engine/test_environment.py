@@ -22,8 +22,9 @@ from cosim.network.forwarding import ForwardingNetwork
 from cosim.network.simulator import Advance
 from cosim.pattern.planner import Planner
 from cosim.testing.faulty import FaultyNetwork
+from cosim.testing.strategies.jobs import JobMix as World
+from cosim.testing.strategies.jobs import job_mixes as worlds
 from cosim.units import NEVER, PS_PER_US
-from tests.engine.random_jobs import World, worlds
 from tests.engine.worlds import (
     NETWORKS,
     Watched,

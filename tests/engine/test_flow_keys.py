@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from cosim.errors import AlgorithmError
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.testing.recorder import Recorder
+from cosim.testing.strategies.jobs import JobMix as World
+from cosim.testing.strategies.jobs import job_mixes as worlds
 from cosim.topology.grid import Dimension, grid_topology
 from cosim.units import PS_PER_US
-from tests.engine.random_jobs import World, worlds
 from tests.engine.worlds import (
     NETWORKS,
     Shuffled,

@@ -17,9 +17,10 @@ from cosim.network.simulator import NetworkSimulator
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.testing.faulty import FaultyNetwork
 from cosim.testing.recorder import Player, Recorder
+from cosim.testing.strategies.jobs import JobMix as World
+from cosim.testing.strategies.jobs import job_mixes as worlds
 from cosim.topology.graph import Topology
 from cosim.topology.leaf_spine import LeafSpine
-from tests.engine.random_jobs import World, worlds
 from tests.engine.test_release import Model, assert_same, ran
 from tests.engine.worlds import (
     NETWORKS,

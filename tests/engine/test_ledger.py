@@ -20,10 +20,11 @@ from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.pattern.planner import Planner
 from cosim.testing.faulty import FaultyNetwork
 from cosim.testing.recorder import Recorder
+from cosim.testing.strategies.jobs import JobMix as World
+from cosim.testing.strategies.jobs import job_mixes as worlds
 from cosim.topology.grid import Dimension, grid_topology
 from cosim.units import PS_PER_MS, PS_PER_US
 from cosim.workload.program import OpKind
-from tests.engine.random_jobs import World, worlds
 from tests.engine.worlds import (
     NETWORKS,
     collective,

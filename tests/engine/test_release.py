@@ -17,8 +17,9 @@ from cosim.pattern.costs import Costs
 from cosim.pattern.dissemination import Dissemination
 from cosim.pattern.planner import Planner
 from cosim.pattern.template import Collective, Template
+from cosim.testing.strategies.jobs import JobMix as World
+from cosim.testing.strategies.jobs import job_mixes as worlds
 from cosim.topology.grid import Dimension, grid_topology
-from tests.engine.random_jobs import World, worlds
 from tests.engine.worlds import (
     NETWORKS,
     Hesitant,

@@ -14,7 +14,8 @@ from cosim.protocol.client import RemoteNetwork, connect
 from cosim.protocol.server import Server
 from cosim.protocol.session import ServerConfig
 from cosim.protocol.settings import Target
-from tests.engine.random_jobs import World, worlds
+from cosim.testing.strategies.jobs import JobMix as World
+from cosim.testing.strategies.jobs import job_mixes as worlds
 from tests.engine.worlds import (
     NETWORKS,
     compute,

@@ -18,9 +18,10 @@ from cosim.network.aware import CongestionAware, CongestionAwareNetwork
 from cosim.network.flows import FlowGroup, flat_table, pack_key
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics
 from cosim.network.unaware import CongestionUnaware, CongestionUnawareNetwork
+from cosim.testing.strategies.traffic import SIZES, TIMES, topologies
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, PS_PER_NS
-from tests.network.worlds import SIZES, TIMES, batch, graph, topologies
+from tests.network.worlds import batch, graph
 
 many = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 ASTRA_50 = 50 * 2.0**33

@@ -23,8 +23,9 @@ from cosim.network.drains import drain_time
 from cosim.network.flows import ON_COMPLETION, FlowGroup, FlowTable, flat_table
 from cosim.network.jit import compiled
 from cosim.network.store import COMPLETED, DRAINED, NEED_OUT, STARTED, FlowStore, Store, drain, note
+from cosim.testing.strategies.traffic import tables
 from cosim.units import NEVER
-from tests.network.worlds import tables, unrolled
+from tests.network.worlds import unrolled
 
 many = settings(max_examples=150, deadline=None)
 

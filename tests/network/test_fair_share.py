@@ -18,9 +18,12 @@ from cosim.errors import NetworkError
 from cosim.network.fair_share import FairShare, FairShareNetwork
 from cosim.network.flows import FlowGroup, flat_table, pack_key
 from cosim.network.simulator import NetworkSimulator
+from cosim.testing.strategies.traffic import RATES, table_of, topologies
+from cosim.testing.strategies.traffic import Traffic as World
+from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.topology.graph import I32, I64, Paths, Topology
 from cosim.units import NEVER, PS_PER_MS, PS_PER_US
-from tests.network.worlds import RATES, World, batch, drive, graph, table_of, topologies, worlds
+from tests.network.worlds import batch, drive, graph
 
 many = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 GB_PER_S = 8e9

@@ -20,11 +20,14 @@ from cosim.network.hybrid import HybridNetwork
 from cosim.network.merged import merge
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.network.unaware import CongestionUnawareNetwork
+from cosim.testing.strategies.traffic import LATENCIES, RATES
+from cosim.testing.strategies.traffic import Traffic as World
+from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.topology.graph import Topology
 from cosim.topology.part import part_of
 from cosim.units import NEVER
 from tests.network.test_peek import Peeked
-from tests.network.worlds import LATENCIES, RATES, World, batch, drive, drive_by_caller, graph, worlds
+from tests.network.worlds import batch, drive, drive_by_caller, graph
 
 Model = Callable[[], NetworkSimulator]
 MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]

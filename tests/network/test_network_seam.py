@@ -19,9 +19,11 @@ from cosim.network.simulator import NetworkSimulator
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.testing.faulty import FaultyNetwork
 from cosim.testing.recorder import Player, Recorder
+from cosim.testing.strategies.traffic import Traffic as World
+from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, PS_PER_US
-from tests.network.worlds import World, batch, drive, drive_by_caller, graph, worlds
+from tests.network.worlds import batch, drive, drive_by_caller, graph
 
 Model = Callable[[], CompiledNetwork]
 MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]

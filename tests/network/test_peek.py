@@ -16,9 +16,11 @@ from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.network.unaware import CongestionUnawareNetwork
+from cosim.testing.strategies.traffic import Traffic as World
+from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
-from tests.network.worlds import World, batch, drive, graph, worlds
+from tests.network.worlds import batch, drive, graph
 
 Model = Callable[[], NetworkSimulator]
 MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]

@@ -13,8 +13,10 @@ from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.simulator import NetworkSimulator
 from cosim.network.unaware import CongestionUnawareNetwork
+from cosim.testing.strategies.traffic import Traffic as World
+from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.units import NEVER
-from tests.network.worlds import World, drive, drive_by_caller, unrolled, worlds
+from tests.network.worlds import drive, drive_by_caller, unrolled
 
 Model = Callable[[], NetworkSimulator]
 MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]

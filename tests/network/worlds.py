@@ -9,19 +9,19 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cosim.network.flows import ON_COMPLETION, ON_START, FlowBatch, FlowGroup, FlowTable, pack_key
+from cosim.network.flows import ON_COMPLETION, ON_START, FlowBatch, FlowGroup, FlowTable
 from cosim.network.simulator import NetworkSimulator
+from cosim.testing.strategies.traffic import Row, table_of
+from cosim.testing.strategies.traffic import Traffic as World
 from cosim.topology.graph import I32, I64, Paths, Topology
 from cosim.units import NEVER
 
 Key = tuple[int, int]
-Rows = list[tuple[int, int, int, int, int, list[tuple[int, int]]]]
 
 
 class FixedRoutes(Paths):
@@ -66,30 +66,11 @@ def graph(
     )
 
 
-def table_of(rows: Rows, participants: int, blocks: Sequence[tuple[int, int]], reaction: int) -> FlowTable:
-    """A table of (src, dst, size, channel, delay, [(distance, kind)]); blocks are (rows, repeats)."""
-    deps = [dep for row in rows for dep in row[5]]
-    return FlowTable(
-        num_participants=participants,
-        src=np.array([r[0] for r in rows], np.int32),
-        dst=np.array([r[1] for r in rows], np.int32),
-        size_bytes=np.array([r[2] for r in rows], np.int64),
-        channel=np.array([r[3] for r in rows], np.int32),
-        delay_ps=np.array([r[4] for r in rows], np.int64),
-        reaction_ps=np.full(len(rows), reaction, np.int64),
-        dep_ptr=np.cumsum([0, *(len(r[5]) for r in rows)]).astype(np.int64),
-        dep_distance=np.array([d for d, _ in deps], np.int64),
-        dep_kind=np.array([k for _, k in deps], np.int8),
-        block_row=np.cumsum([0, *(b[0] for b in blocks)]).astype(np.int64),
-        block_repeat=np.array([b[1] for b in blocks], np.int64),
-    )
-
-
 def unrolled(table: FlowTable) -> FlowTable:
     """The same flows, with every block repeated once."""
     row = table.row_of(np.arange(table.num_flows, dtype=np.int64))
     ptr = table.dep_ptr
-    rows: Rows = [
+    rows: list[Row] = [
         (
             int(table.src[r]),
             int(table.dst[r]),
@@ -102,109 +83,6 @@ def unrolled(table: FlowTable) -> FlowTable:
     ]
     flat = table_of(rows, table.num_participants, [(len(rows), 1)], 0)
     return replace(flat, reaction_ps=table.reaction_ps[row])
-
-
-@dataclass(frozen=True)
-class World:
-    """Groups with the (start, cause) of each of their given flows."""
-
-    topology: Topology
-    groups: tuple[FlowGroup, ...]
-    given: tuple[dict[int, tuple[int, int]], ...]
-
-    def with_tables(self, change: dict[int, FlowTable]) -> World:
-        groups = [replace(g, table=change[id(g.table)]) for g in self.groups]
-        return replace(self, groups=tuple(groups))
-
-    def reacting(self, reaction_ps: int) -> World:
-        made = {
-            id(g.table): replace(g.table, reaction_ps=np.full(g.table.num_rows, reaction_ps, np.int64))
-            for g in self.groups
-        }
-        return self.with_tables(made)
-
-
-# Sizes, rates and latencies from small sets, so that ties are the rule rather than the exception.
-RATES = (8e9, 16e9, 40e9, 50 * 2.0**33)
-LATENCIES = (0, 1_000, 500_000, 1_234)
-SIZES = (0, 1, 1_000, 4_096, 65_536, 999_983)
-TIMES = (0, 0, 1_000, 131_000, 1_000_000, 5_242_880)
-
-
-@st.composite
-def topologies(draw: st.DrawFn) -> Topology:
-    """A ring of endpoints and switches with chords, so that all reach all."""
-    endpoints = draw(st.integers(2, 5))
-    nodes = endpoints + draw(st.integers(0, 2))
-    order = draw(st.permutations(range(nodes)))
-    ends = [(order[k], order[(k + 1) % nodes]) for k in range(nodes)]
-    chords = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)).filter(lambda p: p[0] != p[1])
-    ends += draw(st.lists(chords, max_size=6))
-    links = [(a, b, draw(st.sampled_from(RATES)), draw(st.sampled_from(LATENCIES))) for a, b in ends]
-    return graph(endpoints, nodes, links)
-
-
-@st.composite
-def tables(draw: st.DrawFn, participants: int, repeats: bool = True) -> FlowTable:
-    """A random dependency graph in one to three blocks, the later ones repeated."""
-    num_blocks = draw(st.integers(1, 3))
-    rows: Rows = []
-    blocks: list[tuple[int, int]] = []
-    base = 0
-    for block in range(num_blocks):
-        count = draw(st.integers(1, 5))
-        repeat = draw(st.integers(1, 4)) if repeats and block > 0 else 1
-        for local in range(count):
-            # Rows of a block that repeats have dependencies, or each repetition would have to be given.
-            least = 1 if block > 0 else 0
-            reach = base + local
-            number = draw(st.integers(least if reach else 0, 3 if reach else 0))
-            deps = [
-                (draw(st.integers(1, reach)), draw(st.sampled_from((ON_COMPLETION, ON_COMPLETION, ON_START))))
-                for _ in range(number)
-            ]
-            src = draw(st.integers(0, participants - 1))
-            dst = draw(st.integers(0, participants - 1))
-            size, channel = draw(st.sampled_from(SIZES)), draw(st.integers(0, 1))
-            rows.append((src, dst, size, channel, draw(st.sampled_from(TIMES)), deps))
-        blocks.append((count, repeat))
-        base += count * repeat
-    return table_of(rows, participants, blocks, 0)
-
-
-@st.composite
-def worlds(draw: st.DrawFn) -> World:
-    """One to three groups, of one or two tables, on a random topology."""
-    topology = draw(topologies())
-    participants = draw(st.integers(1, topology.num_endpoints))
-    choice = draw(st.lists(tables(participants), min_size=1, max_size=2))
-    groups, given = [], []
-    for number in range(draw(st.integers(1, 3))):
-        table = draw(st.sampled_from(choice))
-        nodes = draw(st.permutations(range(topology.num_endpoints)))[:participants]
-        groups.append(
-            FlowGroup(
-                handle=number,
-                table=table,
-                endpoints=np.array(nodes, np.int32),
-                key=pack_key(number % 2, 0, number, 0),
-                job=number % 2,
-                channel=draw(st.integers(0, 1)),
-                priority=draw(st.integers(0, 1)),
-                weight=draw(st.sampled_from((1.0, 1.0, 2.0, 0.5, 3.7))),
-            )
-        )
-        starts = {}
-        for flow in given_flows(table):
-            start = draw(st.sampled_from(TIMES))
-            starts[flow] = (start, max(0, start - draw(st.sampled_from((0, 0, 1_000)))))
-        given.append(starts)
-    return World(topology, tuple(groups), tuple(given))
-
-
-def given_flows(table: FlowTable) -> list[int]:
-    rows = table.row_of(np.arange(table.num_flows, dtype=np.int64))
-    return [f for f, r in enumerate(rows.tolist()) if table.dep_ptr[r] == table.dep_ptr[r + 1]]
 
 
 def batch(groups: Sequence[FlowGroup] = (), starts: Sequence[tuple[int, int, int, int]] = ()) -> FlowBatch:

@@ -11,12 +11,14 @@ from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import replay
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
+from cosim.testing.strategies.jobs import JobMix as World
+from cosim.testing.strategies.jobs import job_mixes as worlds
+from cosim.testing.strategies.jobs import workloads
 from cosim.topology.graph import Topology
 from cosim.translation.flat.view import FlatView, StreamOrder
 from cosim.translation.flat.workload import flat_workload
 from cosim.translation.report import LossReport
 from cosim.translation.source import Source
-from tests.engine.random_jobs import World, workloads, worlds
 from tests.engine.worlds import (
     NETWORKS,
     collective,

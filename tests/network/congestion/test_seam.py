@@ -20,11 +20,13 @@ from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.newreno import NewReno
 from cosim.network.congestion.network import CongestionNetwork, Ports
 from cosim.testing import check_network
+from cosim.testing.strategies.traffic import Traffic as World
+from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.topology.graph import Paths
 from cosim.topology.routing import Shortest
 from cosim.units import NEVER, PS_PER_MS
 from tests.network.congestion.worlds import dumbbell, graph, star, watch
-from tests.network.worlds import World, drive, drive_by_caller, worlds
+from tests.network.worlds import drive, drive_by_caller
 
 Make = Callable[..., CongestionNetwork]
 some = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

@@ -1,4 +1,4 @@
-"""Random jobs that can end: hypothesis strategies.
+"""Random jobs that can end: workloads, the fabrics that they run on, algorithms for their collectives.
 
 A job is a list of steps that all its ranks know; each rank runs those that concern it. Operations of a
 communication stream are chained, so that all ranks have their collectives in the same order, and a
@@ -24,21 +24,29 @@ from cosim.topology.graph import Topology
 from cosim.topology.grid import Dimension, grid_topology
 from cosim.topology.leaf_spine import LeafSpine
 from cosim.units import PS_PER_NS, PS_PER_US
-from cosim.workload.program import DeviceMesh, Operation, Workload
-from tests.engine.worlds import collective, compute, config, job, recv, send, workload
+from cosim.workload.program import (
+    COMPUTE_STREAM,
+    NO_STREAM,
+    DeviceMesh,
+    Operation,
+    OpKind,
+    Peer,
+    Program,
+    Workload,
+)
 
 RATES = (400e9, 400e9, 8e9)
 LATENCIES = (0, 500 * PS_PER_NS, PS_PER_US)
 DURATIONS = (0, 0, 1, PS_PER_NS, PS_PER_US, PS_PER_US, 3 * PS_PER_US)
 SIZES = (0, 1, 7, 4096, 65536, 65536, 1 << 20)
 FLAT = ("ring", "ring", "direct", "halving_doubling", "double_binary_tree")
-TOPOLOGIES = ("Ring", "Switch", "leaf_spine", "grid", "grid")
+FABRICS = ("Ring", "Switch", "leaf_spine", "grid", "grid")
 KINDS = ("all_reduce", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "barrier")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class World:
-    """What a run needs, but for the network and who releases."""
+class JobMix:
+    """What :func:`cosim.engine.replay.replay` needs, but for the network: ``repr`` shows every operation."""
 
     topology: Topology
     jobs: tuple[JobInfo, ...]
@@ -73,8 +81,8 @@ class World:
 
 
 @st.composite
-def topologies(draw: st.DrawFn, kinds: Sequence[str] = TOPOLOGIES) -> Topology:
-    """8 endpoints; the two-dimensional ones in a 4 x 2 grid."""
+def fabrics(draw: st.DrawFn, kinds: Sequence[str] = FABRICS) -> Topology:
+    """8 endpoints of a kind: a grid is 4 x 2, ``hosts`` are two of 4 GPUs behind a leaf-spine."""
     rate, latency = draw(st.sampled_from(RATES)), draw(st.sampled_from(LATENCIES))
     kind = draw(st.sampled_from(kinds))
     if kind == "hosts":
@@ -101,7 +109,6 @@ def topologies(draw: st.DrawFn, kinds: Sequence[str] = TOPOLOGIES) -> Topology:
 @st.composite
 def collective_configs(draw: st.DrawFn, grid: bool) -> CollectiveConfig:
     """Algorithms for groups of 1, 2, 4 or 8 ranks; by dimension where all groups are grids."""
-
     some = tuple(name for name in FLAT if name != "double_binary_tree")  # that one knows all-reduce only
 
     def choice(*names: str) -> Any:
@@ -123,69 +130,88 @@ def collective_configs(draw: st.DrawFn, grid: bool) -> CollectiveConfig:
     }
     if draw(st.booleans()):
         settings["reduction_rate"] = "1600GB/s"
-    return config(**settings)
+    return CollectiveConfig.model_validate(settings)
 
 
 @st.composite
 def workloads(draw: st.DrawFn, world_size: int) -> Workload:
-    """Up to eight steps: computations, collectives over axes, messages along an axis."""
-    tp = draw(st.sampled_from([n for n in (1, 2, 4) if n <= world_size]))
-    mesh = {"dp": world_size // tp, "tp": tp}
-    where = DeviceMesh(mesh)
-    programs: list[list[Operation]] = [[] for _ in range(world_size)]
-    last: list[dict[str, int]] = [{} for _ in range(world_size)]
+    """Up to seven steps: computations, collectives over axes of a dp x tp mesh, messages along an axis."""
+    steps = _Steps(draw, world_size)
+    for number in range(draw(st.integers(1, 7))):
+        what = draw(st.sampled_from((steps.compute, steps.collective, steps.collective, steps.message)))
+        what(number, draw(st.sampled_from(("comm", "comm", "other"))))
+    programs = tuple(Program(f"program {rank}", tuple(ops)) for rank, ops in enumerate(steps.programs))
+    program_of = np.arange(world_size, dtype=np.int32)
+    return Workload("work", steps.mesh, programs, program_of, rendezvous=draw(st.booleans()))
 
-    def deps(rank: int, stream: str) -> tuple[int, ...]:
-        mine = programs[rank]
-        chosen = {d for d in range(len(mine)) if draw(st.integers(0, 3)) == 0}
-        if stream in last[rank]:
-            chosen.add(last[rank][stream])
-        last[rank][stream] = len(mine)
+
+class _Steps:
+    """Programs of ranks, to which steps are added one after another."""
+
+    def __init__(self, draw: st.DrawFn, world_size: int) -> None:
+        tp = draw(st.sampled_from([n for n in (1, 2, 4) if n <= world_size]))
+        self.mesh = DeviceMesh({"dp": world_size // tp, "tp": tp})
+        self.programs: list[list[Operation]] = [[] for _ in range(world_size)]
+        self._draw = draw
+        self._last: list[dict[str, int]] = [{} for _ in range(world_size)]
+
+    def _free(self, rank: int) -> tuple[int, ...]:
+        """Any operations that the rank has so far."""
+        return tuple(d for d in range(len(self.programs[rank])) if self._draw(st.integers(0, 3)) == 0)
+
+    def _chained(self, rank: int, stream: str) -> tuple[int, ...]:
+        """The same, and the last of the stream: all ranks have its operations in one order."""
+        chosen = {*self._free(rank)}
+        if stream in self._last[rank]:
+            chosen.add(self._last[rank][stream])
+        self._last[rank][stream] = len(self.programs[rank])
         return tuple(sorted(chosen))
 
-    for step in range(draw(st.integers(1, 7))):
-        what = draw(st.sampled_from(("compute", "collective", "collective", "message")))
-        stream = draw(st.sampled_from(("comm", "comm", "other")))
-        if what == "compute":
-            base = draw(st.sampled_from(DURATIONS))
-            skew = draw(st.sampled_from((0, 0, 1, PS_PER_US)))
-            for rank in range(world_size):
-                free = tuple(d for d in range(len(programs[rank])) if draw(st.integers(0, 3)) == 0)
-                programs[rank].append(compute(base + skew * (rank % 3), *free, name=f"compute {step}"))
-        elif what == "collective":
-            axes = draw(st.sampled_from(((), ("dp",), ("tp",), ("dp", "tp"))))
-            kind, size = draw(st.sampled_from(KINDS)), draw(st.sampled_from(SIZES))
-            size = 0 if kind == "barrier" else size
-            if kind == "all_gather" and size:
-                size = max(size, 4)  # floor sizing wants a byte for each of at most four chunks
-            for rank in range(world_size):
-                before = deps(rank, stream)
-                programs[rank].append(
-                    collective(size, *before, kind=kind, axes=axes, stream=stream, name=f"{kind} {step}")
-                )
-        else:
-            axis = draw(st.sampled_from(("dp", "tp")))
-            size = draw(st.sampled_from(SIZES))
-            hop = draw(st.sampled_from((1, -1, 2)))
-            for rank in range(world_size):
-                there = where.coordinates(rank)
-                there[axis] += hop
-                if not 0 <= there[axis] < mesh[axis]:
-                    continue
-                other = where.rank(there)
-                before = deps(rank, stream)
-                programs[rank].append(
-                    send(other, size, *before, tag=step, stream=stream, name=f"send {step}")
-                )
-                free = tuple(d for d in range(len(programs[other])) if draw(st.integers(0, 3)) == 0)
-                programs[other].append(recv(rank, size, *free, tag=step, name=f"recv {step}"))
-    return workload(*programs, mesh=mesh, rendezvous=draw(st.booleans()))
+    def compute(self, step: int, _stream: str) -> None:
+        """Every rank computes, some for longer."""
+        base = self._draw(st.sampled_from(DURATIONS))
+        skew = self._draw(st.sampled_from((0, 0, 1, PS_PER_US)))
+        for rank, program in enumerate(self.programs):
+            duration, before = base + skew * (rank % 3), self._free(rank)
+            program.append(
+                Operation(f"compute {step}", OpKind.COMPUTE, COMPUTE_STREAM, before, duration_ps=duration)
+            )
+
+    def collective(self, step: int, stream: str) -> None:
+        """Every group of some axes has a collective; no axes: all ranks."""
+        axes = self._draw(st.sampled_from(((), ("dp",), ("tp",), ("dp", "tp"))))
+        kind, size = self._draw(st.sampled_from(KINDS)), self._draw(st.sampled_from(SIZES))
+        size = 0 if kind == "barrier" else size
+        if kind == "all_gather" and size:
+            size = max(size, 4)  # floor sizing wants a byte for each of at most four chunks
+        shared: dict[str, Any] = {"collective": kind, "axes": axes, "size_bytes": size}
+        for rank, program in enumerate(self.programs):
+            before = self._chained(rank, stream)
+            program.append(Operation(f"{kind} {step}", OpKind.COLLECTIVE, stream, before, **shared))
+
+    def message(self, step: int, stream: str) -> None:
+        """Every rank sends to the one so many places on along an axis, where there is one."""
+        axis = self._draw(st.sampled_from(("dp", "tp")))
+        shared: dict[str, Any] = {"size_bytes": self._draw(st.sampled_from(SIZES)), "tag": step}
+        hop = self._draw(st.sampled_from((1, -1, 2)))
+        for rank, program in enumerate(self.programs):
+            there = self.mesh.coordinates(rank)
+            there[axis] += hop
+            if not 0 <= there[axis] < self.mesh.axes[axis]:
+                continue
+            other = self.mesh.rank(there)
+            before = self._chained(rank, stream)
+            program.append(Operation(f"send {step}", OpKind.SEND, stream, before, peer=Peer(other), **shared))
+            before = self._free(other)
+            self.programs[other].append(
+                Operation(f"recv {step}", OpKind.RECV, NO_STREAM, before, peer=Peer(rank), **shared)
+            )
 
 
 @st.composite
-def worlds(draw: st.DrawFn, kinds: Sequence[str] = TOPOLOGIES) -> World:
+def job_mixes(draw: st.DrawFn, kinds: Sequence[str] = FABRICS) -> JobMix:
     """One to three jobs, on any endpoints, several of them on the same ones too."""
-    topology = draw(topologies(kinds))
+    topology = draw(fabrics(kinds))
     grid = len(topology.dims) == 2 and draw(st.booleans())
     jobs = []
     for number in range(draw(st.integers(1, 3))):
@@ -196,14 +222,14 @@ def worlds(draw: st.DrawFn, kinds: Sequence[str] = TOPOLOGIES) -> World:
             tp = work.mesh.axes["tp"]
             grid = tp in (1, 4)
         jobs.append(
-            job(
-                work,
-                endpoints.tolist(),
+            JobInfo(
                 name=f"job {number}",
+                workload=work,
+                endpoints=endpoints.astype(np.int32),
                 iterations=draw(st.integers(1, 3)),
                 start_ps=draw(st.sampled_from((0, 0, PS_PER_US, 17 * PS_PER_NS))),
                 weight=draw(st.sampled_from((1.0, 1.0, 2.0))),
                 priority=draw(st.integers(0, 1)),
             )
         )
-    return World(topology, tuple(jobs), Planner(draw(collective_configs(grid))))
+    return JobMix(topology, tuple(jobs), Planner(draw(collective_configs(grid))))
