@@ -18,7 +18,7 @@ def _built() -> tuple[str, str]:
     try:
         adapters.executable("astrasim")
     except LaunchError as error:
-        return "", str(error).splitlines()[0]
+        return "", str(error).replace("\n  ", "; ")
     if absent := adapters.missing_packages("astrasim"):
         return "", f"missing {', '.join(absent)}"
     return str(adapters.build("astrasim", lambda text: print(text, file=sys.stderr))), ""

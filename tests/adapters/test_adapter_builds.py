@@ -36,7 +36,7 @@ def test_a_compiler_error_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr(adapters, "sources", lambda _: broken)
     monkeypatch.setattr(adapters, "missing_packages", lambda _: ())
     if shutil.which("cmake") is None:
-        pytest.skip("cmake is not here")
+        pytest.skip("apt-get install -y cmake")
     with pytest.raises(LaunchError, match="an error of this test"):
         adapters.build("ns3")
 

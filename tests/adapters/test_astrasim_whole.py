@@ -52,7 +52,7 @@ def test_operations_start_and_end_as_ours(tmp_path: Path) -> None:
     try:
         binary("aware")
     except LaunchError as error:
-        pytest.skip(str(error).splitlines()[0])
+        pytest.skip(str(error).replace("\n  ", "; "))
     ours = cosim.run(scenario())
     theirs = exported(tmp_path / "export").run(quiet)
     for column in ("job", "iteration", "rank", "op", "start_ps", "end_ps"):

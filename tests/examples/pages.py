@@ -16,7 +16,7 @@ A comment before a block says more, as Markdown shows it to nobody:
     What must be there (:data:`NEEDS`); where it is not, the block is skipped, and the skip says what to
     install.
 ``<!-- takes: 15 minutes -->``
-    Is run where ``COSIM_LONG=1`` asks for it.
+    Is marked slow: README's test command leaves it out, CI runs it.
 ``<!-- run -->``, ``<!-- test -->``
     README's two commands: ``.ci/run`` runs them in a fresh copy.
 """
@@ -106,8 +106,6 @@ class Block:
 
     def missing(self) -> str:
         """Why it can't be run here, and what to do about it; nothing where it can."""
-        if self.takes and os.environ.get("COSIM_LONG") != "1":
-            return f"takes {self.takes}: COSIM_LONG=1 runs it"
         return "; ".join(lacks for lacks in (NEEDS[name]() for name in self.needs) if lacks)
 
 

@@ -15,7 +15,12 @@ from tests.examples.pages import NEEDS, PAGES, Block, blocks, commands, matches,
 from tests.inputs import ROOT
 
 PLAIN = [page for page in PAGES if any(block.runs and not block.special for block in blocks(page))]
-SPECIAL = [block for page in PAGES for block in blocks(page) if block.runs and block.special]
+SPECIAL = [
+    pytest.param(block, id=block.place, marks=[pytest.mark.slow] * bool(block.takes))
+    for page in PAGES
+    for block in blocks(page)
+    if block.runs and block.special
+]
 
 
 @pytest.fixture
@@ -37,7 +42,7 @@ def test_a_page_is_right(page: Path, folder: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("block", SPECIAL, ids=lambda block: block.place)
+@pytest.mark.parametrize("block", SPECIAL)
 def test_a_block_with_needs_is_right(block: Block, folder: Path) -> None:
     if missing := block.missing():
         pytest.skip(missing)

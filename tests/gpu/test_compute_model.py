@@ -130,7 +130,7 @@ def test_number_types_that_cannot_be_measured_are_refused() -> None:
 
 
 def test_a_cpu_can_be_measured_and_a_gpu_that_is_not_there_is_refused() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'cosim-net[profile]'")
     found, provenance = measure("cpu", "fp32", largest=64)
     assert len(found) == len(kernels_to_measure("fp32", 64))
     assert all(one.seconds > 0 for one in found)

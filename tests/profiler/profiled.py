@@ -20,7 +20,7 @@ needs_torch = pytest.mark.skipif(
 )
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None or importlib.util.find_spec("accelerate") is None,
-    reason="needs transformers and accelerate",
+    reason="pip install transformers accelerate",
 )
 
 

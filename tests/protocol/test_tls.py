@@ -31,7 +31,7 @@ def openssl(folder: Path, *words: str) -> None:
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An authority, and a server's and a client's certificate by it; and another authority."""
     if shutil.which("openssl") is None:
-        pytest.skip("no openssl to make certificates with")
+        pytest.skip("certificates are made by openssl: apt-get install -y openssl")
     folder = tmp_path_factory.mktemp("certificates")
     key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
     for name in ("authority", "other"):

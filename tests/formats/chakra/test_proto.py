@@ -20,7 +20,7 @@ def without_versions(code: str) -> list[str]:
 
 
 def test_the_generated_module_is_what_protoc_makes_of_the_proto(tmp_path: Path) -> None:
-    grpc_tools = pytest.importorskip("grpc_tools", reason="grpcio-tools is not installed")
+    grpc_tools = pytest.importorskip("grpc_tools", reason="needs protoc: pip install grpcio-tools")
     included = importlib.resources.files(grpc_tools) / "_proto"
     subprocess.run(
         [

@@ -68,7 +68,7 @@ def test_rack_is_expanded_as_written(tmp_path: Path) -> None:
 
 
 def test_upstream_expands_to_the_same_graph(tmp_path: Path) -> None:
-    service = pytest.importorskip("infragraph.infragraph_service", reason="infragraph is not installed")
+    service = pytest.importorskip("infragraph.infragraph_service", reason="pip install infragraph")
     upstream = service.InfraGraphService()
     upstream.set_graph(RACK)
     graph = upstream.get_networkx_graph()
