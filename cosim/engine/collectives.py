@@ -1,96 +1,205 @@
-"""All collectives of a run that go one by one: who meets whom, and what came of it."""
+"""Collectives, compiled: who meets whom, and what is written down when the last one leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from cosim.engine.chunks import come, leave_part
+from cosim.engine.messages import ends_now
+from cosim.engine.state import (
+    COLLECTIVE_LOG_N,
+    NONE,
+    PLACE,
+    RENDEZVOUS_FREE,
+    RENDEZVOUS_TOP,
+    SERIAL,
+    WHICH,
+    WORDS_TOP,
+    State,
+)
+from cosim.network.flows import I32, I64
+from cosim.network.jit import compiled, internal, once
 
-from cosim.engine.collective import CollectiveRun
-from cosim.engine.desk import Desk
-from cosim.engine.journal import Journal
-from cosim.engine.meeting import Meeting
-from cosim.engine.plans import Plans
-from cosim.engine.rank import Rank
-from cosim.engine.records import CollectiveRecord
-from cosim.pattern.plan import FIRST, Turn
+MET, UNKNOWN_GROUP, UNKNOWN_PLAN, MISMATCH, EARLY_EXIT = range(5)
+"""What may come of it."""
 
-Key = tuple[int, tuple[int, ...], object, int, int]
-"""Job, ranks, how they name their group, iteration, and how many collectives of it came before."""
+COMM_BITS, WHAT_BITS, TURN_BITS = 25, 24, 14
+"""Of a plan's key."""
+_SCATTER = 0x9E3779B97F4A7C1
 
 
-class Collectives:
-    """Meetings under way. ``ended`` is told rank, operation, and when its end now became certain."""
+@once
+def plan_key(comm: int, what: int, turn: int) -> int:
+    """The key of the plan of a group, as its members name it, for a kind of collective at a turn."""
+    return (comm << (WHAT_BITS + TURN_BITS)) | (what << TURN_BITS) | turn
 
-    def __init__(
-        self, desk: Desk, plans: Plans, journal: Journal, ended: Callable[[Rank, int, int], None]
-    ) -> None:
-        self._desk = desk
-        self._plans = plans
-        self._journal = journal
-        self._ended = ended
-        self.meetings: dict[object, Meeting] = {}
-        self._turns: dict[tuple[int, tuple[int, ...]], tuple[int, Turn]] = {}
 
-    def meet(self, rank: Rank, op: int, now: int) -> None:
-        """A rank starts its part of a collective.
+@internal
+def plan_slot(keys: I64, key: int) -> int:
+    """Where a plan is in the hash table, or where it belongs."""
+    mask = len(keys) - 1
+    slot = (key * _SCATTER >> 20) & mask
+    while keys[slot] != NONE and keys[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
 
-        Raises
-        ------
-        MismatchError
-            It means another one than those who came before.
-        """
-        job, operation = rank.job, rank.program.operations[op]
-        group = job.group(rank.number, operation)
-        name = rank.program.naming[op]
-        occurrence = rank.program.occurrence[op]
-        key: Key = (job.number, group.ranks, name, rank.iteration, occurrence)
-        meeting = self.meetings.get(key)
-        if meeting is None:
-            meeting = Meeting(group, operation, op, rank, rank.iteration, now)
-            self.meetings[key] = meeting
-            iteration, turn = self._turns.get((job.number, group.ranks), (rank.iteration, FIRST))
-            plan = self._plans.whole(operation, group, turn if iteration == rank.iteration else FIRST)
-            self._turns[job.number, group.ranks] = rank.iteration, plan.turn
-            # A stable operation number: that of the group's lowest rank, which all members agree on.
-            number = job.program(min(group.ranks)).collective.get((name, occurrence), op)
-            meeting.plan = plan
-            meeting.run = CollectiveRun(
-                self._plans.simulated(plan, group),
-                group.endpoints,
-                group.ranks,
-                (job.number, rank.iteration, number),
-                job.traits(rank.iteration),
-                self._desk,
-                lambda position, at, cause: self._leave(key, position, at, cause),
-            )
-        meeting.arrive(rank, op, now)
-        assert meeting.run is not None
-        meeting.run.arrive(group.position[rank.number], now)
 
-    def _leave(self, key: Key, position: int, now: int, cause: int) -> None:
-        meeting = self.meetings[key]
-        rank, op = meeting.leave(position)
-        self._ended(rank, op, cause)
-        group, operation, plan = meeting.group, meeting.operation, meeting.plan
-        if len(meeting.left) < len(group.ranks):
-            return
-        del self.meetings[key]
-        assert meeting.run is not None
-        assert plan is not None
-        self._journal.collectives.append(
-            CollectiveRecord(
-                job=rank.job.number,
-                iteration=meeting.iteration,
-                op=meeting.run.key[2],
-                name=operation.name,
-                collective=operation.collective,
-                algorithm=plan.algorithm,
-                ranks=group.ranks,
-                size_bytes=operation.size_bytes,
-                messages=plan.num_messages,
-                start_ps=meeting.start_ps,
-                ready_ps=meeting.ready_ps,
-                end_ps=now,
-                copies=rank.job.info.copies * len(group.ranks) // len(group.members),
-                folded=len(group.members) // len(group.ranks),
-            )
-        )
+@compiled
+def add_plan(keys: I64, values: I32, comm: int, what: int, turn: int, plan: int) -> None:
+    """Put a plan into the hash table, which has room."""
+    key = plan_key(comm, what, turn)
+    slot = plan_slot(keys, key)
+    keys[slot] = key
+    values[slot] = plan
+
+
+@compiled
+def move_plans(old_keys: I64, old_values: I32, keys: I64, values: I32) -> None:
+    """Put all plans of a hash table into a larger one."""
+    for k in range(len(old_keys)):
+        if old_keys[k] != NONE:
+            slot = plan_slot(keys, old_keys[k])
+            keys[slot] = old_keys[k]
+            values[slot] = old_values[k]
+
+
+@internal
+def meet(state: State, number: int, op: int, now: int) -> int:
+    """A rank starts its part of a collective; :data:`MET`, or why it can't: nothing was changed."""
+    rank = state.ranks[number]
+    one = state.ops[state.programs[rank.program].op0 + op]
+    member = state.members[rank.ref0 + one.ref]
+    if member.comm == NONE:
+        return UNKNOWN_GROUP
+    comm = state.comms[member.comm]
+    found = int(comm.open)
+    while found != NONE:
+        met = state.rendezvous[found]
+        if met.occurrence == one.occurrence and met.iteration == rank.iteration:
+            break
+        found = int(met.next)
+    if found == NONE:
+        found = _first(state, number, op, now)
+        if found == NONE:
+            return UNKNOWN_PLAN
+    met = state.rendezvous[found]
+    if met.what != one.what:
+        state.meta[WHICH] = found
+        return MISMATCH
+    state.words[met.words + member.position] = op
+    met.arrived += 1
+    if met.arrived == comm.size:
+        met.ready = now
+    come(state, found, int(member.position))
+    return MET
+
+
+@internal
+def _first(state: State, number: int, op: int, now: int) -> int:
+    """A group's first rank comes: its rendezvous, or NONE where its plan is not known."""
+    meta = state.meta
+    rank = state.ranks[number]
+    one = state.ops[state.programs[rank.program].op0 + op]
+    comm_number = int(state.members[rank.ref0 + one.ref].comm)
+    comm = state.comms[comm_number]
+    group = state.groups[comm.group]
+    turn = int(group.turn) if group.iteration == rank.iteration else 0
+    slot = plan_slot(state.plan_keys, plan_key(comm_number, int(one.what), turn))
+    if state.plan_keys[slot] == NONE:
+        return NONE
+    plan_number = int(state.plan_values[slot])
+    plan = state.plans[plan_number]
+    group.turn = plan.turn
+    group.iteration = rank.iteration
+    found = meta[RENDEZVOUS_FREE]
+    if found == NONE:
+        found = meta[RENDEZVOUS_TOP]
+        meta[RENDEZVOUS_TOP] += 1
+    else:
+        meta[RENDEZVOUS_FREE] = state.rendezvous[found].next
+    met = state.rendezvous[found]
+    met.comm = comm_number
+    met.occurrence = one.occurrence
+    met.iteration = rank.iteration
+    met.plan = plan_number
+    # A stable operation number: that of the group's lowest rank, which all members agree on.
+    met.number = state.numbers[comm.op0 + one.occurrence] if one.occurrence < comm.ops else op
+    met.what = one.what
+    met.rank = number
+    met.op = op
+    met.start = now
+    met.ready = NONE
+    met.arrived = 0
+    met.left = 0
+    met.serial = meta[SERIAL]
+    meta[SERIAL] += 1
+    met.next = comm.open
+    comm.open = found
+    if plan.free != NONE:
+        met.words = plan.free
+        plan.free = state.words[met.words]
+    else:
+        met.words = meta[WORDS_TOP]
+        meta[WORDS_TOP] += plan.words
+    words = state.words
+    first = met.words
+    for k in range(first, first + plan.ranks):
+        words[k] = NONE
+        words[k + plan.ranks] = plan.chunks
+    handles = first + 2 * plan.ranks
+    for k in range(handles, handles + plan.instances):
+        words[k] = NONE
+    for k in range(handles + plan.instances, first + plan.words):
+        words[k] = 0
+    return int(found)
+
+
+@internal
+def leave(state: State, handle: int, index: int, now: int, cause: int) -> int:
+    """A rank exits a part of a collective; :data:`EARLY_EXIT` where it is done before it came."""
+    number = int(state.handles[handle].owner)
+    position = leave_part(state, handle, index)
+    if position == NONE:
+        return MET
+    met = state.rendezvous[number]
+    op = int(state.words[met.words + position])
+    comm = state.comms[met.comm]
+    if op == NONE:
+        state.meta[WHICH] = number
+        state.meta[PLACE] = position
+        return EARLY_EXIT
+    state.words[met.words + position] = -2 - op
+    ends_now(state, int(state.comm_ranks[comm.rank0 + position]), op, now, cause)
+    met.left += 1
+    if met.left == comm.size:
+        _over(state, number, now)
+    return MET
+
+
+@internal
+def _over(state: State, number: int, now: int) -> None:
+    """The last rank is done: write the collective down, forget it."""
+    meta = state.meta
+    met = state.rendezvous[number]
+    record = state.collective_log[meta[COLLECTIVE_LOG_N]]
+    meta[COLLECTIVE_LOG_N] += 1
+    record.comm = met.comm
+    record.iteration = met.iteration
+    record.number = met.number
+    record.plan = met.plan
+    record.rank = met.rank
+    record.op = met.op
+    record.start = met.start
+    record.ready = met.ready
+    record.end = now
+    comm = state.comms[met.comm]
+    if comm.open == number:
+        comm.open = met.next
+    else:
+        at = int(comm.open)
+        while state.rendezvous[at].next != number:
+            at = int(state.rendezvous[at].next)
+        state.rendezvous[at].next = met.next
+    plan = state.plans[met.plan]
+    state.words[met.words] = plan.free
+    plan.free = met.words
+    met.next = meta[RENDEZVOUS_FREE]
+    meta[RENDEZVOUS_FREE] = number

@@ -14,6 +14,7 @@ import simpy
 from simpy.core import Infinity
 from simpy.events import Event
 
+from cosim.engine.releasing import granted_by
 from cosim.errors import CausalityError, NetworkError, SimulationError
 from cosim.network.flows import Completions
 from cosim.network.outbox import Outbox
@@ -91,20 +92,11 @@ class CoSimEnvironment(simpy.Environment):
             horizon = NEVER if upcoming == Infinity else int(upcoming)
             batch = self.outbox.take()
             before = self.granted_ps
-            granted, completions = self.network.advance(batch, horizon)
+            answer = self.network.advance(batch, horizon)
+            granted, completions = granted_by(self.network.describe().name, answer, before, horizon)
             self.num_advances += 1
-            if granted < before or granted > horizon:
-                name = self.network.describe().name
-                raise CausalityError(f"{name} granted {granted} ps; it may grant {before} to {horizon} ps")
             if granted == before and not len(completions) and not len(batch.start_handle):
                 raise NetworkError(f"{self.network.describe().name} makes no progress at {granted} ps")
-            if len(completions):
-                first, last = int(completions.time_ps.min()), int(completions.time_ps.max())
-                if first < before or last > granted:
-                    name, wrong = self.network.describe().name, first if first < before else last
-                    raise CausalityError(
-                        f"{name} reports a completion at {wrong} ps; it went from {before} to {granted} ps"
-                    )
             self.granted_ps = granted
             if len(completions):
                 self._deliver(completions)

@@ -6,6 +6,7 @@ Operation rows come in the order in which they ended (then job, rank, stream, op
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -162,7 +163,7 @@ class Records:
     seed: int
     jobs: tuple[JobInfo, ...]
     ops: OpRecords
-    collectives: tuple[CollectiveRecord, ...]
+    collectives: Sequence[CollectiveRecord]
     finish_ps: tuple[I64, ...]
     iteration_end_ps: tuple[I64, ...]
     fct: FctHistogram

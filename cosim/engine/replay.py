@@ -10,28 +10,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cosim.engine.collectives import Collectives
-from cosim.engine.desk import Desk, Release
+from cosim.engine import state as s
+from cosim.engine.collective_records import CollectiveRecords
+from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
-from cosim.engine.journal import Journal
-from cosim.engine.ledger import Ledger, Reaction
-from cosim.engine.messages import Messages
-from cosim.engine.plans import Plans
 from cosim.engine.programs import ReadyJob, ready_job
-from cosim.engine.rank import Rank
-from cosim.engine.records import JobInfo, Records
-from cosim.engine.stall import waits
+from cosim.engine.records import JobInfo, OpRecords, Records
+from cosim.engine.releasing import ReleasingNetwork
+from cosim.engine.stall import unmatched, waits
 from cosim.errors import StallError
 from cosim.network.flows import I64, Completions
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
-from cosim.units import format_time
+from cosim.units import NEVER, format_time
 from cosim.workload.program import OpKind
 
+Release = Literal["network", "engine"]
+"""Who starts flows whose dependencies resolve."""
 _PROGRESS_S = 0.2
 
 
@@ -63,7 +64,8 @@ def replay(
     topology, network, jobs, planner
         Where, on what, what, and how. The network is fresh; it is closed at the end.
     release
-        Who starts flows whose dependencies resolve: the network, or the engine. The times are the same.
+        Who starts flows whose dependencies resolve: the network, or the engine (which does so anyway where
+        the network says that it can't). The times are the same.
     seed
         Given to the network.
     record_messages
@@ -107,31 +109,22 @@ class Replay:
         progress: Callable[[ProgressInfo], None] | None = None,
     ) -> None:
         self._topology = topology
+        if release == "engine" or not network.describe().dependent_flows:
+            network = ReleasingNetwork(network)
         self._network = network
         self._release: Release = release
         self._seed = seed
         self._progress = progress
         self._progress_at = 0.0
         self.environment = CoSimEnvironment(network, self._deliver, self._instant)
-        self._ledger = Ledger(topology.num_endpoints, record_messages=record_messages)
-        self._desk = Desk(self.environment.outbox, self._ledger, release)
-        self._messages = Messages(self._desk, self._end)
-        self._plans = Plans(planner)
-        self._journal = Journal()
-        self._collectives = Collectives(self._desk, self._plans, self._journal, self._end)
         self._folding = next((info.folding for info in jobs if info.folding is not None), None)
         self._jobs = [ready_job(number, info, topology) for number, info in enumerate(jobs)]
-        self._ranks = [
-            [Rank(job, rank) for rank in range(job.info.workload.world_size)] for job in self._jobs
-        ]
-        self._ends: dict[int, list[tuple[Rank, int, int]]] = {}
-        self._reactions: dict[int, list[Reaction]] = {}
+        self._engine = Engine(self._jobs, planner, topology.num_endpoints, record_messages=record_messages)
         self._starting: dict[int, list[ReadyJob]] = {}
-        self._touched: dict[tuple[int, int], Rank] = {}
         self._total = sum(
-            len(rank.program.operations) * job.info.iterations
-            for job, ranks in zip(self._jobs, self._ranks, strict=True)
-            for rank in ranks
+            len(one.program(rank).operations) * one.info.iterations
+            for one in self._jobs
+            for rank in range(one.info.workload.world_size)
         )
 
     def run(self) -> Records:
@@ -161,91 +154,27 @@ class Replay:
 
     def close(self) -> None:
         """Let go of the arrays now: callbacks make cycles that the garbage collector takes its time over."""
-        del self.environment, self._network, self._ledger, self._desk, self._messages
-        del self._ranks, self._collectives, self._ends, self._reactions
+        del self.environment, self._network, self._engine
 
     # -- what happens --------------------------------------------------------------------------------
 
     def _deliver(self, completions: Completions) -> None:
-        """Sort what the engine waits for into instants."""
-        reaction = self._desk.take(completions)
-        times = reaction.time_ps
-        if not len(times):
-            return
-        if times[0] == times[-1] and (times == times[0]).all():  # as a rule
-            now = int(times[0])
-            self._reactions.setdefault(now, []).append(reaction)
-            self.environment.wake(now)
-            self._tell_progress()
-            return
-        order = np.argsort(times, kind="stable")
-        ordered = times[order]
-        cuts = np.flatnonzero(np.diff(ordered)) + 1
-        for chosen in np.split(order, cuts):
-            now = int(times[chosen[0]])
-            part = Reaction(
-                reaction.handle[chosen], reaction.index[chosen], times[chosen], reaction.cause_ps[chosen]
-            )
-            self._reactions.setdefault(now, []).append(part)
-            self.environment.wake(now)
-        self._tell_progress()
+        """Count completions, and have those that somebody waits for looked at."""
+        self._engine.take(completions)
+        self._wake_next()
 
     def _instant(self, now: int) -> None:
         """One instant: all that ended, then all starts, until neither is left."""
         for job in self._starting.pop(now, ()):
-            for rank in self._ranks[job.number]:
-                self._begin(rank, now)
-        for reaction in self._reactions.pop(now, ()):
-            self._desk.react(reaction, now)
-        while True:
-            for rank, op, cause in self._ends.pop(now, ()):
-                rank.cause_ps = max(rank.cause_ps, cause)
-                self._apply_end(rank, op, now)
-            if not self._touched:
-                break
-            touched, self._touched = self._touched, {}
-            for _, rank in sorted(touched.items()):
-                for op in rank.startable():
-                    self._start(rank, op, now)
-                rank.cause_ps = 0
+            self._engine.begin(job.number, now)
+        self._engine.run(now)
+        self.environment.outbox.add(self._engine.outbox())
+        self._wake_next()
+
+    def _wake_next(self) -> None:
+        if (time_ps := self._engine.next_ps) < NEVER:
+            self.environment.wake(time_ps)
         self._tell_progress()
-
-    def _begin(self, rank: Rank, now: int) -> None:
-        """Begin a rank's next iterations; an empty program ends as it begins."""
-        while rank.begin():
-            if rank.left:
-                self._touched[rank.order] = rank
-                return
-            rank.iteration_ends.append(now)
-            rank.finish_ps = now
-
-    def _start(self, rank: Rank, op: int, now: int) -> None:
-        rank.started[op] = now
-        operation = rank.program.operations[op]
-        kind = operation.kind
-        if kind is OpKind.COMPUTE or kind is OpKind.MEMORY:
-            end = now + rank.duration_ps(op)
-            self._ends.setdefault(end, []).append((rank, op, now))
-            if end > now:
-                self.environment.wake(end)
-            else:
-                self._touched[rank.order] = rank
-        elif kind is OpKind.COLLECTIVE:
-            self._collectives.meet(rank, op, now)
-        else:
-            self._messages.post(rank, op, now)
-
-    def _end(self, rank: Rank, op: int, cause: int) -> None:
-        """An operation ends now, certain since ``cause``; applied with all else that ends now."""
-        self._ends.setdefault(int(self.environment.now), []).append((rank, op, cause))
-        self._touched[rank.order] = rank
-
-    def _apply_end(self, rank: Rank, op: int, now: int) -> None:
-        started = rank.end(op, now)
-        self._journal.ended(rank.job.number, rank.iteration, rank.number, op, started, now)
-        self._touched[rank.order] = rank
-        if rank.left == 0:
-            self._begin(rank, now)
 
     def _iteration_bytes(self, job: ReadyJob) -> int:
         """Bytes that one iteration of a job sends, over all its ranks; plans its collectives on the way."""
@@ -264,7 +193,7 @@ class Replay:
                     key = *what, operation.axes, operation.ranks
                     if key not in shares:
                         group = job.group(int(members[0]), operation)
-                        plan = self._plans.whole(operation, group)
+                        plan = self._engine.plans.whole(operation, group)
                         shares[key] = plan.total_bytes / len(group.members)
                     mine += shares[key]
             total += round(mine * len(members) * job.info.copies)
@@ -279,31 +208,31 @@ class Replay:
         self._progress(
             ProgressInfo(
                 int(self.environment.now),
-                self._journal.num_operations,
+                int(self._engine.columns.meta[s.OPS_DONE]),
                 self._total,
-                self._ledger.num_messages,
+                self._engine.flow_log.num_messages,
             )
         )
 
     def _check_finished(self) -> None:
-        everyone = [rank for ranks in self._ranks for rank in ranks]
-        stuck = [rank for rank in everyone if not rank.is_done]
-        unmatched = list(self._messages.unmatched())
-        if not stuck and not unmatched:
+        ranks = self._engine.columns.arrays["ranks"][: self._engine.columns.used("ranks")]
+        iterations = self._engine.columns.arrays["jobs"]["iterations"][ranks["job"]]
+        stuck = np.flatnonzero((ranks["left"] > 0) | (ranks["iteration"] + 1 < iterations))
+        alone = list(unmatched(self._engine))
+        if not len(stuck) and not alone:
             return
         at = format_time(int(self.environment.now))
-        if stuck:
-            what = (
-                f"nothing can happen after {at}, but {len(stuck)} of {len(everyone)} ranks have not finished"
-            )
+        if len(stuck):
+            what = f"nothing can happen after {at}, but {len(stuck)} of {len(ranks)} ranks have not finished"
         else:
-            what = f"every rank finished by {at}, but {len(unmatched)} messages were only posted at one end"
-        raise StallError(what, waits(self._jobs, stuck, self._collectives.meetings, unmatched))
+            what = f"every rank finished by {at}, but {len(alone)} messages were only posted at one end"
+        raise StallError(what, waits(self._engine, stuck.tolist(), alone))
 
     def _records(self, interrupted: str, wall: float, cpu: float) -> Records:
-        ops, sums = self._journal.operations()
-        flows = [int(x) for x in self._ledger.digest]
-        digest = "".join(f"{(a + b) % 2**64:016x}" for a, b in zip(flows, sums, strict=True))
+        engine = self._engine
+        ops = _operations(engine)
+        sums = zip(engine.columns.arrays["digest"], engine.columns.arrays["op_digest"], strict=True)
+        digest = "".join(f"{(int(a) + int(b)) % 2**64:016x}" for a, b in sums)
         return Records(
             topology=self._topology,
             network=self._network.describe().name,
@@ -311,24 +240,50 @@ class Replay:
             seed=self._seed,
             jobs=tuple(job.info for job in self._jobs),
             ops=ops,
-            collectives=self._journal.ended_collectives(),
-            finish_ps=tuple(np.array([r.finish_ps for r in ranks], np.int64) for ranks in self._ranks),
-            iteration_end_ps=tuple(_iteration_ends(ranks) for ranks in self._ranks),
-            fct=self._ledger.fct(),
-            traffic=self._ledger.traffic(),
+            collectives=CollectiveRecords.of(engine),
+            finish_ps=tuple(self._rows(job)["finish"].copy() for job in self._jobs),
+            iteration_end_ps=tuple(self._iteration_ends(job) for job in self._jobs),
+            fct=engine.flow_log.fct(),
+            traffic=engine.flow_log.traffic(),
             links=self._network.statistics(),
-            num_messages=self._ledger.num_messages,
+            num_messages=engine.flow_log.num_messages,
             end_ps=int(ops.end_ps.max(initial=0)),
             digest=digest,
             wall_s=time.perf_counter() - wall,
             cpu_s=time.process_time() - cpu,
-            messages=self._ledger.messages(),
+            messages=engine.flow_log.messages(),
             interrupted=interrupted,
             info={"advances": self.environment.num_advances},
         )
 
+    def _rows(self, job: ReadyJob) -> NDArray[Any]:
+        """The columns of a job's ranks."""
+        first = self._engine.tables.rank0[job.number]
+        return self._engine.columns.arrays["ranks"][first : first + job.info.workload.world_size]
 
-def _iteration_ends(ranks: Sequence[Rank]) -> I64:
-    """int64 [iterations that every rank ended] x [ranks]."""
-    done = min((len(rank.iteration_ends) for rank in ranks), default=0)
-    return np.array([rank.iteration_ends[:done] for rank in ranks], np.int64).reshape(len(ranks), done).T
+    def _iteration_ends(self, job: ReadyJob) -> I64:
+        """int64 [iterations that every rank ended] x [ranks]."""
+        ranks = self._rows(job)
+        done = int((ranks["iteration"] + (ranks["left"] == 0)).min(initial=job.info.iterations))
+        first = int(self._engine.columns.arrays["jobs"]["end0"][job.number])
+        ends = self._engine.columns.arrays["iteration_ends"][first : first + done * len(ranks)]
+        return ends.reshape(done, len(ranks)).copy()
+
+
+def _operations(engine: Engine) -> OpRecords:
+    """All that ended, in the order in which they did, then by job, rank and operation."""
+    rows = engine.columns.log("log")
+    rank, op, end = rows["rank"], rows["op"], rows["end"]
+    # Instants come in order, and within one nearly all do: what is out of order are rounds of an instant.
+    late = (end[1:] == end[:-1]) & ((rank[1:] < rank[:-1]) | ((rank[1:] == rank[:-1]) & (op[1:] < op[:-1])))
+    if late.any() or (end[1:] < end[:-1]).any():
+        rows = rows[np.lexsort((op, rank, end))]
+    ranks = engine.columns.arrays["ranks"]
+    return OpRecords(
+        job=ranks["job"][rows["rank"]],
+        iteration=np.ascontiguousarray(rows["iteration"]),
+        rank=ranks["number"][rows["rank"]],
+        op=np.ascontiguousarray(rows["op"]),
+        start_ps=np.ascontiguousarray(rows["start"]),
+        end_ps=np.ascontiguousarray(rows["end"]),
+    )

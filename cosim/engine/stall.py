@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from cosim.engine.meeting import Meeting
-from cosim.engine.programs import ReadyJob
-from cosim.engine.rank import Rank
+import numpy as np
+
+from cosim.engine import state as s
+from cosim.engine.engine import Engine
+from cosim.units import format_size
 
 _SHOWN = 4
 """Operations shown of one rank."""
+
+Line = tuple[int, str]
+"""Number of the job, and what is said."""
 
 
 def _some(ranks: Iterable[int]) -> str:
@@ -19,51 +24,91 @@ def _some(ranks: Iterable[int]) -> str:
     return f"rank{'s' if len(chosen) > 1 else ''} {text}{more}"
 
 
-def waits(
-    jobs: Iterable[ReadyJob],
-    ranks: Iterable[Rank],
-    meetings: Mapping[object, Meeting],
-    unmatched: Iterable[tuple[int, str]],
-) -> list[str]:
+def waits(engine: Engine, stuck: Iterable[int], unmatched: Iterable[Line]) -> list[str]:
     """A line for each collective that lacks ranks, each message with one end, each operation behind those.
 
-    ``unmatched`` are (number of the job, line). With several jobs each line begins with its job's name.
+    ``stuck`` are ranks that have not finished. With several jobs each line begins with its job's name.
     """
-    names = [job.info.name for job in jobs]
-    lines = [*_meetings(meetings.values()), *unmatched]
-    for rank in ranks:
-        lines += [(rank.job.number, line) for line in list(_behind(rank))[:_SHOWN]]
+    names = [job.info.name for job in engine.jobs]
+    lines = [*_collectives(engine), *unmatched]
+    for rank in stuck:
+        job = int(engine.columns.arrays["ranks"]["job"][rank])
+        lines += [(job, line) for line in list(_behind(engine, rank))[:_SHOWN]]
     return [f"{names[job]}: {line}" if len(names) > 1 else line for job, line in lines]
 
 
-def _meetings(meetings: Iterable[Meeting]) -> Iterator[tuple[int, str]]:
-    for meeting in meetings:
-        missing = set(meeting.group.ranks) - meeting.arrived
+def _collectives(engine: Engine) -> Iterator[Line]:
+    arrays = engine.columns.arrays
+    under_way = []
+    for comm in engine.groups.comms:
+        at = int(arrays["comms"]["open"][comm.number])
+        while at != s.NONE:
+            under_way.append((int(arrays["rendezvous"]["serial"][at]), at, comm))
+            at = int(arrays["rendezvous"]["next"][at])
+    for _, at, comm in sorted(under_way, key=lambda one: one[0]):
+        words, ranks = int(arrays["rendezvous"]["words"][at]), comm.group.ranks
+        said = arrays["words"][words : words + len(ranks)].tolist()
+        missing = {rank for rank, word in zip(ranks, said, strict=True) if word == s.NONE}
         if missing:
-            text = f"{_some(meeting.arrived)}: {meeting.title}: waits for {_some(missing)} to start it"
+            came = set(ranks) - missing
+            text = f"{_some(came)}: {engine.title(at)}: waits for {_some(missing)} to start it"
         else:
-            left = set(meeting.group.ranks) - meeting.left
-            text = f"{_some(left)}: {meeting.title}: all arrived, but its messages do not complete"
-        yield meeting.first.job.number, text
+            left = {rank for rank, word in zip(ranks, said, strict=True) if word >= 0}
+            text = f"{_some(left)}: {engine.title(at)}: all arrived, but its messages do not complete"
+        yield comm.job, text
 
 
-def _behind(rank: Rank) -> Iterator[str]:
+def unmatched(engine: Engine) -> Iterator[Line]:
+    """A line for each message of which only one end was ever posted."""
+    arrays = engine.columns.arrays
+    for first, job, senders, receivers, tags in engine.tables.messages.channels:
+        head = arrays["channels"]["head"][first : first + len(tags)]
+        open_ = np.flatnonzero(head != s.NONE)
+        for k in open_[np.lexsort((tags[open_], receivers[open_], senders[open_]))].tolist():
+            at = int(head[k])
+            while at != s.NONE:
+                yield job, _one_end(engine, at, int(senders[k]), int(receivers[k]))
+                at = int(arrays["messages"]["next"][at])
+
+
+def _one_end(engine: Engine, message: int, sender: int, receiver: int) -> str:
+    row = engine.columns.arrays["messages"][message]
+    sent = row["send_rank"] != s.NONE
+    rank, op = (int(row[f"{'send' if sent else 'recv'}_{name}"]) for name in ("rank", "op"))
+    _, one = engine.operation(rank, op)
+    what = f"op {op} {one.name!r}, {format_size(one.size_bytes)}, tag {one.tag}"
+    if sent:
+        return f"rank {sender}: SEND {what}: rank {receiver} never posts the RECV"
+    return f"rank {receiver}: RECV {what}: rank {sender} never posts the SEND"
+
+
+def _behind(engine: Engine, number: int) -> Iterator[str]:
     """A rank's operations that wait for one under way: by dependency, or for its stream.
 
     With none under way, those that wait for each other.
     """
-    operations = rank.program.operations
+    arrays = engine.columns.arrays
+    rank = arrays["ranks"][number]
+    own = int(rank["number"])
+    program = engine.jobs[int(rank["job"])].program(own)
+    row = arrays["programs"][int(rank["program"])]
+    operations = program.operations
+    cells = arrays["cells"][int(rank["cell0"]) :][: len(operations)]
 
     def title(op: int) -> str:
         return f"op {op} {operations[op].name!r}"
 
-    for stream, ready in enumerate(rank.ready):
-        for op in sorted(ready):
-            taken = f"stream {rank.program.streams[stream]!r}, which {title(rank.busy[stream])} holds"
-            yield f"rank {rank.number}: {title(op)} waits for {taken}"
-    for op, count in enumerate(rank.waits):
-        left = rank.started or {dep for dep, waits in enumerate(rank.waits) if waits}
+    for stream, name in enumerate(program.streams):
+        lane = arrays["lanes"][int(rank["lane0"]) + stream]
+        base = int(arrays["lane_base"][int(row["lane0"]) + stream])
+        for op in sorted(cells["ready"][base : base + int(lane["count"])].tolist()):
+            taken = f"stream {name!r}, which {title(int(lane['busy']))} holds"
+            yield f"rank {own}: {title(op)} waits for {taken}"
+    waiting = cells["waits"].tolist()
+    left = set(np.flatnonzero(cells["started"] != s.NONE).tolist())
+    left = left or {op for op, count in enumerate(waiting) if count}
+    for op, count in enumerate(waiting):
         behind = [dep for dep in operations[op].deps if dep in left] if count else []
         if behind:
             awaited = ", ".join(title(dep) for dep in behind[:_SHOWN])
-            yield f"rank {rank.number}: {title(op)} waits for {awaited}"
+            yield f"rank {own}: {title(op)} waits for {awaited}"

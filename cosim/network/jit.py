@@ -42,6 +42,18 @@ def inlined(function: _F) -> _F:
     return cast("_F", _watched(made))
 
 
+def internal(function: _F) -> _F:
+    """Compile a function that only compiled code calls, as a function of its own: for what is large, or used
+    in many places. As with :func:`inlined`, a call from Python ends the process.
+    """
+    return cast("_F", _watched(cast("Any", njit)(no_cpython_wrapper=True, **_OPTIONS)(function)))
+
+
+def once(function: _F) -> _F:
+    """Compile a function as if it were written in its only caller: nothing of it is compiled by itself."""
+    return cast("_F", cast("Any", njit)(inline="always", **_OPTIONS)(function))
+
+
 @cache
 def compiled_for(function: Callable[..., None], signature: Any) -> Any:
     """A function for :func:`call_at`, which takes its ``address``; compiled once a process.
@@ -84,15 +96,21 @@ _CONGESTION = ("apply", "changes", "columns", "loop", "pauses", "ports", "rounds
 def _watched(dispatcher: Any) -> Any:
     index = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if index is not None:
-        index._source_stamp = (index._source_stamp, _sources())
+        in_engine = dispatcher.py_func.__module__.startswith("cosim.engine")
+        index._source_stamp = (index._source_stamp, _sources("engine" if in_engine else "network"))
     return dispatcher
 
 
-@lru_cache(maxsize=1)
-def _sources() -> tuple[tuple[str, int, int], ...]:
-    """(name, time, size) of this room's files with compiled functions; controls, each used by itself alone,
-    left out.
+_ENGINE = ("state", "heap", "ranks", "chunks", "collectives", "messages", "flows", "counters", "loop")
+
+
+@lru_cache
+def _sources(user: str) -> tuple[tuple[str, int, int], ...]:
+    """(name, time, size) of this room's files with compiled functions, and the engine's for the engine's;
+    controls, each used by itself alone, left out.
     """
     room = Path(__file__).parent
     files = sorted([*room.glob("*.py"), *(room / "congestion" / f"{name}.py" for name in _CONGESTION)])
+    if user == "engine":
+        files += [room.parent / "engine" / f"{name}.py" for name in _ENGINE]
     return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)

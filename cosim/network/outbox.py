@@ -33,6 +33,12 @@ class Outbox:
         """Start flows."""
         self._columns.append((handle, index, start_ps, cause_ps))
 
+    def add(self, batch: FlowBatch) -> None:
+        """All of a batch."""
+        self._groups += batch.groups
+        if len(batch.start_handle):
+            self._columns.append((batch.start_handle, batch.start_index, batch.start_ps, batch.cause_ps))
+
     def take(self) -> FlowBatch:
         """All of it, as one batch; the outbox is empty afterwards."""
         if self.is_empty:

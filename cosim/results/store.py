@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -293,7 +293,8 @@ def _columns(records: Records) -> dict[str, Array]:
     }
 
 
-def _collective_columns(collectives: tuple[CollectiveRecord, ...]) -> dict[str, Array]:
+def _collective_columns(records: Sequence[CollectiveRecord]) -> dict[str, Array]:
+    collectives = tuple(records)  # each made once
     numbers = ("job", "iteration", "op", "size_bytes", "messages", "start_ps", "ready_ps", "end_ps")
     out: dict[str, Array] = {
         f"collective_{name}": np.array([getattr(c, name) for c in collectives], np.int64) for name in numbers

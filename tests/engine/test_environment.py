@@ -12,14 +12,13 @@ import pytest
 import simpy
 from hypothesis import HealthCheck, given, settings
 
-from cosim.engine.desk import Release
 from cosim.engine.environment import CoSimEnvironment
-from cosim.engine.replay import Replay
+from cosim.engine.replay import Release, Replay
 from cosim.errors import CausalityError, NetworkError
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.flows import Completions, FlowBatch
 from cosim.network.forwarding import ForwardingNetwork
-from cosim.network.simulator import Advance
+from cosim.network.simulator import Advance, Capabilities
 from cosim.pattern.planner import Planner
 from cosim.testing.faulty import FaultyNetwork
 from cosim.testing.strategies.jobs import JobMix as World
@@ -205,11 +204,23 @@ def test_completions_of_what_is_not_in_flight_are_refused(
         run(one_dimension("Ring", 2), job(work), network=Lying(handle, index), release=release)
 
 
-def test_a_network_that_can_not_release_refuses_what_depends() -> None:
-    work = workload([collective(64)], [collective(64)])
-    faulty = FaultyNetwork(CongestionAwareNetwork(), {})
-    with pytest.raises(NetworkError, match="does not release flows"):
-        run(one_dimension("Ring", 2), job(work), network=faulty, release="network")
+class Plain(ForwardingNetwork):
+    """A network that knows nothing of dependencies, and so must never be given any."""
+
+    def describe(self) -> Capabilities:
+        return replace(self.inner.describe(), dependent_flows=False)
+
+    def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
+        assert all(one.release == "caller" for one in flows.groups if len(one.table.dep_distance))
+        return super().advance(flows, horizon_ps)
+
+
+@pytest.mark.parametrize("network", [Plain, lambda inner: FaultyNetwork(inner, {})])
+def test_what_a_network_can_not_release_the_engine_does(network: Any) -> None:
+    work = workload([collective(64), compute(5, 0)], [collective(64)])
+    direct = run(one_dimension("Ring", 2), job(work))
+    records = run(one_dimension("Ring", 2), job(work), network=network(CongestionAwareNetwork()))
+    assert (records.digest, times(records)) == (direct.digest, times(direct))
 
 
 @pytest.mark.parametrize("model", NETWORKS.values(), ids=NETWORKS)

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from cosim.engine.desk import Release
 from cosim.engine.records import Records
-from cosim.engine.replay import Replay
+from cosim.engine.replay import Release, Replay
 from cosim.errors import AlgorithmError
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.unaware import CongestionUnawareNetwork

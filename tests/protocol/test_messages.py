@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cosim.engine.tally import mix_columns
+from cosim.engine.counters import mix_columns
 from cosim.errors import InputError, LaunchError
 from cosim.network.flows import ON_COMPLETION, ON_START
 from cosim.protocol.address import Tls, check_address

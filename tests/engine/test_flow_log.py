@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from cosim.engine.ledger import Ledger
+from cosim.engine.columns import Columns
+from cosim.engine.counters import fct_edges, mix_columns
+from cosim.engine.flow_log import FlowLog
 from cosim.engine.programs import COLLECTIVES
 from cosim.engine.records import JobInfo, Records
-from cosim.engine.tally import fct_edges, mix_columns
+from cosim.engine.state import REACTIONS_N
 from cosim.errors import WorkloadError
 from cosim.network.aware import CongestionAwareNetwork
-from cosim.network.flows import Completions, FlowGroup, flat_table, pack_key
+from cosim.network.flows import Completions, flat_table
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.pattern.planner import Planner
 from cosim.testing.faulty import FaultyNetwork
@@ -241,20 +243,25 @@ def test_a_collectives_bytes_are_its_plans() -> None:
     assert records.num_messages == plan.num_messages
 
 
-# -- the ledger by itself ----------------------------------------------------------------------------
+# -- the log by itself ---------------------------------------------------------------------------------
 
 
 def fed(
     sizes: list[int], pairs: list[tuple[int, int]], spans: list[tuple[int, int]], endpoints: int
-) -> Ledger:
-    """A ledger to which flow k, of ``sizes[k]`` from ``pairs[k]``, took from ``spans[k]``, one group each."""
-    ledger = Ledger(endpoints)
-    for k, (size, pair, span) in enumerate(zip(sizes, pairs, spans, strict=True)):
+) -> FlowLog:
+    """A log to which flow k, of ``sizes[k]`` from ``pairs[k]``, took from ``spans[k]``, one group each."""
+    columns = Columns()
+    log = FlowLog(columns, endpoints)
+    columns.reserve("handles", 1)
+    for size, pair, span in zip(sizes, pairs, spans, strict=True):
         table = flat_table([0], [1], [size])
-        ledger.open(FlowGroup(0, table, np.array(pair, np.int32), pack_key(0, 0, k, 0)), 0)
+        handle = columns.arrays["handles"][:1]
+        handle["left"], handle["holds"], handle["blocks"] = 1, 2, 1
+        handle["info"], handle["block"] = log.bind(table, np.array(pair, np.int32)), log.blocks(table)
+        columns.meta[REACTIONS_N] = 0
         one = [np.array([value], np.int64) for value in (0, *span)]
-        ledger.fold(Completions(np.zeros(1, np.int32), *one))
-    return ledger
+        log.count(Completions(np.zeros(1, np.int32), *one))
+    return log
 
 
 @pytest.mark.parametrize("took", [0, 1, 63, 64, 65, 127, 128, 10**6, 2**40 - 1, 2**40, 2**62 - 1])

@@ -1,43 +1,30 @@
-"""The ledger: flow groups in flight, as the engine sees them, and what their completions add up to."""
+"""What completions add up to: digest, completion times, traffic, every message if asked for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from cosim.engine.records import FctHistogram, MessageRecords, TrafficRecord
-from cosim.engine.tally import (
-    BLOCK,
+from cosim.engine import counters
+from cosim.engine.columns import Columns
+from cosim.engine.counters import (
     FCT_BINS,
     FCT_MAX,
     FCT_MIN,
     FCT_SUM,
-    HANDLE,
     MESSAGES,
     SIZE_BITS,
     TRAFFIC_BIN,
     fct_edges,
-    fold,
 )
+from cosim.engine.records import FctHistogram, MessageRecords, TrafficRecord
+from cosim.engine.state import BLOCK, NONE, REACTIONS_N
 from cosim.errors import NetworkError, WorkloadError
-from cosim.network.flows import I32, I64, Completions, FlowGroup, FlowTable
+from cosim.network.flows import I32, I64, Completions, FlowTable
 from cosim.network.jit import compiled
 
 _TRAFFIC_CELLS = 1 << 22
 _DENSE_ENDPOINTS = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Reaction:
-    """Completions that the engine waits for, as columns: when it reacts, and since when that is certain."""
-
-    handle: I32
-    index: I64
-    time_ps: I64
-    cause_ps: I64
+_FIRST_BIN_PS = 1 << 16
 
 
 @compiled
@@ -92,22 +79,19 @@ class Pairs:
         return (codes // self._endpoints).astype(np.int32), (codes % self._endpoints).astype(np.int32)
 
 
-class Ledger:
-    """Counts what completes. Arrays grow here, in Python; :func:`~cosim.engine.tally.fold` fills them."""
+class FlowLog:
+    """Counts what completes, in arrays of ``columns`` that :func:`~cosim.engine.counters.count` fills."""
 
-    def __init__(self, num_endpoints: int, *, record_messages: bool = False) -> None:
-        self.digest = np.zeros(2, np.uint64)
+    def __init__(self, columns: Columns, num_endpoints: int, *, record_messages: bool = False) -> None:
+        self._columns = columns
         self._counts = np.zeros(8, np.int64)
         self._counts[FCT_MIN] = np.iinfo(np.int64).max
-        self._counts[TRAFFIC_BIN] = 1 << 16
-        self._handles = np.zeros(64, HANDLE)
-        self._blocks: NDArray[Any] = np.zeros(64, BLOCK)
-        self._blocks_used = 0
-        self._info: I64 = np.zeros(64, np.int64)
-        self._info_used = 0
+        self._counts[TRAFFIC_BIN] = _FIRST_BIN_PS
         self._fct = np.zeros(FCT_BINS, np.int64)
+        columns.replace("counts", self._counts)
+        columns.replace("fct", self._fct)
+        columns.replace("traffic", np.zeros((64, 64), np.int64))
         self._pairs = Pairs(num_endpoints)
-        self._traffic = np.zeros((64, 64), np.int64)
         self._tables: dict[int, tuple[FlowTable, int]] = {}
         self._bindings: dict[tuple[int, bytes], int] = {}
         self._messages: list[tuple[I64, ...]] | None = [] if record_messages else None
@@ -117,141 +101,116 @@ class Ledger:
         """Messages completed so far; marks are none."""
         return int(self._counts[MESSAGES])
 
-    def _append(self, name: str, used: str, rows: NDArray[Any]) -> int:
-        array, first = getattr(self, name), getattr(self, used)
-        if first + len(rows) > len(array):
-            larger = np.zeros(max(first + len(rows), 2 * len(array)), array.dtype)
-            larger[:first] = array[:first]
-            array = larger
-            setattr(self, name, larger)
-        array[first : first + len(rows)] = rows
-        setattr(self, used, first + len(rows))
-        return int(first)
+    @property
+    def keeps_messages(self) -> bool:
+        """Every message is recorded, so that Python has to see each completion."""
+        return self._messages is not None
 
-    def _table(self, table: FlowTable) -> int:
+    def blocks(self, table: FlowTable) -> int:
+        """Where a table's blocks are; there once."""
         known = self._tables.get(id(table))
         if known is not None:
             return known[1]
         blocks = np.zeros(len(table.block_repeat), BLOCK)
         blocks["base"], blocks["row"] = table.block_base[:-1], table.block_row[:-1]
         blocks["rows"] = np.maximum(np.diff(table.block_row), 1)
-        first = self._append("_blocks", "_blocks_used", blocks)
+        first = self._columns.append("blocks", blocks)
         self._tables[id(table)] = (table, first)
         return first
 
-    def _bind(self, table: FlowTable, endpoints: I32) -> int:
+    def bind(self, table: FlowTable, endpoints: I32) -> int:
+        """Where the rows of a table on endpoints are; there once.
+
+        Raises
+        ------
+        WorkloadError
+            A message larger than what is counted.
+        """
         key = (id(table), endpoints.tobytes())
         known = self._bindings.get(key)
-        if known is not None:
-            return known
-        if len(table.size_bytes) and int(table.size_bytes.max()) >> SIZE_BITS:
-            raise WorkloadError(
-                f"a message of {int(table.size_bytes.max())} bytes; at most 64 GiB are counted"
-            )
-        numbers = self._pairs.numbers(endpoints[table.src], endpoints[table.dst])
-        info = (numbers << SIZE_BITS) | table.size_bytes
-        while self._pairs.count > self._traffic.shape[1]:
-            self._widen_traffic()
-        first = self._append("_info", "_info_used", info)
-        self._bindings[key] = first
-        return first
+        if known is None:
+            self.blocks(table)  # keeps the table, and so its id
+            known = self.bind_rows(endpoints[table.src], endpoints[table.dst], table.size_bytes)
+            self._bindings[key] = known
+        return known
+
+    def bind_rows(self, src: I32, dst: I32, size_bytes: I64) -> int:
+        """Where rows between endpoints are.
+
+        Raises
+        ------
+        WorkloadError
+            A message larger than what is counted.
+        """
+        if len(size_bytes) and int(size_bytes.max()) >> SIZE_BITS:
+            raise WorkloadError(f"a message of {int(size_bytes.max())} bytes; at most 64 GiB are counted")
+        numbers = self._pairs.numbers(src, dst)
+        self._widen_traffic()
+        return self._columns.append("info", (numbers << SIZE_BITS) | size_bytes)
 
     def _widen_traffic(self) -> None:
-        old = self._traffic
+        old = self._columns.arrays["traffic"]
+        if self._pairs.count <= old.shape[1]:
+            return
         pairs = max(2 * old.shape[1], self._pairs.count)
         while len(old) > 8 and len(old) * pairs > _TRAFFIC_CELLS:
             old = old.reshape(len(old) // 2, 2, -1).sum(axis=1)
             self._counts[TRAFFIC_BIN] *= 2
-        self._traffic = np.zeros((len(old), pairs), np.int64)
+        traffic = np.zeros((len(old), pairs), np.int64)
         if self._counts[MESSAGES]:
-            self._traffic[:, : old.shape[1]] = old
+            traffic[:, : old.shape[1]] = old
+        self._columns.replace("traffic", traffic)
 
-    def open(self, group: FlowGroup, react_from: int) -> None:
-        """Expect a group's completions; those from flow ``react_from`` on are reported back."""
-        while group.handle >= len(self._handles):
-            self._handles = np.concatenate([self._handles, np.zeros_like(self._handles)])
-        table = group.table
-        self._handles[group.handle] = (
-            *group.key,
-            table.num_flows,
-            react_from,
-            self._bind(table, group.endpoints),
-            self._table(table),
-            len(table.block_repeat),
-        )
-
-    def react_from(self, handle: int) -> int:
-        """The first flow of a group that the engine waits for; 0 for a single message."""
-        return int(self._handles["react_from"][handle])
-
-    def react_from_of(self, handle: I32) -> I64:
-        """The same, for many."""
-        return np.asarray(self._handles["react_from"][handle], np.int64)
-
-    def by_key(self, handle: I32, index: I64) -> I64:
-        """The order of flows by key."""
-        one = self._handles[handle]
-        return np.lexsort((one["key_low"] + index, one["key_high"]))
-
-    def fold(self, completions: Completions) -> tuple[Reaction, list[int]]:
-        """Count completions; (those that the engine waits for, handles of groups that ended).
+    def count(self, done: Completions) -> None:
+        """Count completions; those that the engine waits for become reactions.
 
         Raises
         ------
         NetworkError
             Something completed that is not in flight.
         """
-        count = len(completions)
-        react, since = np.empty(count, np.int64), np.empty(count, np.int64)
-        closed = np.empty(count, np.int32)
-        num_react, num_closed = fold(
-            completions.handle,
-            completions.index,
-            completions.start_ps,
-            completions.time_ps,
-            self.digest,
-            self._counts,
-            self._handles,
-            self._blocks,
-            self._info,
-            self._fct,
-            self._traffic,
-            completions.since(),
-            react,
-            since,
-            closed,
+        columns = self._columns
+        columns.reserve("reactions", int(columns.meta[REACTIONS_N]) + len(done))
+        if self._messages is not None and self._are_known(done):
+            self._keep(done)
+        wrong = counters.count(
+            columns.view(),
+            np.ascontiguousarray(done.handle),
+            np.ascontiguousarray(done.index),
+            np.ascontiguousarray(done.start_ps),
+            np.ascontiguousarray(done.time_ps),
+            np.ascontiguousarray(done.since()),
+            len(done),
         )
-        if num_closed < 0:
-            handle, index = int(completions.handle[num_react]), int(completions.index[num_react])
-            if not 0 <= handle < len(self._handles):
-                raise NetworkError("the network completed a flow of a group that it was never given")
-            if index < 0:
-                raise NetworkError("the network completed a flow of a negative number")
-            raise NetworkError(
-                f"the network completed flow {index} of group {handle}, none of whose flows is under way"
-            )
-        if self._messages is not None:
-            self._keep(completions)
-        chosen = react[:num_react]
-        reaction = Reaction(
-            completions.handle[chosen],
-            completions.index[chosen],
-            completions.time_ps[chosen],
-            since[:num_react],
+        if wrong == NONE:
+            return
+        handle, index = int(done.handle[wrong]), int(done.index[wrong])
+        if not 0 <= handle < len(columns.arrays["handles"]):
+            raise NetworkError("the network completed a flow of a group that it was never given")
+        if index < 0:
+            raise NetworkError("the network completed a flow of a negative number")
+        raise NetworkError(
+            f"the network completed flow {index} of group {handle}, none of whose flows is under way"
         )
-        return reaction, closed[:num_closed].tolist()
+
+    def _are_known(self, done: Completions) -> bool:
+        handles = self._columns.arrays["handles"]
+        if not len(done) or int(done.handle.min()) < 0 or int(done.handle.max()) >= len(handles):
+            return False
+        return bool((done.index >= 0).all() and (handles["left"][done.handle] > 0).all())
 
     def _keep(self, done: Completions) -> None:
         assert self._messages is not None
-        one = self._handles[done.handle]
-        last = (one["block"] + one["num_blocks"]).astype(np.int64)
+        one = self._columns.arrays["handles"][done.handle]
+        blocks = self._columns.arrays["blocks"]
+        last = (one["block"] + one["blocks"]).astype(np.int64)
         at = one["block"].astype(np.int64)
-        for _ in range(int(one["num_blocks"].max(initial=1)) - 1):
-            step = (at + 1 < last) & (self._blocks["base"][np.minimum(at + 1, last - 1)] <= done.index)
+        for _ in range(int(one["blocks"].max(initial=1)) - 1):
+            step = (at + 1 < last) & (blocks["base"][np.minimum(at + 1, last - 1)] <= done.index)
             at += step
-        block = self._blocks[at]
+        block = blocks[at]
         row = block["row"] + (done.index - block["base"]) % block["rows"]
-        info = self._info[one["info"] + row]
+        info = self._columns.arrays["info"][one["info"] + row]
         kept = info >= 0
         self._messages.append(
             tuple(
@@ -281,7 +240,8 @@ class Ledger:
     def traffic(self) -> TrafficRecord:
         """Bytes between endpoints over time so far."""
         src, dst = self._pairs.endpoints()
-        return TrafficRecord(int(self._counts[TRAFFIC_BIN]), src, dst, self._traffic[:, : self._pairs.count])
+        traffic = self._columns.arrays["traffic"][:, : self._pairs.count]
+        return TrafficRecord(int(self._counts[TRAFFIC_BIN]), src, dst, traffic)
 
     def messages(self) -> MessageRecords | None:
         """Every message, sorted by (end, key), where they were to be recorded."""

@@ -1,0 +1,105 @@
+"""Records of collectives, as columns that show themselves as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.engine.engine import Engine
+from cosim.engine.groups import Comm, Planned
+from cosim.engine.programs import ReadyJob
+from cosim.engine.records import CollectiveRecord
+
+
+class CollectiveRecords(Sequence[CollectiveRecord]):
+    """Collectives that ended, in the order in which they did. A row is made when it is looked at."""
+
+    def __init__(
+        self,
+        rows: NDArray[Any],
+        comms: Sequence[Comm],
+        plans: Sequence[Planned],
+        jobs: Sequence[ReadyJob],
+        ranks: NDArray[Any],
+    ) -> None:
+        self._rows = rows
+        self._comms = comms
+        self._plans = plans
+        self._jobs = jobs
+        self._numbers = ranks["number"].copy()
+
+    @classmethod
+    def of(cls, engine: Engine) -> CollectiveRecords:
+        """Those of a run, taken out of it."""
+        rows, comms = engine.columns.log("collective_log"), engine.groups.comms
+        job = np.array([comm.job for comm in comms], np.int64)
+        # Ties go by the group's ranks, as tuples do.
+        by_ranks = sorted(range(len(comms)), key=lambda k: comms[k].group.ranks)
+        order = np.empty(len(comms), np.int64)
+        order[by_ranks] = np.arange(len(comms))
+        at = rows["comm"]
+        rows = rows[np.lexsort((order[at], rows["number"], rows["iteration"], job[at], rows["end"]))]
+        ranks = engine.columns.arrays["ranks"][: engine.columns.used("ranks")]
+        return cls(rows, comms, engine.groups.planned, engine.jobs, ranks)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[CollectiveRecord]:
+        for row in self._rows.tolist():
+            yield self._record(*row)
+
+    @overload
+    def __getitem__(self, at: int) -> CollectiveRecord: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[CollectiveRecord, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> CollectiveRecord | tuple[CollectiveRecord, ...]:
+        if isinstance(at, slice):
+            return tuple(self._record(*row) for row in self._rows[at].tolist())
+        return self._record(*self._rows[at].item())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} collectives>"
+
+    def _record(
+        self,
+        start: int,
+        ready: int,
+        end: int,
+        comm: int,
+        iteration: int,
+        number: int,
+        plan: int,
+        rank: int,
+        op: int,
+    ) -> CollectiveRecord:
+        group, job = self._comms[comm].group, self._jobs[self._comms[comm].job]
+        planned = self._plans[plan].plan
+        operation = job.program(int(self._numbers[rank])).operations[op]
+        return CollectiveRecord(
+            job=job.number,
+            iteration=iteration,
+            op=number,
+            name=operation.name,
+            collective=operation.collective,
+            algorithm=planned.algorithm,
+            ranks=group.ranks,
+            size_bytes=operation.size_bytes,
+            messages=planned.num_messages,
+            start_ps=start,
+            ready_ps=ready,
+            end_ps=end,
+            copies=job.info.copies * len(group.ranks) // len(group.members),
+            folded=len(group.members) // len(group.ranks),
+        )

@@ -1,0 +1,145 @@
+"""The arrays of the engine's state, which grow here; compiled code sees them as a :class:`State`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.engine import state as s
+from cosim.engine.state import State
+
+_ROWS: dict[str, Any] = {
+    "ops": s.OP,
+    "successors": np.int32,
+    "programs": s.PROGRAM,
+    "roots": np.int32,
+    "lane_base": np.int32,
+    "jobs": s.JOB,
+    "ranks": s.RANK,
+    "cells": s.CELL,
+    "lanes": s.LANE,
+    "pace": np.int64,
+    "iteration_ends": np.int64,
+    "members": s.MEMBER,
+    "ports": s.PORT,
+    "comms": s.COMM,
+    "comm_ranks": np.int32,
+    "numbers": np.int32,
+    "groups": s.GROUP,
+    "plans": s.PLAN,
+    "parts": s.PART,
+    "where": s.WHERE,
+    "subs": s.SUB,
+    "positions": np.int32,
+    "bindings": s.BINDING,
+    "rendezvous": s.RENDEZVOUS,
+    "words": np.int32,
+    "channels": s.CHANNEL,
+    "messages": s.MESSAGE,
+    "handles": s.HANDLE,
+    "agenda": s.EVENT,
+    "reactions": s.EVENT,
+    "touched": s.EVENT,
+    "begins": np.int32,
+    "pumps": s.TASK,
+    "enters": s.TASK,
+    "dispatches": s.TASK,
+    "opened": s.OPENED,
+    "starts": s.START,
+    "log": s.LOG,
+    "collective_log": s.COLLECTIVE_LOG,
+    "blocks": s.BLOCK,
+    "info": np.int64,
+}
+"""What each array that grows is made of."""
+_LOG_ROWS = 1 << 16
+_USED = {
+    "agenda": s.AGENDA_N,
+    "enters": s.ENTER_N,
+    "pumps": s.PUMP_N,
+    "dispatches": s.DISPATCH_N,
+    "handles": s.HANDLE_TOP,
+    "opened": s.OPENED_N,
+    "starts": s.STARTS_N,
+    "rendezvous": s.RENDEZVOUS_TOP,
+    "messages": s.MESSAGE_TOP,
+    "words": s.WORDS_TOP,
+}
+"""What the loop fills, and how far it is filled. (Records are taken out when they are full.)"""
+
+
+class Columns:
+    """Owns the arrays by name; ``meta`` has the loop's scalars."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, NDArray[Any]] = {name: np.zeros(0, kind) for name, kind in _ROWS.items()}
+        self.meta = self.arrays["meta"] = np.zeros(s.NUM_SCALARS, np.int64)
+        for scalar in (s.HANDLE_FREE, s.RENDEZVOUS_FREE, s.MESSAGE_FREE, s.AT_RANK, s.AT_OP):
+            self.meta[scalar] = s.NONE
+        self.meta[s.BURST] = 16
+        self.arrays["digest"] = np.zeros(2, np.uint64)
+        self.arrays["op_digest"] = np.zeros(2, np.uint64)
+        self.arrays["plan_keys"] = np.full(64, s.NONE, np.int64)
+        self.arrays["plan_values"] = np.zeros(64, np.int32)
+        self._used = dict.fromkeys(_ROWS, 0)
+        self._view: State | None = None
+        self._logs: dict[str, list[NDArray[Any]]] = {"log": [], "collective_log": []}
+
+    def view(self) -> State:
+        """The arrays as they are now; stale after one was replaced."""
+        if self._view is None:
+            self._view = State(**self.arrays)
+        return self._view
+
+    def replace(self, name: str, array: NDArray[Any]) -> None:
+        """Put another array in the place of one."""
+        self.arrays[name] = array
+        self._view = None
+
+    def reserve(self, name: str, need: int) -> None:
+        """Have room for ``need`` rows."""
+        old = self.arrays[name]
+        if need > len(old):
+            new = np.zeros(max(need, 2 * len(old), 16), old.dtype)
+            new[: len(old)] = old
+            self.replace(name, new)
+
+    def append(self, name: str, rows: NDArray[Any]) -> int:
+        """Add rows to a table; the number of the first."""
+        first, made = self.extend(name, len(rows))
+        made[:] = rows
+        return first
+
+    def extend(self, name: str, count: int) -> tuple[int, NDArray[Any]]:
+        """(Number of the first, view) of ``count`` more rows."""
+        first = self._used[name]
+        self._used[name] = first + count
+        self.reserve(name, first + count)
+        return first, self.arrays[name][first : first + count]
+
+    def used(self, name: str) -> int:
+        """Rows of a table so far."""
+        return self._used[name]
+
+    def make_room(self) -> None:
+        """Give the loop the room that it asked for."""
+        meta = self.meta
+        for name, scalar in _USED.items():
+            need = int(meta[s.MOST_WORDS]) if name == "words" else int(meta[s.BURST])
+            used = int(meta[scalar])
+            if used + need > len(self.arrays[name]):
+                self.reserve(name, 2 * (used + need))
+        for name, scalar in (("log", s.LOG_N), ("collective_log", s.COLLECTIVE_LOG_N)):
+            if meta[scalar] >= len(self.arrays[name]):
+                if meta[scalar]:
+                    self._logs[name].append(self.arrays[name][: int(meta[scalar])])
+                self.replace(name, np.zeros(_LOG_ROWS, _ROWS[name]))
+                meta[scalar] = 0
+
+    def log(self, name: str) -> NDArray[Any]:
+        """All rows of ``log`` or ``collective_log``, in the order in which they came; let go of here."""
+        scalar = s.LOG_N if name == "log" else s.COLLECTIVE_LOG_N
+        blocks, self._logs[name] = [*self._logs[name], self.arrays[name][: int(self.meta[scalar])]], []
+        return np.concatenate(blocks)

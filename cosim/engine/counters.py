@@ -1,0 +1,176 @@
+"""Counting completions, compiled: digest, flow completion times, traffic, who reacts.
+
+The digest is a sum, modulo 2^64 and twice with different mixing, of a hash of each (key, time): equal
+multisets of completions give equal digests however they were cut into batches or ordered. Hashes are
+built with splitmix64's finalizer (Steele, Lea, Flood 2014, doi:10.1145/2660193.2660195).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cosim.engine.flows import let_go
+from cosim.engine.heap import push
+from cosim.engine.state import LOG_N, NONE, REACTIONS_N, U64, State
+from cosim.network.flows import I32, I64
+from cosim.network.jit import compiled, inlined, internal
+
+DIGEST_A, DIGEST_B = 0, 1
+MESSAGES, FCT_MIN, FCT_MAX, FCT_SUM, TRAFFIC_BIN = range(5)
+"""Scalars in ``counts``."""
+
+SIZE_BITS = 36
+"""A bound row is one int64, bytes below and the number of its (source, destination) pair above, or -1 for a
+mark: rows are met in no order, so what counts is how many of them a cache holds.
+"""
+
+FCT_BINS = 64 + 56 * 64
+_C1 = np.uint64(0xBF58476D1CE4E5B9)
+_C2 = np.uint64(0x94D049BB133111EB)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+@inlined
+def mix(value: np.uint64) -> np.uint64:
+    """splitmix64's finalizer."""
+    value = (value ^ (value >> _S30)) * _C1
+    value = (value ^ (value >> _S27)) * _C2
+    return value ^ (value >> _S31)
+
+
+def mix_columns(*columns: I64) -> tuple[int, int]:
+    """The two digest sums of rows of int64 columns, as :func:`count` makes them of (high, low, time)."""
+
+    def step(value: U64) -> U64:
+        value = (value ^ (value >> _S30)) * _C1
+        value = (value ^ (value >> _S27)) * _C2
+        return np.asarray(value ^ (value >> _S31), np.uint64)
+
+    state = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        state = step(state + column.astype(np.uint64) + _GOLDEN)
+    return int(state.sum(dtype=np.uint64)), int(step(state ^ _GOLDEN).sum(dtype=np.uint64))
+
+
+@internal
+def _block_of(state: State, handle: int, flow: int, near: int) -> int:
+    """The block that a flow lies in; ``near``: where the flow before it was found."""
+    blocks = state.blocks
+    one = state.handles[handle]
+    low = int(one.block)
+    high = low + one.blocks
+    if (
+        low <= near < high
+        and blocks[near].base <= flow
+        and (near + 1 == high or blocks[near + 1].base > flow)
+    ):
+        return near
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if blocks[middle].base <= flow:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@internal
+def _widen_bins(state: State) -> None:
+    """Make the bins of traffic twice as wide."""
+    traffic = state.traffic
+    half = len(traffic) // 2
+    for b in range(half):
+        for pair in range(traffic.shape[1]):
+            traffic[b, pair] = traffic[2 * b, pair] + traffic[2 * b + 1, pair]
+    traffic[half:, :] = 0
+    state.counts[TRAFFIC_BIN] *= 2
+
+
+def fct_edges() -> I64:
+    """Edges of the flow completion time bins, ps: exact below 64, then 64 to each power of two."""
+    fine = np.arange(64, dtype=np.int64)
+    coarse = ((np.arange(64, dtype=np.int64) + 64)[None, :] << np.arange(56, dtype=np.int64)[:, None]).ravel()
+    return np.append(np.concatenate([fine, coarse]), np.int64(2**62))
+
+
+@inlined
+def _fct_bin(value: int) -> int:
+    if value < 64:
+        return value
+    shift = 0
+    for step in (32, 16, 8, 4, 2, 1):
+        if value >> (shift + step) >= 64:
+            shift += step
+    return 64 + shift * 64 + (value >> shift) - 64
+
+
+@compiled
+def count(state: State, handle: I32, index: I64, start: I64, time: I64, cause: I64, number: int) -> int:
+    """Count completions; those that the engine waits for go to the reactions, which have room.
+
+    Returns NONE, or the number of a row whose group has ended or never began, or whose index is negative.
+    """
+    meta = state.meta
+    counts = state.counts
+    handles = state.handles
+    last_fct = -1
+    last_bin = 0
+    near = 0
+    sum_a = state.digest[DIGEST_A]
+    sum_b = state.digest[DIGEST_B]
+    for k in range(number):
+        flow = index[k]
+        if not 0 <= handle[k] < len(handles) or flow < 0 or handles[handle[k]].left <= 0:
+            return k
+        h = handles[handle[k]]
+        state_a = mix(np.uint64(h.key_high) + _GOLDEN)
+        state_a = mix(state_a + np.uint64(h.key_low + flow) + _GOLDEN)
+        state_a = mix(state_a + np.uint64(time[k]) + _GOLDEN)
+        sum_a += state_a
+        sum_b += mix(state_a ^ _GOLDEN)
+        if flow >= h.react_from:
+            # A network reports in no particular order, but queues are first come: so by key.
+            key_low = h.key_low + flow
+            at = int(flow - h.react_from)
+            meta[REACTIONS_N] = push(
+                state.reactions, meta[REACTIONS_N], time[k], h.key_high, key_low, cause[k], handle[k], at
+            )
+        near = _block_of(state, handle[k], flow, near)
+        block = state.blocks[near]
+        one = state.info[h.info + block.row + (flow - block.base) % block.rows]
+        h.left -= 1
+        if h.left == 0:
+            let_go(state, handle[k])
+        if one < 0:
+            continue
+        took = time[k] - start[k]
+        if took != last_fct:
+            last_fct = took
+            last_bin = _fct_bin(took)
+            counts[FCT_MIN] = min(counts[FCT_MIN], took)
+            counts[FCT_MAX] = max(counts[FCT_MAX], took)
+        state.fct[last_bin] += 1
+        counts[FCT_SUM] += took
+        counts[MESSAGES] += 1
+        while time[k] >= len(state.traffic) * counts[TRAFFIC_BIN]:
+            _widen_bins(state)
+        state.traffic[time[k] // counts[TRAFFIC_BIN], one >> SIZE_BITS] += one & ((1 << SIZE_BITS) - 1)
+    state.digest[DIGEST_A] = sum_a
+    state.digest[DIGEST_B] = sum_b
+    return NONE
+
+
+@internal
+def count_operation(state: State) -> None:
+    """Fold the last logged operation into the digest of operations."""
+    record = state.log[state.meta[LOG_N] - 1]
+    rank = state.ranks[record.rank]
+    value = mix(np.uint64(rank.job) + _GOLDEN)
+    value = mix(value + np.uint64(record.iteration) + _GOLDEN)
+    value = mix(value + np.uint64(rank.number) + _GOLDEN)
+    value = mix(value + np.uint64(record.op) + _GOLDEN)
+    value = mix(value + np.uint64(record.start) + _GOLDEN)
+    value = mix(value + np.uint64(record.end) + _GOLDEN)
+    state.op_digest[DIGEST_A] += value
+    state.op_digest[DIGEST_B] += mix(value ^ _GOLDEN)

@@ -1,0 +1,227 @@
+"""The engine: jobs in columns, what the loop over instants asks of Python, and what it hands to a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from cosim.engine import loop
+from cosim.engine import state as s
+from cosim.engine.columns import Columns
+from cosim.engine.flow_log import FlowLog
+from cosim.engine.groups import Groups
+from cosim.engine.plans import Plans
+from cosim.engine.programs import ReadyJob
+from cosim.engine.tables import Tables
+from cosim.errors import AlgorithmError, MismatchError, SimulationError, WorkloadError
+from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable, flat_table
+from cosim.pattern.planner import Planner
+from cosim.units import NEVER, format_size
+from cosim.workload.program import Operation, OpKind
+
+
+class Engine:
+    """All jobs of a run. Times are picoseconds, ranks are numbered through all jobs."""
+
+    def __init__(
+        self, jobs: Sequence[ReadyJob], planner: Planner, num_endpoints: int, *, record_messages: bool
+    ) -> None:
+        self.jobs = jobs
+        self.columns = Columns()
+        self.flow_log = FlowLog(self.columns, num_endpoints, record_messages=record_messages)
+        self.tables = Tables(self.columns, self.flow_log, jobs)
+        self.plans = Plans(planner)
+        self.groups = Groups(self.columns, self.flow_log, self.tables, self.plans)
+        self._message_tables: dict[int, FlowTable] = {}
+        self._traits: dict[tuple[int, int], dict[str, object]] = {}
+
+    # -- time ----------------------------------------------------------------------------------------
+
+    @property
+    def now_ps(self) -> int:
+        """The instant that is, or was, looked at."""
+        return int(self.columns.meta[s.NOW])
+
+    @property
+    def next_ps(self) -> int:
+        """When something ends next, as far as is known without the network; NEVER: nothing will."""
+        meta, arrays = self.columns.meta, self.columns.arrays
+        times = [
+            int(arrays[name]["time"][0])
+            for name, count in (("agenda", s.AGENDA_N), ("reactions", s.REACTIONS_N))
+            if meta[count]
+        ]
+        return min(times, default=NEVER)
+
+    def begin(self, job: int, now: int) -> None:
+        """Have a job's ranks begin at an instant that is to be run next."""
+        meta, first = self.columns.meta, self.tables.rank0[job]
+        meta[s.NOW] = now
+        count, done = self.jobs[job].info.workload.world_size, int(meta[s.BEGIN_N])
+        self.columns.arrays["begins"][done : done + count] = np.arange(first, first + count)
+        meta[s.BEGIN_N] += count
+
+    def run(self, limit: int) -> None:
+        """Run every instant up to ``limit``.
+
+        Raises
+        ------
+        MismatchError
+            Ranks disagree on what they do together.
+        WorkloadError, AlgorithmError, SimulationError
+            As they say.
+        """
+        while (status := int(loop.run_instants(self.columns.view(), limit))) != loop.DONE:
+            self.answer(status)
+
+    def take(self, done: Completions) -> None:
+        """Count completions; what waits for them happens at their times.
+
+        Raises
+        ------
+        NetworkError
+            Something completed that is not in flight.
+        """
+        self.flow_log.count(done)
+
+    # -- what the loop asks for ----------------------------------------------------------------------
+
+    def answer(self, status: int) -> None:
+        """Make what the loop stopped for, or say what is wrong."""
+        meta = self.columns.meta
+        rank, op = int(meta[s.AT_RANK]), int(meta[s.AT_OP])
+        if status == loop.NEED_ROOM:
+            self.columns.make_room()
+        elif status == loop.NEED_GROUP:
+            self.groups.look_up(rank, op)
+        elif status == loop.NEED_PLAN:
+            self.groups.plan(rank, op)
+        elif status == loop.NEED_PACE:
+            self._pace(int(self.columns.arrays["begins"][meta[s.BEGIN_AT]]))
+        elif status == loop.NO_PEER:
+            self._no_peer(rank, op)
+        elif status == loop.WRONG_SIZE:
+            self._wrong_size(int(meta[s.WHICH]))
+        elif status == loop.WRONG_COLLECTIVE:
+            self._wrong_collective(rank, op, int(meta[s.WHICH]))
+        elif status == loop.TOO_EARLY:
+            self._too_early(int(meta[s.WHICH]), int(meta[s.PLACE]))
+        else:
+            raise SimulationError("simulated time would pass the 53 days that picoseconds count to")
+
+    def _pace(self, rank: int) -> None:
+        """Work out how long a rank's computations take in its next iteration."""
+        row = self.columns.arrays["ranks"][rank]
+        job = self.jobs[int(row["job"])]
+        pace, number, iteration = job.info.pace, int(row["number"]), int(row["iteration"]) + 1
+        assert pace is not None
+        first = int(row["pace0"])
+        durations = self.columns.arrays["pace"]
+        for op, one in enumerate(job.program(number).operations):
+            if one.kind in (OpKind.COMPUTE, OpKind.MEMORY):
+                durations[first + op] = pace.duration_ps(number, iteration, op, one.duration_ps)
+        row["paced"] = iteration + 1
+
+    def operation(self, rank: int, op: int) -> tuple[int, Operation]:
+        """(Number of the rank in its job, its operation)."""
+        row = self.columns.arrays["ranks"][rank]
+        number = int(row["number"])
+        return number, self.jobs[int(row["job"])].program(number).operations[op]
+
+    # -- mistakes ------------------------------------------------------------------------------------
+
+    def _no_peer(self, rank: int, op: int) -> NoReturn:
+        number, one = self.operation(rank, op)
+        world = self.jobs[int(self.columns.arrays["ranks"]["job"][rank])].info.workload.world_size
+        raise WorkloadError(
+            f"rank {number}: {one.kind.value} {one.name!r} has no peer ({one.peer}) among the {world} ranks"
+        )
+
+    def _wrong_size(self, message: int) -> NoReturn:
+        row = self.columns.arrays["messages"][message]
+        sender, one = self.operation(int(row["send_rank"]), int(row["send_op"]))
+        receiver, two = self.operation(int(row["recv_rank"]), int(row["recv_op"]))
+        raise MismatchError(
+            f"rank {sender} SENDs {one.size_bytes} bytes to rank {receiver} "
+            f"(op {row['send_op']} {one.name!r}, tag {one.tag}), which RECVs {two.size_bytes} bytes "
+            f"(op {row['recv_op']} {two.name!r})"
+        )
+
+    def _wrong_collective(self, rank: int, op: int, rendezvous: int) -> NoReturn:
+        arrays = self.columns.arrays
+        met = arrays["rendezvous"][rendezvous]
+        number, mine = self.operation(rank, op)
+        first, theirs = self.operation(int(met["rank"]), int(met["op"]))
+        ranks = self.groups.comms[int(met["comm"])].group.ranks
+        raise MismatchError(
+            f"ranks disagree on collective number {met['occurrence']} of iteration "
+            f"{met['iteration']} of their group {_short(ranks)}:\n"
+            f"  rank {first}: op {met['op']} {theirs.name!r}: {theirs.collective} of "
+            f"{theirs.size_bytes} bytes, root {theirs.root}\n"
+            f"  rank {number}: op {op} {mine.name!r}: {mine.collective} of "
+            f"{mine.size_bytes} bytes, root {mine.root}"
+        )
+
+    def _too_early(self, rendezvous: int, position: int) -> NoReturn:
+        met = self.columns.arrays["rendezvous"][rendezvous]
+        number = self.groups.comms[int(met["comm"])].group.ranks[position]
+        raise AlgorithmError(
+            f"rank {number} is done with {self.title(rendezvous)} before it came: the algorithm that carries "
+            "it must let each rank's exit wait for its entry"
+        )
+
+    def title(self, rendezvous: int) -> str:
+        """``all_reduce 'grads', 64 MiB (iteration 0)``."""
+        met = self.columns.arrays["rendezvous"][rendezvous]
+        _, one = self.operation(int(met["rank"]), int(met["op"]))
+        size = format_size(one.size_bytes)
+        return f"{one.collective} {one.name!r}, {size} (iteration {met['iteration']})"
+
+    # -- what goes to a network ----------------------------------------------------------------------
+
+    def outbox(self) -> FlowBatch:
+        """Groups opened and flows started since it was last asked for."""
+        meta, arrays = self.columns.meta, self.columns.arrays
+        opened = arrays["opened"][: int(meta[s.OPENED_N])]
+        groups = [self._group(int(one["handle"]), int(one["iteration"])) for one in opened]
+        starts = arrays["starts"][: int(meta[s.STARTS_N])]
+        meta[s.OPENED_N] = meta[s.STARTS_N] = 0
+        return FlowBatch(
+            groups,
+            *(np.ascontiguousarray(starts[name]) for name in ("handle", "index", "start", "cause")),
+        )
+
+    def _group(self, handle: int, iteration: int) -> FlowGroup:
+        row = self.columns.arrays["handles"][handle]
+        key = int(row["key_high"]), int(row["key_low"])
+        bound = self.groups.bindings.get(int(row["binding"]))
+        if bound is not None:
+            traits = self._traits_of(bound.job, iteration)
+            return FlowGroup(handle, bound.table, bound.endpoints, key, **traits)  # type: ignore[arg-type]
+        first, job, src, dst, sizes, channels = self.message_binding(int(row["binding"]))
+        at = int(row["binding"]) - first
+        size = int(sizes[at])
+        table = self._message_tables.get(size)
+        if table is None:
+            table = self._message_tables[size] = flat_table([0], [1], [size])
+        endpoints = np.array([src[at], dst[at]], np.int32)
+        traits = {**self._traits_of(job, iteration), "channel": int(channels[at]), "release": "caller"}
+        return FlowGroup(handle, table, endpoints, key, **traits)  # type: ignore[arg-type]
+
+    def message_binding(self, binding: int) -> tuple[int, int, I32, I32, I64, I32]:
+        """The columns that a message's binding is in."""
+        return next(one for one in reversed(self.tables.messages.bindings) if one[0] <= binding)
+
+    def _traits_of(self, job: int, iteration: int) -> dict[str, object]:
+        key = job, iteration
+        if key not in self._traits:
+            self._traits[key] = self.jobs[job].traits(iteration)
+        return self._traits[key]
+
+
+def _short(ranks: tuple[int, ...]) -> str:
+    if len(ranks) <= 8:
+        return str(list(ranks))
+    return f"[{ranks[0]}, {ranks[1]}, ... {ranks[-1]}] of {len(ranks)}"

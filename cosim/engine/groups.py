@@ -1,0 +1,267 @@
+"""Groups and their plans as columns: written when a group's first rank comes, once for all that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.engine import state as s
+from cosim.engine.collectives import COMM_BITS, TURN_BITS, WHAT_BITS, add_plan, move_plans
+from cosim.engine.columns import Columns
+from cosim.engine.flow_log import FlowLog
+from cosim.engine.plans import Plans
+from cosim.engine.programs import Group, Naming
+from cosim.engine.tables import Tables
+from cosim.errors import SimulationError
+from cosim.network.flows import I32, FlowTable
+from cosim.pattern.plan import FIRST, Phase, Plan, Turn
+from cosim.pattern.template import Template
+from cosim.units import NEVER
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Comm:
+    """A group of a job as its members name it: row ``number`` of the columns' groups so named."""
+
+    number: int
+    job: int
+    group: Group
+    naming: Naming
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Planned:
+    """A plan on a group: of the whole of it, and of the ranks that are simulated."""
+
+    plan: Plan
+    simulated: Plan
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BoundTable:
+    """A flow table on endpoints, for a job."""
+
+    table: FlowTable
+    endpoints: I32
+    job: int
+
+
+class Groups:
+    """Looks up groups and plans that the loop has not met, and binds their templates to endpoints."""
+
+    def __init__(self, columns: Columns, flow_log: FlowLog, tables: Tables, plans: Plans) -> None:
+        self._columns = columns
+        self._flow_log = flow_log
+        self._tables = tables
+        self._plans = plans
+        self.comms: list[Comm] = []
+        self.planned: list[Planned] = []
+        self.bindings: dict[int, BoundTable] = {}
+        self.on_bind: Callable[[int, BoundTable], None] | None = None
+        """Told of each new binding."""
+        self._comms: dict[tuple[int, tuple[int, ...], Naming], Comm] = {}
+        self._groups: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._numbers: dict[tuple[int, Naming], tuple[int, int]] = {}
+        self._flow_tables: dict[int, tuple[Template, FlowTable]] = {}
+        self._bound: dict[tuple[int, int, bytes], int] = {}
+        self._places: dict[int, tuple[I32, int, int]] = {}
+        self._turns: dict[Turn, int] = {FIRST: 0}
+        self._turn_of: list[Turn] = [FIRST]
+        self._num_plans = 0
+
+    # -- groups --------------------------------------------------------------------------------------
+
+    def look_up(self, rank: int, op: int) -> None:
+        """Find the group of a rank's collective, for all its members.
+
+        Raises
+        ------
+        WorkloadError
+            The rank is not in the group it names, or a rank is beyond the world.
+        """
+        row = self._columns.arrays["ranks"][rank]
+        job, number = int(row["job"]), int(row["number"])
+        program = self._tables.program(job, number).program
+        ready = self._tables.jobs[job]
+        group = ready.group(number, program.operations[op])
+        naming = program.naming[op]
+        comm = self._comms.get((job, group.ranks, naming))
+        if comm is None:
+            comm = self._add(job, group, naming)
+        members = self._columns.arrays["members"]
+        ref0 = self._columns.arrays["ranks"]["ref0"][self._tables.rank0[job] + np.array(group.ranks)].tolist()
+        for position, (member, first) in enumerate(zip(group.ranks, ref0, strict=True)):
+            for ref, (one, said) in enumerate(self._tables.program(job, member).groups):
+                if said == naming and (one.ranks is None or one.ranks == group.ranks):
+                    members[first + ref] = (comm.number, position)
+
+    def _add(self, job: int, group: Group, naming: Naming) -> Comm:
+        columns = self._columns
+        made = np.zeros(1, s.COMM)
+        first = self._tables.rank0[job]
+        made["rank0"] = columns.append("comm_ranks", np.array(group.ranks, np.int32) + np.int32(first))
+        made["size"], made["open"] = len(group.ranks), s.NONE
+        lowest = self._tables.program(job, min(group.ranks))
+        made["op0"], made["ops"] = self._operations(lowest.number, naming)
+        key = job, group.ranks
+        if key not in self._groups:
+            self._groups[key] = columns.append("groups", np.array([(0, s.NONE)], s.GROUP))
+        made["group"] = self._groups[key]
+        comm = Comm(columns.append("comms", made), job, group, naming)
+        self._comms[job, group.ranks, naming] = comm
+        self.comms.append(comm)
+        return comm
+
+    def _operations(self, program: int, naming: Naming) -> tuple[int, int]:
+        """Where the numbers of a program's collectives on a group are, and how many."""
+        known = self._numbers.get((program, naming))
+        if known is None:
+            ready = self._tables.programs[program].program
+            mine = [op for (name, _), op in ready.collective.items() if name == naming]
+            first = self._columns.append("numbers", np.array(mine, np.int32))
+            known = self._numbers[program, naming] = first, len(mine)
+        return known
+
+    # -- plans ---------------------------------------------------------------------------------------
+
+    def plan(self, rank: int, op: int) -> None:
+        """Make the plan of a rank's collective, at its group's turn.
+
+        Raises
+        ------
+        WorkloadError
+            There is no such collective.
+        AlgorithmError
+            As the planner says.
+        """
+        arrays = self._columns.arrays
+        row = arrays["ranks"][rank]
+        job, number = int(row["job"]), int(row["number"])
+        one = arrays["ops"][arrays["programs"]["op0"][row["program"]] + op]
+        comm = self.comms[int(arrays["members"]["comm"][row["ref0"] + one["ref"]])]
+        group_number = int(arrays["comms"]["group"][comm.number])
+        group = arrays["groups"][group_number]
+        turn = int(group["turn"]) if group["iteration"] == row["iteration"] else 0
+        operation = self._tables.program(job, number).program.operations[op]
+        plan = self._plans.whole(operation, comm.group, self._turn_of[turn])
+        made = self._bind(comm, Planned(plan, self._plans.simulated(plan, comm.group)))
+        if max(comm.number >> COMM_BITS, int(one["what"]) >> WHAT_BITS, turn >> TURN_BITS):
+            raise SimulationError(
+                f"{comm.number} groups, {one['what']} kinds of collectives, {turn} turns: too many"
+            )
+        keys = arrays["plan_keys"]
+        self._num_plans += 1
+        if 2 * self._num_plans > len(keys):
+            more, values = np.full(2 * len(keys), s.NONE, np.int64), np.zeros(2 * len(keys), np.int32)
+            move_plans(keys, arrays["plan_values"], more, values)
+            self._columns.replace("plan_keys", more)
+            self._columns.replace("plan_values", values)
+        add_plan(
+            self._columns.arrays["plan_keys"],
+            self._columns.arrays["plan_values"],
+            comm.number,
+            int(one["what"]),
+            turn,
+            made,
+        )
+
+    def _bind(self, comm: Comm, planned: Planned) -> int:
+        """Write a plan on a group into the columns; its number."""
+        columns, plan = self._columns, planned.simulated
+        phases = len(plan.chunks[0])
+        made = np.zeros(1, s.PLAN)
+        parts = np.zeros(len(plan.chunks) * phases, s.PART)
+        instances = 0
+        for number, phase in enumerate(phase for chunk in plan.chunks for phase in chunk):
+            part = parts[number]
+            part["where0"], position0 = self._place(phase, plan.num_ranks)
+            part["queue"], part["instance0"] = phase.queue, instances
+            part["sub0"] = self._subs(comm, phase, position0)
+            instances += len(phase.groups)
+        count, ranks, queues = len(parts), plan.num_ranks, plan.num_queues
+        words = 2 * ranks + instances
+        if count > 1:
+            words += queues + queues * count + count + 2 * ranks * queues + ranks * count
+        made["ranks"], made["chunks"], made["phases"] = ranks, len(plan.chunks), phases
+        made["active"], made["queues"], made["instances"] = plan.active, queues, instances
+        made["part0"] = columns.append("parts", parts)
+        made["free"], made["words"] = s.NONE, words
+        turn = planned.plan.turn
+        if turn not in self._turns:
+            self._turns[turn] = len(self._turn_of)
+            self._turn_of.append(turn)
+        made["turn"] = self._turns[turn]
+        meta = columns.meta
+        meta[s.BURST] = max(int(meta[s.BURST]), 2 * count + 16)
+        meta[s.MOST_WORDS] = max(int(meta[s.MOST_WORDS]), words)
+        self.planned.append(planned)
+        return columns.append("plans", made)
+
+    def _place(self, phase: Phase, num_ranks: int) -> tuple[int, int]:
+        """Where a phase's places by position are, and its positions by sub-group and place."""
+        known = self._places.get(id(phase.groups))
+        if known is None:
+            where = np.zeros(num_ranks, s.WHERE)
+            for number, members in enumerate(phase.groups):
+                where["sub"][members], where["place"][members] = number, np.arange(len(members))
+            known = (
+                phase.groups,  # kept, and so its id
+                self._columns.append("where", where),
+                self._columns.append("positions", phase.groups.ravel().astype(np.int32)),
+            )
+            self._places[id(phase.groups)] = known
+        return known[1:]
+
+    def _subs(self, comm: Comm, phase: Phase, position0: int) -> int:
+        """A phase's sub-groups on a group: the number of the first."""
+        subs = np.zeros(len(phase.groups), s.SUB)
+        ranks = np.array(comm.group.ranks)
+        for number, (members, all_of) in enumerate(zip(phase.groups, phase.participants, strict=True)):
+            sub = subs[number]
+            sub["position0"], sub["size"] = position0 + number * len(members), len(members)
+            sub["lowest"] = int(ranks[members].min())
+            sub["binding"] = self._bound_to(phase.template, comm.group.endpoints[all_of], comm.job)
+        return self._columns.append("subs", subs)
+
+    def _bound_to(self, template: Template, endpoints: I32, job: int) -> int:
+        """A template's flows on endpoints; there once."""
+        key = id(template), job, endpoints.tobytes()
+        known = self._bound.get(key)
+        if known is not None:
+            return known
+        table = self._table(template)
+        made = np.zeros(1, s.BINDING)
+        made["flows"], made["react_from"] = table.num_flows, template.exit_base
+        made["info"] = self._flow_log.bind(table, endpoints)
+        made["block"], made["blocks"] = self._flow_log.blocks(table), len(table.block_repeat)
+        made["network"] = s.NONE
+        number = self._bound[key] = self._columns.append("bindings", made)
+        self.bindings[number] = bound = BoundTable(table, endpoints, job)
+        if self.on_bind is not None:
+            self.on_bind(number, bound)
+        return number
+
+    def _table(self, template: Template) -> FlowTable:
+        known = self._flow_tables.get(id(template))
+        if known is not None:
+            return known[1]
+        reaction = np.full(len(template.src), NEVER, np.int64)
+        reaction[int(template.block_row[-2]) :] = 0  # the engine waits for the exits
+        table = FlowTable(
+            num_participants=template.num_participants,
+            src=template.src,
+            dst=template.dst,
+            size_bytes=template.bytes,
+            channel=template.channel,
+            delay_ps=template.delay_ps,
+            reaction_ps=reaction,
+            dep_ptr=template.dep_ptr,
+            dep_distance=template.dep_distance,
+            dep_kind=template.dep_kind,
+            block_row=template.block_row,
+            block_repeat=template.block_repeat,
+        )
+        self._flow_tables[id(template)] = (template, table)
+        return table

@@ -1,0 +1,59 @@
+"""A binary heap of events by (time, high, low), in a structured array: what comes next in the engine."""
+
+from __future__ import annotations
+
+from cosim.network.calendar import Records
+from cosim.network.jit import internal
+
+
+@internal
+def push(heap: Records, count: int, time: int, high: int, low: int, cause: int, a: int, b: int) -> int:
+    """Add an event to a heap of ``count``, which has room; the new count."""
+    at = count
+    while at > 0:
+        parent = (at - 1) >> 1
+        one = heap[parent]
+        if one.time < time or (
+            one.time == time and (one.high < high or (one.high == high and one.low <= low))
+        ):
+            break
+        heap[at] = one
+        at = parent
+    put = heap[at]
+    put.time = time
+    put.high = high
+    put.low = low
+    put.cause = cause
+    put.a = a
+    put.b = b
+    return count + 1
+
+
+@internal
+def pop(heap: Records, count: int) -> int:
+    """Remove the first event of a heap of ``count``; the new count."""
+    count -= 1
+    last = heap[count]
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= count:
+            break
+        one = heap[child]
+        if child + 1 < count:
+            other = heap[child + 1]
+            if other.time < one.time or (
+                other.time == one.time
+                and (other.high < one.high or (other.high == one.high and other.low < one.low))
+            ):
+                one = other
+                child += 1
+        if last.time < one.time or (
+            last.time == one.time
+            and (last.high < one.high or (last.high == one.high and last.low <= one.low))
+        ):
+            break
+        heap[at] = one
+        at = child
+    heap[at] = last
+    return count

@@ -1,0 +1,282 @@
+"""The loop over instants, compiled: all that ended, then all starts, in rounds until neither is left.
+
+Starts of a round go by (job, rank, stream, operation). Each turn of the loop does one thing and goes round,
+so that it may stop for room, or for something that only Python can make, anywhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cosim.engine.chunks import enter, pump
+from cosim.engine.collectives import EARLY_EXIT, MET, MISMATCH, UNKNOWN_GROUP, leave, meet
+from cosim.engine.counters import count_operation
+from cosim.engine.flows import let_go
+from cosim.engine.heap import pop, push
+from cosim.engine.messages import post, reached, send_out
+from cosim.engine.ranks import begin, end, take_ready
+from cosim.engine.state import (
+    AGENDA_N,
+    AT_LANE,
+    AT_OP,
+    AT_RANK,
+    BEGIN_AT,
+    BEGIN_N,
+    BURST,
+    COLLECTIVE,
+    COLLECTIVE_LOG_N,
+    COMPUTE,
+    DISPATCH_AT,
+    DISPATCH_N,
+    ENTER_AT,
+    ENTER_N,
+    HANDLE_TOP,
+    LOG_N,
+    MESSAGE_TOP,
+    MOST_WORDS,
+    NONE,
+    NOW,
+    OF_COLLECTIVE,
+    OPENED_N,
+    PUMP_AT,
+    PUMP_N,
+    REACTIONS_N,
+    RENDEZVOUS_TOP,
+    ROUND,
+    STARTS_N,
+    TOUCHED_N,
+    WORDS_TOP,
+    State,
+)
+from cosim.network.jit import compiled, internal, once
+from cosim.units import NEVER
+
+(
+    DONE,
+    NEED_ROOM,
+    NEED_PACE,
+    NEED_GROUP,
+    NEED_PLAN,
+    NO_PEER,
+    WRONG_SIZE,
+    WRONG_COLLECTIVE,
+    TOO_EARLY,
+    TOO_LATE,
+) = range(10)
+"""Why the loop stopped: nothing is left up to the limit; an array may be too short; durations, a group or a
+plan are not known; a rank has no peer; two ends disagree on the size, ranks on a collective; a rank left one
+before it came; time would pass NEVER."""
+
+
+@once
+def _is_short(state: State) -> bool:
+    """Whether one turn of the loop might not find the room that it needs."""
+    meta = state.meta
+    burst = meta[BURST]
+    return bool(
+        meta[AGENDA_N] + burst > len(state.agenda)
+        or meta[ENTER_N] + burst > len(state.enters)
+        or meta[PUMP_N] + burst > len(state.pumps)
+        or meta[DISPATCH_N] + burst > len(state.dispatches)
+        or meta[HANDLE_TOP] + burst > len(state.handles)
+        or meta[OPENED_N] + burst > len(state.opened)
+        or meta[STARTS_N] + burst > len(state.starts)
+        or meta[RENDEZVOUS_TOP] + 1 > len(state.rendezvous)
+        or meta[MESSAGE_TOP] + 1 > len(state.messages)
+        or meta[WORDS_TOP] + meta[MOST_WORDS] > len(state.words)
+        or meta[LOG_N] + 1 > len(state.log)
+        or meta[COLLECTIVE_LOG_N] + 1 > len(state.collective_log)
+    )
+
+
+@once
+def next_instant(state: State) -> int:
+    """When something ends next, as far as is known here; NEVER: nothing will."""
+    meta = state.meta
+    time = int(np.int64(NEVER))
+    if meta[AGENDA_N] > 0:
+        time = min(time, state.agenda[0].time)
+    if meta[REACTIONS_N] > 0:
+        time = min(time, state.reactions[0].time)
+    return time
+
+
+@internal
+def _do_at_once(state: State, now: int) -> bool:
+    """One of the things that an end or a start called for; False: none is left."""
+    meta = state.meta
+    if meta[ENTER_AT] < meta[ENTER_N]:
+        task = state.enters[meta[ENTER_AT]]
+        meta[ENTER_AT] += 1
+        enter(state, int(task.owner), int(task.part), int(task.position), now)
+        return True
+    meta[ENTER_AT] = 0
+    meta[ENTER_N] = 0
+    if meta[PUMP_AT] < meta[PUMP_N]:
+        task = state.pumps[meta[PUMP_AT]]
+        meta[PUMP_AT] += 1
+        pump(state, int(task.owner), int(task.part), int(task.position))
+        return True
+    meta[PUMP_AT] = 0
+    meta[PUMP_N] = 0
+    if meta[DISPATCH_AT] < meta[DISPATCH_N]:
+        task = state.dispatches[meta[DISPATCH_AT]]
+        meta[DISPATCH_AT] += 1
+        send_out(state, int(task.owner), int(task.part), now, int(task.cause))
+        return True
+    meta[DISPATCH_AT] = 0
+    meta[DISPATCH_N] = 0
+    return False
+
+
+@once
+def _next_rank(state: State) -> None:
+    """The next rank of this round of starts, or of the next round if this one is over; or NONE."""
+    meta = state.meta
+    meta[AT_RANK] = NONE
+    if meta[TOUCHED_N] == 0:
+        return
+    number = int(state.touched[0].a)
+    meta[ROUND] = state.touched[0].time
+    meta[TOUCHED_N] = pop(state.touched, meta[TOUCHED_N])
+    state.ranks[number].touched = 0
+    meta[AT_RANK] = number
+    meta[AT_LANE] = 0
+
+
+@internal
+def _choose(state: State, number: int, now: int) -> None:
+    """AT_OP: the next that a rank starts, the lowest of each idle stream, then all without one; or NONE."""
+    meta = state.meta
+    rank = state.ranks[number]
+    last = state.programs[rank.program].lanes - 1
+    while meta[AT_LANE] <= last:
+        at = meta[AT_LANE]
+        lane = state.lanes[rank.lane0 + at]
+        if lane.count > 0 and (at == last or lane.busy == NONE):
+            op = take_ready(state, number, at)
+            state.cells[rank.cell0 + op].started = now
+            meta[AT_OP] = op
+            if at < last:
+                lane.busy = op
+                meta[AT_LANE] = at + 1
+            return
+        meta[AT_LANE] = at + 1
+
+
+@internal
+def _start(state: State, number: int, op: int, now: int) -> int:
+    """Start an operation; DONE, or what stands in the way."""
+    meta = state.meta
+    rank = state.ranks[number]
+    one = state.ops[state.programs[rank.program].op0 + op]
+    if one.kind == COMPUTE:
+        duration = one.duration if rank.pace0 == NONE else state.pace[rank.pace0 + op]
+        if duration >= NEVER - now:
+            return TOO_LATE
+        meta[AGENDA_N] = push(state.agenda, meta[AGENDA_N], now + duration, number, op, now, number, op)
+        return DONE
+    if one.kind == COLLECTIVE:
+        came = meet(state, number, op, now)
+        if came == MET:
+            return DONE
+        if came == MISMATCH:
+            return WRONG_COLLECTIVE
+        return NEED_GROUP if came == UNKNOWN_GROUP else NEED_PLAN
+    if state.ports[rank.port0 + one.ref].channel == NONE:
+        return NO_PEER
+    return DONE if post(state, number, op, now) else WRONG_SIZE
+
+
+@internal
+def _react(state: State, now: int) -> int:
+    """Tell the owner of a flow that it has come; DONE, or TOO_EARLY."""
+    meta = state.meta
+    event = state.reactions[0]
+    handle = int(event.a)
+    index = int(event.b)
+    cause = int(event.cause)
+    meta[REACTIONS_N] = pop(state.reactions, meta[REACTIONS_N])
+    one = state.handles[handle]
+    if one.kind == OF_COLLECTIVE:
+        return TOO_EARLY if leave(state, handle, index, now, cause) == EARLY_EXIT else DONE
+    kind = int(one.kind)
+    owner = int(one.owner)
+    let_go(state, handle)
+    reached(state, kind, owner, now, cause)
+    return DONE
+
+
+@internal
+def _end_next(state: State, now: int) -> None:
+    """The first operation of the agenda ends."""
+    meta = state.meta
+    event = state.agenda[0]
+    number = int(event.a)
+    op = int(event.b)
+    cause = int(event.cause)
+    meta[AGENDA_N] = pop(state.agenda, meta[AGENDA_N])
+    is_last = end(state, number, op, now, cause)
+    count_operation(state)
+    if is_last:
+        state.begins[meta[BEGIN_N]] = number
+        meta[BEGIN_N] += 1
+
+
+@once
+def one_turn(state: State) -> int:
+    """Do the next thing of the instant under way; DONE if there was one, NONE: it is over; or why not."""
+    meta = state.meta
+    now = meta[NOW]
+    if _do_at_once(state, now):
+        return DONE
+    if meta[BEGIN_AT] < meta[BEGIN_N]:
+        number = int(state.begins[meta[BEGIN_AT]])
+        rank = state.ranks[number]
+        if rank.pace0 != NONE and rank.paced <= rank.iteration:
+            return NEED_PACE
+        meta[BEGIN_AT] += 1
+        begin(state, number, now)
+        return DONE
+    meta[BEGIN_AT] = 0
+    meta[BEGIN_N] = 0
+    if meta[AT_RANK] != NONE:
+        number = meta[AT_RANK]
+        if meta[AT_OP] == NONE:
+            _choose(state, number, now)
+        if meta[AT_OP] != NONE:
+            status = _start(state, number, meta[AT_OP], now)
+            if status == DONE:
+                meta[AT_OP] = NONE
+            return status
+        state.ranks[number].cause = 0
+        meta[AT_RANK] = NONE
+        if meta[TOUCHED_N] > 0 and state.touched[0].time == meta[ROUND]:
+            _next_rank(state)
+            return DONE
+    if meta[REACTIONS_N] > 0 and state.reactions[0].time == now:
+        return _react(state, now)
+    if meta[AGENDA_N] > 0 and state.agenda[0].time == now:
+        _end_next(state, now)
+        return DONE
+    if meta[TOUCHED_N] > 0:
+        _next_rank(state)
+        return DONE
+    return NONE
+
+
+@compiled
+def run_instants(state: State, limit: int) -> int:
+    """Run every instant up to ``limit``; DONE, or why not."""
+    meta = state.meta
+    while True:
+        if _is_short(state):
+            return NEED_ROOM
+        status = one_turn(state)
+        if status == NONE:
+            time = next_instant(state)
+            if time > limit or time == NEVER:
+                return DONE
+            meta[NOW] = time
+        elif status != DONE:
+            return status

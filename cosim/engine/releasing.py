@@ -1,0 +1,172 @@
+"""A network whose dependent flows are released in front of it, by the same rules as within one.
+
+For networks that cannot follow dependencies, and for ``release: engine``; times are the same, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cosim.errors import CausalityError
+from cosim.network.flows import I32, I64, ON_COMPLETION, Completions, FlowBatch, FlowGroup, FlowTable
+from cosim.network.releaser import Releaser
+from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
+from cosim.network.store import COMPLETED, STARTED
+from cosim.topology.graph import Topology
+from cosim.units import NEVER
+
+
+def granted_by(name: str, answer: Advance, before: int, horizon: int) -> Advance:
+    """An answer of a network that stood at ``before``, as it is.
+
+    Raises
+    ------
+    CausalityError
+        Its time went back or beyond what it was asked for, or a completion's time did.
+    """
+    granted, done = answer
+    if granted < before or granted > horizon:
+        raise CausalityError(f"{name} granted {granted} ps; it may grant {before} to {horizon} ps")
+    if len(done):
+        first, last = int(done.time_ps.min()), int(done.time_ps.max())
+        if first < before or last > granted:
+            wrong = first if first < before else last
+            raise CausalityError(
+                f"{name} reports a completion at {wrong} ps; it went from {before} to {granted} ps"
+            )
+    return answer
+
+
+@dataclass(eq=False, slots=True)
+class _Open:
+    """A group in flight: ``left`` flows to complete; ``followed``: its dependencies are, here."""
+
+    table: FlowTable
+    left: int
+    followed: bool
+
+
+class ReleasingNetwork(NetworkSimulator):
+    """Stands in front of a network, starts dependent flows when what they wait for has come."""
+
+    def __init__(self, inner: NetworkSimulator) -> None:
+        self._inner = inner
+        self._name = inner.describe().name
+        self._releaser = Releaser()
+        self._open_groups: dict[int, _Open] = {}
+        self._tables: dict[int, tuple[FlowTable, FlowTable]] = {}
+        self._starts: list[tuple[I32, I64, I64, I64]] = []
+        self._granted = 0
+
+    def describe(self) -> Capabilities:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        return replace(self._inner.describe(), dependent_flows=True, peek=False)
+
+    def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        self._inner.open(topology, seed, options)
+
+    def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        groups = [self._open(group) for group in flows.groups]
+        given = flows.start_handle, flows.start_index, flows.start_ps, flows.cause_ps
+        self._starts.append(given)
+        self._follow(*given[:3], STARTED)
+        parts: list[Completions] = []
+        bound = NEVER
+        while True:
+            starts, self._starts = self._starts, []
+            columns = [np.concatenate(column) for column in zip(*starts, strict=True)]
+            batch = FlowBatch(groups, *columns) if columns else FlowBatch()
+            before, limit = self._granted, min(horizon_ps, bound)
+            answer = granted_by(self._name, self._inner.advance(batch, limit), before, limit)
+            groups, self._granted, done = [], answer.granted_ps, answer.completions
+            parts.append(done)
+            bound = min(bound, self._take(done))
+            moved = self._granted > before or len(done) or len(batch.start_handle)
+            # What was released just now starts at the grant or later: in the next turn, or the next advance.
+            if self._granted >= min(horizon_ps, bound) or not moved:
+                return Advance(self._granted, _joined(parts))
+
+    def _open(self, group: FlowGroup) -> FlowGroup:
+        table = group.table
+        followed = group.release == "network" and len(table.dep_distance) > 0
+        self._open_groups[group.handle] = _Open(table, table.num_flows, followed)
+        if not followed:
+            return group
+        self._releaser.open(group)
+        return replace(group, table=self._table(table), release="caller")
+
+    def _table(self, table: FlowTable) -> FlowTable:
+        """The table as the inner network has it: what is released here starts the least delay later."""
+        if id(table) not in self._tables:
+            rows = np.repeat(np.arange(table.num_rows), np.diff(table.dep_ptr))
+            done = table.dep_kind == ON_COMPLETION
+            least = int(table.delay_ps[rows[done]].min()) if done.any() else NEVER
+            self._tables[id(table)] = table, replace(table, reaction_ps=np.minimum(table.reaction_ps, least))
+        return self._tables[id(table)][1]
+
+    def _follow(self, handle: I32, index: I64, time_ps: I64, kind: int) -> None:
+        """Have started what waited for these, which are of groups that are followed."""
+        followed = [one in self._open_groups and self._open_groups[one].followed for one in handle.tolist()]
+        if any(followed):
+            at = np.flatnonzero(followed)
+            self._starts += self._releaser.feed(handle[at], index[at], time_ps[at], kind)
+
+    def _take(self, done: Completions) -> int:
+        """Follow completions; the earliest that the caller may react to one. What never was under way is left
+        for the caller to refuse.
+        """
+        bound = NEVER
+        order = np.argsort(done.handle, kind="stable")
+        for at in np.split(order, np.flatnonzero(np.diff(done.handle[order])) + 1) if len(done) else ():
+            handle = int(done.handle[at[0]])
+            group = self._open_groups.get(handle)
+            if group is None:
+                continue
+            at = at[(done.index[at] >= 0) & (done.index[at] < group.table.num_flows)]
+            reaction = group.table.reaction_ps[group.table.row_of(done.index[at])]
+            times = np.minimum(reaction, NEVER - done.time_ps[at]) + done.time_ps[at]
+            bound = min(bound, int(times.min(initial=NEVER)))
+            if group.followed:
+                self._starts += self._releaser.feed(
+                    done.handle[at], done.index[at], done.time_ps[at], COMPLETED
+                )
+            group.left -= len(at)
+            if group.left <= 0:
+                del self._open_groups[handle]
+                if group.followed:
+                    self._releaser.close(handle)
+        return bound
+
+    def peek(self) -> int | None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        return self._inner.peek()
+
+    def statistics(self) -> NetworkStatistics:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        return self._inner.statistics()
+
+    def close(self) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        self._inner.close()
+
+
+def _joined(parts: list[Completions]) -> Completions:
+    if len(parts) == 1:
+        return parts[0]
+    columns = [
+        np.concatenate([column(part) for part in parts])
+        for column in (
+            lambda one: one.handle,
+            lambda one: one.index,
+            lambda one: one.start_ps,
+            lambda one: one.time_ps,
+            Completions.since,
+        )
+    ]
+    return Completions(*columns)
