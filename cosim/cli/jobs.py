@@ -60,11 +60,11 @@ def profile(
 ) -> None:
     """Profile a training script without a GPU: one iteration becomes a workload of any number of ranks."""
     from cosim.profiler import file
-    from cosim.profiler.launch import Request
+    from cosim.profiler.launch import ProfileRequest
     from cosim.profiler.scale import profile_scaled
     from cosim.profiler.tell import tell
 
-    request = Request(
+    request = ProfileRequest(
         script,
         tuple(arguments or ()),
         world_size=world_size,
@@ -119,12 +119,12 @@ def calibrate(
 
 def _collectives_fitted(found: Calibrated) -> str:
     """A scenario's `collectives:` with the parameters that fit what was measured, and how well."""
-    from cosim.pattern.nccl_fit import Measured, fit_nccl, scenario_lines
+    from cosim.pattern.nccl_fit import MeasuredCollective, fit_nccl, scenario_lines
     from cosim.pattern.template import Collective
 
     assert found.collectives is not None
     rows = [
-        Measured(Collective(one.collective), one.ranks, one.size_bytes, one.seconds)
+        MeasuredCollective(Collective(one.collective), one.ranks, one.size_bytes, one.seconds)
         for one in found.collectives.times
     ]
     rate = found.link_rate or 2 * max(row.size_bytes / row.seconds for row in rows)

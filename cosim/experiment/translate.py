@@ -20,7 +20,6 @@ from cosim.experiment.scenario import Scenario, load
 from cosim.experiment.simulate import simulate
 from cosim.files.located_yaml import Document
 from cosim.registry import Named, name_of
-from cosim.topology.graph import Topology
 from cosim.translation.contract import Format, Progress, no_progress
 from cosim.translation.report import LossReport
 from cosim.translation.source import Source
@@ -161,7 +160,6 @@ def source_of(scenario: Scenario) -> Source:
         built.jobs,
         built.planner,
         partial(_recorded, scenario),
-        None if isinstance(scenario.topology, Topology) else scenario.topology,
         scenario.network,
         scenario.seed,
     )

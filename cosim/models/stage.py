@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from cosim.gpu.kernels import memory
 from cosim.models.parts import Exchange, Layer, Piece, merged
 from cosim.models.schedule import Pass, passes
-from cosim.models.steps import PIPELINE_STREAM, Issuer, Step
+from cosim.models.steps import PIPELINE_STREAM, Issuer, TimedPiece
 from cosim.models.training import Timer, Training
 from cosim.workload.program import (
     COMM_STREAM,
@@ -206,7 +206,7 @@ class StageBuilder(Issuer):
 
     # -- operations ----------------------------------------------------------------------------------
 
-    def _steps(self, layers: Sequence[Sequence[Piece]]) -> list[Step]:
+    def _steps(self, layers: Sequence[Sequence[Piece]]) -> list[TimedPiece]:
         """A pass's pieces, made one as far as nobody can tell.
 
         With passes that the host waits for, it is ahead of the GPU from some piece of a pass on, at the

@@ -25,7 +25,7 @@ PIPELINE_STREAM = "comm-pp"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TimedPiece:
     """A piece as it is timed: on the GPU, and the operators that the host issues for it."""
 
     name: str
@@ -60,13 +60,13 @@ class Issuer:
         sizes: Mapping[str, int] = self.training.mesh.axes
         return int(np.prod([sizes.get(axis, 1) for axis in axes], dtype=np.int64))
 
-    def _step(self, piece: Piece, *, issued: bool) -> Step:
+    def _step(self, piece: Piece, *, issued: bool) -> TimedPiece:
         then, beside = (
             each if each is not None and self.group_size(each.axes) > 1 else None
             for each in (piece.then, piece.beside)
         )
         kernels = piece.kernels
-        return Step(
+        return TimedPiece(
             piece.name,
             self.timer.kernels_ps(kernels),
             sum(kernel.flops for kernel in kernels),
@@ -78,7 +78,7 @@ class Issuer:
             beside,
         )
 
-    def _run(self, prefix: str, step: Step, phase: str, *, slowed: bool = False) -> None:
+    def _run(self, prefix: str, step: TimedPiece, phase: str, *, slowed: bool = False) -> None:
         duration = self.timer.slowed_ps(step.duration_ps) if slowed else step.duration_ps
         name = f"{prefix}{step.name} {phase}"
         deps = tuple(sorted({*self.last, *self.last_launch, *self.host_waits}))
@@ -99,7 +99,7 @@ class Issuer:
             if self.training.synchronous_exchanges:
                 self.host_waits = self.last
 
-    def _launch(self, step: Step, name: str, phase: str) -> tuple[int, ...]:
+    def _launch(self, step: TimedPiece, name: str, phase: str) -> tuple[int, ...]:
         """The host issues a step's operators, after those before it."""
         return self.by_host(step.launches, name, phase)
 

@@ -32,7 +32,7 @@ from cosim.pattern.template import I32, Collective
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DimensionPhase:
     """A phase before its template: ``collective`` of ``size_bytes`` in dimension ``dim``."""
 
     collective: Collective
@@ -116,7 +116,7 @@ def phases(
     costs: Costs,
     *,
     baseline: bool,
-) -> list[Step]:
+) -> list[DimensionPhase]:
     """One chunk's phases, in order."""
     live = [dim for dim, size in enumerate(dims) if size > 1]
     if collective is Collective.ALL_REDUCE and not baseline:
@@ -124,7 +124,7 @@ def phases(
     steps = []
     for dim in reversed(live) if collective is Collective.ALL_GATHER else live:
         queue, reverse = queues.any(dim)
-        steps.append(Step(collective, dim, size_bytes, queue, reverse))
+        steps.append(DimensionPhase(collective, dim, size_bytes, queue, reverse))
         if collective is Collective.REDUCE_SCATTER:
             size_bytes = costs.share(size_bytes, dims[dim])
         elif collective is Collective.ALL_GATHER:
@@ -134,19 +134,19 @@ def phases(
 
 def _local_bw_aware(
     dims: Sequence[int], live: list[int], size_bytes: int, queues: Queues, costs: Costs
-) -> list[Step]:
+) -> list[DimensionPhase]:
     steps, left = [], []
     for dim in live[:-1]:
-        steps.append(Step(Collective.REDUCE_SCATTER, dim, size_bytes, *queues.first(dim)))
+        steps.append(DimensionPhase(Collective.REDUCE_SCATTER, dim, size_bytes, *queues.first(dim)))
         size_bytes = costs.share(size_bytes, dims[dim])
         left.append(size_bytes)
     if live:
-        steps.append(Step(Collective.ALL_REDUCE, live[-1], size_bytes, *queues.first(live[-1])))
+        steps.append(DimensionPhase(Collective.ALL_REDUCE, live[-1], size_bytes, *queues.first(live[-1])))
     for dim in reversed(live[:-1]):
         # A rank gathers what it had scattered; integer division keeps ASTRA-sim's product instead.
         has = left.pop()
         size_bytes = size_bytes if costs.floor else has
-        steps.append(Step(Collective.ALL_GATHER, dim, size_bytes, *queues.last(dim)))
+        steps.append(DimensionPhase(Collective.ALL_GATHER, dim, size_bytes, *queues.last(dim)))
         size_bytes *= dims[dim]
     return steps
 

@@ -31,7 +31,7 @@ _SCALE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredCollective:
     """A collective over ``ranks`` of one host, and its seconds; bytes as ``Collective`` counts them."""
 
     collective: Collective
@@ -62,7 +62,9 @@ def host_s(spec: Nccl, collective: Collective, ranks: int, size_bytes: int, rate
     return start + halves * (ranks - 1) * (hop + whole / ranks / wire) + gaps
 
 
-def fit_nccl(measured: Sequence[Measured], rate: float, spec: Nccl | None = None) -> tuple[Nccl, float]:
+def fit_nccl(
+    measured: Sequence[MeasuredCollective], rate: float, spec: Nccl | None = None
+) -> tuple[Nccl, float]:
     """The parameters that fit best, and the mean of the absolute relative errors with them."""
     best = spec if spec is not None else Nccl()
     least = _cost(best, measured, rate)
@@ -92,14 +94,14 @@ def _moved(spec: Nccl, name: str, step: float) -> Nccl:
 
 
 def _errors(
-    spec: Nccl, measured: Sequence[Measured], rate: float
+    spec: Nccl, measured: Sequence[MeasuredCollective], rate: float
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return np.array(
         [host_s(spec, one.collective, one.ranks, one.size_bytes, rate) / one.seconds - 1 for one in measured]
     )
 
 
-def _cost(spec: Nccl, measured: Sequence[Measured], rate: float) -> float:
+def _cost(spec: Nccl, measured: Sequence[MeasuredCollective], rate: float) -> float:
     ratio = np.log1p(_errors(spec, measured, rate)) / _SCALE
     return float(np.log1p(ratio**2).sum())
 

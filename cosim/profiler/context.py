@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from cosim.errors import InputError
 from cosim.profiler import file
 from cosim.profiler.file import ClassProgram
-from cosim.profiler.launch import Request, assemble, check_numbers, device
+from cosim.profiler.launch import ProfileRequest, assemble, check_numbers, device
 from cosim.profiler.lower import merged
 from cosim.profiler.scale import without_unused
 
@@ -46,7 +46,9 @@ def profile(
     WorkloadError
         The block ended without an optimizer step.
     """
-    request = Request("a block of Python", (), world_size, gpu, per_node, iteration, imbalance=imbalance)
+    request = ProfileRequest(
+        "a block of Python", (), world_size, gpu, per_node, iteration, imbalance=imbalance
+    )
     check_numbers(request)
     if not 0 <= rank < world_size:
         raise InputError(f"rank {rank} of {world_size}")

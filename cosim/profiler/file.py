@@ -33,7 +33,7 @@ from typing import Any
 
 from cosim.errors import Location, WorkloadError
 from cosim.files import located_yaml
-from cosim.profiler.lower import Kernel, Step
+from cosim.profiler.lower import Kernel, ProfiledOperation
 
 FORMAT = 1
 _HEAD = "# A training iteration as cosim profiled it; `workload: {kind: profile, path: ...}` runs it.\n"
@@ -44,7 +44,7 @@ class ClassProgram:
     """Steps of the ranks at some coordinates."""
 
     at: dict[str, int]
-    steps: tuple[Step, ...]
+    steps: tuple[ProfiledOperation, ...]
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _flow(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _row(step: Step) -> list[Any]:
+def _row(step: ProfiledOperation) -> list[Any]:
     what: list[Any]
     if step.kind == "compute":
         what = [list(pair) for pair in step.kernels]
@@ -173,20 +173,20 @@ def _profile(data: dict[str, Any]) -> Profile:
     )
 
 
-def _step(row: list[Any]) -> Step:
+def _step(row: list[Any]) -> ProfiledOperation:
     phase, stream, deps, what, *rest = row
     if rest not in ([], ["graph"]):
         raise ValueError(f"{rest} after an operation: only `graph` may stand there")
     return replace(_plain_step(phase, stream, tuple(int(d) for d in deps), what), graphed=bool(rest))
 
 
-def _plain_step(phase: str, stream: str, deps: tuple[int, ...], what: list[Any]) -> Step:
+def _plain_step(phase: str, stream: str, deps: tuple[int, ...], what: list[Any]) -> ProfiledOperation:
     if not what or isinstance(what[0], list):
-        return Step(phase, stream, deps, tuple((int(k), int(times)) for k, times in what))
+        return ProfiledOperation(phase, stream, deps, tuple((int(k), int(times)) for k, times in what))
     kind, where, size = what[0], what[1], int(what[2])
     if kind in ("send", "recv"):
         peer = (str(where[0]), int(where[1]))
-        return Step(phase, stream, deps, kind=kind, size_bytes=size, peer=peer, tag=int(what[3]))
+        return ProfiledOperation(phase, stream, deps, kind=kind, size_bytes=size, peer=peer, tag=int(what[3]))
     group: Any = tuple(tuple(each) if isinstance(each, list) else each for each in where)
     root = int(what[3]) if len(what) > 3 else 0
-    return Step(phase, stream, deps, kind=kind, group=group, size_bytes=size, root=root)
+    return ProfiledOperation(phase, stream, deps, kind=kind, group=group, size_bytes=size, root=root)

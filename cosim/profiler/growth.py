@@ -20,7 +20,7 @@ class StructureError(Exception):
 
 
 @dataclass(frozen=True)
-class Row:
+class GrowthRow:
     """A predicted step. ``source``: the step of the largest fitted profile that it is like.
 
     ``samples``: the corresponding step of each fitted profile, or None; ``identity`` is the same at every
@@ -114,7 +114,7 @@ class Growth:
             )
         return chosen
 
-    def at(self, size: int) -> list[Row]:
+    def at(self, size: int) -> list[GrowthRow]:
         """The steps at a size."""
         extras = [Fraction(i.count * (size - self.sizes[-1]), self._step) for i in self.inserts]
         if any(e.denominator != 1 or e < 0 for e in extras):
@@ -142,7 +142,7 @@ class Growth:
             if any(not 0 <= dep < len(order) for dep in deps):
                 raise StructureError(f"step {number} would run after a step that isn't there")
             samples = tuple(back.get(row) if copy == 0 else None for back in self._to_last)
-            rows.append(Row(row, (*samples, row), tuple(sorted(deps)), (row, copy)))
+            rows.append(GrowthRow(row, (*samples, row), tuple(sorted(deps)), (row, copy)))
         return rows
 
     def _late_place(self, row: int, place: dict[tuple[int, int], int], more: dict[_Insert, int]) -> int:

@@ -29,7 +29,7 @@ MOST_CLASSES = 64
 
 
 @dataclass(frozen=True)
-class Request:
+class ProfileRequest:
     """What to profile: ``iteration`` counts from 0; ``script`` is a file, or a module's name with
     ``module``.
     """
@@ -53,7 +53,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Cost:
+class ProfilingCost:
     """What profiling took: seconds and peak memory of the processes, largest first; not part of the file."""
 
     seconds: float
@@ -61,7 +61,9 @@ class Cost:
     kernels: int
 
 
-def profile(request: Request, say: Callable[[str], None] = lambda _: None) -> tuple[Profile, Cost]:
+def profile(
+    request: ProfileRequest, say: Callable[[str], None] = lambda _: None
+) -> tuple[Profile, ProfilingCost]:
     """Profile a script; each kernel is a step of its own.
 
     Raises
@@ -76,14 +78,14 @@ def profile(request: Request, say: Callable[[str], None] = lambda _: None) -> tu
         return _profile(request, Path(folder), say)
 
 
-def check(request: Request) -> None:
+def check(request: ProfileRequest) -> None:
     """Refuse what can't be profiled, before anything is started."""
     check_numbers(request)
     if not request.module and not Path(request.script).is_file():
         raise InputError("no such script", location=Location(request.script))
 
 
-def check_numbers(request: Request) -> None:
+def check_numbers(request: ProfileRequest) -> None:
     """No torch, or numbers that make no sense.
 
     Raises
@@ -107,7 +109,9 @@ def check_numbers(request: Request) -> None:
     named_gpu(request.gpu, "--gpu")
 
 
-def _profile(request: Request, folder: Path, say: Callable[[str], None]) -> tuple[Profile, Cost]:
+def _profile(
+    request: ProfileRequest, folder: Path, say: Callable[[str], None]
+) -> tuple[Profile, ProfilingCost]:
     (folder / "mail").mkdir()
     answers: dict[int, dict[str, Any]] = {}
 
@@ -139,7 +143,7 @@ def _profile(request: Request, folder: Path, say: Callable[[str], None]) -> tupl
     return done, cost
 
 
-def assemble(request: Request, answers: dict[int, dict[str, Any]]) -> tuple[Profile, Cost]:
+def assemble(request: ProfileRequest, answers: dict[int, dict[str, Any]]) -> tuple[Profile, ProfilingCost]:
     """The profile of the answers of one rank of each class; ``request.ranks`` says which, if not the usual.
 
     Raises
@@ -190,7 +194,7 @@ def assemble(request: Request, answers: dict[int, dict[str, Any]]) -> tuple[Prof
         tuple(_common_notes(answers)),
         unknown,
     )
-    cost = Cost(
+    cost = ProfilingCost(
         sum(a["seconds"] for a in answers.values()),
         max(a["peak_bytes"] for a in answers.values()),
         sum(a["seen"] for a in answers.values()),
@@ -204,7 +208,9 @@ def device(key: str) -> dict[str, Any]:
     return {"key": key, "name": gpu.name, "memory": gpu.memory, "multiprocessors": gpu.multiprocessors}
 
 
-def _begin(request: Request, folder: Path, rank: int, beside: Sequence[int]) -> Future[tuple[int, str]]:
+def _begin(
+    request: ProfileRequest, folder: Path, rank: int, beside: Sequence[int]
+) -> Future[tuple[int, str]]:
     """One rank in a process of its own; from ranks ``beside``, which were begun before, it waits for word."""
     order = folder / f"{rank}.json"
     order.write_text(
@@ -230,7 +236,7 @@ def _begin(request: Request, folder: Path, rank: int, beside: Sequence[int]) -> 
     return workers.submit(order, environment, show_output=request.show_output)
 
 
-def _ended(request: Request, folder: Path, rank: int, code: int, words: str) -> dict[str, Any]:
+def _ended(request: ProfileRequest, folder: Path, rank: int, code: int, words: str) -> dict[str, Any]:
     """The answer of a rank whose process has ended."""
     answer_file = folder / f"{rank}.answer"
     if not answer_file.exists():
@@ -245,7 +251,7 @@ def _ended(request: Request, folder: Path, rank: int, code: int, words: str) -> 
     return answer
 
 
-def _refuse_failure(request: Request, rank: int, answer: dict[str, Any]) -> None:
+def _refuse_failure(request: ProfileRequest, rank: int, answer: dict[str, Any]) -> None:
     if "error" in answer:
         frames = [f"  {frame}" for frame in answer.get("traceback", [])[-8:]]
         text = "\n".join([f"rank {rank}: {answer['error']}", *frames])
@@ -265,7 +271,7 @@ def _groups(answers: Any) -> set[tuple[int, ...]]:
     return found
 
 
-def _mesh(request: Request, answers: Any) -> DeviceMesh:
+def _mesh(request: ProfileRequest, answers: Any) -> DeviceMesh:
     answers = list(answers)
     dims = mesh_axes.named_dims(mesh for answer in answers for mesh in answer["meshes"])
     groups = {g for g in _groups(answers) if len(g) > 2 or not _is_pair_of_a_larger(g, _groups(answers))}
@@ -334,7 +340,7 @@ def _common_notes(answers: dict[int, dict[str, Any]]) -> list[str]:
 
 
 def _verified(
-    request: Request, mesh: DeviceMesh, along: Sequence[str], answers: dict[int, dict[str, Any]],
+    request: ProfileRequest, mesh: DeviceMesh, along: Sequence[str], answers: dict[int, dict[str, Any]],
     run: Callable[[int], list[dict[str, Any]]],
 ) -> str:  # fmt: skip
     """Profile the last rank too and compare it with the one that stands for it."""

@@ -19,7 +19,7 @@ Kernel = tuple[str, str, str, int, int, int, int, int, int]
 
 
 @dataclass(frozen=True)
-class Step:
+class ProfiledOperation:
     """An operation of a profile: ``kernels`` (number, times) or a communication of ``size_bytes``.
 
     ``group`` is a list of axes, or an axis and places on it; ``peer`` an axis and an offset. ``graphed``: a
@@ -39,7 +39,9 @@ class Step:
     graphed: bool = False
 
 
-def unmerged(answer: dict[str, Any], mesh: DeviceMesh, table: dict[Kernel, int]) -> tuple[Step, ...]:
+def unmerged(
+    answer: dict[str, Any], mesh: DeviceMesh, table: dict[Kernel, int]
+) -> tuple[ProfiledOperation, ...]:
     """Steps of one rank, each kernel its own. ``table`` numbers kernels across programs and grows.
 
     Raises
@@ -53,16 +55,18 @@ def unmerged(answer: dict[str, Any], mesh: DeviceMesh, table: dict[Kernel, int])
     steps = []
     for stream, phase, deps, what, graphed in answer["operations"]:
         if isinstance(what, int):
-            steps.append(Step(phase, stream, tuple(deps), ((numbers[what], 1),), graphed=graphed))
+            steps.append(
+                ProfiledOperation(phase, stream, tuple(deps), ((numbers[what], 1),), graphed=graphed)
+            )
         elif what is None:
-            steps.append(Step(phase, stream, tuple(deps)))
+            steps.append(ProfiledOperation(phase, stream, tuple(deps)))
         else:
             made = _communication(answer["rank"], phase, tuple(deps), what, mesh)
             steps.append(replace(made, graphed=graphed))
     return tuple(steps)
 
 
-def merged(steps: Sequence[Step]) -> tuple[Step, ...]:
+def merged(steps: Sequence[ProfiledOperation]) -> tuple[ProfiledOperation, ...]:
     """The same work in as few operations as can't be told apart."""
     segments = _segments(steps)
     home = {row: place for place, members in enumerate(segments) for row in members}
@@ -78,7 +82,7 @@ def merged(steps: Sequence[Step]) -> tuple[Step, ...]:
     return tuple(made)
 
 
-def _segments(steps: Sequence[Step]) -> list[list[int]]:
+def _segments(steps: Sequence[ProfiledOperation]) -> list[list[int]]:
     """Numbers of the steps of each operation, in the order of their first ones."""
     watched = [False] * len(steps)  # somebody outside the step's stream waits for it
     for step in steps:
@@ -102,7 +106,9 @@ def _segments(steps: Sequence[Step]) -> list[list[int]]:
     return segments
 
 
-def _communication(rank: int, phase: str, deps: tuple[int, ...], what: Any, mesh: DeviceMesh) -> Step:
+def _communication(
+    rank: int, phase: str, deps: tuple[int, ...], what: Any, mesh: DeviceMesh
+) -> ProfiledOperation:
     kind, ranks, size, root, peer, tag = what
     if kind in ("send", "recv"):
         where = mesh_axes.offset(mesh, rank, peer)
@@ -110,8 +116,8 @@ def _communication(rank: int, phase: str, deps: tuple[int, ...], what: Any, mesh
             raise WorkloadError(
                 f"rank {rank}: a {kind} with rank {peer}, which no axis of {dict(mesh.axes)} leads to"
             )
-        return Step(phase, f"{kind} {where[0]}" if kind == "send" else "", deps, kind=kind, size_bytes=size,
-                    peer=where, tag=tag)  # fmt: skip
+        stream = f"{kind} {where[0]}" if kind == "send" else ""
+        return ProfiledOperation(phase, stream, deps, kind=kind, size_bytes=size, peer=where, tag=tag)
     axes: tuple[str, ...] | tuple[str, tuple[int, ...]] | None
     if len(ranks) == mesh.world_size:
         axes = tuple(mesh.axes)
@@ -125,4 +131,4 @@ def _communication(rank: int, phase: str, deps: tuple[int, ...], what: Any, mesh
     if kind == "shift" and (len(axes) != 1):
         kind = "all_to_all"  # a ring through several axes: as much data, to everybody
     place = axes[0] if len(axes) == 2 and isinstance(axes[1], tuple) else " ".join(str(a) for a in axes)
-    return Step(phase, f"comm {place}", deps, kind=kind, group=axes, size_bytes=size, root=root)
+    return ProfiledOperation(phase, f"comm {place}", deps, kind=kind, group=axes, size_bytes=size, root=root)

@@ -20,16 +20,16 @@ from typing import Any, NamedTuple
 from cosim.errors import InputError, WorkloadError
 from cosim.profiler.file import ClassProgram, Profile
 from cosim.profiler.growth import Growth, StructureError
-from cosim.profiler.launch import Cost, Request, profile
+from cosim.profiler.launch import ProfileRequest, ProfilingCost, profile
 from cosim.profiler.laws import law_of
-from cosim.profiler.lower import Kernel, Step, merged
+from cosim.profiler.lower import Kernel, ProfiledOperation, merged
 
 _WORLD = "world_size"
 
 
 def profile_scaled(
-    request: Request, sweeps: Sequence[str], predict: Sequence[str], say: Callable[[str], None]
-) -> tuple[Profile, Cost]:
+    request: ProfileRequest, sweeps: Sequence[str], predict: Sequence[str], say: Callable[[str], None]
+) -> tuple[Profile, ProfilingCost]:
     """A profile, of the script as it is or of the size to predict; steps merged unless all are kept.
 
     Raises
@@ -40,7 +40,7 @@ def profile_scaled(
         As :func:`cosim.profiler.launch.profile`; a law that doesn't hold on the held-out size.
     """
     swept = _read(sweeps, predict)
-    costs: list[Cost] = []
+    costs: list[ProfilingCost] = []
 
     def one(values: dict[str, int]) -> Profile:
         made, cost = profile(_with(request, values), say)
@@ -54,7 +54,7 @@ def profile_scaled(
     if not request.keep_all:
         programs = tuple(ClassProgram(p.at, merged(p.steps)) for p in made.programs)
         made = without_unused(replace(made, programs=programs))
-    cost = Cost(
+    cost = ProfilingCost(
         sum(c.seconds for c in costs), max(c.peak_bytes for c in costs), sum(c.kernels for c in costs)
     )
     return made, cost
@@ -96,7 +96,7 @@ def _read(sweeps: Sequence[str], predict: Sequence[str]) -> dict[str, tuple[list
     return {name: (each, wanted[name]) for name, each in sizes.items()}
 
 
-def _with(request: Request, values: dict[str, int]) -> Request:
+def _with(request: ProfileRequest, values: dict[str, int]) -> ProfileRequest:
     """The script called with a size: in place of ``{name}`` in its arguments, else as ``--name=value``."""
     arguments = list(request.arguments)
     for name, value in values.items():
@@ -306,8 +306,12 @@ class _Keyed:
 
 
 def _filled(
-    step: Step, profile: Profile, values: Sequence[int], deps: tuple[int, ...], table: dict[Kernel, int]
-) -> Step:
+    step: ProfiledOperation,
+    profile: Profile,
+    values: Sequence[int],
+    deps: tuple[int, ...],
+    table: dict[Kernel, int],
+) -> ProfiledOperation:
     kernels = []
     for place, (number, _) in enumerate(step.kernels):
         times, *numbers = values[2 + 7 * place : 9 + 7 * place]
@@ -332,7 +336,7 @@ def _must_equal(predicted: Profile, actual: Profile) -> None:
                 )
 
 
-def _show(profile: Profile, step: Step) -> str:
+def _show(profile: Profile, step: ProfiledOperation) -> str:
     what = ", ".join(f"{times} x {profile.kernels[k]}" for k, times in step.kernels[:2])
     return f"{step.phase} {step.kind} {step.size_bytes or ''} {what} after {list(step.deps)}"
 

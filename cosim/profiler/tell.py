@@ -6,12 +6,12 @@ from collections import Counter
 from pathlib import Path
 
 from cosim.profiler.file import ClassProgram, Profile
-from cosim.profiler.launch import Cost
-from cosim.profiler.lower import Step
+from cosim.profiler.launch import ProfilingCost
+from cosim.profiler.lower import ProfiledOperation
 from cosim.units import format_size
 
 
-def tell(profile: Profile, cost: Cost, path: Path) -> str:
+def tell(profile: Profile, cost: ProfilingCost, path: Path) -> str:
     """FLOPs by phase, communication by kind and group, what was assumed."""
     mesh = " x ".join(f"{axis} {size}" for axis, size in profile.mesh.items())
     classes = len(profile.programs)
@@ -69,7 +69,7 @@ def _talk(program: ClassProgram) -> list[str]:
     ]
 
 
-def _where(step: Step) -> str:
+def _where(step: ProfiledOperation) -> str:
     if step.peer is not None:
         return f"{step.peer[0]} {step.peer[1]:+d}"
     return " ".join(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 from pydantic import Field
@@ -22,7 +22,7 @@ from cosim.gpu.kernels import Kernel, KernelKind
 from cosim.gpu.timer import GpuTimer
 from cosim.profiler import file
 from cosim.profiler.file import ClassProgram, Profile
-from cosim.profiler.lower import Step
+from cosim.profiler.lower import ProfiledOperation
 from cosim.profiler.trace import HOST_STREAM
 from cosim.registry import Named, find
 from cosim.workload.contract import WorkloadSpec
@@ -38,7 +38,7 @@ from cosim.workload.program import (
 )
 
 
-class ProfileFile(WorkloadSpec):
+class ProfileWorkload(WorkloadSpec):
     """A training iteration of a PyTorch script, as `cosim profile` wrote it; timed on a named GPU."""
 
     path: str = Field(description="the file that `cosim profile -o` wrote")
@@ -158,7 +158,7 @@ def _kernel_ps(kernel: tuple[str, str, str, int, int, int, int, int, int], gpu: 
     return timer.kernel_ps(Kernel(KernelKind(kind), flops, moved, batch, rows, inner, columns, stride=stride))
 
 
-def _is_part(step: Step) -> bool:
+def _is_part(step: ProfiledOperation) -> bool:
     return len(step.group) == 2 and isinstance(step.group[1], tuple)
 
 
@@ -222,7 +222,7 @@ def _launch(name: str, after: tuple[int, ...], duration_ps: int, phase: str) -> 
 
 
 def _shift(
-    step: Step, at: int, deps: tuple[int, ...], mesh: DeviceMesh, own: dict[str, int]
+    step: ProfiledOperation, at: int, deps: tuple[int, ...], mesh: DeviceMesh, own: dict[str, int]
 ) -> tuple[Operation, Operation]:
     """A message to the next along the axis and one from the one before, round its ends."""
     axis = str(step.group[0])
@@ -242,53 +242,48 @@ def _shift(
 
 
 def _operation(
-    step: Step, at: int, deps: tuple[int, ...], profile: Profile, times: list[int], mesh: DeviceMesh,
+    step: ProfiledOperation,
+    at: int,
+    deps: tuple[int, ...],
+    profile: Profile,
+    times: list[int],
+    mesh: DeviceMesh,
     own: dict[str, int] | None,
-) -> Operation:  # fmt: skip
+) -> Operation:
     if step.kind == "compute":
-        heaviest = max(step.kernels, key=lambda pair: (times[pair[0]] * pair[1], -pair[0]), default=None)
-        name = "nothing" if heaviest is None else profile.kernels[heaviest[0]][0]
-        return Operation(
-            f"{step.phase} {at} {name}",
-            OpKind.COMPUTE,
-            step.stream or COMPUTE_STREAM,
-            deps,
-            duration_ps=sum(times[k] * count for k, count in step.kernels),
-            flops=sum(profile.kernels[k][3] * count for k, count in step.kernels),
-            bytes_moved=sum(profile.kernels[k][4] * count for k, count in step.kernels),
-            phase=step.phase,
-        )
-    name = f"{step.phase} {at} {step.kind}"
+        return _computation(step, at, deps, profile, times)
+    common: dict[str, Any] = {
+        "name": f"{step.phase} {at} {step.kind}",
+        "stream": step.stream,
+        "deps": deps,
+        "size_bytes": step.size_bytes,
+        "phase": step.phase,
+    }
     if step.peer is not None:
         kind = OpKind.SEND if step.kind == "send" else OpKind.RECV
         peer = Peer(axis=step.peer[0], offset=step.peer[1])
-        return Operation(
-            name,
-            kind,
-            step.stream,
-            deps,
-            size_bytes=step.size_bytes,
-            peer=peer,
-            tag=step.tag,
-            phase=step.phase,
-        )
-    axes: tuple[str, ...] = ()
-    ranks: tuple[int, ...] | None = None
-    if _is_part(step):
-        assert own is not None
-        axis, places = cast("tuple[str, tuple[int, ...]]", step.group)
-        ranks = tuple(mesh.rank({**own, axis: p}) for p in places)
-    else:
-        axes = cast("tuple[str, ...]", step.group)
+        return Operation(kind=kind, peer=peer, tag=step.tag, **common)
+    common |= {"kind": OpKind.COLLECTIVE, "collective": step.kind, "root": step.root}
+    if not _is_part(step):
+        return Operation(axes=cast("tuple[str, ...]", step.group), **common)
+    assert own is not None
+    axis, places = cast("tuple[str, tuple[int, ...]]", step.group)
+    return Operation(ranks=tuple(mesh.rank({**own, axis: p}) for p in places), **common)
+
+
+def _computation(
+    step: ProfiledOperation, at: int, deps: tuple[int, ...], profile: Profile, times: list[int]
+) -> Operation:
+    """Kernels in one, named after the one that takes longest."""
+    longest = max(step.kernels, key=lambda pair: (times[pair[0]] * pair[1], -pair[0]), default=None)
+    name = "nothing" if longest is None else profile.kernels[longest[0]][0]
     return Operation(
-        name,
-        OpKind.COLLECTIVE,
-        step.stream,
+        f"{step.phase} {at} {name}",
+        OpKind.COMPUTE,
+        step.stream or COMPUTE_STREAM,
         deps,
-        collective=step.kind,
-        axes=axes,
-        ranks=ranks,
-        size_bytes=step.size_bytes,
-        root=step.root,
+        duration_ps=sum(times[k] * count for k, count in step.kernels),
+        flops=sum(profile.kernels[k][3] * count for k, count in step.kernels),
+        bytes_moved=sum(profile.kernels[k][4] * count for k, count in step.kernels),
         phase=step.phase,
     )

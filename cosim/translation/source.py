@@ -23,7 +23,7 @@ class Source:
         The scenario's.
     topology, jobs, planner
         As :func:`cosim.engine.replay.replay` takes them: rank r of a job sits on ``endpoints[r]``.
-    topology_spec, network_spec
+    network_spec
         What the scenario names, for formats that take a network along; None for objects made in Python.
     make_run
         Runs the scenario on its network, messages recorded.
@@ -34,7 +34,6 @@ class Source:
     jobs: tuple[JobInfo, ...]
     planner: Planner
     make_run: Callable[[], Records]
-    topology_spec: Any = None
     network_spec: Any = None
     seed: int = 0
     info: dict[str, Any] = field(default_factory=dict)

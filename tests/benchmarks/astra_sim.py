@@ -24,7 +24,7 @@ from cosim.engine.records import Records
 from cosim.engine.replay import replay
 from cosim.experiment.build import Built, build
 from cosim.experiment.translate import Translation, translate
-from cosim.formats.astra_sim.config import AstraSimConfig
+from cosim.formats.astra_sim.config import AstraSimFormat
 from cosim.formats.astra_sim.run import binary, start
 from cosim.network.flows import FlowBatch
 from cosim.network.simulator import Advance, NetworkSimulator
@@ -78,11 +78,11 @@ class Cost:
 def whole(exported: Translation) -> Cost:
     """ASTRA-sim's own binary on the export."""
     config = exported.format
-    assert isinstance(config, AstraSimConfig)
+    assert isinstance(config, AstraSimFormat)
     folder = exported.out.resolve()
     arguments = config.arguments(exported.source, str(folder), False)
     ran = start(binary("aware"), arguments, folder / "run", exported.source.topology.num_endpoints, 3600.0)
-    ends = tuple(ran.finish[npu].finish_ns * PS_PER_NS for npu in sorted(ran.finish))
+    ends = tuple(ran.finish_ns[npu] * PS_PER_NS for npu in sorted(ran.finish_ns))
     return Cost(ran.wall_s, ran.cpu_s, ran.wall_s, 0, ends)
 
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import cosim
-from cosim.formats.msccl.program import Program
+from cosim.formats.msccl.program import MscclProgram
 from cosim.formats.msccl.prove import prove_program
 from cosim.formats.msccl.read import read_program
 from cosim.pattern.template import Collective
@@ -28,7 +28,7 @@ NVSWITCH = ("240GB/s", "700ns", 240 * 8e9, 700_000)
 PCI = ("24GB/s", "1us", 24 * 8e9, 1_000_000)
 
 
-def size_of(program: Program) -> int:
+def size_of(program: MscclProgram) -> int:
     """A multiple of the chunks in the middle of the file's range, per rank as our engine counts."""
     known = dict(program.extra)
     least, most = int(known.get("minBytes", 1 << 20)), int(known.get("maxBytes", 1 << 20))
@@ -37,7 +37,7 @@ def size_of(program: Program) -> int:
     return whole // n if program.collective is Collective.ALL_GATHER else whole
 
 
-def bound_ps(program: Program, size: int, rate_bps: float, latency_ps: int) -> int:
+def bound_ps(program: MscclProgram, size: int, rate_bps: float, latency_ps: int) -> int:
     """Bytes over bandwidth, and two links' latency."""
     n = len(program.gpus)
     most = {
@@ -48,7 +48,9 @@ def bound_ps(program: Program, size: int, rate_bps: float, latency_ps: int) -> i
     return int(most * 8 * 10**12 / Fraction(rate_bps)) + 2 * latency_ps
 
 
-def simulate(program: Program, algorithm: object, size: int, network: tuple[str, str, float, int]) -> int:
+def simulate(
+    program: MscclProgram, algorithm: object, size: int, network: tuple[str, str, float, int]
+) -> int:
     """Simulated picoseconds of one call."""
     assert program.collective is not None
     name, n = program.collective.value, len(program.gpus)

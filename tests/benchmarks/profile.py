@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cosim.profiler.file import Profile, read, write
-from cosim.profiler.launch import Request
+from cosim.profiler.launch import ProfileRequest
 from cosim.profiler.scale import profile_scaled
 from cosim.profiler.workload import build, named_gpu
 from cosim.workload.check import check
@@ -111,13 +111,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("llama405b.yaml"))
     options = parser.parse_args()
     model = LLAMA_405B if options.model == "llama405b" else TINY
-    request = Request(str(SCRIPT), model.arguments(), world_size=model.world_size)
+    request = ProfileRequest(str(SCRIPT), model.arguments(), world_size=model.world_size)
     sweep: list[str] = []
     predict: list[str] = []
     if options.swept:  # as many layers fewer than the stages hold in all as the model has
         short = model.pp * model.layers_of(1) - model.layers
         arguments = tuple(a for a in model.arguments() if not a.startswith("--layers"))
-        request = Request(str(SCRIPT), arguments, world_size=model.world_size)
+        request = ProfileRequest(str(SCRIPT), arguments, world_size=model.world_size)
         sizes = [k * model.pp - short for k in (3, 4, 5)]
         sweep, predict = [f"layers={','.join(map(str, sizes))}"], [f"layers={model.layers}"]
     begin = time.perf_counter()

@@ -31,11 +31,11 @@ from typing import Any
 import cosim
 from cosim.context import Context
 from cosim.errors import CosimError
-from cosim.formats.chakra.read import Chakra, RemoteMemory
-from cosim.formats.flow_list.read import FlowList
-from cosim.formats.goal.read import Goal
-from cosim.formats.htsim.read import Htsim
-from cosim.formats.tables.read import Csv, Parquet
+from cosim.formats.chakra.read import ChakraWorkload, RemoteMemory
+from cosim.formats.flow_list.read import FlowListWorkload
+from cosim.formats.goal.read import GoalWorkload
+from cosim.formats.htsim.read import HtsimWorkload
+from cosim.formats.tables.read import CsvWorkload, ParquetWorkload
 
 SLOW_S = 5.0
 """Longer than this for a small file counts as a hang."""
@@ -56,17 +56,17 @@ jobs:
 """
 
 READERS: dict[str, Callable[[Path], Any]] = {
-    "chakra": lambda folder: Chakra(
+    "chakra": lambda folder: ChakraWorkload(
         path="trace", comm_groups="comm_groups.json", memory=RemoteMemory.model_validate(
             {"latency": "1ns", "rate": "50GB/s"}
         )
     ).build(Context(folder)),
-    "chakra-messages": lambda folder: Chakra(path="trace").build(Context(folder)),
-    "goal": lambda folder: Goal(path="schedule.goal").build(Context(folder)),
-    "htsim": lambda folder: Htsim(path="traffic.cm").build(Context(folder)),
-    "flow-list": lambda folder: FlowList(path="flow.txt").build(Context(folder)),
-    "csv": lambda folder: Csv(path=".").build(Context(folder)),
-    "parquet": lambda folder: Parquet(path=".").build(Context(folder)),
+    "chakra-messages": lambda folder: ChakraWorkload(path="trace").build(Context(folder)),
+    "goal": lambda folder: GoalWorkload(path="schedule.goal").build(Context(folder)),
+    "htsim": lambda folder: HtsimWorkload(path="traffic.cm").build(Context(folder)),
+    "flow-list": lambda folder: FlowListWorkload(path="flow.txt").build(Context(folder)),
+    "csv": lambda folder: CsvWorkload(path=".").build(Context(folder)),
+    "parquet": lambda folder: ParquetWorkload(path=".").build(Context(folder)),
 }  # fmt: skip
 """Format -> its importer, on a folder that the format wrote."""
 

@@ -19,7 +19,7 @@ from cosim.errors import (
     UnreachableError,
     WorkloadError,
 )
-from cosim.formats.chakra.read import Chakra
+from cosim.formats.chakra.read import ChakraWorkload
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.topology.graph import Topology
 from cosim.topology.routing import Shortest
@@ -75,7 +75,9 @@ def test_a_missing_receive_is_told_although_every_rank_ends(release: str) -> Non
 
 
 def test_the_trace_with_a_receive_that_is_never_sent_names_it(small_traces: Path) -> None:
-    error = stall(Chakra.model_validate({"path": "norecv"}).build(Context(small_traces / "chakra" / "p2p")))
+    error = stall(
+        ChakraWorkload.model_validate({"path": "norecv"}).build(Context(small_traces / "chakra" / "p2p"))
+    )
     assert "1 of 4 ranks have not finished" in str(error)
     (line,) = error.waits
     assert re.fullmatch(r"rank 1: RECV op 0 'recv_0_1_t7', .* tag 7: rank 0 never posts the SEND", line)

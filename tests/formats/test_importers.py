@@ -8,10 +8,10 @@ import pytest
 
 from cosim.context import Context
 from cosim.errors import CosimError, WorkloadError
-from cosim.formats.flow_list.read import FlowList
-from cosim.formats.goal.read import Goal
-from cosim.formats.htsim.read import Htsim
-from cosim.formats.tables.read import Csv
+from cosim.formats.flow_list.read import FlowListWorkload
+from cosim.formats.goal.read import GoalWorkload
+from cosim.formats.htsim.read import HtsimWorkload
+from cosim.formats.tables.read import CsvWorkload
 from cosim.workload.program import OpKind
 from tests.benchmarks.translate import READERS, fuzz
 
@@ -50,7 +50,7 @@ def test_goal_mistakes(old: str, new: str, says: str, tmp_path: Path) -> None:
     assert old in GOAL
     (tmp_path / "x.goal").write_text(GOAL.replace(old, new))
     with pytest.raises(CosimError) as wrong:
-        Goal(path="x.goal").build(Context(tmp_path))
+        GoalWorkload(path="x.goal").build(Context(tmp_path))
     assert says in str(wrong.value)
 
 
@@ -85,17 +85,17 @@ def test_htsim_mistakes(old: str, new: str, says: str, tmp_path: Path) -> None:
     assert old in CM
     (tmp_path / "x.cm").write_text(CM.replace(old, new))
     if says == "0 bytes":  # not a mistake: htsim's triggers reach any node
-        work = Htsim(path="x.cm").build(Context(tmp_path))
+        work = HtsimWorkload(path="x.cm").build(Context(tmp_path))
         assert "2 x a message of 0 bytes that carries a trigger to another node" in work.report.invented
         return
     with pytest.raises(WorkloadError) as wrong:
-        Htsim(path="x.cm").build(Context(tmp_path))
+        HtsimWorkload(path="x.cm").build(Context(tmp_path))
     assert says in str(wrong.value)
 
 
 def test_a_barrier_waits_for_all_that_fire_it(tmp_path: Path) -> None:
     (tmp_path / "x.cm").write_text(CM)
-    work = Htsim(path="x.cm").build(Context(tmp_path))
+    work = HtsimWorkload(path="x.cm").build(Context(tmp_path))
     middle = work.program(1).operations
     assert [(op.kind, op.size_bytes, op.deps) for op in middle] == [
         (OpKind.RECV, 100, ()), (OpKind.RECV, 50, ()), (OpKind.SEND, 9, (0, 1)),
@@ -122,7 +122,7 @@ def test_a_barrier_waits_for_all_that_fire_it(tmp_path: Path) -> None:
 def test_flow_list_mistakes(text: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "flow.txt").write_text(text)
     with pytest.raises(WorkloadError) as wrong:
-        FlowList(path="flow.txt").build(Context(tmp_path))
+        FlowListWorkload(path="flow.txt").build(Context(tmp_path))
     assert says in str(wrong.value)
 
 
@@ -148,7 +148,7 @@ def test_table_mistakes_name_line_and_cell(tmp_path: Path) -> None:
         assert old in good, old
         (tmp_path / "operations.csv").write_text(good.replace(old, new, 1))
         with pytest.raises(WorkloadError) as wrong:
-            Csv(path=".").build(Context(tmp_path))
+            CsvWorkload(path=".").build(Context(tmp_path))
         assert says in str(wrong.value)
     with pytest.raises(WorkloadError, match="there are 0 jobs of number 3"):
-        Csv(path=".", job=3).build(Context(tmp_path))
+        CsvWorkload(path=".", job=3).build(Context(tmp_path))

@@ -24,27 +24,27 @@ from cosim.context import HERE, Context
 from cosim.engine.records import JobInfo
 from cosim.formats.chakra.et_def_pb2 import NodeType
 from cosim.formats.chakra.file import read_trace
-from cosim.formats.chakra.read import Chakra, RemoteMemory
-from cosim.formats.chakra.write_collectives import ChakraTraces
-from cosim.formats.chakra.write_messages import ChakraMessages
+from cosim.formats.chakra.read import ChakraWorkload, RemoteMemory
+from cosim.formats.chakra.write_collectives import ChakraFormat
+from cosim.formats.chakra.write_messages import ChakraMessagesFormat
 from cosim.formats.flow_list.read import Flow, read_flows
 from cosim.formats.flow_list.write import write_flows
 from cosim.formats.goal import read as goal_in
-from cosim.formats.goal.write import Goal
+from cosim.formats.goal.write import GoalFormat
 from cosim.formats.htsim.matrix import KINDS, Connection, Matrix, Trigger, read_matrix
-from cosim.formats.htsim.write import Htsim, write_matrix
-from cosim.formats.tables.read import Csv, Parquet
-from cosim.formats.tables.write import CsvTables, ParquetTables
+from cosim.formats.htsim.write import HtsimFormat, write_matrix
+from cosim.formats.tables.read import CsvWorkload, ParquetWorkload
+from cosim.formats.tables.write import CsvFormat, ParquetFormat
 from cosim.network.fair_share import FairShareNetwork
 from cosim.pattern.planner import Planner
 from cosim.translation.contract import Format, no_progress
 from cosim.translation.flat.view import FlatView
-from cosim.translation.flat.workload import flat_workload
 from cosim.translation.report import LossReport
 from cosim.translation.source import Source
 from cosim.units import PS_PER_NS, PS_PER_US
 from cosim.workload.program import DeviceMesh, Operation, OpKind, Peer, Program, Workload
 from tests.inputs import find, needs
+from tests.translation.flat_workload import flat_workload
 from tests.translation.worlds import (
     World,
     collective,
@@ -123,7 +123,10 @@ def test_the_sample_sets_every_field_of_an_operation() -> None:
     assert {field.name for field in fields(Peer)} == {"rank", "axis", "offset"}
 
 
-TABLES: list[tuple[Callable[..., Format], Callable[..., Any]]] = [(CsvTables, Csv), (ParquetTables, Parquet)]
+TABLES: list[tuple[Callable[..., Format], Callable[..., Any]]] = [
+    (CsvFormat, CsvWorkload),
+    (ParquetFormat, ParquetWorkload),
+]
 
 
 @pytest.mark.parametrize(("out", "into"), TABLES, ids=["csv", "parquet"])
@@ -204,9 +207,9 @@ def test_chakra_of_random_jobs(tmp_path_factory: pytest.TempPathFactory, work: W
     work = replace(whole_us(work), rendezvous=False)
     info = job(work)
     folder = tmp_path_factory.mktemp("chakra")
-    written(source(work), ChakraTraces(), folder)
+    written(source(work), ChakraFormat(), folder)
     groups = "comm_groups.json" if (folder / "comm_groups.json").exists() else None
-    back = Chakra(path="", comm_groups=groups).build(Context(folder))
+    back = ChakraWorkload(path="", comm_groups=groups).build(Context(folder))
     for rank in range(work.world_size):
         mine = [in_chakra(info, rank, op) for op in work.program(rank).operations]
         mine = mine or [Operation("idle", OpKind.COMPUTE, "")]
@@ -225,8 +228,8 @@ def test_chakra_keeps_every_field_it_has_a_word_for(tmp_path: Path) -> None:
     there = (*operations, recv(0, 55, 3, tag=7, name="take"))
     mine = (*operations, send(1, 55, 3, tag=7, name="give"))
     work = workload(mine, there, (compute(PS_PER_US, name="alone"),))
-    written(source(work), ChakraTraces(prefix="run"), tmp_path)
-    back = Chakra(
+    written(source(work), ChakraFormat(prefix="run"), tmp_path)
+    back = ChakraWorkload(
         path="run", comm_groups="comm_groups.json", memory=RemoteMemory(latency="1ns", rate="50GB/s")
     ).build(Context(tmp_path))
     assert [back.program(rank).operations for rank in range(3)] == [
@@ -237,21 +240,23 @@ def test_chakra_keeps_every_field_it_has_a_word_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "reduce_scatter", "all_to_all"])
 @pytest.mark.parametrize("npus", [4, 16])
 def test_collective_traces(small_traces: Path, kind: str, npus: int, tmp_path: Path) -> None:
-    first = Chakra(path=f"{kind}/{npus}npus_1MB").build(Context(small_traces / "chakra" / "microbenchmarks"))
-    report = written(source(first), ChakraTraces(), tmp_path)
+    first = ChakraWorkload(path=f"{kind}/{npus}npus_1MB").build(
+        Context(small_traces / "chakra" / "microbenchmarks")
+    )
+    report = written(source(first), ChakraFormat(), tmp_path)
     assert [entry.what for entry in report.entries("lost", "approximated")] == ["algorithms of collectives"]
-    assert_programs(Chakra(path="").build(Context(tmp_path)), first)
+    assert_programs(ChakraWorkload(path="").build(Context(tmp_path)), first)
 
 
-@pytest.mark.parametrize("to", [ChakraTraces, ChakraMessages])
+@pytest.mark.parametrize("to", [ChakraFormat, ChakraMessagesFormat])
 @pytest.mark.parametrize(
     "folder", ["incast8", "ringar_8_red5", "twoflows", "late_recv", "fanout", "comp_send"]
 )
 def test_message_traces(small_traces: Path, folder: str, to: Callable[[], Format], tmp_path: Path) -> None:
-    first = Chakra(path=folder).build(Context(small_traces / "chakra" / "p2p"))
+    first = ChakraWorkload(path=folder).build(Context(small_traces / "chakra" / "p2p"))
     written(source(first), to(), tmp_path)
-    back = Chakra(path="").build(Context(tmp_path))
-    if to is ChakraTraces:
+    back = ChakraWorkload(path="").build(Context(tmp_path))
+    if to is ChakraFormat:
         assert_programs(back, first)
     else:
         assert_messages(back, flat_workload(FlatView(source(first))), PS_PER_US)
@@ -288,12 +293,14 @@ def test_goal_and_chakra_messages_of_random_jobs(
     origin = source_of(world.topology, (info,), world.planner, FairShareNetwork)
     flat = flat_workload(FlatView(origin))
     folder = tmp_path_factory.mktemp("goal")
-    written(origin, Goal(), folder)
-    back = goal_in.Goal(path="schedule.goal").build(Context(folder))
+    written(origin, GoalFormat(), folder)
+    back = goal_in.GoalWorkload(path="schedule.goal").build(Context(folder))
     assert_messages(back, flat, PS_PER_NS)
     assert_cpus_never_meet(back)
-    written(origin, ChakraMessages(), folder / "et")
-    assert_messages(Chakra(path="et", world_size=flat.world_size).build(Context(folder)), flat, PS_PER_US)
+    written(origin, ChakraMessagesFormat(), folder / "et")
+    assert_messages(
+        ChakraWorkload(path="et", world_size=flat.world_size).build(Context(folder)), flat, PS_PER_US
+    )
 
 
 def assert_cpus_never_meet(work: Workload) -> None:
@@ -312,15 +319,15 @@ def assert_cpus_never_meet(work: Workload) -> None:
 
 @needs("goal")
 def test_a_real_goal_schedule(tmp_path: Path) -> None:
-    first = goal_in.Goal(path="binary_tree_32.goal").build(Context(find("goal")))
+    first = goal_in.GoalWorkload(path="binary_tree_32.goal").build(Context(find("goal")))
     assert first.world_size == 32
     # a binomial tree: everyone but the root receives once, from who has it
     sends = [op for rank in range(32) for op in first.program(rank).operations if op.kind is OpKind.SEND]
     assert len(sends) == 31
     assert {op.peer.rank for op in sends if op.peer} == set(range(1, 32))
-    report = written(source(first), Goal(), tmp_path)
+    report = written(source(first), GoalFormat(), tmp_path)
     assert report.is_lossless
-    assert_messages(goal_in.Goal(path="schedule.goal").build(Context(tmp_path)), first, PS_PER_NS)
+    assert_messages(goal_in.GoalWorkload(path="schedule.goal").build(Context(tmp_path)), first, PS_PER_NS)
 
 
 def test_goal_says_every_word_of_the_grammar(tmp_path: Path) -> None:
@@ -339,7 +346,7 @@ z: recv 8b from 0 tag 0
 }
 """
     (tmp_path / "x.goal").write_text(text)
-    work = goal_in.Goal(path="x.goal").build(Context(tmp_path))
+    work = goal_in.GoalWorkload(path="x.goal").build(Context(tmp_path))
     assert work.program(0).operations == (
         Operation("a", OpKind.COMPUTE, "cpu3", duration_ps=5 * PS_PER_NS),
         Operation("b", OpKind.SEND, "", (0,), size_bytes=7, peer=Peer(1), tag=9),
@@ -404,7 +411,7 @@ def test_a_collective_s_own_settings_need_no_word_in_tables(tmp_path: Path) -> N
     planner = Planner(config(endpoint_delay="10ns", all_reduce="direct"))
     work = workload(*[(collective(64),)] * 4)
     origin = source_of(one_dimension("Ring", 4), (job(work),), planner, FairShareNetwork)
-    left = {entry.what for entry in written(origin, CsvTables(), tmp_path).entries("left out")}
+    left = {entry.what for entry in written(origin, CsvFormat(), tmp_path).entries("left out")}
     assert {"algorithms of collectives", "endpoint delay"} <= left
 
 
@@ -424,7 +431,7 @@ ATTRIBUTES = {
 ATTRIBUTES["COMM_RECV_NODE"] = ATTRIBUTES["COMM_SEND_NODE"]
 
 
-@pytest.mark.parametrize("to", [ChakraTraces, ChakraMessages])
+@pytest.mark.parametrize("to", [ChakraFormat, ChakraMessagesFormat])
 def test_chakra_nodes_have_every_attribute_that_astra_sim_asks_for(
     to: Callable[[], Format], tmp_path: Path
 ) -> None:
@@ -442,13 +449,13 @@ def test_chakra_nodes_have_every_attribute_that_astra_sim_asks_for(
                 "start of the job", "iteration", "from", "to",
             }  # fmt: skip
     assert kinds >= {"COMP_NODE", "COMM_SEND_NODE", "COMM_RECV_NODE"}
-    assert len(kinds) == (5 if to is ChakraTraces else 4)
+    assert len(kinds) == (5 if to is ChakraFormat else 4)
 
 
 def test_htsim_numbers_every_flow_and_starts_each(tmp_path: Path) -> None:
     mine = [(compute(700 * (rank + 1)), collective(4000, 0, kind="all_gather")) for rank in range(4)]
     origin = source(workload(*mine), start_ps=9)
-    written(origin, Htsim(), tmp_path)
+    written(origin, HtsimFormat(), tmp_path)
     matrix, _ = read_matrix(tmp_path / "traffic.cm")
     assert [flow.flow_id for flow in matrix.connections] == list(range(1, 13))
     # a rank's first message leaves after the job's start and its computation
@@ -466,7 +473,7 @@ def test_htsim_s_own_limits_are_reported(tmp_path: Path) -> None:
         (compute(123_456_789), send(1, 3 << 30, 0), send(1, 0, 1, tag=1)),
         (recv(0, 3 << 30), recv(0, 0, tag=1)),
     )
-    report = written(source(work), Htsim(), tmp_path)
+    report = written(source(work), HtsimFormat(), tmp_path)
     assert {entry.what for entry in report.entries("approximated")} == {
         "messages of 0 bytes", "messages of 2 GiB and more", "starts of messages",
     }  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 from cosim.context import HERE
 from cosim.formats.astra_sim.topology import AstraSim
 from cosim.formats.infragraph.topology import InfraGraph
-from cosim.formats.nccl_topology.topology import Nccl
+from cosim.formats.nccl_topology.topology import NcclTopology
 from cosim.topology.explicit import Graph
 from tests.inputs import find
 
@@ -93,7 +93,7 @@ def fuzz_targets() -> list[tuple[str, list[bytes], Callable[[bytes], object]]]:
             infragraph,
             reader("i.yaml", lambda f: InfraGraph(file=(f,), rate="1Gbps").build(HERE)),
         ),
-        ("nccl", nccl, reader("n.xml", lambda f: Nccl(file=f, servers=2).build(HERE))),
+        ("nccl", nccl, reader("n.xml", lambda f: NcclTopology(file=f, servers=2).build(HERE))),
         ("astra-sim network", [ASTRA.encode()], reader("a.yaml", lambda f: AstraSim(file=f).build(HERE))),
         ("graph", [GRAPH.encode()], reader("g.yaml", lambda f: Graph(file=f).build(HERE))),
     ]

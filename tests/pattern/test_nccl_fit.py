@@ -5,7 +5,7 @@ import yaml
 
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.nccl import Nccl
-from cosim.pattern.nccl_fit import Measured, fit_nccl, host_s, scenario_lines
+from cosim.pattern.nccl_fit import MeasuredCollective, fit_nccl, host_s, scenario_lines
 from cosim.pattern.template import Collective
 from tests.pattern.test_nccl import alone
 
@@ -27,12 +27,12 @@ def test_a_fit_finds_the_parameters_that_made_the_measurements() -> None:
     given = {"latency": "61us", "least_latency": "9us", "nvlink_efficiency": 0.84, "loop_gap": "12us"}
     truth = Nccl.model_validate(given)
     made = [
-        Measured(kind, ranks, size, host_s(truth, kind, ranks, size, RATE))
+        MeasuredCollective(kind, ranks, size, host_s(truth, kind, ranks, size, RATE))
         for kind in KINDS
         for ranks in (2, 8)
         for size in (8 << power for power in range(0, 27, 3))
     ]
-    odd = Measured(Collective.ALL_REDUCE, 8, 1 << 25, 1.0)  # one that the machine hiccuped in
+    odd = MeasuredCollective(Collective.ALL_REDUCE, 8, 1 << 25, 1.0)  # one that the machine hiccuped in
     found, error = fit_nccl([*made, odd], RATE)
     assert found.latency == pytest.approx(truth.latency, rel=0.02)
     assert found.least_latency == pytest.approx(truth.least_latency, rel=0.02)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cosim.profiler.file import ClassProgram, Profile
-from cosim.profiler.launch import Request, profile
+from cosim.profiler.launch import ProfileRequest, profile
 from cosim.profiler.lower import merged
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -28,7 +28,7 @@ needs_transformers = pytest.mark.skipif(
 def profiled(script: str, *arguments: str, world_size: int = 8, imbalance: float = 1.0) -> Profile:
     """Each kernel a step of its own."""
     path = str(SCRIPTS / script)
-    made, _ = profile(Request(path, arguments, world_size=world_size, imbalance=imbalance))
+    made, _ = profile(ProfileRequest(path, arguments, world_size=world_size, imbalance=imbalance))
     return made
 
 

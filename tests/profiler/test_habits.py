@@ -9,7 +9,7 @@ import pytest
 from cosim.errors import WorkloadError
 from cosim.profiler import file
 from cosim.profiler.file import Profile
-from cosim.profiler.launch import Request, profile
+from cosim.profiler.launch import ProfileRequest, profile
 from cosim.profiler.lower import merged
 from cosim.profiler.workload import build, named_gpu
 from cosim.workload.program import CPU_STREAM
@@ -145,7 +145,7 @@ def test_a_script_sees_the_gpu_that_it_is_profiled_for(
     tmp_path: Path, gpu: str, expected: tuple[str, tuple[int, int]], kernel: tuple[str, str]
 ) -> None:
     (tmp_path / "train.py").write_text(_ASKING.replace("{expected}", repr(expected)))
-    made, _ = profile(Request(str(tmp_path / "train.py"), gpu=gpu, iteration=2))
+    made, _ = profile(ProfileRequest(str(tmp_path / "train.py"), gpu=gpu, iteration=2))
     assert kernel in {(name, dtype) for name, _, dtype, *_ in made.kernels}
     assert "checkpoints are not written" in made.assumed
     assert not list(tmp_path.glob("never*"))
@@ -155,7 +155,7 @@ def _refused(folder: Path, body: str, world_size: int = 4) -> str:
     path = folder / "train.py"
     path.write_text(body)
     with pytest.raises(WorkloadError) as caught:
-        profile(Request(str(path), world_size=world_size))
+        profile(ProfileRequest(str(path), world_size=world_size))
     return str(caught.value)
 
 
@@ -163,7 +163,7 @@ def test_a_script_that_decides_its_own_world_is_told_which_to_profile() -> None:
     with pytest.raises(
         WorkloadError, match=r"world_size=8, but this is rank 0 of 64: profile with the --world-size"
     ):
-        profile(Request(str(SCRIPTS / "habits.py"), ("--spawn",), world_size=64))
+        profile(ProfileRequest(str(SCRIPTS / "habits.py"), ("--spawn",), world_size=64))
 
 
 def test_ranks_that_a_script_starts_by_itself_are_said_not_to_be_followed(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_process_that_is_killed_is_an_error_and_no_hang(tmp_path: Path) -> Non
 def test_buckets_that_fill_differently_are_named_where_no_law_holds() -> None:
     from cosim.profiler.scale import profile_scaled
 
-    request = Request(str(SCRIPTS / "ddp_mlp.py"), ("--width=512",), world_size=4)
+    request = ProfileRequest(str(SCRIPTS / "ddp_mlp.py"), ("--width=512",), world_size=4)
     with pytest.raises(WorkloadError, match=r"no law that holds at 12[\s\S]*exchanged in buckets"):
         profile_scaled(request, ["layers=2,6,12"], ["layers=64"], lambda _: None)
 

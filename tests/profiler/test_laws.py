@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from cosim.errors import InputError, WorkloadError
 from cosim.profiler.file import ClassProgram, Profile
-from cosim.profiler.launch import Request
-from cosim.profiler.lower import Kernel, Step, merged
+from cosim.profiler.launch import ProfileRequest
+from cosim.profiler.lower import Kernel, ProfiledOperation, merged
 from cosim.profiler.scale import extrapolate, profile_scaled
 
 
@@ -24,31 +24,39 @@ def training(layers: int, hidden: int, ranks: int) -> Profile:
         key: Kernel = (name, "matmul", "bf16", flops, moved, 1, 64, rows, columns)
         return ((table.setdefault(key, len(table)), 1),)
 
-    steps = [Step("forward", "compute", (), kernel("embed", 7, hidden))]
+    steps = [ProfiledOperation("forward", "compute", (), kernel("embed", 7, hidden))]
     last = 0
     forward = []
     for _ in range(layers):
-        steps.append(Step("forward", "compute", (last,), kernel("a", hidden, hidden)))
-        steps.append(Step("forward", "comm", (last, len(steps) - 1), (), "all_reduce", ("dp",), 128 * hidden))
-        steps.append(Step("forward", "compute", (len(steps) - 1,), kernel("b", hidden, 4 * hidden)))
+        steps.append(ProfiledOperation("forward", "compute", (last,), kernel("a", hidden, hidden)))
+        steps.append(
+            ProfiledOperation(
+                "forward", "comm", (last, len(steps) - 1), (), "all_reduce", ("dp",), 128 * hidden
+            )
+        )
+        steps.append(
+            ProfiledOperation("forward", "compute", (len(steps) - 1,), kernel("b", hidden, 4 * hidden))
+        )
         last = len(steps) - 1
         forward.append(last)
     head = last
     for layer in range(layers):
         size = hidden * hidden // ranks
         after = (last, head) if layer == 0 and head != last else (last,)
-        steps.append(Step("backward", "comm", after, (), "all_gather", ("dp",), size))
-        steps.append(Step("backward", "compute", (len(steps) - 1,), kernel("c", hidden, hidden)))
+        steps.append(ProfiledOperation("backward", "comm", after, (), "all_gather", ("dp",), size))
+        steps.append(ProfiledOperation("backward", "compute", (len(steps) - 1,), kernel("c", hidden, hidden)))
         last = len(steps) - 1
     steps.append(
-        Step("optimizer", "compute", (forward[0], forward[-1], last), kernel("step", layers, hidden))
+        ProfiledOperation(
+            "optimizer", "compute", (forward[0], forward[-1], last), kernel("step", layers, hidden)
+        )
     )
     program = ClassProgram({}, tuple(steps))
     return Profile("x", "h100-sxm", {"dp": ranks}, tuple(table), (program,))
 
 
 def same(one: Profile, other: Profile) -> bool:
-    def named(p: Profile, step: Step) -> list[object]:
+    def named(p: Profile, step: ProfiledOperation) -> list[object]:
         return [(p.kernels[k], times) for k, times in step.kernels]
 
     def spelled(p: Profile) -> list[object]:
@@ -108,21 +116,21 @@ def test_a_share_that_is_no_whole_number_is_refused() -> None:
 )
 def test_what_cannot_be_a_sweep(sweep: list[str], predict: list[str], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        profile_scaled(Request("train.py"), sweep, predict, lambda _: None)
+        profile_scaled(ProfileRequest("train.py"), sweep, predict, lambda _: None)
 
 
 def test_merging_keeps_the_work_and_what_others_wait_for() -> None:
     steps = (
-        Step("forward", "compute", (), ((0, 1),)),
-        Step("forward", "compute", (0,), ((1, 1),)),
-        Step("forward", "comm", (1,), (), "all_reduce", ("dp",), 8),
-        Step("forward", "compute", (1,), ((0, 1),)),
-        Step("forward", "compute", (3,), ((0, 1),)),
-        Step("backward", "compute", (2, 4), ((1, 1),)),
+        ProfiledOperation("forward", "compute", (), ((0, 1),)),
+        ProfiledOperation("forward", "compute", (0,), ((1, 1),)),
+        ProfiledOperation("forward", "comm", (1,), (), "all_reduce", ("dp",), 8),
+        ProfiledOperation("forward", "compute", (1,), ((0, 1),)),
+        ProfiledOperation("forward", "compute", (3,), ((0, 1),)),
+        ProfiledOperation("backward", "compute", (2, 4), ((1, 1),)),
     )
     assert merged(steps) == (
-        Step("forward", "compute", (), ((0, 1), (1, 1))),
-        Step("forward", "comm", (0,), (), "all_reduce", ("dp",), 8),
-        Step("forward", "compute", (0,), ((0, 2),)),
-        Step("backward", "compute", (1, 2), ((1, 1),)),
+        ProfiledOperation("forward", "compute", (), ((0, 1), (1, 1))),
+        ProfiledOperation("forward", "comm", (0,), (), "all_reduce", ("dp",), 8),
+        ProfiledOperation("forward", "compute", (0,), ((0, 2),)),
+        ProfiledOperation("backward", "compute", (1, 2), ((1, 1),)),
     )

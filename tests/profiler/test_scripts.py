@@ -13,15 +13,15 @@ import cosim
 from cosim.context import Context
 from cosim.errors import InputError, WorkloadError
 from cosim.profiler import file
-from cosim.profiler.launch import Request, profile
+from cosim.profiler.launch import ProfileRequest, profile
 from cosim.profiler.scale import profile_scaled
 from tests.profiler.profiled import SCRIPTS, flops, needs_torch, needs_transformers, profiled, sizes
 
 
-def _script(folder: Path, body: str) -> Request:
+def _script(folder: Path, body: str) -> ProfileRequest:
     path = folder / "train.py"
     path.write_text(body)
-    return Request(str(path), world_size=4)
+    return ProfileRequest(str(path), world_size=4)
 
 
 def test_importing_cosim_brings_no_torch() -> None:
@@ -63,9 +63,11 @@ def test_transformers_trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_layers_predicted_are_layers_profiled(tmp_path: Path) -> None:
     script = str(SCRIPTS / "llama_blocks.py")
     made, _ = profile_scaled(
-        Request(script, ("--tp", "2"), world_size=4), ["layers=2,3,4"], ["layers=7"], print
+        ProfileRequest(script, ("--tp", "2"), world_size=4), ["layers=2,3,4"], ["layers=7"], print
     )
-    whole, _ = profile_scaled(Request(script, ("--tp", "2", "--layers=7"), world_size=4), [], [], print)
+    whole, _ = profile_scaled(
+        ProfileRequest(script, ("--tp", "2", "--layers=7"), world_size=4), [], [], print
+    )
     places = tmp_path / "predicted.yaml", tmp_path / "profiled.yaml"
     for path, each in zip(places, (made, whole), strict=True):
         file.write(each, path)
@@ -79,8 +81,8 @@ def test_layers_predicted_are_layers_profiled(tmp_path: Path) -> None:
 @needs_torch
 def test_a_script_gives_the_same_bytes_each_time_and_a_scenario_runs_them(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
-    made, _ = profile_scaled(Request(str(SCRIPTS / "experts.py"), world_size=8), [], [], print)
-    again, _ = profile_scaled(Request(str(SCRIPTS / "experts.py"), world_size=8), [], [], print)
+    made, _ = profile_scaled(ProfileRequest(str(SCRIPTS / "experts.py"), world_size=8), [], [], print)
+    again, _ = profile_scaled(ProfileRequest(str(SCRIPTS / "experts.py"), world_size=8), [], [], print)
     file.write(made, path)
     first = path.read_bytes()
     file.write(again, path)
@@ -102,7 +104,7 @@ def test_a_script_gives_the_same_bytes_each_time_and_a_scenario_runs_them(tmp_pa
 @needs_torch
 def test_without_a_compiler_cuda_is_remapped_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COSIM_PROFILE_SHIM", "off")
-    made, _ = profile(Request(str(SCRIPTS / "ddp_mlp.py"), ("--layers=2",), world_size=4))
+    made, _ = profile(ProfileRequest(str(SCRIPTS / "ddp_mlp.py"), ("--layers=2",), world_size=4))
     assert any("remapped to cpu" in text for text in made.assumed)
     assert flops(made, "forward") == 2 * 2 * 32 * 1024 * 1024
     assert (
@@ -154,13 +156,13 @@ def test_a_script_without_an_optimizer_step_is_refused(tmp_path: Path) -> None:
 @needs_torch
 def test_what_cannot_be_profiled_is_refused_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such script"):
-        profile(Request(str(tmp_path / "no.py")))
+        profile(ProfileRequest(str(tmp_path / "no.py")))
     with pytest.raises(WorkloadError, match="did you mean 'h100-sxm'"):
-        profile(Request(str(SCRIPTS / "ddp_mlp.py"), gpu="h100-smx"))
+        profile(ProfileRequest(str(SCRIPTS / "ddp_mlp.py"), gpu="h100-smx"))
     with pytest.raises(InputError, match="at least 1"):
-        profile(Request(str(SCRIPTS / "ddp_mlp.py"), world_size=0))
+        profile(ProfileRequest(str(SCRIPTS / "ddp_mlp.py"), world_size=0))
     with pytest.raises(InputError, match="busiest expert"):
-        profile(Request(str(SCRIPTS / "ddp_mlp.py"), imbalance=0.5))
+        profile(ProfileRequest(str(SCRIPTS / "ddp_mlp.py"), imbalance=0.5))
 
 
 @pytest.mark.parametrize(
@@ -191,8 +193,8 @@ def test_a_gpu_without_the_number_type_is_refused(tmp_path: Path) -> None:
         "kernels: [[aten.mm, matmul, bf16, 16, 24, 1, 2, 2, 2]]\n"
         "programs: [{at: {}, operations: [[forward, compute, [], [[0, 1]]]]}]\n"
     )
-    from cosim.profiler.workload import ProfileFile
+    from cosim.profiler.workload import ProfileWorkload
 
-    assert ProfileFile(path="job.yaml").build(Context(tmp_path)).world_size == 2
+    assert ProfileWorkload(path="job.yaml").build(Context(tmp_path)).world_size == 2
     with pytest.raises(WorkloadError, match="bf16, which V100-SXM2 doesn't have"):
-        ProfileFile.model_validate({"path": "job.yaml", "gpu": "v100-sxm2"}).build(Context(tmp_path))
+        ProfileWorkload.model_validate({"path": "job.yaml", "gpu": "v100-sxm2"}).build(Context(tmp_path))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cosim.profiler.file import Profile
-from cosim.profiler.launch import Request, profile
+from cosim.profiler.launch import ProfileRequest, profile
 from cosim.profiler.workload import build, named_gpu
 from cosim.workload.check import check
 from tests.profiler.profiled import flops, needs_torch, sizes
@@ -31,7 +31,7 @@ TP = 2
 
 def titan(*arguments: str, world_size: int) -> Profile:
     order = ("--module", "llama3", "--config", "llama3_debugmodel", *arguments)
-    made, _ = profile(Request("torchtitan.train", order, world_size=world_size, module=True))
+    made, _ = profile(ProfileRequest("torchtitan.train", order, world_size=world_size, module=True))
     return made
 
 

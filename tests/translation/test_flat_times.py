@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from cosim.context import Context
-from cosim.formats.chakra.read import Chakra
-from cosim.formats.goal.write import Goal
+from cosim.formats.chakra.read import ChakraWorkload
+from cosim.formats.goal.write import GoalFormat
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.pattern.planner import Planner
@@ -161,9 +161,9 @@ def test_channels_that_a_format_has_not_are_counted_as_messages(tmp_path: Path) 
     work = workload(*[(collective(4096, kind="all_gather"),)] * 4)
     report = LossReport()
     source = source_of(one_dimension("Ring", 4), (job(work),), planner, FairShareNetwork)
-    Goal().examine(source, report)
+    GoalFormat().examine(source, report)
     assert report.is_lossless
-    Goal().write(source, tmp_path, report, no_progress)
+    GoalFormat().write(source, tmp_path, report, no_progress)
     assert [(entry.what, entry.count) for entry in report.entries("lost")] == [
         ("messages on channels beside the first", 3 * 4 * 3)
     ]
@@ -181,7 +181,7 @@ def test_messages_and_bytes_are_those_of_the_plans() -> None:
     "folder", ["incast8", "ringar_8_red5", "twoflows", "late_recv", "fanout", "comp_send"]
 )
 def test_message_traces_are_their_own_flat_view(small_traces: Path, folder: str) -> None:
-    work = Chakra(path=folder).build(Context(small_traces / "chakra" / "p2p"))
+    work = ChakraWorkload(path=folder).build(Context(small_traces / "chakra" / "p2p"))
     topology = one_dimension("Ring", work.world_size)
     source = source_of(topology, (job(work),), Planner(), CongestionUnawareNetwork)
     assert flat_ends(source, CongestionUnawareNetwork) == engine_ends(source, CongestionUnawareNetwork)

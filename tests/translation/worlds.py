@@ -16,7 +16,6 @@ from cosim.testing.strategies.jobs import job_mixes as worlds
 from cosim.testing.strategies.jobs import workloads
 from cosim.topology.graph import Topology
 from cosim.translation.flat.view import FlatView, StreamOrder
-from cosim.translation.flat.workload import flat_workload
 from cosim.translation.report import LossReport
 from cosim.translation.source import Source
 from tests.engine.worlds import (
@@ -30,6 +29,7 @@ from tests.engine.worlds import (
     send,
     workload,
 )
+from tests.translation.flat_workload import flat_workload
 
 __all__ = [
     "NETWORKS", "Ends", "Model", "World", "collective", "compute", "config", "engine_ends", "fixed",

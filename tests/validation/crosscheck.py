@@ -25,7 +25,7 @@ from cosim.experiment.scenario import Scenario
 from cosim.models.catalogue.workload import ModelWorkload
 from cosim.profiler import file
 from cosim.profiler.file import ClassProgram, Profile
-from cosim.profiler.launch import Request, profile
+from cosim.profiler.launch import ProfileRequest, profile
 from cosim.profiler.lower import merged
 from cosim.profiler.scale import without_unused
 from cosim.profiler.workload import build, named_gpu
@@ -63,7 +63,7 @@ class Case:
     given: Mapping[str, Any] = field(default_factory=dict)
     """More settings of the catalogue's workload, and the model's."""
 
-    def request(self) -> Request:
+    def request(self) -> ProfileRequest:
         """What is profiled."""
         sizes = {**SIZES, **self.sizes, "batch": self.batch}
         if self.script == "llama_blocks.py":
@@ -71,7 +71,7 @@ class Case:
         if self.micro_batches > 1:
             sizes["microbatches"] = self.micro_batches
         numbers = [text for name, value in sizes.items() for text in (f"--{name}", str(value))]
-        return Request(
+        return ProfileRequest(
             str(SCRIPTS / self.script), (*numbers, *self.arguments), world_size=self.world_size, gpu=GPU
         )
 

@@ -19,8 +19,8 @@ from typing import cast
 from cosim.engine.records import CollectiveRecord
 from cosim.experiment.run import run
 from cosim.experiment.scenario import load
-from cosim.formats.pytorch.job import Measured
-from cosim.formats.pytorch.read import PyTorch
+from cosim.formats.pytorch.job import MeasuredJob
+from cosim.formats.pytorch.read import PyTorchWorkload
 from cosim.units import PS_PER_US
 from tests.inputs import find
 
@@ -47,13 +47,13 @@ class Row:
         return self.replayed_us / self.measured_us - 1
 
 
-def read() -> Measured:
+def read() -> MeasuredJob:
     """What was measured."""
     workload = load(SCENARIO, SETTINGS).jobs[0].workload
-    return cast("PyTorch", workload).read()
+    return cast("PyTorchWorkload", workload).read()
 
 
-def replay(measured: Measured, collectives: str) -> tuple[list[Row], list[CollectiveRecord]]:
+def replay(measured: MeasuredJob, collectives: str) -> tuple[list[Row], list[CollectiveRecord]]:
     """Each rank's step, and the collectives, replayed."""
     done = run(load(SCENARIO, {**SETTINGS, "jobs[0].workload.collectives": collectives}))
     ops = done.records.ops
@@ -86,15 +86,15 @@ def main() -> None:
         if collectives == "simulated":
             whole = {record.name: record for record in records}
     print("collective, from its last arrival   bytes  measured  replayed")
-    for meeting in measured.meetings:
-        comm = next(iter(meeting.parts.values()))[0]
-        record = whole.get(f"{comm.kind} {meeting.number}")
+    for shared in measured.matched:
+        comm = next(iter(shared.parts.values()))[0]
+        record = whole.get(f"{comm.kind} {shared.number}")
         replayed = "as messages"
         if record is not None:
             replayed = f"{(record.end_ps - record.ready_ps) / PS_PER_US:5.1f} us"
         print(
-            f"{comm.kind + ' ' + str(meeting.number):33s} {comm.size_bytes:8d}"
-            f"  {meeting.network_ps / PS_PER_US:5.0f} us  {replayed}"
+            f"{comm.kind + ' ' + str(shared.number):33s} {comm.size_bytes:8d}"
+            f"  {shared.network_ps / PS_PER_US:5.0f} us  {replayed}"
         )
 
 

@@ -17,7 +17,7 @@ def test_dlrms_replayed_step_is_the_measured_one_on_every_rank() -> None:
         14455, 19901, 13017, 19313, 17979, 17797, 13091, 12509,
     ]  # fmt: skip
     assert max(measured.begin_ps) == 7_513 * 10**6
-    assert [(m.parts[0][0].kind, m.parts[0][0].size_bytes) for m in measured.meetings] == [
+    assert [(m.parts[0][0].kind, m.parts[0][0].size_bytes) for m in measured.matched] == [
         ("all_to_all", 24576),
         ("all_to_all", 192),
         ("all_to_all", 1536),

@@ -26,7 +26,7 @@ from cosim.engine.records import Records
 from cosim.formats.astra_sim.memory import memory_of
 from cosim.formats.astra_sim.network import dimensions_of, network_of
 from cosim.formats.astra_sim.system import system_of
-from cosim.formats.chakra.write_collectives import GROUPS_FILE, ChakraTraces
+from cosim.formats.chakra.write_collectives import GROUPS_FILE, ChakraFormat
 from cosim.network.aware import CongestionAware
 from cosim.network.unaware import CongestionUnaware
 from cosim.spec import TimePs
@@ -41,10 +41,10 @@ Backend = Literal["aware", "unaware"]
 NETWORK_FILE, SYSTEM_FILE, MEMORY_FILE, RUN_FILE = "network.yml", "system.json", "memory.json", "run.sh"
 
 
-class AstraSimConfig(ChakraTraces):
+class AstraSimFormat(ChakraFormat):
     """ASTRA-sim's input: Chakra traces, network, system, memory and group files, and the command line"""
 
-    says: ClassVar[frozenset[Says]] = ChakraTraces.says | {
+    says: ClassVar[frozenset[Says]] = ChakraFormat.says | {
         Says.ALGORITHMS, Says.ENDPOINT_DELAY, Says.REDUCTION, Says.RENDEZVOUS, Says.TOPOLOGY, Says.NETWORK,
     }  # fmt: skip
 

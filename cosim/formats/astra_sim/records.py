@@ -34,21 +34,13 @@ from cosim.workload.program import OpKind
 
 I64 = NDArray[np.int64]
 
-_FINISHED = re.compile(r"sys\[(\d+)\] finished, (\d+) cycles, exposed communication (\d+) cycles")
+_FINISHED = re.compile(r"sys\[(\d+)\] finished, (\d+) cycles, exposed communication \d+ cycles")
 _NODE = re.compile(r"\] (issue|callback),sys->id=(\d+), tick=(\d+), node->id=(\d+),")
 
 
-@dataclass(frozen=True)
-class Finish:
-    """One NPU's own words, ns."""
-
-    finish_ns: int
-    exposed_ns: int
-
-
-def finishes(text: str) -> dict[int, Finish]:
-    """``sys[3] finished, 5560 cycles, exposed communication 5560 cycles``, of every NPU that says so."""
-    return {int(m[1]): Finish(int(m[2]), int(m[3])) for m in _FINISHED.finditer(text)}
+def finish_times(text: str) -> dict[int, int]:
+    """``sys[3] finished, 5560 cycles, ...``: nanoseconds of every NPU that says so."""
+    return {int(m[1]): int(m[2]) for m in _FINISHED.finditer(text)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +65,7 @@ def records_of(
     source: Source,
     numbers: Numbering,
     network: str,
-    finish: dict[int, Finish],
+    finish_ns: dict[int, int],
     times: NodeTimes | None,
     wall_s: float,
     cpu_s: float,
@@ -86,7 +78,7 @@ def records_of(
         What was exported, and which NPU each rank was.
     network
         What the summary calls the network.
-    finish
+    finish_ns
         What each NPU said of itself.
     times
         None: there is no log of all nodes, so that there are no operations and no iterations.
@@ -98,22 +90,13 @@ def records_of(
     SimulationError
         An NPU did not finish; names it.
     """
-    waiting = [npu for npu, seat in enumerate(numbers.seat) if seat is not None and npu not in finish]
-    if waiting:
-        shown = ", ".join(map(str, waiting[:8])) + (" ..." if len(waiting) > 8 else "")
-        raise SimulationError(
-            f"ASTRA-sim ended, but {len(waiting)} of {numbers.count} NPUs did not finish ({shown}): "
-            "what they wait for never came"
-        )
+    _refuse_waiting(numbers, finish_ns)
     jobs = source.ready
     finish_ps = tuple(
-        np.array([finish[int(npu)].finish_ns * PS_PER_NS for npu in numbers.of[job.number]], np.int64)
+        np.array([finish_ns[int(npu)] * PS_PER_NS for npu in numbers.of[job.number]], np.int64)
         for job in jobs
     )
     ops, ends = _operations(jobs, numbers, times)
-    content = hashlib.blake2b(b"ASTRA-sim", digest_size=16)
-    for column in (*finish_ps, ops.start_ps, ops.end_ps):
-        content.update(column.tobytes())
     links = source.topology.num_links
     empty = np.zeros(0, np.int64)
     return Records(
@@ -131,10 +114,27 @@ def records_of(
         links=NetworkStatistics(np.zeros(links, np.int64), 1, np.zeros((1, links), np.int64), 0, 0, 0),
         num_messages=0,
         end_ps=max((int(column.max(initial=0)) for column in finish_ps), default=0),
-        digest=content.hexdigest(),
+        digest=_digest((*finish_ps, ops.start_ps, ops.end_ps)),
         wall_s=wall_s,
         cpu_s=cpu_s,
     )
+
+
+def _refuse_waiting(numbers: Numbering, finish_ns: dict[int, int]) -> None:
+    waiting = [npu for npu, seat in enumerate(numbers.seat) if seat is not None and npu not in finish_ns]
+    if waiting:
+        shown = ", ".join(map(str, waiting[:8])) + (" ..." if len(waiting) > 8 else "")
+        raise SimulationError(
+            f"ASTRA-sim ended, but {len(waiting)} of {numbers.count} NPUs did not finish ({shown}): "
+            "what they wait for never came"
+        )
+
+
+def _digest(columns: Iterable[I64]) -> str:
+    content = hashlib.blake2b(b"ASTRA-sim", digest_size=16)
+    for column in columns:
+        content.update(column.tobytes())
+    return content.hexdigest()
 
 
 def _rows(jobs: tuple[ReadyJob, ...], numbers: Numbering) -> Iterator[tuple[int, int, int, int, int, int]]:

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 from cosim.engine.records import Records
 from cosim.errors import InputError, SimulationError
-from cosim.formats.astra_sim.records import Finish, NodeTimes, finishes, node_times, records_of
+from cosim.formats.astra_sim.records import NodeTimes, finish_times, node_times, records_of
 from cosim.protocol.installs import ASTRA_SIM
 from cosim.translation.source import Source
 
 if TYPE_CHECKING:
-    from cosim.formats.astra_sim.config import AstraSimConfig
+    from cosim.formats.astra_sim.config import AstraSimFormat
 
 FOLDER = "astra-sim"
 STDOUT, STDERR = "stdout.txt", "stderr.txt"
@@ -33,14 +33,14 @@ _LAST_WORDS = 5
 
 
 @dataclass(frozen=True)
-class Ran:
+class BinaryRun:
     """What a run of the binary left.
 
-    ``finish`` is what NPUs said of themselves, ``log`` the files of its log, if any. ``crash`` is how
+    ``finish_ns`` is what NPUs said of themselves, ``log`` the files of its log, if any. ``crash`` is how
     it ended although all of them finished.
     """
 
-    finish: dict[int, Finish]
+    finish_ns: dict[int, int]
     log: tuple[Path, ...]
     wall_s: float
     cpu_s: float
@@ -68,7 +68,7 @@ def binary(backend: str) -> Path:
     return path
 
 
-def start(program: Path, arguments: list[str], folder: Path, num_npus: int, deadline_s: float) -> Ran:
+def start(program: Path, arguments: list[str], folder: Path, num_npus: int, deadline_s: float) -> BinaryRun:
     """Run ASTRA-sim in ``folder``, which keeps what it says.
 
     ASTRA-sim frees the plans of process groups twice when it cleans up. A run that was killed for that has
@@ -97,12 +97,12 @@ def start(program: Path, arguments: list[str], folder: Path, num_npus: int, dead
         except OSError as error:
             raise SimulationError(f"{program} can't be run: {error.strerror or error}") from error
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    finish = finishes(stdout.read_text(encoding="utf-8", errors="replace"))
+    finish_ns = finish_times(stdout.read_text(encoding="utf-8", errors="replace"))
     how = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
-    if done.returncode > 0 or (done.returncode < 0 and len(finish) < num_npus):
+    if done.returncode > 0 or (done.returncode < 0 and len(finish_ns) < num_npus):
         raise SimulationError(f"ASTRA-sim ended with {how}; it said\n{_last_words(stderr, stdout)}")
-    return Ran(
-        finish,
+    return BinaryRun(
+        finish_ns,
         tuple(sorted((folder / "log").glob("log*"))),
         time.perf_counter() - began,
         after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
@@ -118,7 +118,7 @@ def _last_words(stderr: Path, stdout: Path) -> str:
     return f"  nothing ({stderr})"
 
 
-def run_astra_sim(config: AstraSimConfig, source: Source, out: Path, say: Callable[[str], None]) -> Records:
+def run_astra_sim(config: AstraSimFormat, source: Source, out: Path, say: Callable[[str], None]) -> Records:
     """Run ASTRA-sim on the files in ``out``; its times as a run of ours.
 
     Raises
@@ -155,7 +155,7 @@ def run_astra_sim(config: AstraSimConfig, source: Source, out: Path, say: Callab
     for place in ran.log:
         place.unlink()
     network = f"ASTRA-sim congestion_{backend}"
-    return records_of(source, numbers, network, ran.finish, times, ran.wall_s, ran.cpu_s)
+    return records_of(source, numbers, network, ran.finish_ns, times, ran.wall_s, ran.cpu_s)
 
 
 def _traced(argument: str, folder: Path) -> str:
@@ -169,7 +169,7 @@ def _traced(argument: str, folder: Path) -> str:
     return f"{option}={place}"
 
 
-def _times(ran: Ran) -> NodeTimes | None:
+def _times(ran: BinaryRun) -> NodeTimes | None:
     """Of all operations; None where there is no log."""
     return node_times(_lines(ran.log)) if ran.log else None
 

@@ -32,7 +32,7 @@ class RemoteMemory(Spec):
     rate: RateBps = Field(description="of each access (ASTRA-sim: remote-mem-bw, in GB/s)")
 
 
-class Chakra(WorkloadSpec):
+class ChakraWorkload(WorkloadSpec):
     """Chakra execution traces (.et, one per rank), run as ASTRA-sim's workload layer runs them."""
 
     path: str = Field(

@@ -46,7 +46,7 @@ _STREAM = {
 """Streams on which Chakra's readers run each kind."""
 
 
-class ChakraTraces(Format):
+class ChakraFormat(Format):
     """Chakra .et, one per rank: computations, collectives, sends and receives (ASTRA-sim's workload)"""
 
     says: ClassVar[frozenset[Says]] = frozenset(

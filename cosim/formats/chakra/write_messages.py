@@ -29,7 +29,7 @@ from cosim.units import PS_PER_US
 from cosim.workload.program import Operation
 
 
-class ChakraMessages(MessageLevel):
+class ChakraMessagesFormat(MessageLevel):
     """Chakra .et, one per rank, of sends, receives and computations: collectives spelled out"""
 
     says: ClassVar[frozenset[Says]] = SAID | {Says.NAMES}

@@ -38,7 +38,7 @@ class Flow(NamedTuple):
     start_ps: int
 
 
-class FlowList(WorkloadSpec):
+class FlowListWorkload(WorkloadSpec):
     """A flow list of HPCC's or SimAI's ns-3 (src dst pg dport size start): sends at given times"""
 
     path: str = Field(description="the file")

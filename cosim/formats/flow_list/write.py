@@ -24,7 +24,7 @@ from cosim.translation.source import Source
 from cosim.units import PS_PER_S
 
 
-class FlowList(Format):
+class FlowListFormat(Format):
     """The flow file of HPCC's and SimAI's ns-3: messages at the times of a run of ours (open loop)"""
 
     says: ClassVar[frozenset[Says]] = SAID

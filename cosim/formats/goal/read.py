@@ -50,7 +50,7 @@ _NUM_RANKS = re.compile(r"num_ranks\s+(\d+)")
 _RIGHT = "a line is `[label:] send 8b to 1 tag 0`, `recv 8b from 0 tag 0`, `calc 100`, or `a requires b`"
 
 
-class Goal(WorkloadSpec):
+class GoalWorkload(WorkloadSpec):
     """A GOAL schedule (LogGOPSim, ATLAHS): sends, receives and calculations of each rank"""
 
     path: str = Field(description="the text file (not the binary one that txt2bin makes of it)")

@@ -38,7 +38,7 @@ _LARGEST_TAG = 2**32 - 2
 """2^32 - 1 is any tag."""
 
 
-class Goal(MessageLevel):
+class GoalFormat(MessageLevel):
     """GOAL text: sends, receives and calculations of each rank, for LogGOPSim and ATLAHS"""
 
     file: str = Field("schedule.goal", pattern=r"^[^/\\]+$", description="name of the file")

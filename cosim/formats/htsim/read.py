@@ -26,7 +26,7 @@ _Fired = tuple[int, bool]
 """A flow's place in the file, and whether its receiver fires (else its sender)."""
 
 
-class Htsim(WorkloadSpec):
+class HtsimWorkload(WorkloadSpec):
     """A connection matrix of htsim (.cm): flows with start times and triggers"""
 
     path: str = Field(description="the file")

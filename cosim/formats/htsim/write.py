@@ -34,7 +34,7 @@ _Event = tuple[int, bool]
 """A message's number, and whether it is its arrival (else: its sender knows)."""
 
 
-class Htsim(MessageLevel):
+class HtsimFormat(MessageLevel):
     """A connection matrix of htsim (.cm): flows with start times, and triggers for dependencies"""
 
     file: str = Field("traffic.cm", pattern=r"^[^/\\]+$", description="name of the file")

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from cosim.context import HERE, Context
 from cosim.errors import AlgorithmError, InputError, Location
-from cosim.formats.msccl.program import Program
+from cosim.formats.msccl.program import MscclProgram
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.template import Collective, Template
@@ -44,11 +44,11 @@ class MscclFile(_Msccl):
         with path.open("rb") as file:
             return cls(path=str(path)) if file.read(64).lstrip().startswith(b"<") else None
 
-    def read(self, context: Context) -> MscclProgram:
+    def read(self, context: Context) -> ReadMsccl:
         """The program in the file."""
         from cosim.formats.msccl.read import read_program
 
-        return MscclProgram(path=self.path, flags=self.flags, program=read_program(context.base / self.path))
+        return ReadMsccl(path=self.path, flags=self.flags, program=read_program(context.base / self.path))
 
     def build(
         self,
@@ -66,10 +66,10 @@ class MscclFile(_Msccl):
         return made.build(collective, num_ranks, size_bytes, costs, reverse=reverse, chunk=chunk, root=root)
 
 
-class MscclProgram(_Msccl):
+class ReadMsccl(_Msccl):
     """What such a file says."""
 
-    program: Program
+    program: MscclProgram
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """What the file says that isn't read, and flags of a protocol that has none."""

@@ -18,7 +18,7 @@ from cosim.engine.programs import COLLECTIVES, ReadyJob
 from cosim.errors import AlgorithmError
 from cosim.formats.msccl.algorithm import MscclFile
 from cosim.formats.msccl.lower import lower_plan
-from cosim.formats.msccl.program import Program
+from cosim.formats.msccl.program import MscclProgram
 from cosim.formats.msccl.read import read_program
 from cosim.formats.msccl.write import write_program
 from cosim.pattern.planner import Planner
@@ -29,7 +29,7 @@ from cosim.translation.source import Source
 from cosim.workload.program import Operation, OpKind
 
 
-class Msccl(Format):
+class MscclFormat(Format):
     """MSCCL XML: one collective, as thread blocks and steps"""
 
     says: ClassVar[frozenset[Says]] = frozenset(
@@ -83,7 +83,9 @@ class Msccl(Format):
             f"no collective is named {self.operation!r}", hint=f"there are: {', '.join(dict.fromkeys(names))}"
         )
 
-    def _program(self, source: Source, job: ReadyJob, operation: Operation, report: LossReport) -> Program:
+    def _program(
+        self, source: Source, job: ReadyJob, operation: Operation, report: LossReport
+    ) -> MscclProgram:
         group = job.group(_member(job, operation), operation)
         kind = COLLECTIVES[operation.collective]
         chosen = source.planner.config.choice(kind)

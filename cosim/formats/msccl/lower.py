@@ -22,7 +22,7 @@ import numpy as np
 from cosim.errors import AlgorithmError
 from cosim.formats.msccl.cells import Places, Regions
 from cosim.formats.msccl.messages import program_template
-from cosim.formats.msccl.program import Gpu, Place, Program, Step, ThreadBlock
+from cosim.formats.msccl.program import GpuProgram, MscclProgram, Place, Step, ThreadBlock
 from cosim.formats.msccl.prove import prove_schedule
 from cosim.formats.msccl.rows import Rows, Wait, add_template
 from cosim.formats.msccl.schedule import schedule
@@ -36,7 +36,7 @@ from cosim.pattern.template import REDUCE, Collective, Template
 class Lowered:
     """The program, what was said (in normal form), what comes back when it is read, and what differs."""
 
-    program: Program
+    program: MscclProgram
     said: Template
     back: Template
     differences: tuple[str, ...]
@@ -144,7 +144,7 @@ def _late(rows: Rows, last: list[frozenset[Wait]]) -> int:
     )
 
 
-def _read_back(program: Program, plan: Plan, said: Template, split: int, late: int) -> Lowered:
+def _read_back(program: MscclProgram, plan: Plan, said: Template, split: int, late: int) -> Lowered:
     """Prove the program, make its template, and say what differs from what was to be said."""
     order = schedule(program)
     prove_schedule(order, plan.collective, root=_root(plan))
@@ -232,7 +232,7 @@ class _Lowering:
             for block in blocks:
                 block.items.sort(key=lambda item: item[:2])
 
-    def program(self, name: str, protocol: str) -> Program:
+    def program(self, name: str, protocol: str) -> MscclProgram:
         """The program: steps written twice, the second time with numbers that nops have moved."""
         needs = self._needs()
         number = {
@@ -272,10 +272,10 @@ class _Lowering:
                 for position, block in enumerate(blocks)
             ]
             i, o, s = self.places.buffers(rank)
-            gpus.append(Gpu(i, o, s, (*made, *self._own(rank, len(made)))))
+            gpus.append(GpuProgram(i, o, s, (*made, *self._own(rank, len(made)))))
         channels = 1 + max((row[4] for row in self.rows.rows), default=0)
         in_place = self.plan.collective is not Collective.ALL_TO_ALL
-        return Program(
+        return MscclProgram(
             name, self.plan.collective, protocol, channels, self.places.num_chunks, in_place, not in_place,
             tuple(gpus),
         )  # fmt: skip

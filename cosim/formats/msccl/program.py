@@ -74,7 +74,7 @@ class ThreadBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class GpuProgram:
     """A GPU's buffers, in chunks, and its thread blocks."""
 
     i_chunks: int
@@ -89,7 +89,7 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class MscclProgram:
     """An algorithm. ``collective`` is None for ``custom``: whoever uses it says what it should do.
 
     ``num_chunks`` is ``nchunksperloop``: an all-reduce's buffer, an all-gather's output, a reduce-scatter's
@@ -103,7 +103,7 @@ class Program:
     num_chunks: int
     in_place: bool
     out_of_place: bool
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[GpuProgram, ...]
     extra: tuple[tuple[str, str], ...] = ()
     file: str = field(default="", compare=False)
     ignored: tuple[str, ...] = field(default=(), compare=False)

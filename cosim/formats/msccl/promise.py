@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cosim.errors import AlgorithmError, Location
-from cosim.formats.msccl.program import Place, Program
+from cosim.formats.msccl.program import MscclProgram, Place
 from cosim.pattern.template import Collective
 
 Cell = tuple[int, str, int]
@@ -33,7 +33,7 @@ class Promise:
         return gpu, target, chunk + shift + offset
 
 
-def promise(program: Program, collective: Collective, *, in_place: bool, root: int = 0) -> Promise:
+def promise(program: MscclProgram, collective: Collective, *, in_place: bool, root: int = 0) -> Promise:
     """The promise of ``collective`` to ``program``'s GPUs.
 
     Raises
@@ -54,34 +54,39 @@ def promise(program: Program, collective: Collective, *, in_place: bool, root: i
     due: dict[Cell, int] = {}
     alias: dict[tuple[int, str], Place] = {}
     for gpu in range(n):
-        if collective is Collective.ALL_REDUCE:
-            start.update({(gpu, "i", k): k for k in range(chunks)})
-            due.update({(gpu, "o", k): k for k in range(chunks)})
-            alias[gpu, "o"] = ("i", 0)
-        elif collective is Collective.ALL_GATHER:
-            start.update({(gpu, "i", k): gpu * share + k for k in range(share)})
-            due.update({(gpu, "o", k): k for k in range(chunks)})
-            alias[gpu, "i"] = ("o", gpu * share)
-        elif collective is Collective.REDUCE_SCATTER:
-            start.update({(gpu, "i", k): k for k in range(chunks)})
-            due.update({(gpu, "o", k): gpu * share + k for k in range(share)})
-            alias[gpu, "o"] = ("i", gpu * share)
-        elif collective is Collective.ALL_TO_ALL:
-            start.update({(gpu, "i", k): gpu * chunks + k for k in range(chunks)})
-            due.update({(gpu, "o", k): k // share * chunks + gpu * share + k % share for k in range(chunks)})
-            alias[gpu, "o"] = ("i", 0)
-        elif collective is Collective.BROADCAST:
-            start.update({(gpu, "i", k): k for k in range(chunks) if gpu == root})
-            due.update({(gpu, "o", k): k for k in range(chunks)})
-            alias[gpu, "o"] = ("i", 0)
-        else:
-            raise AlgorithmError(f"{program.name}: MSCCL XML has no {collective.value}")
-    if not in_place:
-        alias = {}
+        before, after, (merged, into) = _of_gpu(program, collective, gpu, share, root)
+        start |= {(gpu, "i", k): piece for k, piece in before.items()}
+        due |= {(gpu, "o", k): piece for k, piece in after.items()}
+        if in_place:
+            alias[gpu, merged] = into
     holders: dict[int, list[int]] = {}
     for (gpu, _, _), piece in start.items():
         holders.setdefault(piece, []).append(gpu)
     found = Promise(collective, {}, {}, {piece: frozenset(gpus) for piece, gpus in holders.items()}, alias)
-    for cells, into in ((start, found.start), (due, found.due)):
-        into.update({found.cell(gpu, (buffer, k), 0): piece for (gpu, buffer, k), piece in cells.items()})
+    for cells, memory in ((start, found.start), (due, found.due)):
+        memory.update({found.cell(gpu, (buffer, k), 0): piece for (gpu, buffer, k), piece in cells.items()})
     return found
+
+
+def _of_gpu(
+    program: MscclProgram, collective: Collective, gpu: int, share: int, root: int
+) -> tuple[dict[int, int], dict[int, int], tuple[str, Place]]:
+    """Pieces by chunk of the input before and of the output after; which buffer lies where if in place."""
+    chunks = range(program.num_chunks)
+    every = {k: k for k in chunks}
+    own = {k: gpu * share + k for k in range(share)}
+    onto_input: tuple[str, Place] = ("o", ("i", 0))
+    match collective:
+        case Collective.ALL_REDUCE:
+            return every, every, onto_input
+        case Collective.ALL_GATHER:
+            return own, every, ("i", ("o", gpu * share))
+        case Collective.REDUCE_SCATTER:
+            return every, own, ("o", ("i", gpu * share))
+        case Collective.ALL_TO_ALL:
+            sent = {k: gpu * len(chunks) + k for k in chunks}
+            got = {k: k // share * len(chunks) + gpu * share + k % share for k in chunks}
+            return sent, got, onto_input
+        case Collective.BROADCAST:
+            return every if gpu == root else {}, every, onto_input
+    raise AlgorithmError(f"{program.name}: MSCCL XML has no {collective.value}")

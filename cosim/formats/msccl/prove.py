@@ -26,7 +26,7 @@ from typing import NoReturn
 import numpy as np
 
 from cosim.errors import AlgorithmError, Location
-from cosim.formats.msccl.program import RECEIVES, REDUCES, SENDS, STORES, Program
+from cosim.formats.msccl.program import RECEIVES, REDUCES, SENDS, STORES, MscclProgram
 from cosim.formats.msccl.promise import Cell, Promise, promise
 from cosim.formats.msccl.schedule import Schedule, schedule
 from cosim.pattern.template import Collective
@@ -48,7 +48,7 @@ class _Data:
 class Proof:
     """What was proved; ``str`` says it."""
 
-    program: Program
+    program: MscclProgram
     collective: Collective
     ways: tuple[str, ...]
     steps: dict[str, int]
@@ -74,7 +74,7 @@ class Proof:
         return "\n".join(lines)
 
 
-def prove_program(program: Program, collective: Collective | None = None, *, root: int = 0) -> Proof:
+def prove_program(program: MscclProgram, collective: Collective | None = None, *, root: int = 0) -> Proof:
     """Refuse a program that doesn't do what its collective (or ``collective``) promises.
 
     Raises
@@ -111,7 +111,7 @@ def prove_schedule(plan: Schedule, collective: Collective | None = None, *, root
     return Proof(program, what, tuple(way for way, _ in ways), dict(kinds), sends, len(channels), plan.slots)
 
 
-def collective_of(program: Program, collective: Collective | None) -> Collective:
+def collective_of(program: MscclProgram, collective: Collective | None) -> Collective:
     """What the program is for: what it says itself, or, where it says custom, what it is asked to be.
 
     Raises

@@ -14,8 +14,8 @@ from cosim.formats.msccl.program import (
     PROTOCOLS,
     RECEIVES,
     SENDS,
-    Gpu,
-    Program,
+    GpuProgram,
+    MscclProgram,
     Step,
     ThreadBlock,
 )
@@ -35,7 +35,7 @@ _TB = ("id", "send", "recv", "chan")
 _STEP = ("s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep")
 
 
-def read_program(path: Path) -> Program:
+def read_program(path: Path) -> MscclProgram:
     """The program of a file.
 
     Raises
@@ -46,12 +46,12 @@ def read_program(path: Path) -> Program:
     return _program(read_xml(path, AlgorithmError))
 
 
-def parse_program(content: bytes | str, file: str = "msccl.xml") -> Program:
+def parse_program(content: bytes | str, file: str = "msccl.xml") -> MscclProgram:
     """The program of XML text; see :func:`read_program`."""
     return _program(parse_xml(content, file, AlgorithmError))
 
 
-def _program(root: Element) -> Program:
+def _program(root: Element) -> MscclProgram:
     if root.tag != "algo":
         raise root.wrong("the root of MSCCL XML is <algo>")
     ignored: dict[str, None] = {}
@@ -68,7 +68,7 @@ def _program(root: Element) -> Program:
     moves = [count * num_chunks]
     if moves[0] > MAX_MOVES:
         raise root.wrong(f"{count} GPUs of {num_chunks} chunks are more than the {MAX_MOVES} that are proved")
-    gpus: dict[int, Gpu] = {}
+    gpus: dict[int, GpuProgram] = {}
     for element in elements:
         number = element.integer("id", 0, count - 1)
         if number in gpus:
@@ -76,7 +76,7 @@ def _program(root: Element) -> Program:
         gpus[number] = _gpu(element, number, count, channels, ignored, moves)
     used = 1 + max((block.channel for gpu in gpus.values() for block in gpu.blocks), default=0)
     in_place = root.integer("inplace", 0, 1, default=0) == 1
-    return Program(
+    return MscclProgram(
         name=root.text("name", "msccl"),
         collective=COLLECTIVES.get(known),
         protocol=root.one_of("proto", PROTOCOLS, "Simple"),
@@ -93,10 +93,10 @@ def _program(root: Element) -> Program:
 
 def _gpu(
     element: Element, number: int, count: int, channels: int, ignored: dict[str, None], moves: list[int]
-) -> Gpu:
+) -> GpuProgram:
     ignored.update(dict.fromkeys(_unknown(element, _GPU)))
     i, o, s = (element.integer(f"{buffer}_chunks", 0, MAX_CHUNKS, default=0) for buffer in BUFFERS)
-    gpu = Gpu(i, o, s, (), element.line)
+    gpu = GpuProgram(i, o, s, (), element.line)
     blocks: dict[int, ThreadBlock] = {}
     for inner in _children(element, "tb", ignored):
         ignored.update(dict.fromkeys(_unknown(inner, _TB)))
@@ -123,7 +123,7 @@ def _gpu(
     return found
 
 
-def _step(element: Element, gpu: Gpu, send: int, recv: int, number: int, where: str) -> Step:
+def _step(element: Element, gpu: GpuProgram, send: int, recv: int, number: int, where: str) -> Step:
     try:
         if element.integer("s", 0, 1 << 20, default=number) != number:
             raise element.wrong(f"should be {number}: steps of a thread block run in order", "s")
@@ -162,7 +162,7 @@ def _is_own(kind: str, way: str) -> bool:
     return kind not in ("r", "rcs") if way == "src" else kind not in ("s", "rrs")
 
 
-def _check_waits(element: Element, number: int, gpu: Gpu) -> None:
+def _check_waits(element: Element, number: int, gpu: GpuProgram) -> None:
     at = {block.number: block for block in gpu.blocks}
     for block in gpu.blocks:
         for index, step in enumerate(block.steps):

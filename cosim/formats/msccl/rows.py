@@ -8,7 +8,7 @@ destination and channel. Two templates that do the same in this sense have equal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,46 +173,44 @@ def add_template(
     if t.num_flows + len(rows.rows) > REDUCED_LIMIT:
         raise AlgorithmError(f"{t.name}: more than the {REDUCED_LIMIT} messages that can be said so")
     ptr, distance, kinds = t.dep_ptr.tolist(), t.dep_distance.tolist(), t.dep_kind.tolist()
+    # Of each flow its row, or what it waits for where it is an entry, an exit or a rank's word to itself.
     done: list[frozenset[Wait] | int] = [frozenset(waits) for waits in entry]
-    flow = n
-    for block in range(1, len(t.block_repeat)):
-        for repetition in range(int(t.block_repeat[block])):
-            for row in range(int(t.block_row[block]), int(t.block_row[block + 1])):
-                before: set[Wait] = set()
-                for d in range(ptr[row], ptr[row + 1]):
-                    its = done[flow - distance[d]]
-                    before |= {(its, kinds[d])} if isinstance(its, int) else its
-                src, dst = int(t.src[row]), int(t.dst[row])
-                connection = ranks[src], ranks[dst], int(t.channel[row])
-                if connection in rows.last_sent:
-                    before.add((rows.last_sent[connection], START))
-                waits = rows.least(before)
-                if src == dst:
-                    if t.action[row] != NO_DATA:
-                        raise AlgorithmError(f"{t.name}: rank {src} moves data within itself")
-                    done.append(waits)
-                else:
-                    first = int(t.chunk[row]) + repetition * int(t.chunk_step[row])
-                    moved = tuple(
-                        cell
-                        for chunk in range(first, first + int(t.chunk_count[row]))
-                        for cell in (cells[chunk % t.num_chunks] if cells else ())
-                    )
-                    done.append(
-                        rows.add(
-                            ranks[src],
-                            ranks[dst],
-                            int(t.bytes[row]),
-                            0,
-                            int(t.channel[row]),
-                            waits,
-                            (moved, int(t.action[row])),
-                        )
-                    )
-                flow += 1
+    for row, repetition in _flows(t):
+        before: set[Wait] = set()
+        for d in range(ptr[row], ptr[row + 1]):
+            its = done[len(done) - distance[d]]
+            before |= {(its, kinds[d])} if isinstance(its, int) else its
+        src, dst, channel = int(t.src[row]), int(t.dst[row]), int(t.channel[row])
+        if (ranks[src], ranks[dst], channel) in rows.last_sent:
+            before.add((rows.last_sent[ranks[src], ranks[dst], channel], START))
+        waits = rows.least(before)
+        if src != dst:
+            moved = _moved(t, row, repetition, cells), int(t.action[row])
+            done.append(rows.add(ranks[src], ranks[dst], int(t.bytes[row]), 0, channel, waits, moved))
+        elif t.action[row] == NO_DATA:
+            done.append(waits)
+        else:
+            raise AlgorithmError(f"{t.name}: rank {src} moves data within itself")
     ends = done[-n:]
     assert all(isinstance(end, frozenset) for end in ends)
     return [end for end in ends if isinstance(end, frozenset)]
+
+
+def _flows(template: Template) -> Iterator[tuple[int, int]]:
+    """Row and repetition of each flow after the entries."""
+    for block in range(1, len(template.block_repeat)):
+        for repetition in range(int(template.block_repeat[block])):
+            for row in range(int(template.block_row[block]), int(template.block_row[block + 1])):
+                yield row, repetition
+
+
+def _moved(
+    template: Template, row: int, repetition: int, cells: Sequence[tuple[int, ...]]
+) -> tuple[int, ...]:
+    """What a row moves, as ``cells`` has its chunks."""
+    first = int(template.chunk[row]) + repetition * int(template.chunk_step[row])
+    chunks = range(first, first + int(template.chunk_count[row])) if cells else ()
+    return tuple(cell for chunk in chunks for cell in cells[chunk % template.num_chunks])
 
 
 def normal(template: Template) -> Template:

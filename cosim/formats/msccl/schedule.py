@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from cosim.errors import AlgorithmError, Location
-from cosim.formats.msccl.program import RECEIVES, SENDS, Program, Step
+from cosim.formats.msccl.program import RECEIVES, SENDS, MscclProgram, Step
 
 SLOTS = 8
 """Messages that a connection holds until they are received: NCCL_STEPS of NCCL's device code."""
@@ -30,7 +30,7 @@ class Schedule:
     number of messages that each connection must hold for that.
     """
 
-    program: Program
+    program: MscclProgram
     events: tuple[Event, ...]
     waits: tuple[tuple[int, ...], ...]
     meets: tuple[int, ...]
@@ -53,7 +53,7 @@ class Schedule:
         return AlgorithmError(f"{self.says(event)}: {message}", location=where, hint=hint)
 
 
-def schedule(program: Program) -> Schedule:
+def schedule(program: MscclProgram) -> Schedule:
     """Match sends with receives and find an order.
 
     Raises

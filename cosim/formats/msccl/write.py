@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from xml.sax.saxutils import quoteattr
 
-from cosim.formats.msccl.program import COLLECTIVES, Program, Step
+from cosim.formats.msccl.program import COLLECTIVES, MscclProgram, Step
 
 
-def write_program(program: Program) -> str:
+def write_program(program: MscclProgram) -> str:
     """XML text; :func:`~cosim.formats.msccl.read.parse_program` gives the program again, field by field."""
     coll = {kind: name for name, kind in COLLECTIVES.items()}
     head: dict[str, str | int] = {

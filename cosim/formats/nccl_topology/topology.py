@@ -75,7 +75,7 @@ class _Server:
     ports: list[tuple[str, float, int]] = field(default_factory=list)
 
 
-class Nccl(TopologySpec):
+class NcclTopology(TopologySpec):
     """Servers from NCCL's topology XML, joined by a switch"""
 
     file: str = Field(description="The XML file that NCCL dumped (NCCL_TOPO_DUMP_FILE).")
@@ -155,7 +155,7 @@ class Nccl(TopologySpec):
 class _Reader:
     """Reads one server."""
 
-    def __init__(self, spec: Nccl, root: Element, report: ReportBuilder) -> None:
+    def __init__(self, spec: NcclTopology, root: Element, report: ReportBuilder) -> None:
         self.spec, self.report, self.server = spec, report, _Server()
         self._nvlinks: list[tuple[str, int, Element]] = []
         self._gpu_at: dict[str, str] = {}

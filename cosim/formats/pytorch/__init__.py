@@ -10,7 +10,7 @@
 ``link``             Kineto's events to ET's nodes; collectives to each other across ranks
 ``threads``          a thread's time as stretches of operators, launches, waits and hand-overs
 ``step``             one rank's measured step, sorted out
-``job``              all ranks' steps, and how they meet
+``job``              all ranks' steps, and how their communications match
 ``measured``         one rank's program from what was measured
 ``estimated``        one rank's program from an ET alone, timed by the compute model
 ===================  =====================================================================

@@ -13,9 +13,9 @@ from cosim.files.report import ReportBuilder
 from cosim.formats.pytorch import kineto, measured
 from cosim.formats.pytorch.communication import MESSAGES, RECORD, SILENT, Comm
 from cosim.formats.pytorch.kineto import Timeline
-from cosim.formats.pytorch.link import Meeting, align_clocks, meet, resolve_groups
-from cosim.formats.pytorch.measured import Part
-from cosim.formats.pytorch.step import Step, sort_out
+from cosim.formats.pytorch.link import MatchedComm, align_clocks, match_comms, resolve_groups
+from cosim.formats.pytorch.measured import CommPart
+from cosim.formats.pytorch.step import MeasuredStep, sort_out
 from cosim.units import NEVER, format_time
 from cosim.workload.program import DeviceMesh, Program, Workload
 
@@ -24,17 +24,17 @@ Cut = tuple[Timeline, str, int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
-    """A job's measured step: each rank's, and how ranks meet.
+class MeasuredJob:
+    """A job's measured step: each rank's, and how ranks match_comms.
 
     ``begin_ps`` is when each rank began, on one clock, after the first.
     """
 
     name: str
     world_size: int
-    steps: tuple[Step, ...]
-    parts: tuple[dict[int, Part], ...]
-    meetings: tuple[Meeting, ...]
+    steps: tuple[MeasuredStep, ...]
+    parts: tuple[dict[int, CommPart], ...]
+    matched: tuple[MatchedComm, ...]
     begin_ps: tuple[int, ...]
     together: bool
     report: ReportBuilder
@@ -131,7 +131,7 @@ def link_ranks(
     *,
     collectives: Literal["simulated", "measured"],
     start: Literal["measured", "together"],
-) -> Measured:
+) -> MeasuredJob:
     """Meet: the n-th communication of a group is the n-th of each of its ranks.
 
     Raises
@@ -143,43 +143,18 @@ def link_ranks(
     """
     steps = []
     for timeline, main, begin, end in cut.values():
-        for call in timeline.calls:
-            if call.name == RECORD and call.comm is None:
-                raise WorkloadError(
-                    "the trace doesn't say what is communicated",
-                    location=call.place,
-                    hint="PyTorch before 2.2 writes that only to the ET: give it as `et:`",
-                )
+        _refuse_unknown(timeline)
         steps.append(sort_out(timeline, main, begin, end, report))
     alone = len(steps) == 1
-    listed = []
-    for rank, step in enumerate(steps):
-        known = groups[rank]
-        listed.append(
-            group_comms([comm for comm, _, _ in step.comms], rank, world_size, known, report, alone=alone)
-        )
-    numbers = meet(listed * world_size if alone else listed)
-    meetings: dict[int, Meeting] = {}
-    parts: list[dict[int, Part]] = [{} for _ in steps]
-    kernels: list[dict[int, tuple[int, int]]] = [{} for _ in steps]
-    for rank, step in enumerate(steps):
-        for position, (comm, call, work) in enumerate(step.comms):
-            ranks = listed[rank][position][1]
-            if position not in numbers[rank]:
-                report.read(f"{comm.kind} between two ranks, simulated")
-                parts[rank][id(call)] = Part(Meeting(ranks, {rank: (comm, call)}, -1), False, world_size)
-                continue
-            number = numbers[rank][position]
-            meeting = meetings.setdefault(number, Meeting(ranks, {}, number))
-            meeting.parts[rank] = (comm, call)
-            parts[rank][id(call)] = Part(meeting, collectives == "measured", world_size)
-            begin, end = (call.begin, call.end) if work is None else (work.begin, work.end)
-            kernels[rank][number] = (begin, end)
-    for number, meeting in meetings.items():
-        meeting.network_ps = min(
-            end - begin for begin, end in (kernels[rank][number] for rank in meeting.parts)
-        )
-    _tell([*meetings.values()], report, simulated=collectives == "simulated")
+    listed = [
+        group_comms([comm for comm, _, _ in step.comms], rank, world_size, groups[rank], report, alone=alone)
+        for rank, step in enumerate(steps)
+    ]
+    numbers = match_comms(listed * world_size if alone else listed)
+    matched, parts, kernels = _share_out(
+        steps, listed, numbers, world_size, report, measured=collectives == "measured"
+    )
+    _tell([*matched.values()], report, simulated=collectives == "simulated")
     offsets = align_clocks([{n: end for n, (_, end) in mine.items()} for mine in kernels], report)
     begins = [step.begin - offset for step, offset in zip(steps, offsets, strict=True)]
     begin_ps = tuple(begin - min(begins) for begin in begins)
@@ -187,10 +162,52 @@ def link_ranks(
         report.read(f"beginnings of the step, up to {format_time(max(begin_ps))} apart")
     elif not alone:
         report.ignored(f"that ranks began up to {format_time(max(begin_ps))} apart (start: together)")
-    return Measured(
-        name, world_size, tuple(steps), tuple(parts), tuple(meetings[n] for n in sorted(meetings)), begin_ps,
+    return MeasuredJob(
+        name, world_size, tuple(steps), tuple(parts), tuple(matched[n] for n in sorted(matched)), begin_ps,
         start == "together", report,
     )  # fmt: skip
+
+
+def _refuse_unknown(timeline: Timeline) -> None:
+    for call in timeline.calls:
+        if call.name == RECORD and call.comm is None:
+            raise WorkloadError(
+                "the trace doesn't say what is communicated",
+                location=call.place,
+                hint="PyTorch before 2.2 writes that only to the ET: give it as `et:`",
+            )
+
+
+def _share_out(
+    steps: Sequence[MeasuredStep],
+    listed: Sequence[Sequence[tuple[Comm, tuple[int, ...]]]],
+    numbers: Sequence[Mapping[int, int]],
+    world_size: int,
+    report: ReportBuilder,
+    *,
+    measured: bool,
+) -> tuple[dict[int, MatchedComm], list[dict[int, CommPart]], list[dict[int, tuple[int, int]]]]:
+    """Communications by number; each rank's parts by ``id`` of the call, and its kernels' times by number."""
+    matched: dict[int, MatchedComm] = {}
+    parts: list[dict[int, CommPart]] = [{} for _ in steps]
+    kernels: list[dict[int, tuple[int, int]]] = [{} for _ in steps]
+    for rank, step in enumerate(steps):
+        for position, (comm, call, work) in enumerate(step.comms):
+            ranks = listed[rank][position][1]
+            if position not in numbers[rank]:
+                report.read(f"{comm.kind} between two ranks, simulated")
+                own = MatchedComm(ranks, {rank: (comm, call)}, -1)
+                parts[rank][id(call)] = CommPart(own, False, world_size)
+                continue
+            number = numbers[rank][position]
+            shared = matched.setdefault(number, MatchedComm(ranks, {}, number))
+            shared.parts[rank] = (comm, call)
+            parts[rank][id(call)] = CommPart(shared, measured, world_size)
+            kernels[rank][number] = (call.begin, call.end) if work is None else (work.begin, work.end)
+    for number, shared in matched.items():
+        took = (kernels[rank][number] for rank in shared.parts)
+        shared.network_ps = min(end - begin for begin, end in took)
+    return matched, parts, kernels
 
 
 def group_comms(
@@ -225,14 +242,14 @@ def group_comms(
     return found
 
 
-def _tell(listed: Sequence[Meeting], report: ReportBuilder, *, simulated: bool) -> None:
-    for meeting in listed:
-        comm = next(iter(meeting.parts.values()))[0]
-        how = " of uneven parts, as the messages that NCCL sends" if meeting.uneven and simulated else ""
-        report.read(f"{comm.kind} over {len(meeting.ranks)} ranks{how}")
+def _tell(listed: Sequence[MatchedComm], report: ReportBuilder, *, simulated: bool) -> None:
+    for shared in listed:
+        comm = next(iter(shared.parts.values()))[0]
+        how = " of uneven parts, as the messages that NCCL sends" if shared.uneven and simulated else ""
+        report.read(f"{comm.kind} over {len(shared.ranks)} ranks{how}")
         if comm.kind == "broadcast":
             report.invented("broadcast from its group's first rank")
-    total = format_time(sum(meeting.network_ps for meeting in listed))
+    total = format_time(sum(shared.network_ps for shared in listed))
     if listed and simulated:
         report.ignored(
             f"measured time of communications ({total} after the last rank came): the network says it"

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from cosim.errors import Location, WorkloadError
 from cosim.formats.pytorch.communication import RECORD, Comm, from_arguments
 from cosim.formats.pytorch.json_stream import read_object
-from cosim.units import NEVER, PS_PER_US
+from cosim.units import PS_PER_US
 
 _ON_CPU = frozenset({"cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "python_function"})
 _ON_GPU = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
@@ -88,7 +88,6 @@ class Timeline:
     world_size: int | None = None
     pid: int | None = None
     gpu: str = ""
-    base_ps: int = 0
     calls: list[Call] = field(default_factory=list)
     works: list[Work] = field(default_factory=list)
     syncs: dict[int, Sync] = field(default_factory=dict)
@@ -115,8 +114,6 @@ def read(text: TextIO, file: str) -> Timeline:
             timeline.rank, timeline.world_size = (_count(value.get(name)) for name in ("rank", "world_size"))
         elif key == "deviceProperties" and isinstance(value, list) and value and isinstance(value[0], dict):
             timeline.gpu = str(value[0].get("name", ""))[:80]
-        elif key == "baseTimeNanoseconds" and type(value) is int and 0 <= value < NEVER:
-            timeline.base_ps = value * 1000
         elif key == "nodes":
             raise WorkloadError(
                 "is an ET, not a Kineto trace", location=Location(file), hint="give it as `et:`"

@@ -158,7 +158,7 @@ def resolve_groups(
 
 
 @dataclass(slots=True)
-class Meeting:
+class MatchedComm:
     """One collective of a group: each rank's part. ``splits`` are set where they are uneven."""
 
     ranks: tuple[int, ...]
@@ -173,8 +173,8 @@ class Meeting:
         return any(comm.splits for comm, _ in self.parts.values())
 
 
-def meet(by_rank: Sequence[Sequence[tuple[Comm, tuple[int, ...]]]]) -> list[dict[int, int]]:
-    """For each rank, position of each of its collectives -> number of the meeting, equal on its ranks.
+def match_comms(by_rank: Sequence[Sequence[tuple[Comm, tuple[int, ...]]]]) -> list[dict[int, int]]:
+    """For each rank, position of each of its collectives -> number of the communication, equal on its ranks.
 
     Raises
     ------
@@ -222,7 +222,7 @@ def _same(rank: int, comm: Comm, other: int, theirs: Comm, count: int) -> None:
 def align_clocks(ends: Sequence[Mapping[int, int]], report: ReportBuilder) -> list[int]:
     """What to take from each rank's times so that collectives end everywhere at once; 0 where clocks agree.
 
-    ``ends`` is, for each rank, the measured end of each meeting.
+    ``ends`` is, for each rank, the measured end of each communication.
     """
     offsets = [0]
     for rank in range(1, len(ends)):

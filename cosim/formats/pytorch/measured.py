@@ -23,8 +23,8 @@ from statistics import median_low
 from cosim.files.report import ReportBuilder
 from cosim.formats.pytorch.communication import MESSAGES, SILENT, Comm
 from cosim.formats.pytorch.kineto import Call, Work
-from cosim.formats.pytorch.link import Meeting
-from cosim.formats.pytorch.step import Step
+from cosim.formats.pytorch.link import MatchedComm
+from cosim.formats.pytorch.step import MeasuredStep
 from cosim.formats.pytorch.threads import AUTOGRAD, Item, What
 from cosim.units import PS_PER_US
 from cosim.workload.program import CPU_STREAM, NO_STREAM, Operation, OpKind, Peer
@@ -35,17 +35,17 @@ _STREAM_GAP_PS = 5 * PS_PER_US
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A rank's part of a meeting; ``measured``: take the measured time instead of sending anything."""
+class CommPart:
+    """A rank's part of a communication; ``measured``: take the measured time instead of sending anything."""
 
-    meeting: Meeting
+    shared: MatchedComm
     measured: bool
     world_size: int
 
     @property
     def ranks(self) -> tuple[int, ...] | None:
         """The group; None for all ranks."""
-        return None if len(self.meeting.ranks) == self.world_size else self.meeting.ranks
+        return None if len(self.shared.ranks) == self.world_size else self.shared.ranks
 
 
 @dataclass(slots=True)
@@ -62,9 +62,9 @@ class _Given:
 class _Writer:
     """Writes the program; ``last`` is each thread's last operation."""
 
-    step: Step
+    step: MeasuredStep
     rank: int
-    parts: Mapping[int, Part]
+    parts: Mapping[int, CommPart]
     report: ReportBuilder
     skew_ps: int
     latency_ps: int = 0
@@ -78,7 +78,6 @@ class _Writer:
     loose: dict[str, list[_Given]] = field(default_factory=lambda: defaultdict(list))
     exact: dict[str, list[_Given]] = field(default_factory=lambda: defaultdict(list))
     by_sequence: dict[int, _Given] = field(default_factory=dict)
-    forked: dict[int, int] = field(default_factory=dict)
     kernel: dict[int, Work | None] = field(default_factory=dict)
     """Of a communication (by ``id`` of its call) its first kernel."""
     launched: int = 0
@@ -86,7 +85,7 @@ class _Writer:
 
 
 def write(
-    step: Step, rank: int, parts: Mapping[int, Part], skew_ps: int, report: ReportBuilder
+    step: MeasuredStep, rank: int, parts: Mapping[int, CommPart], skew_ps: int, report: ReportBuilder
 ) -> tuple[Operation, ...]:
     """The program of one rank. ``parts`` are by ``id`` of the call; it begins ``skew_ps`` later."""
     writer = _Writer(step, rank, parts, report, skew_ps)
@@ -111,7 +110,7 @@ def write(
     return tuple(writer.ops)
 
 
-def _latencies(step: Step) -> tuple[int, int]:
+def _latencies(step: MeasuredStep) -> tuple[int, int]:
     """The least time from a launch to its work, and the median where the stream was free."""
     free: list[int] = []
     ends: dict[str, int] = {}
@@ -322,15 +321,15 @@ def _orphan(writer: _Writer, work: Work, start: int) -> None:
     writer.report.invented("GPU work without its launch: at its measured time in the step")
 
 
-def _communicate(writer: _Writer, part: Part, comm: Comm, stream: str, deps: Sequence[int]) -> int:
+def _communicate(writer: _Writer, part: CommPart, comm: Comm, stream: str, deps: Sequence[int]) -> int:
     """A collective or message; with uneven parts, NCCL's sends and receives."""
-    meeting, ops = part.meeting, writer.ops
+    shared, ops = part.shared, writer.ops
     before = tuple(sorted(set(deps)))
-    name = f"{comm.kind} {meeting.number}"
-    if len(meeting.ranks) == 1:
+    name = f"{comm.kind} {shared.number}"
+    if len(shared.ranks) == 1:
         return _add(writer, f"{name} (alone)", stream, before, 0)
     if comm.kind in MESSAGES:
-        return _message(writer, comm, stream, before, meeting.ranks)
+        return _message(writer, comm, stream, before, shared.ranks)
     if part.measured:
         ops.append(
             Operation(
@@ -342,8 +341,8 @@ def _communicate(writer: _Writer, part: Part, comm: Comm, stream: str, deps: Seq
                 ranks=part.ranks,
             )
         )
-        return _add(writer, f"{name}, as measured", stream, [len(ops) - 1], meeting.network_ps)
-    if not meeting.uneven:
+        return _add(writer, f"{name}, as measured", stream, [len(ops) - 1], shared.network_ps)
+    if not shared.uneven:
         ops.append(
             Operation(
                 name, OpKind.COLLECTIVE, stream, before, collective=comm.kind, ranks=part.ranks,
@@ -351,29 +350,29 @@ def _communicate(writer: _Writer, part: Part, comm: Comm, stream: str, deps: Seq
             )
         )  # fmt: skip
         return len(ops) - 1
+    return _uneven(writer, shared, comm, stream, before)
+
+
+def _uneven(writer: _Writer, shared: MatchedComm, comm: Comm, stream: str, before: tuple[int, ...]) -> int:
+    """Sends and receives between each two ranks, as NCCL carries uneven parts."""
     joined = []
-    mine = meeting.ranks.index(writer.rank)
-    for place, other in enumerate(meeting.ranks):
+    mine = shared.ranks.index(writer.rank)
+    for place, other in enumerate(shared.ranks):
         if other == writer.rank:
             continue
         for kind, size in (
-            (OpKind.SEND, _share(comm, place, len(meeting.ranks))),
-            (OpKind.RECV, _share(meeting.parts[other][0], mine, len(meeting.ranks))),
+            (OpKind.SEND, _share(comm, place, len(shared.ranks))),
+            (OpKind.RECV, _share(shared.parts[other][0], mine, len(shared.ranks))),
         ):
             if size:
-                ops.append(
+                writer.ops.append(
                     Operation(
-                        name,
-                        kind,
-                        NO_STREAM,
-                        before,
-                        size_bytes=size,
-                        peer=Peer(rank=other),
-                        tag=meeting.number,
+                        f"{comm.kind} {shared.number}", kind, NO_STREAM, before, size_bytes=size,
+                        peer=Peer(rank=other), tag=shared.number,
                     )
-                )
-                joined.append(len(ops) - 1)
-    return _add(writer, f"{name} done", stream, joined or before, 0)
+                )  # fmt: skip
+                joined.append(len(writer.ops) - 1)
+    return _add(writer, f"{comm.kind} {shared.number} done", stream, joined or before, 0)
 
 
 def _share(comm: Comm, place: int, members: int) -> int:

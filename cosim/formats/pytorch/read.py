@@ -16,7 +16,7 @@ from cosim.formats.pytorch.communication import Comm
 from cosim.formats.pytorch.execution_trace import ExecutionTrace
 from cosim.formats.pytorch.files import open_traces, rank_in_name
 from cosim.formats.pytorch.job import (
-    Measured,
+    MeasuredJob,
     as_workload,
     choose_step,
     few,
@@ -24,7 +24,7 @@ from cosim.formats.pytorch.job import (
     link_ranks,
 )
 from cosim.formats.pytorch.kineto import Timeline
-from cosim.formats.pytorch.link import link, meet
+from cosim.formats.pytorch.link import link, match_comms
 from cosim.gpu.contract import GpuSpec
 from cosim.registry import Named
 from cosim.workload.contract import WorkloadSpec
@@ -33,7 +33,7 @@ from cosim.workload.program import Operation, OpKind, Program, Workload
 T = TypeVar("T")
 
 
-class PyTorch(WorkloadSpec):
+class PyTorchWorkload(WorkloadSpec):
     """PyTorch execution traces (ET) and Kineto traces, one of each a rank, with measured durations."""
 
     et: str | None = Field(
@@ -66,7 +66,7 @@ class PyTorch(WorkloadSpec):
     )
 
     @model_validator(mode="after")
-    def _something_to_read(self) -> PyTorch:
+    def _something_to_read(self) -> PyTorchWorkload:
         if self.et is None and self.kineto is None:
             raise ValueError("give `et:`, `kineto:` or both")
         if self.kineto is None and self.gpu is None:
@@ -111,7 +111,7 @@ class PyTorch(WorkloadSpec):
             return self._estimated(context)
         return self.read(context.base).workload()
 
-    def read(self, base: Path = Path()) -> Measured:
+    def read(self, base: Path = Path()) -> MeasuredJob:
         """What was measured, sorted out and linked; :meth:`build` makes a workload of it.
 
         Raises
@@ -177,7 +177,7 @@ class PyTorch(WorkloadSpec):
             comms = [trace.comms[node.number] for node in nodes if node.number in trace.comms]
             own = report if rank < len(traces) else ReportBuilder()
             listed.append(group_comms(comms, rank, world_size, known, own, alone=alone))
-        meet([[(comm, ranks) for comm, ranks in mine] for mine in listed])
+        match_comms([[(comm, ranks) for comm, ranks in mine] for mine in listed])
         programs = []
         for rank, trace in sorted(traces.items()):
             groups = {id(comm): ranks for comm, ranks in listed[rank if len(traces) > 1 else 0]}

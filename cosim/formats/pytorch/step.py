@@ -13,7 +13,7 @@ from cosim.formats.pytorch.threads import Burst, Item, What, hand_over, items
 
 
 @dataclass(slots=True)
-class Step:
+class MeasuredStep:
     """What was measured of a rank's step, sorted out: its items in order of time."""
 
     timeline: Timeline
@@ -29,7 +29,7 @@ class Step:
     comms: list[tuple[Comm, Call, Work | None]]
 
 
-def sort_out(timeline: Timeline, main: str, begin: int, end: int, report: ReportBuilder) -> Step:
+def sort_out(timeline: Timeline, main: str, begin: int, end: int, report: ReportBuilder) -> MeasuredStep:
     """Threads as items, all in one order; communications with their kernels, in order of their launch."""
     works: dict[int, list[Work]] = defaultdict(list)
     launching = {call.correlation for call in timeline.calls if call.runtime and call.correlation is not None}
@@ -73,7 +73,7 @@ def sort_out(timeline: Timeline, main: str, begin: int, end: int, report: Report
             order.append((at, number, place, thread, item))
     order.sort(key=lambda entry: entry[:3])
     sequence = [(entry[0], entry[3], entry[4]) for entry in order]
-    step = Step(timeline, begin, end, sequence, list(found), main, bursts, dict(works), orphans, [])
+    step = MeasuredStep(timeline, begin, end, sequence, list(found), main, bursts, dict(works), orphans, [])
     step.comms = _comms(step)
     return step
 
@@ -87,7 +87,7 @@ def _returns_after(call: Call, works: Sequence[Work]) -> bool:
     return all(work.copy and "DtoH" in work.name and work.end <= call.end for work in works)
 
 
-def _comms(step: Step) -> list[tuple[Comm, Call, Work | None]]:
+def _comms(step: MeasuredStep) -> list[tuple[Comm, Call, Work | None]]:
     """Collectives and messages in order of their beginning, each with its first NCCL kernel."""
     kernels: dict[int, Work] = {}
     found: list[tuple[Comm, Call]] = []

@@ -85,7 +85,7 @@ class _File:
     layers: list[_Layer] = field(default_factory=list)
 
 
-class SimAI(WorkloadSpec):
+class SimAIWorkload(WorkloadSpec):
     """A SimAI / AICB workload file: layers with measured computation times and collectives"""
 
     path: str = Field(description="the file")

@@ -39,13 +39,13 @@ class _Tables(WorkloadSpec):
         return workload
 
 
-class Csv(_Tables):
+class CsvWorkload(_Tables):
     """A job in CSV tables (operations, dependencies, ranks ...), as cosim translate writes them"""
 
     suffix: ClassVar[Suffix] = "csv"
 
 
-class Parquet(_Tables):
+class ParquetWorkload(_Tables):
     """A job in Parquet tables (operations, dependencies, ranks ...), as cosim translate writes them"""
 
     suffix: ClassVar[Suffix] = "parquet"

@@ -69,13 +69,13 @@ class _Tables(Format):
             report.written(table, rows, f"{table}.{self.suffix}")
 
 
-class CsvTables(_Tables):
+class CsvFormat(_Tables):
     """Jobs as CSV tables: operations and dependencies, or messages; nothing of the model is lost"""
 
     suffix: ClassVar[Suffix] = "csv"
 
 
-class ParquetTables(_Tables):
+class ParquetFormat(_Tables):
     """Jobs as Parquet tables: operations and dependencies, or messages; nothing of the model is lost"""
 
     suffix: ClassVar[Suffix] = "parquet"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class ModelJob:
     """What is built, and what it needs of each GPU."""
 
     name: str
@@ -44,7 +44,7 @@ class Job:
     invented: tuple[str, ...] = ()
 
 
-def training_job(spec: ModelWorkload, model: TransformerModel) -> Job:
+def training_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
     """Training of a transformer."""
     parallel, width = spec.cut_by, DTYPE_BYTES[spec.dtype]
     own = spec.length // parallel.cp
@@ -62,9 +62,24 @@ def training_job(spec: ModelWorkload, model: TransformerModel) -> Job:
         blocks.embedding(),
         blocks.head(copy=model.tied and deep > 1),
     )
+    training = _megatron_training(spec, framework, blocks)
+    gradient_width = training.gradient_width
+    kept = Kept(width, gradient_width, spec.sharded_optimizer, spec.micro_batches, width, adam_bytes(width))
+    return ModelJob(
+        model.name,
+        made,
+        training,
+        training_memory(blocks, made, kept),
+        ShardedStage if parallel.fsdp > 1 else StageBuilder,
+        _invented(spec, model),
+    )
+
+
+def _megatron_training(spec: ModelWorkload, framework: Megatron, blocks: Blocks) -> Training:
+    """How Megatron-LM does an iteration; with ``fsdp`` parameters are sharded."""
+    parallel, model = blocks.cut.parallel, blocks.model
     gradient_width = DTYPE_BYTES[spec.gradient_dtype]
     boundary, gather = _boundary(blocks, scatter=framework.scatter_gather)
-    shards = parallel.size(parallel.shard_axes)
     tied = blocks.vocabulary // parallel.tp * model.hidden * gradient_width if model.tied else 0
     reduced = parallel.size(parallel.gradient_axes) > 1
     settings: dict[str, Any] = {
@@ -73,9 +88,9 @@ def training_job(spec: ModelWorkload, model: TransformerModel) -> Job:
         "schedule": parallel.schedule,
         "boundary_bytes": boundary,
         "boundary_gather": gather,
-        "tied_bytes": tied // shards if deep > 1 else 0,
+        "tied_bytes": tied // parallel.size(parallel.shard_axes) if parallel.pp > 1 else 0,
         "gradient_width": gradient_width,
-        "parameter_width": width,
+        "parameter_width": blocks.cut.width,
         "bucket": spec.bucket if spec.overlap_gradients and reduced else None,
         "sharded_optimizer": spec.sharded_optimizer,
         "norm_axes": ("tp", "pp", *parallel.shard_axes),
@@ -83,28 +98,17 @@ def training_job(spec: ModelWorkload, model: TransformerModel) -> Job:
         "synchronous_passes": framework.synchronous_passes,
         "synchronous_exchanges": framework.synchronous_exchanges,
     }
-    sharded = parallel.fsdp > 1
-    training = Training(**settings)
-    if sharded:
-        training = ShardedTraining(
-            **settings,
-            shard_axes=parallel.shard_axes,
-            expert_shard_axes=parallel.expert_shard_axes,
-            reshard=parallel.reshard,
-        )
-    sharing = spec.sharded_optimizer
-    kept = Kept(width, gradient_width, sharing, spec.micro_batches, width, adam_bytes(width))
-    return Job(
-        model.name,
-        made,
-        training,
-        training_memory(blocks, made, kept),
-        ShardedStage if sharded else StageBuilder,
-        _invented(spec, model),
+    if parallel.fsdp == 1:
+        return Training(**settings)
+    return ShardedTraining(
+        **settings,
+        shard_axes=parallel.shard_axes,
+        expert_shard_axes=parallel.expert_shard_axes,
+        reshard=parallel.reshard,
     )
 
 
-def eager_job(spec: ModelWorkload, model: TransformerModel, cut: Cut, framework: PyTorch) -> Job:
+def eager_job(spec: ModelWorkload, model: TransformerModel, cut: Cut, framework: PyTorch) -> ModelJob:
     """Training of a transformer in eager PyTorch."""
     parallel, width, kept = cut.parallel, cut.width, DTYPE_BYTES[framework.parameter_dtype]
     sharded = parallel.fsdp > 1
@@ -146,10 +150,10 @@ def eager_job(spec: ModelWorkload, model: TransformerModel, cut: Cut, framework:
     keeps = Kept(kept, kept, False, spec.micro_batches, width, 2 * kept)
     memory = training_memory(blocks, made, keeps)
     said = "kernels of eager PyTorch, one for each operator; nothing of what a script does beside the model"
-    return Job(model.name, made, training, memory, EagerStage, (said, *_invented(spec, model)))
+    return ModelJob(model.name, made, training, memory, EagerStage, (said, *_invented(spec, model)))
 
 
-def inference_job(spec: ModelWorkload, model: TransformerModel) -> Job:
+def inference_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
     """Prefill or decoding: what each stage does forward."""
     parallel, width, decode = spec.cut_by, DTYPE_BYTES[spec.dtype], spec.task == "decode"
     cut = Cut(
@@ -174,10 +178,12 @@ def inference_job(spec: ModelWorkload, model: TransformerModel) -> Job:
         sequences=spec.micro_batch,
     )
     memory = inference_memory(blocks, made, spec.micro_batches)
-    return Job(f"{model.name} {spec.task}", made, training, memory, InferenceStage, _invented(spec, model))
+    return ModelJob(
+        f"{model.name} {spec.task}", made, training, memory, InferenceStage, _invented(spec, model)
+    )
 
 
-def flat_job(spec: ModelWorkload) -> Job:
+def flat_job(spec: ModelWorkload) -> ModelJob:
     """Training of a model that is not cut: a convolutional network, or a recommendation model."""
     parallel, width = spec.parallel, DTYPE_BYTES[spec.dtype]
     model, axes = spec.model, parallel.gradient_axes
@@ -206,7 +212,7 @@ def flat_job(spec: ModelWorkload) -> Job:
         bucket=spec.bucket if spec.overlap_gradients and parallel.dp > 1 else None,
         sharded_optimizer=spec.sharded_optimizer,
     )
-    return Job(model.name, [[layers]], training, memory)
+    return ModelJob(model.name, [[layers]], training, memory)
 
 
 def _boundary(blocks: Blocks, *, scatter: bool = True) -> tuple[int, Exchange | None]:

@@ -16,7 +16,7 @@ from cosim.models.build import build_training
 from cosim.models.catalogue.architecture import TransformerModel
 from cosim.models.catalogue.assemble import Graphed
 from cosim.models.catalogue.cut import Attention, Parallel, Recompute
-from cosim.models.catalogue.jobs import Job, flat_job, inference_job, training_job
+from cosim.models.catalogue.jobs import ModelJob, flat_job, inference_job, training_job
 from cosim.models.catalogue.recommendation import RecommendationModel
 from cosim.models.catalogue.vision import ConvolutionalModel
 from cosim.models.contract import Framework, Model
@@ -196,7 +196,7 @@ class ModelWorkload(TrainedWorkload):
         """Tokens of a sequence."""
         return self.sequence or int(getattr(self.model, "sequence", 1))
 
-    def job(self) -> Job:
+    def job(self) -> ModelJob:
         """Layers on stages, how an iteration is done, and bytes on each GPU."""
         if not isinstance(self.model, TransformerModel):
             return flat_job(self)
@@ -243,7 +243,7 @@ class ModelWorkload(TrainedWorkload):
         over = self.job().memory.total > gpu.memory - self.memory_reserve
         return text + (": DOES NOT FIT, run all the same (memory: ignore)" if over else "")
 
-    def _check_memory(self, job: Job, gpu: Gpu) -> None:
+    def _check_memory(self, job: ModelJob, gpu: Gpu) -> None:
         if gpu.memory is None or self.memory == "ignore":
             return
         room = gpu.memory - self.memory_reserve

@@ -267,12 +267,6 @@ class Recorder(TorchDispatchMode):
                 self._wrote(tensor, number)
         return out
 
-    def host_kernel(self, spent: Cost) -> None:
-        """A kernel that no operator stands for."""
-        with self._lock:
-            self.ordering.issue(self.stream)
-            self.operations.append(Recorded(self.stream, self._phase(), kernel=spent))
-
     def launched(self, name: str, arguments: list[Any]) -> None:
         """A Triton kernel: what it reads and writes is not known, so each tensor is moved once."""
         tensors = [t for t in _tensors(arguments) if t.device.type == self.home.type]

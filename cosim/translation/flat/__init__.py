@@ -9,6 +9,5 @@ A view of a pattern, made rank by rank, so that memory grows with one rank and n
 ``columns``        nodes in columns, and joining them up
 ``program``        one rank's nodes, operation by operation
 ``view``           all ranks, iterations unrolled; what was fixed, for the loss report
-``workload``       the same as a workload of ours: replaying it gives the scenario's times
 =================  ==========================================================================
 """

@@ -46,7 +46,7 @@ class Nodes:
         return int((self.kind == SEND).sum())
 
 
-class Builder:
+class NodeBuilder:
     """Puts a rank's nodes together: blocks of columns, and single ones."""
 
     def __init__(self) -> None:

@@ -13,10 +13,10 @@ from cosim.network.flows import I32, I64
 from cosim.pattern.plan import FIRST, Plan
 from cosim.pattern.planner import Planner
 from cosim.pattern.template import Template
-from cosim.translation.flat.columns import COMPUTE, ENTRY, RECV, SEND, Builder, Nodes
+from cosim.translation.flat.columns import COMPUTE, ENTRY, RECV, SEND, NodeBuilder, Nodes
 from cosim.translation.flat.gates import Gates, gates_of
 from cosim.translation.flat.order import Order, order_of
-from cosim.translation.flat.share import Share, TemplateIndex, share_of
+from cosim.translation.flat.share import PlaceNodes, TemplateIndex, share_of
 from cosim.translation.report import TranslationError
 from cosim.workload.match_messages import peers
 from cosim.workload.program import Operation, OpKind
@@ -63,7 +63,7 @@ class Flattener:
         self._plans: dict[tuple[object, ...], dict[int, PlanView]] = {}
         self._views: dict[int, PlanView] = {}
         self._indices: dict[int, TemplateIndex] = {}
-        self._shares: OrderedDict[tuple[int, int], Share] = OrderedDict()
+        self._shares: OrderedDict[tuple[int, int], PlaceNodes] = OrderedDict()
         self._kept = 0
         self._number_tags()
 
@@ -149,7 +149,7 @@ class Flattener:
             found = self._indices[id(template)] = TemplateIndex(template)
         return found
 
-    def share(self, template: Template, place: int) -> Share:
+    def share(self, template: Template, place: int) -> PlaceNodes:
         """A rank's share of a template; the last ones are kept."""
         key = id(template), place
         found = self._shares.get(key)
@@ -189,7 +189,7 @@ class _Rank:
     def __init__(self, flat: Flattener, rank: int) -> None:
         self.flat, self.number = flat, rank
         self.program = flat.job.program(rank)
-        self.builder = Builder()
+        self.builder = NodeBuilder()
 
     def make(self) -> RankProgram:
         """All operations, in an order in which each stands after those that it waits for."""
@@ -254,7 +254,7 @@ class _Rank:
         finished = [ended[chunk * steps + steps - 1] for chunk in range(len(view.plan.chunks))]
         return self.builder.join([end for ends in finished for end in ends], at)
 
-    def _add(self, share: Share, entry: int, at: int, ranks: I32, tag: int) -> list[int]:
+    def _add(self, share: PlaceNodes, entry: int, at: int, ranks: I32, tag: int) -> list[int]:
         base = self.builder.count
         moves = share.kind != COMPUTE
         nodes = Nodes(

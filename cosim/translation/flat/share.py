@@ -23,7 +23,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Share:
+class PlaceNodes:
     """Nodes of one place in a template. ``peer`` is a place, ``sequence`` counts the messages of a pair;
     dependencies are numbered within the share, or :data:`~cosim.translation.flat.columns.ENTRY`; ``ends`` are
     what the rank's exit waits for.
@@ -81,7 +81,7 @@ class TemplateIndex:
         return np.concatenate(flows), np.concatenate(found)
 
 
-def share_of(index: TemplateIndex, place: int) -> Share:
+def share_of(index: TemplateIndex, place: int) -> PlaceNodes:
     """The share of one place."""
     return _Share(index, place).share()
 
@@ -141,7 +141,7 @@ class _Share:
         keep[start[said]] = False
         self.of, self.to, self.on_start = self.of[keep], self.to[keep], self.on_start[keep]
 
-    def share(self) -> Share:
+    def share(self) -> PlaceNodes:
         n, t = self.n, self.t
         # Nodes before sorting: ready of flow f is f, its send or receive n + f.
         ready = np.flatnonzero(self.has_ready)
@@ -178,7 +178,7 @@ class _Share:
         recv = self.is_recv[flow] & ~is_ready
         kind = np.where(is_ready, COMPUTE, np.where(recv, RECV, SEND)).astype(np.int8)
         peer = np.where(is_ready, -1, np.where(recv, t.src[row], t.dst[row])).astype(np.int32)
-        return Share(
+        return PlaceNodes(
             kind=kind,
             peer=peer,
             size_bytes=np.where(is_ready, 0, t.bytes[row]),

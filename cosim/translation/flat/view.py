@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from cosim.network.flows import I64
-from cosim.translation.flat.columns import COMPUTE, ENTRY, Builder, Nodes
+from cosim.translation.flat.columns import COMPUTE, ENTRY, NodeBuilder, Nodes
 from cosim.translation.flat.program import Flattener
 from cosim.translation.report import LossReport
 from cosim.translation.source import Source
@@ -69,7 +69,7 @@ class FlatView:
         count = info.iterations if iterations is None else iterations
         first, entry = 0, ENTRY
         if info.start_ps:
-            lead = Builder()
+            lead = NodeBuilder()
             entry = lead.one(COMPUTE, (), -1, duration_ps=info.start_ps)
             yield Part(-1, 0, lead.nodes(), ())
             first = 1

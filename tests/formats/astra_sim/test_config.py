@@ -13,7 +13,7 @@ import cosim
 from cosim.context import HERE, Context
 from cosim.experiment.build import build
 from cosim.formats.astra_sim.topology import AstraSim
-from cosim.formats.chakra.read import Chakra
+from cosim.formats.chakra.read import ChakraWorkload
 from cosim.pattern.config import CollectiveConfig
 from tests.validation.astra_sim_case import scenario_of
 
@@ -131,7 +131,7 @@ jobs:
         "collectives of uneven size": 8,
     }
     assert "--rendezvous-protocol=true" in (tmp_path / "run.sh").read_text()
-    work = Chakra(path=str(tmp_path / "trace")).build(Context(tmp_path))
+    work = ChakraWorkload(path=str(tmp_path / "trace")).build(Context(tmp_path))
     assert [op.collective for op in work.programs[0].operations] == ["", "all_reduce", "", "broadcast"]
 
 

@@ -5,14 +5,14 @@ import pytest
 
 from cosim.context import Context
 from cosim.errors import WorkloadError
-from cosim.formats.chakra.read import Chakra
+from cosim.formats.chakra.read import ChakraWorkload
 from cosim.workload.program import Operation, OpKind, Peer, Workload
 from tests.formats.chakra.trace_files import coll, node, recv, send, write_ranks
 
 
 def build(folder: Path, *ranks: list, **settings: object) -> Workload:  # type: ignore[type-arg]
     write_ranks(folder, *ranks)
-    return Chakra.model_validate({"path": ".", **settings}).build(Context(folder))
+    return ChakraWorkload.model_validate({"path": ".", **settings}).build(Context(folder))
 
 
 def only(workload: Workload, rank: int = 0) -> tuple[Operation, ...]:
@@ -104,7 +104,7 @@ def test_memory_takes_latency_and_whole_nanoseconds_of_transfer(tmp_path: Path) 
     workload = build(tmp_path, nodes, memory={"latency": "100ns", "rate": "3GB/s"})
     assert only(workload)[0].duration_ps == 433_000
     with pytest.raises(WorkloadError, match=r"node 0 'mem_store_0': a MEM_STORE_NODE.*\n.*memory:"):
-        Chakra(path=".").build(Context(tmp_path))
+        ChakraWorkload(path=".").build(Context(tmp_path))
 
 
 def test_sizes_that_share_a_tag_are_told_apart(tmp_path: Path) -> None:
@@ -127,8 +127,8 @@ def test_host_side_calls_are_replayed_and_reported(tmp_path: Path) -> None:
 def test_one_trace_stands_for_all_ranks_when_told_so(tmp_path: Path) -> None:
     write_ranks(tmp_path, [coll(0)])
     with pytest.raises(WorkloadError, match=r"how many are they.*\n.*world_size: 8"):
-        Chakra(path=".").build(Context(tmp_path))
-    workload = Chakra(path="job.0.et", world_size=5).build(Context(tmp_path))
+        ChakraWorkload(path=".").build(Context(tmp_path))
+    workload = ChakraWorkload(path="job.0.et", world_size=5).build(Context(tmp_path))
     assert (workload.world_size, len(workload.programs)) == (5, 1)
     assert "job.0.et runs on all 5 ranks" in workload.report.invented
 
@@ -179,7 +179,7 @@ def test_rendezvous_is_passed_on_and_reported(tmp_path: Path) -> None:
     workload = build(tmp_path, [send(0, 1)], [recv(0, 0)], rendezvous=True)
     assert workload.rendezvous
     assert workload.report.invented[-1].startswith("a request of 8 KiB")
-    assert not Chakra(path=".").build(Context(tmp_path)).rendezvous
+    assert not ChakraWorkload(path=".").build(Context(tmp_path)).rendezvous
 
 
 def test_unknown_node_types_are_refused(tmp_path: Path) -> None:
@@ -193,17 +193,17 @@ def test_a_missing_rank_is_named(tmp_path: Path) -> None:
     write_ranks(tmp_path, *[[node(0, "COMP")]] * 4)
     (tmp_path / "job.2.et").unlink()
     with pytest.raises(WorkloadError, match="up to rank 3, but none for rank 2"):
-        Chakra(path="job").build(Context(tmp_path))
+        ChakraWorkload(path="job").build(Context(tmp_path))
 
 
 def test_a_folder_of_two_traces_needs_a_prefix(tmp_path: Path) -> None:
     for prefix in ("a", "b"):
         write_ranks(tmp_path, [node(0, "COMP")], prefix=prefix)
     with pytest.raises(WorkloadError, match="several traces: a, b"):
-        Chakra(path=".").build(Context(tmp_path))
-    assert Chakra(path="b").build(Context(tmp_path)).name == "b"
+        ChakraWorkload(path=".").build(Context(tmp_path))
+    assert ChakraWorkload(path="b").build(Context(tmp_path)).name == "b"
     with pytest.raises(WorkloadError, match=r"no file .*c\.0\.et\n.*there are: a, b"):
-        Chakra(path="c").build(Context(tmp_path))
+        ChakraWorkload(path="c").build(Context(tmp_path))
 
 
 def test_groups_that_do_not_fit_are_refused(tmp_path: Path) -> None:
@@ -226,15 +226,15 @@ def test_world_size_may_take_the_first_traces_but_not_invent_more(tmp_path: Path
     assert workload.world_size == 2
     assert workload.report.ignored == ("traces of ranks 2 to 3 (world_size: 2)",)
     with pytest.raises(WorkloadError, match="there are 4 traces, but world_size is 8"):
-        Chakra(path=".", world_size=8).build(Context(tmp_path))
+        ChakraWorkload(path=".", world_size=8).build(Context(tmp_path))
     with pytest.raises(WorkloadError, match=r"dims \[2, 3\] are 6 ranks, but there are 4 traces"):
-        Chakra(path=".", dims=[2, 3]).build(Context(tmp_path))
+        ChakraWorkload(path=".", dims=[2, 3]).build(Context(tmp_path))
 
 
 def test_a_message_can_not_be_every_ranks(tmp_path: Path) -> None:
     write_ranks(tmp_path, [send(0, 1)])
     with pytest.raises(WorkloadError, match="a COMM_SEND_NODE can't be every rank's"):
-        Chakra(path=".", world_size=2).build(Context(tmp_path))
+        ChakraWorkload(path=".", world_size=2).build(Context(tmp_path))
 
 
 def test_settings_that_the_traces_have_no_use_for_are_named(tmp_path: Path) -> None:
@@ -246,12 +246,12 @@ def test_settings_that_the_traces_have_no_use_for_are_named(tmp_path: Path) -> N
         "rendezvous": True,
         "dependencies": "data",
     }
-    spec = Chakra.model_validate({"path": ".", **given})
+    spec = ChakraWorkload.model_validate({"path": ".", **given})
     assert {name for name, _ in spec.idle_in(spec.build(Context(tmp_path)))} == set(given)
 
 
 def test_settings_that_the_traces_use_are_not_named(tmp_path: Path) -> None:
     write_ranks(tmp_path, [coll(0, pg_name="1"), send(1, 1, ctrl=[0])], [coll(0, pg_name="1"), recv(1, 0)])
     given = {"comm_groups": {"1": [0, 1]}, "rendezvous": True, "dependencies": "data"}
-    spec = Chakra.model_validate({"path": ".", **given})
+    spec = ChakraWorkload.model_validate({"path": ".", **given})
     assert spec.idle_in(spec.build(Context(tmp_path))) == []

@@ -2,7 +2,7 @@ import pytest
 
 from cosim.context import Context
 from cosim.errors import WorkloadError
-from cosim.formats.chakra.read import Chakra
+from cosim.formats.chakra.read import ChakraWorkload
 from cosim.formats.chakra.read_messages import read_messages
 from cosim.workload.check import check
 from cosim.workload.program import COMM_STREAM, CPU_STREAM, OpKind
@@ -15,10 +15,10 @@ CHAKRA = find("chakra")
 def test_a_real_pytorch_trace_is_read_on_as_many_ranks_as_told() -> None:
     path = "feeder_tests_rank0.et"
     with pytest.raises(WorkloadError, match="world_size"):
-        Chakra(path=path).build(Context(CHAKRA))
+        ChakraWorkload(path=path).build(Context(CHAKRA))
     with pytest.raises(WorkloadError, match="dependencies: data"):
-        Chakra(path=path, world_size=4).build(Context(CHAKRA))
-    workload = Chakra(path=path, world_size=4, dependencies="data").build(Context(CHAKRA))
+        ChakraWorkload(path=path, world_size=4).build(Context(CHAKRA))
+    workload = ChakraWorkload(path=path, world_size=4, dependencies="data").build(Context(CHAKRA))
     check(workload)
     operations = workload.programs[0].operations
     assert len(operations) == 3664

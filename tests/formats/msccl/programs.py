@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from cosim.formats.msccl.program import KINDS, Gpu, Program, Step, ThreadBlock
+from cosim.formats.msccl.program import KINDS, GpuProgram, MscclProgram, Step, ThreadBlock
 from cosim.formats.msccl.read import parse_program
 from cosim.pattern.template import Collective
 from tests.inputs import find
@@ -25,7 +25,9 @@ class StuckError(Exception):
     """Steps are left, and none can run."""
 
 
-def execute(program: Program, collective: Collective, order: random.Random) -> list[dict[str, list[Data]]]:
+def execute(
+    program: MscclProgram, collective: Collective, order: random.Random
+) -> list[dict[str, list[Data]]]:
     """Run the steps in a random order on values; each GPU's buffers at the end.
 
     Written from MSCCL's runtime, not from the prover: buffers are lists, connections are queues.
@@ -100,7 +102,7 @@ def _run(
         queues.setdefault((gpu, tb.send, tb.channel), deque()).append(value)
 
 
-def is_right(program: Program, collective: Collective, buffers: list[dict[str, list[Data]]]) -> bool:
+def is_right(program: MscclProgram, collective: Collective, buffers: list[dict[str, list[Data]]]) -> bool:
     """Whether every GPU ends with what the collective promises."""
     n = len(program.gpus)
     share = program.num_chunks // n
@@ -124,8 +126,8 @@ def is_right(program: Program, collective: Collective, buffers: list[dict[str, l
 
 
 def with_step(
-    program: Program, place: tuple[int, int, int], change: Callable[[Step], Step | None]
-) -> Program:
+    program: MscclProgram, place: tuple[int, int, int], change: Callable[[Step], Step | None]
+) -> MscclProgram:
     """The program with one step changed, or left out where ``change`` gives None."""
     g, b, s = place
     gpu = program.gpus[g]
@@ -137,7 +139,7 @@ def with_step(
     return replace(program, gpus=gpus)
 
 
-def step_places(program: Program) -> list[tuple[int, int, int]]:
+def step_places(program: MscclProgram) -> list[tuple[int, int, int]]:
     """Every step."""
     return [
         (g, b, s)
@@ -148,7 +150,7 @@ def step_places(program: Program) -> list[tuple[int, int, int]]:
 
 
 @st.composite
-def any_program(draw: st.DrawFn) -> Program:
+def any_program(draw: st.DrawFn) -> MscclProgram:
     """A well-formed program that need not do anything sensible: for reading and writing."""
     n = draw(st.integers(2, 4))
     chunks = draw(st.integers(1, 6))
@@ -182,13 +184,13 @@ def any_program(draw: st.DrawFn) -> Program:
                 ]
                 steps.append(Step(kind, places[0], places[1], 1, waits, signals))
             blocks.append(ThreadBlock(number, send, recv, draw(st.integers(0, 3)), tuple(steps)))
-        gpus.append(Gpu(sizes[0], sizes[1], sizes[2], tuple(blocks)))
+        gpus.append(GpuProgram(sizes[0], sizes[1], sizes[2], tuple(blocks)))
     extra = draw(st.sampled_from([(), (("minBytes", "64"),), (("minBytes", "1"), ("redop", 'sum "x" <&'))]))
     name = draw(
         st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S")), min_size=1, max_size=9)
     )
     kinds = [None, Collective.ALL_REDUCE, Collective.ALL_GATHER, Collective.BROADCAST, Collective.ALL_TO_ALL]
-    return Program(
+    return MscclProgram(
         name=name,
         collective=draw(st.sampled_from(kinds)),
         protocol=draw(st.sampled_from(["Simple", "LL", "LL128"])),

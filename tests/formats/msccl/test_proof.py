@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosim.errors import AlgorithmError
-from cosim.formats.msccl.program import Program, Step
+from cosim.formats.msccl.program import MscclProgram, Step
 from cosim.formats.msccl.prove import prove_program
 from cosim.formats.msccl.read import parse_program, read_program
 from cosim.pattern.template import Collective
@@ -46,7 +46,7 @@ def test_small_ring_says_what_was_proved() -> None:
     assert "2 thread blocks, at most 1 on a GPU; 8 steps: 2 r, 2 rrc, 4 s" in said
 
 
-def _outcome(program: Program, collective: Collective, tries: int) -> str:
+def _outcome(program: MscclProgram, collective: Collective, tries: int) -> str:
     """The worst of some random orders: stuck, wrong, right."""
     worst = "right"
     for seed in range(tries):
@@ -100,7 +100,7 @@ def test_what_is_proved_is_right_in_every_order_tried(data: st.DataObject) -> No
     assert _outcome(program, program.collective, 2) == "right"
 
 
-def _small(change: dict[tuple[int, int], dict[str, object]]) -> Program:
+def _small(change: dict[tuple[int, int], dict[str, object]]) -> MscclProgram:
     """The small ring with steps (gpu, step) changed."""
     program = parse_program(SMALL_RING, "small.xml")
     for (gpu, step), values in change.items():

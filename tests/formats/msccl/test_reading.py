@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cosim.errors import AlgorithmError, CosimError
-from cosim.formats.msccl.program import Program
+from cosim.formats.msccl.program import MscclProgram
 from cosim.formats.msccl.read import parse_program, read_program
 from cosim.formats.msccl.write import write_program
 from cosim.pattern.template import Collective
@@ -22,9 +22,9 @@ from tests.inputs import needs
 
 @settings(max_examples=80, deadline=None)
 @given(program=any_program())
-def test_what_is_written_is_read_back_field_by_field(program: Program) -> None:
+def test_what_is_written_is_read_back_field_by_field(program: MscclProgram) -> None:
     back = parse_program(write_program(program))
-    for field in fields(Program):
+    for field in fields(MscclProgram):
         if field.compare:
             assert getattr(back, field.name) == getattr(program, field.name), field.name
 

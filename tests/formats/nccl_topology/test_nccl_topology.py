@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cosim.context import HERE, Context
 from cosim.errors import CosimError, TopologyError
-from cosim.formats.nccl_topology.topology import Nccl
+from cosim.formats.nccl_topology.topology import NcclTopology
 from cosim.topology.graph import Topology
 from tests.formats.topology_files import DGX, PAIR, fuzz_targets
 from tests.inputs import needs
@@ -21,7 +21,7 @@ from tests.inputs import needs
 
 def build(text: str, folder: Path, **values: Any) -> Topology:
     (folder / "node.xml").write_text(text)
-    return Nccl(file="node.xml", **values).build(Context(base=folder))
+    return NcclTopology(file="node.xml", **values).build(Context(base=folder))
 
 
 def link(topology: Topology, one: str, two: str) -> tuple[float, int]:
@@ -62,7 +62,7 @@ def test_servers_meet_at_a_switch_by_their_ports(tmp_path: Path) -> None:
 
 @needs("infragraph/dgx_a100_nccl_topo.xml")
 def test_a_dgx_a100_as_nccl_dumped_it() -> None:
-    topology = Nccl(file=str(DGX), servers=2).build(HERE)
+    topology = NcclTopology(file=str(DGX), servers=2).build(HERE)
     assert topology.num_endpoints == 16
     # Twelve NVLinks of 20 GB/s: what NCCL's search calls 240 GB/s.
     assert link(topology, "server0.gpu3", "server0.nvswitch") == (240 * 8e9, 0)
@@ -84,11 +84,11 @@ def test_a_dgx_a100_as_nccl_dumped_it() -> None:
 
 @needs("infragraph/dgx_a100_nccl_topo.xml")
 def test_ports_can_be_chosen_and_put_on_rails() -> None:
-    topology = Nccl(file=str(DGX), servers=2, rails=True, ports=["mlx5_0", "mlx5_1"]).build(HERE)
+    topology = NcclTopology(file=str(DGX), servers=2, rails=True, ports=["mlx5_0", "mlx5_1"]).build(HERE)
     assert {name for name in topology.node_names if name.startswith("rail")} == {"rail0", "rail1"}
     assert "10 x network port that ports leaves out" in topology.info["ignored"]
     with pytest.raises(TopologyError, match="has no network port mlx5_99"):
-        Nccl(file=str(DGX), ports=["mlx5_99"]).build(HERE)
+        NcclTopology(file=str(DGX), ports=["mlx5_99"]).build(HERE)
 
 
 @pytest.mark.parametrize(
@@ -127,11 +127,13 @@ def test_servers_without_ports_cannot_be_joined(tmp_path: Path) -> None:
 
 
 def test_fabric_settings_of_one_server_are_idle() -> None:
-    assert [name for name, _ in Nccl(file="x", rails=True, network_latency="1us").idle_settings()] == [
+    assert [
+        name for name, _ in NcclTopology(file="x", rails=True, network_latency="1us").idle_settings()
+    ] == [
         "rails",
         "network_latency",
     ]
-    assert Nccl(file="x", rails=True, servers=2).idle_settings() == []
+    assert NcclTopology(file="x", rails=True, servers=2).idle_settings() == []
 
 
 TARGETS = fuzz_targets()

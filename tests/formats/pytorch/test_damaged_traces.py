@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cosim.context import Context
 from cosim.errors import CosimError
-from cosim.formats.pytorch.read import PyTorch
+from cosim.formats.pytorch.read import PyTorchWorkload
 from cosim.gpu.gpus import V100_SXM2
 from cosim.workload.check import check
 from tests.formats.pytorch.trace_files import data_parallel
@@ -46,7 +46,7 @@ def _build(texts: dict[str, bytes], **given: Any) -> None:
             (path / "rank0.json").write_bytes(text)
             (path / "rank1.json").write_text(json.dumps(getattr(_MADE[1], name)()))
         with contextlib.suppress(CosimError):
-            check(PyTorch(**{"et": "et", "kineto": "kineto", **given}).build(Context(Path(folder))))
+            check(PyTorchWorkload(**{"et": "et", "kineto": "kineto", **given}).build(Context(Path(folder))))
 
 
 @settings(max_examples=60, deadline=None, database=None, derandomize=True)

@@ -7,7 +7,7 @@ import pytest
 from cosim.context import Context
 from cosim.experiment.run import run
 from cosim.experiment.scenario import loads
-from cosim.formats.pytorch.read import PyTorch
+from cosim.formats.pytorch.read import PyTorchWorkload
 from cosim.gpu.gpus import V100_SXM2
 from cosim.workload.check import check
 from cosim.workload.program import OpKind, Workload
@@ -23,7 +23,7 @@ def _collectives(workload: Workload) -> list[tuple[str, int]]:
 
 
 def test_an_et_alone_is_timed_by_the_compute_model_and_says_so() -> None:
-    workload = PyTorch(et="resnet_2gpu_et.json.gz", gpu=V100_SXM2).build(Context(find("pytorch")))
+    workload = PyTorchWorkload(et="resnet_2gpu_et.json.gz", gpu=V100_SXM2).build(Context(find("pytorch")))
     check(workload)
     assert workload.world_size == 2
     # DistributedDataParallel's buckets are ResNet-50's gradients: 25,557,032 parameters (torchvision).

@@ -13,7 +13,7 @@ from cosim.errors import CosimError, MismatchError, WorkloadError
 from cosim.experiment.run import run
 from cosim.experiment.scenario import loads
 from cosim.experiment.simulate import Run
-from cosim.formats.pytorch.read import PyTorch
+from cosim.formats.pytorch.read import PyTorchWorkload
 from cosim.units import PS_PER_US
 from cosim.workload.check import check
 from cosim.workload.program import OpKind, Workload
@@ -125,7 +125,7 @@ def test_newer_traces_say_all_in_kineto_and_which_stream_waits_for_which(tmp_pat
                      "Process Group Name": "0", "Process Group Ranks": "[0, 1]"}
                 )  # fmt: skip
         made.write(tmp_path)
-    workload = PyTorch(kineto="kineto").build(Context(tmp_path))
+    workload = PyTorchWorkload(kineto="kineto").build(Context(tmp_path))
     check(workload)
     collective = [op for op in workload.programs[1].operations if op.kind is OpKind.COLLECTIVE]
     assert [(op.collective, op.size_bytes) for op in collective] == [("all_reduce", 1_000_000)]
@@ -144,7 +144,7 @@ def test_messages_between_stages_are_sent_to_whom_the_trace_says(tmp_path: Path)
              "Group size": 2, "Process Group Ranks": [0, 1], way: 1 - rank}
         )  # fmt: skip
         made.write(tmp_path)
-    workload = PyTorch(kineto="kineto").build(Context(tmp_path))
+    workload = PyTorchWorkload(kineto="kineto").build(Context(tmp_path))
     check(workload)
     sent, received = (
         [(op.kind, op.size_bytes, op.peer and op.peer.rank) for op in program.operations if op.size_bytes]
@@ -289,13 +289,13 @@ def test_settings_that_cannot_be_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CosimError, match="an ET has no times"):
         loads(text, base=tmp_path)
     with pytest.raises(WorkloadError, match="there is no trace here"):
-        PyTorch(kineto="nowhere").build(Context(tmp_path))
+        PyTorchWorkload(kineto="nowhere").build(Context(tmp_path))
     data_parallel(0, 1).write(tmp_path)
     with pytest.raises(WorkloadError, match="is a Kineto trace, not an ET"):
-        PyTorch(et="kineto", kineto="kineto").build(Context(tmp_path))
+        PyTorchWorkload(et="kineto", kineto="kineto").build(Context(tmp_path))
     with pytest.raises(WorkloadError, match=r"PyTorch before 2\.2 writes that only to the ET"):
-        PyTorch(kineto="kineto").build(Context(tmp_path))
+        PyTorchWorkload(kineto="kineto").build(Context(tmp_path))
 
 
 def _read(folder: Path, **settings: Any) -> Workload:
-    return PyTorch(**{"et": "et", "kineto": "kineto", **settings}).build(Context(folder))
+    return PyTorchWorkload(**{"et": "et", "kineto": "kineto", **settings}).build(Context(folder))

@@ -12,7 +12,7 @@ import cosim
 from cosim.context import HERE
 from cosim.errors import CosimError, WorkloadError
 from cosim.experiment.scenario import loads
-from cosim.formats.simai.read import SimAI
+from cosim.formats.simai.read import SimAIWorkload
 from cosim.workload.program import OpKind
 from tests.inputs import find, needs
 
@@ -31,7 +31,7 @@ def write(folder: Path, header: str = HEADER, layers: str = LAYERS, count: int |
 
 
 def test_forward_then_back_with_weight_gradients_beside(tmp_path: Path) -> None:
-    workload = SimAI(path=str(write(tmp_path))).build(HERE)
+    workload = SimAIWorkload(path=str(write(tmp_path))).build(HERE)
     assert dict(workload.mesh.axes) == {"pp": 1, "dp": 2, "ep": 2, "tp": 2}
     told = [
         (o.name, o.kind.value, o.collective, o.axes, o.deps, o.duration_ps, o.size_bytes)
@@ -55,7 +55,7 @@ def test_forward_then_back_with_weight_gradients_beside(tmp_path: Path) -> None:
 
 def test_a_gathered_size_is_what_each_rank_has_afterwards(tmp_path: Path) -> None:
     layers = "a -1 10 ALLGATHER 8192 10 REDUCESCATTER 8192 10 NONE 0 0\n"
-    operations = SimAI(path=str(write(tmp_path, layers=layers))).build(HERE).programs[0].operations
+    operations = SimAIWorkload(path=str(write(tmp_path, layers=layers))).build(HERE).programs[0].operations
     assert [(o.collective, o.size_bytes) for o in operations if o.kind is OpKind.COLLECTIVE] == [
         ("all_gather", 4096),
         ("reduce_scatter", 8192),
@@ -65,7 +65,7 @@ def test_a_gathered_size_is_what_each_rank_has_afterwards(tmp_path: Path) -> Non
 def test_checkpoints_compute_forward_again(tmp_path: Path) -> None:
     layers = "".join(f"l{k} -1 10 NONE 0 20 NONE 0 30 NONE 0 0\n" for k in range(4))
     header = f"{HEADER} checkpoints: 2 0 2 checkpoint_initiates: 2 3 1"
-    operations = SimAI(path=str(write(tmp_path, header, layers))).build(HERE).programs[0].operations
+    operations = SimAIWorkload(path=str(write(tmp_path, header, layers))).build(HERE).programs[0].operations
     order = [o.name for o in operations if o.phase == "recomputation" or "input" in o.name]
     assert order == [
         "l2 2 again", "l3 3 again", "l3 3 input gradient", "l2 2 input gradient",
@@ -75,7 +75,7 @@ def test_checkpoints_compute_forward_again(tmp_path: Path) -> None:
 
 def test_groups_of_one_rank_do_not_communicate_and_are_told(tmp_path: Path) -> None:
     header = "HYBRID_TRANSFORMER model_parallel_NPU_group: 1 ep: 1 pp: 2 vpp: 4 ga: 8 pp_comm: 1024"
-    workload = SimAI(path=str(write(tmp_path, header)), gpus=4).build(HERE)
+    workload = SimAIWorkload(path=str(write(tmp_path, header)), gpus=4).build(HERE)
     kinds = [o.collective for o in workload.programs[0].operations if o.kind is OpKind.COLLECTIVE]
     assert kinds == ["all_reduce", "reduce_scatter"]
     assert "1 all_to_all over ep (1 ranks): nobody to talk to" in workload.report.ignored
@@ -105,7 +105,7 @@ def test_mistakes_are_told_with_their_line(
     tmp_path: Path, header: str, layers: str, count: int | None, message: str
 ) -> None:
     with pytest.raises(WorkloadError, match=message):
-        SimAI(path=str(write(tmp_path, header, layers, count))).build(HERE)
+        SimAIWorkload(path=str(write(tmp_path, header, layers, count))).build(HERE)
 
 
 @given(st.data())
@@ -119,7 +119,7 @@ def test_any_damage_is_an_error_of_ours_or_none(
     path = tmp_path_factory.getbasetemp() / "damaged.txt"
     path.write_text("".join(text))
     try:
-        workload = SimAI(path=str(path)).build(HERE)
+        workload = SimAIWorkload(path=str(path)).build(HERE)
     except CosimError:
         return
     assert workload.world_size == len(workload.program_of)
@@ -136,7 +136,7 @@ REAL = {
 @needs("simai")
 @pytest.mark.parametrize("name", sorted(REAL))
 def test_real_files_are_read_whole(name: str) -> None:
-    workload = SimAI(path=str(find("simai") / name), gpus=REAL[name]).build(HERE)
+    workload = SimAIWorkload(path=str(find("simai") / name), gpus=REAL[name]).build(HERE)
     lines = (find("simai") / name).read_text().splitlines()[2:]
     computing = sum(int(line.split()[c]) for line in lines if line.strip() for c in (2, 5, 8))
     found = sum(o.duration_ps for o in workload.programs[0].operations if o.kind is OpKind.COMPUTE)
