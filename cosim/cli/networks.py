@@ -14,7 +14,10 @@ from cosim.errors import InputError, LaunchError
 def serve(
     network: Annotated[
         str,
-        typer.Option(metavar="NAME", help="What a scenario's network key takes: fair_share, {model: ...}."),
+        typer.Option(
+            metavar="NAME",
+            help="What a scenario's network key takes: fair_share, {model: ...}; or a scenario's file.",
+        ),
     ],
     address: Annotated[
         str, typer.Option(help="unix:/path, or host:port; port 0 picks one. Off loopback only with TLS.")

@@ -6,9 +6,14 @@ from functools import partial
 from pathlib import Path
 
 import yaml
+from pydantic import ValidationError
 
-from cosim.context import HERE
+from cosim.context import HERE, Context
 from cosim.errors import InputError
+from cosim.experiment.mistakes import scenario_error
+from cosim.experiment.scenario import load
+from cosim.files.located_yaml import Document
+from cosim.network.contract import NetworkSpec
 from cosim.protocol.address import Tls
 from cosim.protocol.server import run_server
 from cosim.protocol.session import ServerConfig
@@ -22,7 +27,10 @@ def serve_network(
     key: Path | None = None,
     roots: Path | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT. ``network`` is YAML, as a scenario has it: ``fair_share``.
+    """Serve until SIGTERM or SIGINT.
+
+    ``network`` is YAML, as a scenario has it: ``fair_share``; paths in it start from the working folder. Or
+    it is a scenario's file, whose network is served.
 
     Raises
     ------
@@ -31,14 +39,25 @@ def serve_network(
     LaunchError
         It can't listen there.
     """
-    try:
-        spec = Named("cosim.networks").resolve(yaml.safe_load(network))
-    except (ValueError, yaml.YAMLError) as error:
-        raise InputError(str(error), hint="cosim list network shows what there is") from None
+    spec, context = _named(network)
     if spec.needs_scale_up:
         raise InputError(
             f"{network} can't be served: the protocol does not say which links are scale-up",
             hint="serve the networks that it is made of; the run that uses them says network: hybrid",
         )
     tls = Tls(roots, certificate, key) if certificate is not None or key is not None else None
-    run_server(ServerConfig(partial(spec.build, HERE), shares=spec.shares_by_weight()), address, tls=tls)
+    run_server(ServerConfig(partial(spec.build, context), shares=spec.shares_by_weight()), address, tls=tls)
+
+
+def _named(network: str) -> tuple[NetworkSpec, Context]:
+    if network.endswith((".yaml", ".yml")):
+        scenario = load(network)
+        return scenario.network, scenario.context
+    try:
+        value = yaml.safe_load(network)
+        found: NetworkSpec = Named("cosim.networks").resolve(value)
+    except ValidationError as error:
+        raise scenario_error(error, NetworkSpec, Document("network", value)) from None
+    except (ValueError, yaml.YAMLError) as error:
+        raise InputError(str(error), hint="cosim list network shows what there is") from None
+    return found, HERE

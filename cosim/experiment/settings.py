@@ -12,6 +12,7 @@ from typing import Any
 
 from cosim.errors import Location, ScenarioError
 from cosim.files.located_yaml import Document, Key, KeyPath, parse_value, show_path
+from cosim.plugin_file import PLUGIN, is_file_class
 from cosim.written import plain
 
 SHORT_KEYS: dict[Key, str] = {
@@ -21,8 +22,13 @@ SHORT_KEYS: dict[Key, str] = {
     "scale_up": "model",
     "scale_out": "model",
     "workload": "kind",
+    "model": "kind",
     "gpu": "kind",
+    "framework": "kind",
     "placement": "kind",
+    "arrival": "kind",
+    "control": "kind",
+    "over": "kind",
 }
 """What a lone name stands for: ``network: fair_share`` is ``network: {model: fair_share}``."""
 
@@ -154,7 +160,7 @@ def _expand(document: Document, path: KeyPath, old: Any, child: Any, setting: st
     """A name given short, ``network: fair_share``, becomes a mapping when a key of it is set."""
     short = "algorithm" if path[0] == "collectives" else SHORT_KEYS.get(path[-1])
     if isinstance(old, str) and isinstance(child, dict) and short:
-        return {short: old}
+        return {PLUGIN if is_file_class(old) else short: old}
     if old is None:
         return child
     raise ScenarioError(

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from cosim.gpu.gpus import DType
 from cosim.models.contract import Framework
+from cosim.spec import Spec
+
+if TYPE_CHECKING:
+    from cosim.models.catalogue.architecture import TransformerModel
+    from cosim.models.catalogue.workload import ModelWorkload
+    from cosim.models.job import ModelJob
 
 
-class Megatron(Framework):
-    """Megatron-LM's fused layers, vocabulary-parallel loss and gradient buckets."""
+class MegatronSettings(Spec):
+    """What a training job of Megatron-LM can be told."""
 
     scatter_gather: bool = Field(
         True, description="between stages, tp ranks send a share each, and gather it at the receiver"
@@ -27,8 +33,8 @@ class Megatron(Framework):
         description="the host waits for each tensor-parallel exchange, as NCCL_BLOCKING_WAIT=1 makes it",
     )
 
-    def idle_under(self, *, stages: int, tensor_parallel: int) -> list[tuple[str, str]]:
-        """Settings of what a parallelism of so many stages and tensor-parallel ranks doesn't have."""
+    def idle_with(self, *, stages: int, tensor_parallel: int) -> list[tuple[str, str]]:
+        """(field, why) of what so many stages and tensor-parallel ranks don't have."""
         one_stage, whole = "pp is 1: there is one stage", "tp is 1: a layer is whole"
         idle = [
             ("scatter_gather", one_stage, stages == 1),
@@ -37,6 +43,22 @@ class Megatron(Framework):
             ("synchronous_exchanges", whole, tensor_parallel == 1),
         ]
         return [(name, why) for name, why, is_idle in idle if is_idle and name in self.model_fields_set]
+
+
+class Megatron(MegatronSettings, Framework):
+    """Megatron-LM's fused layers, vocabulary-parallel loss and gradient buckets."""
+
+    def job(self, workload: ModelWorkload, model: TransformerModel) -> ModelJob:
+        """See :meth:`Framework.job`."""
+        from cosim.models.catalogue.jobs import megatron_job
+
+        return megatron_job(workload, model, self)
+
+    def idle_under(self, workload: ModelWorkload) -> list[tuple[str, str]]:
+        """Of what the parallelism doesn't have."""
+        p = workload.parallel
+        idle = self.idle_with(stages=p.pp, tensor_parallel=p.tp)
+        return [("framework", f"{name}: {why}") for name, why in idle]
 
 
 class PyTorch(Framework):
@@ -72,3 +94,21 @@ class PyTorch(Framework):
         "each",
         description="fsdp gathers embedding, blocks, head one by one; or all that is in no block at once",
     )
+
+    def job(self, workload: ModelWorkload, model: TransformerModel) -> ModelJob:
+        """See :meth:`Framework.job`."""
+        from cosim.models.catalogue.jobs import eager_job
+
+        return eager_job(workload, model, self)
+
+    def check(self, workload: ModelWorkload, model: TransformerModel) -> None:
+        """Refuse what torchtitan's and FSDP2's way of training doesn't have."""
+        from cosim.models.pytorch.check import fits_pytorch
+
+        fits_pytorch(workload, model, self)
+
+    def idle_under(self, workload: ModelWorkload) -> list[tuple[str, str]]:
+        """See :meth:`Framework.idle_under`."""
+        from cosim.models.pytorch.check import idle_in_pytorch
+
+        return idle_in_pytorch(workload, self)

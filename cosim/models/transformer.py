@@ -16,7 +16,7 @@ from cosim.context import Context
 from cosim.models.catalogue.cut import Parallel
 from cosim.models.catalogue.language import gpt
 from cosim.models.catalogue.workload import ModelWorkload, TrainedWorkload
-from cosim.models.frameworks import Megatron
+from cosim.models.frameworks import Megatron, MegatronSettings
 from cosim.models.schedule import ScheduleName
 from cosim.workload.program import Workload
 
@@ -31,7 +31,7 @@ _PARALLEL = {
 """What ``model`` calls them, and what they are called here."""
 
 
-class Transformer(TrainedWorkload, Megatron):
+class Transformer(TrainedWorkload, MegatronSettings):
     """A GPT under data, tensor and pipeline parallelism, as Megatron-LM trains it: `model` in short."""
 
     layers: PositiveInt = Field(description="transformer layers")
@@ -70,7 +70,9 @@ class Transformer(TrainedWorkload, Megatron):
                 **{"sp": False}
                 | {name: given[here] for name, here in _PARALLEL.items() if here in given}
             ),
-            framework=Megatron(**{name: given[name] for name in Megatron.model_fields if name in given}),
+            framework=Megatron(
+                **{name: given[name] for name in MegatronSettings.model_fields if name in given}
+            ),
             batch=self.micro_batches * self.micro_batch * self.data_parallel,
             memory="ignore",
             **{name: given[name] for name in TrainedWorkload.model_fields if name in given},
@@ -79,7 +81,7 @@ class Transformer(TrainedWorkload, Megatron):
     def idle_settings(self) -> list[tuple[str, str]]:
         """Settings of what this parallelism doesn't have."""
         model = self.model
-        framework = dict(self.idle_under(stages=self.pipeline_parallel, tensor_parallel=self.tensor_parallel))
+        framework = dict(self.idle_with(stages=self.pipeline_parallel, tensor_parallel=self.tensor_parallel))
         parallel = {_PARALLEL[name]: why for name, why in model.parallel.idle_settings()}
         own = dict(model.idle_settings())
         return [

@@ -9,9 +9,11 @@ anything earlier is a :class:`~cosim.errors.CausalityError`.
 
 **One instant.** A grant at t is closed for completions and open for starts: every completion due at t is
 reported, and no flow has started at t yet, whether given or released. Starts at t happen in the next
-``advance``. An instant is rounds of (all completions at t, then all starts at t) until neither is left.
-What a model does depends on the set of flows, never on where calls were cut: flows that start at one
-instant are taken in the order (cause, key).
+``advance`` whose horizon is later. An instant is rounds of (all completions at t, then all starts at t) until
+neither is left. What a model does depends on the set of flows, never on where calls were cut: flows that
+start at one instant are taken in the order (cause, key).
+
+**Marks.** A flow from a participant to itself is a mark: it takes no time and no links, whatever its size.
 """
 
 from __future__ import annotations

@@ -9,12 +9,16 @@ Not modelled: multi-token prediction heads, dropped tokens, sliding windows.
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from cosim.models.contract import Model
 from cosim.spec import Spec
+
+if TYPE_CHECKING:
+    from cosim.models.catalogue.workload import ModelWorkload
+    from cosim.models.job import ModelJob
 
 
 class Experts(Spec):
@@ -46,8 +50,6 @@ class Latent(Spec):
 class TransformerModel(Model):
     """A transformer of your own sizes: dense or of experts, grouped-query or latent attention."""
 
-    name: str = Field("custom", description="what reports call it")
-    source: str = Field("the scenario", description="where the sizes are from")
     layers: PositiveInt = Field(description="transformer layers")
     hidden: PositiveInt = Field(description="hidden size h")
     heads: PositiveInt = Field(description="query heads")
@@ -93,6 +95,29 @@ class TransformerModel(Model):
         if self.active_parameters != self.parameters:
             text += f", {_count(self.active_parameters)} for a token"
         return text
+
+    @property
+    def tokens(self) -> int:
+        """Of a sequence as it is trained."""
+        return self.sequence
+
+    def is_uneven(self) -> bool:
+        """Where there are experts."""
+        return self.experts is not None
+
+    def check(self, workload: ModelWorkload) -> None:
+        """See :meth:`Model.check`."""
+        from cosim.models.catalogue.fits import fits_transformer
+
+        fits_transformer(workload, self)
+
+    def job(self, workload: ModelWorkload) -> ModelJob:
+        """Trained as the framework does it, or serving."""
+        from cosim.models.catalogue.jobs import inference_job
+
+        if workload.task == "training":
+            return workload.framework.job(workload, self)
+        return inference_job(workload, self)
 
     # -- parameters -----------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cosim.gpu.gpus import DTYPE_BYTES
@@ -17,42 +16,30 @@ from cosim.models.catalogue.assemble import (
 from cosim.models.catalogue.blocks import Blocks
 from cosim.models.catalogue.cut import TP, Cut
 from cosim.models.catalogue.memory import Kept, Memory, adam_bytes, inference_memory, training_memory
-from cosim.models.catalogue.recommendation import RecommendationModel
-from cosim.models.catalogue.vision import ConvolutionalModel
+from cosim.models.contract import DataParallelModel
 from cosim.models.frameworks import Megatron, PyTorch
-from cosim.models.parts import Exchange, Layer
+from cosim.models.job import ModelJob
+from cosim.models.parts import Exchange
 from cosim.models.pytorch.blocks import EagerBlocks
 from cosim.models.pytorch.stage import EagerStage
 from cosim.models.pytorch.training import EagerTraining
 from cosim.models.stage import StageBuilder
-from cosim.models.steps import Issuer
 from cosim.models.training import Training
 
 if TYPE_CHECKING:
     from cosim.models.catalogue.workload import ModelWorkload
 
 
-@dataclass(frozen=True, eq=False)
-class ModelJob:
-    """What is built, and what it needs of each GPU."""
-
-    name: str
-    stages: list[list[list[Layer]]]
-    training: Training
-    memory: Memory
-    builder: type[Issuer] = StageBuilder
-    invented: tuple[str, ...] = ()
-
-
-def training_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
-    """Training of a transformer."""
+def _cut(spec: ModelWorkload) -> Cut:
     parallel, width = spec.cut_by, DTYPE_BYTES[spec.dtype]
     own = spec.length // parallel.cp
-    cut = Cut(parallel, spec.micro_batch, own, spec.length, width, spec.attention, spec.recompute)
-    if isinstance(spec.framework, PyTorch):
-        return eager_job(spec, model, cut, spec.framework)
-    framework = spec.framework
-    assert isinstance(framework, Megatron)
+    return Cut(parallel, spec.micro_batch, own, spec.length, width, spec.attention, spec.recompute)
+
+
+def megatron_job(spec: ModelWorkload, model: TransformerModel, framework: Megatron) -> ModelJob:
+    """Training of a transformer, as Megatron-LM does it."""
+    cut = _cut(spec)
+    parallel, width = cut.parallel, cut.width
     blocks, deep = Blocks(model, cut), parallel.pp
     made = stages(
         model.layers,
@@ -108,8 +95,9 @@ def _megatron_training(spec: ModelWorkload, framework: Megatron, blocks: Blocks)
     )
 
 
-def eager_job(spec: ModelWorkload, model: TransformerModel, cut: Cut, framework: PyTorch) -> ModelJob:
+def eager_job(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) -> ModelJob:
     """Training of a transformer in eager PyTorch."""
+    cut = _cut(spec)
     parallel, width, kept = cut.parallel, cut.width, DTYPE_BYTES[framework.parameter_dtype]
     sharded = parallel.fsdp > 1
     blocks = EagerBlocks(model, cut, framework, autocast=not sharded and kept != width)
@@ -178,26 +166,18 @@ def inference_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
         sequences=spec.micro_batch,
     )
     memory = inference_memory(blocks, made, spec.micro_batches)
-    return ModelJob(
-        f"{model.name} {spec.task}", made, training, memory, InferenceStage, _invented(spec, model)
-    )
+    name = f"{model.name} {spec.task}"
+    return ModelJob(name, made, training, memory, InferenceStage, _invented(spec, model))
 
 
-def flat_job(spec: ModelWorkload) -> ModelJob:
+def data_parallel_job(spec: ModelWorkload, model: DataParallelModel) -> ModelJob:
     """Training of a model that is not cut: a convolutional network, or a recommendation model."""
     parallel, width = spec.parallel, DTYPE_BYTES[spec.dtype]
-    model, axes = spec.model, parallel.gradient_axes
-    assert isinstance(model, ConvolutionalModel | RecommendationModel)
-    tables = 0
-    if isinstance(model, RecommendationModel):
-        layers = model.layers(spec.micro_batch, width, axes, parallel.imbalance)
-        tables = -(-model.table_parameters // parallel.dp) * width
-    else:
-        layers = model.layers(spec.micro_batch, width, axes)
+    layers = model.layers(spec.micro_batch, width, parallel)
     own = sum(layer.num_parameters for layer in layers)
     gradient_width = DTYPE_BYTES[spec.gradient_dtype]
     memory = Memory(
-        own * width + tables,
+        own * width + model.table_bytes(width, parallel),
         own * gradient_width,
         own * adam_bytes(width) // (parallel.dp if spec.sharded_optimizer else 1),
         model.activation_bytes(spec.micro_batch, width),

@@ -14,15 +14,14 @@ from __future__ import annotations
 from pydantic import Field, PositiveInt
 
 from cosim.gpu.kernels import Kernel, KernelKind, matmul, matmul_backward, memory
-from cosim.models.contract import Model
+from cosim.models.catalogue.cut import Parallel
+from cosim.models.contract import DataParallelModel
 from cosim.models.parts import Exchange, Layer, Piece
 
 
-class RecommendationModel(Model):
+class RecommendationModel(DataParallelModel):
     """A recommendation model of your own: embedding tables, bottom and top MLP, dot interaction."""
 
-    name: str = Field("custom", description="what reports call it")
-    source: str = Field("the scenario", description="where the sizes are from")
     rows: list[PositiveInt] = Field(description="of each embedding table")
     width: PositiveInt = Field(description="numbers of an embedding, and of the bottom MLP's output")
     dense: PositiveInt = Field(description="dense features of a sample")
@@ -75,9 +74,18 @@ class RecommendationModel(Model):
         mlps = sum(2 * n * m for n, m in [*self.bottom_sizes, *self.top_sizes])
         return mlps + 2 * self.vectors**2 * self.width
 
-    def layers(self, batch: int, width: int, axes: tuple[str, ...], imbalance: float) -> list[Layer]:
+    def is_uneven(self) -> bool:
+        """Tables are shared out among the ranks."""
+        return True
+
+    def table_bytes(self, width: int, parallel: Parallel) -> int:
+        """Tables, shared out evenly."""
+        return -(-self.table_parameters // parallel.dp) * width
+
+    def layers(self, batch: int, width: int, parallel: Parallel) -> list[Layer]:
         """Of ``batch`` samples on one rank: embeddings with the bottom MLP, interaction with the top one."""
-        vectors = int(batch * len(self.rows) * self.width * imbalance) * width
+        axes = parallel.gradient_axes
+        vectors = int(batch * len(self.rows) * self.width * parallel.imbalance) * width
         exchange = Exchange("all_to_all", axes, vectors)
         bottom = _mlp(self.bottom_sizes, batch, width)
         # Each vector with each; a sample's matrix is small, so memory bounds it.

@@ -15,7 +15,8 @@ from collections.abc import Iterable
 from pydantic import Field, PositiveInt
 
 from cosim.gpu.kernels import Kernel, KernelKind, matmul, matmul_backward, memory
-from cosim.models.contract import Model
+from cosim.models.catalogue.cut import Parallel
+from cosim.models.contract import DataParallelModel
 from cosim.models.parts import Layer, Piece
 from cosim.spec import Spec
 
@@ -41,11 +42,9 @@ class Convolution(Spec):
         return 2 * self.kernel**2 * self.inputs * self.outputs * self.side**2
 
 
-class ConvolutionalModel(Model):
+class ConvolutionalModel(DataParallelModel):
     """A convolutional network of your own: convolutions, then linear layers."""
 
-    name: str = Field("custom", description="what reports call it")
-    source: str = Field("the scenario", description="where the sizes are from")
     convolutions: list[Convolution] = Field(description="in order; parallel branches one after the other")
     linear: list[tuple[PositiveInt, PositiveInt]] = Field(description="[inputs, outputs] of linear layers")
 
@@ -66,8 +65,9 @@ class ConvolutionalModel(Model):
         """For ``cosim list model``."""
         return f"{self.parameters / 1e6:.4g} M parameters"
 
-    def layers(self, batch: int, width: int, axes: tuple[str, ...]) -> list[Layer]:
-        """Layers of ``batch`` images on one rank, gradients summed over ``axes``."""
+    def layers(self, batch: int, width: int, parallel: Parallel) -> list[Layer]:
+        """Layers of ``batch`` images on one rank."""
+        axes = parallel.gradient_axes
         made = [
             _layer(f"convolution {number}", _products(c, batch, width), c.parameters, axes, width)
             for number, c in enumerate(self.convolutions)

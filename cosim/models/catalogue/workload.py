@@ -13,23 +13,18 @@ from cosim.gpu.contract import GpuSpec
 from cosim.gpu.gpus import DType, Gpu
 from cosim.gpu.timer import GpuTimer
 from cosim.models.build import build_training
-from cosim.models.catalogue.architecture import TransformerModel
 from cosim.models.catalogue.assemble import Graphed
 from cosim.models.catalogue.cut import Attention, Parallel, Recompute
-from cosim.models.catalogue.jobs import ModelJob, flat_job, inference_job, training_job
-from cosim.models.catalogue.recommendation import RecommendationModel
-from cosim.models.catalogue.vision import ConvolutionalModel
+from cosim.models.catalogue.fits import divides
 from cosim.models.contract import Framework, Model
-from cosim.models.frameworks import Megatron, PyTorch
-from cosim.models.pytorch.check import fits_pytorch, idle_in_pytorch
+from cosim.models.frameworks import Megatron
+from cosim.models.job import ModelJob
 from cosim.models.training import Timer
 from cosim.registry import Named
 from cosim.spec import SizeBytes
 from cosim.units import format_size
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import Workload
-
-Architecture = TransformerModel | ConvolutionalModel | RecommendationModel
 
 
 class TrainedWorkload(WorkloadSpec):
@@ -90,57 +85,9 @@ class ModelWorkload(TrainedWorkload):
     def _fits(self) -> ModelWorkload:
         if isinstance(self.gpu, Gpu):
             self.gpu.peak(self.dtype)
-        if not isinstance(self.model, Architecture):
-            raise ValueError(f"model should be a model, not a {type(self.model).__name__}")
-        _divides("batch", self.samples, "replicas x micro_batch", self.parallel.replicas * self.micro_batch)
-        if isinstance(self.model, TransformerModel):
-            self._fits_transformer(self.model)
-        else:
-            self._fits_flat()
+        divides("batch", self.samples, "replicas x micro_batch", self.parallel.replicas * self.micro_batch)
+        self.model.check(self)
         return self
-
-    def _fits_transformer(self, model: TransformerModel) -> None:
-        p = self.cut_by
-        _divides("heads", model.heads, "tp", p.tp)
-        _divides("ffn", model.ffn, "tp", p.tp)
-        if model.latent is None and model.kv % p.tp and p.tp % model.kv:
-            raise ValueError(f"kv_heads {model.kv} and tp {p.tp}: one has to be a multiple of the other")
-        if p.ep > 1 and model.experts is None:
-            raise ValueError(f"ep is {p.ep}, but {model.name} has no experts")
-        if model.experts is not None:
-            _divides("experts", model.experts.num, "ep", p.ep)
-            _divides("experts' ffn", model.experts.ffn, "tp", p.tp)
-        if p.pp * p.virtual_stages > model.layers:
-            raise ValueError(f"{model.layers} layers don't fill {p.pp * p.virtual_stages} stages")
-        if self.task != "decode":
-            shared = p.cp * (p.tp if p.sequence_parallel else 1)
-            _divides("sequence", self.length, "cp x tp" if p.sequence_parallel else "cp", shared)
-        if p.schedule == "interleaved":
-            _divides("micro-batches", self.micro_batches, "pp", p.pp)
-        if isinstance(self.framework, PyTorch):
-            fits_pytorch(self, model, self.framework)
-        if self.task != "training":
-            for name, text in (("fsdp", "sharding parameters"), ("cp", "context parallelism")):
-                if getattr(p, name) > 1:
-                    raise ValueError(f"parallel.{name}: {text} is for training, not for {self.task}")
-            if p.sequence_parallel and self.task == "decode":
-                raise ValueError("parallel.sp: a token has no sequence to share; leave it out")
-            if p.virtual_stages > 1:
-                raise ValueError(f"virtual_stages are for training, not for {self.task}")
-
-    def _fits_flat(self) -> None:
-        p, name = self.parallel, getattr(self.model, "name", "it")
-        if isinstance(self.framework, PyTorch):
-            raise ValueError(
-                f"framework: {name} is no transformer, its kernels are PyTorch's anyway; leave it out"
-            )
-        if self.task != "training":
-            raise ValueError(f"{name} can be trained; {self.task} is for transformers")
-        if p.world_size > p.dp or p.ep > 1:
-            raise ValueError(f"{name} is trained by dp alone, as in `parallel: {{dp: {p.world_size}}}`")
-        given = self.model_fields_set & {"sequence", "attention", "recompute"}
-        if given:
-            raise ValueError(f"{name} is no transformer, it has no {sorted(given)[0]}")
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """Settings of what this job doesn't have."""
@@ -160,15 +107,9 @@ class ModelWorkload(TrainedWorkload):
         no_size = isinstance(self.gpu, Gpu) and self.gpu.memory is None
         unasked = no_size or self.memory == "ignore"
         idle.append(("memory_reserve", "nobody asks whether the job fits", unasked))
-        if isinstance(self.framework, PyTorch) and isinstance(self.model, TransformerModel):
-            idle += idle_in_pytorch(self, self.model, self.framework)
-        if isinstance(self.framework, Megatron):
-            p = self.parallel
-            for name, why in self.framework.idle_under(stages=p.pp, tensor_parallel=p.tp):
-                idle.append(("framework", f"{name}: {why}", True))
+        idle += [(name, why, True) for name, why in self.framework.idle_under(self)]
         found = [(name, why) for name, why, is_idle in idle if is_idle and name in self.model_fields_set]
-        spread = isinstance(self.model, RecommendationModel) or getattr(self.model, "experts", None)
-        if not spread and "imbalance" in self.parallel.model_fields_set:
+        if not self.model.is_uneven() and "imbalance" in self.parallel.model_fields_set:
             found.append(("parallel", "imbalance: the model has neither experts nor tables"))
         return found
 
@@ -194,13 +135,11 @@ class ModelWorkload(TrainedWorkload):
     @property
     def length(self) -> int:
         """Tokens of a sequence."""
-        return self.sequence or int(getattr(self.model, "sequence", 1))
+        return self.sequence or self.model.tokens
 
     def job(self) -> ModelJob:
         """Layers on stages, how an iteration is done, and bytes on each GPU."""
-        if not isinstance(self.model, TransformerModel):
-            return flat_job(self)
-        return training_job(self, self.model) if self.task == "training" else inference_job(self, self.model)
+        return self.model.job(self)
 
     def build(self, context: Context) -> Workload:
         """One program for each stage, whatever the number of replicas.
@@ -223,7 +162,7 @@ class ModelWorkload(TrainedWorkload):
         self._check_memory(job, gpu)
         report = ImportReport(
             read=(
-                f"{job.name} ({getattr(self.model, 'source', '')}): {getattr(self.model, 'size', '')}",
+                f"{job.name} ({self.model.source}): {self.model.size}",
                 f"memory of the fullest GPU {job.memory}" + self._of(gpu),
             ),
             invented=(
@@ -274,10 +213,3 @@ class ModelWorkload(TrainedWorkload):
             kept = {name: getattr(self.parallel, name) for name in Parallel.model_fields}
             values["parallel"] = Parallel(**{**kept, **parallel})
         return ModelWorkload(**{**values, **changes})
-
-
-def _divides(name: str, value: int, by: str, divisor: int) -> None:
-    if value % divisor:
-        raise ValueError(
-            f"{name} {value} isn't a multiple of {by} {divisor}; {-(-value // divisor) * divisor} would be"
-        )

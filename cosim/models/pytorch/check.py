@@ -57,11 +57,11 @@ def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
         )
 
 
-def idle_in_pytorch(
-    spec: ModelWorkload, model: TransformerModel, framework: PyTorch
-) -> list[tuple[str, str, bool]]:
-    """Settings, of the workload and of its framework, that mean nothing to such a job."""
-    p = spec.parallel
+def idle_in_pytorch(spec: ModelWorkload, framework: PyTorch) -> list[tuple[str, str]]:
+    """(field of the workload, why) of settings, its framework's too, that mean nothing to such a job."""
+    p, model = spec.parallel, spec.model
+    if not isinstance(model, TransformerModel):
+        return []
     idle = {
         "fsdp_units": (p.fsdp == 1, "fsdp is 1: a rank has its parameters"),
         "vocabulary_parallel_loss": (p.tp == 1, "tp is 1: a rank has all logits"),
@@ -71,8 +71,10 @@ def idle_in_pytorch(
         "repeat_kv": (model.kv == model.heads, f"each of {model.name}'s heads has its own keys and values"),
     }
     found = [
-        ("framework", f"{name}: {why}", True)
+        ("framework", f"{name}: {why}")
         for name, (nothing, why) in idle.items()
         if nothing and name in framework.model_fields_set
     ]
-    return [*found, ("bucket", "fsdp exchanges the gradients of a block at once", p.fsdp > 1)]
+    if p.fsdp > 1:
+        found.append(("bucket", "fsdp exchanges the gradients of a block at once"))
+    return found

@@ -1,0 +1,238 @@
+"""For plug-ins: the base of each kind, and the types that its methods are given and give.
+
+=========================  ==========================  ================================================
+a scenario's               base                        entry points in the group
+=========================  ==========================  ================================================
+``network``                :class:`NetworkSpec`        ``cosim.networks``
+``network.control``        :class:`Control`            ``cosim.controls``
+``topology``               :class:`TopologySpec`       ``cosim.topologies``
+``topology.routing``       :class:`RoutingSpec`        ``cosim.routings``
+``jobs[0].workload``       :class:`WorkloadSpec`       ``cosim.workloads``
+``workload.model``         :class:`Model`              ``cosim.models``
+``workload.gpu``           :class:`GpuSpec`            ``cosim.gpus``
+``workload.framework``     :class:`Framework`          ``cosim.frameworks``
+``jobs[0].placement``      :class:`Placement`          ``cosim.placements``
+``jobs[0].arrival``        :class:`Arrival`            ``cosim.arrivals``
+``collectives.all_reduce`` :class:`Algorithm`          ``cosim.collectives``
+``cosim translate --to``   :class:`Format`             ``cosim.formats``
+=========================  ==========================  ================================================
+
+A scenario names a plug-in by its entry point, or by its file, which lies beside the scenario:
+``network: {plugin: my.py:MyNetwork, ...}``. Its fields are its settings, its docstring's first line is what
+``cosim list`` shows. Names are imported when they are first used. What isn't here may change without notice.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cosim.cluster.contract import Arrival, Placement, Wanted
+    from cosim.context import Context
+    from cosim.engine.records import JobInfo, Records
+    from cosim.errors import (
+        AlgorithmError,
+        InputError,
+        Location,
+        NetworkError,
+        TopologyError,
+        WorkloadError,
+    )
+    from cosim.files.report import ImportReport
+    from cosim.gpu.contract import GpuSpec
+    from cosim.gpu.efficiency import Calibration, Efficiency
+    from cosim.gpu.gpus import DType, Gpu
+    from cosim.gpu.kernels import Kernel, KernelKind, fused_attention, matmul, matmul_backward, memory
+    from cosim.models.catalogue.architecture import TransformerModel
+    from cosim.models.catalogue.cut import Parallel
+    from cosim.models.catalogue.workload import ModelWorkload
+    from cosim.models.contract import DataParallelModel, Framework, Model
+    from cosim.models.frameworks import Megatron
+    from cosim.models.job import ModelJob
+    from cosim.models.parts import Exchange, Layer, Piece
+    from cosim.network.congestion.contract import Control
+    from cosim.network.contract import NetworkSpec
+    from cosim.network.flows import F64, I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
+    from cosim.network.forwarding import ForwardingNetwork
+    from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
+    from cosim.pattern.build import COMPLETION, START, Block, assemble, entries, exits
+    from cosim.pattern.contract import Algorithm
+    from cosim.pattern.costs import Costs
+    from cosim.pattern.template import COPY, NO_DATA, REDUCE, Collective, Template
+    from cosim.registry import Named
+    from cosim.spec import RateBps, SizeBytes, Spec, TimePs
+    from cosim.topology.builder import Builder
+    from cosim.topology.contract import Count, Fabric, Latency, Rate, RoutingSpec, TopologySpec
+    from cosim.topology.graph import Paths, Topology
+    from cosim.topology.grid import Dimension
+    from cosim.translation.contract import Format, Progress
+    from cosim.translation.report import LossReport, TranslationError
+    from cosim.translation.says import Says
+    from cosim.translation.source import Source
+    from cosim.workload.contract import WorkloadSpec
+    from cosim.workload.draws import draw, exponential
+    from cosim.workload.program import (
+        COMM_STREAM,
+        COMPUTE_STREAM,
+        NO_STREAM,
+        DeviceMesh,
+        Operation,
+        OpKind,
+        Peer,
+        Program,
+        Workload,
+    )
+
+_FROM = {
+    "cosim.cluster.contract": "Arrival Placement Wanted",
+    "cosim.context": "Context",
+    "cosim.engine.records": "JobInfo Records",
+    "cosim.errors": "AlgorithmError InputError Location NetworkError TopologyError WorkloadError",
+    "cosim.files.report": "ImportReport",
+    "cosim.gpu.contract": "GpuSpec",
+    "cosim.gpu.efficiency": "Calibration Efficiency",
+    "cosim.gpu.gpus": "DType Gpu",
+    "cosim.gpu.kernels": "Kernel KernelKind fused_attention matmul matmul_backward memory",
+    "cosim.models.catalogue.architecture": "TransformerModel",
+    "cosim.models.catalogue.cut": "Parallel",
+    "cosim.models.catalogue.workload": "ModelWorkload",
+    "cosim.models.contract": "DataParallelModel Framework Model",
+    "cosim.models.frameworks": "Megatron",
+    "cosim.models.job": "ModelJob",
+    "cosim.models.parts": "Exchange Layer Piece",
+    "cosim.network.congestion.contract": "Control",
+    "cosim.network.contract": "NetworkSpec",
+    "cosim.network.flows": "F64 I32 I64 Completions FlowBatch FlowGroup FlowTable",
+    "cosim.network.forwarding": "ForwardingNetwork",
+    "cosim.network.simulator": "Advance Capabilities NetworkSimulator NetworkStatistics",
+    "cosim.pattern.build": "COMPLETION START Block assemble entries exits",
+    "cosim.pattern.contract": "Algorithm",
+    "cosim.pattern.costs": "Costs",
+    "cosim.pattern.template": "COPY NO_DATA REDUCE Collective Template",
+    "cosim.registry": "Named",
+    "cosim.spec": "RateBps SizeBytes Spec TimePs",
+    "cosim.topology.builder": "Builder",
+    "cosim.topology.contract": "Count Fabric Latency Rate RoutingSpec TopologySpec",
+    "cosim.topology.graph": "Paths Topology",
+    "cosim.topology.grid": "Dimension",
+    "cosim.translation.contract": "Format Progress",
+    "cosim.translation.report": "LossReport TranslationError",
+    "cosim.translation.says": "Says",
+    "cosim.translation.source": "Source",
+    "cosim.workload.contract": "WorkloadSpec",
+    "cosim.workload.draws": "draw exponential",
+    "cosim.workload.program": "COMM_STREAM COMPUTE_STREAM NO_STREAM DeviceMesh Operation OpKind "
+    "Peer Program Workload",
+}
+_HOMES = {name: module for module, names in _FROM.items() for name in names.split()}
+
+__all__ = [
+    "COMM_STREAM",
+    "COMPLETION",
+    "COMPUTE_STREAM",
+    "COPY",
+    "F64",
+    "I32",
+    "I64",
+    "NO_DATA",
+    "NO_STREAM",
+    "REDUCE",
+    "START",
+    "Advance",
+    "Algorithm",
+    "AlgorithmError",
+    "Arrival",
+    "Block",
+    "Builder",
+    "Calibration",
+    "Capabilities",
+    "Collective",
+    "Completions",
+    "Context",
+    "Control",
+    "Costs",
+    "Count",
+    "DType",
+    "DataParallelModel",
+    "DeviceMesh",
+    "Dimension",
+    "Efficiency",
+    "Exchange",
+    "Fabric",
+    "FlowBatch",
+    "FlowGroup",
+    "FlowTable",
+    "Format",
+    "ForwardingNetwork",
+    "Framework",
+    "Gpu",
+    "GpuSpec",
+    "ImportReport",
+    "InputError",
+    "JobInfo",
+    "Kernel",
+    "KernelKind",
+    "Latency",
+    "Layer",
+    "Location",
+    "LossReport",
+    "Megatron",
+    "Model",
+    "ModelJob",
+    "ModelWorkload",
+    "Named",
+    "NetworkError",
+    "NetworkSimulator",
+    "NetworkSpec",
+    "NetworkStatistics",
+    "OpKind",
+    "Operation",
+    "Parallel",
+    "Paths",
+    "Peer",
+    "Piece",
+    "Placement",
+    "Program",
+    "Progress",
+    "Rate",
+    "RateBps",
+    "Records",
+    "RoutingSpec",
+    "Says",
+    "SizeBytes",
+    "Source",
+    "Spec",
+    "Template",
+    "TimePs",
+    "Topology",
+    "TopologyError",
+    "TopologySpec",
+    "TransformerModel",
+    "TranslationError",
+    "Wanted",
+    "Workload",
+    "WorkloadError",
+    "WorkloadSpec",
+    "assemble",
+    "draw",
+    "entries",
+    "exits",
+    "exponential",
+    "fused_attention",
+    "matmul",
+    "matmul_backward",
+    "memory",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'cosim.plugins' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

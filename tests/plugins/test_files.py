@@ -1,0 +1,142 @@
+"""``{plugin: FILE.py:CLASS}`` beside the scenario, for every group and wherever a scenario is read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import cosim
+from cosim.cli import main
+from cosim.errors import InputError
+from cosim.experiment.build import build
+from cosim.experiment.scenario import load, loads
+from cosim.experiment.serve import serve_network
+from cosim.network.congestion.settings import Congestion
+from cosim.network.hybrid_spec import Hybrid
+from cosim.protocol.session import ServerConfig
+from cosim.written import plain
+
+PACKAGE = Path(__file__).parent / "one_of_each" / "one_of_each"
+
+TEXT = """
+topology: {plugin: topology.py:Boards, boards: 2, gpus: 2, board_rate: 3200Gbps, rate: 400Gbps, latency: 1us}
+network: NETWORK
+jobs: [{workload: {plugin: workload.py:Relay, ranks: 2, size: 1MB, work: 10us}, placement: placement.py:Last}]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Files of plug-ins beside a scenario, and another folder to work in."""
+    beside = tmp_path / "beside"
+    shutil.copytree(PACKAGE, beside, ignore=shutil.ignore_patterns("__pycache__"))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    return beside
+
+
+def write(folder: Path, network: str = "{plugin: network.py:Constant, time: 5us}", text: str = TEXT) -> Path:
+    path = folder / "question.yaml"
+    path.write_text(text.replace("NETWORK", network))
+    return path
+
+
+def test_all_of_a_scenario_may_come_from_files(folder: Path) -> None:
+    scenario = load(write(folder), ["release=engine"])
+    assert cosim.run(scenario).records.end_ps == 25_000_000  # work, message, work
+    assert build(scenario).jobs[0].endpoints.tolist() == [2, 3]
+
+
+def test_under_hybrid_and_under_a_wrapper_files_lie_beside_the_scenario(folder: Path) -> None:
+    control = "{kind: mltcp, over: {plugin: control.py:Step, cut: 0.3}}"
+    path = write(folder, f"{{model: hybrid, scale_out: {{model: congestion, control: {control}}}}}")
+    network = load(path).network
+    assert isinstance(network, Hybrid)
+    assert isinstance(network.scale_out, Congestion)
+    assert network.scale_out.control.inner().model_dump() == {"cut": 0.3}
+
+
+def test_set_replaces_a_plug_in_and_its_settings(folder: Path) -> None:
+    path = write(folder, "network.py:Constant")
+    slow = load(path, ["network.time=7us", "release=engine"])
+    assert cosim.run(slow).records.end_ps == 27_000_000
+    with pytest.raises(InputError, match=r"question\.yaml:3: network\.time: is missing"):
+        load(path)
+    named = load(path, ["network=fair_share", "jobs[0].placement=packed"])
+    assert build(named).jobs[0].endpoints.tolist() == [0, 1]
+
+
+def test_the_served_network_of_a_scenario_finds_its_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[ServerConfig] = []
+    monkeypatch.setattr("cosim.experiment.serve.run_server", lambda served, *_, **__: made.append(served))
+    control = "{model: congestion, control: {plugin: control.py:Step}}"
+    serve_network(str(write(folder, control)), "unix:/tmp/nobody")
+    assert made[0].make().describe().name == "congestion"
+    with pytest.raises(InputError, match=r"there is no file control\.py"):
+        serve_network(control, "unix:/tmp/nobody")
+    os.chdir(folder)
+    serve_network(control, "unix:/tmp/nobody")
+    assert made[1].make().describe().name == "congestion"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_sweep_runs_them_in_any_number_of_processes(folder: Path, workers: int) -> None:
+    write(folder, text=TEXT + "release: engine\n")
+    sweep = folder / "sweep.yaml"
+    axes = "{time: {network.time: [5us, 6us, 7us]}}"
+    sweep.write_text(f"scenario: question.yaml\naxes: {axes}\nmeasures: [iteration]\n")
+    done = cosim.run(cosim.Sweep.load(sweep), workers=workers)
+    assert [one.measures["iteration"] for one in done.runs] == [25e6, 26e6, 27e6]
+
+
+def test_the_scenario_as_written_names_the_file_again(folder: Path) -> None:
+    scenario = load(write(folder), ["release=engine"])
+    network = plain(scenario.network)
+    assert network == {"plugin": f"{folder}/network.py:Constant", "time": "5000000ps"}
+    again = loads(TEXT.replace("NETWORK", str(network)), ["release=engine"], base=folder)
+    assert cosim.run(again).digest == cosim.run(scenario).digest
+
+
+@pytest.mark.parametrize(
+    ("network", "said"),
+    [
+        ("{plugin: network.py}", "'network.py' is not FILE.py:CLASS, as in my_plugin.py:MyClass"),
+        ("{plugin: netwrk.py:Constant}", "there is no file .*/beside/netwrk.py"),
+        ("{plugin: network.py:Constnt}", "has no class 'Constnt'; did you mean 'Constant'.; its networks: C"),
+        ("{plugin: network.py:Constant, tim: 5us}", "unknown key 'tim'; did you mean 'time'"),
+        ("{plugin: workload.py:Relay}", "Relay in .*/workload.py is not a NetworkSpec: write class Relay"),
+        ("{plugin: broken.py:X}", r"broken\.py:2: can't be imported: ZeroDivisionError: division by zero"),
+        ("{plugin: syntax.py:X}", r"syntax\.py:1: can't be imported: SyntaxError"),
+    ],
+)
+def test_what_is_wrong_is_said_with_file_and_line(folder: Path, network: str, said: str) -> None:
+    (folder / "broken.py").write_text("zero = 0\nX = 1 / zero\n")
+    (folder / "syntax.py").write_text("class X(:\n")
+    with pytest.raises(InputError, match=rf"question\.yaml:3: network\.(plugin|tim): .*{said}"):
+        load(write(folder, network))
+
+
+def test_a_file_that_changed_is_read_again(folder: Path) -> None:
+    path = write(folder)
+    before = cosim.run(load(path, ["release=engine"])).records.end_ps
+    file = folder / "network.py"
+    file.write_text(file.read_text().replace("else self.time_ps", "else 2 * self.time_ps"))
+    assert cosim.run(load(path, ["release=engine"])).records.end_ps == before + 5_000_000
+
+
+def test_prove_takes_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    words = ["prove", "collective.py:GatherOnce", "--collective", "all_gather", "--ranks", "5"]
+    monkeypatch.setattr("sys.argv", ["cosim", *words])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code in (0, None)
+    assert "proved: gather_once, all_gather over 5 ranks" in capsys.readouterr().out

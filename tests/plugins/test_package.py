@@ -1,0 +1,119 @@
+"""A package of somebody else's, with one plug-in of each kind, installed and used by a scenario."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cosim.registry import GROUPS
+
+HERE = Path(__file__).parent
+SCENARIO = HERE / "one-of-each.yaml"
+
+RUN = """
+import json, sys
+import cosim
+run = cosim.run(sys.argv[1])
+translation = cosim.translate(sys.argv[1], {"kind": "pairs", "header": True}, sys.argv[2])
+print(json.dumps({
+    "iterations": {job.name: job.iteration_mean_ps for job in run.summary.jobs},
+    "starts": {job.name: job.start_ps for job in run.records.jobs},
+    "compute": {job.name: job.compute.mean_ps for job in run.summary.jobs},
+    "endpoints": {job.name: job.endpoints.tolist() for job in run.records.jobs},
+    "notes": {job.name: job.workload.report.invented for job in run.records.jobs},
+    "sizes": {job.name: job.workload.report.read for job in run.records.jobs},
+    "files": translation.files,
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a process that finds the package, built and installed by pip, without an index."""
+    folder = tmp_path_factory.mktemp("package")
+    shutil.copytree(HERE / "one_of_each", folder / "source")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
+    where = ["--no-build-isolation", "--target", str(folder / "site"), str(folder / "source")]
+    subprocess.run([*pip, *where], check=True)
+    return {**os.environ, "PYTHONPATH": str(folder / "site")}
+
+
+@pytest.fixture(scope="module")
+def answer(installed: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    out = tmp_path_factory.mktemp("translated") / "pairs"
+    words = [sys.executable, "-c", RUN, str(SCENARIO), str(out)]
+    text = subprocess.run(words, env=installed, check=True, capture_output=True, text=True).stdout
+    return {**json.loads(text), "pairs": (out / "pairs.txt").read_text().splitlines()}
+
+
+def test_the_scenario_names_one_of_each_kind() -> None:
+    import tomllib
+
+    project = tomllib.loads((HERE / "one_of_each" / "pyproject.toml").read_text())["project"]
+    assert {*project["entry-points"]} == {*GROUPS}
+    text = SCENARIO.read_text()
+    for group, points in project["entry-points"].items():
+        (name,) = points
+        assert group == "cosim.formats" or name in text, f"{name} of {group}"
+
+
+def test_what_its_plug_ins_say_is_what_happens(answer: dict[str, Any]) -> None:
+    times = answer["iterations"]
+    assert times["relay.0"] == times["relay.1"] == 25_000_000  # work, a message of the network, work
+    assert times["gather"] == 5_000_000  # all messages at once, none of which takes longer
+    assert (answer["starts"]["relay.0"], answer["starts"]["relay.1"]) == (0, 10**9)
+    assert answer["endpoints"]["relay.0"] == [14, 15]  # the last, then the last of those that are left
+    assert answer["endpoints"]["relay.1"] == [12, 13]
+    assert "16777216 parameters" in answer["sizes"]["perceptron"][0]
+    assert "TPU v5p" in answer["notes"]["perceptron"][0]
+    assert "the host waits after each pass" in answer["notes"]["language"]
+    assert answer["files"] == ["pairs.txt"]
+    assert answer["pairs"][0] == "job operation kind"
+    assert "relay.0 work compute" in answer["pairs"]
+
+
+def test_computation_takes_its_flops_over_the_peak_of_their_gpu_at_least(answer: dict[str, Any]) -> None:
+    flops = 3 * 2 * 128 * 4096 * 4096  # a product forward, two back
+    assert answer["compute"]["perceptron"] > flops / 459e12 * 1e12
+
+
+def test_a_framework_of_theirs_says_what_the_optimizer_keeps(answer: dict[str, Any]) -> None:
+    (count, unit), (kept, times) = (
+        re.search(rf"{name} ([\d.]+) (M)", answer["sizes"]["language"][number]).groups()  # type: ignore[union-attr]
+        for number, name in ((0, ":"), (1, "optimizer"))
+    )
+    assert unit == times
+    assert float(kept) == pytest.approx(8 * float(count), rel=1e-3)
+
+
+def cosim(installed: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    code = "import sys; from cosim.cli import main; sys.argv[0] = 'cosim'; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *words], env=installed, check=False, capture_output=True, text=True
+    )
+
+
+def test_lists_show_them(installed: dict[str, str]) -> None:
+    text = cosim(installed, "list").stdout
+    for name in ("constant", "step", "boards", "relay", "mlp", "tpu", "waiting", "gather_once", "pairs"):
+        assert re.search(rf"^  {name}  +\w", text, re.MULTILINE), name
+    text = cosim(installed, "list", "network", "constant").stdout
+    assert "Every message takes the same time" in text
+    assert "time (required)" in text
+
+
+def test_what_could_carry_a_collective_counts_them_in(installed: dict[str, str]) -> None:
+    done = cosim(installed, "prove", "ring", "--collective", "barrier", "--ranks", "6")
+    assert done.returncode == 2
+    assert "barrier over 6 ranks can be carried by: chakra, dissemination\n" in done.stderr
+    done = cosim(installed, "prove", "dissemination", "--collective", "all_gather", "--ranks", "6")
+    carriers = "chakra, direct, gather_once, msccl, nccl, ring"
+    assert f"all_gather over 6 ranks can be carried by: {carriers}\n" in done.stderr

@@ -1,0 +1,117 @@
+"""A wrong plug-in of each kind is refused in a line that says what it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from pathlib import Path
+
+import pytest
+
+from cosim import registry
+from cosim.errors import InputError
+from cosim.experiment.build import build
+from cosim.experiment.scenario import loads
+
+CONTEXT = "build(self, context: Context) ->"
+WRONG = {
+    "cosim.networks": ("Network", f"{CONTEXT} NetworkSimulator, which it lacks"),
+    "cosim.controls": ("CongestionControl", "update(self, c), which it lacks"),
+    "cosim.topologies": ("Topology", f"{CONTEXT} Topology, which it lacks"),
+    "cosim.routings": (
+        "Routing",
+        "build(self, fabric: Fabric, context: Context) -> Paths, and has build(self, fa",
+    ),
+    "cosim.workloads": ("Workload", f"{CONTEXT} Workload, which it lacks"),
+    "cosim.models": ("AModel", ", which it lacks"),
+    "cosim.gpus": ("AGpu", f"{CONTEXT} Gpu, which it lacks"),
+    "cosim.frameworks": ("AFramework", ", which it lacks"),
+    "cosim.collectives": ("Collective", "and carries: ClassVar[frozenset[Collective]], which it lacks"),
+    "cosim.placements": ("APlacement", "choose(self, wanted: Wanted) -> I32, which it lacks"),
+    "cosim.arrivals": (
+        "AnArrival",
+        "times(self, count: int, context: Context) -> list[int], and has times(self",
+    ),
+    "cosim.formats": (
+        "AFormat",
+        "write(self, source: Source, out: Path, report: LossReport, progress: Progress)",
+    ),
+}
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
+    points = [point for group in registry.GROUPS for point in entry_points(group=group)]
+    monkeypatch.setattr(registry, "entry_points", lambda: EntryPoints(points))
+    registry._all.cache_clear()
+    yield points
+    registry._all.cache_clear()
+
+
+def refusal(group: str, kind: str, installed: list[EntryPoint]) -> str:
+    installed.append(EntryPoint("mine", f"tests.plugins.wrong:{kind}", group))
+    with pytest.raises(ValueError, match="mine") as caught:
+        registry.find(group, "mine")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("group", registry.GROUPS)
+def test_one_without_its_methods_is_told_which(group: str, installed: list[EntryPoint]) -> None:
+    kind, wanted = WRONG[group]
+    said = refusal(group, kind, installed)
+    assert said.startswith(f"the {registry.GROUPS[group].noun} 'mine', tests.plugins.wrong:{kind}, needs ")
+    assert wanted in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize("group", registry.GROUPS)
+def test_one_of_another_base_is_told_which(group: str, installed: list[EntryPoint]) -> None:
+    said = refusal(group, "Plain", installed)
+    base = registry.GROUPS[group].base_name
+    noun = registry.GROUPS[group].noun
+    start = f"the {noun} 'mine', tests.plugins.wrong:Plain, is not a {base}: write class Plain({base}) with "
+    assert said.startswith(start)
+    assert said.endswith(f"; {base} is in cosim.plugins")
+    assert "\n" not in said
+
+
+def test_a_simulator_without_its_spec_is_shown_the_lines_to_write(installed: list[EntryPoint]) -> None:
+    first, *lines = refusal("cosim.networks", "Bare", installed).splitlines()
+    assert (
+        first == "the network 'mine', tests.plugins.wrong:Bare, is not a NetworkSpec: it is what build gives"
+    )
+    assert [line.strip() for line in lines if line] == [
+        "from cosim.plugins import NetworkSpec",
+        "class BareSpec(NetworkSpec):",
+        '"""What it is, in a line"""',
+        "def build(self, context):",
+        "return Bare()",
+    ]
+
+
+def test_a_scenario_says_where_it_names_the_wrong_one(installed: list[EntryPoint]) -> None:
+    installed.append(EntryPoint("mine", "tests.plugins.wrong:OldNetwork", "cosim.networks"))
+    with pytest.raises(
+        InputError, match=r"x\.yaml:2: network.*'mine'.* needs build\(self, context: Context\)"
+    ):
+        loads("topology: {kind: ring}\nnetwork: mine\njobs: []\n", name="x.yaml")
+
+
+def test_what_build_gives_is_looked_at(tmp_path: Path) -> None:
+    text = """
+topology: {kind: ring, endpoints: 4, rate: 1Gbps, latency: 0ns}
+network: wrong.py:NothingNetwork
+jobs: [{workload: {kind: collective, collective: barrier, ranks: 4}}]
+"""
+    (tmp_path / "wrong.py").write_text(Path(__file__).with_name("wrong.py").read_text())
+    with pytest.raises(
+        InputError, match=r"NothingNetwork\.build gave a NoneType; it should give a NetworkSimulator"
+    ):
+        build(loads(text, base=tmp_path))
+
+
+def test_an_object_of_another_kind_is_no_network() -> None:
+    from cosim.cluster.placement import Packed
+
+    with pytest.raises(ValueError, match="a Packed is not a network: it is no NetworkSpec"):
+        registry.Named("cosim.networks").resolve(Packed())

@@ -1,0 +1,97 @@
+"""One of each kind that can't be one: another base, nothing of what the base asks for, other arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cosim.plugins import (
+    Algorithm,
+    Arrival,
+    Control,
+    Format,
+    Framework,
+    GpuSpec,
+    Model,
+    NetworkSimulator,
+    NetworkSpec,
+    Placement,
+    RoutingSpec,
+    TopologySpec,
+    WorkloadSpec,
+)
+
+
+class Plain:
+    """Of no base at all."""
+
+
+class Bare(NetworkSimulator):
+    """A simulator where its spec should stand."""
+
+
+class Network(NetworkSpec):
+    """Lacks its build."""
+
+
+class OldNetwork(NetworkSpec):
+    """Builds without a context."""
+
+    def build(self) -> Any:  # type: ignore[override]
+        return None
+
+
+class NothingNetwork(NetworkSpec):
+    """Builds nothing."""
+
+    def build(self, context: Any) -> Any:
+        return None
+
+
+class CongestionControl(Control):
+    """Lacks its update."""
+
+
+class Topology(TopologySpec):
+    """Lacks its build."""
+
+
+class Routing(RoutingSpec):
+    """Builds without a context."""
+
+    def build(self, fabric: Any) -> Any:  # type: ignore[override]
+        return None
+
+
+class Workload(WorkloadSpec):
+    """Lacks its build."""
+
+
+class AModel(Model):
+    """Lacks what it is made of."""
+
+
+class AGpu(GpuSpec):
+    """Lacks its build."""
+
+
+class AFramework(Framework):
+    """Lacks what it does."""
+
+
+class Collective(Algorithm):
+    """Lacks its name, what it carries, and its build."""
+
+
+class APlacement(Placement):
+    """Chooses nothing."""
+
+
+class AnArrival(Arrival):
+    """Has the seed that others are not given."""
+
+    def times(self, count: int, context: Any, seed: int) -> Any:  # type: ignore[override]
+        return None
+
+
+class AFormat(Format):
+    """Writes nothing."""
