@@ -96,7 +96,8 @@ _CONGESTION = ("apply", "changes", "columns", "loop", "pauses", "ports", "rounds
 def _watched(dispatcher: Any) -> Any:
     index = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if index is not None:
-        in_engine = dispatcher.py_func.__module__.startswith("cosim.engine")
+        function = getattr(dispatcher, "py_func", None) or dispatcher._pyfunc  # a CFunc's is private
+        in_engine = function.__module__.startswith("cosim.engine")
         index._source_stamp = (index._source_stamp, _sources("engine" if in_engine else "network"))
     return dispatcher
 
