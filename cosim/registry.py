@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cosim.spec import Spec
 
 
-class Group(NamedTuple):
+class PluginGroup(NamedTuple):
     """A group of entry points: what one is called, the base that each has, and the key that names one."""
 
     noun: str
@@ -50,18 +50,18 @@ class Group(NamedTuple):
 
 
 GROUPS = {
-    "cosim.networks": Group("network", "cosim.network.contract:NetworkSpec", "model"),
-    "cosim.controls": Group("congestion control", "cosim.network.congestion.contract:Control"),
-    "cosim.topologies": Group("topology", "cosim.topology.contract:TopologySpec"),
-    "cosim.routings": Group("routing", "cosim.topology.contract:RoutingSpec"),
-    "cosim.workloads": Group("workload", "cosim.workload.contract:WorkloadSpec"),
-    "cosim.models": Group("model", "cosim.models.contract:Model"),
-    "cosim.gpus": Group("gpu", "cosim.gpu.contract:GpuSpec"),
-    "cosim.frameworks": Group("framework", "cosim.models.contract:Framework"),
-    "cosim.collectives": Group("collective algorithm", "cosim.pattern.contract:Algorithm", "algorithm"),
-    "cosim.placements": Group("placement", "cosim.cluster.contract:Placement"),
-    "cosim.formats": Group("format", "cosim.translation.contract:Format"),
-    "cosim.arrivals": Group("arrival process", "cosim.cluster.contract:Arrival"),
+    "cosim.networks": PluginGroup("network", "cosim.network.contract:NetworkSpec", "model"),
+    "cosim.controls": PluginGroup("congestion control", "cosim.network.congestion.contract:Control"),
+    "cosim.topologies": PluginGroup("topology", "cosim.topology.contract:TopologySpec"),
+    "cosim.routings": PluginGroup("routing", "cosim.topology.contract:RoutingSpec"),
+    "cosim.workloads": PluginGroup("workload", "cosim.workload.contract:WorkloadSpec"),
+    "cosim.models": PluginGroup("model", "cosim.models.contract:Model"),
+    "cosim.gpus": PluginGroup("gpu", "cosim.gpu.contract:GpuSpec"),
+    "cosim.frameworks": PluginGroup("framework", "cosim.models.contract:Framework"),
+    "cosim.collectives": PluginGroup("collective algorithm", "cosim.pattern.contract:Algorithm", "algorithm"),
+    "cosim.placements": PluginGroup("placement", "cosim.cluster.contract:Placement"),
+    "cosim.formats": PluginGroup("format", "cosim.translation.contract:Format"),
+    "cosim.arrivals": PluginGroup("arrival process", "cosim.cluster.contract:Arrival"),
 }
 """Every group of entry points."""
 

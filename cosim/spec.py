@@ -59,6 +59,10 @@ class Spec(BaseModel):
         """Whether the scenario's seed changes what this makes or chooses."""
         return False
 
+    def about(self) -> str:
+        """What a ready-made one is, for ``cosim list``: its class's text, where it has none of its own."""
+        return type(self).__doc__ or ""
+
     @classmethod
     def lacks(cls) -> list[str]:
         """What a class has yet to say, beside its abstract methods, before a scenario can name it."""

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from cosim.errors import InputError
 from cosim.experiment.fields import describe, group_of, models_in, show, show_default
 from cosim.registry import GROUPS, find, names, nearest
+from cosim.spec import Spec
 
 _SCENARIO = "scenario"
 _SWEEP = "sweep"
@@ -83,14 +84,11 @@ def _about(group: str, name: str) -> str:
         return f"({error})"
 
 
-def _doc(found: Any) -> str:
-    if isinstance(found, BaseModel):
-        told = [getattr(found, key, "") for key in ("name", "size", "source")]
-        return ", ".join(text for text in told if text) or type(found).__doc__ or ""
-    return found.__doc__ or ""
+def _doc(found: Spec | type[Spec]) -> str:
+    return found.about() if isinstance(found, Spec) else found.__doc__ or ""
 
 
-def _first_line(found: Any) -> str:
+def _first_line(found: Spec | type[Spec]) -> str:
     first: list[str] = []
     for line in inspect.cleandoc(_doc(found)).splitlines():
         if not line:

@@ -44,7 +44,10 @@ def _describe(annotation: Any, metadata: Sequence[Any] = ()) -> str:
     text = ""
     for item in metadata:
         if isinstance(item, Named):
-            text = f"one of {', '.join(names(item.group))}; or {{{item.key}: NAME, its fields}}"
+            text = (
+                f"one of {', '.join(names(item.group))}; or {{{item.key}: NAME, its fields}}, or "
+                "{plugin: FILE.py:CLASS, its fields}"
+            )
         elif isinstance(item, BeforeValidator) and item.func in _UNITS:
             text = _UNITS[item.func]
     return (text or _type(annotation)) + _bounds(metadata)

@@ -53,6 +53,10 @@ class Gpu(GpuSpec):
         """The GPU itself."""
         return self
 
+    def about(self) -> str:
+        """Its name, and where its numbers are from."""
+        return f"{self.name}, {self.source}"
+
     def peak(self, dtype: DType) -> float:
         """Dense FLOP/s.
 

@@ -54,6 +54,10 @@ class Model(Spec):
             Says which, and what would do.
         """
 
+    def about(self) -> str:
+        """Its name and size, and where its sizes are from."""
+        return ", ".join(text for text in (self.name, self.size, self.source) if text)
+
     @property
     def size(self) -> str:
         """As ``cosim list model`` says it: ``345 M parameters``."""

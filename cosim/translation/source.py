@@ -9,6 +9,7 @@ from typing import Any
 
 from cosim.engine.programs import ReadyJob, ready_job
 from cosim.engine.records import JobInfo, Records
+from cosim.network.contract import NetworkSpec
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
 
@@ -34,7 +35,7 @@ class Source:
     jobs: tuple[JobInfo, ...]
     planner: Planner
     make_run: Callable[[], Records]
-    network_spec: Any = None
+    network_spec: NetworkSpec | None = None
     seed: int = 0
     info: dict[str, Any] = field(default_factory=dict)
 

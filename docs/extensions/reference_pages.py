@@ -22,6 +22,7 @@ from cosim.experiment.sweep import Sweep
 from cosim.registry import GROUPS, find, names
 from cosim.results.measures import MEASURES
 from cosim.results.store import COLUMNS
+from cosim.spec import Spec
 
 WHERE = {
     "cosim.networks": (
@@ -89,10 +90,7 @@ WHERE = {
 
 
 def _doc(found: Any) -> str:
-    if isinstance(found, BaseModel):
-        told = [getattr(found, key, "") for key in ("name", "size", "source")]
-        return ", ".join(text for text in told if text) or inspect.cleandoc(type(found).__doc__ or "")
-    return inspect.cleandoc(found.__doc__ or "")
+    return inspect.cleandoc(found.about() if isinstance(found, Spec) else found.__doc__ or "")
 
 
 def _prose(text: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from cosim import registry
 from cosim.errors import ScenarioError
+from cosim.experiment.catalog import list_group
 from cosim.experiment.scenario import loads
 
 GPU = "cosim.gpus"
@@ -60,3 +61,10 @@ def test_only_what_is_named_is_imported() -> None:
     imported = subprocess.check_output([sys.executable, "-c", code], text=True)
     assert "cosim.gpu.gpus" in imported
     assert "cosim.network" not in imported
+
+
+def test_ready_made_ones_are_listed_by_what_they_are() -> None:
+    networks, gpus, models = (list_group(kind) for kind in ("network", "gpu", "model"))
+    assert "ns3                 A network simulator behind gRPC" in networks
+    assert "h200-sxm   H200-SXM, NVIDIA H200 datasheet (2024)" in gpus
+    assert "bert-base       BERT base, 109.5 M parameters, Devlin et al." in models
