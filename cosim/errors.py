@@ -47,7 +47,17 @@ class Location:
 
 
 class CosimError(Exception):
-    """Base of every error that cosim raises on purpose."""
+    """Base of every error that cosim raises on purpose.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> try:
+    ...     cosim.loads("network: fair_share")
+    ... except cosim.InputError as error:
+    ...     print(error.location, error.message)
+    scenario:1: topology is missing
+    """
 
 
 class InputError(CosimError):

@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
+from cosim.cli import options
 from cosim.errors import InputError
 
 
 def compare(
     first: Annotated[Path, typer.Argument(metavar="RUN", help="A folder that cosim run --out wrote.")],
     second: Annotated[Path, typer.Argument(metavar="RUN", help="Another.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the differences as JSON.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Say what differs between two runs: settings first, then results."""
     from cosim.results.compare import compare as compare_runs

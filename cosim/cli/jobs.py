@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cosim.cli import options
 from cosim.cli.say import say
 
 if TYPE_CHECKING:
@@ -16,47 +17,21 @@ if TYPE_CHECKING:
 
 
 def profile(
-    script: Annotated[
-        str, typer.Argument(metavar="SCRIPT", help="A PyTorch training script, as torchrun takes it.")
-    ],
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[-- ARGUMENTS]", help="The script's own.", show_default=False),
-    ] = None,
-    world_size: Annotated[int, typer.Option(metavar="RANKS", help="Ranks that the script is to see.")] = 1,
-    gpu: Annotated[
-        str, typer.Option(metavar="NAME", help="GPU of `cosim list gpu`; a scenario may name another later.")
-    ] = "h100-sxm",
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The profile.")] = Path("job.yaml"),
-    per_node: Annotated[int, typer.Option(metavar="GPUS", help="Ranks on a node.")] = 8,
-    module: Annotated[
-        bool, typer.Option("--module", "-m", help="SCRIPT is a module's name, as for python -m.")
-    ] = False,
-    iteration: Annotated[
-        int, typer.Option(metavar="N", help="The iteration to keep, from 0; the first sets things up.")
-    ] = 1,
-    sweep: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ARGUMENT=A,B,C",
-            help="Profile with --ARGUMENT A and so on (world_size too), fit how it grows. Repeatable.",
-        ),
-    ] = None,
-    predict: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ARGUMENT=N", help="With --sweep: write the profile of this size. Repeatable."),
-    ] = None,
-    imbalance: Annotated[
-        float, typer.Option(metavar="X", help="Load of the busiest expert over the mean; 1: balanced.")
-    ] = 1.0,
-    keep_all: Annotated[bool, typer.Option("--keep-all", help="An operation for each kernel.")] = False,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Profile the last rank too, and say whether it does the same.")
-    ] = False,
-    show_output: Annotated[
-        bool, typer.Option("--show-output", help="Let the script print (to stderr).")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
+    script: options.Script,
+    arguments: options.ScriptArguments = None,
+    world_size: options.WorldSize = 1,
+    gpu: options.GpuName = "h100-sxm",
+    out: options.ProfileOut = Path("job.yaml"),
+    per_node: options.PerNode = 8,
+    module: options.AsModule = False,
+    iteration: options.Iteration = 1,
+    sweep: options.ScriptSweep = None,
+    predict: options.Predict = None,
+    imbalance: options.Imbalance = 1.0,
+    keep_all: options.KeepAll = False,
+    verify: options.Verify = False,
+    show_output: options.ShowOutput = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Profile a training script without a GPU: one iteration becomes a workload of any number of ranks."""
     from cosim.profiler import file
@@ -136,30 +111,14 @@ def _collectives_fitted(found: Calibrated) -> str:
 
 
 def translate(
-    scenario: Annotated[Path, typer.Argument(help="A scenario file (YAML).", metavar="SCENARIO")],
-    to: Annotated[
-        str,
-        typer.Option(
-            metavar="FORMAT",
-            help="One of `cosim list format`; with options '{kind: NAME, option: value}'.",
-        ),
-    ],
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Write files and loss report (translation.json) here.")
-    ],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="PATH=VALUE", help="Change a setting, as in cosim run. Repeatable."),
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse if anything would be lost or approximated.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the loss report as JSON.")] = False,
-    run_it: Annotated[
-        bool,
-        typer.Option("--run", help="Run the target's simulator on the files; keep the run in DIR/run."),
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No report, no progress.")] = False,
+    scenario: options.ScenarioFile,
+    to: options.To,
+    out: options.TranslationFolder,
+    settings: options.Settings = None,
+    strict: options.Strict = False,
+    as_json: options.AsJson = False,
+    run_it: options.RunIt = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Write a scenario's traffic for another simulator, and say what is lost on the way."""
     from cosim.experiment.progress import ProgressBar

@@ -6,10 +6,11 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from cosim.cli import options
 from cosim.cli.say import INTERRUPTED, logged, say
 
 if TYPE_CHECKING:
@@ -19,70 +20,19 @@ if TYPE_CHECKING:
 
 
 def run(
-    scenario: Annotated[
-        Path | None,
-        typer.Argument(help="A scenario or a sweep (YAML).", metavar="SCENARIO", show_default=False),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="PATH=VALUE", help="Change a setting: jobs[0].iterations=5. Repeatable."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write summary, columns, timeline (Perfetto) and scenario here."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
-    release: Annotated[
-        str | None,
-        typer.Option(
-            metavar="network|engine", help="Who starts dependent messages; the results are the same."
-        ),
-    ] = None,
-    networks: Annotated[
-        str | None,
-        typer.Option(
-            "--network",
-            metavar="A,B,...",
-            help="Ask each of these networks; answers side by side, errors against the last.",
-        ),
-    ] = None,
-    vary: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--vary", metavar="PATH=V1,V2,...", help="With --network: designs to compare. Repeatable."
-        ),
-    ] = None,
-    open_loop: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--open-loop",
-            metavar="PATH=VALUE",
-            help="Also replay, on the same network, the messages of a run with this setting, at their times.",
-        ),
-    ] = None,
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Draw who communicates when and who has the busiest link: png, svg, pdf."
-        ),
-    ] = None,
-    by_itself: Annotated[
-        bool,
-        typer.Option("--alone", help="Also run each job by itself: slowdowns and Jain's fairness index."),
-    ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Of a sweep: runs at a time; omitted: as many as cores."),
-    ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No summary, no progress, no warnings.")
-    ] = False,
-    resume: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Go on with a run over a simulator elsewhere that broke off."),
-    ] = None,
+    scenario: options.Question = None,
+    settings: options.Settings = None,
+    out: options.RunFolder = None,
+    as_json: options.AsJson = False,
+    release: options.Release = None,
+    networks: options.Networks = None,
+    vary: options.Vary = None,
+    open_loop: options.OpenLoop = None,
+    figure: options.Figure = None,
+    by_itself: options.Alone = False,
+    workers: options.Workers = None,
+    quiet: options.Quiet = False,
+    resume: options.Resume = None,
 ) -> None:
     """Run a scenario, or a sweep of runs, and say what came of it."""
     from cosim.experiment import run as experiment
@@ -118,11 +68,12 @@ def run(
 
 def _print(done: Run | SweepRun | NetworkComparison, quiet: bool) -> None:
     from cosim.experiment.simulate import Run
+    from cosim.results.networks import NetworkComparison
     from cosim.results.render.terminal import show
     from cosim.results.render.text import text
 
     if not isinstance(done, Run):
-        if not quiet:
+        if not quiet or isinstance(done, NetworkComparison):  # asked for by name
             typer.echo(done, nl=False)
         return
     if not quiet:

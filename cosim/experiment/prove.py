@@ -49,6 +49,14 @@ def prove(
         It is wrong: a deadlock, a race, a wrong result.
     InputError
         There is no such thing, or it can't be read.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> print(cosim.prove("ring", "all_reduce", ranks=4))
+    proved: ring, all_reduce over 4 ranks
+      4 chunks, 24 messages in 6 steps on 1 channel, 6291456 bytes
+      every order of messages gives this result
     """
     asked = _collective(collective)
     algorithm = (_in_file(Path(what)) or _by_name(what)).read(HERE)

@@ -38,7 +38,15 @@ from cosim.written import plain
 
 
 class Job(Spec):
-    """One training job: what it computes and sends, how often, from when, and where it sits"""
+    """One training job: what it computes and sends, how often, from when, and where it sits
+
+    Examples
+    --------
+    >>> import cosim
+    >>> workload = {"kind": "collective", "collective": "all_reduce", "ranks": 4, "size": "4MB"}
+    >>> cosim.Job(name="mine", workload=workload, iterations=3, start="10us").start
+    10000000
+    """
 
     name: str = Field("", description="how reports call it; job0, job1 ... where it is left out")
     workload: Annotated[WorkloadSpec | Workload, Named("cosim.workloads", also=(Workload,))] = Field(
@@ -91,7 +99,22 @@ class Record(Spec):
 
 
 class Scenario(Spec):
-    """One question: a topology, a network model, jobs, and how their collectives are carried"""
+    """One question: a topology, a network model, jobs, and how their collectives are carried
+
+    Examples
+    --------
+    >>> import cosim
+    >>> workload = {"kind": "collective", "collective": "all_reduce", "ranks": 4, "size": "4MB"}
+    >>> scenario = cosim.Scenario(
+    ...     topology={"kind": "ring", "endpoints": 4, "rate": "80Gbps", "latency": "0ns"},
+    ...     network="fair_share",
+    ...     jobs=[cosim.Job(workload=workload)],
+    ... )
+    >>> cosim.run(scenario).summary.jobs[0].iteration_mean_ps
+    600000000
+    >>> scenario.with_settings({"topology.rate": "160Gbps"}).topology.rate
+    160000000000.0
+    """
 
     name: str = Field("", description="what reports call it; the file's name where it is left out")
     description: str = Field("", description="for people")
@@ -178,10 +201,28 @@ def load(path: str | Path, set: Mapping[str, Any] | Iterable[str] = ()) -> Scena
         Changes: ``{"jobs[0].iterations": 5}``, or texts as the command line takes them,
         ``["jobs[0].iterations=5"]``.
 
+    Returns
+    -------
+    Scenario
+        Checked, but nothing of it is built yet.
+
     Raises
     ------
     ScenarioError
         Each mistake, with file, line, key, value, and what would be right.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import cosim
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "ring.yaml")
+    >>> _ = file.write_text('''
+    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ... network: fair_share
+    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+    ... ''')
+    >>> cosim.load(file, {"jobs[0].iterations": 5}).jobs[0].iterations
+    5
     """
     path = Path(path)
     document = located_yaml.read(path)
@@ -195,7 +236,35 @@ def loads(
     base: str | Path = ".",
     name: str = "scenario",
 ) -> Scenario:
-    """A scenario from YAML text; relative paths start at ``base``."""
+    """A scenario from YAML text.
+
+    Parameters
+    ----------
+    text
+        YAML.
+    set
+        Changes, as for :func:`cosim.load`.
+    base
+        Where relative paths in it start.
+    name
+        What reports call it where it has no name of its own.
+
+    Raises
+    ------
+    ScenarioError
+        Each mistake, with line, key, value, and what would be right.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> scenario = cosim.loads('''
+    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ... network: fair_share
+    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+    ... ''')
+    >>> scenario.network.name
+    'fair_share'
+    """
     return from_document(located_yaml.parse(text, name), Path(base), name, set)
 
 

@@ -93,6 +93,18 @@ def translate(
     ------
     InputError
         A mistake in the scenario, no such format, a folder with files of others, or a loss with ``strict``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import cosim
+    >>> scenario = cosim.loads('''
+    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ... network: fair_share
+    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+    ... ''')
+    >>> cosim.translate(scenario, "goal", tempfile.mkdtemp()).files
+    ('schedule.goal',)
     """
     if not isinstance(scenario, Scenario):
         scenario = load(scenario, set)

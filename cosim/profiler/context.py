@@ -45,6 +45,26 @@ def profile(
         torch is there already, or not at all.
     WorkloadError
         The block ended without an optimizer step.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import cosim
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "job.yaml")
+    >>> with cosim.profile(file, world_size=8):
+    ...     import torch
+    ...     model = torch.nn.Linear(64, 64).cuda()
+    ...     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    ...     for _ in range(3):
+    ...         model(torch.ones(4, 64, device="cuda")).sum().backward()
+    ...         optimizer.step()
+    >>> run = cosim.run({
+    ...     "topology": {"kind": "switch", "endpoints": 8, "rate": "400Gbps", "latency": "1us"},
+    ...     "network": "fair_share",
+    ...     "jobs": [{"workload": {"kind": "profile", "path": str(file)}}],
+    ... })
+    >>> run.summary.jobs[0].num_ranks
+    8
     """
     request = ProfileRequest(
         "a block of Python", (), world_size, gpu, per_node, iteration, imbalance=imbalance

@@ -232,12 +232,31 @@ def check_format(messages: Literal["npz", "parquet"] | None) -> None:
 
 
 def load_run(directory: str | Path) -> StoredRun:
-    """Read a run that :func:`save` wrote.
+    """Read a run that ``cosim run --out``, or :func:`cosim.run` with ``out``, wrote.
+
+    Returns
+    -------
+    StoredRun
+        ``summary``, ``settings`` and the tables of :class:`cosim.Run`; columns are read when asked for.
 
     Raises
     ------
     InputError
         Not such a directory, a file missing or broken, or another format; says which.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import cosim
+    >>> folder = tempfile.mkdtemp()
+    >>> run = cosim.run('''
+    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ... network: fair_share
+    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+    ... ''', out=folder)
+    >>> again = cosim.load_run(folder)
+    >>> again.digest == run.digest, again.iterations.duration_ps
+    (True, array([600000000]))
     """
     path = Path(directory)
     if not path.is_dir():

@@ -119,8 +119,23 @@ class TrafficSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """A run. ``interrupted`` is empty, or says why the run stopped early. ``wall_s`` and ``cpu_s`` are the
-    only values that differ between two equal runs.
+    """What came of a run, in one object; of :class:`cosim.Run`, ``summary``.
+
+    It prints as the page of ``cosim run``. ``interrupted`` is empty, or says why the run stopped early.
+    ``wall_s`` and ``cpu_s`` are the only values that differ between two equal runs.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> summary = cosim.run('''
+    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ... network: fair_share
+    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+    ... ''').summary
+    >>> summary.jobs[0].exposed.share, summary.fct.p99_ps
+    (1.0, 100000000)
+    >>> round(summary.collectives[0].busbw_bps / 1e9)  # Gbit/s, as nccl-tests define it
+    80
     """
 
     format: int

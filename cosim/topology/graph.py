@@ -70,6 +70,19 @@ class Topology:
         bool[L]: links within a scale-up domain (GPU to NVSwitch); None where there is no such thing.
     link_number
         int32[L], in a part of a topology: the number of each link in the whole; None: this is the whole.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> topology = cosim.run('''
+    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ... network: fair_share
+    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+    ... ''').records.topology
+    >>> topology.name, topology.num_endpoints, topology.num_links
+    ('Ring(4)', 4, 8)
+    >>> topology.link_name(0)
+    'npu0 -> npu1'
     """
 
     name: str

@@ -27,7 +27,14 @@ NO_STREAM = ""
 
 
 class OpKind(Enum):
-    """What an operation is. MEMORY is timed like compute, but counted apart."""
+    """What an operation is. MEMORY is timed like compute, but counted apart.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> [kind.value for kind in cosim.OpKind]
+    ['compute', 'memory', 'collective', 'send', 'recv']
+    """
 
     COMPUTE = "compute"
     MEMORY = "memory"
@@ -38,7 +45,15 @@ class OpKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The other end of a send or receive: a rank, or an offset along a mesh axis (no wrap-around)."""
+    """The other end of a send or receive: a rank, or an offset along a mesh axis (no wrap-around).
+
+    Examples
+    --------
+    >>> import cosim
+    >>> next_stage = cosim.Peer(axis="pp", offset=1)
+    >>> cosim.Operation("activations", cosim.OpKind.SEND, size_bytes=1 << 20, peer=next_stage).peer.offset
+    1
+    """
 
     rank: int | None = None
     axis: str | None = None
@@ -72,6 +87,15 @@ class Operation:
         SEND: messages of one (source, destination, channel) go in order; a routing may choose by it.
     phase
         ``forward``, ``backward``, ``optimizer`` ...: for reports only.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> forward = cosim.Operation("forward", cosim.OpKind.COMPUTE, duration_ps=5 * 10**9)
+    >>> reduce = cosim.Operation("gradients", cosim.OpKind.COLLECTIVE, stream="comm", deps=(0,),
+    ...                          collective="all_reduce", axes=("dp",), size_bytes=64 << 20)
+    >>> reduce.kind.value
+    'collective'
     """
 
     name: str
@@ -94,7 +118,15 @@ class Operation:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """The operations of one class of ranks; of those that could start, the first in the tuple does."""
+    """The operations of one class of ranks; of those that could start, the first in the tuple does.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> step = cosim.Operation("step", cosim.OpKind.COMPUTE, duration_ps=10**9)
+    >>> len(cosim.Program("all ranks", (step,)).operations)
+    1
+    """
 
     name: str
     operations: tuple[Operation, ...]
@@ -102,7 +134,22 @@ class Program:
 
 @dataclass(frozen=True)
 class DeviceMesh:
-    """Named axes, the *last* varying fastest: ``DeviceMesh({"dp": 4, "tp": 8})`` has tp peers adjacent."""
+    """Named axes, the *last* varying fastest: ``DeviceMesh({"dp": 4, "tp": 8})`` has tp peers adjacent.
+
+    Raises
+    ------
+    WorkloadError
+        An axis without a rank.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> mesh = cosim.DeviceMesh({"dp": 2, "tp": 4})
+    >>> mesh.world_size, mesh.coordinates(5)
+    (8, {'dp': 1, 'tp': 1})
+    >>> mesh.group(5, ("tp",))
+    (4, 5, 6, 7)
+    """
 
     axes: Mapping[str, int]
 
@@ -155,7 +202,33 @@ class DeviceMesh:
 class Workload:
     """One job's work: ``program_of[r]`` is the number of rank r's program. One pass is one iteration.
 
-    With ``rendezvous`` a receiver first asks for each message with 8 KiB, as ASTRA-sim's option does.
+    Attributes
+    ----------
+    name
+        What kind of job it is.
+    mesh
+        The ranks.
+    programs
+        One for each class of ranks.
+    program_of
+        int32[ranks].
+    report
+        What was read, ignored and invented to make it.
+    rendezvous
+        A receiver first asks for each message with 8 KiB, as ASTRA-sim's option does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import cosim
+    >>> step = cosim.Operation("step", cosim.OpKind.COMPUTE, duration_ps=10**9)
+    >>> sync = cosim.Operation("sync", cosim.OpKind.COLLECTIVE, deps=(0,),
+    ...                        collective="all_reduce", size_bytes=4 * 10**6)
+    >>> program = cosim.Program("all ranks", (step, sync))
+    >>> work = cosim.Workload("mine", cosim.DeviceMesh({"dp": 4}), (program,), np.zeros(4, np.int32))
+    >>> ring = {"kind": "ring", "endpoints": 4, "rate": "80Gbps", "latency": "0ns"}
+    >>> cosim.run({"topology": ring, "network": "fair_share", "jobs": [{"workload": work}]}).records.end_ps
+    1600000000
     """
 
     name: str

@@ -22,6 +22,7 @@ from cosim.experiment.sweep import Sweep
 from cosim.registry import GROUPS, find, names
 from cosim.results.measures import MEASURES
 from cosim.results.store import COLUMNS
+from cosim.results.tables import TEXTS
 from cosim.spec import Spec
 
 WHERE = {
@@ -175,6 +176,17 @@ def write(folder: Path) -> None:
     )
     columns = "\n".join(f"`{name}`\n: {_escape(text)}\n" for name, text in COLUMNS.items())
     put(folder / "columns.md", f"# Columns of a run\n\nWhat `columns.npz` in `--out` has.\n\n{columns}")
+    tables = "\n".join(
+        f"## `run.{name}`\n\n"
+        + "\n".join(f"`{column}`\n: {_escape(text)}\n" for column, text in texts.items())
+        for name, texts in TEXTS.items()
+    )
+    put(
+        folder / "tables.md",
+        "# Tables of a run\n\nEach column is a numpy array and an attribute, `run.links.busy_ps`; "
+        "`to_pandas()` and `to_arrow()` have the same names. `run.links` has what the network counted there "
+        f"besides (`queue_max_bytes`, `marks` ...).\n\n{tables}",
+    )
     measures = "\n".join(f"`{name}`\n: {_escape(one.text)}\n" for name, one in MEASURES.items())
     put(
         folder / "sweep.md",

@@ -1,0 +1,123 @@
+"""Options of the commands that have many, or that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress, no warnings.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Change a setting: jobs[0].iterations=5. Repeatable."),
+]
+
+# cosim run
+Question = Annotated[
+    Path | None,
+    typer.Argument(help="A scenario or a sweep (YAML).", metavar="SCENARIO", show_default=False),
+]
+RunFolder = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Write summary, columns, timeline (Perfetto) and scenario here."),
+]
+Release = Annotated[
+    str | None,
+    typer.Option(metavar="network|engine", help="Who starts dependent messages; the results are the same."),
+]
+Networks = Annotated[
+    str | None,
+    typer.Option(
+        "--network",
+        metavar="A,B,...",
+        help="Run on each of these networks; side by side, errors against the last.",
+    ),
+]
+Vary = Annotated[
+    list[str] | None,
+    typer.Option("--vary", metavar="PATH=V1,V2,...", help="With --network: designs to compare. Repeatable."),
+]
+OpenLoop = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--open-loop",
+        metavar="PATH=VALUE",
+        help="Also replay, on the same network, the messages of a run with this setting, at their times.",
+    ),
+]
+Figure = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Draw who communicates when and who has the busiest link, or a sweep: png, svg, pdf.",
+    ),
+]
+Alone = Annotated[
+    bool, typer.Option("--alone", help="Also run each job by itself: slowdowns and Jain's fairness index.")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Of a sweep: runs at a time; omitted: as many as cores."),
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Go on with a run over a simulator elsewhere that broke off."),
+]
+
+# cosim translate
+ScenarioFile = Annotated[Path, typer.Argument(help="A scenario file (YAML).", metavar="SCENARIO")]
+To = Annotated[
+    str,
+    typer.Option(
+        metavar="FORMAT", help="One of `cosim list format`; with options '{kind: NAME, option: value}'."
+    ),
+]
+TranslationFolder = Annotated[
+    Path, typer.Option(metavar="DIR", help="Write files and loss report (translation.json) here.")
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse if anything would be lost or approximated.")]
+RunIt = Annotated[
+    bool, typer.Option("--run", help="Run the target's simulator on the files; keep the run in DIR/run.")
+]
+
+# cosim profile
+Script = Annotated[
+    str, typer.Argument(metavar="SCRIPT", help="A PyTorch training script, as torchrun takes it.")
+]
+ScriptArguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[-- ARGUMENTS]", help="The script's own.", show_default=False),
+]
+WorldSize = Annotated[int, typer.Option(metavar="RANKS", help="Ranks that the script is to see.")]
+GpuName = Annotated[
+    str, typer.Option(metavar="NAME", help="GPU of `cosim list gpu`; a scenario may name another later.")
+]
+ProfileOut = Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The profile.")]
+PerNode = Annotated[int, typer.Option(metavar="GPUS", help="Ranks on a node.")]
+AsModule = Annotated[
+    bool, typer.Option("--module", "-m", help="SCRIPT is a module's name, as for python -m.")
+]
+Iteration = Annotated[
+    int, typer.Option(metavar="N", help="The iteration to keep, from 0; the first sets things up.")
+]
+ScriptSweep = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ARGUMENT=A,B,C",
+        help="Profile with --ARGUMENT A and so on (world_size too), fit how it grows. Repeatable.",
+    ),
+]
+Predict = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ARGUMENT=N", help="With --sweep: write the profile of this size. Repeatable."),
+]
+Imbalance = Annotated[
+    float, typer.Option(metavar="X", help="Load of the busiest expert over the mean; 1: balanced.")
+]
+KeepAll = Annotated[bool, typer.Option("--keep-all", help="An operation for each kernel.")]
+Verify = Annotated[
+    bool, typer.Option("--verify", help="Profile the last rank too, and say whether it does the same.")
+]
+ShowOutput = Annotated[bool, typer.Option("--show-output", help="Let the script print (to stderr).")]
