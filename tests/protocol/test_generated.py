@@ -2,6 +2,7 @@
 
 import importlib.resources
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,18 @@ def test_the_generated_messages_are_what_protoc_makes_of_the_proto(tmp_path: Pat
     fresh = (tmp_path / f"{NAME}_pb2.py").read_text(encoding="utf-8")
     committed = Path(str(pb.__file__)).read_text(encoding="utf-8")
     assert without_versions(fresh) == without_versions(committed)
+
+
+def test_the_command_that_the_protocols_page_gives_makes_messages_and_stubs(tmp_path: Path) -> None:
+    pytest.importorskip("grpc_tools", reason="grpcio-tools is not installed")
+    shutil.copytree(ROOT / "proto", tmp_path / "proto")
+    page = (ROOT / "proto/cosim/protocol/v1/README.md").read_text(encoding="utf-8")
+    block = re.search(r"\$ (python -m grpc_tools.*?)\n```", page, re.DOTALL)
+    assert block is not None
+    arguments = block[1].replace("\\\n", " ").split()[1:]
+    subprocess.run([sys.executable, *arguments], cwd=tmp_path, check=True)
+    made = {path.name for path in tmp_path.glob("cosim/protocol/v1/*")}
+    assert made == {f"network_simulator_pb2{end}" for end in (".py", ".pyi", "_grpc.py")}
 
 
 def test_importing_cosim_needs_neither_grpc_nor_protobuf() -> None:

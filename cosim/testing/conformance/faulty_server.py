@@ -27,6 +27,7 @@ SERVER_FAULTS = {
     "version": "handshake",
     "stateless": "states",
     "any_sequence": "sequence",
+    "peeks_unclaimed": "unclaimed",
     "lax": "causality",
     "time_back": "time",
     "beyond_grant": "grant",
@@ -73,6 +74,8 @@ class FaultySession(Session):
         self._lied = False
         if fault == "version":
             self.described.version.major += 1
+        elif fault == "peeks_unclaimed":
+            self.described.features.remove(pb.FEATURE_PEEK)
         elif fault == "off_quantum":
             self.described.quantum_ps *= 1000
 
@@ -86,6 +89,9 @@ class FaultySession(Session):
             return
         if self.fault == "stateless" and request.HasField("open") and self._host is not None:
             yield pb.SessionResponse(opened=pb.Opened(credit=1))
+            return
+        if self.fault == "peeks_unclaimed" and request.HasField("peek"):
+            yield pb.SessionResponse(peeked=pb.Peeked(time_ps=0))
             return
         for response in super().handle(request):
             if self.fault == "wrong_peek" and response.peeked.HasField("time_ps"):

@@ -7,13 +7,13 @@ import time
 import numpy as np
 
 from cosim.errors import NetworkError
-from cosim.protocol.columns import FlatFlows, make
+from cosim.protocol.columns import LATER, FlatFlows, make
 from cosim.protocol.digest import Digest
 from cosim.protocol.v1 import VERSION
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.testing.conformance.cases import LATENCY_PS, MESSAGE, flows, long_run
 from cosim.testing.conformance.kit import check, refused
-from cosim.testing.conformance.report import expect
+from cosim.testing.conformance.report import CheckSkipped, expect
 from cosim.testing.conformance.server import ServerKit, ServerProbe
 from cosim.units import NEVER
 
@@ -76,6 +76,25 @@ def sequence(kit: ServerKit) -> None:
             probe.ask(horizon_ps=2000, sequence=wrong)
             with refused("SEQUENCE", f"advance {wrong} after 1"):
                 probe.answer()
+
+
+@check("unclaimed", "what isn't claimed is refused: peek, dependencies; a cancel is ignored", of=["server"])
+def unclaimed(kit: ServerKit) -> None:
+    lacking = [name for name in ("peek", "dependent_flows", "cancel") if not kit.has(name)]
+    if not lacking:
+        raise CheckSkipped("peek, dependent_flows and cancel are claimed")
+    if "peek" in lacking:
+        with kit.probe() as probe, refused("STATE", "Peek, which is not claimed,"):
+            probe.peek()
+    if "dependent_flows" in lacking:
+        waiting = flows(0, [(0, 1), (0, 1)], MESSAGE, [0, LATER], waits_for=[[], [0]])
+        with kit.probe() as probe, refused("INVALID_FLOWS", "a dependency, which is not claimed,"):
+            probe.advance(waiting)
+    if "cancel" in lacking:
+        with kit.probe() as probe:
+            probe.advance(flows(0, [(0, 1)], MESSAGE, 0), LATENCY_PS)
+            probe.send(pb.SessionRequest(cancel=pb.Cancel(sequence=probe.sequence)))
+            probe.finish(most=8)
 
 
 @check("digest", "the digest is that of the completions told", of=["server"])
