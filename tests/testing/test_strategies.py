@@ -1,5 +1,8 @@
 """Strategies draw what can run: every topology is connected, all traffic arrives, every job ends."""
 
+import subprocess
+import sys
+
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 
@@ -50,3 +53,18 @@ def test_every_job_ends(mix: strategies.JobMix, work: object) -> None:
         for rank in range(job.workload.world_size)
     )
     assert len(records.ops.op) == operations
+
+
+def test_without_hypothesis_all_else_works_and_strategies_say_what_is_missing() -> None:
+    script = """
+import sys
+sys.modules["hypothesis"] = None
+from cosim.testing import FaultyNetwork, Recorder, check_network
+try:
+    from cosim.testing import strategies
+except Exception as error:
+    print(f"{type(error).__name__}: {error}")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    expected = "InputError: cosim.testing.strategies needs hypothesis\n  pip install hypothesis\n"
+    assert done.stdout == expected
