@@ -15,7 +15,7 @@ Settings = Annotated[
 ]
 
 # cosim run
-Question = Annotated[
+ScenarioOrSweep = Annotated[
     Path | None,
     typer.Argument(help="A scenario or a sweep (YAML).", metavar="SCENARIO", show_default=False),
 ]

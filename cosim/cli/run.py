@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    scenario: options.Question = None,
+    scenario: options.ScenarioOrSweep = None,
     settings: options.Settings = None,
     out: options.RunFolder = None,
     as_json: options.AsJson = False,

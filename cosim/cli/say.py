@@ -17,7 +17,7 @@ def say(text: str) -> None:
     typer.echo(text, err=True)
 
 
-class _Said(logging.Handler):
+class _ToStderr(logging.Handler):
     """Says what is logged."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -28,7 +28,7 @@ class _Said(logging.Handler):
 @contextmanager
 def logged(quiet: bool) -> Iterator[None]:
     """Say what cosim logs: warnings, and what is being done; nothing if ``quiet``."""
-    logger, handler = logging.getLogger("cosim"), _Said()
+    logger, handler = logging.getLogger("cosim"), _ToStderr()
     before = logger.level
     logger.setLevel(logging.CRITICAL if quiet else logging.INFO)
     logger.addHandler(handler)

@@ -22,7 +22,7 @@ from cosim.cluster.contract import Arrival, Placement
 from cosim.cluster.pace import Stragglers
 from cosim.cluster.placement import Packed
 from cosim.context import Context
-from cosim.errors import Location
+from cosim.errors import Location, ScenarioError
 from cosim.experiment import settings
 from cosim.experiment.mistakes import scenario_error
 from cosim.files import located_yaml
@@ -283,8 +283,13 @@ def from_document(
 
 
 def _validate(document: located_yaml.Document, base: Path, name: str) -> Scenario:
+    value = {} if document.value is None else document.value
+    if isinstance(value, dict) and "axes" in value:
+        raise ScenarioError(
+            "this is a sweep, not a scenario: cosim.run and cosim.Sweep.load take it",
+            location=document.locate(("axes",)),
+        )
     try:
-        value = {} if document.value is None else document.value
         scenario = Scenario.model_validate(value, context={"folder": base})
     except ValidationError as error:
         raise scenario_error(error, Scenario, document) from None

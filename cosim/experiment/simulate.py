@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("cosim")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Run(RunTables):
     """A scenario and what came of it, as :func:`cosim.run` returns it.
 
@@ -147,6 +147,10 @@ class Run(RunTables):
         from cosim.results.render.summary_page import summary_page
 
         return [*summary_page(self.summary), *self.page_beside()]
+
+    def __repr__(self) -> str:
+        where = f"{self.records.topology.name}, network {self.records.network}"
+        return f"<Run {self.scenario.name} on {where}: {format_time(self.records.end_ps)} simulated>"
 
     def __str__(self) -> str:
         from cosim.results.render.text import text

@@ -92,12 +92,10 @@ def run_sweep(
         interrupted = KeyboardInterrupt.__name__
         if not done:
             raise KeyboardInterrupt from None
-    result = SweepRun(
-        sweep.name or "sweep", sweep.labels, sweep.measures, tuple(done), interrupted, len(tasks)
-    )
+    name = sweep.name or "sweep"
+    result = SweepRun(name, sweep.labels, sweep.measures, tuple(done), interrupted, len(tasks))
     if out is not None:
-        files = result.save(out)
-        _log.info("written to %s: %s", out, ", ".join(file.name for file in files))
+        _log.info("written to %s: %s", out, ", ".join(file.name for file in result.save(out)))
     if figure is not None:
         _log.info("drawn: %s", result.draw(figure))
     return result

@@ -65,7 +65,7 @@ class CollectiveError:
         return tuple(time / last - 1 if last else 0.0 for time in self.times_ps)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NetworkComparison:
     """Every design on each of several networks, as :func:`cosim.run` returns it with ``networks``.
 
@@ -160,6 +160,9 @@ class NetworkComparison:
                 for network in self.networks[:-1]
             },
         }
+
+    def __repr__(self) -> str:
+        return f"<NetworkComparison of {', '.join(self.networks)}: {len(self.designs)} designs>"
 
     def __str__(self) -> str:
         from cosim.results.render.network_page import network_page

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.engine.records import MessageRecords, Records
+from cosim.results.summary import iteration_ends
 
 I64 = NDArray[np.int64]
 
@@ -88,8 +89,8 @@ def compare_job(closed: Records, recorded: Records, ends: I64, number: int) -> J
     assert messages is not None
     assert own is not None
     start = recorded.jobs[number].start_ps
-    recorded_end = recorded.iteration_end_ps[number].max(axis=1)
-    closed_end = closed.iteration_end_ps[number].max(axis=1)
+    recorded_end = iteration_ends(recorded.iteration_end_ps[number])
+    closed_end = iteration_ends(closed.iteration_end_ps[number])
     count = min(len(recorded_end), len(closed_end))
     mine = messages.job == number
     open_end = np.empty(count, np.int64)

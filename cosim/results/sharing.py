@@ -17,7 +17,7 @@ from cosim.errors import InputError
 from cosim.results.link_shares import link_shares
 from cosim.results.links import busiest
 from cosim.results.overlap import covered, union, where_several
-from cosim.results.summary import iteration_times
+from cosim.results.summary import iteration_ends, iteration_times
 from cosim.topology.graph import Topology
 
 F64 = NDArray[np.float64]
@@ -82,9 +82,7 @@ def sharing(
         link_name=records.topology.link_name(link),
         link_rate_bps=float(records.topology.link_rate_bps[link]),
         rate_bps=_rates(records, messages, link, edges),
-        iteration_end_ps=tuple(
-            ends.max(axis=1) if ends.size else np.zeros(0, np.int64) for ends in records.iteration_end_ps
-        ),
+        iteration_end_ps=tuple(map(iteration_ends, records.iteration_end_ps)),
         iteration_ps=tuple(
             iteration_times(ends, job.start_ps)
             for ends, job in zip(records.iteration_end_ps, records.jobs, strict=True)

@@ -88,7 +88,7 @@ COLUMNS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StoredRun:
     """A run read back: the summary at once, columns and messages when they are asked for.
 
@@ -174,6 +174,9 @@ class StoredRun:
     @property
     def _jobs(self) -> tuple[str, ...]:
         return tuple(self.columns["job_name"].tolist())
+
+    def __repr__(self) -> str:
+        return f"<StoredRun {self.summary.name} in {self.directory}>"
 
     def __str__(self) -> str:
         return str(self.summary)

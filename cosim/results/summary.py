@@ -249,12 +249,14 @@ def summarize(
     )
 
 
+def iteration_ends(iteration_end_ps: I64) -> I64:
+    """When the last rank ended each iteration, from the ends [iterations, ranks]: int64[iterations]."""
+    return iteration_end_ps.max(axis=1) if iteration_end_ps.size else np.zeros(0, np.int64)
+
+
 def iteration_times(iteration_end_ps: I64, start_ps: int) -> I64:
     """Time of each iteration, from the ends [iterations, ranks]: int64[iterations]."""
-    if iteration_end_ps.size == 0:
-        return np.zeros(0, np.int64)
-    ends = iteration_end_ps.max(axis=1)
-    return np.asarray(np.diff(ends, prepend=np.int64(start_ps)), np.int64)
+    return np.diff(iteration_ends(iteration_end_ps), prepend=np.int64(start_ps))
 
 
 def _job(

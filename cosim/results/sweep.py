@@ -79,7 +79,7 @@ def cell_of(values: Sequence[float]) -> Cell:
     return Cell(mean, _t95(n - 1) * deviation / math.sqrt(n), n)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SweepRun:
     """Every run of a sweep, as :func:`cosim.sweep` returns it.
 
@@ -281,6 +281,10 @@ class SweepRun:
         from cosim.results.render.sweep_page import sweep_page
 
         return html(sweep_page(self))
+
+    def __repr__(self) -> str:
+        axes = ", ".join(name for name, _ in self.axes)
+        return f"<SweepRun {self.name} over {axes}: {len(self.runs)} runs>"
 
     def __str__(self) -> str:
         from cosim.results.render.sweep_page import sweep_page

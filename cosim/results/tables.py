@@ -13,6 +13,7 @@ from cosim.engine.records import MessageRecords, OpRecords, Records
 from cosim.errors import InputError
 from cosim.network.simulator import NetworkStatistics
 from cosim.results.optable import op_table
+from cosim.results.summary import iteration_ends
 from cosim.results.table import Array, Labels, Table
 from cosim.topology.graph import Topology
 from cosim.workload.program import OpKind
@@ -124,7 +125,7 @@ def links_table(
 
 def iterations_table(jobs: Sequence[str], start_ps: Sequence[int], end_ps: Sequence[I64]) -> Table:
     """From each job's start, and the ends [iterations, ranks] of each of its ranks."""
-    ends = [each.max(axis=1) if each.size else np.zeros(0, np.int64) for each in end_ps]
+    ends = [iteration_ends(each) for each in end_ps]
     starts = [
         np.concatenate([[start], end[:-1]])[: len(end)] for start, end in zip(start_ps, ends, strict=True)
     ]

@@ -77,6 +77,20 @@ def test_a_sweep_is_a_file_text_values_or_an_object(tmp_path: Path) -> None:
         assert done.trials.iteration_ps.tolist() == [STEPS_PS, STEPS_PS / 2]
 
 
+def test_a_sweep_is_no_scenario_and_says_so() -> None:
+    with pytest.raises(cosim.ScenarioError, match="this is a sweep, not a scenario") as caught:
+        cosim.load(ROOT / "scenarios" / "cc-shootout.yaml")
+    assert caught.value.location is not None
+    assert caught.value.location.line is not None
+
+
+def test_results_have_a_short_representation(tmp_path: Path) -> None:
+    run = cosim.run(TEXT, out=tmp_path)
+    assert repr(run) == "<Run scenario on Ring(4), network congestion_aware: 1.2 ms simulated>"
+    assert repr(cosim.load_run(tmp_path)) == f"<StoredRun scenario in {tmp_path}>"
+    assert repr(cosim.sweep(SWEEP)) == "<SweepRun scenario over rate: 2 runs>"
+
+
 def test_the_sweeps_of_scenarios_can_be_run_from_python() -> None:
     found = read_source(ROOT / "scenarios" / "cc-shootout.yaml", {"seeds": [3]})
     assert isinstance(found, cosim.Sweep)

@@ -15,6 +15,7 @@ from cosim.engine.records import Records
 from cosim.results.overlap import Overlap
 from cosim.results.render.figure import COLORS, new_figure, save_figure
 from cosim.results.sharing import Sharing, sharing
+from cosim.results.summary import iteration_ends
 from cosim.units import PS_PER_MS, PS_PER_S, PS_PER_US
 
 _LONG = 24
@@ -81,7 +82,7 @@ def _title(title: str, parts: int, overlap: Overlap | None) -> str:
 
 def _time_spans(records: Records) -> list[tuple[int, int]]:
     """The parts of the run that are shown, picoseconds."""
-    ends = [one.max(axis=1) for one in records.iteration_end_ps if one.size]
+    ends = [iteration_ends(each) for each in records.iteration_end_ps]
     most = max(ends, key=len, default=np.zeros(0, np.int64))
     first = min((job.start_ps for job in records.jobs), default=0)
     if len(most) <= _LONG:
