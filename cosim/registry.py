@@ -109,8 +109,9 @@ def find(group: str, name: str) -> Any:
         )
     try:
         found = point.load()
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"the {noun} {name!r} can't be imported: {error}") from error
+    except Exception as error:  # whatever somebody's package does
+        what = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
+        raise ValueError(f"the {noun} {name!r} can't be imported: {what}{error}") from error
     check_kind(group, found, f"the {noun} {name!r}, {point.value},")
     return found
 
@@ -132,8 +133,8 @@ def find_in_file(group: str, text: str, folder: Path) -> Any:
             for key, value in vars(module).items()
             if isinstance(value, type) and issubclass(value, base) and value.__module__ == module.__name__
         ]
-        noun = GROUPS[group].noun
-        listed = f"; its {noun}s: {', '.join(known)}" if known else f"; it has no {noun}"
+        kind = group.removeprefix("cosim.")
+        listed = f"; its {kind}: {', '.join(known)}" if known else f"; it has no {GROUPS[group].noun}"
         raise ValueError(f"{path} has no class {name!r}{nearest(name, known)}{listed}")
     check_kind(group, found, f"{name} in {path}")
     return found

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cosim.network.congestion import Control
+from cosim.plugins import Control
 
 
 class FinishFirst(Control):

@@ -44,6 +44,25 @@ def test_a_broken_package_is_a_mistake_with_a_place(installed: list[EntryPoint])
         loads("topology: broken\nnetwork: fair_share\njobs: []\n", name="x.yaml")
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (
+            "tests.plugins.wrong:Nothing",
+            "AttributeError: module 'tests.plugins.wrong' has no attribute 'Nothing'",
+        ),
+        ("tests.plugins.breaks:Thing", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_package_that_breaks_is_listed_with_its_error(
+    installed: list[EntryPoint], value: str, said: str
+) -> None:
+    installed.append(EntryPoint("broken", value, "cosim.topologies"))
+    lines = dict(line.split(maxsplit=1) for line in list_group("topology").splitlines()[1:])
+    assert lines["broken"] == f"(the topology 'broken' can't be imported: {said})"
+    assert lines["leaf_spine"].startswith("Leaf and spine switches")
+
+
 def test_a_ready_made_one_can_be_changed() -> None:
     named = registry.Named(GPU)
     changed = named.resolve({"kind": "a100-80gb", "memory_rate": "1TB/s"})

@@ -46,7 +46,7 @@ def write(folder: Path, network: str = "{plugin: network.py:Constant, time: 5us}
 
 
 def test_all_of_a_scenario_may_come_from_files(folder: Path) -> None:
-    scenario = load(write(folder), ["release=engine"])
+    scenario = load(write(folder))
     assert cosim.run(scenario).records.end_ps == 25_000_000  # work, message, work
     assert build(scenario).jobs[0].endpoints.tolist() == [2, 3]
 
@@ -62,7 +62,7 @@ def test_under_hybrid_and_under_a_wrapper_files_lie_beside_the_scenario(folder: 
 
 def test_set_replaces_a_plug_in_and_its_settings(folder: Path) -> None:
     path = write(folder, "network.py:Constant")
-    slow = load(path, ["network.time=7us", "release=engine"])
+    slow = load(path, ["network.time=7us"])
     assert cosim.run(slow).records.end_ps == 27_000_000
     with pytest.raises(InputError, match=r"question\.yaml:3: network\.time: is missing"):
         load(path)
@@ -87,7 +87,7 @@ def test_the_served_network_of_a_scenario_finds_its_file(
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_sweep_runs_them_in_any_number_of_processes(folder: Path, workers: int) -> None:
-    write(folder, text=TEXT + "release: engine\n")
+    write(folder)
     sweep = folder / "sweep.yaml"
     axes = "{time: {network.time: [5us, 6us, 7us]}}"
     sweep.write_text(f"scenario: question.yaml\naxes: {axes}\nmeasures: [iteration]\n")
@@ -96,7 +96,7 @@ def test_a_sweep_runs_them_in_any_number_of_processes(folder: Path, workers: int
 
 
 def test_the_scenario_as_written_names_the_file_again(folder: Path) -> None:
-    scenario = load(write(folder), ["release=engine"])
+    scenario = load(write(folder))
     network = plain(scenario.network)
     assert network == {"plugin": f"{folder}/network.py:Constant", "time": "5000000ps"}
     again = loads(TEXT.replace("NETWORK", str(network)), ["release=engine"], base=folder)
@@ -124,10 +124,10 @@ def test_what_is_wrong_is_said_with_file_and_line(folder: Path, network: str, sa
 
 def test_a_file_that_changed_is_read_again(folder: Path) -> None:
     path = write(folder)
-    before = cosim.run(load(path, ["release=engine"])).records.end_ps
+    before = cosim.run(load(path)).records.end_ps
     file = folder / "network.py"
     file.write_text(file.read_text().replace("else self.time_ps", "else 2 * self.time_ps"))
-    assert cosim.run(load(path, ["release=engine"])).records.end_ps == before + 5_000_000
+    assert cosim.run(load(path)).records.end_ps == before + 5_000_000
 
 
 def test_prove_takes_one(

@@ -1,0 +1,3 @@
+"""A module that can't be imported."""
+
+Thing = 1 / 0
