@@ -214,12 +214,12 @@ class Completions:
 
 
 def flat_table(
-    src: Sequence[int],
-    dst: Sequence[int],
-    size_bytes: Sequence[int],
+    src: Sequence[int] | I32,
+    dst: Sequence[int] | I32,
+    size_bytes: Sequence[int] | I64,
     *,
     num_participants: int | None = None,
-    channel: Sequence[int] | None = None,
+    channel: Sequence[int] | I32 | None = None,
     reaction_ps: int = 0,
 ) -> FlowTable:
     """A table of independent flows, each given: for tests, experiments and point-to-point messages."""

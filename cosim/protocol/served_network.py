@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.network.flows import I32, I64, FlowBatch, FlowGroup, FlowTable
+from cosim.network.flows import I32, I64, FlowBatch, FlowGroup, FlowTable, flat_table
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.columns import LATER, TRAITS, FlatFlows
 from cosim.protocol.dependency_tracker import DependencyTracker
@@ -53,13 +53,13 @@ class ServedNetwork:
         self._groups: list[FlowGroup] = []
         self._starts: list[tuple[I64, I64, I64]] = []
         self._granted = 0
-        self.book = DependencyTracker()
+        self.tracker = DependencyTracker()
         self.digest = Digest()
 
     @property
     def open_flows(self) -> int:
         """Given, not completed."""
-        return self.book.count - self.book.completed
+        return self.tracker.count - self.tracker.completed
 
     def take(self, flows: FlatFlows) -> None:
         """Take flows.
@@ -72,7 +72,7 @@ class ServedNetwork:
         if not flows.count:
             return
         self._check(flows)
-        slots, ready = self.book.add(flows)
+        slots, ready = self.tracker.add(flows)
         for first, last in flows.runs():
             self._open(flows.part(first, last), slots[first:last])
         start = flows.column("start_ps")
@@ -95,10 +95,10 @@ class ServedNetwork:
             return
         if not len(ids) == len(start_ps) == len(cause_ps):
             raise Refusal("INVALID_FLOWS", "the columns of starts differ in length", field="starts")
-        if not self.book.there(ids).all():
+        if not self.tracker.there(ids).all():
             raise Refusal("INVALID_FLOWS", "a start of a flow that is not open", field="id")
-        slots = self.book.slots(ids)
-        rows = self.book.rows[slots]
+        slots = self.tracker.slots(ids)
+        rows = self.tracker.rows[slots]
         if (rows["start"] != LATER).any() or (rows["waits"] > 0).any() or len(np.unique(ids)) < len(ids):
             raise Refusal("INVALID_FLOWS", "a flow is started once, and not where it waits", field="id")
         self._start(slots, start_ps, cause_ps)
@@ -111,6 +111,8 @@ class ServedNetwork:
         columns: list[tuple[I64, I64, I64, I64]] = []
         count = spent = 0
         while True:
+            # The network inside stops at each completion (it was told of no lookahead); the client need
+            # be asked only where its own reaction delays say so: that is the bound.
             limit = min(horizon_ps, bound)
             began = time.perf_counter_ns()
             granted, done = self._network.advance(self._batch(), limit)
@@ -120,12 +122,13 @@ class ServedNetwork:
                 ids = self._completed(done.handle, done.index)
                 columns.append((ids, done.start_ps, done.time_ps, done.since()))
                 count += len(ids)
-                slots = self.book.slots(ids)
-                rows = self.book.rows
+                slots = self.tracker.slots(ids)
+                rows = self.tracker.rows
                 rows["time"][slots] = done.time_ps
                 react = np.minimum(rows["reaction"][slots], NEVER - done.time_ps) + done.time_ps
                 bound = min(bound, int(react.min()))
-                self._release(self.book.feed(slots, done.time_ps, 0))
+                # What these completions release starts with the next turn, before time goes on.
+                self._release(self.tracker.feed(slots, done.time_ps, 0))
             if granted >= bound:
                 reason = pb.STOP_REASON_REACTION
             elif granted >= horizon_ps:
@@ -139,11 +142,12 @@ class ServedNetwork:
             else:
                 continue
             break
+        # Rows are let go only now: an answer may tell of flows that completed in several turns.
         empty = np.empty(0, np.int64)
         told, start, when, why = (np.concatenate([empty, *(part[c] for part in columns)]) for c in range(4))
-        slots = self.book.slots(told)
-        self.digest.add(self.book.rows["key_high"][slots], self.book.rows["key_low"][slots], when)
-        self.book.finish(told)
+        slots = self.tracker.slots(told)
+        self.digest.add(self.tracker.rows["key_high"][slots], self.tracker.rows["key_low"][slots], when)
+        self.tracker.finish(told)
         return AdvanceResult(granted, reason, told, start, when, why, spent)
 
     def peek(self) -> int | None:
@@ -154,10 +158,10 @@ class ServedNetwork:
     # -- flows in ------------------------------------------------------------------------------------
 
     def _check(self, flows: FlatFlows) -> None:
-        book, columns = self.book, flows.columns
-        if flows.first_id != book.count:
+        tracker, columns = self.tracker, flows.columns
+        if flows.first_id != tracker.count:
             raise Refusal(
-                "INVALID_FLOWS", f"first_id is {flows.first_id}; {book.count} is next", field="first_id"
+                "INVALID_FLOWS", f"first_id is {flows.first_id}; {tracker.count} is next", field="first_id"
             )
         ends = self._topology.num_endpoints
         for name in ("src", "dst"):
@@ -170,10 +174,10 @@ class ServedNetwork:
             ids = flows.dependency_id
             if ids.min() < 0 or (ids >= waiting).any():
                 raise Refusal("INVALID_FLOWS", "a flow waits for flows of lower ids", field="dependency_id")
-            if ids.min() < book.oldest:
+            if ids.min() < tracker.oldest:
                 raise Refusal(
                     "INVALID_FLOWS",
-                    f"a flow waits for flow {ids.min()}; an earlier advance said {book.oldest} or later",
+                    f"a flow waits for flow {ids.min()}; an earlier advance said {tracker.oldest} or later",
                     field="dependency_id",
                 )
             if (flows.column("start_ps")[waiting - flows.first_id] != LATER).any():
@@ -192,7 +196,7 @@ class ServedNetwork:
         )
         self._first[handle] = run.first_id
         self._left[handle] = run.count
-        self.book.rows["handle"][slots] = handle
+        self.tracker.rows["handle"][slots] = handle
 
     def _table(self, participants: int, local: I32, run: FlatFlows) -> FlowTable:
         """A table of the run's flows; the same one for the same content, for networks keep what they saw."""
@@ -200,26 +204,18 @@ class ServedNetwork:
         content = (local.tobytes(), size.tobytes(), channel.tobytes())
         known = self._tables.get(content)
         if known is None:
-            count = run.count
-            known = self._tables[content] = FlowTable(
+            known = self._tables[content] = flat_table(
+                local[: run.count].copy(),
+                local[run.count :].copy(),
+                size.copy(),
                 num_participants=participants,
-                src=local[:count].copy(),
-                dst=local[count:].copy(),
-                size_bytes=size.copy(),
                 channel=channel.copy(),
-                delay_ps=np.zeros(count, np.int64),
-                reaction_ps=np.zeros(count, np.int64),
-                dep_ptr=np.zeros(count + 1, np.int64),
-                dep_distance=np.empty(0, np.int64),
-                dep_kind=np.empty(0, np.int8),
-                block_row=np.array([0, count], np.int64),
-                block_repeat=np.array([1], np.int64),
             )
         return known
 
     def _start(self, slots: I64, start: I64, cause: I64) -> None:
         """Start flows, and those that waited for their starts."""
-        rows = self.book.rows
+        rows = self.tracker.rows
         while len(slots):
             if start.min() < self._granted:
                 raise Refusal(
@@ -229,14 +225,14 @@ class ServedNetwork:
                 )
             rows["start"][slots] = start
             self._starts.append((slots, start, cause))
-            slots = self.book.feed(slots, start, 1)
+            slots = self.tracker.feed(slots, start, 1)
             cause = rows["ready"][slots]
             start = cause + rows["delay"][slots]
 
     def _release(self, slots: I64) -> None:
         """Start flows that wait no more."""
-        cause = self.book.rows["ready"][slots]
-        self._start(slots, cause + self.book.rows["delay"][slots], cause)
+        cause = self.tracker.rows["ready"][slots]
+        self._start(slots, cause + self.tracker.rows["delay"][slots], cause)
 
     def _batch(self) -> FlowBatch:
         if not self._groups and not self._starts:
@@ -246,9 +242,9 @@ class ServedNetwork:
         if not starts:
             return FlowBatch(groups)
         slots, start, cause = (np.concatenate([s[c] for s in starts]) for c in range(3))
-        handle = self.book.rows["handle"][slots]
+        handle = self.tracker.rows["handle"][slots]
         base = np.array([self._first[h] for h in handle.tolist()], np.int64)
-        return FlowBatch(groups, handle.astype(np.int32), self.book.rows["id"][slots] - base, start, cause)
+        return FlowBatch(groups, handle.astype(np.int32), self.tracker.rows["id"][slots] - base, start, cause)
 
     # -- completions out -----------------------------------------------------------------------------
 
@@ -261,5 +257,5 @@ class ServedNetwork:
             self._left[one] -= number
             if self._left[one] == 0:
                 self._free.append(one)
-        self.book.completed += len(ids)
+        self.tracker.completed += len(ids)
         return np.asarray(ids, np.int64)

@@ -38,7 +38,6 @@ class Server:
         make_session: Callable[[ServerConfig], Session] = Session,
     ) -> None:
         import grpc
-        from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
         self._served = served
         self._make_session = make_session
@@ -55,41 +54,41 @@ class Server:
             options=[
                 ("grpc.max_receive_message_length", room),
                 ("grpc.max_send_message_length", room),
-                ("grpc.so_reuseport", 0),
+                ("grpc.so_reuseport", 0),  # a second server on a port must fail, not share it
+                # Clients ping during a call, to find a frozen server: gRPC would take that for an attack.
                 ("grpc.keepalive_permit_without_calls", 1),
                 ("grpc.http2.min_ping_interval_without_data_ms", 1000),
                 ("grpc.http2.max_ping_strikes", 0),
             ],
         )
-        self._server.add_generic_rpc_handlers(
-            (
-                grpc.method_handlers_generic_handler(
-                    SERVICE,
-                    {
-                        "Describe": grpc.unary_unary_rpc_method_handler(
-                            self._describe,
-                            pb.DescribeRequest.FromString,
-                            pb.DescribeResponse.SerializeToString,
-                        ),
-                        "Session": grpc.stream_stream_rpc_method_handler(
-                            self._session,
-                            pb.SessionRequest.FromString,
-                            pb.SessionResponse.SerializeToString,
-                        ),
-                    },
-                ),
-            )
-        )
-        self._health = health.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        for name in ("", SERVICE):
-            self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        self._add_calls()
+        self._add_health()
         try:
             port = self._bind(where, tls)
         except RuntimeError as error:
             raise LaunchError(f"can't listen on {address!r}: {error}") from error
         host = where if where.startswith("unix:") else where.rpartition(":")[0]
         self.address = where if where.startswith("unix:") else f"{host}:{port}"
+
+    def _add_calls(self) -> None:
+        import grpc
+
+        describe = grpc.unary_unary_rpc_method_handler(
+            self._describe, pb.DescribeRequest.FromString, pb.DescribeResponse.SerializeToString
+        )
+        session = grpc.stream_stream_rpc_method_handler(
+            self._session, pb.SessionRequest.FromString, pb.SessionResponse.SerializeToString
+        )
+        calls = grpc.method_handlers_generic_handler(SERVICE, {"Describe": describe, "Session": session})
+        self._server.add_generic_rpc_handlers((calls,))
+
+    def _add_health(self) -> None:
+        from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+        serving = health.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(serving, self._server)
+        for name in ("", SERVICE):
+            serving.set(name, health_pb2.HealthCheckResponse.SERVING)
 
     def _bind(self, where: str, tls: Tls | None) -> int:
         import grpc

@@ -75,7 +75,7 @@ class Session:
         self.served = served
         self.described = served.describe()
         self._network: NetworkSimulator | None = None
-        self._host: ServedNetwork | None = None
+        self._simulation: ServedNetwork | None = None
         self._paths: GivenPaths | None = None
         self._num_links = 0
         self._sequence = 0
@@ -93,7 +93,7 @@ class Session:
             An error; the session is over then.
         """
         kind = request.WhichOneof("request")
-        if (kind == "open") != (self._host is None):
+        if (kind == "open") != (self._simulation is None):
             raise Refusal("STATE", f"{kind or 'an empty request'} is not taken now", request=kind)
         if self._partial and kind != "advance":
             raise Refusal("STATE", f"{kind} between two parts of an advance", request=kind)
@@ -149,7 +149,7 @@ class Session:
         except CosimError as error:
             raise Refusal("INVALID_OPEN", str(error), field="options") from error
         self._network = network
-        self._host = ServedNetwork(network, topology)
+        self._simulation = ServedNetwork(network, topology)
         opened = pb.Opened(credit=limits.max_open_flows, settings=self.served.settings)
         return pb.SessionResponse(opened=opened)
 
@@ -173,9 +173,11 @@ class Session:
             return
         budget = message.wall_budget_us
         until = time.monotonic() + budget / 1e6 if budget else None
-        assert self._host is not None
-        self._host.book.forget(message.oldest_id)
-        ran = self._host.run(message.horizon_ps, until, lambda: self._cancelled in (self._sequence, GONE))
+        assert self._simulation is not None
+        self._simulation.tracker.forget(message.oldest_id)
+        ran = self._simulation.run(
+            message.horizon_ps, until, lambda: self._cancelled in (self._sequence, GONE)
+        )
         yield from self.answers(ran, began)
 
     def check_sequence(self, message: pb.Advance) -> None:
@@ -193,8 +195,8 @@ class Session:
 
     def take(self, message: pb.Advance) -> None:
         """Take paths, flows and starts, in this order."""
-        host = self._host
-        assert host is not None
+        simulation = self._simulation
+        assert simulation is not None
         if message.HasField("paths"):
             if self._paths is None:
                 raise Refusal("INVALID_FLOWS", "paths, but Open did not say that they are given")
@@ -208,21 +210,21 @@ class Session:
                     limit=self.credit(),
                     given=flows.count,
                 )
-            host.take(flows)
+            simulation.take(flows)
         if message.HasField("starts"):
             starts = message.starts
             start = array(starts.start_ps, np.int64)
             cause = array(starts.cause_ps, np.int64) if starts.cause_ps else start
-            host.start(array(starts.id, np.int64), start, cause)
+            simulation.start(array(starts.id, np.int64), start, cause)
 
     def credit(self) -> int:
         """Flows that may be given now."""
-        assert self._host is not None
-        return self.served.max_open_flows - self._host.open_flows
+        assert self._simulation is not None
+        return self.served.max_open_flows - self._simulation.open_flows
 
     def answers(self, ran: AdvanceResult, began: int) -> Iterator[pb.SessionResponse]:
         """The parts of an answer."""
-        assert self._host is not None
+        assert self._simulation is not None
         for low, high in batches(len(ran.ids), max(1, (self._most_bytes - 256) // 32)):
             last = high == len(ran.ids)
             answer = pb.Advanced(sequence=self._sequence, more=not last)
@@ -231,7 +233,7 @@ class Session:
                 answer.granted_ps = ran.granted_ps
                 answer.stop_reason = ran.stop_reason  # type: ignore[assignment]
                 answer.credit = self.credit()
-                answer.digest.a, answer.digest.b = self._host.digest.a, self._host.digest.b
+                answer.digest.a, answer.digest.b = self._simulation.digest.a, self._simulation.digest.b
                 answer.simulator_ns = ran.simulator_ns
                 answer.server_ns = time.perf_counter_ns() - began
                 answer.events = self.events
@@ -258,10 +260,10 @@ class Session:
         return pb.SessionResponse(statistics=answer)
 
     def _peek(self) -> pb.SessionResponse:
-        assert self._host is not None
+        assert self._simulation is not None
         if pb.FEATURE_PEEK not in self.described.features:
             raise Refusal("STATE", f"{self.described.simulator} does not peek", request="peek")
-        found = self._host.peek()
+        found = self._simulation.peek()
         return pb.SessionResponse(peeked=pb.Peeked() if found is None else pb.Peeked(time_ps=found))
 
 

@@ -56,49 +56,62 @@ class SessionSettings:
         message = pb.Open(seed=seed, options=self.options, max_message_bytes=most_bytes)
         message.version.CopyFrom(there.version)
         encode_topology(topology, message.topology)
-        needs = [pb.FEATURE_DEPENDENT_FLOWS] if pb.FEATURE_DEPENDENT_FLOWS in there.features else []
-        kind, feature = self._routing(topology, there)
-        message.routing.kind = kind
+        message.routing.kind, feature = self._routing(topology, there)
         message.routing.seed = self.routing_seed
         message.routing.endpoints_forward = topology.routing.endpoints_forward
+        # What it says that it releases it must release: the engine counts on that.
+        needs = [pb.FEATURE_DEPENDENT_FLOWS] if pb.FEATURE_DEPENDENT_FLOWS in there.features else []
         needs.append(feature)
-        if self.queue_discipline or self.queue_bytes:
-            message.queue.discipline = self.queue_discipline
-            message.queue.capacity_bytes = self.queue_bytes
-            known = there.queue_disciplines
-            if self.queue_discipline and known and self.queue_discipline not in known:
-                raise FeatureError(
-                    f"{there.simulator} has no queue discipline {self.queue_discipline!r}; "
-                    f"it has {', '.join(known)}"
-                )
-        if self.mark_min_bytes is not None or self.mark_max_bytes is not None:
-            low = self.mark_min_bytes if self.mark_min_bytes is not None else self.mark_max_bytes
-            high = self.mark_max_bytes if self.mark_max_bytes is not None else low
-            message.ecn.mark_min_bytes, message.ecn.mark_max_bytes = low or 0, high or 0
-            needs.append(pb.FEATURE_ECN)
-        if self.transport or self.mtu_bytes or self.mltcp:
-            message.transport.name = self.transport
-            message.transport.mtu_bytes = self.mtu_bytes
-            message.transport.mltcp = self.mltcp
-            if self.mltcp:
-                needs.append(pb.FEATURE_COFLOW)
-            if self.transport and self.transport not in there.transports:
-                raise FeatureError(
-                    f"{there.simulator} has no transport {self.transport!r}; "
-                    f"it has {', '.join(there.transports) or 'no choice'}"
-                )
-        if self.link_events:
-            needs.append(pb.FEATURE_LINK_EVENTS)
-            for event in sorted(self.link_events, key=lambda e: (e.time_ps, e.link, e.up)):
-                message.link_events.time_ps.append(event.time_ps)
-                message.link_events.link.append(topology.own_link(event.link))
-                message.link_events.up.append(event.up)
+        self._ask_for_queue(message, there)
+        needs += self._ask_for_marks(message)
+        needs += self._ask_for_transport(message, there)
+        needs += self._ask_for_link_events(message, topology)
         missing = [f for f in needs if f not in there.features]
         if missing:
             names = ", ".join(pb.Feature.Name(f).removeprefix("FEATURE_").lower() for f in missing)
             raise FeatureError(f"{there.simulator} can't do what is asked: {names}")
         message.required_features.extend(needs)
         return message
+
+    def _ask_for_queue(self, message: pb.Open, there: pb.DescribeResponse) -> None:
+        if not self.queue_discipline and not self.queue_bytes:
+            return
+        message.queue.discipline = self.queue_discipline
+        message.queue.capacity_bytes = self.queue_bytes
+        known = there.queue_disciplines
+        if self.queue_discipline and known and self.queue_discipline not in known:
+            raise FeatureError(
+                f"{there.simulator} has no queue discipline {self.queue_discipline!r}; "
+                f"it has {', '.join(known)}"
+            )
+
+    def _ask_for_marks(self, message: pb.Open) -> list[pb.Feature]:
+        if self.mark_min_bytes is None and self.mark_max_bytes is None:
+            return []
+        low = self.mark_min_bytes if self.mark_min_bytes is not None else self.mark_max_bytes
+        high = self.mark_max_bytes if self.mark_max_bytes is not None else low
+        message.ecn.mark_min_bytes, message.ecn.mark_max_bytes = low or 0, high or 0
+        return [pb.FEATURE_ECN]
+
+    def _ask_for_transport(self, message: pb.Open, there: pb.DescribeResponse) -> list[pb.Feature]:
+        if not self.transport and not self.mtu_bytes and not self.mltcp:
+            return []
+        message.transport.name = self.transport
+        message.transport.mtu_bytes = self.mtu_bytes
+        message.transport.mltcp = self.mltcp
+        if self.transport and self.transport not in there.transports:
+            raise FeatureError(
+                f"{there.simulator} has no transport {self.transport!r}; "
+                f"it has {', '.join(there.transports) or 'no choice'}"
+            )
+        return [pb.FEATURE_COFLOW] if self.mltcp else []
+
+    def _ask_for_link_events(self, message: pb.Open, topology: Topology) -> list[pb.Feature]:
+        for event in sorted(self.link_events, key=lambda e: (e.time_ps, e.link, e.up)):
+            message.link_events.time_ps.append(event.time_ps)
+            message.link_events.link.append(topology.own_link(event.link))
+            message.link_events.up.append(event.up)
+        return [pb.FEATURE_LINK_EVENTS] if self.link_events else []
 
     def _routing(self, topology: Topology, there: pb.DescribeResponse) -> tuple[pb.RoutingKind, pb.Feature]:
         """As asked; else given paths where they are taken; else ECMP where the topology routes so."""

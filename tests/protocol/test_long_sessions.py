@@ -50,9 +50,9 @@ def test_books_of_both_sides_hold_what_is_in_flight(serve: Serve) -> None:
         while left:
             granted, done = network.advance(batch, granted + 2 * 10**10)
             batch, left = FlowBatch(), left - int((done.handle == 1).sum())
-        assert session._host is not None
+        assert session._simulation is not None
         assert network._injector is not None
-        held.append(session._host.book.held + network._injector.held)
+        held.append(session._simulation.tracker.held + network._injector.held)
     assert max(held) == held[9] < turns * table.num_flows  # as much after ten turns as after thirty
     network.close()
 

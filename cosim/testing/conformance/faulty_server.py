@@ -87,7 +87,7 @@ class FaultySession(Session):
             while self._cancelled != GONE and time.monotonic() < thaw:
                 time.sleep(0.01)
             return
-        if self.fault == "stateless" and request.HasField("open") and self._host is not None:
+        if self.fault == "stateless" and request.HasField("open") and self._simulation is not None:
             yield pb.SessionResponse(opened=pb.Opened(credit=1))
             return
         if self.fault == "peeks_unclaimed" and request.HasField("peek"):
@@ -124,7 +124,7 @@ class FaultySession(Session):
             self._spoil(flows)
             message.flows.Clear()
             encode(flows, message.flows)
-        if self.fault == "lax" and self._host is not None:
+        if self.fault == "lax" and self._simulation is not None:
             message.horizon_ps = max(message.horizon_ps, self._last_grant)
         super().take(message)
 
