@@ -8,9 +8,16 @@ from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.protocol.server import Server
-from cosim.testing import check_server
+from cosim.testing import check_network, check_server
 from cosim.testing.conformance.faulty_server import SERVER_FAULTS, faulty
 from cosim.testing.conformance.kit import check_names
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled() -> None:
+    """Loops are compiled before a server is asked: the first time, that may take longer than any deadline."""
+    for make in (CongestionAwareNetwork, CongestionUnawareNetwork, FairShareNetwork):
+        check_network(make, only=["latency", "peek"])
 
 
 @pytest.mark.parametrize("make", [CongestionAwareNetwork, FairShareNetwork])
