@@ -49,13 +49,14 @@ if TYPE_CHECKING:
     from cosim.experiment.scenario import Job, Scenario, load, loads
     from cosim.experiment.simulate import Run
     from cosim.experiment.sweep import Sweep
-    from cosim.experiment.translate import translate
+    from cosim.experiment.translate import Translation, translate
     from cosim.profiler.context import profile
-    from cosim.results.compare import compare
+    from cosim.results.compare import Comparison, compare
     from cosim.results.networks import NetworkComparison
-    from cosim.results.store import load_run
+    from cosim.results.stored_run import StoredRun, load_run
     from cosim.results.summary import Summary
     from cosim.results.sweep import SweepRun
+    from cosim.results.table import Table
     from cosim.topology.graph import Topology
     from cosim.workload.program import DeviceMesh, Operation, OpKind, Peer, Program, Workload
 
@@ -74,13 +75,14 @@ _HOMES = {
     "cosim.experiment.scenario": "Job Scenario load loads",
     "cosim.experiment.simulate": "Run",
     "cosim.experiment.sweep": "Sweep",
-    "cosim.experiment.translate": "translate",
+    "cosim.experiment.translate": "Translation translate",
     "cosim.profiler.context": "profile",
-    "cosim.results.compare": "compare",
+    "cosim.results.compare": "Comparison compare",
     "cosim.results.networks": "NetworkComparison",
-    "cosim.results.store": "load_run",
+    "cosim.results.stored_run": "StoredRun load_run",
     "cosim.results.summary": "Summary",
     "cosim.results.sweep": "SweepRun",
+    "cosim.results.table": "Table",
     "cosim.topology.graph": "Topology",
     "cosim.workload.program": "DeviceMesh OpKind Operation Peer Program Workload",
 }
@@ -89,6 +91,7 @@ _HOMES = {
 __all__ = [
     "AlgorithmError",
     "CausalityError",
+    "Comparison",
     "CosimError",
     "DeadlineError",
     "DeviceMesh",
@@ -116,11 +119,14 @@ __all__ = [
     "ServerDiedError",
     "SimulationError",
     "StallError",
+    "StoredRun",
     "Summary",
     "Sweep",
     "SweepRun",
+    "Table",
     "Topology",
     "TopologyError",
+    "Translation",
     "UnreachableError",
     "VersionError",
     "Workload",

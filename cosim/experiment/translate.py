@@ -36,7 +36,36 @@ _PARTIAL = ".partial"
 
 @dataclass(frozen=True, eq=False)
 class Translation:
-    """What was written where, and what was lost."""
+    """What was written where, and what was lost; as :func:`cosim.translate` returns it.
+
+    Attributes
+    ----------
+    scenario
+        That was translated.
+    format, format_name
+        What to.
+    out
+        The folder.
+    files
+        Written there, relative to it.
+    report
+        What was lost or approximated.
+    source
+        The scenario as formats take it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import cosim
+    >>> scenario = cosim.loads('''
+    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ... network: fair_share
+    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+    ... ''')
+    >>> done = cosim.translate(scenario, "flow-list", tempfile.mkdtemp())
+    >>> done.format_name, len(done.files) > 0
+    ('flow-list', True)
+    """
 
     scenario: Scenario
     format: Format

@@ -39,6 +39,21 @@ def profile(
     Import torch inside the block. The process is changed for good: profile once, and do nothing else with
     torch.
 
+    Parameters
+    ----------
+    path
+        The profile to write.
+    world_size, rank
+        Ranks that the code is to see, and which of them it is.
+    gpu
+        Whose times computations take, as `cosim list gpu` names it; a scenario may name another later.
+    per_node
+        Ranks on a node.
+    iteration
+        The one to keep, from 0; the first sets things up.
+    imbalance
+        Load of the busiest expert over the mean.
+
     Raises
     ------
     InputError

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from cosim.results.collectives import CollectiveSummary
-from cosim.results.store import StoredRun, load_run
+from cosim.results.stored_run import StoredRun, load_run
 from cosim.results.summary import JobSummary, Summary
 from cosim.units import format_size
 
@@ -55,9 +55,29 @@ class Setting:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs side by side. ``settings`` is None where a run has no scenario to compare.
+    """Two runs side by side, as :func:`cosim.compare` returns them; prints as the page of ``cosim compare``.
 
-    ``same_digest``: every message and every operation happened at the same picosecond in both.
+    Attributes
+    ----------
+    name_a, name_b
+        What the runs are called.
+    same_digest
+        Every message and every operation happened at the same picosecond in both.
+    settings
+        Those that differ; None where a run has no scenario to compare.
+    rows
+        Every quantity of both.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> run = cosim.run('''
+    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ... network: fair_share
+    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+    ... ''')
+    >>> cosim.compare(run, run).different
+    ()
     """
 
     name_a: str

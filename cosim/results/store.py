@@ -1,4 +1,4 @@
-"""A run as files, for `cosim compare`, for notebooks and for later.
+"""A run as files, for `cosim compare`, for notebooks and for later; :mod:`.stored_run` reads them.
 
 ``summary.json``
     :meth:`Summary.to_json`; written last, so a directory that has it is whole.
@@ -8,35 +8,23 @@
     Every message, where it was recorded and asked for: the fields of
     :class:`~cosim.engine.records.MessageRecords`.
 ``scenario.yaml``
-    The resolved scenario; written by whoever ran it, read here for comparing settings.
+    The resolved scenario; written by whoever ran it, read for comparing settings.
 """
 
 from __future__ import annotations
 
 import json
-import zipfile
-import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from cosim.engine.records import CollectiveRecord, MessageRecords, OpRecords, Records
+from cosim.engine.records import CollectiveRecord, MessageRecords, Records
 from cosim.errors import InputError, Location
-from cosim.files import located_yaml
 from cosim.results.summary import Summary
-from cosim.results.table import Array, Labels, Table
-from cosim.results.tables import (
-    TEXTS,
-    collectives_table,
-    iterations_table,
-    links_table,
-    messages_table,
-    operations_table,
-)
+from cosim.results.table import Array
 
 FORMAT = 1
 SUMMARY_FILE = "summary.json"
@@ -88,103 +76,6 @@ COLUMNS = {
 }
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class StoredRun:
-    """A run read back: the summary at once, columns and messages when they are asked for.
-
-    Its tables are those of :class:`cosim.Run`, but for what operations are called, which isn't written.
-    """
-
-    directory: Path
-    summary: Summary
-
-    @property
-    def digest(self) -> str:
-        """A hex string over every completion and every operation's start and end."""
-        return self.summary.digest
-
-    @cached_property
-    def columns(self) -> dict[str, Array]:
-        """All columns of ``columns.npz`` by name."""
-        return _read_npz(self.directory / COLUMNS_FILE, tuple(COLUMNS))
-
-    @cached_property
-    def settings(self) -> Any:
-        """The resolved scenario as plain values, or None where there is no ``scenario.yaml``."""
-        path = self.directory / SCENARIO_FILE
-        return located_yaml.read(path, InputError).value if path.exists() else None
-
-    @cached_property
-    def message_records(self) -> MessageRecords | None:
-        """Every message as the engine wrote it, or None where they weren't saved."""
-        names = tuple(field.name for field in fields(MessageRecords))
-        if (path := self.directory / MESSAGE_FILES["npz"]).exists():
-            return MessageRecords(**_read_npz(path, names))
-        if (path := self.directory / MESSAGE_FILES["parquet"]).exists():
-            return _read_parquet(path, names)
-        return None
-
-    @cached_property
-    def operations(self) -> Table:
-        """Every operation that ended, of every simulated rank."""
-        names = [field.name for field in fields(OpRecords)]
-        return operations_table(self._jobs, OpRecords(*(self.columns[f"op_{name}"] for name in names)), {})
-
-    @cached_property
-    def collectives(self) -> Table:
-        """Every collective of every group; of folded jobs, those of the simulated ranks."""
-        stored = {"operation": "op", "collective": "kind"}
-        columns: dict[str, Array | Labels] = {
-            name: self.columns[f"collective_{stored.get(name, name)}"]
-            for name in TEXTS["collectives"]
-            if name not in ("job", "group_size")
-        }
-        columns["job"] = Labels(self.columns["collective_job"], self._jobs)
-        columns["group_size"] = np.diff(self.columns["collective_ranks_ptr"])
-        return collectives_table({name: columns[name] for name in TEXTS["collectives"]})
-
-    @cached_property
-    def messages(self) -> Table:
-        """Every message.
-
-        Raises
-        ------
-        InputError
-            They weren't saved.
-        """
-        return messages_table(self._jobs, self.message_records)
-
-    @cached_property
-    def links(self) -> Table:
-        """Every link."""
-        numbers = {name: self.columns[f"link_{name}"] for name in ("rate_bps", "latency_ps")}
-        numbers |= {"sent_bytes": self.columns["link_bytes"]}
-        numbers |= {"busy_ps": self.columns["link_busy_ps"].sum(axis=0)}
-        src, dst = self.columns["link_src"], self.columns["link_dst"]
-        return links_table(self.columns["node_name"].tolist(), src, dst, numbers, self.summary.end_ps)
-
-    @cached_property
-    def iterations(self) -> Table:
-        """Every iteration that all ranks of its job ended."""
-        ptr, ends = self.columns["iteration_ptr"], self.columns["iteration_end_ps"]
-        ranks = np.diff(self.columns["job_ptr"])
-        parts = [ends[a:b].reshape(-1, count) for a, b, count in zip(ptr[:-1], ptr[1:], ranks, strict=True)]
-        return iterations_table(self._jobs, [job.start_ps for job in self.summary.jobs], parts)
-
-    @property
-    def _jobs(self) -> tuple[str, ...]:
-        return tuple(self.columns["job_name"].tolist())
-
-    def __repr__(self) -> str:
-        return f"<StoredRun {self.summary.name} in {self.directory}>"
-
-    def __str__(self) -> str:
-        return str(self.summary)
-
-    def _repr_html_(self) -> str:
-        return self.summary._repr_html_()
-
-
 def save(
     records: Records,
     summary: Summary,
@@ -231,57 +122,7 @@ def check_format(messages: Literal["npz", "parquet"] | None) -> None:
         Parquet without pyarrow.
     """
     if messages == "parquet":
-        _pyarrow()
-
-
-def load_run(directory: str | Path) -> StoredRun:
-    """Read a run that ``cosim run --out``, or :func:`cosim.run` with ``out``, wrote.
-
-    Returns
-    -------
-    StoredRun
-        ``summary``, ``settings`` and the tables of :class:`cosim.Run`; columns are read when asked for.
-
-    Raises
-    ------
-    InputError
-        Not such a directory, a file missing or broken, or another format; says which.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import cosim
-    >>> folder = tempfile.mkdtemp()
-    >>> run = cosim.run('''
-    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
-    ... network: fair_share
-    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
-    ... ''', out=folder)
-    >>> again = cosim.load_run(folder)
-    >>> again.digest == run.digest, again.iterations.duration_ps
-    (True, array([600000000]))
-    """
-    path = Path(directory)
-    if not path.is_dir():
-        raise InputError(f"there is no directory {str(path)!r}", hint="give what `cosim run --out` wrote")
-    for name in (SUMMARY_FILE, COLUMNS_FILE):
-        if not (path / name).is_file():
-            raise InputError(
-                f"this is not a run: {name} is missing",
-                location=Location(str(path)),
-                hint="give a directory that `cosim run --out` wrote; a failed run has no summary.json",
-            )
-    place = path / SUMMARY_FILE
-    try:
-        data = json.loads(place.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"not JSON: {error}", location=Location(str(place))) from error
-    try:
-        summary = Summary.from_json(data)
-    except InputError as error:
-        raise InputError(error.message, location=Location(str(place)), hint=error.hint) from error
-    _check_columns(path / COLUMNS_FILE)
-    return StoredRun(path, summary)
+        pyarrow_modules()
 
 
 def _columns(records: Records) -> dict[str, Array]:
@@ -336,40 +177,6 @@ def _ptr(sizes: list[int]) -> Array:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.array(sizes, np.int64))])
 
 
-def _broken(path: Path, error: Exception) -> InputError:
-    return InputError(
-        f"broken, or not what cosim wrote: {error}",
-        location=Location(str(path)),
-        hint="copy the run again, or run the scenario again",
-    )
-
-
-def _check_columns(path: Path) -> None:
-    """Look at the table of contents only; columns are read when asked for."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            missing = [name for name in COLUMNS if name not in stored.files]
-            found = None if "format" not in stored.files else int(stored["format"])
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise _broken(path, error) from error
-    if found != FORMAT:
-        raise InputError(
-            f"columns of format {found}; this version of cosim reads format {FORMAT}",
-            location=Location(str(path)),
-            hint="run the scenario again with this version of cosim",
-        )
-    if missing:
-        raise InputError(f"columns are missing: {', '.join(missing)}", location=Location(str(path)))
-
-
-def _read_npz(path: Path, names: tuple[str, ...]) -> dict[str, Array]:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return {name: stored[name] for name in names}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise _broken(path, error) from error
-
-
 def _save_messages(
     messages: MessageRecords, path: Path, write: Callable[[dict[str, Array], Path], None]
 ) -> None:
@@ -383,20 +190,18 @@ def _write_npz(columns: dict[str, Array], path: Path) -> None:
 
 
 def _write_parquet(columns: dict[str, Array], path: Path) -> None:
-    arrow, parquet = _pyarrow()
+    arrow, parquet = pyarrow_modules()
     parquet.write_table(arrow.table(columns), path)
 
 
-def _read_parquet(path: Path, names: tuple[str, ...]) -> MessageRecords:
-    arrow, parquet = _pyarrow()
-    try:
-        table = parquet.read_table(path, columns=list(names))
-        return MessageRecords(**{name: table[name].to_numpy() for name in names})
-    except (OSError, KeyError, arrow.ArrowException) as error:
-        raise _broken(path, error) from error
+def pyarrow_modules() -> tuple[Any, Any]:
+    """pyarrow, and its part for Parquet.
 
-
-def _pyarrow() -> tuple[Any, Any]:
+    Raises
+    ------
+    InputError
+        It is not installed.
+    """
     try:
         import pyarrow
         import pyarrow.parquet

@@ -40,6 +40,7 @@ class Table(Mapping[str, Array]):
     Examples
     --------
     >>> import numpy as np
+    >>> from cosim import Table
     >>> columns = {"name": np.array(["a -> b"]), "busy_ps": np.array([5])}
     >>> table = Table("links", columns, {"name": "of the link"})
     >>> table.busy_ps

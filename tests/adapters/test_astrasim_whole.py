@@ -14,7 +14,7 @@ from cosim.experiment.scenario import Scenario
 from cosim.experiment.translate import Translation, translate
 from cosim.formats.astra_sim.run import FOLDER, STDERR, binary
 from cosim.results.compare import compare
-from cosim.results.store import load_run
+from cosim.results.stored_run import load_run
 
 TRAINING = """
 name: training

@@ -13,7 +13,7 @@ import cosim
 from cosim import cli
 from cosim.engine import replay as engine
 from cosim.errors import NetworkError
-from cosim.results.store import load_run
+from cosim.results.stored_run import load_run
 
 SCENARIO = """\
 topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}

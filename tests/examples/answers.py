@@ -21,7 +21,7 @@ from cosim.experiment.sweep import is_sweep
 from cosim.files.located_yaml import read
 from cosim.protocol.adapters import missing_packages
 from cosim.protocol.remote import Remote
-from cosim.results.store import load_run
+from cosim.results.stored_run import load_run
 from cosim.results.summary import Summary
 from tests.inputs import ROOT, absent
 

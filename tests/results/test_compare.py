@@ -5,7 +5,8 @@ import json
 from pathlib import Path
 
 from cosim.results.compare import Comparison, compare
-from cosim.results.store import load_run, save
+from cosim.results.store import save
+from cosim.results.stored_run import load_run
 from cosim.results.summary import Summary, summarize
 from tests.results.synthetic_run import US, Builder, example
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from cosim.errors import InputError
-from cosim.results.store import COLUMNS, load_run, save
+from cosim.results.store import COLUMNS, save
+from cosim.results.stored_run import load_run
 from cosim.results.summary import summarize
 from tests.results.synthetic_run import example
 
