@@ -233,7 +233,7 @@ def one_turn(state: State) -> int:
     if meta[BEGIN_AT] < meta[BEGIN_N]:
         number = int(state.begins[meta[BEGIN_AT]])
         rank = state.ranks[number]
-        if rank.pace0 != NONE and rank.paced <= rank.iteration:
+        if rank.pace0 != NONE and rank.paced <= rank.iteration + 1:  # of the iteration that begins
             return NEED_PACE
         meta[BEGIN_AT] += 1
         begin(state, number, now)

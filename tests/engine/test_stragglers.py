@@ -221,3 +221,19 @@ def test_an_algorithm_whose_exit_does_not_wait_for_the_rank_is_named() -> None:
     programs = [[compute(came), collective(SIZE, 0, kind="broadcast")] for came in (0, 10**9)]
     with pytest.raises(AlgorithmError, match=r"rank 1 is done with broadcast .* before it came"):
         run(one_dimension("Ring", 2), job(workload(*programs)), collectives=planner)
+
+
+class Growing:
+    """Operation o of iteration k takes (k + 1) (o + 1) times as long, less as many picoseconds as the rank is."""
+
+    def duration_ps(self, rank: int, iteration: int, operation: int, duration_ps: int) -> int:
+        return duration_ps * (iteration + 1) * (operation + 1) - rank
+
+
+def test_each_iteration_of_each_rank_has_its_own_pace() -> None:
+    us = PS_PER_US
+    work = workload([compute(us), compute(us, 0)], [compute(us), compute(us, 0)])
+    found = times(run(one_dimension("Ring", 2), job(work, iterations=4, pace=Growing())))
+    for rank in (0, 1):
+        took = [[found[0, k, rank, op][1] - found[0, k, rank, op][0] for op in (0, 1)] for k in range(4)]
+        assert took == [[(k + 1) * us - rank, 2 * (k + 1) * us - rank] for k in range(4)]
