@@ -9,12 +9,18 @@ is nccl-tests': for all-gather the gathered whole, which is n times the ``size_b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import mul
 
-from cosim.engine.records import CollectiveRecord, JobInfo
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.engine.records import JobInfo
 from cosim.pattern.template import Collective
+from cosim.results.collective_columns import CollectiveColumns
 from cosim.units import PS_PER_S
+
+I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -67,36 +73,48 @@ def nccl_size_bytes(collective: str, size_bytes: int, num_ranks: int) -> int:
 
 
 def summarize_collectives(
-    records: Iterable[CollectiveRecord], jobs: tuple[JobInfo, ...]
+    columns: CollectiveColumns, jobs: tuple[JobInfo, ...]
 ) -> tuple[CollectiveSummary, ...]:
     """Group and sum; the kind that took most time in all comes first."""
-    groups: dict[tuple[int, str, str, int, int], list[CollectiveRecord]] = {}
-    for record in records:
-        key = (record.job, record.collective, record.algorithm, record.size_bytes, record.group_size)
-        groups.setdefault(key, []).append(record)
-    rows = [(key, _one(jobs[key[0]].name, group)) for key, group in groups.items()]
-    rows.sort(key=lambda row: (-row[1].total_ps, row[0]))
+    if not len(columns):
+        return ()
+    codes = (columns.job, columns.collective.codes, columns.algorithm.codes)
+    kinds = np.stack([*codes, columns.size_bytes, columns.group_size])
+    found, which = np.unique(kinds, axis=1, return_inverse=True)
+    ends = np.cumsum(np.bincount(which.reshape(-1)))
+    parts = np.split(np.argsort(which.reshape(-1), kind="stable"), ends[:-1])
+    rows = [(job, _one(columns, part, jobs[job].name)) for job, part in zip(found[0], parts, strict=True)]
+    rows.sort(key=lambda row: (-row[1].total_ps, row[0], *_kind(row[1])))
     return tuple(row for _, row in rows)
 
 
-def _one(job: str, group: list[CollectiveRecord]) -> CollectiveSummary:
-    like, count = group[0], sum(record.copies for record in group)
-    times = [record.end_ps - record.ready_ps for record in group]
-    waits = [record.ready_ps - record.start_ps for record in group]
-    total = sum(time * record.copies for time, record in zip(times, group, strict=True))
-    waited = sum(wait * record.copies for wait, record in zip(waits, group, strict=True))
-    ranks = like.group_size
-    size = nccl_size_bytes(like.collective, like.size_bytes, ranks)
+def _kind(one: CollectiveSummary) -> tuple[str, str, int, int]:
+    return one.collective, one.algorithm, one.size_bytes, one.group_size
+
+
+def _one(columns: CollectiveColumns, rows: I64, job: str) -> CollectiveSummary:
+    """Of one kind, which is at least one."""
+    first = rows[0]
+    collective = columns.collective.names[columns.collective.codes[first]]
+    algorithm = columns.algorithm.names[columns.algorithm.codes[first]]
+    ranks, size_bytes = int(columns.group_size[first]), int(columns.size_bytes[first])
+    copies = columns.copies[rows].tolist()
+    times = (columns.end_ps - columns.ready_ps)[rows].tolist()
+    waits = (columns.ready_ps - columns.start_ps)[rows].tolist()
+    # Python's numbers: picoseconds times copies of many collectives can leave 64 bits.
+    count, total = sum(copies), sum(map(mul, times, copies))
+    waited = sum(map(mul, waits, copies))
+    size = nccl_size_bytes(collective, size_bytes, ranks)
     algbw = size * 8 * PS_PER_S * count / total if size and total else None
-    factor = bus_factor(like.collective, ranks)
+    factor = bus_factor(collective, ranks)
     return CollectiveSummary(
         job=job,
-        collective=like.collective,
-        algorithm=like.algorithm,
-        size_bytes=like.size_bytes,
+        collective=collective,
+        algorithm=algorithm,
+        size_bytes=size_bytes,
         group_size=ranks,
         count=count,
-        messages=sum(record.messages * record.copies for record in group),
+        messages=sum(map(mul, columns.messages[rows].tolist(), copies)),
         mean_ps=_rounded(total, count),
         min_ps=min(times),
         max_ps=max(times),

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.engine.records import Records
+from cosim.results.collective_columns import CollectiveColumns
 from cosim.results.optable import OpTable
 from cosim.workload.program import OpKind
 
@@ -29,14 +30,14 @@ class Overlap:
     last_quarter: float
 
 
-def find_overlap(records: Records, table: OpTable) -> Overlap | None:
+def find_overlap(records: Records, table: OpTable, collectives: CollectiveColumns) -> Overlap | None:
     """None where no two jobs run at the same time, or nobody communicates."""
     if len(records.jobs) < 2:
         return None
     starts = sorted(job.start_ps for job in records.jobs)
     ends = sorted(int(finish.max(initial=0)) for finish in records.finish_ps)
     edges = np.linspace(starts[1], ends[-2], 5).astype(np.int64)
-    spans = [_communication(records, table, j) for j in range(len(records.jobs))]
+    spans = [_communication(records, table, collectives, j) for j in range(len(records.jobs))]
     if edges[0] >= edges[-1] or (np.diff(edges) <= 0).any() or not any(map(len, spans)):
         return None
     anyone = covered(union(*np.concatenate(spans).T), edges)
@@ -46,13 +47,13 @@ def find_overlap(records: Records, table: OpTable) -> Overlap | None:
     return Overlap(float(several[0] / anyone[0]), float(several[-1] / anyone[-1]))
 
 
-def _communication(records: Records, table: OpTable, job: int) -> I64:
+def _communication(records: Records, table: OpTable, collectives: CollectiveColumns, job: int) -> I64:
     """When a job communicates: int64[n, 2], apart from each other."""
     ops = records.ops
     sends = np.flatnonzero((ops.job == job) & table.is_kind(OpKind.SEND)[table.rows(ops)])
-    mine = [one for one in records.collectives if one.job == job]
-    start = np.concatenate([ops.start_ps[sends], np.array([one.ready_ps for one in mine], np.int64)])
-    end = np.concatenate([ops.end_ps[sends], np.array([one.end_ps for one in mine], np.int64)])
+    mine = collectives.job == job
+    start = np.concatenate([ops.start_ps[sends], collectives.ready_ps[mine]])
+    end = np.concatenate([ops.end_ps[sends], collectives.end_ps[mine]])
     return union(start, end)
 
 

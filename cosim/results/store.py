@@ -23,6 +23,7 @@ import numpy as np
 
 from cosim.engine.records import CollectiveRecord, MessageRecords, Records
 from cosim.errors import InputError, Location
+from cosim.results.collective_columns import collective_columns
 from cosim.results.summary import Summary
 from cosim.results.table import Array
 
@@ -157,16 +158,17 @@ def _columns(records: Records) -> dict[str, Array]:
 
 
 def _collective_columns(records: Sequence[CollectiveRecord]) -> dict[str, Array]:
-    collectives = tuple(records)  # each made once
+    found = collective_columns(records)
     numbers = ("job", "iteration", "op", "size_bytes", "messages", "start_ps", "ready_ps", "end_ps")
-    out: dict[str, Array] = {
-        f"collective_{name}": np.array([getattr(c, name) for c in collectives], np.int64) for name in numbers
+    ranks, sizes = found.ranks(np.arange(len(found)))
+    return {
+        **{f"collective_{name}": getattr(found, name) for name in numbers},
+        "collective_name": found.name.texts(),
+        "collective_kind": found.collective.texts(),
+        "collective_algorithm": found.algorithm.texts(),
+        "collective_ranks": ranks,
+        "collective_ranks_ptr": _ptr(sizes.tolist()),
     }
-    for column, name in (("name", "name"), ("kind", "collective"), ("algorithm", "algorithm")):
-        out[f"collective_{column}"] = np.array([getattr(c, name) for c in collectives], np.str_)
-    out["collective_ranks"] = _joined([np.array(c.ranks, np.int64) for c in collectives], np.int64)
-    out["collective_ranks_ptr"] = _ptr([len(c.ranks) for c in collectives])
-    return out
 
 
 def _joined(parts: list[Any], dtype: type[np.generic]) -> Array:

@@ -110,7 +110,7 @@ class StoredRun:
         }
         columns["job"] = Labels(self.columns["collective_job"], self._jobs)
         columns["group_size"] = np.diff(self.columns["collective_ranks_ptr"])
-        return collectives_table({name: columns[name] for name in TEXTS["collectives"]})
+        return collectives_table(columns)
 
     @cached_property
     def messages(self) -> Table:

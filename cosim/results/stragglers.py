@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cosim.engine.records import Records
+from cosim.results.collective_columns import CollectiveColumns
 from cosim.results.optable import OpTable
 from cosim.workload.program import OpKind
 
@@ -27,19 +27,20 @@ class Straggler:
     waited_ps: int
 
 
-def find_stragglers(records: Records, table: OpTable, job: int, count: int = 3) -> tuple[Straggler, ...]:
+def find_stragglers(
+    records: Records, table: OpTable, collectives: CollectiveColumns, job: int, count: int = 3
+) -> tuple[Straggler, ...]:
     """The ``count`` ranks of a job that others waited longest for.
 
     The last to arrive is found by time: a rank of the group that began a collective at the instant at
     which the group was complete. Operation numbers can't say, since programs number differently.
     """
-    late = [c for c in records.collectives if c.job == job and c.ready_ps > c.start_ps]
-    if not late:
+    late = np.flatnonzero((collectives.job == job) & (collectives.ready_ps > collectives.start_ps))
+    if not len(late):
         return ()
-    sizes = np.array([len(c.ranks) for c in late], np.int64)
-    ranks = np.fromiter(chain.from_iterable(c.ranks for c in late), np.int64, int(sizes.sum()))
-    ready = np.repeat(np.array([c.ready_ps for c in late], np.int64), sizes)
-    wait = np.repeat(np.array([c.ready_ps - c.start_ps for c in late], np.int64), sizes)
+    ranks, sizes = collectives.ranks(late)
+    ready = np.repeat(collectives.ready_ps[late], sizes)
+    wait = ready - np.repeat(collectives.start_ps[late], sizes)
 
     ops = records.ops
     instants = np.unique(ready)

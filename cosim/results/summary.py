@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from cosim.engine.records import Records
 from cosim.errors import InputError
 from cosim.results.breakdown import Breakdown, break_down
+from cosim.results.collective_columns import collective_columns
 from cosim.results.collectives import CollectiveSummary, summarize_collectives
 from cosim.results.fct import FctSummary, summarize_fct
 from cosim.results.links import LinkSummary, LinkTotals, summarize_link_totals, summarize_links
@@ -214,6 +215,8 @@ def summarize(
     """
     table = op_table(records)
     parts = break_down(records, table)
+    collectives = collective_columns(records.collectives)
+    late = [find_stragglers(records, table, collectives, j) for j in range(len(records.jobs))]
     base = table.rank_base
     return Summary(
         format=FORMAT,
@@ -230,10 +233,10 @@ def summarize(
         wall_s=records.wall_s,
         cpu_s=records.cpu_s,
         jobs=tuple(
-            _job(records, j, parts, slice(int(base[j]), int(base[j + 1])), find_stragglers(records, table, j))
-            for j in range(len(records.jobs))
+            _job(records, j, parts, slice(int(base[j]), int(base[j + 1])), stragglers)
+            for j, stragglers in enumerate(late)
         ),
-        collectives=summarize_collectives(records.collectives, records.jobs),
+        collectives=summarize_collectives(collectives, records.jobs),
         links=summarize_links(records.topology, records.links, records.end_ps, top_links),
         link_totals=summarize_link_totals(records.links, records.end_ps),
         fct=summarize_fct(records.fct),
@@ -245,7 +248,7 @@ def summarize(
             if name in records.topology.info
         },
         queues=summarize_queues(records.topology, records.links),
-        overlap=find_overlap(records, table),
+        overlap=find_overlap(records, table, collectives),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,13 @@ class Labels:
     def texts(self) -> Array:
         """str[rows]."""
         return np.array(self.names, np.str_)[self.codes] if self.names else np.zeros(len(self), np.str_)
+
+
+def labels(texts: Sequence[str]) -> Labels:
+    """A column of texts."""
+    names: dict[str, int] = {}
+    codes = [names.setdefault(text, len(names)) for text in texts]
+    return Labels(np.array(codes, np.int32), tuple(names))
 
 
 class Table(Mapping[str, Array]):

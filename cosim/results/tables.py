@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from cosim.engine.records import MessageRecords, OpRecords, Records
 from cosim.errors import InputError
 from cosim.network.simulator import NetworkStatistics
+from cosim.results.collective_columns import collective_columns
 from cosim.results.optable import op_table
 from cosim.results.summary import iteration_ends
-from cosim.results.table import Array, Labels, Table
+from cosim.results.table import Array, Labels, Table, labels
 from cosim.topology.graph import Topology
 from cosim.workload.program import OpKind
 
@@ -144,15 +145,8 @@ def iterations_table(jobs: Sequence[str], start_ps: Sequence[int], end_ps: Seque
 
 
 def collectives_table(columns: Mapping[str, Array | Labels]) -> Table:
-    """In order of their ends."""
-    return _table("collectives", columns)
-
-
-def labels(texts: Sequence[str]) -> Labels:
-    """A column of texts."""
-    names: dict[str, int] = {}
-    codes = [names.setdefault(text, len(names)) for text in texts]
-    return Labels(np.array(codes, np.int32), tuple(names))
+    """In order of their ends; ``columns`` in any order."""
+    return _table("collectives", {name: columns[name] for name in TEXTS["collectives"]})
 
 
 def _table(name: str, columns: Mapping[str, Array | Labels]) -> Table:
@@ -187,26 +181,14 @@ class RunTables:
     @cached_property
     def collectives(self) -> Table:
         """Every collective of every group; of folded jobs, those of the simulated ranks."""
-        found = self.records.collectives
-        numbers = (
-            "iteration",
-            "op",
-            "group_size",
-            "size_bytes",
-            "messages",
-            "start_ps",
-            "ready_ps",
-            "end_ps",
-        )
-        column = {name: np.array([getattr(one, name) for one in found], np.int64) for name in numbers}
-        text = {
-            name: labels([getattr(one, name) for one in found])
-            for name in ("name", "collective", "algorithm")
+        found = collective_columns(self.records.collectives)
+        columns: dict[str, Array | Labels] = {
+            "job": Labels(found.job, tuple(job.name for job in self.records.jobs)),
+            "operation": found.op,
         }
-        job = Labels(np.array([one.job for one in found], np.int32), tuple(j.name for j in self.records.jobs))
-        column["operation"] = column.pop("op")
-        known: dict[str, Array | Labels] = {"job": job, **text, **column}
-        return collectives_table({name: known[name] for name in TEXTS["collectives"]})
+        rest = (name for name in TEXTS["collectives"] if name not in columns)
+        columns |= {name: getattr(found, name) for name in rest}
+        return collectives_table(columns)
 
     @cached_property
     def messages(self) -> Table:

@@ -12,6 +12,7 @@ from cosim.engine.records import CollectiveRecord, OpRecords
 from cosim.errors import InputError
 from cosim.pattern.template import Collective
 from cosim.results.breakdown import break_down
+from cosim.results.collective_columns import collective_columns
 from cosim.results.collectives import bus_factor, summarize_collectives
 from cosim.results.fct import percentile_ps
 from cosim.results.optable import op_table
@@ -119,7 +120,7 @@ N = 8
 def test_busbw_is_that_of_nccl_tests(collective: str, busbw: float) -> None:
     start, ready, end = 0, 5 * US, 5 * US + 1000 * US
     one = CollectiveRecord(0, 0, 0, "x", collective, "ring", tuple(range(N)), 8 * MB, 1, start, ready, end)
-    (row,) = summarize_collectives([one], (example().job(),))
+    (row,) = summarize_collectives(collective_columns([one]), (example().job(),))
     assert row.busbw_bps == pytest.approx(busbw)
     assert (row.mean_ps, row.wait_mean_ps, row.wait_max_ps) == (1000 * US, 5 * US, 5 * US)
 
@@ -130,7 +131,7 @@ def test_ring_at_full_rate_has_the_links_rate_as_busbw() -> None:
     one = CollectiveRecord(
         0, 0, 0, "x", "all_reduce", "ring", tuple(range(n)), d, 1, 0, 0, 2 * (n - 1) * (d // n) * 100
     )
-    (row,) = summarize_collectives([one], (example().job(),))
+    (row,) = summarize_collectives(collective_columns([one]), (example().job(),))
     assert row.busbw_bps == pytest.approx(80e9)
 
 
@@ -142,7 +143,7 @@ def test_every_collective_has_a_bus_factor() -> None:
 def test_barrier_and_instant_collectives_have_no_bandwidth() -> None:
     for collective, end in (("barrier", 10), ("all_reduce", 0)):
         one = CollectiveRecord(0, 0, 0, "x", collective, "ring", (0, 1), 64, 1, 0, 0, end)
-        (row,) = summarize_collectives([one], (example().job(),))
+        (row,) = summarize_collectives(collective_columns([one]), (example().job(),))
         assert row.algbw_bps is None
         assert row.busbw_bps is None
 
