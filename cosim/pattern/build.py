@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from cosim.pattern.template import I8, I32, I64, NO_DATA, Collective, Template
 
@@ -62,31 +63,12 @@ def assemble(
 ) -> Template:
     """One template of ``blocks``, entries first and exits last; blocks of no repetition are left out."""
     blocks = [block for block in blocks if block.repeat > 0 and block.rows > 0]
-    rows = sum(block.rows for block in blocks)
-    src, dst, channel, chunk, chunk_step, chunk_count = (np.empty(rows, np.int32) for _ in range(6))
-    size, delay = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    action = np.empty(rows, np.int8)
-    degree = np.zeros(rows + 1, np.int64)
-    distances: list[I64] = []
-    kinds: list[I8] = []
-    row = 0
-    for block in blocks:
-        at = slice(row, row + block.rows)
-        src[at], dst[at], channel[at] = block.src, block.dst, block.channel
-        size[at], delay[at], action[at] = block.size_bytes, block.delay_ps, block.action
-        chunk[at], chunk_step[at], chunk_count[at] = block.chunk, block.chunk_step, block.chunk_count
-        shape = (block.rows, len(block.kind))
-        distance = np.broadcast_to(block.distance, shape)
-        kind = np.broadcast_to(np.asarray(block.kind, np.int8), shape)
-        if distance.size and distance.min() < 1:
-            given = distance > 0
-            degree[row + 1 : row + 1 + block.rows] = given.sum(axis=1)
-            distance, kind = distance[given], kind[given]
-        else:
-            degree[row + 1 : row + 1 + block.rows] = shape[1]
-        distances.append(distance.reshape(-1))
-        kinds.append(kind.reshape(-1))
-        row += block.rows
+    rows = np.array([block.rows for block in blocks], np.int64)
+
+    def column(of: str, dtype: type[np.integer[Any]]) -> NDArray[Any]:
+        return np.concatenate([np.full(block.rows, getattr(block, of), dtype) for block in blocks])
+
+    degree, distances, kinds = zip(*(_dependencies(block) for block in blocks), strict=True)
     return Template(
         name=name,
         collective=collective,
@@ -94,21 +76,32 @@ def assemble(
         size_bytes=size_bytes,
         num_chunks=num_chunks,
         owner=np.asarray(owner, np.int32),
-        src=src,
-        dst=dst,
-        bytes=size,
-        channel=channel,
-        delay_ps=delay,
-        dep_ptr=np.cumsum(degree),
+        src=column("src", np.int32),
+        dst=column("dst", np.int32),
+        bytes=column("size_bytes", np.int64),
+        channel=column("channel", np.int32),
+        delay_ps=column("delay_ps", np.int64),
+        dep_ptr=np.concatenate([[0], np.cumsum(np.concatenate(degree))]).astype(np.int64),
         dep_distance=np.concatenate(distances),
         dep_kind=np.concatenate(kinds),
-        block_row=np.concatenate([[0], np.cumsum([block.rows for block in blocks])]).astype(np.int64),
+        block_row=np.concatenate([[0], np.cumsum(rows)]).astype(np.int64),
         block_repeat=np.array([block.repeat for block in blocks], np.int64),
-        chunk=chunk,
-        chunk_step=chunk_step,
-        chunk_count=chunk_count,
-        action=action,
+        chunk=column("chunk", np.int32),
+        chunk_step=column("chunk_step", np.int32),
+        chunk_count=column("chunk_count", np.int32),
+        action=column("action", np.int8),
     )
+
+
+def _dependencies(block: Block) -> tuple[I64, I64, I8]:
+    """How many each row has, then the distances and kinds of all: those above zero."""
+    shape = (block.rows, len(block.kind))
+    distance = np.broadcast_to(block.distance, shape)
+    kind = np.broadcast_to(np.asarray(block.kind, np.int8), shape)
+    if distance.size == 0 or distance.min() >= 1:
+        return np.full(block.rows, shape[1], np.int64), distance.reshape(-1), kind.reshape(-1)
+    given = distance > 0
+    return given.sum(axis=1, dtype=np.int64), distance[given], kind[given]
 
 
 def alone(collective: Collective, size_bytes: int) -> Template:

@@ -48,67 +48,89 @@ class DoubleBinaryTree(Algorithm):
         """See :meth:`Algorithm.build`; rows are level by level, up and then down."""
         del reverse, root
         self.check(collective, num_ranks)
-        n = num_ranks
-        plain, reduced = (costs.receive_ps(size_bytes, reduced=flag) for flag in (False, True))
-        levels = n.bit_length() - 1
-        # Node j in 1..N stands at in-order place j, its height is the number of its trailing zeros; N is
-        # the root, with one child. Tree 0 puts node j on rank j - 1, tree 1 on rank j mod N.
-        rank_of = (np.arange(n + 1, dtype=np.int64) - (1 if chunk % 2 == 0 else 0)) % n
-        up = np.zeros(n + 1, np.int64)
-        down = np.zeros(n + 1, np.int64)
-        blocks = [entries(n)]
-        base = n
+        tree = _Tree(num_ranks, size_bytes, costs, chunk % 2)
+        tree.add_up()
+        tree.add_down()
+        blocks = [*tree.blocks, tree.exits()]
+        return assemble(
+            self.name, collective, num_ranks, size_bytes, blocks, num_chunks=1, owner=np.zeros(1, np.int32)
+        )
 
-        def block(
-            nodes: I64, peers: I64, waits: list[I64], kind: tuple[int, ...], delay: int, action: int
-        ) -> None:
-            nonlocal base
-            here = base + np.arange(len(nodes), dtype=np.int64)
-            distance = np.stack([np.where(wait < 0, 0, here - wait) for wait in waits], axis=1)
-            blocks.append(
-                Block(
-                    len(nodes),
-                    rank_of[nodes],
-                    rank_of[peers],
-                    distance,
-                    kind,
-                    size_bytes=size_bytes,
-                    delay_ps=delay,
-                    chunk_count=1,
-                    action=action,
-                )
+
+class _Tree:
+    """One of the two trees, level by level.
+
+    Node j in 1..N stands at in-order place j, its height is the number of its trailing zeros; N is the root,
+    with one child. Tree 0 puts node j on rank j - 1, tree 1 on rank j mod N.
+    """
+
+    def __init__(self, num_ranks: int, size_bytes: int, costs: Costs, which: int) -> None:
+        n = self.num_ranks = num_ranks
+        self.size_bytes = size_bytes
+        self.plain, self.reduced = (costs.receive_ps(size_bytes, reduced=flag) for flag in (False, True))
+        self.rank_of = (np.arange(n + 1, dtype=np.int64) - (1 - which)) % n
+        self.up, self.down = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+        """Flow of each node to its parent, and from it."""
+        self.blocks = [entries(n)]
+        self.num_flows = n
+
+    def _add(
+        self, nodes: I64, peers: I64, waits: list[I64], kind: tuple[int, ...], delay: int, action: int
+    ) -> None:
+        """Messages from nodes to peers, each after flows of ``waits``."""
+        here = self.num_flows + np.arange(len(nodes), dtype=np.int64)
+        self.blocks.append(
+            Block(
+                len(nodes),
+                self.rank_of[nodes],
+                self.rank_of[peers],
+                np.stack([here - wait for wait in waits], axis=1),
+                kind,
+                size_bytes=self.size_bytes,
+                delay_ps=delay,
+                chunk_count=1,
+                action=action,
             )
-            base += len(nodes)
+        )
+        self.num_flows += len(nodes)
 
-        for height in range(levels):
+    def add_up(self) -> None:
+        """Leaves first; an inner node when it has both children's data."""
+        n, up = self.num_ranks, self.up
+        for height in range(n.bit_length() - 1):
             nodes = np.arange(1 << height, n, 2 << height, dtype=np.int64)
-            parents = _parent(nodes, height)
-            up[nodes] = base + np.arange(len(nodes))
-            arrival = rank_of[nodes]
+            parents, arrival = _parent(nodes, height), self.rank_of[nodes]
+            up[nodes] = self.num_flows + np.arange(len(nodes))
             if height == 0:
-                block(nodes, parents, [arrival], (COMPLETION,), plain, REDUCE)
+                self._add(nodes, parents, [arrival], (COMPLETION,), self.plain, REDUCE)
             else:
                 half = 1 << (height - 1)
                 waits = [up[nodes - half], up[nodes + half], arrival]
-                block(nodes, parents, waits, (COMPLETION,) * 3, reduced, REDUCE)
+                self._add(nodes, parents, waits, (COMPLETION,) * 3, self.reduced, REDUCE)
+
+    def add_down(self) -> None:
+        """The root to its child, then each inner node to both of its."""
+        n, up, down = self.num_ranks, self.up, self.down
         top = np.array([n], np.int64)
-        down[n // 2] = base
-        block(top, top // 2, [up[top // 2], rank_of[top]], (COMPLETION,) * 2, reduced, COPY)
-        for height in range(levels - 1, 0, -1):
+        down[n // 2] = self.num_flows
+        waits = [up[top // 2], self.rank_of[top]]
+        self._add(top, top // 2, waits, (COMPLETION,) * 2, self.reduced, COPY)
+        for height in range(n.bit_length() - 2, 0, -1):
             nodes = np.arange(1 << height, n, 2 << height, dtype=np.int64).repeat(2)
             half = 1 << (height - 1)
             children = nodes + np.tile([-half, half], len(nodes) // 2)
-            down[children] = base + np.arange(len(nodes))
-            block(nodes, children, [down[nodes], up[nodes]], (COMPLETION, START), reduced, COPY)
+            down[children] = self.num_flows + np.arange(len(nodes))
+            self._add(nodes, children, [down[nodes], up[nodes]], (COMPLETION, START), self.reduced, COPY)
 
-        # Leaves end a delay after the data came down, others when their last message down is issued.
+    def exits(self) -> Block:
+        """Leaves end a delay after the data came down, others when their last message down is issued."""
+        n, up, down = self.num_ranks, self.up, self.down
         node_of = np.empty(n, np.int64)
-        node_of[rank_of[1:]] = np.arange(1, n + 1)
-        leaf = node_of % 2 == 1
-        step = np.where(node_of == n, 0, (node_of & -node_of) // 2)
-        last = np.where(node_of == n, n // 2, node_of + step)
-        here = base + np.arange(n, dtype=np.int64)
-        waits_for = np.stack(
+        node_of[self.rank_of[1:]] = np.arange(1, n + 1)
+        leaf, root = node_of % 2 == 1, node_of == n
+        last = np.where(root, n // 2, node_of + (node_of & -node_of) // 2)
+        here = self.num_flows + np.arange(n, dtype=np.int64)
+        waits = np.stack(
             [
                 np.where(leaf, here - down[node_of], 0),
                 np.where(leaf, here - up[node_of], 0),
@@ -116,10 +138,7 @@ class DoubleBinaryTree(Algorithm):
             ],
             axis=1,
         )
-        end = exits(n, waits_for, (COMPLETION, START, START), np.where(leaf, plain, 0))
-        return assemble(
-            self.name, collective, n, size_bytes, [*blocks, end], num_chunks=1, owner=np.zeros(1, np.int32)
-        )
+        return exits(n, waits, (COMPLETION, START, START), np.where(leaf, self.plain, 0))
 
 
 def _parent(node: I64, height: int) -> I64:

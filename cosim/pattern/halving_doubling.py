@@ -58,9 +58,7 @@ class HalvingDoubling(Algorithm):
             turned = number - steps if halving else number
             bit = number if halving and number < steps else steps - 1 - turned
             reduces = halving and number < steps
-            waits = (
-                np.full((n, 1), n) if number == 0 else np.stack([n + rank - partner, np.full(n, n)], axis=1)
-            )
+            waits = _after(rank, partner) if number else np.full((n, 1), n)
             partner = rank ^ (1 << bit)
             # Positions are ranks with their bits turned round, so that what is left is always a range: of
             # those that agree with the sender in the bits done, the partner's half, or one's own.
@@ -80,10 +78,15 @@ class HalvingDoubling(Algorithm):
                     action=REDUCE if reduces else COPY,
                 )
             )
-        last = np.stack([n + rank - partner, np.full(n, n)], axis=1)
-        blocks.append(exits(n, last, (COMPLETION, START), costs.endpoint_delay_ps))
+        blocks.append(exits(n, _after(rank, partner), (COMPLETION, START), costs.endpoint_delay_ps))
         # Turning bits round is its own inverse, so the owner of a position is the position of that rank.
         return assemble(self.name, collective, n, size_bytes, blocks, num_chunks=n, owner=place)
+
+
+def _after(rank: I64, partner: I64) -> I64:
+    """Distances to what the step before brought from ``partner``, and to the rank's own send of it."""
+    n = len(rank)
+    return np.stack([n + rank - partner, np.full(n, n)], axis=1)
 
 
 def _bit_reversed(rank: I64, bits: int) -> I64:

@@ -49,79 +49,18 @@ def tree_template(
     trees = [
         rank_parents(hosts, local, tree, pair * local // pairs) for pair in range(pairs) for tree in (0, 1)
     ]
-    message = costs.share(size_bytes, len(trees) * pieces)
-    edges: list[tuple[int, int, int, int]] = []
-    waits: list[list[int]] = []  # rows of the same piece
-    last_down: list[list[int]] = [[] for _ in range(num_ranks)]  # rows by which a rank has all of a tree
-    sends: list[list[int]] = [[] for _ in range(num_ranks)]
+    piece = _Piece(num_ranks)
     for number, parents in enumerate(trees):
-        depth = [_depth(parents, rank) for rank in range(num_ranks)]
-        up: dict[int, int] = {}
-        down: dict[int, int] = {}
-        below: list[list[int]] = [[] for _ in range(num_ranks)]
-        for rank, parent in enumerate(parents):
-            if parent >= 0:
-                below[parent].append(rank)
-        for rank in sorted(range(num_ranks), key=lambda one: (-depth[one], one)):
-            if parents[rank] >= 0:
-                up[rank] = len(edges)
-                edges.append((rank, parents[rank], number, REDUCE))
-                waits.append([up[child] for child in below[rank]])
-        for rank in sorted(range(num_ranks), key=lambda one: (depth[one], one)):
-            if parents[rank] >= 0:
-                parent = parents[rank]
-                down[rank] = len(edges)
-                edges.append((parent, rank, number, COPY))
-                waits.append([down[parent]] if parent in down else [up[child] for child in below[parent]])
-        for rank in range(num_ranks):
-            last_down[rank] += [down[rank]] if rank in down else [up[child] for child in below[rank]]
-            sends[rank] += [down[child] for child in below[rank]]
-    rows = len(edges)
-    src, dst, channel, action = np.array(edges, np.int32).T
-    width = max(len(each) for each in waits)
-    inner = np.zeros((rows, width), np.int64)
-    for row, each in enumerate(waits):
-        inner[row, : len(each)] = [row - other for other in each]
-
-    def piece(repeat: int, own: I64, kind: int) -> Block:
-        return Block(
-            rows,
-            src,
-            dst,
-            np.concatenate([inner, own[:, None]], axis=1),
-            (COMPLETION,) * width + (kind,),
-            size_bytes=message,
-            delay_ps=costs.receive_ps(message, reduced=True),
-            repeat=repeat,
-            channel=channel,
-            chunk=channel + (0 if repeat == 1 and kind == COMPLETION else len(trees)),
-            chunk_step=len(trees),
-            chunk_count=1,
-            action=action,
-        )
-
-    arrival = num_ranks + np.arange(rows) - src
-    most = max(len(each) for each in last_down)
-    end = num_ranks + pieces * rows
-    out = np.zeros((num_ranks, most * pieces), np.int64)
-    begun = np.zeros((num_ranks, max(max(len(each) for each in sends), 1)), np.int64)
-    for rank in range(num_ranks):
-        for index, row in enumerate(last_down[rank]):
-            for number in range(pieces):
-                out[rank, index * pieces + number] = end + rank - (num_ranks + number * rows + row)
-        for index, row in enumerate(sends[rank]):
-            begun[rank, index] = end + rank - (end - rows + row)
+        piece.add_tree(number, parents)
+    chunks = len(trees) * pieces
+    message = costs.share(size_bytes, chunks)
+    delay = costs.receive_ps(message, reduced=True)
     blocks = [
         entries(num_ranks),
-        piece(1, arrival, COMPLETION),
-        piece(pieces - 1, np.full(rows, rows, np.int64), START),
-        exits(
-            num_ranks,
-            np.concatenate([out, begun], axis=1),
-            (COMPLETION,) * out.shape[1] + (START,) * begun.shape[1],
-        ),
+        piece.first(message, delay, len(trees)),
+        piece.later(message, delay, len(trees), pieces - 1),
+        piece.exits(pieces),
     ]
-    chunks = len(trees) * pieces
     return assemble(
         "nccl tree",
         Collective.ALL_REDUCE,
@@ -131,6 +70,94 @@ def tree_template(
         num_chunks=chunks,
         owner=np.zeros(chunks, np.int32),
     )
+
+
+class _Piece:
+    """The messages of one piece on all trees, each a row; ``waits`` are rows of the same piece."""
+
+    def __init__(self, num_ranks: int) -> None:
+        self.num_ranks = num_ranks
+        self.rows: list[tuple[int, int, int, int]] = []
+        """Source, destination, tree, action."""
+        self.waits: list[list[int]] = []
+        self.last_down: list[list[int]] = [[] for _ in range(num_ranks)]
+        """Rows by which a rank has all of a tree."""
+        self.sends: list[list[int]] = [[] for _ in range(num_ranks)]
+
+    def add_tree(self, number: int, parents: list[int]) -> None:
+        """Up from the deepest, then down from the root."""
+        ranks = range(self.num_ranks)
+        depth = [_depth(parents, rank) for rank in ranks]
+        below: list[list[int]] = [[] for _ in ranks]
+        for rank, parent in enumerate(parents):
+            if parent >= 0:
+                below[parent].append(rank)
+        up: dict[int, int] = {}
+        down: dict[int, int] = {}
+        for rank in sorted(ranks, key=lambda one: (-depth[one], one)):
+            if parents[rank] >= 0:
+                up[rank] = len(self.rows)
+                self.rows.append((rank, parents[rank], number, REDUCE))
+                self.waits.append([up[child] for child in below[rank]])
+        for rank in sorted(ranks, key=lambda one: (depth[one], one)):
+            parent = parents[rank]
+            if parent >= 0:
+                down[rank] = len(self.rows)
+                self.rows.append((parent, rank, number, COPY))
+                self.waits.append(
+                    [down[parent]] if parent in down else [up[child] for child in below[parent]]
+                )
+        for rank in ranks:
+            self.last_down[rank] += [down[rank]] if rank in down else [up[child] for child in below[rank]]
+            self.sends[rank] += [down[child] for child in below[rank]]
+
+    def first(self, message: int, delay: int, trees: int) -> Block:
+        """The first piece, after arrivals."""
+        src = np.array([row[0] for row in self.rows], np.int64)
+        arrival = self.num_ranks + np.arange(len(self.rows)) - src
+        return self._block(message, delay, trees, 1, arrival, COMPLETION)
+
+    def later(self, message: int, delay: int, trees: int, repeat: int) -> Block:
+        """The others, each row after its own send of the piece before."""
+        own = np.full(len(self.rows), len(self.rows), np.int64)
+        return self._block(message, delay, trees, repeat, own, START)
+
+    def _block(self, message: int, delay: int, trees: int, repeat: int, own: I64, kind: int) -> Block:
+        src, dst, channel, action = np.array(self.rows, np.int32).T
+        width = max(len(each) for each in self.waits)
+        inner = np.zeros((len(self.rows), width), np.int64)
+        for row, each in enumerate(self.waits):
+            inner[row, : len(each)] = [row - other for other in each]
+        return Block(
+            len(self.rows),
+            src,
+            dst,
+            np.concatenate([inner, own[:, None]], axis=1),
+            (COMPLETION,) * width + (kind,),
+            size_bytes=message,
+            delay_ps=delay,
+            repeat=repeat,
+            channel=channel,
+            chunk=channel + (0 if kind == COMPLETION else trees),
+            chunk_step=trees,
+            chunk_count=1,
+            action=action,
+        )
+
+    def exits(self, pieces: int) -> Block:
+        """A rank ends when it has all pieces of all trees, and has issued its last messages down."""
+        n, rows = self.num_ranks, len(self.rows)
+        end = n + pieces * rows
+        had = np.zeros((n, max(map(len, self.last_down)) * pieces), np.int64)
+        begun = np.zeros((n, max(1, *map(len, self.sends))), np.int64)
+        for rank in range(n):
+            for index, row in enumerate(self.last_down[rank]):
+                for number in range(pieces):
+                    had[rank, index * pieces + number] = end + rank - (n + number * rows + row)
+            for index, row in enumerate(self.sends[rank]):
+                begun[rank, index] = end + rank - (end - rows + row)
+        kinds = (COMPLETION,) * had.shape[1] + (START,) * begun.shape[1]
+        return exits(n, np.concatenate([had, begun], axis=1), kinds)
 
 
 def _depth(parents: list[int], rank: int) -> int:

@@ -148,12 +148,11 @@ class _State:
 
     def run(self, lazy: bool, tell: Teller, watch: tuple[int, int] = (-1, -1)) -> int:
         """Replay; the flow that wrote the watched (rank, chunk) last, or -1."""
-        from cosim.pattern.replay_chunks import FINE, replay
+        from cosim.pattern.replay_chunks import FINE, Cells, Moves, replay_eager, replay_lazy
 
         t = self.template
         chunks = max(t.num_chunks, 1)
-        longest = int(t.dep_distance.max()) if len(t.dep_distance) else 1
-        columns = (
+        moves = Moves(
             t.src,
             t.dst,
             t.dep_ptr,
@@ -161,27 +160,22 @@ class _State:
             t.dep_kind,
             t.block_row,
             t.block_repeat,
-            t.block_base,
             t.chunk.astype(np.int64) % chunks,
             t.chunk_step.astype(np.int64) % chunks,
             t.chunk_count,
             t.action,
         )
-        steps = t.num_flows * (1 + int(t.chunk_count.max(initial=0)))
-        loop = replay if steps > _INTERPRETED_STEPS else replay.py_func
+        cells = Cells(self.values, self.stride, self.tag, self.per_rank, chunks, self.bits, *watch)
+        interpreted = t.num_flows * (1 + int(t.chunk_count.max(initial=0))) <= _INTERPRETED_STEPS
         with np.errstate(over="ignore"):  # fingerprints are added modulo 2^64
+            if not lazy:
+                eager = replay_eager.py_func if interpreted else replay_eager
+                return int(eager(moves, cells))
+            longest = int(t.dep_distance.max()) if len(t.dep_distance) else 1
+            flat = bool(t.block_base[-1] == t.block_row[-1])
+            loop = replay_lazy.py_func if interpreted else replay_lazy
             code, flow, before, writer = loop(
-                *columns,
-                chunks,
-                self.values,
-                self.stride,
-                self.tag,
-                self.per_rank,
-                self.bits,
-                lazy,
-                1 << longest.bit_length(),
-                _payload_words(t, longest) if lazy else 1,
-                *watch,
+                moves, cells, flat, 1 << longest.bit_length(), _payload_words(t, longest)
             )
         if code != FINE:
             tell.refuse_flow(code, flow, before)

@@ -242,25 +242,32 @@ class Rings:
                 action=COPY,
             )
 
-        end = n + pieces * hops
-        rank = np.arange(n, dtype=np.int64)[:, None]
-        place_of = (places.T - begin) * way % n
-        last_own = end + rank - (end - hops + place_of * c + np.arange(c))
-        arrived = (
-            end + rank - (n + np.arange(pieces)[:, None] * hops + (n - 2) * c + np.arange(c)).reshape(1, -1)
-        )
-        is_last = np.tile(place_of == n - 1, (1, pieces))
-        # The last rank sends nothing that waits for it, so every exit also waits for the rank's own arrival.
-        waits = np.concatenate(
-            [np.full((n, 1), end), np.where(place_of < n - 1, last_own, 0), np.where(is_last, arrived, 0)],
-            axis=1,
-        )
+        waits = self._broadcast_ends(places, begin, way, pieces)
         steps = [
             piece(1, 0, received, arrival, kind=(COMPLETION, COMPLETION)),
             piece(pieces - 1, 1, received, own, kind=(COMPLETION, START)),
             exits(n, waits, (COMPLETION,) + (START,) * c + (COMPLETION,) * (pieces * c), plain),
         ]
         return self._template(Collective.BROADCAST, size_bytes, steps, np.full(pieces * c, root))
+
+    def _broadcast_ends(self, places: I64, begin: I64, way: I64, pieces: int) -> I64:
+        """What exits wait for: a rank's own arrival and its last sends; of the last rank, all that arrives.
+
+        The last rank sends nothing that waits for it, so every exit also waits for the rank's own arrival.
+        """
+        n, c = self.num_ranks, self.channels
+        hops = (n - 1) * c
+        end = n + pieces * hops
+        rank = np.arange(n, dtype=np.int64)[:, None]
+        place_of = (places.T - begin) * way % n
+        last_own = end + rank - (end - hops + place_of * c + np.arange(c))
+        arrivals = n + np.arange(pieces)[:, None] * hops + (n - 2) * c + np.arange(c)
+        arrived = end + rank - arrivals.reshape(1, -1)
+        is_last = np.tile(place_of == n - 1, (1, pieces))
+        return np.concatenate(
+            [np.full((n, 1), end), np.where(place_of < n - 1, last_own, 0), np.where(is_last, arrived, 0)],
+            axis=1,
+        )
 
     def _template(self, collective: Collective, size_bytes: int, steps: list[Block], owner: I64) -> Template:
         return assemble(

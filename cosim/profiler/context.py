@@ -93,9 +93,9 @@ def profile(
             hint="import torch inside the `with` block, or use `cosim profile`",
         )
     session_module = import_module("cosim.profiler.inside.session")  # imports torch, later
-    with TemporaryDirectory(prefix="cosim-profile-") as mail:
+    with TemporaryDirectory(prefix="cosim-profile-") as shared:
         session = session_module.Session(
-            {**request.as_order(), "rank": rank, "mail": mail, "device": device(gpu)}
+            {**request.as_order(), "rank": rank, "shared": shared, "device": device(gpu)}
         )
         try:
             with session.modes():

@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
@@ -112,7 +113,7 @@ def check_numbers(request: ProfileRequest) -> None:
 def _profile(
     request: ProfileRequest, folder: Path, say: Callable[[str], None]
 ) -> tuple[Profile, ProfilingCost]:
-    (folder / "mail").mkdir()
+    (folder / "shared").mkdir()
     answers: dict[int, dict[str, Any]] = {}
 
     def run(*ranks: int) -> list[dict[str, Any]]:
@@ -153,7 +154,6 @@ def assemble(request: ProfileRequest, answers: dict[int, dict[str, Any]]) -> tup
     """
     for rank, answer in answers.items():
         _refuse_failure(request, rank, answer)
-    first = answers[min(answers)]
     mesh = _mesh(request, answers.values())
     along = _class_axes(answers.values(), mesh)
     ranks = request.ranks or tuple(_representatives(mesh, along))
@@ -168,31 +168,18 @@ def assemble(request: ProfileRequest, answers: dict[int, dict[str, Any]]) -> tup
         where = mesh.coordinates(rank)
         steps = unmerged(answers[rank], mesh, table)
         programs.append(ClassProgram({axis: where[axis] for axis in along}, steps))
-    unknown: dict[str, int] = {}
+    unknown: Counter[str] = Counter()
     for answer in answers.values():
-        for name, times in answer["unknown"].items():
-            unknown[name] = unknown.get(name, 0) + times
-    made = {
-        "torch": first["torch"],
-        "script": Path(request.script).name if not request.module else f"-m {request.script}",
-        "arguments": list(request.arguments),
-        "world_size": request.world_size,
-        "iteration": first["iteration"],
-        "ranks": sorted(ranks),
-        "fake_cuda": first["fake_cuda"],
-    }
-    if request.imbalance != 1:
-        made["imbalance"] = request.imbalance
-    name = Path(request.script).name
+        unknown.update(answer["unknown"])
     done = Profile(
-        name,
+        Path(request.script).name,
         request.gpu,
         dict(mesh.axes),
         tuple(table),
         tuple(programs),
-        made,
+        _made(request, answers[min(answers)], sorted(ranks)),
         tuple(_common_notes(answers)),
-        unknown,
+        dict(unknown),
     )
     cost = ProfilingCost(
         sum(a["seconds"] for a in answers.values()),
@@ -200,6 +187,22 @@ def assemble(request: ProfileRequest, answers: dict[int, dict[str, Any]]) -> tup
         sum(a["seen"] for a in answers.values()),
     )
     return done, cost
+
+
+def _made(request: ProfileRequest, first: dict[str, Any], ranks: list[int]) -> dict[str, Any]:
+    """How a profile was made, as its file says."""
+    made = {
+        "torch": first["torch"],
+        "script": Path(request.script).name if not request.module else f"-m {request.script}",
+        "arguments": list(request.arguments),
+        "world_size": request.world_size,
+        "iteration": first["iteration"],
+        "ranks": ranks,
+        "fake_cuda": first["fake_cuda"],
+    }
+    if request.imbalance != 1:
+        made["imbalance"] = request.imbalance
+    return made
 
 
 def device(key: str) -> dict[str, Any]:
@@ -219,7 +222,7 @@ def _begin(
                 **request.as_order(),
                 "rank": rank,
                 "beside": [*beside],
-                "mail": str(folder / "mail"),
+                "shared": str(folder / "shared"),
                 "device": device(request.gpu),
             }
         )
@@ -231,7 +234,7 @@ def _begin(
         "TOKENIZERS_PARALLELISM": "false",
         "PYTHONWARNINGS": "ignore",
     }
-    (folder / "mail" / f"ended-{rank}").unlink(missing_ok=True)
+    (folder / "shared" / f"ended-{rank}").unlink(missing_ok=True)
     order.with_suffix(".answer").unlink(missing_ok=True)
     return workers.submit(order, environment, show_output=request.show_output)
 

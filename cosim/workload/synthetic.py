@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -59,78 +60,62 @@ class Periodic(WorkloadSpec):
             raise ValueError("incast needs a sender and a receiver: at least 2 ranks")
         return self
 
-    def build(self, context: Context) -> Workload:  # noqa: ARG002 - nothing is read or drawn
+    def build(self, context: Context) -> Workload:  # noqa: ARG002 - every workload's signature
         """Two programs for ``send`` and ``incast`` (senders, receivers) and ``permutation`` (halves), else
         one.
         """
+        ranks, half = self.ranks, self.ranks // 2
         if self.communication == "incast":
-            sends = (Peer(rank=0),)
-            receives = tuple(Peer(rank=r) for r in range(1, self.ranks))
-            programs = (self._program("receiver", (), receives), self._program("sender", sends, ()))
-            return Workload(
-                "incast",
-                DeviceMesh({"rank": self.ranks}),
-                programs,
-                np.minimum(np.arange(self.ranks), 1, dtype=np.int32),
-            )
+            from_all = tuple(Peer(rank=r) for r in range(1, ranks))
+            programs = [self._program("receiver", (), from_all), self._program("sender", (Peer(rank=0),), ())]
+            program_of = np.minimum(np.arange(ranks), 1, dtype=np.int32)
+            return Workload("incast", DeviceMesh({"rank": ranks}), tuple(programs), program_of)
         if self.communication == "permutation":
-            there, back = (Peer(axis="half", offset=offset) for offset in (1, -1))
-            programs = (
-                self._program("first half", (there,), (there,)),
-                self._program("second half", (back,), (back,)),
-            )
-            half = self.ranks // 2
-            return Workload(
-                "permutation",
-                DeviceMesh({"half": 2, "rank": half}),
-                programs,
-                np.repeat(np.arange(2, dtype=np.int32), half),
-            )
-        senders: list[Operation] = []
-        receivers: list[Operation] = []
-        last: tuple[int, ...] = ()
-        for step in range(self.steps):
-            senders.append(Operation(f"compute {step}", OpKind.COMPUTE, deps=last, duration_ps=self.compute))
-            last = (len(senders) - 1,)
-            if self.communication == "send":
-                senders.append(
-                    Operation(
-                        f"send {step}",
-                        OpKind.SEND,
-                        COMM_STREAM,
-                        last,
-                        size_bytes=self.size,
-                        peer=Peer(axis="end", offset=1),
-                    )
-                )
-                receivers.append(
-                    Operation(
-                        f"receive {step}",
-                        OpKind.RECV,
-                        NO_STREAM,
-                        (step - 1,) if step else (),
-                        size_bytes=self.size,
-                        peer=Peer(axis="end", offset=-1),
-                    )
-                )
-            else:
-                senders.append(
-                    _collective(f"{self.communication} {step}", self.communication, self.size, last)
-                )
-            last = (len(senders) - 1,)
-        if self.communication != "send":
-            return Workload(
-                "periodic",
-                DeviceMesh({"rank": self.ranks}),
-                (Program("every rank", tuple(senders)),),
-                np.zeros(self.ranks, np.int32),
-            )
-        return Workload(
-            "periodic",
-            DeviceMesh({"pair": self.ranks // 2, "end": 2}),
-            (Program("sender", tuple(senders)), Program("receiver", tuple(receivers))),
-            np.tile(np.array([0, 1], np.int32), self.ranks // 2),
+            halves = {
+                "first half": (Peer(axis="half", offset=1),),
+                "second half": (Peer(axis="half", offset=-1),),
+            }
+            programs = [self._program(name, peers, peers) for name, peers in halves.items()]
+            program_of = np.repeat(np.arange(2, dtype=np.int32), half)
+            return Workload("permutation", DeviceMesh({"half": 2, "rank": half}), tuple(programs), program_of)
+        if self.communication == "send":
+            programs = [
+                Program("sender", self._alternating(self._send)),
+                Program("receiver", self._receives()),
+            ]
+            program_of = np.tile(np.array([0, 1], np.int32), half)
+            return Workload("periodic", DeviceMesh({"pair": half, "end": 2}), tuple(programs), program_of)
+        kind = self.communication
+        operations = self._alternating(
+            lambda step, deps: _collective(f"{kind} {step}", kind, self.size, deps)
         )
+        program = Program("every rank", operations)
+        return Workload("periodic", DeviceMesh({"rank": ranks}), (program,), np.zeros(ranks, np.int32))
+
+    def _alternating(self, communicate: Callable[[int, tuple[int, ...]], Operation]) -> tuple[Operation, ...]:
+        """Compute, communicate, compute, ...: ``communicate`` is given the step and what to wait for."""
+        operations: list[Operation] = []
+        for step in range(self.steps):
+            last = (len(operations) - 1,) if operations else ()
+            operations.append(
+                Operation(f"compute {step}", OpKind.COMPUTE, deps=last, duration_ps=self.compute)
+            )
+            operations.append(communicate(step, (len(operations) - 1,)))
+        return tuple(operations)
+
+    def _send(self, step: int, deps: tuple[int, ...]) -> Operation:
+        peer = Peer(axis="end", offset=1)
+        return Operation(f"send {step}", OpKind.SEND, COMM_STREAM, deps, size_bytes=self.size, peer=peer)
+
+    def _receives(self) -> tuple[Operation, ...]:
+        peer = Peer(axis="end", offset=-1)
+        return tuple(
+            Operation(
+                f"receive {step}", OpKind.RECV, NO_STREAM, (step - 1,) if step else (), size_bytes=self.size,
+                peer=peer,
+            )
+            for step in range(self.steps)
+        )  # fmt: skip
 
     def _program(self, name: str, sends: tuple[Peer, ...], receives: tuple[Peer, ...]) -> Program:
         """Each step: compute, then send to some and receive from some, until all is there."""

@@ -33,7 +33,7 @@ def carry_out(order_file: Path) -> None:
         answer = Session(order).run_script()
         order_file.with_suffix(".answer").write_text(json.dumps(answer))
     finally:
-        (Path(order["mail"]) / f"ended-{order['rank']}").touch()  # nobody need wait for word from here
+        (Path(order["shared"]) / f"ended-{order['rank']}").touch()  # nobody need wait for word from here
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

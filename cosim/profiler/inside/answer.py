@@ -32,27 +32,7 @@ def make_answer(session: Any) -> dict[str, Any]:
                 "hint": _NO_STEP + (_OWN_PROCESSES.format(len(started)) if started else ""),
                 "operations_seen": len(recorder.operations)}  # fmt: skip
     begin, end = (marks[wanted - 1] if wanted else 0), marks[wanted]
-    kernels: dict[Any, int] = {}
-    rows: list[Any] = []
-    last_backward = max(
-        (n for n in range(begin, end) if recorder.operations[n].phase in ("backward", "recompute")),
-        default=-1,
-    )
-    for number in range(begin, end):
-        operation = recorder.operations[number]
-        deps = [d - begin for d in recorder.ordering.deps[number] if d >= begin]
-        phase = operation.phase
-        if phase == "forward" and number > last_backward >= 0:
-            phase = "optimizer"  # clipping and the like
-        if operation.kernel is not None:
-            place = kernels.setdefault(operation.kernel, len(kernels))
-            rows.append([operation.stream, phase, deps, place, operation.graphed])
-        elif operation.communication is None:
-            rows.append([operation.stream, phase, deps, None, operation.graphed])
-        else:
-            what = operation.communication
-            said = [what.kind, list(what.ranks), what.size_bytes, what.root, what.peer, what.tag]
-            rows.append([operation.stream, phase, deps, said, operation.graphed])
+    kernels, rows = _rows(recorder, begin, end)
     return {
         "rank": session.order["rank"],
         "torch": torch.__version__.partition("+")[0],
@@ -74,3 +54,29 @@ def make_answer(session: Any) -> dict[str, Any]:
         * (1 if sys.platform == "darwin" else 1024),
         "seen": len(recorder.operations),
     }
+
+
+def _rows(recorder: Any, begin: int, end: int) -> tuple[dict[Any, int], list[Any]]:
+    """Kernels by number; of each operation stream, phase, dependencies, what it is, whether of a graph."""
+    kernels: dict[Any, int] = {}
+    rows: list[Any] = []
+    last_backward = max(
+        (n for n in range(begin, end) if recorder.operations[n].phase in ("backward", "recompute")),
+        default=-1,
+    )
+    for number in range(begin, end):
+        operation = recorder.operations[number]
+        deps = [d - begin for d in recorder.ordering.deps[number] if d >= begin]
+        phase = operation.phase
+        if phase == "forward" and number > last_backward >= 0:
+            phase = "optimizer"  # clipping and the like
+        if operation.kernel is not None:
+            place = kernels.setdefault(operation.kernel, len(kernels))
+            rows.append([operation.stream, phase, deps, place, operation.graphed])
+        elif operation.communication is None:
+            rows.append([operation.stream, phase, deps, None, operation.graphed])
+        else:
+            what = operation.communication
+            said = [what.kind, list(what.ranks), what.size_bytes, what.root, what.peer, what.tag]
+            rows.append([operation.stream, phase, deps, said, operation.graphed])
+    return kernels, rows

@@ -78,9 +78,65 @@ def install(shim: Shim, device_count: int, own: int, gpu: dict[str, Any]) -> Non
     bytes and multiprocessors.
     """
     shim.open(device_count, own)
-    cuda = torch.cuda
-    name, capability = _KNOWN.get(gpu["key"], (gpu["name"], (9, 0)))
     memory = gpu["memory"] or _MEMORY
+    answers = {
+        **dict.fromkeys(_NOTHING, _nothing),
+        **dict.fromkeys(_ZERO, _zero),
+        **_about_gpu(gpu, memory),
+        **_about_devices(shim, device_count),
+    }
+    modules = [torch.cuda]
+    for name in ("torch.cuda.random", "torch.cuda.memory", "torch.cuda.streams", "torch.cuda._utils"):
+        modules += [sys.modules[name]] if name in sys.modules else []
+    for key, value in answers.items():
+        for module in modules:
+            if module is torch.cuda or hasattr(module, key):
+                setattr(module, key, value)
+    torch.cuda.default_generators = tuple(torch.Generator() for _ in range(device_count))
+    torch.cuda.nvtx.range_push = torch.cuda.nvtx.range_pop = torch.cuda.nvtx.mark = _nothing
+    torch.cuda.nccl.version = lambda: (2, 27, 3)
+    torch.cuda._get_device_index = lambda device=None, *_, **__: (  # type: ignore[assignment]
+        shim.device() if device is None or torch.device(device).index is None else torch.device(device).index
+    )
+    torch.Tensor.record_stream = _nothing  # type: ignore[method-assign,assignment]
+    torch.Tensor.pin_memory = lambda self, *_, **__: self  # type: ignore[method-assign]
+    torch.Tensor.is_pinned = lambda self, *_, **__: False  # type: ignore[method-assign]
+    accelerator = torch.accelerator
+    for key in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"):
+        setattr(accelerator, key, _zero)
+    for key in ("empty_cache", "reset_peak_memory_stats", "reset_accumulated_memory_stats"):
+        setattr(accelerator, key, _nothing)
+    accelerator.memory_stats = lambda *_, **__: {}
+    accelerator.get_memory_info = lambda *_, **__: (memory, memory)
+    accelerator.current_stream = answers["current_stream"]
+
+
+_NOTHING = (
+    "init", "_lazy_init", "_lazy_call", "_exchange_device", "_maybe_exchange_device", "set_rng_state",
+    "set_rng_state_all", "manual_seed", "manual_seed_all", "seed", "seed_all", "empty_cache", "ipc_collect",
+    "reset_peak_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
+    "reset_max_memory_cached", "set_per_process_memory_fraction",
+)  # fmt: skip
+"""Functions of ``torch.cuda`` that do nothing here."""
+_ZERO = (
+    "initial_seed", "utilization", "temperature", "power_draw", "clock_rate", "memory_allocated",
+    "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_cached", "max_memory_cached",
+    "memory_usage",
+)  # fmt: skip
+"""Functions that say 0."""
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    pass
+
+
+def _zero(*_: Any, **__: Any) -> int:
+    return 0
+
+
+def _about_gpu(gpu: dict[str, Any], memory: int) -> dict[str, Any]:
+    """What ``torch.cuda`` says of the GPU's properties and memory."""
+    name, capability = _KNOWN.get(gpu["key"], (gpu["name"], (9, 0)))
     properties = SimpleNamespace(
         name=name,
         major=capability[0],
@@ -100,23 +156,29 @@ def install(shim: Shim, device_count: int, own: int, gpu: dict[str, Any]) -> Non
         uuid="",
         pci_bus_id=0,
     )
+    return {
+        "get_device_properties": lambda *_, **__: properties,
+        "get_device_capability": lambda *_, **__: capability,
+        "get_device_name": lambda *_, **__: name,
+        "get_arch_list": lambda: [f"sm_{capability[0]}{capability[1]}"],
+        "is_bf16_supported": lambda *_, **__: capability >= (8, 0),
+        "is_tf32_supported": lambda *_, **__: capability >= (8, 0),
+        "mem_get_info": lambda *_, **__: (memory, memory),
+        "memory_stats": lambda *_, **__: defaultdict(int),
+        "memory_snapshot": lambda *_, **__: [],
+        "memory_summary": lambda *_, **__: "",
+        "get_rng_state": lambda *_, **__: torch.zeros(16, dtype=torch.uint8),
+        "get_rng_state_all": lambda *_, **__: [torch.zeros(16, dtype=torch.uint8)],
+    }
+
+
+def _about_devices(shim: Shim, device_count: int) -> dict[str, Any]:
+    """What ``torch.cuda`` says and does about devices and streams."""
 
     def set_device(device: Any) -> None:
         index = device if isinstance(device, int) else torch.device(device).index
         if index is not None:
             shim.set_device(index)
-
-    @contextlib.contextmanager
-    def stream(to: Any) -> Any:
-        if to is None:
-            yield
-            return
-        before = torch._C._accelerator_getStream(-1)
-        torch._C._accelerator_setStream(to)
-        try:
-            yield
-        finally:
-            torch._C._accelerator_setStream(before)
 
     class Device:
         def __init__(self, device: Any) -> None:
@@ -133,77 +195,34 @@ def install(shim: Shim, device_count: int, own: int, gpu: dict[str, Any]) -> Non
         def __exit__(self, *_: object) -> None:
             shim.set_device(self.before)
 
-    zero = lambda *_, **__: 0  # noqa: E731
-    nothing = lambda *_, **__: None  # noqa: E731
-    answers: dict[str, Any] = {
+    return {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
-        "init": nothing,
-        "_lazy_init": nothing,
-        "_lazy_call": nothing,
         "device_count": lambda: device_count,
         "_device_count_nvml": lambda: device_count,
         "current_device": shim.device,
         "set_device": set_device,
         "device": Device,
-        "_exchange_device": nothing,
-        "_maybe_exchange_device": nothing,
+        "can_device_access_peer": lambda *_, **__: True,
         "synchronize": lambda *_, **__: torch._C._accelerator_synchronizeDevice(shim.device()),
         "current_stream": lambda *_, **__: _stream(shim.stream()),
         "default_stream": lambda *_, **__: _stream(0),
-        "stream": stream,
-        "StreamContext": stream,
+        "stream": _on_stream,
+        "StreamContext": _on_stream,
         "set_stream": lambda to: torch._C._accelerator_setStream(to),
         "Stream": Stream,
         "Event": Event,
-        "get_device_properties": lambda *_, **__: properties,
-        "get_device_capability": lambda *_, **__: capability,
-        "get_device_name": lambda *_, **__: name,
-        "get_arch_list": lambda: [f"sm_{capability[0]}{capability[1]}"],
-        "is_bf16_supported": lambda *_, **__: capability >= (8, 0),
-        "is_tf32_supported": lambda *_, **__: capability >= (8, 0),
-        "can_device_access_peer": lambda *_, **__: True,
-        "mem_get_info": lambda *_, **__: (memory, memory),
-        "memory_stats": lambda *_, **__: defaultdict(int),
-        "memory_snapshot": lambda *_, **__: [],
-        "memory_summary": lambda *_, **__: "",
-        "get_rng_state": lambda *_, **__: torch.zeros(16, dtype=torch.uint8),
-        "get_rng_state_all": lambda *_, **__: [torch.zeros(16, dtype=torch.uint8)],
-        "set_rng_state": nothing,
-        "set_rng_state_all": nothing,
-        "initial_seed": zero,
-        "utilization": zero,
-        "temperature": zero,
-        "power_draw": zero,
-        "clock_rate": zero,
     }
-    for each in ("manual_seed", "manual_seed_all", "seed", "seed_all", "empty_cache", "ipc_collect",
-                 "reset_peak_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
-                 "reset_max_memory_cached", "set_per_process_memory_fraction"):  # fmt: skip
-        answers[each] = nothing
-    for each in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved",
-                 "memory_cached", "max_memory_cached", "memory_usage"):  # fmt: skip
-        answers[each] = zero
-    for key, value in answers.items():
-        setattr(cuda, key, value)
-    for module in ("torch.cuda.random", "torch.cuda.memory", "torch.cuda.streams", "torch.cuda._utils"):
-        for key, value in answers.items():
-            if hasattr(sys.modules.get(module), key):
-                setattr(sys.modules[module], key, value)
-    cuda.default_generators = tuple(torch.Generator() for _ in range(device_count))
-    cuda.nvtx.range_push = cuda.nvtx.range_pop = cuda.nvtx.mark = nothing
-    torch.cuda.nccl.version = lambda: (2, 27, 3)
-    torch.cuda._get_device_index = lambda device=None, *_, **__: (  # type: ignore[assignment]
-        shim.device() if device is None or torch.device(device).index is None else torch.device(device).index
-    )
-    torch.Tensor.record_stream = nothing  # type: ignore[method-assign,assignment]
-    torch.Tensor.pin_memory = lambda self, *_, **__: self  # type: ignore[method-assign]
-    torch.Tensor.is_pinned = lambda self, *_, **__: False  # type: ignore[method-assign]
-    accelerator = torch.accelerator
-    for key in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"):
-        setattr(accelerator, key, zero)
-    for key in ("empty_cache", "reset_peak_memory_stats", "reset_accumulated_memory_stats"):
-        setattr(accelerator, key, nothing)
-    accelerator.memory_stats = lambda *_, **__: {}
-    accelerator.get_memory_info = lambda *_, **__: (memory, memory)
-    accelerator.current_stream = answers["current_stream"]
+
+
+@contextlib.contextmanager
+def _on_stream(to: Any) -> Any:
+    if to is None:
+        yield
+        return
+    before = torch._C._accelerator_getStream(-1)
+    torch._C._accelerator_setStream(to)
+    try:
+        yield
+    finally:
+        torch._C._accelerator_setStream(before)

@@ -9,7 +9,7 @@ import functools
 import os
 import sys
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -18,8 +18,8 @@ from torch.distributed import distributed_c10d as c10d
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from cosim.profiler.inside.kernels import size_of
-from cosim.profiler.inside.mail import Mail
 from cosim.profiler.inside.recorder import Recorder
+from cosim.profiler.inside.shared_folder import SharedFolder
 from cosim.profiler.inside.values import known, real
 from cosim.profiler.trace import Communication
 
@@ -53,6 +53,35 @@ class Pending(Work):
         return future
 
 
+_KINDS = {
+    "_allgather_base_": "all_gather",
+    "allgather_": "all_gather",
+    "allgather_coalesced_": "all_gather",
+    "allgather_into_tensor_coalesced_": "all_gather",
+    "_reduce_scatter_base_": "reduce_scatter",
+    "reduce_scatter_": "reduce_scatter",
+    "reduce_scatter_tensor_coalesced_": "reduce_scatter",
+    "alltoall_base_": "all_to_all",
+    "alltoall_": "all_to_all",
+    "gather_": "all_gather",
+    "scatter_": "all_gather",
+}
+_INPUTS = ("input_tensor", "input_tensors", "inputs", "input_list", "input")
+_OUTPUTS = ("output_tensor", "output_tensors", "outputs", "output")
+"""What c10d's operators call them."""
+
+
+class _Call(NamedTuple):
+    """What a call of c10d exchanges; ``size`` in bytes, ``peer`` -1 where there is no one other rank."""
+
+    kind: str
+    inputs: list[Any]
+    outputs: list[Any]
+    size: int
+    root: int = 0
+    peer: int = -1
+
+
 class Groups:
     """Turns c10d's operators into communications. ``coalescing`` collects a batch of messages."""
 
@@ -83,60 +112,53 @@ class Groups:
         group = dist.ProcessGroup.unbox(boxed)
         ranks = self.ranks(group)
         mine = ranks.index(dist.get_rank())
-        kind, size, inputs, outputs, root, peer = "", 0, [], [], 0, -1
-        tag = int(arguments.get("tag", 0))
-        tensors = arguments.get("tensors", [])
-        if short in ("allreduce_", "allreduce_coalesced_"):
-            kind, inputs, outputs = "all_reduce", tensors, tensors
-            size = _total(tensors)
-        elif short == "_allgather_base_":
-            inputs, outputs = [arguments["input_tensor"]], [arguments["output_tensor"]]
-            kind, size = "all_gather", _total(inputs)
-        elif short in ("allgather_", "allgather_coalesced_", "allgather_into_tensor_coalesced_"):
-            given = arguments.get("input_tensors", arguments.get("inputs", arguments.get("input_list")))
-            inputs, outputs = given, _flat(arguments.get("output_tensors", arguments.get("outputs")))
-            kind, size = "all_gather", _total(inputs)
-        elif short == "_reduce_scatter_base_":
-            inputs, outputs = [arguments["input_tensor"]], [arguments["output_tensor"]]
-            kind, size = "reduce_scatter", _total(inputs)
-        elif short in ("reduce_scatter_", "reduce_scatter_tensor_coalesced_"):
-            inputs = _flat(arguments.get("input_tensors", arguments.get("inputs")))
-            outputs = arguments.get("output_tensors", arguments.get("outputs"))
-            kind, size = "reduce_scatter", _total(inputs)
-        elif short == "broadcast_":
-            kind, inputs, outputs, size = "broadcast", tensors, tensors, _total(tensors)
-            root = int(arguments.get("root_rank", 0))
-        elif short == "reduce_":
-            kind, inputs, outputs, size = "all_reduce", tensors, tensors, _total(tensors)
-            self.recorder.assume_now("a reduce to one rank is taken for an all-reduce")
-        elif short in ("alltoall_base_", "alltoall_"):
-            inputs = _flat(arguments.get("input", arguments.get("input_tensors")))
-            outputs = _flat(arguments.get("output", arguments.get("output_tensors")))
-            self._route(inputs, outputs)
-            kind, size = "all_to_all", max(_total(inputs), _total(outputs))
-        elif short in ("send", "recv_", "recv_any_source_"):
-            kind = "send" if short == "send" else "recv"
-            other = int(arguments.get("dst", arguments.get("src", 0)))
-            size, peer = _total(tensors), ranks[other]
-            inputs, outputs = (tensors, []) if kind == "send" else ([], tensors)
-        elif short in ("gather_", "scatter_"):
-            self.recorder.assume_now(
-                f"a {short.rstrip('_')} is taken for an all-gather of what each rank gives"
-            )
-            inputs = _flat(arguments.get("input_tensors"))
-            outputs = _flat(arguments.get("output_tensors"))
-            kind, size = (
-                "all_gather",
-                min(_total(inputs) or _total(outputs), _total(outputs) or _total(inputs)),
-            )
-        elif short in ("barrier", "monitored_barrier_"):
-            kind = "barrier"
-        else:
+        call = self._described(short, arguments, ranks)
+        if call is None:
             return NotImplemented
-        number = self._record(kind, ranks, size, inputs, outputs, root=root, peer=peer, tag=tag, own=mine)
-        work = Pending(self.recorder, [] if number is None else [number], outputs or inputs)
+        number = self._record(
+            call.kind, ranks, call.size, call.inputs, call.outputs, root=call.root, peer=call.peer,
+            tag=int(arguments.get("tag", 0)), own=mine,
+        )  # fmt: skip
+        work = Pending(self.recorder, [] if number is None else [number], call.outputs or call.inputs)
         self.kept.append(work)
         return self._answer(func, arguments, work)
+
+    def _described(self, short: str, arguments: dict[str, Any], ranks: tuple[int, ...]) -> _Call | None:
+        """What a call of c10d exchanges; None where it isn't known."""
+        tensors = arguments.get("tensors", [])
+        if short in ("allreduce_", "allreduce_coalesced_"):
+            return _Call("all_reduce", tensors, tensors, _total(tensors))
+        if short == "broadcast_":
+            root = int(arguments.get("root_rank", 0))
+            return _Call("broadcast", tensors, tensors, _total(tensors), root=root)
+        if short == "reduce_":
+            self.recorder.assume_now("a reduce to one rank is taken for an all-reduce")
+            return _Call("all_reduce", tensors, tensors, _total(tensors))
+        if short in ("send", "recv_", "recv_any_source_"):
+            peer = ranks[int(arguments.get("dst", arguments.get("src", 0)))]
+            if short == "send":
+                return _Call("send", tensors, [], _total(tensors), peer=peer)
+            return _Call("recv", [], tensors, _total(tensors), peer=peer)
+        if short in ("barrier", "monitored_barrier_"):
+            return _Call("barrier", [], [], 0)
+        kind = _KINDS.get(short)
+        return None if kind is None else self._between_all(short, kind, arguments)
+
+    def _between_all(self, short: str, kind: str, arguments: dict[str, Any]) -> _Call:
+        """A collective whose inputs and outputs are tensors of their own."""
+        inputs, outputs = (
+            _flat(next((arguments[name] for name in names if arguments.get(name) is not None), None))
+            for names in (_INPUTS, _OUTPUTS)
+        )
+        size = _total(inputs)
+        if kind == "all_to_all":
+            self._route(inputs, outputs)
+            size = max(size, _total(outputs))
+        elif short in ("gather_", "scatter_"):
+            said = f"a {short.rstrip('_')} is taken for an all-gather of what each rank gives"
+            self.recorder.assume_now(said)
+            size = min(size or _total(outputs), _total(outputs) or size)
+        return _Call(kind, inputs, outputs, size)
 
     def _record(
         self, kind: str, ranks: tuple[int, ...], size: int, inputs: Any, outputs: Any, *, root: int = 0,
@@ -241,26 +263,9 @@ def _total(tensors: Any) -> int:
     return sum(size_of(t) for t in _flat(tensors))
 
 
-def install(rank: int, world_size: int, per_node: int, mail: Mail) -> None:
-    """Torchrun's environment and fake process groups; ``mail``: files that ranks leave for each other."""
-    local = rank % per_node
-    os.environ.update(
-        RANK=str(rank),
-        WORLD_SIZE=str(world_size),
-        LOCAL_RANK=str(local),
-        LOCAL_WORLD_SIZE=str(min(per_node, world_size)),
-        GROUP_RANK=str(rank // per_node),
-        GROUP_WORLD_SIZE=str(-(-world_size // per_node)),
-        ROLE_RANK=str(rank),
-        ROLE_NAME="default",
-        ROLE_WORLD_SIZE=str(world_size),
-        MASTER_ADDR="127.0.0.1",
-        MASTER_PORT="29500",
-        TORCHELASTIC_RUN_ID="cosim",
-        TORCHELASTIC_RESTART_COUNT="0",
-        TORCHELASTIC_MAX_RESTARTS="0",
-        OMP_NUM_THREADS="1",
-    )
+def install(rank: int, world_size: int, per_node: int, folder: SharedFolder) -> None:
+    """Torchrun's environment and fake process groups; ``folder``: files that ranks leave for each other."""
+    _torchrun_environment(rank, world_size, per_node)
     original = c10d.init_process_group
     own_rank, ranks = rank, world_size
 
@@ -289,16 +294,36 @@ def install(rank: int, world_size: int, per_node: int, mail: Mail) -> None:
 
     _everywhere(original, init_process_group)
     _everywhere(new_group, fake_group)
-    _objects(mail)
+    _objects(folder)
     for quiet in ("set_timeout", "monitored_barrier"):  # newer scripts know names that this torch hasn't
         setattr(dist, quiet, lambda *_, **__: None)
     _meshes()
 
 
-def _objects(mail: Mail) -> None:
+def _torchrun_environment(rank: int, world_size: int, per_node: int) -> None:
+    os.environ.update(
+        RANK=str(rank),
+        WORLD_SIZE=str(world_size),
+        LOCAL_RANK=str(rank % per_node),
+        LOCAL_WORLD_SIZE=str(min(per_node, world_size)),
+        GROUP_RANK=str(rank // per_node),
+        GROUP_WORLD_SIZE=str(-(-world_size // per_node)),
+        ROLE_RANK=str(rank),
+        ROLE_NAME="default",
+        ROLE_WORLD_SIZE=str(world_size),
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT="29500",
+        TORCHELASTIC_RUN_ID="cosim",
+        TORCHELASTIC_RESTART_COUNT="0",
+        TORCHELASTIC_MAX_RESTARTS="0",
+        OMP_NUM_THREADS="1",
+    )
+
+
+def _objects(folder: SharedFolder) -> None:
     """Python objects exchanged between ranks: every other rank is taken to say the same.
 
-    What a rank broadcasts is put into ``mail``, where ranks that are profiled after it find it.
+    What a rank broadcasts is put into ``folder``, where ranks that are profiled after it find it.
     """
     sent: Counter[tuple[int, ...]] = Counter()
 
@@ -323,10 +348,10 @@ def _objects(mail: Mail) -> None:
         sent[source, *members] += 1
         name = f"objects-{source}-{members[0]}-{members[-1]}-{len(members)}-{sent[source, *members]}"
         with contextlib.suppress(Exception):  # what can't be pickled, a cluster couldn't send either
-            if source == mail.rank:
-                mail.post(name, object_list)
+            if source == folder.rank:
+                folder.put(name, object_list)
             else:
-                object_list[:] = mail.collect(name, source) or object_list
+                object_list[:] = folder.get(name, source) or object_list
 
     for name, new in (
         ("all_gather_object", all_gather_object),

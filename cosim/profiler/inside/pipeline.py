@@ -16,13 +16,22 @@ from torch.distributed import distributed_c10d as c10d
 from torch.distributed.pipelining import _backward, _utils, schedules, stage
 
 from cosim.profiler.inside.distributed import Groups, Pending, _everywhere
-from cosim.profiler.inside.mail import Mail
+from cosim.profiler.inside.shared_folder import SharedFolder
 
 
-def install(mail: Mail, groups: Groups, guesses: dict[str, str], stages: dict[str, str]) -> None:
-    """Stages talk through ``mail``; ``guesses``: what was taken for a file that wasn't there; ``stages``:
+def install(folder: SharedFolder, groups: Groups, guesses: dict[str, str], stages: dict[str, str]) -> None:
+    """Stages talk through ``folder``; ``guesses``: what was taken for a file that wasn't there; ``stages``:
     what was told.
     """
+    _tell_shapes(folder, guesses, stages)
+    _backward.get_param_groups = _in_order(_backward.get_param_groups)
+    for schedule in (schedules.PipelineScheduleSingle, schedules.PipelineScheduleMulti):
+        schedule.step = _taking_microbatches(schedule.step)  # type: ignore[method-assign]
+    _everywhere(dist.batch_isend_irecv, _batched(groups))
+
+
+def _tell_shapes(folder: SharedFolder, guesses: dict[str, str], stages: dict[str, str]) -> None:
+    """What stages tell each other before the first micro-batch."""
 
     def warm_up(self: Any, stages: list[Any], has_backward: bool, p2p_done: bool) -> None:
         for each in stages:
@@ -35,7 +44,7 @@ def install(mail: Mail, groups: Groups, guesses: dict[str, str], stages: dict[st
         if dst_stage > self.stage_index:
             outputs.append(meta)
             stages[f"{self.stage_index}-{dst_stage}"] = shape_text(meta)
-        mail.post(f"{self.stage_index}-{dst_stage}", meta)
+        folder.put(f"{self.stage_index}-{dst_stage}", meta)
 
     def receive_meta(self: Any, src_stage: int) -> Any:
         if src_stage > self.stage_index:
@@ -43,9 +52,7 @@ def install(mail: Mail, groups: Groups, guesses: dict[str, str], stages: dict[st
                 backward_metas=_utils._derive_grad_metas(self._stage_meta.outputs)
             )
         name = f"{src_stage}-{self.stage_index}"
-        found = mail.collect(
-            name, dist.get_global_rank(self.group, self.stage_index_to_group_rank[src_stage])
-        )
+        found = folder.get(name, dist.get_global_rank(self.group, self.stage_index_to_group_rank[src_stage]))
         if found is not None:
             return found
         if not outputs:
@@ -59,9 +66,9 @@ def install(mail: Mail, groups: Groups, guesses: dict[str, str], stages: dict[st
     stage.PipelineStage._send_meta = send_meta  # type: ignore[method-assign]
     stage.PipelineStage._recv_meta = receive_meta  # type: ignore[method-assign]
 
-    _backward.get_param_groups = _in_order(_backward.get_param_groups)
-    for schedule in (schedules.PipelineScheduleSingle, schedules.PipelineScheduleMulti):
-        schedule.step = _taking_microbatches(schedule.step)  # type: ignore[method-assign]
+
+def _batched(groups: Groups) -> Any:
+    """``batch_isend_irecv`` whose messages are waited for together."""
 
     def batch_isend_irecv(p2p_op_list: list[Any]) -> list[Any]:
         groups.batch = []
@@ -73,7 +80,7 @@ def install(mail: Mail, groups: Groups, guesses: dict[str, str], stages: dict[st
         groups.kept.append(work)
         return [work]
 
-    _everywhere(dist.batch_isend_irecv, batch_isend_irecv)
+    return batch_isend_irecv
 
 
 def _in_order(groups_of: Any) -> Any:

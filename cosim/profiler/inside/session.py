@@ -67,7 +67,6 @@ class Session:
         import torch._dynamo
         import torch.distributed.tensor.experimental
         from torch._subclasses.fake_tensor import FakeTensorMode
-        from torch.distributed.device_mesh import DeviceMesh
 
         from cosim.profiler.inside import (
             cuda,
@@ -80,8 +79,8 @@ class Session:
             values,
             wrappers,
         )
-        from cosim.profiler.inside.mail import Mail
         from cosim.profiler.inside.recorder import Recorder
+        from cosim.profiler.inside.shared_folder import SharedFolder
 
         order = self.order
         torch.set_num_threads(1)
@@ -100,15 +99,26 @@ class Session:
         self.recorder = Recorder(self.shim, home)
         groups = distributed.Groups(self.recorder, order["imbalance"])
         self.recorder.groups = groups
-        mail = Mail(Path(order["mail"]), rank, order.get("beside", ()))
-        distributed.install(rank, world_size, per_node, mail)
+        folder = SharedFolder(Path(order["shared"]), rank, order.get("beside", ()))
+        distributed.install(rank, world_size, per_node, folder)
         processes.install(local)
         values.install(self.assume, self.recorder.host_reads)
         values.install_loader(self.assume)
         wrappers.install(self.assume)
-        pipeline.install(mail, groups, self.guesses, self.stages)
+        pipeline.install(folder, groups, self.guesses, self.stages)
         triton_kernels.install(self.recorder.launched)
         self._watch_optimizers()
+        self._watch_meshes()
+        torch.manual_seed(0)
+        random.seed(0)
+        np.random.seed(0)  # noqa: NPY002 - the user's script may draw from it
+
+    def _watch_meshes(self) -> None:
+        """Note every mesh that the script makes."""
+        from torch.distributed.device_mesh import DeviceMesh
+
+        from cosim.profiler.inside import values
+
         made = DeviceMesh.__init__
 
         def init(mesh: Any, *args: Any, **given: Any) -> None:
@@ -121,9 +131,6 @@ class Session:
                 )  # fmt: skip
 
         DeviceMesh.__init__ = init  # type: ignore[method-assign]
-        torch.manual_seed(0)
-        random.seed(0)
-        np.random.seed(0)  # noqa: NPY002 - the user's script may draw from it
 
     def _watch_optimizers(self) -> None:
         """Iterations end where optimizers have stepped; the wanted one's end ends the script."""
