@@ -209,7 +209,7 @@ def test_channels_carry_equal_parts_and_keep_apart() -> None:
 def test_what_an_algorithm_cannot_do_is_refused_with_what_could() -> None:
     with pytest.raises(AlgorithmError, match=r"power of two.*6[\s\S]*direct.*ring"):
         HalvingDoubling().build(AR, 6, D, COSTS)
-    with pytest.raises(AlgorithmError, match=r"can't carry all_to_all[\s\S]*ring, direct"):
+    with pytest.raises(AlgorithmError, match=r"can't carry all_to_all[\s\S]*direct.*ring"):
         HalvingDoubling().build(A2A, 8, D, COSTS)
     with pytest.raises(AlgorithmError, match=r"between 2 ranks"):
         SendRecv().build(Collective.SEND_RECV, 3, D, COSTS)

@@ -9,7 +9,6 @@ from math import prod
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 from pydantic import Field, PositiveInt
 
 from cosim.context import Context
@@ -21,8 +20,9 @@ from cosim.formats.chakra.folder import rank_files
 from cosim.formats.chakra.groups import read_comm_groups
 from cosim.formats.chakra.read_nodes import TraceContext, dim_axis, reject_rank_dependent, translate
 from cosim.spec import RateBps, Spec, TimePs
+from cosim.workload.by_rank import rank_workload
 from cosim.workload.contract import WorkloadSpec
-from cosim.workload.program import DeviceMesh, Operation, OpKind, Program, Workload
+from cosim.workload.program import DeviceMesh, Operation, OpKind, Workload
 
 
 class RemoteMemory(Spec):
@@ -81,14 +81,12 @@ class ChakraWorkload(WorkloadSpec):
         groups = {} if self.comm_groups is None else read_comm_groups(self.comm_groups, context.base)
         operations = self._operations(files, world_size, groups, report)
         operations = _separate_sizes(operations, report)
-        programs, program_of = _share(operations)
-        if self.dims is None:
-            mesh = DeviceMesh({"rank": world_size})
-        else:
+        mesh = None
+        if self.dims is not None:
             mesh = DeviceMesh({dim_axis(d): self.dims[d] for d in reversed(range(len(self.dims)))})
         if self.rendezvous:
             report.invented("a request of 8 KiB before each message (rendezvous)")
-        return Workload(path.name, mesh, programs, program_of, report.build(), self.rendezvous)
+        return rank_workload(path.name, operations, report, rendezvous=self.rendezvous, mesh=mesh)
 
     def idle_in(self, workload: Workload) -> list[tuple[str, str]]:
         """Settings that were given but that these traces have no use for."""
@@ -227,24 +225,3 @@ def _separate_sizes(
             ops.append(op)
         changed.append(tuple(ops))
     return changed
-
-
-def _share(
-    operations: list[tuple[Operation, ...]],
-) -> tuple[tuple[Program, ...], np.ndarray[tuple[int], np.dtype[np.int32]]]:
-    """Programs without repetition, and the number of each rank's."""
-    number: dict[tuple[Operation, ...], int] = {}
-    by_identity: dict[int, int] = {}  # many ranks hold the very same tuple: hash it once
-    program_of = np.empty(len(operations), np.int32)
-    first: list[int] = []
-    for rank, ops in enumerate(operations):
-        if id(ops) not in by_identity:
-            by_identity[id(ops)] = number.setdefault(ops, len(number))
-            if by_identity[id(ops)] == len(first):
-                first.append(rank)
-        program_of[rank] = by_identity[id(ops)]
-    programs = tuple(
-        Program(f"rank {rank}" if len(first) > 1 else "every rank", ops)
-        for rank, ops in zip(first, number, strict=True)
-    )
-    return programs, program_of

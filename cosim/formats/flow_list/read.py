@@ -8,14 +8,12 @@ doi:10.1145/3341302.3342085).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 from pydantic import Field, PositiveInt
 
 from cosim.context import Context
@@ -23,8 +21,9 @@ from cosim.errors import Location, WorkloadError
 from cosim.files.report import ReportBuilder
 from cosim.files.text import MOST_RANKS, lines_of
 from cosim.units import NEVER, PS_PER_S
+from cosim.workload.by_rank import FlowOperations
 from cosim.workload.contract import WorkloadSpec
-from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Peer, Program, Workload
+from cosim.workload.program import Workload
 
 
 class Flow(NamedTuple):
@@ -68,7 +67,11 @@ class FlowListWorkload(WorkloadSpec):
         report.read("flow", len(flows))
         report.ignored("pg, the priority group of a flow (a job has a priority)", len(flows))
         report.ignored("dport, the port of a flow", len(flows))
-        return open_loop(path.stem, count, flows, report)
+        operations = FlowOperations(count)
+        for at, flow in enumerate(flows):
+            waits = operations.wait(flow.src, at, flow.start_ps)
+            operations.message(f"flow {at}", flow.src, flow.dst, flow.size_bytes, waits)
+        return operations.workload(path.stem, report)
 
 
 def read_flows(path: Path) -> Iterator[Flow]:
@@ -134,29 +137,3 @@ def _is_number(text: str) -> bool:
 
 def _wrong(path: Path, line: int | None, message: str, right: str) -> WorkloadError:
     return WorkloadError(message, location=Location(str(path), line), hint=right)
-
-
-def open_loop(name: str, count: int, flows: list[Flow], report: ReportBuilder) -> Workload:
-    """A workload that sends each flow at its time, whatever arrives."""
-    operations: list[list[Operation]] = [[] for _ in range(count)]
-    tags: Counter[tuple[int, int]] = Counter()
-    for at, flow in enumerate(flows):
-        tag = tags[flow.src, flow.dst]
-        tags[flow.src, flow.dst] += 1
-        mine = operations[flow.src]
-        deps: tuple[int, ...] = ()
-        if flow.start_ps:
-            mine.append(Operation(f"wait {at}", OpKind.COMPUTE, NO_STREAM, duration_ps=flow.start_ps))
-            deps = (len(mine) - 1,)
-        name, size = f"flow {at}", flow.size_bytes
-        send = Operation(name, OpKind.SEND, NO_STREAM, deps, size_bytes=size, peer=Peer(flow.dst), tag=tag)
-        receive = Operation(name, OpKind.RECV, NO_STREAM, size_bytes=size, peer=Peer(flow.src), tag=tag)
-        mine.append(send)
-        operations[flow.dst].append(receive)
-    nothing = Operation("nothing", OpKind.COMPUTE, NO_STREAM)
-    report.invented("a computation of 0 for a node without flows", sum(not mine for mine in operations))
-    programs = tuple(
-        Program(f"rank {rank}", tuple(mine) or (nothing,)) for rank, mine in enumerate(operations)
-    )
-    mesh = DeviceMesh({"rank": count})
-    return Workload(name, mesh, programs, np.arange(count, dtype=np.int32), report.build())

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 from pydantic import Field
 
 from cosim.context import Context
@@ -23,16 +22,15 @@ from cosim.errors import Location, WorkloadError
 from cosim.files.report import ReportBuilder
 from cosim.files.text import MOST_RANKS, lines_of
 from cosim.units import NEVER, PS_PER_NS
+from cosim.workload.by_rank import rank_workload
 from cosim.workload.check import check
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import (
     COMPUTE_STREAM,
     NO_STREAM,
-    DeviceMesh,
     Operation,
     OpKind,
     Peer,
-    Program,
     Workload,
 )
 
@@ -100,17 +98,8 @@ class _Reader:
                 raise self._wrong(f"{_short(text)} can't stand here", "num_ranks N, then rank 0 { ... } ...")
         if self._num_ranks < 0:
             raise self._wrong("there is no num_ranks", "the file begins with `num_ranks 32`")
-        empty = [rank for rank in range(self._num_ranks) if not self._ranks.get(rank)]
-        self._report.invented("a computation of 0 for a rank without operations", len(empty))
-        nothing = (Operation("nothing", OpKind.COMPUTE, NO_STREAM),)
-        number: dict[tuple[Operation, ...], int] = {}
-        program_of = np.empty(self._num_ranks, np.int32)
-        for rank in range(self._num_ranks):
-            program_of[rank] = number.setdefault(self._ranks.get(rank) or nothing, len(number))
-        first = {int(program): rank for rank, program in reversed([*enumerate(program_of.tolist())])}
-        programs = tuple(Program(f"rank {first[at]}", operations) for operations, at in number.items())
-        mesh = DeviceMesh({"rank": self._num_ranks})
-        return Workload(self._path.stem, mesh, programs, program_of, self._report.build(), rendezvous)
+        operations = [self._ranks.get(rank, ()) for rank in range(self._num_ranks)]
+        return rank_workload(self._path.stem, operations, self._report, rendezvous=rendezvous)
 
     def _without_comments(self) -> Iterator[str]:
         inside = False

@@ -8,19 +8,19 @@ bytes carries them here. A sender is done when its message has arrived (there: w
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 
-import numpy as np
 from pydantic import Field
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
 from cosim.files.report import ReportBuilder
 from cosim.formats.htsim.matrix import Connection, Matrix, Trigger, read_matrix
+from cosim.workload.by_rank import FlowOperations
 from cosim.workload.check import check
 from cosim.workload.contract import WorkloadSpec
-from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Peer, Program, Workload
+from cosim.workload.program import Workload
 
 _Fired = tuple[int, bool]
 """A flow's place in the file, and whether its receiver fires (else its sender)."""
@@ -50,8 +50,7 @@ class _Maker:
     def __init__(self, path: Path, matrix: Matrix, lines: list[int]) -> None:
         self._path, self._matrix, self._lines = path, matrix, lines
         self._report = ReportBuilder()
-        self._operations: list[list[Operation]] = [[] for _ in range(matrix.nodes)]
-        self._tags: Counter[tuple[int, int]] = Counter()
+        self._operations = FlowOperations(matrix.nodes)
         self._ended: dict[_Fired, int] = {}
         """Of what has fired: the number of the operation, on its node, that ends then."""
 
@@ -61,38 +60,16 @@ class _Maker:
         for at in self._order(fired, triggers):
             flow = flows[at]
             waits = [self._arrival(flow.src, source) for source in fired.get(flow.trigger, ())]
-            if flow.start_ps:
-                wait = Operation(f"wait {at}", OpKind.COMPUTE, NO_STREAM, duration_ps=flow.start_ps)
-                waits.append(self._add(flow.src, wait))
-            sent, received = self._message(f"flow {at}", flow.src, flow.dst, flow.size_bytes, waits)
-            self._ended[at, False], self._ended[at, True] = sent, received
+            waits += self._operations.wait(flow.src, at, flow.start_ps or 0)
+            ends = self._operations.message(f"flow {at}", flow.src, flow.dst, flow.size_bytes, waits)
+            self._ended[at, False], self._ended[at, True] = ends
         self._report.read("flow", len(flows))
         self._report.read("trigger", len(triggers))
         self._report.ignored("id of a flow", sum(flow.flow_id > 0 for flow in flows))
         priorities = sum(flow.priority is not None for flow in flows)
         self._report.ignored("prio of a flow (a job has a priority)", priorities)
         self._report.ignored("failure of a link", len(self._matrix.failures))
-        nothing = Operation("nothing", OpKind.COMPUTE, NO_STREAM)
-        empty = sum(not mine for mine in self._operations)
-        self._report.invented("a computation of 0 for a node without flows", empty)
-        programs = tuple(
-            Program(f"rank {rank}", tuple(mine) or (nothing,)) for rank, mine in enumerate(self._operations)
-        )
-        program_of = np.arange(len(programs), dtype=np.int32)
-        mesh = DeviceMesh({"rank": len(programs)})
-        return Workload(self._path.stem, mesh, programs, program_of, self._report.build())
-
-    def _add(self, node: int, operation: Operation) -> int:
-        self._operations[node].append(operation)
-        return len(self._operations[node]) - 1
-
-    def _message(self, name: str, src: int, dst: int, size: int, waits: list[int]) -> tuple[int, int]:
-        tag = self._tags[src, dst]
-        self._tags[src, dst] += 1
-        deps = tuple(sorted(set(waits)))
-        send = Operation(name, OpKind.SEND, NO_STREAM, deps, size_bytes=size, peer=Peer(dst), tag=tag)
-        receive = Operation(name, OpKind.RECV, NO_STREAM, size_bytes=size, peer=Peer(src), tag=tag)
-        return self._add(src, send), self._add(dst, receive)
+        return self._operations.workload(self._path.stem, self._report)
 
     def _arrival(self, node: int, source: _Fired) -> int:
         """The operation on ``node`` that ends when a flow fires."""
@@ -105,7 +82,8 @@ class _Maker:
             self._report.invented("a trigger that a sender fires is fired by the receiver, which it starts")
             return self._ended[at, True]
         self._report.invented("a message of 0 bytes that carries a trigger to another node")
-        _, received = self._message(f"trigger of {at}", where, node, 0, [self._ended[source]])
+        ended = [self._ended[source]]
+        _, received = self._operations.message(f"trigger of {at}", where, node, 0, ended)
         return received
 
     def _fired_by(self) -> dict[int, list[_Fired]]:
