@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from cosim.files.report import ImportReport
+from cosim.models.issuer import Issuer
 from cosim.models.parts import Layer
 from cosim.models.stage import StageBuilder
-from cosim.models.steps import Issuer
 from cosim.models.training import Timer, Training
 from cosim.workload.program import Workload
 

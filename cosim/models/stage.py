@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cosim.gpu.kernels import memory
+from cosim.models.issuer import PIPELINE_STREAM, Issuer, TimedPiece
 from cosim.models.parts import Exchange, Layer, Piece, merged
 from cosim.models.schedule import Pass, passes
-from cosim.models.steps import PIPELINE_STREAM, Issuer, TimedPiece
 from cosim.models.training import Timer, Training
 from cosim.workload.program import (
     COMM_STREAM,

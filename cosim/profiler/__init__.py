@@ -8,7 +8,7 @@
 ``axes``            a mesh of named axes from the groups that ranks talk in
 ``lower``           a trace as a program: kernels merged where nothing comes between
 ``file``            the profile file: written, read, its format
-``spec``            ``workload: {kind: profile}``: the file as a workload, timed on a GPU
+``workload``        ``workload: {kind: profile}``: the file as a workload, timed on a GPU
 ``workers``         the processes that ranks run in, side by side
 ``scale``           laws fitted to small profiles, proved on another, applied to a large one
 ``context``         ``with cosim.profile(...)``

@@ -31,7 +31,7 @@ from cosim.formats.flow_list.read import Flow, read_flows
 from cosim.formats.flow_list.write import write_flows
 from cosim.formats.goal import read as goal_in
 from cosim.formats.goal.write import GoalFormat
-from cosim.formats.htsim.matrix import KINDS, Connection, Matrix, Trigger, read_matrix
+from cosim.formats.htsim.file import KINDS, Connection, Matrix, Trigger, read_matrix
 from cosim.formats.htsim.write import HtsimFormat, write_matrix
 from cosim.formats.tables.read import CsvWorkload, ParquetWorkload
 from cosim.formats.tables.write import CsvFormat, ParquetFormat
@@ -140,7 +140,7 @@ def test_tables_keep_every_field(out: Any, into: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("out", "into"), TABLES, ids=["csv", "parquet"])
 def test_tables_keep_what_a_job_says(out: Any, into: Any, tmp_path: Path) -> None:
-    from cosim.formats.tables.files import read_table
+    from cosim.formats.tables.file import read_table
 
     info = job(every_field(), [3, 1, 0, 2], name="j\r,k", iterations=7, start_ps=11, weight=2.5, priority=4)
     two = (job(workload(*[(compute(1),)] * 4), name="first"), info)

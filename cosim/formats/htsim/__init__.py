@@ -1,1 +1,1 @@
-"""htsim's connection matrices: ``matrix`` reads them, ``importer`` makes them a workload."""
+"""htsim's connection matrices: ``file``, ``read`` as a workload, ``write``."""

@@ -17,7 +17,7 @@ from typing import TextIO
 import numpy as np
 from pydantic import Field
 
-from cosim.formats.htsim.matrix import Connection, Matrix, Trigger
+from cosim.formats.htsim.file import Connection, Matrix, Trigger
 from cosim.network.flows import I32
 from cosim.translation.contract import Progress
 from cosim.translation.flat.columns import COMPUTE, SEND

@@ -1,7 +1,7 @@
 """PyTorch's own traces as a workload: execution traces (ET) and Kineto traces, one of each a rank.
 
 ===================  =====================================================================
-``importer``         kind ``pytorch``: which files, which step, which options
+``read``             kind ``pytorch``: which files, which step, which options
 ``files``            folders, archives, compressed and plain files, read without unpacking
 ``json_stream``      an object's long list, element by element: memory doesn't grow with the file
 ``execution_trace``  ET, schemas 1.0 and 1.1: operators with shapes, collectives, process groups

@@ -2,8 +2,8 @@
 
 =================  ==========================================================================
 ``schema``         the tables and their columns
-``files``          reading and writing them, as CSV or as Parquet
+``file``           reading and writing them, as CSV or as Parquet
 ``rows``           a workload as rows
-``importer``       kinds ``csv`` and ``parquet``: rows as a workload
+``read``           kinds ``csv`` and ``parquet``: rows as a workload
 =================  ==========================================================================
 """

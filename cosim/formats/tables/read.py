@@ -13,7 +13,7 @@ from cosim.context import Context
 from cosim.errors import Location, WorkloadError
 from cosim.files.report import ReportBuilder
 from cosim.files.text import MOST_RANKS
-from cosim.formats.tables.files import Suffix, read_table
+from cosim.formats.tables.file import Suffix, read_table
 from cosim.formats.tables.rows import operation_of
 from cosim.workload.check import check
 from cosim.workload.contract import WorkloadSpec

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from cosim.engine.records import JobInfo
-from cosim.formats.tables.files import Suffix, TableWriter, check_parquet
+from cosim.formats.tables.file import Suffix, TableWriter, check_parquet
 from cosim.formats.tables.rows import dependency_columns, operation_columns
 from cosim.translation.contract import Format, Progress
 from cosim.translation.flat.columns import COMPUTE

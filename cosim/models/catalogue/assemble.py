@@ -21,10 +21,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cosim.gpu.kernels import Kernel
+from cosim.models.issuer import PIPELINE_STREAM
 from cosim.models.parts import Layer
 from cosim.models.schedule import Pass
 from cosim.models.stage import StageBuilder
-from cosim.models.steps import PIPELINE_STREAM
 from cosim.models.training import Timer, Training
 from cosim.workload.program import COMM_STREAM, NO_STREAM, Operation, OpKind, Peer, Program
 

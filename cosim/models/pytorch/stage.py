@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from cosim.gpu.kernels import Kernel, memory
+from cosim.models.issuer import PIPELINE_STREAM, Issuer
 from cosim.models.parts import Exchange, Layer, Piece, Weight
 from cosim.models.pytorch.experts import EP
 from cosim.models.pytorch.fsdp import FullySharded
@@ -23,7 +24,6 @@ from cosim.models.pytorch.optimizer import adamw, all_norms, scaling, sum_of_squ
 from cosim.models.pytorch.replicas import Replicated
 from cosim.models.pytorch.training import EagerTraining
 from cosim.models.schedule import Pass, passes
-from cosim.models.steps import PIPELINE_STREAM, Issuer
 from cosim.models.training import Timer, Training
 from cosim.workload.program import NO_STREAM, Operation, OpKind, Program
 
