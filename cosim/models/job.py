@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cosim.models.issuer import Issuer
 from cosim.models.parts import Layer
 from cosim.models.stage import StageBuilder
-from cosim.models.steps import Issuer
 from cosim.models.training import Training
 
 if TYPE_CHECKING:
