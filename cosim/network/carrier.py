@@ -77,7 +77,16 @@ class Carrier:
         return done.take(done.handle >= 0)
 
     def peek(self) -> int | None:
-        """Its next completion, all that it is to be given included."""
-        if not self.outbox.is_empty:
-            self.advance(self.granted)
+        """Its next completion, all that it is to be given included.
+
+        Raises
+        ------
+        NetworkError
+            It started what is to start at the horizon, and so completed it before it was asked to.
+        """
+        if not self.outbox.is_empty and len(self.advance(self.granted)):
+            raise NetworkError(
+                f"{self.name} completed a message that starts at {self.granted} ps in an advance to that "
+                "horizon; what starts at the horizon waits for the next advance"
+            )
         return self.network.peek()

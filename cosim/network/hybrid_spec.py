@@ -15,6 +15,7 @@ from cosim.network.flows import I32
 from cosim.network.hybrid import HybridNetwork
 from cosim.network.named import ELSEWHERE, NetworkName
 from cosim.network.simulator import NetworkSimulator
+from cosim.plugin_file import PLUGIN
 from cosim.topology.graph import Topology
 from cosim.topology.scale_up import domains, scale_up_links
 
@@ -23,7 +24,7 @@ def _or(name: str) -> BeforeValidator:
     """A mapping without a name has settings of ``name``."""
 
     def complete(network: Any) -> Any:
-        if isinstance(network, dict) and not network.keys() & {"model", *ELSEWHERE}:
+        if isinstance(network, dict) and not network.keys() & {"model", PLUGIN, *ELSEWHERE}:
             return {"model": name, **network}
         return network
 

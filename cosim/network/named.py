@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from cosim.network.contract import NetworkSpec
+from cosim.plugin_file import PLUGIN
 from cosim.registry import Named
 
 ELSEWHERE = {"simulator", "command", "address"}
@@ -15,7 +16,7 @@ ELSEWHERE = {"simulator", "command", "address"}
 
 def _elsewhere(network: Any) -> Any:
     """``{simulator: ns3}``, ``{command: ...}`` and ``{address: ...}`` are short for ``model: remote``."""
-    if isinstance(network, dict) and "model" not in network and network.keys() & ELSEWHERE:
+    if isinstance(network, dict) and not network.keys() & {"model", PLUGIN} and network.keys() & ELSEWHERE:
         return {"model": "remote", **network}
     return network
 

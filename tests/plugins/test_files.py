@@ -10,7 +10,7 @@ import pytest
 
 import cosim
 from cosim.cli import main
-from cosim.errors import InputError
+from cosim.errors import InputError, NetworkError
 from cosim.experiment.build import build
 from cosim.experiment.scenario import load, loads
 from cosim.experiment.serve import serve_network
@@ -53,9 +53,11 @@ def test_all_of_a_scenario_may_come_from_files(folder: Path) -> None:
 
 def test_under_hybrid_and_under_a_wrapper_files_lie_beside_the_scenario(folder: Path) -> None:
     control = "{kind: mltcp, over: {plugin: control.py:Step, cut: 0.3}}"
-    path = write(folder, f"{{model: hybrid, scale_out: {{model: congestion, control: {control}}}}}")
+    up, out = "{plugin: network.py:Constant, time: 5us}", f"{{model: congestion, control: {control}}}"
+    path = write(folder, f"{{model: hybrid, scale_up: {up}, scale_out: {out}}}")
     network = load(path).network
     assert isinstance(network, Hybrid)
+    assert plain(network.scale_up) == {"plugin": f"{folder}/network.py:Constant", "time": "5000000ps"}
     assert isinstance(network.scale_out, Congestion)
     assert network.scale_out.control.inner().model_dump() == {"cut": 0.3}
 
@@ -128,6 +130,20 @@ def test_a_file_that_changed_is_read_again(folder: Path) -> None:
     file = folder / "network.py"
     file.write_text(file.read_text().replace("else self.time_ps", "else 2 * self.time_ps"))
     assert cosim.run(load(path)).records.end_ps == before + 5_000_000
+
+
+def test_a_network_that_starts_what_waits_at_the_horizon_is_told_so(folder: Path) -> None:
+    file = folder / "network.py"
+    rule = " & (self.flows[:, 2] < horizon_ps)"
+    assert rule in file.read_text()
+    file.write_text(file.read_text().replace(rule, ""))
+    work = "workload: {kind: collective, collective: all_gather, size: 1MB, ranks: 2}"
+    jobs = f"jobs: [{{{work}}}, {{{work}, placement: {{kind: explicit, endpoints: [2, 5]}}}}]"
+    text = TEXT[: TEXT.index("jobs")].replace("gpus: 2", "gpus: 3") + jobs
+    other = "{plugin: network.py:Constant, time: 5us}"
+    path = write(folder, f"{{model: hybrid, scale_up: {other}, scale_out: fair_share}}", text)
+    with pytest.raises(NetworkError, match="what starts at the horizon waits for the next advance"):
+        cosim.run(path)
 
 
 def test_prove_takes_one(
