@@ -8,7 +8,7 @@ A network of your own is held to every rule of the seam by one line of a test:
 True
 
 ===============  ====================================================================
-``conformance``  :func:`check_network`, :func:`check_server`: each rule a named check
+``conformance``  :func:`check_network`, :func:`check_server`: each rule a named check; their topologies
 ``faulty``       :class:`FaultyNetwork`: a network whose chosen completions come late
 ``recorder``     :class:`Recorder` and :class:`Player`: what a network was asked and answered, and again
 ``strategies``   random topologies, traffic and jobs, for hypothesis; imported by itself
@@ -16,6 +16,7 @@ True
 """
 
 from cosim.testing.conformance import ConformanceError, Report, Result, check_network, check_server
+from cosim.testing.conformance.cases import star, two_hosts
 from cosim.testing.faulty import FaultyNetwork
 from cosim.testing.recorder import Player, Recorder, Recording
 
@@ -29,4 +30,6 @@ __all__ = [
     "Result",
     "check_network",
     "check_server",
+    "star",
+    "two_hosts",
 ]

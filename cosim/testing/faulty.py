@@ -48,7 +48,7 @@ class FaultyNetwork(NetworkSimulator):
     >>> import numpy as np
     >>> from cosim.network.fair_share import FairShareNetwork
     >>> from cosim.network.flows import FlowBatch, FlowGroup, flat_table
-    >>> from cosim.testing.conformance.cases import star
+    >>> from cosim.testing import star
     >>> from cosim.units import NEVER
     >>> network = FaultyNetwork(FairShareNetwork(), {(0, 0): 1_000_000})
     >>> network.open(star())

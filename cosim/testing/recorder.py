@@ -48,7 +48,7 @@ class Recorder(ForwardingNetwork):
 
     >>> from cosim.network.fair_share import FairShareNetwork
     >>> from cosim.network.flows import FlowBatch
-    >>> from cosim.testing.conformance.cases import star
+    >>> from cosim.testing import star
     >>> network = Recorder(FairShareNetwork())
     >>> network.open(star())
     >>> network.advance(FlowBatch(), 1000).granted_ps

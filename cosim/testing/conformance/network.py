@@ -41,8 +41,8 @@ def check_network(
     only, skip
         Names of checks to run (all, where empty), and not to run: of what the model leaves out on purpose.
     topology
-        8 endpoints, each pair two links of 10 Gb/s and 1 us apart; None: a star. For a network that takes
-        special topologies only.
+        8 endpoints, each pair two links of 10 Gb/s and 1 us apart; None: :func:`cosim.testing.star`. For a
+        network that needs scale-up domains: :func:`cosim.testing.two_hosts`.
     told
         Called after each check.
 
