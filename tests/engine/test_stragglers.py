@@ -224,7 +224,7 @@ def test_an_algorithm_whose_exit_does_not_wait_for_the_rank_is_named() -> None:
 
 
 class Growing:
-    """Operation o of iteration k takes (k + 1) (o + 1) times as long, less as many picoseconds as the rank is."""
+    """Operation o of iteration k takes (k + 1) (o + 1) times as long, less the number of the rank."""
 
     def duration_ps(self, rank: int, iteration: int, operation: int, duration_ps: int) -> int:
         return duration_ps * (iteration + 1) * (operation + 1) - rank
