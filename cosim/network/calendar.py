@@ -11,12 +11,13 @@ Python.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from cosim.network.arrays import Arrays
 from cosim.network.flows import I32
-from cosim.network.jit import compiled, inlined
+from cosim.network.jit import compiled, inlined, once
 
 STATE = np.dtype(
     [
@@ -53,7 +54,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _NONE = -1
 
 
-class Calendar(NamedTuple):
+class Calendar(Arrays):
     """The arrays; ``state`` is one record.
 
     Free lists run through ``next`` and ``head``; what was never used lies from ``events_used`` and
@@ -181,7 +182,7 @@ def push(
     heap[place].bucket = new
 
 
-@inlined
+@once
 def take_instant(calendar: Calendar) -> int:
     """Remove the earliest instant; its first event, chained by ``next``. Free each with :func:`free`."""
     state = calendar.state[0]
@@ -213,7 +214,7 @@ def take_instant(calendar: Calendar) -> int:
     return head
 
 
-@inlined
+@once
 def _forget(calendar: Calendar, time: int) -> None:
     """Take a time out of the hash table, closing the gap (linear probing without tombstones)."""
     buckets = calendar.buckets

@@ -59,6 +59,7 @@ class CompiledNetwork(NetworkSimulator):
     def __init__(self) -> None:
         self._opened = False
         self._closed = False
+        self._core: Core | None = None
 
     def describe(self) -> Capabilities:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
@@ -125,7 +126,8 @@ class CompiledNetwork(NetworkSimulator):
 
     def core(self) -> Core:
         """The state as it is now."""
-        return Core(store=self._store.view(), **self._arrays)
+        self._core = Core.of(self._core, **self._arrays, store=self._store.view())
+        return self._core
 
     def _reserve(self, name: str, need: int) -> None:
         old = self._arrays[name]

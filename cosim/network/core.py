@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cosim.network.arrays import Arrays
 from cosim.network.calendar import Calendar, Records, push, room
 from cosim.network.dependencies import COMPLETED, DRAINED, NEED_OUT, STARTED, Store, drain, note
 from cosim.network.flows import I32, I64
-from cosim.network.jit import compiled, inlined
+from cosim.network.jit import compiled, inlined, internal, once
 from cosim.units import NEVER
 
 STATE = np.dtype(
@@ -44,7 +45,7 @@ PENDING = np.dtype(
 """A completion that is certain, since ``cause``, but not reported."""
 
 
-class Core(NamedTuple):
+class Core(Arrays):
     """State that every compiled model has; ``state`` is one record. A row's links are
     ``path_link[path_ptr[p]:path_ptr[p + 1]]`` with p = ``groups[handle].path + row``, its endpoint is
     ``path_source[p]``; ``link_busy`` is [bins, links].
@@ -80,7 +81,7 @@ def give(core: Core, handle: I32, rep: I32, row: I32, start: I64, cause: I64) ->
     return -1
 
 
-@inlined
+@once
 def release(core: Core) -> int:
     """Let dependents follow what is known; :data:`DONE`, or what must grow."""
     state = core.store.state[0]
@@ -131,7 +132,7 @@ def complete(core: Core, handle: int, rep: int, row: int, start: int, time: int,
         note(store, handle, rep, row, time, COMPLETED)
 
 
-@compiled
+@internal
 def widen(core: Core) -> None:
     """Make bins twice as wide."""
     busy = core.link_busy
@@ -159,7 +160,7 @@ def add_busy(core: Core, link: int, start: int, duration: int) -> None:
         b += 1
 
 
-@inlined
+@once
 def add_share(core: Core, link: int, start: int, end: int, fraction: float) -> None:
     """Count a fraction of a link as busy in [start, end), to the nearest picosecond at each bin's end."""
     busy = core.link_busy

@@ -12,13 +12,12 @@ clock has not reached it. That is sound because it is only ever used in max(depe
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from cosim.network.arrays import Arrays
 from cosim.network.calendar import Records
 from cosim.network.flows import I8, I32, I64
-from cosim.network.jit import compiled, inlined
+from cosim.network.jit import compiled, inlined, once
 
 COMPLETED, STARTED = 0, 1
 DRAINED, NEED_WORK, NEED_OUT, NEED_POOL = range(4)
@@ -68,7 +67,7 @@ OUT = np.dtype(
 )
 
 
-class Store(NamedTuple):
+class Store(Arrays):
     """The arrays; ``state`` is one record. ``unused``: where the free list of each size of page begins."""
 
     state: Records
@@ -83,7 +82,7 @@ class Store(NamedTuple):
     out: Records
 
 
-@inlined
+@once
 def _size_class(rows: int) -> int:
     size = 0
     while (1 << size) < rows:
@@ -165,7 +164,7 @@ def note(store: Store, handle: int, rep: int, row: int, time: int, kind: int) ->
     state.num_work += 1
 
 
-@inlined
+@once
 def drain(store: Store) -> int:
     """Pass noted times to dependents; flows whose last dependency that was go to ``out``.
 

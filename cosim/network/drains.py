@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from cosim.network.calendar import Records
-from cosim.network.jit import compiled, inlined
+from cosim.network.jit import internal, once
 from cosim.units import NEVER
 
 DRAIN = np.dtype([("time", "i8"), ("flow", "i8")])
@@ -17,7 +17,7 @@ _DUST_PS = 1e-3
 _DUST = 1e-14
 
 
-@inlined
+@once
 def drain_time(now: int, remaining: float, rate: float) -> int:
     """When ``remaining`` bytes are gone at ``rate`` bytes per ps: a whole picosecond, rounded up.
 
@@ -35,7 +35,7 @@ def drain_time(now: int, remaining: float, rate: float) -> int:
     return int(min(now + max(int(whole), 1), NEVER))
 
 
-@compiled
+@internal
 def set_drain(count: int, drains: Records, flows: Records, flow: int, time: int) -> int:
     """Put a flow at ``time``, from wherever it was; NEVER takes it out. Returns the heap's new size."""
     at = flows[flow].place

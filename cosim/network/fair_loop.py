@@ -10,7 +10,7 @@ import numpy as np
 from cosim.network.calendar import Records, free, take_instant
 from cosim.network.core import DONE, NEED_MORE, NEED_PENDING, Core, add_share, complete, release
 from cosim.network.drains import set_drain
-from cosim.network.jit import compiled, inlined
+from cosim.network.jit import compiled, inlined, once
 from cosim.network.order import sort_instant
 from cosim.network.sharing import Fluid, mark, share
 from cosim.units import NEVER
@@ -62,7 +62,7 @@ def _leave(fluid: Fluid, m: int) -> None:
     mark(fluid, member.link)
 
 
-@inlined
+@once
 def _begin(core: Core, fluid: Fluid) -> bool:
     """The first flow of a channel begins to transfer; False where there is no room for its memberships."""
     counts = fluid.counts[0]
@@ -86,7 +86,7 @@ def _begin(core: Core, fluid: Fluid) -> bool:
     return True
 
 
-@inlined
+@once
 def _start(core: Core, fluid: Fluid) -> None:
     """The next start of the instant: a mark completes, a flow goes to the end of its channel."""
     state = core.state[0]
@@ -134,7 +134,7 @@ def _start(core: Core, fluid: Fluid) -> None:
     queue.tail = f
 
 
-@inlined
+@once
 def _drain(core: Core, fluid: Fluid) -> None:
     """The next drain: the flow leaves its links, and the next one of its channel begins."""
     counts = fluid.counts[0]
@@ -163,7 +163,7 @@ def _drain(core: Core, fluid: Fluid) -> None:
     complete(core, flow.handle, flow.rep, flow.row, flow.origin, arrival, now)
 
 
-@inlined
+@once
 def _take_starts(core: Core, fluid: Fluid) -> None:
     """Go to the next starts; those of one channel in their order."""
     state = core.state[0]

@@ -61,6 +61,7 @@ class FairShareNetwork(CompiledNetwork):
         links["latency"] = topology.link_latency_ps
         links["first"] = _NONE
         self._numbers = ChannelNumbers()
+        self._view: Fluid | None = None
         self._fluid: dict[str, NDArray[Any]] = {
             "counts": np.zeros(1, COUNTS),
             "flows": np.zeros(0, FLOW),
@@ -137,7 +138,8 @@ class FairShareNetwork(CompiledNetwork):
                 self._extend(name, len(self._arrays["calendar"].events))
 
     def _run(self, core: Core, horizon_ps: int) -> int:
-        return int(run_fair(core, Fluid(**self._fluid), horizon_ps))
+        self._view = Fluid.of(self._view, **self._fluid)
+        return int(run_fair(core, self._view, horizon_ps))
 
     def _next_instant(self) -> int:
         # A grant is closed for completions, so it has to end before a drain that was not taken yet.
@@ -149,7 +151,7 @@ class FairShareNetwork(CompiledNetwork):
         so_far = super().statistics()
         if not (self._fluid["links"]["used"] > 0).any():
             return so_far
-        copy = self.core()._replace(state=self._arrays["state"].copy(), link_busy=so_far.busy_ps)
+        copy = self.core().replaced(state=self._arrays["state"].copy(), link_busy=so_far.busy_ps)
         settle(copy, self._fluid["links"], int(copy.state["grant"][0]))
         return replace(so_far, bin_ps=int(copy.state["bin_ps"][0]))
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from cosim.network.core import Core
 from cosim.network.flows import I32
-from cosim.network.jit import compiled
+from cosim.network.jit import internal
 
 
-@compiled
+@internal
 def before(core: Core, a: int, b: int) -> bool:
     """Whether event a comes before event b."""
     first = core.calendar.events[a]
@@ -34,7 +34,7 @@ def before(core: Core, a: int, b: int) -> bool:
     return bool(low_one < low_two)
 
 
-@compiled
+@internal
 def sort_instant(core: Core, instant: I32, source: I32, target: I32, count: int) -> None:
     """Sort ``instant[:count]`` by :func:`before`: bottom-up merges, stable, none where it is sorted."""
     in_order = True

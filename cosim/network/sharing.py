@@ -19,15 +19,14 @@ Source: D. Bertsekas, R. Gallager, Data Networks, 2nd ed., section 6.5.2 (max-mi
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from cosim.network.arrays import Arrays
 from cosim.network.calendar import Records
 from cosim.network.core import Core, add_share
 from cosim.network.drains import drain_time, set_drain
 from cosim.network.flows import I32
-from cosim.network.jit import compiled, inlined
+from cosim.network.jit import inlined, internal, once
 
 COUNTS = np.dtype(
     [
@@ -94,7 +93,7 @@ _TOGETHER = 1.0 + 1e-12
 _EMPTY = 1e-12
 
 
-class Fluid(NamedTuple):
+class Fluid(Arrays):
     """The model's state; ``counts`` is one record. ``channel_of`` runs beside ``path_ptr``, ``classes``
     beside the groups.
     """
@@ -128,7 +127,7 @@ def mark(fluid: Fluid, link: int) -> None:
         counts.num_dirty += 1
 
 
-@compiled
+@once
 def _raise_level(count: int, levels: Records, level: float, link: int) -> None:
     """Put a link into the heap of levels, which has ``count`` entries and room for one more."""
     at = count
@@ -143,7 +142,7 @@ def _raise_level(count: int, levels: Records, level: float, link: int) -> None:
     levels[at].link = link
 
 
-@compiled
+@internal
 def _next_level(count: int, levels: Records, links: Records) -> int:
     """Bring the lowest level to the top of the heap, dropping links without weight; entries left."""
     while count > 0:
@@ -173,7 +172,7 @@ def _next_level(count: int, levels: Records, links: Records) -> int:
     return 0
 
 
-@compiled
+@once
 def _fill(fluid: Fluid, num_flows: int, num_links: int, priority: int) -> int:
     """Share what is left among one class; the next class's priority, or -1 if there is none."""
     flows = fluid.flows
@@ -249,7 +248,7 @@ def _fill(fluid: Fluid, num_flows: int, num_links: int, priority: int) -> int:
             links[full[k]].left = 0.0
 
 
-@compiled
+@once
 def share(core: Core, fluid: Fluid, now: int) -> None:
     """Give every flow in the components of the marked links its rate from ``now`` on."""
     counts = fluid.counts[0]

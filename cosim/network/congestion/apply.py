@@ -14,6 +14,7 @@ what it wants.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from cosim.network.calendar import push
 from cosim.network.congestion.changes import change, own_changed, touch
@@ -24,7 +25,7 @@ from cosim.network.congestion.ports import is_hot, passes, settle_link
 from cosim.network.congestion.rounds import set_want, settle_conn
 from cosim.network.core import Core
 from cosim.network.drains import drain_time, set_drain
-from cosim.network.jit import inlined
+from cosim.network.jit import inlined, once
 from cosim.units import NEVER
 
 _NONE = -1
@@ -86,33 +87,47 @@ def wake(fluid: Fluid, c: int, now: int) -> None:
     counts.open = 1
 
 
-@inlined
-def apply(core: Core, fluid: Fluid, now: int) -> None:
-    """Bring everything that changed at ``now`` into force. The caller saw to the room in the calendar."""
-    calendar = core.calendar
+@once
+def _set_wants(fluid: Fluid, now: int) -> None:
+    """What controls let changed connections send, from queues as they are."""
     counts = fluid.counts[0]
-    conns = fluid.conns
-    hops = fluid.hops
-    ports = fluid.ports
-    links = fluid.links
-    changed = fluid.changed
-    settings = fluid.settings[0]
-    least = _DROP if settings.lossless != 0.0 else settings.mss
-    # What controls let connections send, from queues as they are.
     for k in range(counts.num_updated):
         change(fluid, fluid.updated[k])
     for k in range(counts.num_changed):
-        one = conns[changed[k]]
+        c = fluid.changed[k]
+        one = fluid.conns[c]
         if one.attached == 0:
             continue
         want = 0
         if one.active != 0:
-            settle_conn(fluid, changed[k], now)
-            want = set_want(fluid, changed[k], now)
+            settle_conn(fluid, c, now)
+            want = set_want(fluid, c, now)
         if want != one.want:
-            own_changed(fluid, hops[one.hop].port, want - one.want)
+            own_changed(fluid, fluid.hops[one.hop].port, want - one.want)
             one.want = want
-    # Own ports, class by class.
+
+
+@once
+def _change_own(fluid: Fluid, p: int, now: int) -> None:
+    """All connections that begin at a port are changed: it is shared otherwise."""
+    hops = fluid.hops
+    m = fluid.ports[p].first
+    while m != _NONE:
+        c = hops[m].conn
+        if fluid.conns[c].hop == m:
+            settle_conn(fluid, c, now)
+            if fluid.conns[c].asleep != 0:
+                wake(fluid, c, now)
+            change(fluid, c)
+        m = hops[m].after
+
+
+@once
+def _share_own_ports(fluid: Fluid, now: int) -> None:
+    """Share hosts' own ports among what wants to begin there, class by class."""
+    counts = fluid.counts[0]
+    ports = fluid.ports
+    links = fluid.links
     room = 0.0
     for k in range(counts.num_hosts * counts.num_classes):
         p = fluid.hosts[k // counts.num_classes]
@@ -129,112 +144,179 @@ def apply(core: Core, fluid: Fluid, now: int) -> None:
         room -= share * float(port.own)
         if share != port.share:
             port.share = share
-            m = port.first
-            while m != _NONE:
-                c = hops[m].conn
-                if conns[c].hop == m:
-                    settle_conn(fluid, c, now)
-                    if conns[c].asleep != 0:
-                        wake(fluid, c, now)
-                    change(fluid, c)
-                m = hops[m].after
+            _change_own(fluid, p, now)
     counts.num_hosts = 0
-    # Hop by hop.
+
+
+@once
+def _passed_on(fluid: Fluid, at: int, least: float) -> int:
+    """The rate that comes to hop ``at``, not its connection's first, from the port before."""
+    hop = fluid.hops[at - 1]
+    before = fluid.ports[hop.port]
+    fresh = hop.load
+    part = passes(fluid, hop.port, least)
+    if part != 1.0:
+        fresh = int(fresh * part)
+    if fresh > 0:
+        fluid.sights[at].kept = fresh
+    elif before.load == 0 and before.queue > least and before.paused == 0:
+        fresh = fluid.sights[at].kept  # nothing comes, but the queue before goes on
+    return int(fresh)
+
+
+@once
+def _bring(core: Core, fluid: Fluid, level: int, count: int, least: float, now: int) -> None:
+    """Bring the rates of the first ``count`` changed connections to their ports number ``level``: all are
+    read before any is written.
+    """
+    hops = fluid.hops
+    for k in range(count):
+        one = fluid.conns[fluid.changed[k]]
+        if one.attached != 0 and level < one.hops:
+            at = one.hop + level
+            hops[at].fresh = one.rate if level == 0 else _passed_on(fluid, at, least)
+    for k in range(count):
+        one = fluid.conns[fluid.changed[k]]
+        if one.attached != 0 and level < one.hops:
+            hop = hops[one.hop + level]
+            if hop.fresh != hop.load:
+                settle_link(core, fluid, hop.link, now)
+                fluid.ports[hop.port].load += hop.fresh - hop.load
+                hop.load = hop.fresh
+                touch(fluid, hop.port)
+
+
+@once
+def _change_others(fluid: Fluid, level: int, count: int, least: float) -> None:
+    """Where a port passes on its rate, a share that changes is that of all others on it too."""
+    hops = fluid.hops
+    for k in range(count):
+        one = fluid.conns[fluid.changed[k]]
+        if one.attached != 0 and 0 < level < one.hops - 1:
+            port = fluid.ports[hops[one.hop + level].port]
+            if abs(port.load - port.told) * _ALIKE > port.told and (
+                port.queue > least or port.load > fluid.links[port.link].capacity
+            ):
+                port.told = port.load
+                m = port.first
+                while m != _NONE:
+                    change(fluid, hops[m].conn)
+                    m = hops[m].after
+
+
+@once
+def _set_loads(core: Core, fluid: Fluid, least: float, now: int) -> None:
+    """Bring new rates to the ports, hop by hop; more connections may change on the way."""
+    counts = fluid.counts[0]
+    conns = fluid.conns
     most = 0
     for k in range(counts.num_changed):
-        one = conns[changed[k]]
+        one = conns[fluid.changed[k]]
         if one.attached != 0:
             most = max(most, one.hops)
-            share = ports[hops[one.hop].port].share
+            share = fluid.ports[fluid.hops[one.hop].port].share
             one.rate = one.want if share == 1.0 else int(one.want * share)
     level = 0
     while level < most:
         count = counts.num_changed
-        for k in range(count):
-            one = conns[changed[k]]
-            if one.attached != 0 and level < one.hops:
-                at = one.hop + level
-                fresh = one.rate
-                if level > 0:
-                    fresh = hops[at - 1].load
-                    before = ports[hops[at - 1].port]
-                    part = passes(fluid, hops[at - 1].port, least)
-                    if part != 1.0:
-                        fresh = int(fresh * part)
-                    if fresh > 0:
-                        fluid.sights[at].kept = fresh
-                    elif before.load == 0 and before.queue > least and before.paused == 0:
-                        fresh = fluid.sights[at].kept  # nothing comes, but the queue before goes on
-                hops[at].fresh = fresh
-        for k in range(count):
-            one = conns[changed[k]]
-            if one.attached != 0 and level < one.hops:
-                hop = hops[one.hop + level]
-                if hop.fresh != hop.load:
-                    settle_link(core, fluid, hop.link, now)
-                    ports[hop.port].load += hop.fresh - hop.load
-                    hop.load = hop.fresh
-                    touch(fluid, hop.port)
-        # Where a port passes on its rate, a share that changes is the others' too.
-        for k in range(count):
-            one = conns[changed[k]]
-            if one.attached != 0 and 0 < level < one.hops - 1:
-                port = ports[hops[one.hop + level].port]
-                if abs(port.load - port.told) * _ALIKE > port.told and (
-                    port.queue > least or port.load > links[port.link].capacity
-                ):
-                    port.told = port.load
-                    m = port.first
-                    while m != _NONE:
-                        change(fluid, hops[m].conn)
-                        m = hops[m].after
+        _bring(core, fluid, level, count, least, now)
+        _change_others(fluid, level, count, least)
         for k in range(count, counts.num_changed):
-            settle_conn(fluid, changed[k], now)
-            most = max(most, conns[changed[k]].hops)
+            settle_conn(fluid, fluid.changed[k], now)
+            most = max(most, conns[fluid.changed[k]].hops)
         level += 1
-    # Who has nothing to send leaves when the queues on the way have passed on what it sent.
-    for k in range(counts.num_changed):
-        one = conns[changed[k]]
+
+
+@once
+def _let_go(fluid: Fluid, least: float) -> None:
+    """Who has nothing to send leaves when the queues on the way have passed on what it sent."""
+    hops = fluid.hops
+    for k in range(fluid.counts[0].num_changed):
+        one = fluid.conns[fluid.changed[k]]
         if one.active == 0 and one.attached != 0:
             gone = True
             for m in range(one.hop, one.hop + one.hops):
-                port = ports[hops[m].port]
+                port = fluid.ports[hops[m].port]
                 passed_on = m == one.hop + one.hops - 1 or port.queue <= least or port.load != 0
                 if hops[m].load != 0 or not passed_on:
                     gone = False
             if gone:
-                detach(fluid, changed[k])
-    # Links that begin to queue wake who rests on them; queues may cross the threshold of pauses.
+                detach(fluid, fluid.changed[k])
+
+
+@once
+def _wake_all(fluid: Fluid, link: int, now: int) -> None:
+    """Wake who rests on a link that begins to queue: data of every class, and acknowledgements."""
+    hops = fluid.hops
+    p = link
+    for _ in range(fluid.counts[0].num_classes):
+        m = fluid.ports[p].first
+        while m != _NONE:
+            if fluid.conns[hops[m].conn].asleep != 0:
+                wake(fluid, hops[m].conn, now)
+            m = hops[m].after
+        p += len(fluid.links)
+    m = fluid.links[link].back_first
+    while m != _NONE:
+        if fluid.conns[hops[m].conn].asleep != 0:
+            wake(fluid, hops[m].conn, now)
+        m = fluid.sights[m].back_next
+
+
+@once
+def _watch_queues(core: Core, fluid: Fluid, least: float, now: int) -> None:
+    """Ports whose load changed: they may begin to queue, be empty, or cross a threshold of pauses."""
+    counts = fluid.counts[0]
+    ports = fluid.ports
+    links = fluid.links
     for k in range(counts.num_touched):
         p = fluid.touched[k]
         link = ports[p].link
         if ports[link].hot == 0 and is_hot(fluid, p):
             ports[link].hot = 1
-            q = link
-            for _ in range(counts.num_classes):
-                m = ports[q].first
-                while m != _NONE:
-                    if conns[hops[m].conn].asleep != 0:
-                        wake(fluid, hops[m].conn, now)
-                    m = hops[m].after
-                q += len(links)
-            m = links[link].back_first
-            while m != _NONE:
-                if conns[hops[m].conn].asleep != 0:
-                    wake(fluid, hops[m].conn, now)
-                m = fluid.sights[m].back_next
-        q = p
-        while q < len(links) * counts.num_classes:  # those after it get what it leaves
+            _wake_all(fluid, link, now)
+        while p < len(links) * counts.num_classes:  # those after it get what it leaves
             if links[link].onward > 0:
-                expect_empty(calendar, fluid, q, least, now)
-            if settings.lossless != 0.0:
-                expect_crossing(calendar, fluid, q, now)
-            q += len(links)
+                expect_empty(core.calendar, fluid, p, least, now)
+            if fluid.settings[0].lossless != 0.0:
+                expect_crossing(core.calendar, fluid, p, now)
+            p += len(links)
     counts.num_touched = 0
-    # Rounds that began here, or their rest.
+
+
+@once
+def _may_rest(fluid: Fluid, one: Any) -> bool:
+    """Whether nothing on the path of connection ``one`` waits."""
+    for m in range(one.hop, one.hop + one.hops):
+        hop = fluid.hops[m]
+        if is_hot(fluid, hop.port) or (hop.back >= 0 and is_hot(fluid, hop.back)):
+            return False
+    return True
+
+
+@once
+def _rest(fluid: Fluid, one: Any, period: int, due: int) -> None:
+    """Leave out the rounds of connection ``one`` until a link on its path begins to queue."""
+    for m in range(one.hop, one.hop + one.hops):
+        hop = fluid.hops[m]
+        fluid.ports[hop.link].hot = 0
+        if hop.back >= 0:
+            fluid.ports[hop.back].hot = 0
+    one.asleep = 1
+    one.period = period
+    one.ends = due
+    one.due = NEVER
+
+
+@once
+def _set_rounds(core: Core, fluid: Fluid, now: int) -> None:
+    """When the rounds end that began here, or their rest; and those that were woken."""
+    counts = fluid.counts[0]
+    settings = fluid.settings[0]
+    bursts = settings.gives_rate == 0.0 and settings.paced == 0.0
     for k in range(counts.num_updated):
         c = fluid.updated[k]
-        one = conns[c]
+        one = fluid.conns[c]
         if one.active == 0 or one.due > now:
             continue
         time = one.wait
@@ -246,50 +328,50 @@ def apply(core: Core, fluid: Fluid, now: int) -> None:
         elif one.known_at > 0:
             due = min(due, on_grid(float(one.known_at - now), one.grid, now))
         left = one.window - one.round_sent
-        if (
-            settings.gives_rate == 0.0
-            and settings.paced == 0.0
-            and one.rate * BYTES_PER_BPS_PS * time > _OVER * left
-        ):
+        if bursts and one.rate * BYTES_PER_BPS_PS * time > _OVER * left:
             # Queues grew by what begins here: acknowledgements come later, and with them leave to send.
             one.budget = left
-        if one.settled != 0 and one.budget > one.remaining:
-            rest = True
-            for m in range(one.hop, one.hop + one.hops):
-                if is_hot(fluid, hops[m].port):
-                    rest = False
-                if hops[m].back >= 0 and is_hot(fluid, hops[m].back):
-                    rest = False
-            if rest:
-                for m in range(one.hop, one.hop + one.hops):
-                    ports[hops[m].link].hot = 0
-                    if hops[m].back >= 0:
-                        ports[hops[m].back].hot = 0
-                one.asleep = 1
-                one.period = on_grid(time, one.grid, 0)
-                one.ends = due
-                one.due = NEVER
-                continue
+        if one.settled != 0 and one.budget > one.remaining and _may_rest(fluid, one):
+            _rest(fluid, one, on_grid(time, one.grid, 0), due)
+            continue
         one.due = due
         fluid.woken[counts.num_woken] = c
         counts.num_woken += 1
     counts.num_updated = 0
     for k in range(counts.num_woken):
         c = fluid.woken[k]
-        due = conns[c].due
-        push(calendar, due, now, now, _NONE, 0, c, UPDATE)
+        push(core.calendar, fluid.conns[c].due, now, now, _NONE, 0, c, UPDATE)
     counts.num_woken = 0
-    # When each has sent what it has, or may, if that is before its round ends and all is looked at again.
+
+
+@once
+def _set_drains(fluid: Fluid, now: int) -> None:
+    """When each has sent what it has, or may, if that is before its round ends and all is looked at again."""
+    counts = fluid.counts[0]
     for k in range(counts.num_changed):
-        c = int(changed[k])
-        one = conns[c]
+        c = fluid.changed[k]
+        one = fluid.conns[c]
         if one.active != 0:
             left = min(one.remaining, one.budget)
             rate = one.rate * BYTES_PER_BPS_PS
             when = int(NEVER)
             if left <= rate * float(one.due - now + 1):
                 when = drain_time(now, left, rate)
-            counts.num_drains = set_drain(counts.num_drains, fluid.drains, conns, c, when)
+            counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.conns, c, when)
     counts.num_changed = 0
-    counts.open = 0
-    counts.stamp += 1
+
+
+@once
+def apply(core: Core, fluid: Fluid, now: int) -> None:
+    """Bring everything that changed at ``now`` into force. The caller saw to the room in the calendar."""
+    settings = fluid.settings[0]
+    least = _DROP if settings.lossless != 0.0 else settings.mss
+    _set_wants(fluid, now)
+    _share_own_ports(fluid, now)
+    _set_loads(core, fluid, least, now)
+    _let_go(fluid, least)
+    _watch_queues(core, fluid, least, now)
+    _set_rounds(core, fluid, now)
+    _set_drains(fluid, now)
+    fluid.counts[0].open = 0
+    fluid.counts[0].stamp += 1

@@ -7,10 +7,9 @@ bytes, integrated between changes of load.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from cosim.network.arrays import Arrays
 from cosim.network.calendar import Records
 from cosim.network.flows import F64, I32
 
@@ -265,7 +264,7 @@ TELEMETRY = np.dtype([("queue", "f8"), ("tx", "f8"), ("capacity", "f8")])
 none."""
 
 
-class Fluid(NamedTuple):
+class Fluid(Arrays):
     """The model's state; ``counts`` and ``settings`` are one record each.
 
     ``channel_of`` runs beside ``path_ptr``, ``traits`` beside the groups. ``histogram``: bytes served by

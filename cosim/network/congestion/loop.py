@@ -7,8 +7,7 @@ control asked. Time leaves an instant only when all that happened in it is in fo
 from __future__ import annotations
 
 from cosim.network.calendar import free, room, take_instant
-from cosim.network.congestion.apply import apply as apply_changes
-from cosim.network.congestion.apply import wake
+from cosim.network.congestion.apply import apply, wake
 from cosim.network.congestion.changes import change, tell
 from cosim.network.congestion.columns import EMPTY, START, UPDATE, Fluid
 from cosim.network.congestion.delays import arrival, path_rtt
@@ -29,7 +28,7 @@ from cosim.network.congestion.rounds import (
 from cosim.network.core import DONE, NEED_CALENDAR, NEED_MORE, NEED_PENDING, Core, complete, release
 from cosim.network.drains import set_drain
 from cosim.network.flows import F64
-from cosim.network.jit import call_at, compiled, inlined
+from cosim.network.jit import call_at, compiled, once
 from cosim.network.order import sort_instant
 from cosim.units import NEVER
 
@@ -39,9 +38,28 @@ ASK, NEED_FLOWS, NEED_ROWS, DEADLOCK = 30, 31, 32, 33
 _NONE = -1
 
 
-@inlined
-def begin(core: Core, fluid: Fluid, c: int, now: int) -> None:
-    """The first flow that waits on a connection begins to send."""
+@once
+def _take_place(fluid: Fluid, c: int) -> None:
+    """Put a connection on the ports of its path."""
+    hops = fluid.hops
+    one = fluid.conns[c]
+    one.attached = 1
+    for k in range(one.hop, one.hop + one.hops):
+        hop = hops[k]
+        hop.port = one.priority * len(fluid.links) + hop.link
+        port = fluid.ports[hop.port]
+        hop.before = _NONE
+        hop.after = port.first
+        if port.first != _NONE:
+            hops[port.first].before = k
+        port.first = k
+        if k < one.hop + one.hops - 1:
+            fluid.links[hop.link].onward += 1
+
+
+@once
+def _send(core: Core, fluid: Fluid, c: int, now: int) -> None:
+    """A connection that took its next flow begins to send it."""
     counts = fluid.counts[0]
     hops = fluid.hops
     one = fluid.conns[c]
@@ -56,23 +74,13 @@ def begin(core: Core, fluid: Fluid, c: int, now: int) -> None:
         if hop.back >= 0 and is_hot(fluid, hop.back):
             settle_link(core, fluid, hop.back, now)
     if one.attached == 0:
-        one.attached = 1
-        for k in range(one.hop, one.hop + one.hops):
-            hop = hops[k]
-            hop.port = one.priority * len(fluid.links) + hop.link
-            port = fluid.ports[hop.port]
-            hop.before = _NONE
-            hop.after = port.first
-            if port.first != _NONE:
-                hops[port.first].before = k
-            port.first = k
-            if k < one.hop + one.hops - 1:
-                fluid.links[hop.link].onward += 1
+        _take_place(fluid, c)
         if fluid.settings[0].lossless != 0.0:
             for k in range(one.hop + 1, one.hop + one.hops):
                 if fluid.ports[hops[k].port].full != 0:
                     pause_from(core, fluid, k, now)
     if one.known == 0:
+        # Its control has to say first what it may send.
         first_round(fluid, c, now)
         one.due = _NONE
         return
@@ -88,6 +96,200 @@ def begin(core: Core, fluid: Fluid, c: int, now: int) -> None:
     change(fluid, c)
 
 
+@once
+def _begin(core: Core, fluid: Fluid) -> None:
+    """A connection takes its next flow."""
+    counts = fluid.counts[0]
+    c = counts.begin - 1
+    counts.begin = 0
+    one = fluid.conns[c]
+    flow = fluid.flows[one.flow]
+    row = core.store.rows[flow.row]
+    trait = fluid.traits[flow.handle]
+    one.remaining = float(row.size)
+    one.size = float(row.size)
+    one.sent = 0
+    one.coflow = trait.coflow
+    one.weight = trait.weight
+    one.job = trait.job
+    if one.attached == 0:
+        one.priority = trait.priority
+    now = core.state[0].instant
+    if row.size == 0:
+        counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.conns, c, now)
+    else:
+        _send(core, fluid, c, now)
+
+
+@once
+def _start(core: Core, fluid: Fluid, handle: int, rep: int, row: int) -> None:
+    """A flow starts: a mark completes, any other goes to the end of its connection."""
+    counts = fluid.counts[0]
+    flows = fluid.flows
+    now = core.state[0].instant
+    core.state[0].num_started += 1
+    path = core.store.groups[handle].path + row
+    if core.path_ptr[path] == core.path_ptr[path + 1]:  # a mark, or two participants on one endpoint
+        complete(core, handle, rep, row, now, now, now)
+        return
+    f = counts.free_flow
+    if f == _NONE:
+        f = counts.flows_used
+        counts.flows_used = f + 1
+    else:
+        counts.free_flow = flows[f].next
+    flow = flows[f]
+    flow.handle = handle
+    flow.rep = rep
+    flow.row = row
+    flow.origin = now
+    flow.next = _NONE
+    c = fluid.channel_of[path]
+    one = fluid.conns[c]
+    if one.flow == _NONE:
+        one.flow = f
+        counts.begin = c + 1
+    else:
+        flows[one.tail].next = f
+    one.tail = f
+
+
+@once
+def _serve(core: Core, fluid: Fluid) -> None:
+    """The next event of the instant. One whose connection or port expects another time by now is stale."""
+    state = core.state[0]
+    now = state.instant
+    at = fluid.instant[state.cursor]
+    state.cursor += 1
+    state.num_events += 1
+    event = core.calendar.events[at]
+    handle = event.handle
+    rep = event.rep
+    number = event.row
+    kind = event.hop
+    free(core.calendar, at)
+    if kind == START:
+        _start(core, fluid, handle, rep, number)
+    elif kind == UPDATE:
+        if fluid.conns[number].due == now:
+            fluid.conns[number].due = _NONE
+            end_round(core, fluid, number, now)
+    elif kind == EMPTY:
+        if fluid.ports[number].empties == now:
+            fluid.ports[number].empties = 0
+            settle_link(core, fluid, fluid.ports[number].link, now)
+            tell(fluid, number)
+    elif fluid.ports[number].check == now:
+        fluid.ports[number].check = 0
+        at_threshold(core, fluid, number, now)
+
+
+@once
+def _is_sent(fluid: Fluid, c: int, size: int, now: int) -> bool:
+    """Whether a flow has drained: neither is its window used up, nor was a part of it lost."""
+    one = fluid.conns[c]
+    if one.budget <= 0.5 and one.remaining > 0.5:
+        # The window is used up: nothing more before the round ends.
+        one.spent = 1
+        change(fluid, c)
+        return False
+    if size == 0:
+        return True
+    if fluid.settings[0].lossless == 0.0:
+        lost = count_losses(fluid, c, now)
+        if lost > 0:
+            # Sent again when the round ends and the loss is known.
+            one.remaining = min(lost * fluid.settings[0].mss, one.size)
+            one.spent = 1
+            change(fluid, c)
+            return False
+    if one.coflow >= 0:
+        fluid.coflows[one.coflow].sent += size - one.sent
+    one.sent = size
+    one.round_sent += one.remaining
+    one.remaining = 0.0
+    return True
+
+
+@once
+def _fall_idle(fluid: Fluid, c: int, now: int) -> None:
+    """A connection has nothing more to send."""
+    one = fluid.conns[c]
+    if one.settled != 0 and met_nothing(fluid, one):
+        # Nothing to tell the control when the round ends: it ends here.
+        one.asleep = 0
+        one.due = _NONE
+    elif one.asleep != 0:
+        wake(fluid, c, now)
+    one.active = 0
+    change(fluid, c)
+    fluid.counts[0].num_active -= 1
+
+
+@once
+def _drain(core: Core, fluid: Fluid) -> None:
+    """The next drain: all that a connection has, or may send, has left."""
+    counts = fluid.counts[0]
+    now = fluid.drains[0].time
+    c = fluid.drains[0].flow
+    counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.conns, c, int(NEVER))
+    core.state[0].instant = now
+    core.state[0].num_events += 1
+    one = fluid.conns[c]
+    f = one.flow
+    flow = fluid.flows[f]
+    settle_conn(fluid, c, now)
+    for k in range(one.hop, one.hop + one.hops):
+        settle_link(core, fluid, fluid.hops[k].link, now)
+    size = core.store.rows[flow.row].size
+    if not _is_sent(fluid, c, size, now):
+        return
+    path = core.store.groups[flow.handle].path + flow.row
+    for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
+        core.link_bytes[core.path_link[k]] += size
+    arrives = arrival(fluid, c, size, now)
+    one.flow = flow.next
+    if flow.next != _NONE:
+        counts.begin = c + 1
+    elif one.active != 0:
+        _fall_idle(fluid, c, now)
+    flow.next = counts.free_flow
+    counts.free_flow = f
+    complete(core, flow.handle, flow.rep, flow.row, flow.origin, arrives, now)
+
+
+@once
+def _take_events(core: Core, fluid: Fluid) -> None:
+    """Go to the next events: rounds end before flows start; flows of one connection start in their order."""
+    state = core.state[0]
+    state.instant = core.calendar.heap[0].time
+    state.serial += 1
+    at = take_instant(core.calendar)
+    found = 0
+    starts = 0
+    clash = False
+    while at != _NONE:
+        event = core.calendar.events[at]
+        if event.hop == START:
+            fluid.spare[starts] = at
+            starts += 1
+            row = core.store.rows[event.row]
+            if row.src != row.dst:
+                one = fluid.conns[fluid.channel_of[core.store.groups[event.handle].path + event.row]]
+                clash = clash or one.seen == state.serial
+                one.seen = state.serial
+        else:
+            fluid.instant[found] = at
+            found += 1
+        at = event.next
+    if clash:
+        sort_instant(core, fluid.spare, fluid.other, fluid.third, starts)
+    for k in range(starts):
+        fluid.instant[found + k] = fluid.spare[k]
+    state.cursor = 0
+    state.instant_size = found + starts
+
+
 @compiled
 def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: int, parameters: F64) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter.
@@ -96,114 +298,31 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: int, paramete
     """
     state = core.state[0]
     counts = fluid.counts[0]
-    calendar = core.calendar
-    events = calendar.events
-    heap = calendar.heap
-    rows = core.store.rows
-    groups = core.store.groups
-    path_ptr = core.path_ptr
-    conns = fluid.conns
-    flows = fluid.flows
-    hops = fluid.hops
-    drains = fluid.drains
-    instant = fluid.instant
-    never = int(NEVER)
     while True:
+        # First what follows from the turn before: dependents that it released, room for what comes.
         status = release(core)
         if status != DONE:
             return status
         if state.num_pending == len(core.pending):
             return NEED_PENDING
-        if counts.free_flow == _NONE and counts.flows_used == len(flows):
+        if counts.free_flow == _NONE and counts.flows_used == len(fluid.flows):
             return NEED_FLOWS
         if counts.stuck != 0:
             return DEADLOCK
-        now = state.instant
-
+        # Then the rest of the instant, one thing a turn: controls are asked when all rounds have ended.
         if counts.num_waiting > 0:
-            # The control has answered.
             counts.num_waiting = 0
-            answer(fluid, now)
+            answer(fluid, state.instant)
             counts.open = 1
             continue
-
         if counts.begin != 0:
-            c = counts.begin - 1
-            counts.begin = 0
-            f = conns[c].flow
-            row = rows[flows[f].row]
-            trait = fluid.traits[flows[f].handle]
-            one = conns[c]
-            one.remaining = float(row.size)
-            one.size = float(row.size)
-            one.sent = 0
-            one.coflow = trait.coflow
-            one.weight = trait.weight
-            one.job = trait.job
-            if one.attached == 0:
-                one.priority = trait.priority
-            if row.size == 0:
-                counts.num_drains = set_drain(counts.num_drains, drains, conns, c, now)
-            else:
-                begin(core, fluid, c, now)
+            _begin(core, fluid)
             continue
-
         if state.cursor < state.instant_size:
             if state.cursor == 0 and state.instant_size > len(fluid.rows):
                 return NEED_ROWS
-            at = instant[state.cursor]
-            state.cursor += 1
-            state.num_events += 1
-            event = events[at]
-            handle = event.handle
-            rep = event.rep
-            row_number = event.row
-            kind = event.hop
-            free(calendar, at)
-            if kind == UPDATE:
-                c = row_number
-                if conns[c].due == now:
-                    conns[c].due = _NONE
-                    end_round(core, fluid, c, now)
-                continue
-            if kind == EMPTY:
-                if fluid.ports[row_number].empties == now:
-                    fluid.ports[row_number].empties = 0
-                    link = fluid.ports[row_number].link
-                    settle_link(core, fluid, link, now)
-                    tell(fluid, row_number)
-                continue
-            if kind != START:
-                if fluid.ports[row_number].check == now:
-                    fluid.ports[row_number].check = 0
-                    at_threshold(core, fluid, row_number, now)
-                continue
-            state.num_started += 1
-            path = groups[handle].path + row_number
-            if path_ptr[path] == path_ptr[path + 1]:  # a mark, or two participants on one endpoint
-                complete(core, handle, rep, row_number, now, now, now)
-                continue
-            f = counts.free_flow
-            if f == _NONE:
-                f = counts.flows_used
-                counts.flows_used = f + 1
-            else:
-                counts.free_flow = flows[f].next
-            flow = flows[f]
-            flow.handle = handle
-            flow.rep = rep
-            flow.row = row_number
-            flow.origin = now
-            flow.next = _NONE
-            c = int(fluid.channel_of[path])
-            if conns[c].flow == _NONE:
-                conns[c].flow = f
-                counts.begin = c + 1
-            else:
-                flows[conns[c].tail].next = f
-            conns[c].tail = f
+            _serve(core, fluid)
             continue
-
         if counts.batch_size > 0:
             ask(fluid)
             counts.num_waiting = counts.batch_size
@@ -211,108 +330,28 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: int, paramete
                 return ASK
             call_at(kernel, (counts.num_waiting, fluid.rows, fluid.telemetry, fluid.state, parameters))
             continue
-
+        # Time leaves the instant: what changed in it comes into force, once.
         limit = min(horizon, state.bound)
-        next_start = heap[0].time if calendar.state[0].num_instants > 0 else NEVER
-        drain = drains[0].time if counts.num_drains > 0 else NEVER
-        if counts.open != 0 and min(next_start, drain) > now:
-            # Time leaves the instant.
-            if limit <= now:
+        next_event = core.calendar.heap[0].time if core.calendar.state[0].num_instants > 0 else NEVER
+        drain = fluid.drains[0].time if counts.num_drains > 0 else NEVER
+        if counts.open != 0 and min(next_event, drain) > state.instant:
+            if limit <= state.instant:
                 return DONE
-            if not room(calendar, 4 * counts.num_active + 2 * len(fluid.links) * counts.num_classes + 64):
+            most = 4 * counts.num_active + 2 * len(fluid.links) * counts.num_classes + 64
+            if not room(core.calendar, most):
                 return NEED_CALENDAR
-            apply_changes(core, fluid, now)
+            apply(core, fluid, state.instant)
             continue
-        if state.num_pending >= state.report_at and min(next_start, drain) > now:
+        if state.num_pending >= state.report_at and min(next_event, drain) > state.instant:
             return DONE
-
-        if counts.num_drains > 0 and drain <= next_start and drain <= limit:
-            if not room(calendar, 1):
+        # A drain follows from the past, so it may lie at the limit; the caller may still give starts there.
+        if counts.num_drains > 0 and drain <= next_event and drain <= limit:
+            if not room(core.calendar, 1):
                 return NEED_CALENDAR
-            c = int(drains[0].flow)
-            counts.num_drains = set_drain(counts.num_drains, drains, conns, c, never)
-            state.instant = drain
-            state.num_events += 1
-            now = drain
-            one = conns[c]
-            f = one.flow
-            flow = flows[f]
-            settle_conn(fluid, c, now)
-            for k in range(one.hop, one.hop + one.hops):
-                settle_link(core, fluid, hops[k].link, now)
-            if one.budget <= 0.5 and one.remaining > 0.5:
-                # The window is used up: nothing more before the round ends.
-                one.spent = 1
-                change(fluid, c)
-                continue
-            handle = flow.handle
-            row_number = flow.row
-            size = rows[row_number].size
-            if size > 0:
-                if fluid.settings[0].lossless == 0.0:
-                    lost = count_losses(fluid, c, now)
-                    if lost > 0:
-                        # Sent again when the round ends and the loss is known.
-                        one.remaining = min(lost * fluid.settings[0].mss, one.size)
-                        one.spent = 1
-                        change(fluid, c)
-                        continue
-                if one.coflow >= 0:
-                    fluid.coflows[one.coflow].sent += size - one.sent
-                one.sent = size
-                one.round_sent += one.remaining
-                one.remaining = 0.0
-            path = groups[handle].path + row_number
-            for k in range(path_ptr[path], path_ptr[path + 1]):
-                core.link_bytes[core.path_link[k]] += size
-            arrives = arrival(fluid, c, size, now)
-            one.flow = flow.next
-            if flow.next != _NONE:
-                counts.begin = c + 1
-            elif one.active != 0:
-                if one.settled != 0 and met_nothing(fluid, one):
-                    # Nothing to tell the control when the round ends: it ends here.
-                    one.asleep = 0
-                    one.due = _NONE
-                elif one.asleep != 0:
-                    wake(fluid, c, now)
-                one.active = 0
-                change(fluid, c)
-                counts.num_active -= 1
-            rep = flow.rep
-            origin = flow.origin
-            flow.next = counts.free_flow
-            counts.free_flow = f
-            complete(core, handle, rep, row_number, origin, arrives, now)
+            _drain(core, fluid)
             continue
-
-        if next_start >= limit:
+        if next_event >= limit:
             return DONE
-        if len(instant) < len(events):
+        if len(fluid.instant) < len(core.calendar.events):
             return NEED_MORE
-        state.instant = next_start
-        state.serial += 1
-        at = take_instant(calendar)
-        found = 0
-        starts = 0
-        clash = False
-        while at != _NONE:
-            event = events[at]
-            if event.hop == START:
-                fluid.spare[starts] = at
-                starts += 1
-                if rows[event.row].src != rows[event.row].dst:
-                    c = fluid.channel_of[groups[event.handle].path + event.row]
-                    clash = clash or conns[c].seen == state.serial
-                    conns[c].seen = state.serial
-            else:
-                instant[found] = at
-                found += 1
-            at = event.next
-        # Rounds end before flows start; flows of one connection start in their order.
-        if clash:
-            sort_instant(core, fluid.spare, fluid.other, fluid.third, starts)
-        for k in range(starts):
-            instant[found + k] = fluid.spare[k]
-        state.cursor = 0
-        state.instant_size = found + starts
+        _take_events(core, fluid)

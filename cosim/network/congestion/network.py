@@ -104,6 +104,7 @@ class CongestionNetwork(CompiledNetwork):
         if self._control.acks_wait:
             self._back = other_way(topology.link_src, topology.link_dst)
         self._numbers = ChannelNumbers()
+        self._view: Fluid | None = None
         self._hops_used = 0
         self._max_hops = 1
         self._coflows: dict[int, int] = {}
@@ -265,7 +266,8 @@ class CongestionNetwork(CompiledNetwork):
                 self._extend(name, len(self._arrays["calendar"].events))
 
     def _columns(self) -> Fluid:
-        return Fluid(**{name: self._fluid[name] for name in Fluid._fields})
+        self._view = Fluid.of(self._view, **self._fluid)
+        return self._view
 
     def _run(self, core: Core, horizon_ps: int) -> int:
         if self._fluid["telemetry"].shape[1] < self._max_hops:
@@ -307,9 +309,9 @@ class CongestionNetwork(CompiledNetwork):
         classes of a link together.
         """
         found = super().statistics()
-        core = self.core()._replace(state=self._arrays["state"].copy(), link_busy=found.busy_ps)
+        core = self.core().replaced(state=self._arrays["state"].copy(), link_busy=found.busy_ps)
         copied = {name: self._fluid[name].copy() for name in ("links", "ports", "histogram")}
-        fluid = self._columns()._replace(**copied)
+        fluid = self._columns().replaced(**copied)
         now = int(core.state["grant"][0])
         settle_all(core, fluid, now)
         links, ports, histogram = fluid.links, fluid.ports, fluid.histogram

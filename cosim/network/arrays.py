@@ -1,0 +1,154 @@
+"""Many arrays as one argument of compiled code: a pointer to their addresses and shapes.
+
+A compiled loop works on some fifty arrays. Numba would take each of them apart, in every function that is
+handed them: most of what there was to compile, and most of the time of a call from Python. So they go as one
+pointer, to a table that has the address and the shape of each, and compiled code loads what it uses.
+
+A subclass names its arrays by annotations::
+
+    class Calendar(Arrays):
+        events: Records
+        heap: Records
+
+and reads the same in Python and in compiled code: ``calendar.events[k].cause``. Arrays are C-contiguous; a
+field may hold further :class:`Arrays`. In Python an object holds its arrays alive, and is made anew when one
+of them is replaced; compiled code does not write to the table.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+from llvmlite import ir
+from numba import extending, typeof, types
+from numba.core import cgutils, imputils
+from numba.core.typing import templates
+from numba.np import arrayobj
+
+# Numba has no types of its own.
+_arrayobj, _cgutils, _extending = cast("Any", arrayobj), cast("Any", cgutils), cast("Any", extending)
+_imputils, _templates = cast("Any", imputils), cast("Any", templates)
+
+
+class Arrays:
+    """Base of what compiled code is handed; see the module's text.
+
+    Attributes
+    ----------
+    address
+        Where the table is.
+    """
+
+    _names: ClassVar[tuple[str, ...]] = ()
+    address: int
+    _numba_type_: Any
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._names = tuple(cls.__annotations__)
+
+    def __init__(self, *arrays: Any, **named: Any) -> None:
+        found = dict(zip(self._names, arrays, strict=False)) | named
+        vars(self).update({name: found[name] for name in self._names})
+        table: list[int] = []
+        for one in vars(self).values():
+            if isinstance(one, Arrays):
+                table.append(one.address)
+            else:
+                assert one.flags.c_contiguous
+                table += one.__array_interface__["data"][0], *one.shape
+        self._table = np.array(table, np.int64)
+        self.address = int(self._table.__array_interface__["data"][0])
+        self._numba_type_ = _type_of(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy has a table of its own.
+        return type(self), tuple(getattr(self, name) for name in self._names)
+
+    @classmethod
+    def of(cls, known: Self | None, **arrays: Any) -> Self:
+        """``known``, where it is of these very arrays; else an object of them."""
+        if known is not None and all(getattr(known, name) is arrays[name] for name in cls._names):
+            return known
+        return cls(**arrays)
+
+    def replaced(self, **arrays: Any) -> Self:
+        """The same with other arrays in some places."""
+        return type(self)(**{name: getattr(self, name) for name in self._names} | arrays)
+
+
+class _ArraysType(types.Type):
+    """Numba's type of an :class:`Arrays`: the type of each field, and where it is in the table."""
+
+    def __init__(self, name: str, fields: tuple[tuple[str, Any], ...]) -> None:
+        self.fields = dict(fields)
+        self.place, at = {}, 0
+        for field, kind in fields:
+            self.place[field] = at
+            at += 1 if isinstance(kind, _ArraysType) else 1 + kind.ndim
+        digest = sha256(repr(fields).encode()).hexdigest()[:12]
+        super().__init__(f"{name}_{digest}")
+
+
+_types: dict[tuple[Any, ...], _ArraysType] = {}
+
+
+def _type_of(value: Arrays) -> _ArraysType:
+    """The type of an object, which numba takes from it."""
+    fields = [getattr(value, name) for name in value._names]
+    shape = [one._numba_type_ if isinstance(one, Arrays) else (one.dtype, one.ndim) for one in fields]
+    key = (type(value), *shape)
+    if key not in _types:
+        kinds = tuple(
+            (name, cast("Any", typeof)(one)) for name, one in zip(value._names, fields, strict=True)
+        )
+        _types[key] = _ArraysType(type(value).__name__, tuple(kinds))
+    return _types[key]
+
+
+def _unbox(_: _ArraysType, value: Any, c: Any) -> Any:
+    address = c.pyapi.object_getattr_string(value, "address")
+    pointer = c.pyapi.long_as_voidptr(address)
+    c.pyapi.decref(address)
+    return _extending.NativeValue(pointer, is_error=_cgutils.is_not_null(c.builder, c.pyapi.err_occurred()))
+
+
+class _Attributes(templates.AttributeTemplate):
+    key: Any = _ArraysType
+    generic_resolve: Any = staticmethod(lambda kind, name: kind.fields.get(name))
+
+
+def _load(context: Any, builder: Any, kind: _ArraysType, value: Any, name: str) -> Any:
+    word = ir.IntType(64)
+    table = builder.bitcast(value, word.as_pointer())
+
+    def entry(number: int) -> Any:
+        found = builder.load(builder.gep(table, [ir.Constant(word, kind.place[name] + number)]))
+        # Nobody writes to the table while compiled code runs: a load need not be done again after a store.
+        found.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return found
+
+    field = kind.fields[name]
+    if isinstance(field, _ArraysType):
+        return builder.inttoptr(entry(0), context.get_value_type(field))
+    array = _arrayobj.make_array(field)(context, builder)
+    size = context.get_abi_sizeof(context.get_data_type(field.dtype))
+    shape = [entry(1 + k) for k in range(field.ndim)]
+    strides: list[Any] = []
+    step = ir.Constant(word, size)
+    for length in reversed(shape):
+        strides.insert(0, step)
+        step = builder.mul(step, length)
+    data = builder.inttoptr(entry(0), context.get_data_type(field.dtype).as_pointer())
+    itemsize = ir.Constant(word, size)
+    _arrayobj.populate_array(array, data, shape, strides, itemsize, meminfo=None)
+    return array._getvalue()
+
+
+_extending.register_model(_ArraysType)(_extending.models.OpaqueModel)
+_extending.unbox(_ArraysType)(_unbox)
+_extending.typeof_impl.register(Arrays)(lambda value, _: value._numba_type_)
+_templates.infer_getattr(_Attributes)
+_imputils.lower_getattr_generic(_ArraysType)(_load)
