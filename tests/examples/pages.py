@@ -139,12 +139,10 @@ def _mark(mark: str) -> dict[str, Any]:
 
 
 def prepare(page: Path, folder: Path) -> None:
-    """Make ``folder`` what a reader of the page works in: the checkout, and the page's own files."""
+    """Make ``folder`` what a reader works in: the checkout, the files of the how-tos, those of the page."""
     for name in ("scenarios", "tests", "adapters", "proto", "cosim", "docs"):
         (folder / name).symlink_to(ROOT / name)
-    beside = page.parent / "files"
-    if beside.is_dir():
-        shutil.copytree(beside, folder, dirs_exist_ok=True)
+    shutil.copytree(DOCS / "howto" / "files", folder, dirs_exist_ok=True)
     for block in blocks(page):
         if block.file:
             path = folder / block.file
