@@ -52,6 +52,7 @@ def _root(
 for _command in (
     run.run,
     answers.compare,
+    answers.schema,
     jobs.translate,
     answers.prove,
     networks.serve,

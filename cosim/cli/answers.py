@@ -1,4 +1,4 @@
-"""``cosim compare``, ``list``, ``prove``: what there is, and what came."""
+"""``cosim compare``, ``list``, ``schema``, ``prove``: what there is, and what came."""
 
 from __future__ import annotations
 
@@ -45,6 +45,13 @@ def list_names(
     typer.echo(
         list_all() if kind is None else list_group(kind) if name is None else list_one(kind, name), nl=False
     )
+
+
+def schema() -> None:
+    """Print a JSON schema of scenarios and sweeps, with which editors complete them."""
+    from cosim.experiment.schema import schema as schema_of
+
+    typer.echo(json.dumps(schema_of(), indent=1, ensure_ascii=False))
 
 
 def prove(

@@ -16,7 +16,7 @@ from cosim.registry import GROUPS, Named, find, name_of, names
 from cosim.units import format_rate, format_size, format_time, parse_rate, parse_size, parse_time
 from cosim.written import parsers_of
 
-_UNITS = {
+UNITS = {
     parse_time: "a time such as 10us (ps, ns, us, ms, s)",
     parse_size: "a size such as 64MiB (B, kB, MB, GB, KiB, MiB, GiB)",
     parse_rate: "a rate such as 100Gbps or 50GB/s",
@@ -48,8 +48,8 @@ def _describe(annotation: Any, metadata: Sequence[Any] = ()) -> str:
                 f"one of {', '.join(names(item.group))}; or {{{item.key}: NAME, its fields}}, or "
                 "{plugin: FILE.py:CLASS, its fields}"
             )
-        elif isinstance(item, BeforeValidator) and item.func in _UNITS:
-            text = _UNITS[item.func]
+        elif isinstance(item, BeforeValidator) and item.func in UNITS:
+            text = UNITS[item.func]
     return (text or _type(annotation)) + _bounds(metadata)
 
 

@@ -1,5 +1,7 @@
 """Sources take the equal paths in turn."""
 
+from itertools import pairwise
+
 import networkx as nx
 import numpy as np
 from cosim.plugins import Paths, RoutingSpec
@@ -17,7 +19,7 @@ class RoundRobinPaths(Paths):
         for a, b, way in zip(src.tolist(), dst.tolist(), channel.tolist()):
             equal = sorted(nx.all_shortest_paths(graph, a, b))
             nodes = equal[(a + way) % len(equal)]
-            found.append([link_of[hop] for hop in zip(nodes, nodes[1:])])
+            found.append([link_of[hop] for hop in pairwise(nodes)])
         ptr = np.cumsum([0, *map(len, found)])
         return ptr, np.array([link for links in found for link in links], np.int32)
 
