@@ -1,0 +1,45 @@
+"""Every scenario stands in the gallery, with a picture of the figures that its answer gives."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.inputs import ROOT
+
+SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))
+
+
+def load(name: str) -> ModuleType:
+    """A program of ``docs/``, which is no package."""
+    spec = importlib.util.spec_from_file_location(Path(name).stem, ROOT / "docs" / name)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda path: path.stem)
+def test_a_picture_shows_the_figures_of_the_answer(scenario: Path) -> None:
+    pytest.importorskip("PIL", reason="no Pillow: pip install 'cosim-net[plot]'")
+    assert load("pictures.py").is_current(scenario), f"python docs/pictures.py {scenario.stem}"
+
+
+def test_every_scenario_stands_under_a_heading() -> None:
+    pytest.importorskip("sphinx", reason="no sphinx: pip install 'cosim-net[docs]'")
+    gallery = load("extensions/gallery_pages.py")
+    shown = [path for paths in gallery.headings().values() for path in paths]
+    assert sorted(shown) == SCENARIOS
+    assert gallery.LAST not in gallery.headings(), (
+        "a scenario needs a heading in docs/extensions/gallery_pages.py"
+    )
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda path: path.stem)
+def test_a_scenario_asks_something(scenario: Path) -> None:
+    pytest.importorskip("sphinx", reason="no sphinx: pip install 'cosim-net[docs]'")
+    assert load("extensions/gallery_pages.py").short_question(scenario)
