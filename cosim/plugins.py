@@ -1,21 +1,21 @@
 """For plug-ins: the base of each kind, and the types that its methods are given and give.
 
-=========================  ==========================  ================================================
-a scenario's               base                        entry points in the group
-=========================  ==========================  ================================================
-``network``                :class:`NetworkSpec`        ``cosim.networks``
-``network.control``        :class:`Control`            ``cosim.controls``
-``topology``               :class:`TopologySpec`       ``cosim.topologies``
-``topology.routing``       :class:`RoutingSpec`        ``cosim.routings``
-``jobs[0].workload``       :class:`WorkloadSpec`       ``cosim.workloads``
-``workload.model``         :class:`Model`              ``cosim.models``
-``workload.gpu``           :class:`GpuSpec`            ``cosim.gpus``
-``workload.framework``     :class:`Framework`          ``cosim.frameworks``
-``jobs[0].placement``      :class:`Placement`          ``cosim.placements``
-``jobs[0].arrival``        :class:`Arrival`            ``cosim.arrivals``
-``collectives.all_reduce`` :class:`Algorithm`          ``cosim.collectives``
-``cosim translate --to``   :class:`Format`             ``cosim.formats``
-=========================  ==========================  ================================================
+==========================  ==========================  ========================
+a scenario's                base                        entry points in the group
+==========================  ==========================  ========================
+``network``                 :class:`NetworkSpec`        ``cosim.networks``
+``network.control``         :class:`Control`            ``cosim.controls``
+``topology``                :class:`TopologySpec`       ``cosim.topologies``
+``topology.routing``        :class:`RoutingSpec`        ``cosim.routings``
+``jobs[0].workload``        :class:`WorkloadSpec`       ``cosim.workloads``
+``workload.model``          :class:`Model`              ``cosim.models``
+``workload.gpu``            :class:`GpuSpec`            ``cosim.gpus``
+``workload.framework``      :class:`Framework`          ``cosim.frameworks``
+``jobs[0].placement``       :class:`Placement`          ``cosim.placements``
+``jobs[0].arrival``         :class:`Arrival`            ``cosim.arrivals``
+``collectives.all_reduce``  :class:`Algorithm`          ``cosim.collectives``
+``cosim translate --to``    :class:`Format`             ``cosim.formats``
+==========================  ==========================  ========================
 
 A scenario names a plug-in by its entry point, or by its file, which lies beside the scenario:
 ``network: {plugin: my.py:MyNetwork, ...}``. Its fields are its settings, its docstring's first line is what

@@ -26,6 +26,7 @@ extensions = [
     "reference_pages",
     "command_pages",
     "limit_pages",
+    "public_names",
 ]
 exclude_patterns = ["_build", "extensions"]
 suppress_warnings = ["myst.strikethrough"]
@@ -43,7 +44,7 @@ napoleon_use_rtype = False
 
 # Names of other projects and of cosim's inside, which have no page here.
 nitpick_ignore_regex = [
-    (r"py:.*", r"(?!cosim($|\.plugins|\.testing)).*"),
+    (r"py:.*", r"(?!cosim(\.[A-Z]\w+)?$|cosim\.(plugins|testing)\b).*"),
 ]
 
 copybutton_prompt_text = "$ "

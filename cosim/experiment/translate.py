@@ -19,6 +19,7 @@ from cosim.experiment.mistakes import scenario_error
 from cosim.experiment.scenario import Scenario, load
 from cosim.experiment.simulate import simulate
 from cosim.files.located_yaml import Document
+from cosim.plugin_file import PLUGIN, is_file_class
 from cosim.registry import Named, name_of
 from cosim.translation.contract import Format, Progress, no_progress
 from cosim.translation.report import LossReport
@@ -174,7 +175,7 @@ def find_format(to: str | Mapping[str, Any] | Format) -> Format:
     """
     if isinstance(to, Format):
         return to
-    value = dict(to) if isinstance(to, Mapping) else {"kind": to}
+    value = dict(to) if isinstance(to, Mapping) else {PLUGIN if is_file_class(to) else "kind": to}
     try:
         found = Named("cosim.formats").resolve(value)
     except ValidationError as error:

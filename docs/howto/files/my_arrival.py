@@ -1,7 +1,8 @@
 """Jobs that come in bursts, as users submit a search over hyperparameters."""
 
-from cosim.plugins import Arrival, TimePs
 from pydantic import Field
+
+from cosim.plugins import Arrival, TimePs
 
 
 class Bursts(Arrival):

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 import numpy as np
+
 from cosim.plugins import COMPLETION, COPY, Algorithm, Block, Collective, assemble, entries, exits
 
 

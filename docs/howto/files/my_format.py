@@ -3,8 +3,9 @@
 from typing import ClassVar
 
 import numpy as np
-from cosim.plugins import Format, Says
 from pydantic import Field
+
+from cosim.plugins import Format, Says
 
 
 class TrafficMatrix(Format):

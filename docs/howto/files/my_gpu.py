@@ -1,7 +1,8 @@
 """A GPU by its data sheet, its clock as a setting."""
 
-from cosim.plugins import Efficiency, Gpu, GpuSpec
 from pydantic import Field
+
+from cosim.plugins import Efficiency, Gpu, GpuSpec
 
 
 class Clocked(GpuSpec):

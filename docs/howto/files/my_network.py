@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import Annotated
 
-from cosim.plugins import ForwardingNetwork, Named, NetworkSpec
 from pydantic import Field
+
+from cosim.plugins import ForwardingNetwork, Named, NetworkSpec
 
 
 class SlowedNetwork(ForwardingNetwork):

@@ -1,7 +1,8 @@
 """Every other free endpoint, so that two jobs meet on every switch."""
 
-from cosim.plugins import Placement
 from pydantic import Field
+
+from cosim.plugins import Placement
 
 
 class Strided(Placement):

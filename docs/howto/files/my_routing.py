@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import networkx as nx
 import numpy as np
+
 from cosim.plugins import Paths, RoutingSpec
 
 

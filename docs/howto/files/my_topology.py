@@ -1,7 +1,8 @@
 """A dragonfly: switches in groups, all to all within a group, one link between any two groups."""
 
-from cosim.plugins import Builder, Count, Latency, Rate, TopologySpec
 from pydantic import Field
+
+from cosim.plugins import Builder, Count, Latency, Rate, TopologySpec
 
 
 class Dragonfly(TopologySpec):

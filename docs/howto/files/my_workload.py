@@ -1,6 +1,8 @@
 """Parameter servers: workers compute and push; servers wait for all of them and send back."""
 
 import numpy as np
+from pydantic import Field
+
 from cosim.plugins import (
     DeviceMesh,
     Operation,
@@ -12,7 +14,6 @@ from cosim.plugins import (
     Workload,
     WorkloadSpec,
 )
-from pydantic import Field
 
 
 class ParameterServer(WorkloadSpec):

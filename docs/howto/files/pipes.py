@@ -3,6 +3,8 @@
 from heapq import heappop, heappush
 
 import numpy as np
+from pydantic import Field
+
 from cosim.plugins import (
     Advance,
     Capabilities,
@@ -13,7 +15,6 @@ from cosim.plugins import (
     RateBps,
     TimePs,
 )
-from pydantic import Field
 
 
 class PipesNetwork(NetworkSimulator):
