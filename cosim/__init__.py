@@ -14,9 +14,7 @@ notice. Names are imported when they are first used, so that ``import cosim`` co
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # type checkers take it for true; importing typing would be most of the cost
 if TYPE_CHECKING:
     from cosim.engine.records import Records
     from cosim.errors import (
@@ -143,16 +141,16 @@ __all__ = [
 ]
 
 
-def _find(name: str) -> Any:
-    for module, names in _HOMES.items():
-        if name in names.split():
-            return getattr(import_module(module), name)
-    raise AttributeError(f"module 'cosim' has no attribute {name!r}")
+if not TYPE_CHECKING:  # so that they know a name that isn't there
 
+    def __getattr__(name):
+        from importlib import import_module
 
-def __getattr__(name: str) -> Any:
-    value = globals()[name] = _find(name)
-    return value
+        for module, names in _HOMES.items():
+            if name in names.split():
+                value = globals()[name] = getattr(import_module(module), name)
+                return value
+        raise AttributeError(f"module 'cosim' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

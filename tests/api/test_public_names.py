@@ -33,7 +33,7 @@ def test_completion_offers_the_public_names_only() -> None:
 
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'simulate'"):
-        cosim.simulate  # noqa: B018  # type: ignore[attr-defined]
+        cosim.simulate  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_importing_cosim_brings_nothing_else() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-import cosim
 from cosim.experiment.build import build
 from cosim.experiment.save import resolved_yaml
 from cosim.experiment.scenario import Job, Scenario, load, loads
@@ -140,10 +139,3 @@ def test_importing_cosim_imports_next_to_nothing() -> None:
     heavy = "numpy numba torch pydantic simpy yaml typer rich networkx"
     code = f"import sys, cosim; print([m for m in '{heavy}'.split() if m in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
-
-
-def test_every_public_name_is_there() -> None:
-    assert all(getattr(cosim, name) is not None for name in cosim.__all__)
-    assert set(cosim.__all__) <= set(dir(cosim))
-    with pytest.raises(AttributeError):
-        cosim.nothing  # noqa: B018
