@@ -160,6 +160,7 @@ class Session:
 
         names = ("key_high", "key_low", "src", "dst", "channel", "size_bytes", "reaction_delay_ps")
         for high, low, src, dst, channel, size, reaction in zip(*map(column, names), strict=True):
+            require(size >= 0, "INVALID_FLOWS", f"a size of {size} bytes")
             require(src == dst or (src, dst, channel) in simulation.paths, "NO_PATH", f"{src} to {dst}")
             path = simulation.paths[src, dst, channel] if src != dst else ()
             simulation.flows.append(((high, low), size, path, reaction))

@@ -29,7 +29,7 @@ def test_the_built_in_networks_pass(
 
 
 def test_a_network_without_congestion_fails_what_it_does_not_model(serve: Callable[..., Server]) -> None:
-    assert check_server(serve(CongestionUnawareNetwork).address).failed == ("shares", "order")
+    assert check_server(serve(CongestionUnawareNetwork).address).failed == ("shares", "order", "ties")
 
 
 @pytest.mark.parametrize("fault", SERVER_FAULTS)

@@ -25,6 +25,7 @@ PHYSICS = {
     "no_latency": "latency",
     "unshared": "shares",
     "reorder": "order",
+    "causeless": "ties",
     "slow_marks": "marks",
     "lost_bytes": "statistics",
     "random": "determinism",
@@ -137,6 +138,8 @@ class FaultInNetwork(ForwardingNetwork):
         start = flows.start_ps.copy()
         count = groups[0].table.num_flows if groups else 0
         table = groups[0].table if groups else None
+        if self.fault == "causeless":
+            return replace(flows, groups=groups, cause_ps=start)
         if self.fault == "lax":
             start = np.maximum(start, self._granted)
         elif self.fault == "reorder" and table is not None and count == 3 and (table.src == 0).all():

@@ -28,6 +28,7 @@ SERVER_FAULTS = {
     "stateless": "states",
     "any_sequence": "sequence",
     "peeks_unclaimed": "unclaimed",
+    "credulous": "invalid_flows",
     "lax": "causality",
     "time_back": "time",
     "beyond_grant": "grant",
@@ -132,7 +133,9 @@ class FaultySession(Session):
         column = flows.columns
         start = column["start_ps"]
         degree = np.diff(flows.pointers)
-        if self.fault == "lax":
+        if self.fault == "credulous":
+            column["size_bytes"] = np.maximum(column["size_bytes"], 0)
+        elif self.fault == "lax":
             given = start != LATER
             start[given] = np.maximum(start[given], self._last_grant)
         elif self.fault == "overrun":

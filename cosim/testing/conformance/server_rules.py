@@ -97,6 +97,24 @@ def unclaimed(kit: ServerKit) -> None:
             probe.finish(most=8)
 
 
+@check("invalid_flows", "flows that can't be are refused: columns, ids, sizes, starts", of=["server"])
+def invalid_flows(kit: ServerKit) -> None:
+    wrong = {
+        "a column of 2 entries for 3 flows": pb.Advance(flows=pb.Flows(count=3, size_bytes=[1, 2])),
+        "first_id 5 of the first flow": pb.Advance(flows=pb.Flows(count=1, first_id=5)),
+        "a size of -1 bytes": pb.Advance(flows=pb.Flows(count=1, size_bytes=[-1])),
+        "a second start of a flow": pb.Advance(
+            flows=pb.Flows(count=1, start_ps=[5]), starts=pb.Starts(id=[0], start_ps=[7])
+        ),
+        "a start of a flow that was never given": pb.Advance(starts=pb.Starts(id=[3], start_ps=[7])),
+    }
+    for what, advance in wrong.items():
+        advance.sequence = 1
+        with kit.probe() as probe, refused("INVALID_FLOWS", what):
+            probe.send(pb.SessionRequest(advance=advance))
+            probe.answer()
+
+
 @check("digest", "the digest is that of the completions told", of=["server"])
 def digest(kit: ServerKit) -> None:
     with kit.probe() as probe:

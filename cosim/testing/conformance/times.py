@@ -57,6 +57,20 @@ def order(kit: Kit[Probe]) -> None:
     expect(times == sorted(times), f"messages 0, 1, 2 of one channel arrived at {times} ps")
 
 
+@check("ties", "flows that start at one instant are taken in the order of their causes, then of their keys")
+def ties(kit: Kit[Probe]) -> None:
+    with kit.probe() as probe:
+        when = 2 * LATENCY_PS
+        given = flows(0, [(0, 1)] * 3, 100_000, when, cause_ps=[when, LATENCY_PS, LATENCY_PS], reaction=NEVER)
+        given.columns["key_low"] = np.array([0, 5, 3], np.int64)
+        probe.advance(given)
+        found = probe.finish()
+    came = sorted(found, key=lambda one: found[one])
+    expect(
+        came == [2, 1, 0], f"flows must arrive in the order 2, 1, 0; they did in the order {came}: {found}"
+    )
+
+
 @check("marks", "a flow to oneself completes when it starts, whatever its bytes")
 def marks(kit: Kit[Probe]) -> None:
     with kit.probe() as probe:
