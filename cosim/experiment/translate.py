@@ -19,7 +19,6 @@ from cosim.experiment.mistakes import scenario_error
 from cosim.experiment.scenario import Scenario, load
 from cosim.experiment.simulate import simulate
 from cosim.files.located_yaml import Document
-from cosim.plugin_file import PLUGIN, is_file_class
 from cosim.registry import Named, name_of
 from cosim.translation.contract import Format, Progress, no_progress
 from cosim.translation.report import LossReport
@@ -166,7 +165,7 @@ def translate(
 
 
 def find_format(to: str | Mapping[str, Any] | Format) -> Format:
-    """The format that ``to`` means.
+    """The format that ``to`` means; a plug-in's file, ``my.py:MyFormat``, starts from the working folder.
 
     Raises
     ------
@@ -175,14 +174,13 @@ def find_format(to: str | Mapping[str, Any] | Format) -> Format:
     """
     if isinstance(to, Format):
         return to
-    value = dict(to) if isinstance(to, Mapping) else {PLUGIN if is_file_class(to) else "kind": to}
+    value = dict(to) if isinstance(to, Mapping) else to
     try:
-        found = Named("cosim.formats").resolve(value)
+        found: Format = Named("cosim.formats").resolve(value)
     except ValidationError as error:
         raise scenario_error(error, Format, Document("format", value)) from None
     except ValueError as error:
         raise InputError(str(error)) from None
-    assert isinstance(found, Format)
     return found
 
 

@@ -1,6 +1,7 @@
 """Models that become workloads: layers with FLOPs, bytes and parameters, cut by a parallelism.
 
 ==================  ==========================================================================
+``contract``        what models and frameworks of a scenario are; ``job``: what they give
 ``parts``           layers of pieces: kernels, then an exchange; what models hand to schedules
 ``catalogue``       published models under any parallelism: kind ``model``
 ``transformer``     kind ``transformer``: a GPT, said in short

@@ -82,10 +82,6 @@ class CollectiveConfig(Spec):
     barrier: Choice = Field(Dissemination(), description="as all_reduce, but no list")
     send_recv: Choice = Field(SendRecv(), description="as all_reduce, but no list")
 
-    def build(self) -> CollectiveConfig:
-        """The section itself; a ``Planner`` is made of it."""
-        return self
-
     @property
     def costs(self) -> Costs:
         """What algorithms need to know of this section."""

@@ -3,7 +3,7 @@
 ``cosim.translate(scenario, to="goal", out="traffic")`` and ``cosim translate`` end up here.
 
 =================  ==========================================================================
-``format``         what a format is, and how to plug one in (entry points ``cosim.formats``)
+``contract``       what a format is, and how to plug one in (entry points ``cosim.formats``)
 ``report``         the loss report: what was written, lost, approximated, left out
 ``says``           which parts of our model a format can say; what it can't is counted by itself
 ``source``         what a format is given: topology, jobs on endpoints, planner, a run on request

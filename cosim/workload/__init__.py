@@ -1,6 +1,7 @@
 """WHAT: one job's work, as programs of operations for classes of ranks.
 
 =====================  ==========================================================================
+``contract``           what a workload of a scenario is: a spec that builds one
 ``program``            operations, programs, device mesh, workload
 ``check``              whether a workload can end, as far as is certain before simulating
 ``match_messages``     sends with receives; ``match_collectives``: who meets whom; ``dependencies``

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -144,6 +145,18 @@ def test_a_network_that_starts_what_waits_at_the_horizon_is_told_so(folder: Path
     path = write(folder, f"{{model: hybrid, scale_up: {other}, scale_out: fair_share}}", text)
     with pytest.raises(NetworkError, match="what starts at the horizon waits for the next advance"):
         cosim.run(path)
+
+
+@pytest.mark.parametrize("to", ["format.py:Pairs", {"plugin": "format.py:Pairs", "header": True}])
+def test_translate_takes_one(folder: Path, monkeypatch: pytest.MonkeyPatch, to: Any) -> None:
+    monkeypatch.chdir(folder)
+    made = cosim.translate(write(folder), to, "out")
+    lines = Path("out/pairs.txt").read_text().splitlines()
+    assert lines[-4:] == [
+        f"job0 {what}" for what in ("work compute", "hand send", "take recv", "work compute")
+    ]
+    assert (lines[0] == "job operation kind") is (to != "format.py:Pairs")
+    assert made.format_name == "Pairs"
 
 
 def test_prove_takes_one(
