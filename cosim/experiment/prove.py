@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
 from pydantic import ValidationError
 
 from cosim.context import HERE
-from cosim.errors import AlgorithmError, InputError, RefutedError
+from cosim.errors import AlgorithmError, InputError, RefutedError, ScenarioError
+from cosim.files.located_yaml import parse_value
 from cosim.pattern.config import one_algorithm
 from cosim.pattern.contract import Algorithm, registered
 from cosim.pattern.template import Collective
@@ -94,7 +94,7 @@ def _in_file(path: Path) -> Algorithm | None:
 
 def _by_name(what: str) -> Algorithm:
     try:
-        return one_algorithm(yaml.safe_load(what), Path())
-    except (ValueError, yaml.YAMLError) as error:
+        return one_algorithm(parse_value(what), Path())
+    except (ValueError, ScenarioError) as error:
         said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
         raise InputError(f"{what} is neither a file nor an algorithm: {said}") from None

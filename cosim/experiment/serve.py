@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import yaml
 from pydantic import ValidationError
 
 from cosim.context import HERE, Context
 from cosim.errors import InputError
 from cosim.experiment.mistakes import scenario_error
 from cosim.experiment.scenario import load
-from cosim.files.located_yaml import Document
+from cosim.files.located_yaml import Document, parse_value
 from cosim.network.contract import NetworkSpec
 from cosim.protocol.address import Tls
 from cosim.protocol.server import run_server
@@ -53,11 +52,11 @@ def _named(network: str) -> tuple[NetworkSpec, Context]:
     if network.endswith((".yaml", ".yml")):
         scenario = load(network)
         return scenario.network, scenario.context
+    value = parse_value(network)
     try:
-        value = yaml.safe_load(network)
         found: NetworkSpec = Named("cosim.networks").resolve(value)
     except ValidationError as error:
         raise scenario_error(error, NetworkSpec, Document("network", value)) from None
-    except (ValueError, yaml.YAMLError) as error:
+    except ValueError as error:
         raise InputError(str(error), hint="cosim list network shows what there is") from None
     return found, HERE
