@@ -69,12 +69,10 @@ class Session:
         from torch._subclasses.fake_tensor import FakeTensorMode
 
         from cosim.profiler.inside import (
-            cuda,
             distributed,
             fakes,
             pipeline,
             processes,
-            remap,
             triton_kernels,
             values,
             wrappers,
@@ -88,12 +86,7 @@ class Session:
         local = rank % per_node
         home = torch.device("cuda", local) if self.shim is not None else torch.device("cpu")
         FakeTensorMode.avoid_device_init = property(lambda _: True)  # type: ignore[assignment]
-        if self.shim is not None:
-            cuda.install(self.shim, min(per_node, world_size), local, order["device"])
-        else:
-            self.assume(f"no fake cuda ({self.why_not}): cuda is remapped to cpu; autocast, attention, "
-                        "and host copies may differ from a GPU run")  # fmt: skip
-            remap.install()
+        self._stand_in_for_cuda(min(per_node, world_size), local)
         fakes.install()
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         self.recorder = Recorder(self.shim, home)
@@ -112,6 +105,19 @@ class Session:
         torch.manual_seed(0)
         random.seed(0)
         np.random.seed(0)  # noqa: NPY002 - the user's script may draw from it
+
+    def _stand_in_for_cuda(self, devices: int, own: int) -> None:
+        """The shim's devices; without it, what asks for a GPU gets the CPU."""
+        from cosim.profiler.inside import cuda, remap
+
+        if self.shim is not None:
+            cuda.install(self.shim, devices, own, self.order["device"])
+            return
+        self.assume(
+            f"no fake cuda ({self.why_not}): cuda is remapped to cpu; autocast, attention, "
+            "and host copies may differ from a GPU run"
+        )
+        remap.install()
 
     def _watch_meshes(self) -> None:
         """Note every mesh that the script makes."""
