@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -126,7 +125,7 @@ def translate(
     from cosim.experiment.translate import translate as translate_scenario
     from cosim.files.located_yaml import parse_value
 
-    with ProgressBar(shown=not quiet and sys.stderr.isatty()) as bar:
+    with ProgressBar(shown=not quiet) as bar:
         done = translate_scenario(
             load(scenario, settings or ()), parse_value(to), out, strict=strict, progress=bar.count
         )

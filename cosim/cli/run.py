@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,7 +44,7 @@ def run(
     if isinstance(source, Sweep):
         workers = workers or num_cores()
     call: Callable[..., Run | SweepRun | NetworkComparison] = experiment.run
-    with logged(quiet), ProgressBar(shown=not quiet and sys.stderr.isatty()) as bar:
+    with logged(quiet), ProgressBar(shown=not quiet) as bar:
         done = call(
             source,
             changes if source is None else (),

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cosim.engine import state as s
 from cosim.engine.state import State
+from cosim.network.core import Reported
 
 _ROWS: dict[str, Any] = {
     "ops": s.OP,
@@ -22,6 +23,7 @@ _ROWS: dict[str, Any] = {
     "lanes": s.LANE,
     "pace": np.int64,
     "iteration_ends": np.int64,
+    "traits": np.int32,
     "members": s.MEMBER,
     "ports": s.PORT,
     "comms": s.COMM,
@@ -70,11 +72,17 @@ _USED = {
 """What the loop fills, and how far it is filled. (Records are taken out when they are full.)"""
 
 
+def no_reports(room: int) -> Reported:
+    """Room for what a network reports."""
+    integers = (np.zeros(room, np.int64) for _ in range(4))
+    return Reported(np.zeros(room, np.int32), *integers, np.zeros(room, np.int32))
+
+
 class Columns:
     """Owns the arrays by name; ``meta`` has the loop's scalars."""
 
     def __init__(self) -> None:
-        self.arrays: dict[str, NDArray[Any]] = {name: np.zeros(0, kind) for name, kind in _ROWS.items()}
+        self.arrays: dict[str, Any] = {name: np.zeros(0, kind) for name, kind in _ROWS.items()}
         self.meta = self.arrays["meta"] = np.zeros(s.NUM_SCALARS, np.int64)
         for scalar in (s.HANDLE_FREE, s.RENDEZVOUS_FREE, s.MESSAGE_FREE, s.AT_RANK, s.AT_OP):
             self.meta[scalar] = s.NONE
@@ -83,6 +91,7 @@ class Columns:
         self.arrays["op_digest"] = np.zeros(2, np.uint64)
         self.arrays["plan_keys"] = np.full(64, s.NONE, np.int64)
         self.arrays["plan_values"] = np.zeros(64, np.int32)
+        self.arrays["reported"] = no_reports(0)
         self._used = dict.fromkeys(_ROWS, 0)
         self._view: State | None = None
         self._logs: dict[str, list[NDArray[Any]]] = {"log": [], "collective_log": []}
@@ -93,7 +102,7 @@ class Columns:
             self._view = State(**self.arrays)
         return self._view
 
-    def replace(self, name: str, array: NDArray[Any]) -> None:
+    def replace(self, name: str, array: Any) -> None:
         """Put another array in the place of one."""
         self.arrays[name] = array
         self._view = None

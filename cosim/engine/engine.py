@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 import numpy as np
 
-from cosim.engine import loop
+from cosim.engine import joint, loop
 from cosim.engine import state as s
-from cosim.engine.columns import Columns
+from cosim.engine.columns import Columns, no_reports
 from cosim.engine.flow_log import FlowLog
-from cosim.engine.groups import Groups
+from cosim.engine.groups import BoundTable, Groups
 from cosim.engine.plans import Plans
 from cosim.engine.programs import ReadyJob
 from cosim.engine.tables import Tables
-from cosim.errors import AlgorithmError, MismatchError, SimulationError, WorkloadError
+from cosim.errors import AlgorithmError, MismatchError, NetworkError, SimulationError, WorkloadError
+from cosim.network.compiled import CompiledNetwork, no_core
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable, flat_table
 from cosim.pattern.planner import Planner
 from cosim.units import NEVER, format_size
 from cosim.workload.program import Operation, OpKind
+
+_MOST_TURNS = 1 << 20
+"""Turns of the loop between two stops of a long run: less than a second. It begins with few."""
 
 
 class Engine:
@@ -36,6 +40,11 @@ class Engine:
         self.groups = Groups(self.columns, self.flow_log, self.tables, self.plans)
         self._message_tables: dict[int, FlowTable] = {}
         self._traits: dict[tuple[int, int], dict[str, object]] = {}
+        self._network: CompiledNetwork | None = None
+        self._entry = 0
+        self._no_core = no_core()
+        self._until = 0
+        self._turns = 64
 
     # -- time ----------------------------------------------------------------------------------------
 
@@ -43,6 +52,16 @@ class Engine:
     def now_ps(self) -> int:
         """The instant that is, or was, looked at."""
         return int(self.columns.meta[s.NOW])
+
+    @property
+    def granted_ps(self) -> int:
+        """How far a connected network has gone."""
+        return int(self.columns.meta[s.GRANTED])
+
+    @property
+    def num_advances(self) -> int:
+        """How often a connected network was asked."""
+        return int(self.columns.meta[s.NUM_ADVANCES])
 
     @property
     def next_ps(self) -> int:
@@ -63,8 +82,25 @@ class Engine:
         self.columns.arrays["begins"][done : done + count] = np.arange(first, first + count)
         meta[s.BEGIN_N] += count
 
-    def run(self, limit: int) -> None:
-        """Run every instant up to ``limit``.
+    def connect(self, network: CompiledNetwork) -> None:
+        """Have a network of this process, which is open, asked in the same loop."""
+        self._network = network
+        self._entry = network.entry()
+        bindings = self.columns.arrays["bindings"]
+        for first, job, src, dst, size, channel in self.tables.messages.bindings:
+            count = np.arange(len(src))
+            table, path = network.bind_messages(job, src, dst, size, channel)
+            rows = bindings[first : first + len(src)]
+            rows["table"], rows["path"] = table + count, path
+        self.groups.on_bind = self._bound
+
+    def _bound(self, number: int, bound: BoundTable) -> None:
+        assert self._network is not None
+        row = self.columns.arrays["bindings"][number]
+        row["table"], row["path"] = self._network.bind(bound.table, bound.endpoints, bound.job)
+
+    def run(self, until: int) -> Iterator[None]:
+        """Run every instant up to ``until``, and a connected network up to just after it; stops now and then.
 
         Raises
         ------
@@ -73,8 +109,28 @@ class Engine:
         WorkloadError, AlgorithmError, SimulationError
             As they say.
         """
-        while (status := int(loop.run_instants(self.columns.view(), limit))) != loop.DONE:
-            self.answer(status)
+        self._until = until
+        while True:
+            network = self._network
+            if network is None:
+                status = int(joint.run(self.columns.view(), self._no_core, 0, 0, until, self._turns))
+            else:
+                columns = network.columns()  # held while its address is used
+                status = int(
+                    joint.run(
+                        self.columns.view(), network.core(), self._entry, columns.address, until, self._turns
+                    )
+                )
+            if status == loop.DONE:
+                return
+            if status == loop.PAUSED:
+                self._turns = min(2 * self._turns, _MOST_TURNS)
+            elif status < loop.NEED_ROOM:
+                assert network is not None
+                network.grow(status)
+            else:
+                self.answer(status)
+            yield
 
     def take(self, done: Completions) -> None:
         """Count completions; what waits for them happens at their times.
@@ -98,6 +154,15 @@ class Engine:
             self.groups.look_up(rank, op)
         elif status == loop.NEED_PLAN:
             self.groups.plan(rank, op)
+        elif status == loop.NEED_TRAITS:
+            self._name_traits(int(meta[s.WHICH]))
+        elif status == loop.NEED_REPORTS:
+            self._make_report_room()
+        elif status == loop.NEED_REPORT:
+            self._report()
+        elif status == loop.NO_PROGRESS:
+            assert self._network is not None
+            raise NetworkError(f"{self._network.name} makes no progress at {meta[s.GRANTED]} ps")
         elif status == loop.NEED_PACE:
             self._pace(int(self.columns.arrays["begins"][meta[s.BEGIN_AT]]))
         elif status == loop.NO_PEER:
@@ -110,6 +175,34 @@ class Engine:
             self._too_early(int(meta[s.WHICH]), int(meta[s.PLACE]))
         else:
             raise SimulationError("simulated time would pass the 53 days that picoseconds count to")
+
+    def _name_traits(self, at: int) -> None:
+        """Tell the network of a job's iteration."""
+        assert self._network is not None
+        first = self.columns.arrays["jobs"]["trait0"]
+        job = int(np.flatnonzero(first[: len(self.jobs)] <= at)[-1])
+        traits = self.jobs[job].traits(at - int(first[job]))
+        group = FlowGroup(0, flat_table([], [], []), np.zeros(0, np.int32), (0, 0), **traits)  # type: ignore[arg-type]
+        self.columns.arrays["traits"][at] = self._network.traits(group)
+
+    def _make_report_room(self) -> None:
+        """Have room for all that the network may report."""
+        assert self._network is not None
+        most = int(self._network.core().state["num_pending"][0])
+        self.columns.reserve("reactions", int(self.columns.meta[s.REACTIONS_N]) + most)
+        if most > len(self.columns.arrays["reported"].handle):
+            self.columns.replace("reported", no_reports(2 * most))
+
+    def _report(self) -> None:
+        """Take what the network has to report where that is so much that it stopped before it had to."""
+        assert self._network is not None
+        meta = self.columns.meta
+        for scalar in (s.OPENED_AT, s.OPENED_N, s.STARTS_AT, s.STARTS_N):
+            meta[scalar] = 0
+        granted, done = self._network.stopped(min(self.next_ps, self._until + 1))
+        meta[s.GRANTED] = granted
+        meta[s.NUM_ADVANCES] += 1
+        self.take(done)
 
     def _pace(self, rank: int) -> None:
         """Work out how long a rank's computations take in its next iteration."""

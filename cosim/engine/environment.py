@@ -28,6 +28,10 @@ LATE = 2
 class CoSimEnvironment(simpy.Environment):
     """A SimPy environment whose time is shared with a :class:`~cosim.network.simulator.NetworkSimulator`.
 
+    ``go_on``, where given, takes the place of all that: it is called with SimPy's next time, has network and
+    whoever waits for it run up to there, and returns how far that is; what it passes on its way is told by
+    :meth:`pass_to`.
+
     ``deliver`` is called with each batch of completions, before SimPy gets to their times; it calls
     :meth:`wake` for those that somebody reacts to. ``outbox`` collects what the network is to be given.
     """
@@ -37,6 +41,7 @@ class CoSimEnvironment(simpy.Environment):
         network: NetworkSimulator,
         deliver: Callable[[Completions], None],
         on_instant: Callable[[int], None],
+        go_on: Callable[[int], int] | None = None,
     ) -> None:
         super().__init__(initial_time=0)
         self.network = network
@@ -45,6 +50,7 @@ class CoSimEnvironment(simpy.Environment):
         self.num_advances = 0
         self._deliver = deliver
         self._on_instant = on_instant
+        self._go_on = go_on
         self._waking: set[int] = set()
 
     def schedule(self, event: Event, priority: int = 1, delay: float = 0) -> None:
@@ -69,6 +75,10 @@ class CoSimEnvironment(simpy.Environment):
         event.callbacks.append(lambda _: self._look(time_ps))
         self.schedule(event, LATE, time_ps - int(self.now))
 
+    def pass_to(self, time_ps: int) -> None:
+        """Set the clock, to no more than SimPy's next time."""
+        self._now = time_ps
+
     def _look(self, time_ps: int) -> None:
         self._waking.discard(time_ps)
         self._on_instant(time_ps)
@@ -85,6 +95,9 @@ class CoSimEnvironment(simpy.Environment):
         """
         while True:
             upcoming = self.peek()
+            if self._go_on is not None:
+                self.granted_ps = self._go_on(NEVER if upcoming == Infinity else int(upcoming))
+                break
             if upcoming <= self.granted_ps:
                 break
             if upcoming == Infinity and self.granted_ps >= NEVER and self.outbox.is_empty:

@@ -236,7 +236,7 @@ class Groups:
         made["flows"], made["react_from"] = table.num_flows, template.exit_base
         made["info"] = self._flow_log.bind(table, endpoints)
         made["block"], made["blocks"] = self._flow_log.blocks(table), len(table.block_repeat)
-        made["network"] = s.NONE
+        made["table"] = s.NONE
         number = self._bound[key] = self._columns.append("bindings", made)
         self.bindings[number] = bound = BoundTable(table, endpoints, job)
         if self.on_bind is not None:

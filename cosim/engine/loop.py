@@ -48,7 +48,7 @@ from cosim.engine.state import (
     WORDS_TOP,
     State,
 )
-from cosim.network.jit import compiled, internal, once
+from cosim.network.jit import internal, once
 from cosim.units import NEVER
 
 (
@@ -62,14 +62,21 @@ from cosim.units import NEVER
     WRONG_COLLECTIVE,
     TOO_EARLY,
     TOO_LATE,
-) = range(10)
+    NEED_TRAITS,
+    NEED_REPORTS,
+    NEED_REPORT,
+    NO_PROGRESS,
+    PAUSED,
+) = (0, *range(100, 114))
 """Why the loop stopped: nothing is left up to the limit; an array may be too short; durations, a group or a
 plan are not known; a rank has no peer; two ends disagree on the size, ranks on a collective; a rank left one
-before it came; time would pass NEVER."""
+before it came; time would pass NEVER. With a network in the same loop: what a job's iteration is called there
+is not known; there is no room for what is reported, or what it may report has to be asked for; it stands
+still; so much was done that others may want a word. (Below 100: what networks stop for.)"""
 
 
 @once
-def _is_short(state: State) -> bool:
+def is_short(state: State) -> bool:
     """Whether one turn of the loop might not find the room that it needs."""
     meta = state.meta
     burst = meta[BURST]
@@ -263,20 +270,3 @@ def one_turn(state: State) -> int:
         _next_rank(state)
         return DONE
     return NONE
-
-
-@compiled
-def run_instants(state: State, limit: int) -> int:
-    """Run every instant up to ``limit``; DONE, or why not."""
-    meta = state.meta
-    while True:
-        if _is_short(state):
-            return NEED_ROOM
-        status = one_turn(state)
-        if status == NONE:
-            time = next_instant(state)
-            if time > limit or time == NEVER:
-                return DONE
-            meta[NOW] = time
-        elif status != DONE:
-            return status

@@ -24,6 +24,7 @@ from cosim.engine.records import JobInfo, OpRecords, Records
 from cosim.engine.releasing import ReleasingNetwork
 from cosim.engine.stall import unmatched, waits
 from cosim.errors import StallError
+from cosim.network.compiled import CompiledNetwork
 from cosim.network.flows import I64, Completions
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
@@ -116,7 +117,10 @@ class Replay:
         self._seed = seed
         self._progress = progress
         self._progress_at = 0.0
-        self.environment = CoSimEnvironment(network, self._deliver, self._instant)
+        # In one compiled loop where nobody else has to hear of each completion.
+        self._joint = network if isinstance(network, CompiledNetwork) and not record_messages else None
+        go_on = self._go_on if self._joint is not None else None
+        self.environment = CoSimEnvironment(network, self._deliver, self._instant, go_on)
         self._folding = next((info.folding for info in jobs if info.folding is not None), None)
         self._jobs = [ready_job(number, info, topology) for number, info in enumerate(jobs)]
         self._engine = Engine(self._jobs, planner, topology.num_endpoints, record_messages=record_messages)
@@ -135,6 +139,8 @@ class Replay:
             folding = self._folding
             fabric = self._topology if folding is None else folding.folded_topology
             self._network.open(fabric, self._seed)
+            if self._joint is not None:
+                self._engine.connect(self._joint)
             for job in self._jobs:
                 job.coflow_bytes = self._iteration_bytes(job)
                 self._starting.setdefault(job.info.start_ps, []).append(job)
@@ -167,9 +173,20 @@ class Replay:
         """One instant: all that ended, then all starts, until neither is left."""
         for job in self._starting.pop(now, ()):
             self._engine.begin(job.number, now)
-        self._engine.run(now)
-        self.environment.outbox.add(self._engine.outbox())
-        self._wake_next()
+        if self._joint is None:
+            for _ in self._engine.run(now):
+                self._tell_progress()
+            self.environment.outbox.add(self._engine.outbox())
+            self._wake_next()
+
+    def _go_on(self, horizon: int) -> int:
+        """Engine and network up to SimPy's next time, which is not theirs yet."""
+        for _ in self._engine.run(horizon - 1):
+            self.environment.pass_to(max(int(self.environment.now), self._engine.now_ps))
+            self._tell_progress()
+        self.environment.pass_to(max(int(self.environment.now), self._engine.now_ps))
+        self._tell_progress()
+        return self._engine.granted_ps
 
     def _wake_next(self) -> None:
         if (time_ps := self._engine.next_ps) < NEVER:
@@ -253,13 +270,14 @@ class Replay:
             cpu_s=time.process_time() - cpu,
             messages=engine.flow_log.messages(),
             interrupted=interrupted,
-            info={"advances": self.environment.num_advances},
+            info={"advances": self.environment.num_advances + engine.num_advances},
         )
 
     def _rows(self, job: ReadyJob) -> NDArray[Any]:
         """The columns of a job's ranks."""
         first = self._engine.tables.rank0[job.number]
-        return self._engine.columns.arrays["ranks"][first : first + job.info.workload.world_size]
+        ranks: NDArray[Any] = self._engine.columns.arrays["ranks"]
+        return ranks[first : first + job.info.workload.world_size]
 
     def _iteration_ends(self, job: ReadyJob) -> I64:
         """int64 [iterations that every rank ended] x [ranks]."""
@@ -267,7 +285,7 @@ class Replay:
         done = int((ranks["iteration"] + (ranks["left"] == 0)).min(initial=job.info.iterations))
         first = int(self._engine.columns.arrays["jobs"]["end0"][job.number])
         ends = self._engine.columns.arrays["iteration_ends"][first : first + done * len(ranks)]
-        return ends.reshape(done, len(ranks)).copy()
+        return np.array(ends.reshape(done, len(ranks)), np.int64)
 
 
 def _operations(engine: Engine) -> OpRecords:

@@ -8,12 +8,14 @@ calls of the loop, which stops where one might be too short and goes on where it
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.network.arrays import Arrays
 from cosim.network.calendar import Records
+from cosim.network.core import Reported
 from cosim.network.flows import I32, I64
 
 U64 = NDArray[np.uint64]
@@ -59,8 +61,11 @@ OF_MESSAGE, OF_REQUEST, OF_COLLECTIVE = range(3)
     BURST,
     MOST_WORDS,
     OPS_DONE,
+    OPENED_AT,
+    STARTS_AT,
+    NUM_ADVANCES,
     NUM_SCALARS,
-) = range(35)
+) = range(38)
 """Scalars in ``State.meta``. AT_RANK, AT_LANE, AT_OP: what is being started, NONE: nothing. WHICH: the
 rendezvous or message that a stop is about, PLACE: the position in it. BURST: the most entries that one turn
 of the loop adds to a list; MOST_WORDS: the most that a rendezvous needs. Lists that are worked off have an
@@ -87,8 +92,19 @@ PROGRAM = np.dtype(
     [("op0", "i4"), ("ops", "i4"), ("lanes", "i4"), ("lane0", "i4"), ("roots", "i4"), ("root0", "i4")]
 )
 """Its operations from ``op0`` on; ``lane_base[lane0 + lane]``: where a lane's heap is in a rank's cells."""
-JOB = np.dtype([("rank0", "i8"), ("end0", "i8"), ("ranks", "i4"), ("iterations", "i4"), ("rendezvous", "i4")])
-"""Ranks from ``rank0`` on; ends of an iteration from ``iteration_ends[end0 + iteration * ranks]`` on."""
+JOB = np.dtype(
+    [
+        ("rank0", "i8"),
+        ("end0", "i8"),
+        ("trait0", "i8"),
+        ("ranks", "i4"),
+        ("iterations", "i4"),
+        ("rendezvous", "i4"),
+        ("pad", "i4"),
+    ]
+)
+"""Ranks from ``rank0`` on; ends of an iteration from ``iteration_ends[end0 + iteration * ranks]`` on.
+``traits[trait0 + iteration]``: what an in-process network calls its weight, priority and coflow."""
 RANK = np.dtype(
     [
         ("cell0", "i8"),
@@ -152,12 +168,12 @@ BINDING = np.dtype(
         ("info", "i8"),
         ("block", "i4"),
         ("blocks", "i4"),
-        ("network", "i4"),
-        ("pad", "i4"),
+        ("table", "i4"),
+        ("path", "i8"),
     ]
 )
 """A flow table on endpoints: flows from ``react_from`` on are what the engine waits for; ``info``, ``block``:
-its rows in the flow log; ``network``: what an in-process network calls it."""
+its rows in the flow log; ``table``, ``path``: what an in-process network calls it."""
 RENDEZVOUS = np.dtype(
     [
         ("words", "i8"),
@@ -246,7 +262,7 @@ BLOCK = np.dtype([("base", "i8"), ("row", "i8"), ("rows", "i8")])
 """A flow table's block: first flow, first row, rows in one repetition."""
 
 
-class State(NamedTuple):
+class State(Arrays):
     """All of it. Heaps: ``agenda`` (operations that end), ``reactions`` (completions that the engine waits
     for), ``touched`` (ranks that may start something, by round). Lists of what is to be done at once:
     ``pumps`` (queues of a rank to fill), ``enters`` (parts of a collective that a rank begins),
@@ -266,6 +282,7 @@ class State(NamedTuple):
     lanes: Records
     pace: I64
     iteration_ends: I64
+    traits: I32
     members: Records
     ports: Records
     comms: Records
@@ -303,3 +320,4 @@ class State(NamedTuple):
     info: I64
     fct: I64
     traffic: Any
+    reported: Reported

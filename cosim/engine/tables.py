@@ -149,8 +149,13 @@ class Tables:
         ranks["iteration"] = ranks["finish"] = s.NONE
         self.rank0.append(columns.append("ranks", ranks))
         ends, _ = columns.extend("iteration_ends", world * info.iterations)
-        rendezvous = int(info.workload.rendezvous)
-        columns.append("jobs", np.array([(self.rank0[-1], ends, world, info.iterations, rendezvous)], s.JOB))
+        trait0, traits = columns.extend("traits", info.iterations)
+        traits[:] = s.NONE
+        made = np.zeros(1, s.JOB)
+        made["rank0"], made["end0"], made["trait0"] = self.rank0[-1], ends, trait0
+        made["ranks"], made["iterations"] = world, info.iterations
+        made["rendezvous"] = info.workload.rendezvous
+        columns.append("jobs", made)
         self._ports(job, mine)
 
     def _ports(self, job: ReadyJob, programs: Sequence[ProgramTable]) -> None:
@@ -221,7 +226,7 @@ class Tables:
         unique, number = np.unique(rows, axis=0, return_inverse=True)
         src, dst, channel = (np.ascontiguousarray(unique[:, k], np.int32) for k in (0, 1, 3))
         made = np.zeros(len(unique), s.BINDING)
-        made["flows"], made["blocks"], made["network"] = 1, 1, s.NONE
+        made["flows"], made["blocks"], made["table"] = 1, 1, s.NONE
         made["block"] = self._flow_log.blocks(_ONE_MESSAGE)
         made["info"] = self._flow_log.bind_rows(src, dst, unique[:, 2]) + np.arange(len(unique))
         first = self.columns.append("bindings", made)

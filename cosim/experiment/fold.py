@@ -33,7 +33,10 @@ def fold(
     by = "the caller" if scenario.record.messages is False else "record.messages"
     reasons: tuple[str, ...] = (f"{by} asks for every message",)
     if not messages:
-        found, reasons = find_folding(built.topology, built.network.describe(), built.jobs, built.planner)
+        network = built.network.describe()
+        found, reasons = find_folding(
+            built.topology, network, built.jobs, built.planner, only_if_cheaper=not always
+        )
     if found is None:
         if always:
             raise ScenarioError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 2.0
 """What takes less time than this shows no bar."""
+LINE_S = 60.0
+"""How often a line is written where the output is no terminal."""
 
 
 class Progress(NamedTuple):
@@ -28,20 +31,30 @@ OnProgress = Callable[[Progress], object]
 
 
 class ProgressBar:
-    """Pass :meth:`show` to a run, :meth:`count` to a translation; a bar shows after ``patience_s``."""
+    """Pass :meth:`show` to a run, :meth:`count` to a translation; a bar shows after ``patience_s``.
+
+    Where the output is no terminal, a line is written every ``line_s`` instead. Both say how long is left, if
+    things go on as they did.
+    """
 
     def __init__(
-        self, *, shown: bool, patience_s: float = PATIENCE_S, console: Console | None = None
+        self,
+        *,
+        shown: bool,
+        patience_s: float = PATIENCE_S,
+        line_s: float = LINE_S,
+        console: Console | None = None,
     ) -> None:
         self._shown = shown
         self._console = console
         self._patience_s = patience_s
-        self._began = time.monotonic()
+        self._line_s = line_s
+        self._began = self._line_at = time.monotonic()
         self._bar: rich.progress.Progress | None = None
         self._task: rich.progress.TaskID | None = None
 
     def __enter__(self) -> Self:
-        self._began = time.monotonic()
+        self._began = self._line_at = time.monotonic()
         return self
 
     def __exit__(
@@ -54,6 +67,9 @@ class ProgressBar:
         """Show how far it is."""
         if not self._shown or time.monotonic() - self._began < self._patience_s:
             return
+        if not (self._console.is_terminal if self._console is not None else sys.stderr.isatty()):
+            self._write_line(progress)
+            return
         if self._bar is None:
             self._start()
         assert self._bar is not None
@@ -64,18 +80,47 @@ class ProgressBar:
         """Show how far something is that is counted; ``total`` 0: not known."""
         self.show(Progress(done, total or None, f"{done:,} {what}"))
 
+    def _write_line(self, progress: Progress) -> None:
+        """A line for a log, if it is time for one."""
+        now = time.monotonic()
+        if now - self._line_at < self._line_s:
+            return
+        self._line_at = now
+        elapsed = now - self._began
+        text = f"{_clock(elapsed)} {progress.text}"
+        if progress.total and progress.done:
+            left = elapsed * (progress.total - progress.done) / progress.done
+            share = f"{progress.done / progress.total:.0%}"
+            text = f"{_clock(elapsed)} {share}, {_clock(left)} left: {progress.text}"
+        file = self._console.file if self._console is not None else sys.stderr
+        print(text, file=file, flush=True)
+
     def _start(self) -> None:
         from rich import progress as rich_progress
         from rich.console import Console
-        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            TaskProgressColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
         self._bar = rich_progress.Progress(
             BarColumn(),
             TaskProgressColumn(),
             TimeElapsedColumn(),
+            TimeRemainingColumn(),
             TextColumn("{task.fields[text]}"),
             console=self._console or Console(stderr=True),
             transient=True,
         )
         self._task = self._bar.add_task("run", total=None, text="")
         self._bar.start()
+
+
+def _clock(seconds: float) -> str:
+    """``1:02:03``, ``2:03``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from cosim.context import Context
+from cosim.network.arrays import Arrays
 from cosim.network.calendar import Records, free, push, room, take_instant
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.contract import NetworkSpec
@@ -48,8 +49,17 @@ LINK = np.dtype([("rate", "f8"), ("latency", "f8"), ("free", "i8"), ("seen", "i8
 """Bytes per ns, ns, when it is free again (ps), and the last instant at which something reached it."""
 
 
+class Queues(Arrays):
+    """The model's state: links, and room for the events of an instant."""
+
+    links: Records
+    instant: I32
+    spare: I32
+    other: I32
+
+
 @compiled
-def run_aware(core: Core, links: Records, instant: I32, spare: I32, other: I32, horizon: int) -> int:
+def run_aware(core: Core, queues: Queues, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter."""
     state = core.state[0]
     calendar = core.calendar
@@ -59,6 +69,10 @@ def run_aware(core: Core, links: Records, instant: I32, spare: I32, other: I32, 
     groups = core.store.groups
     path_ptr = core.path_ptr
     path_link = core.path_link
+    links = queues.links
+    instant = queues.instant
+    spare = queues.spare
+    other = queues.other
     while True:
         status = release(core)
         if status != DONE:
@@ -149,9 +163,14 @@ class CongestionAwareNetwork(CompiledNetwork):
         size = len(self._arrays["calendar"].events)
         self._scratch = [np.zeros(size, np.int32) for _ in range(3)]
 
-    def _run(self, core: Core, horizon_ps: int) -> int:
-        instant, spare, other = self._scratch
-        return int(run_aware(core, self._links, instant, spare, other, horizon_ps))
+    @property
+    def loop(self) -> Any:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+        return run_aware
+
+    def columns(self) -> Queues:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+        return Queues(self._links, *self._scratch)
 
 
 class CongestionAware(NetworkSpec):

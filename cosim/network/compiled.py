@@ -8,13 +8,15 @@ arrays only grow in Python, between two calls of the loop, which goes on where i
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 import numpy as np
+from numba import int64, typeof
 from numpy.typing import NDArray
 
 from cosim.errors import CausalityError, NetworkError
+from cosim.network.arrays import Arrays
 from cosim.network.calendar import Calendar, grown, make_calendar
 from cosim.network.core import (
     DONE,
@@ -28,9 +30,10 @@ from cosim.network.core import (
     give,
     report,
 )
-from cosim.network.flows import I32, Completions, FlowBatch, FlowGroup
+from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
+from cosim.network.jit import compiled_for
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
-from cosim.network.store import NEED_OUT, NEED_POOL, NEED_WORK, FlowStore
+from cosim.network.store import NEED_GROUPS, NEED_OUT, NEED_PAGES, NEED_POOL, NEED_WORK, FlowStore
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
@@ -46,6 +49,13 @@ def live(array: NDArray[Any], used: int) -> NDArray[Any]:
     copy = np.zeros_like(array)
     copy[:used] = array[:used]
     return copy
+
+
+def no_core() -> Core:
+    """The core of no network, for compiled code that may do without one."""
+    room_for_none = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.int64)
+    arrays = np.zeros(1, STATE), make_calendar(1), FlowStore().view(), np.zeros(0, PENDING), *room_for_none
+    return Core(*arrays, np.zeros((0, 0), np.int64))
 
 
 class CompiledNetwork(NetworkSimulator):
@@ -110,16 +120,35 @@ class CompiledNetwork(NetworkSimulator):
     def _open_model(self, topology: Topology, seed: int) -> None:
         """Make the model's own state."""
 
+    @property
     @abstractmethod
+    def loop(self) -> Callable[[Core, Any, int], int]:
+        """The model's compiled loop: takes the core, :meth:`columns` and a horizon; returns :data:`DONE`, or
+        what must grow.
+        """
+
+    @abstractmethod
+    def columns(self) -> Arrays:
+        """The model's own state as it is now."""
+
     def _run(self, core: Core, horizon_ps: int) -> int:
-        """Run the model's loop once; :data:`DONE`, or what must grow."""
+        return int(self.loop(core, self.columns(), horizon_ps))
+
+    def entry(self) -> int:
+        """Where the model's loop is, for other compiled loops: called with addresses of the core and of
+        :meth:`columns`, and a horizon.
+        """
+        signature = int64(*map(cast("Any", typeof), (self.core(), self.columns())), int64)
+        return int(compiled_for(cast("Any", self.loop).py_func, signature).address)
 
     def _grow_model(self, what: int) -> None:
         """Grow what the model's loop found too small."""
         raise AssertionError(f"no model array {what}")  # pragma: no cover
 
-    def _open_group(self, group: FlowGroup) -> None:
-        """Tell the model about a new group, after the store knows it."""
+    def traits(self, group: FlowGroup) -> int:
+        """The model's number of what a group says of its job: weight, priority, coflow."""
+        del group
+        return 0
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         """Tell the model about rows that got a path, the first of them at ``path_ptr[first]``."""
@@ -136,20 +165,38 @@ class CompiledNetwork(NetworkSimulator):
             new[: len(old)] = old
             self._arrays[name] = new
 
-    def _bind(self, group: FlowGroup) -> int:
-        table = group.table
-        key = (id(table), group.endpoints.tobytes(), group.channel, group.job)
-        known = self._bindings.get(key)
-        if known is not None:
-            return known
-        nodes = np.asarray(group.endpoints, np.int32)
-        if len(nodes) != table.num_participants:
-            raise NetworkError(
-                f"a table of {table.num_participants} participants was bound to {len(nodes)} endpoints"
-            )
-        src, dst, channel = nodes[table.src], nodes[table.dst], table.channel + np.int32(group.channel)
+    def bind(self, table: FlowTable, endpoints: I32, job: int, channel: int = 0) -> tuple[int, int]:
+        """(Number of a table, where its rows on these endpoints find their links): worked out once.
+
+        Raises
+        ------
+        NetworkError
+            The table has another number of participants.
+        """
+        key = (id(table), endpoints.tobytes(), channel, job)
+        known = self._store.table(table)
+        first = self._bindings.get(key)
+        if first is None:
+            nodes = np.asarray(endpoints, np.int32)
+            if len(nodes) != table.num_participants:
+                raise NetworkError(
+                    f"a table of {table.num_participants} participants was bound to {len(nodes)} endpoints"
+                )
+            channels = table.channel + np.int32(channel)
+            first = self._bindings[key] = self._add_paths(job, nodes[table.src], nodes[table.dst], channels)
+        return known.number, first - known.row0
+
+    def bind_messages(self, job: int, src: I32, dst: I32, size_bytes: I64, channel: I32) -> tuple[int, int]:
+        """The same for single flows, given as columns: (number of the first one's table, where it finds its
+        links); those that follow are at the numbers that follow, and find their links there too.
+        """
+        number, row0 = self._store.single_flows(size_bytes)
+        return number, self._add_paths(job, src, dst, channel) - row0
+
+    def _add_paths(self, job: int, src: I32, dst: I32, channel: I32) -> int:
+        """Find the paths of rows; where the first one's is."""
         ptr, links = self._topology.paths(src, dst, channel)
-        first, rows = self._ptr_used, table.num_rows
+        first, rows = self._ptr_used, len(src)
         self._reserve("path_ptr", first + rows + 1)
         self._reserve("path_link", self._link_used + len(links))
         self._reserve("path_source", first + rows + 1)
@@ -158,18 +205,15 @@ class CompiledNetwork(NetworkSimulator):
         self._arrays["path_source"][first : first + rows] = src
         self._ptr_used += rows + 1
         self._link_used += len(links)
-        self._bind_model(first, group.job, src, dst, channel)
-        self._bindings[key] = first
+        self._bind_model(first, job, src, dst, channel)
         return first
 
     def _take(self, flows: FlowBatch) -> None:
         for group in flows.groups:
-            first = self._bind(group)
-            table = self._store.open(group)
-            self._store.set_path(group.handle, first - table.row0)
+            _, path = self.bind(group.table, group.endpoints, group.job, group.channel)
+            self._store.open(group, path, self.traits(group))
             self._groups[group.handle] = group
-            self._open_rows += table.table.num_rows
-            self._open_group(group)
+            self._open_rows += group.table.num_rows
         if flows.groups:
             self._expect(min(self._open_rows, _MOST_EXPECTED))
         count = len(flows.start_handle)
@@ -180,7 +224,7 @@ class CompiledNetwork(NetworkSimulator):
         rep, row = self._store.locate(flows.start_handle, index)
         calendar: Calendar = self._arrays["calendar"]
         while int(calendar.state["num_events"][0]) + count > len(calendar.events):
-            self._grow(NEED_CALENDAR)
+            self.grow(NEED_CALENDAR)
             calendar = self._arrays["calendar"]
         self._store.reserve_work(count)
         wrong = give(self.core(), flows.start_handle, rep, row, start, cause)
@@ -221,10 +265,19 @@ class CompiledNetwork(NetworkSimulator):
         self._knows_next &= not len(flows.start_handle)
         self._take(flows)
         while (status := self._run(self.core(), horizon_ps)) != DONE:
-            self._grow(status)
-        grant = min(horizon_ps, int(state["bound"]), max(self._next_instant(), int(state["grant"])))
+            self.grow(status)
+        grant = self._may_grant(horizon_ps)
         self._knows_next &= self._peeked is None or self._peeked > grant
         return Advance(grant, self._report(grant))
+
+    def stopped(self, horizon_ps: int) -> Advance:
+        """What another loop takes after :attr:`loop` was done."""
+        grant = self._may_grant(horizon_ps)
+        return Advance(grant, self._report(grant))
+
+    def _may_grant(self, horizon_ps: int) -> int:
+        state = self._arrays["state"][0]
+        return min(horizon_ps, int(state["bound"]), max(self._next_instant(), int(state["grant"])))
 
     def _next_instant(self) -> int:
         """Earliest time at which something is left to do after a loop that stopped early, else NEVER."""
@@ -240,18 +293,20 @@ class CompiledNetwork(NetworkSimulator):
         count, num_closed = report(self.core(), grant, Reported(*columns))
         for one in columns.pop()[:num_closed].tolist():
             self._store.close(one)
-            self._open_rows -= self._groups.pop(one).table.num_rows
+            if one in self._groups:
+                self._open_rows -= self._groups.pop(one).table.num_rows
         columns = [column[:count] for column in columns]
         if count < most // 2:  # do not keep a large buffer alive for a few rows
             columns = [column.copy() for column in columns]
         return Completions(*columns)
 
-    def _grow(self, what: int) -> None:
+    def grow(self, what: int) -> None:
+        """Make what the loop stopped for."""
         if what == NEED_CALENDAR:
             self._grow_calendar(2 * len(self._arrays["calendar"].events))
         elif what == NEED_PENDING:
             self._reserve("pending", 2 * len(self._arrays["pending"]))
-        elif what in (NEED_WORK, NEED_OUT, NEED_POOL):
+        elif what in (NEED_WORK, NEED_OUT, NEED_POOL, NEED_PAGES, NEED_GROUPS):
             self._store.grow(what)
         else:
             self._grow_model(what)
@@ -292,7 +347,7 @@ class CompiledNetwork(NetworkSimulator):
         vars(self).update(ahead)
         try:
             while (status := self._run(self.core(), NEVER)) != DONE:
-                self._grow(status)
+                self.grow(status)
         finally:
             vars(self).update(kept)
         return int(state["bound"][0]) if state["bound"][0] < NEVER else None

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from cosim.network.arrays import Arrays
 from cosim.network.calendar import Calendar, Records, push, room
-from cosim.network.dependencies import COMPLETED, DRAINED, NEED_OUT, STARTED, Store, drain, note
+from cosim.network.dependencies import COMPLETED, DRAINED, NEED_OUT, NEED_WORK, STARTED, Store, drain, note
 from cosim.network.flows import I32, I64
 from cosim.network.jit import compiled, inlined, internal, once
 from cosim.units import NEVER
@@ -79,6 +77,25 @@ def give(core: Core, handle: I32, rep: I32, row: I32, start: I64, cause: I64) ->
         if store.groups[handle[k]].release and store.rows[row[k]].middle < store.rows[row[k]].last:
             note(store, handle[k], rep[k], row[k], start[k], STARTED)
     return -1
+
+
+@compiled
+def give_one(core: Core, handle: int, number: int, start: int, cause: int) -> int:
+    """Put a given start of an open group into the calendar; :data:`DONE`, or what must grow first."""
+    store = core.store
+    if not room(core.calendar, 1):
+        return NEED_CALENDAR
+    if store.state[0].num_work == len(store.work):
+        return NEED_WORK
+    group = store.groups[handle]
+    rep = int(group.rep)
+    while number >= store.reps[rep].base + store.reps[rep].rows:
+        rep += 1
+    row = int(store.reps[rep].row + number - store.reps[rep].base)
+    push(core.calendar, start, cause, start, handle, rep, row, 0)
+    if group.release and store.rows[row].middle < store.rows[row].last:
+        note(store, handle, rep, row, start, STARTED)
+    return DONE
 
 
 @once
@@ -178,7 +195,7 @@ def add_share(core: Core, link: int, start: int, end: int, fraction: float) -> N
         b += 1
 
 
-class Reported(NamedTuple):
+class Reported(Arrays):
     """The columns of completions, and the handles of groups that ended with them."""
 
     handle: I32

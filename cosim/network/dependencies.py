@@ -20,11 +20,26 @@ from cosim.network.flows import I8, I32, I64
 from cosim.network.jit import compiled, inlined, once
 
 COMPLETED, STARTED = 0, 1
-DRAINED, NEED_WORK, NEED_OUT, NEED_POOL = range(4)
+DRAINED, NEED_WORK, NEED_OUT, NEED_POOL, NEED_PAGES, NEED_GROUPS = range(6)
 _NONE = -1
 
-STATE = np.dtype([("num_work", "i8"), ("num_out", "i8"), ("cells_used", "i8"), ("max_page", "i8")])
-"""Entries of ``work`` and ``out``; cells that were ever used; the cells of the largest page."""
+STATE = np.dtype(
+    [("num_work", "i8"), ("num_out", "i8"), ("cells_used", "i8"), ("max_page", "i8"), ("pages_used", "i8")]
+)
+"""Entries of ``work`` and ``out``; cells and pages that were ever used; the cells of the largest page."""
+TABLE = np.dtype(
+    [
+        ("flows", "i8"),
+        ("cells", "i8"),
+        ("free", "i8"),
+        ("rep", "i4"),
+        ("reps", "i4"),
+        ("eager", "i4"),
+        ("row", "i4"),
+    ]
+)
+"""A table: its repetitions from ``rep``, its rows from ``row`` on. ``free``: where the list of pages that its
+groups gave back begins; ``eager``: a group's pages, of ``cells`` in all, are made when it is opened."""
 ROW = np.dtype(
     [
         ("size", "i8"),
@@ -53,10 +68,13 @@ GROUP = np.dtype(
         ("rep", "i4"),
         ("reps", "i4"),
         ("release", "i8"),
+        ("table", "i4"),
+        ("traits", "i4"),
     ]
 )
-"""``path`` + row finds the row's links, ``page`` + repetition its page; ``left`` flows to complete;
-``reps`` repetitions from ``rep`` on, 0 where nothing is open."""
+"""``traits``: the model's own number of what the group says of its job. ``path`` + row finds the row's links,
+``page`` + repetition its page; ``left`` flows to complete; ``reps`` repetitions from ``rep`` on, 0 where
+nothing is open."""
 PAGE = np.dtype([("cell", "i8"), ("left", "i8")])
 """Where a repetition's cells start, and how many of its flows are not released yet."""
 CELL = np.dtype([("ready", "i8"), ("waits", "i8")])
@@ -71,6 +89,7 @@ class Store(Arrays):
     """The arrays; ``state`` is one record. ``unused``: where the free list of each size of page begins."""
 
     state: Records
+    tables: Records
     rows: Records
     successors: Records
     reps: Records
@@ -119,6 +138,58 @@ def touch_page(store: Store, page: int, rep: int) -> None:
 
 
 @compiled
+def open_group(
+    store: Store, handle: int, table: int, key_high: int, key_low: int, path: int, traits: int, release: bool
+) -> int:
+    """Make a group known; :data:`DRAINED`, or what must grow first."""
+    state = store.state[0]
+    known = store.tables[table]
+    if handle >= len(store.groups):
+        return NEED_GROUPS
+    if known.free == _NONE and state.pages_used + known.reps > len(store.pages):
+        return NEED_PAGES
+    if release and known.eager != 0 and state.cells_used + known.cells > len(store.cells):
+        return NEED_POOL
+    page = int(known.free)
+    if page == _NONE:
+        page = state.pages_used
+        state.pages_used += known.reps
+    else:
+        known.free = store.pages[page].left
+    group = store.groups[handle]
+    group.key_high = key_high
+    group.key_low = key_low
+    group.left = known.flows
+    group.path = path
+    group.page = page
+    group.rep = known.rep
+    group.reps = known.reps
+    group.release = 1 if release else 0
+    group.table = table
+    group.traits = traits
+    for k in range(known.reps):
+        store.pages[page + k].cell = _NONE
+        if release and known.eager != 0:
+            touch_page(store, page + k, known.rep + k)
+    return DRAINED
+
+
+@compiled
+def close_group(store: Store, handle: int) -> None:
+    """Forget a group whose flows have all completed: give back what it still holds."""
+    group = store.groups[handle]
+    for k in range(group.reps):
+        one = store.pages[group.page + k]
+        if one.cell != _NONE:
+            _give_page(store, one.cell, store.reps[group.rep + k].rows)
+            one.cell = _NONE
+    known = store.tables[group.table]
+    store.pages[group.page].left = known.free
+    known.free = group.page
+    group.reps = 0
+
+
+@compiled
 def find_flows(groups: Records, reps: Records, handle: I32, index: I64, rep: I32, row: I32) -> int:
     """Absolute repetition and row of flows; -1, or the number of the first that is not there."""
     for k in range(len(handle)):
@@ -139,16 +210,6 @@ def find_flows(groups: Records, reps: Records, handle: I32, index: I64, rep: I32
         rep[k] = low
         row[k] = reps[low].row + flow - reps[low].base
     return _NONE
-
-
-@compiled
-def drop_pages(store: Store, page: int, rep: int, num_reps: int) -> None:
-    """Give back what a finished group still holds."""
-    for k in range(num_reps):
-        one = store.pages[page + k]
-        if one.cell != _NONE:
-            _give_page(store, one.cell, store.reps[rep + k].rows)
-            one.cell = _NONE
 
 
 @inlined

@@ -117,8 +117,8 @@ def _start(core: Core, fluid: Fluid) -> None:
     flow.row = row
     flow.origin = now
     flow.touched = now
-    flow.weight = fluid.classes[handle].weight
-    flow.priority = fluid.classes[handle].priority
+    flow.weight = fluid.classes[core.store.groups[handle].traits].weight
+    flow.priority = fluid.classes[core.store.groups[handle].traits].priority
     flow.channel = fluid.channel_of[path]
     flow.remaining = core.store.rows[row].size
     flow.rate = 0.0

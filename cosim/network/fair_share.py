@@ -33,7 +33,6 @@ from cosim.errors import NetworkError
 from cosim.network.channels import CHANNEL, ChannelNumbers
 from cosim.network.compiled import CompiledNetwork, live
 from cosim.network.contract import NetworkSpec
-from cosim.network.core import Core
 from cosim.network.drains import DRAIN
 from cosim.network.fair_loop import NEED_FLOWS, NEED_MEMBERS, run_fair, settle
 from cosim.network.flows import I32, FlowGroup
@@ -62,6 +61,7 @@ class FairShareNetwork(CompiledNetwork):
         links["first"] = _NONE
         self._numbers = ChannelNumbers()
         self._view: Fluid | None = None
+        self._traits: dict[tuple[int, int], int] = {}
         self._fluid: dict[str, NDArray[Any]] = {
             "counts": np.zeros(1, COUNTS),
             "flows": np.zeros(0, FLOW),
@@ -90,15 +90,17 @@ class FairShareNetwork(CompiledNetwork):
             self._extend("channels", len(self._numbers))
             self._fluid["channels"]["head"][old:] = _NONE
 
-    def _open_group(self, group: FlowGroup) -> None:
+    def traits(self, group: FlowGroup) -> int:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`: weight and priority."""
         if not MIN_WEIGHT <= group.weight <= MAX_WEIGHT:
             raise NetworkError(f"fair_share: weight {group.weight} is not in [{MIN_WEIGHT}, {MAX_WEIGHT}]")
         if group.priority < 0:
             raise NetworkError(f"fair_share: priority {group.priority} is below 0, the class served first")
-        self._extend("classes", group.handle + 1)
-        one = self._fluid["classes"][group.handle]
-        one["weight"] = round(group.weight * _WEIGHT_UNIT)
-        one["priority"] = group.priority
+        weight = round(group.weight * _WEIGHT_UNIT)
+        number = self._traits.setdefault((weight, group.priority), len(self._traits))
+        self._extend("classes", number + 1)
+        self._fluid["classes"][number] = weight, group.priority
+        return number
 
     def _extend(self, name: str, need: int) -> None:
         old = self._fluid[name]
@@ -137,9 +139,15 @@ class FairShareNetwork(CompiledNetwork):
             for name in ("instant", "spare", "other"):
                 self._extend(name, len(self._arrays["calendar"].events))
 
-    def _run(self, core: Core, horizon_ps: int) -> int:
+    @property
+    def loop(self) -> Any:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+        return run_fair
+
+    def columns(self) -> Fluid:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
         self._view = Fluid.of(self._view, **self._fluid)
-        return int(run_fair(core, self._view, horizon_ps))
+        return self._view
 
     def _next_instant(self) -> int:
         # A grant is closed for completions, so it has to end before a drain that was not taken yet.

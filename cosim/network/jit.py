@@ -101,31 +101,39 @@ def compiled_for(function: Callable[..., None], signature: Any) -> Any:
     from numba.core.ccallback import CFunc
 
     plain = getattr(function, "py_func", function)
-    made = CFunc(plain, (signature.args, signature.return_type), locals={}, options={"_nrt": False})
-    if plain.__module__.startswith("cosim."):
+    ours = plain.__module__.startswith("cosim.")
+    more: dict[str, Any] = {"pipeline_class": _Pipeline} if ours else {}
+    types = signature.args, signature.return_type
+    made = CFunc(plain, types, locals={}, options={"_nrt": False}, **more)
+    if ours:
         made.enable_caching()
         _watched(made)
     made.compile()
     return made
 
 
-def _call_at(context: Any, address: Any, arguments: Any) -> Any:  # noqa: ARG001
-    """Call what :func:`compiled_for` made with a tuple of arguments, from compiled code that need not be
-    compiled anew for each function.
+def _caller(returns: Any) -> Any:
+    """An intrinsic that calls what :func:`compiled_for` made with a tuple of arguments, from compiled code
+    that need not be compiled anew for each function.
     """
 
-    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        at, packed = values
-        types = [context.get_value_type(one) for one in signature.args[1].types]
-        function = ir.FunctionType(context.get_value_type(signature.return_type), types)
-        parts = [builder.extract_value(packed, k) for k in range(len(types))]
-        builder.call(builder.inttoptr(at, function.as_pointer()), parts)
-        return context.get_dummy_value()
+    def call(context: Any, address: Any, arguments: Any) -> Any:  # noqa: ARG001
+        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            at, packed = values
+            types = [context.get_value_type(one) for one in signature.args[1].types]
+            function = ir.FunctionType(context.get_value_type(signature.return_type), types)
+            parts = [builder.extract_value(packed, k) for k in range(len(types))]
+            found = builder.call(builder.inttoptr(at, function.as_pointer()), parts)
+            return context.get_dummy_value() if returns is numba_types.void else found
 
-    return numba_types.void(address, arguments), code
+        return returns(address, arguments), code
+
+    return cast("Any", intrinsic)(call)
 
 
-call_at = cast("Any", intrinsic)(_call_at)
+call_at = _caller(numba_types.void)
+ask_at = _caller(numba_types.int64)
+"""Returns the integer that the function does."""
 
 
 _CONGESTION = ("apply", "changes", "columns", "loop", "pauses", "ports", "rounds")
@@ -140,7 +148,18 @@ def _watched(dispatcher: Any) -> Any:
     return dispatcher
 
 
-_ENGINE = ("state", "heap", "ranks", "chunks", "collectives", "messages", "flows", "counters", "loop")
+_ENGINE = (
+    "state",
+    "heap",
+    "ranks",
+    "chunks",
+    "collectives",
+    "messages",
+    "flows",
+    "counters",
+    "loop",
+    "joint",
+)
 
 
 @lru_cache

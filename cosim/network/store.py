@@ -18,7 +18,9 @@ from cosim.network.dependencies import (
     COMPLETED,
     DRAINED,
     GROUP,
+    NEED_GROUPS,
     NEED_OUT,
+    NEED_PAGES,
     NEED_POOL,
     NEED_WORK,
     OUT,
@@ -28,13 +30,14 @@ from cosim.network.dependencies import (
     STARTED,
     STATE,
     SUCCESSOR,
+    TABLE,
     WORK,
     Store,
+    close_group,
     drain,
-    drop_pages,
     find_flows,
     note,
-    touch_page,
+    open_group,
     turn_round,
 )
 from cosim.network.flows import I32, I64, FlowGroup, FlowTable
@@ -42,7 +45,9 @@ from cosim.network.flows import I32, I64, FlowGroup, FlowTable
 __all__ = [
     "COMPLETED",
     "DRAINED",
+    "NEED_GROUPS",
     "NEED_OUT",
+    "NEED_PAGES",
     "NEED_POOL",
     "NEED_WORK",
     "STARTED",
@@ -56,6 +61,7 @@ _NONE = -1
 
 _DTYPES: dict[str, Any] = {
     "state": STATE,
+    "tables": TABLE,
     "rows": ROW,
     "successors": SUCCESSOR,
     "reps": REPETITION,
@@ -66,7 +72,13 @@ _DTYPES: dict[str, Any] = {
     "work": WORK,
     "out": OUT,
 }
-_GROWS = {NEED_WORK: "work", NEED_OUT: "out", NEED_POOL: "cells"}
+_GROWS = {
+    NEED_WORK: "work",
+    NEED_OUT: "out",
+    NEED_POOL: "cells",
+    NEED_PAGES: "pages",
+    NEED_GROUPS: "groups",
+}
 
 
 class FlowStore:
@@ -78,10 +90,9 @@ class FlowStore:
         self._state = self._arrays["state"][0]
         self._state["max_page"] = 1
         self._arrays["unused"][:] = _NONE
-        self._used = {"rows": 0, "successors": 0, "reps": 0, "pages": 0}
+        self._used = {"tables": 0, "rows": 0, "successors": 0, "reps": 0}
         self._tables: dict[int, _Table] = {}
         self._open: dict[int, _Table] = {}
-        self._free_pages: dict[int, list[int]] = {}
         self._view: Store | None = None
         self.grow(NEED_WORK)
         self.grow(NEED_OUT)
@@ -108,7 +119,7 @@ class FlowStore:
         return first, self._arrays[name][first : first + count]
 
     def grow(self, what: int) -> None:
-        """Double what :func:`drain` found too small."""
+        """Double what a compiled function found too small."""
         self._reserve(_GROWS[what], max(4096, 2 * len(self._arrays[_GROWS[what]])))
 
     def reserve_work(self, count: int) -> None:
@@ -130,12 +141,30 @@ class FlowStore:
         reps["row"] = row0 + np.repeat(table.block_row[:-1], table.block_repeat)
         reps["base"] = np.cumsum(reps["rows"], dtype=np.int64) - reps["rows"]
         self._add_successors(table, row0, rows)
-        if not table.is_flat:
+        cells = 0
+        if table.is_flat:
+            cells = sum(_page_size(rows) for rows in sizes.tolist())
+        else:
             self._state["max_page"] = max(int(self._state["max_page"]), _page_size(int(sizes.max())))
-        pages = tuple(_page_size(rows) for rows in sizes.tolist()) if table.is_flat else ()
-        made = _Table(table, row0, rep0, len(reps), pages)
+        number, tables = self._append("tables", 1)
+        tables[0] = (table.num_flows, cells, _NONE, rep0, len(reps), table.is_flat, row0)
+        made = _Table(table, number, row0)
         self._tables[id(table)] = made
         return made
+
+    def single_flows(self, size_bytes: I64) -> tuple[int, int]:
+        """Register tables of one flow each, from participant 0 to 1, to which the caller reacts at once;
+        (number of the first, its row).
+        """
+        count = len(size_bytes)
+        row0, rows = self._append("rows", count)
+        rows["dst"], rows["size"] = 1, size_bytes
+        rep0, reps = self._append("reps", count)
+        reps["rows"], reps["row"] = 1, row0 + np.arange(count)
+        number, tables = self._append("tables", count)
+        tables["flows"], tables["free"], tables["reps"] = 1, _NONE, 1
+        tables["rep"], tables["row"] = rep0 + np.arange(count), row0 + np.arange(count)
+        return number, row0
 
     def _add_successors(self, table: FlowTable, row0: int, rows: NDArray[Any]) -> None:
         all_of, of_completion = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
@@ -156,8 +185,8 @@ class FlowStore:
         if total:
             turn_round(*columns, middle, last - all_of, successors)
 
-    def open(self, group: FlowGroup) -> _Table:
-        """Make a group known.
+    def open(self, group: FlowGroup, path: int = 0, traits: int = 0) -> _Table:
+        """Make a group known, whose row r (absolute) finds its links at ``path + r``.
 
         Raises
         ------
@@ -168,37 +197,16 @@ class FlowStore:
         if handle in self._open:
             raise NetworkError(f"flow group handle {handle} is still in use")
         table = self.table(group.table)
-        self._reserve("groups", handle + 1)
-        free = self._free_pages.setdefault(table.num_reps, [])
-        page = free.pop() if free else self._append("pages", table.num_reps)[0]
-        self._arrays["pages"]["cell"][page : page + table.num_reps] = _NONE
-        one = self._arrays["groups"][handle]
-        one["key_high"], one["key_low"] = group.key
-        one["left"], one["page"], one["rep"] = group.table.num_flows, page, table.rep0
-        one["reps"] = table.num_reps
-        one["release"] = group.release == "network"
+        what = handle, table.number, *group.key, path, traits, group.release == "network"
+        while (status := int(open_group(self.view(), *what))) != DRAINED:
+            self.grow(status)
         self._open[handle] = table
-        if table.pages and group.release == "network":
-            self._touch_all(table, page)
         return table
-
-    def _touch_all(self, table: _Table, page: int) -> None:
-        for k, size in enumerate(table.pages):
-            if self._arrays["unused"][size.bit_length() - 1] == _NONE:
-                self._reserve("cells", int(self._state["cells_used"]) + size)
-            touch_page(self.view(), page + k, table.rep0 + k)
-
-    def set_path(self, handle: int, path: int) -> None:
-        """Say where a group's rows find their links: row r (absolute) at ``path + r``."""
-        self._arrays["groups"]["path"][handle] = path
 
     def close(self, handle: int) -> None:
         """Forget a group whose flows have all completed."""
-        table = self._open.pop(handle)
-        page = int(self._arrays["groups"]["page"][handle])
-        drop_pages(self.view(), page, table.rep0, table.num_reps)
-        self._arrays["groups"]["reps"][handle] = 0
-        self._free_pages[table.num_reps].append(page)
+        self._open.pop(handle, None)
+        close_group(self.view(), handle)
 
     def open_handles(self) -> list[int]:
         """Handles in use, ascending."""
@@ -228,10 +236,8 @@ def _page_size(rows: int) -> int:
 
 
 class _Table(NamedTuple):
-    """A registered table: its first absolute row and repetition; sizes of the pages that are made at once."""
+    """A registered table: its number, its first absolute row."""
 
     table: FlowTable
+    number: int
     row0: int
-    rep0: int
-    num_reps: int
-    pages: tuple[int, ...]

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from cosim.context import Context
+from cosim.network.arrays import Arrays
 from cosim.network.calendar import free, take_instant
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.contract import NetworkSpec
@@ -71,8 +72,16 @@ def _add_busy(core: Core, whole: I32, link: int, start: int, duration: int) -> N
         busy[last, link] += end - last * width
 
 
+class Rates(Arrays):
+    """The model's state: of each link bytes per ns, and ps; ``whole``: see :func:`spread`."""
+
+    rate: F64
+    latency: F64
+    whole: I32
+
+
 @compiled
-def run_unaware(core: Core, rate: F64, latency: F64, whole: I32, horizon: int) -> int:
+def run_unaware(core: Core, rates: Rates, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter.
 
     ``state.cursor`` is the event that comes next in the instant under way, plus one; 0: none is.
@@ -85,6 +94,9 @@ def run_unaware(core: Core, rate: F64, latency: F64, whole: I32, horizon: int) -
     groups = core.store.groups
     path_ptr = core.path_ptr
     path_link = core.path_link
+    rate = rates.rate
+    latency = rates.latency
+    whole = rates.whole
     while True:
         status = release(core)
         if status != DONE:
@@ -143,8 +155,14 @@ class CongestionUnawareNetwork(CompiledNetwork):
     def _copy_model(self) -> dict[str, Any]:
         return {"_whole": np.zeros((3, self._topology.num_links), np.int32)}
 
-    def _run(self, core: Core, horizon_ps: int) -> int:
-        return int(run_unaware(core, self._rate, self._latency, self._whole, horizon_ps))
+    @property
+    def loop(self) -> Any:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+        return run_unaware
+
+    def columns(self) -> Rates:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+        return Rates(self._rate, self._latency, self._whole)
 
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

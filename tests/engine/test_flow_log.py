@@ -276,8 +276,8 @@ def test_a_completion_time_falls_into_the_bin_whose_edges_hold_it(took: int) -> 
 
 def test_traffic_bins_double_as_time_goes_on_and_lose_nothing() -> None:
     spans = [(0, end) for end in (1, 10**6, PS_PER_MS, 10**15, 5)]
-    ledger = fed([10, 20, 30, 40, 50], [(0, 1)] * 3 + [(1, 0)] * 2, spans, 2)
-    traffic = ledger.traffic()
+    log = fed([10, 20, 30, 40, 50], [(0, 1)] * 3 + [(1, 0)] * 2, spans, 2)
+    traffic = log.traffic()
     assert len(traffic.size_bytes) * traffic.bin_ps > 10**15
     assert traffic.size_bytes.sum(axis=0).tolist() == [60, 90]
     assert int(traffic.size_bytes[10**15 // traffic.bin_ps, 1]) == 40

@@ -94,6 +94,28 @@ def test_released_by_the_network_or_by_the_engine_a_run_is_the_same(model: Model
 
 
 @every_network
+@some
+@given(world=worlds())
+def test_in_one_loop_with_the_engine_or_asked_from_python_a_run_is_the_same(
+    model: Model, world: World
+) -> None:
+    """A network of this process is asked in the engine's own loop, unless somebody stands in between."""
+    jointly, asked = (
+        run(world.topology, *world.jobs, network=network, collectives=world.planner)
+        for network in (model(), Watched(model()))
+    )
+    assert jointly.digest == asked.digest
+    assert jointly.collectives == asked.collectives
+    assert jointly.fct.sum_ps == asked.fct.sum_ps
+    assert jointly.info["advances"] == asked.info["advances"]
+    assert matrix(jointly) == matrix(asked)
+    for name in ("job", "iteration", "rank", "op", "start_ps", "end_ps"):
+        assert np.array_equal(getattr(jointly.ops, name), getattr(asked.ops, name)), name
+    for name in ("link_bytes", "busy_ps", "flows_started", "flows_completed", "events"):
+        assert np.array_equal(getattr(jointly.links, name), getattr(asked.links, name)), name
+
+
+@every_network
 @few
 @given(world=worlds(), seed=st.integers(0, 2**32))
 def test_order_cuts_and_lookahead_change_nothing(model: Model, world: World, seed: int) -> None:

@@ -9,6 +9,7 @@ the flow meets. Where one of these fails the axis isn't folded, and the reason i
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -31,9 +32,16 @@ from cosim.workload.program import Operation, OpKind
 
 
 def find_folding(
-    topology: Topology, network: Capabilities, jobs: Sequence[JobInfo], planner: Planner
+    topology: Topology,
+    network: Capabilities,
+    jobs: Sequence[JobInfo],
+    planner: Planner,
+    *,
+    only_if_cheaper: bool = False,
 ) -> tuple[Folding | None, tuple[str, ...]]:
     """The folding of the only job, or None; and a line for each axis that is not folded, saying why.
+
+    ``only_if_cheaper`` does not look where that would take longer than to simulate every rank.
 
     The job is one that :func:`~cosim.engine.replay.replay` takes as it is: mistakes in it are found there.
     """
@@ -47,7 +55,10 @@ def find_folding(
         return None, ("stragglers or jitter: ranks do not compute alike",)
     if len(np.unique(jobs[0].endpoints)) < len(jobs[0].endpoints):
         return None, ("several ranks sit on one endpoint",)
-    return _Search(topology, jobs[0], planner).run()
+    search = _Search(topology, jobs[0], planner)
+    if only_if_cheaper and (why := search.is_dear()):
+        return None, (why,)
+    return search.run()
 
 
 class _Search:
@@ -74,6 +85,28 @@ class _Search:
             if why:
                 reasons.append(f"{axis} ({size}): {why}")
         return (None if found is None else replace(found, reasons=tuple(reasons))), tuple(reasons)
+
+    def is_dear(self) -> str:
+        """Why to look for a folding would take longer than to simulate every rank; empty where it would not.
+
+        A row of a template looked at, for a step of an axis, takes about twice as long as a message.
+        """
+        translations = Translations(self.mesh, {})
+        steps = sum(1 for size in self.mesh.axes.values() for step in range(1, size) if size % step == 0)
+        rows: dict[int, int] = {}
+        messages = 0
+        for number, operation in self.operations:
+            members = np.flatnonzero(self.job.workload.program_of == number)
+            if operation.collective not in COLLECTIVES or operation.ranks is not None:
+                continue  # no collective, or one that is refused, here or when it is run
+            for plan in itertools.islice(self.plans_of(operation, translations, members), 1):
+                rows.update((id(t), len(t.src)) for t, _ in _templates(plan))
+                uses = sum(_alike(one, operation) for one in self.job.workload.programs[number].operations)
+                messages += plan.num_messages * len(members) // plan.num_ranks * uses
+        messages *= self.job.iterations
+        if 2 * steps * sum(rows.values()) <= messages:
+            return ""
+        return f"{messages:,} messages are simulated sooner than their symmetry is found"
 
     @cached_property
     def operations(self) -> list[tuple[int, Operation]]:
@@ -204,6 +237,18 @@ class _Search:
         # A receive is listed as what it sends back: only a rendezvous' request does.
         wanted = operation.kind is OpKind.SEND or self.job.workload.rendezvous
         return np.array(rows if wanted else [], np.int64).reshape(-1, 3)
+
+
+def _alike(one: Operation, other: Operation) -> bool:
+    """Whether two operations are the same collective."""
+    return (one.kind, one.collective, one.axes, one.ranks, one.size_bytes, one.root) == (
+        other.kind,
+        other.collective,
+        other.axes,
+        other.ranks,
+        other.size_bytes,
+        other.root,
+    )
 
 
 def _templates(plan: Plan) -> Iterator[tuple[Template, I64]]:

@@ -28,6 +28,7 @@ COUNTS = np.dtype(
         ("flows_used", "i8"),
         ("num_active", "i8"),
         ("num_classes", "i8"),
+        ("kernel", "i8"),
         ("num_updates", "i8"),
         ("stamp", "i8"),
         ("visit", "i8"),
@@ -38,9 +39,9 @@ COUNTS = np.dtype(
 """``begin``: the connection that takes its next flow, plus one. Changed: connections with a new rate;
 updated: with a round to open; woken: with a round to end, not in the calendar yet; batch: whose control is to
 be asked; waiting: batch rows that were asked; hosts: own ports to share anew; touched: ports whose load
-changed.
-``num_classes``: of priority, in use; ``num_updates``: how often controls were asked; ``open``: an instant has
-changes that are not applied yet; ``stuck``: a port that pauses itself, plus one."""
+changed. ``kernel``: where the control is, if it is compiled, else 0. ``num_classes``: of priority, in use;
+``num_updates``: how often controls were asked; ``open``: an instant has changes that are not applied yet;
+``stuck``: a port that pauses itself, plus one."""
 SETTINGS = np.dtype(
     [
         ("mss", "f8"),
@@ -267,8 +268,8 @@ none."""
 class Fluid(Arrays):
     """The model's state; ``counts`` and ``settings`` are one record each.
 
-    ``channel_of`` runs beside ``path_ptr``, ``traits`` beside the groups. ``histogram``: bytes served by
-    queue length, [links, QUEUE_BINS], but for those that met none.
+    ``channel_of`` runs beside ``path_ptr``, ``traits`` are numbered by the groups. ``histogram``: bytes
+    served by queue length, [links, QUEUE_BINS], but for those that met none.
     """
 
     counts: Records
@@ -288,6 +289,7 @@ class Fluid(Arrays):
     before: F64
     state: F64
     histogram: F64
+    parameters: F64
     channel_of: I32
     changed: I32
     updated: I32

@@ -27,7 +27,6 @@ from cosim.network.congestion.rounds import (
 )
 from cosim.network.core import DONE, NEED_CALENDAR, NEED_MORE, NEED_PENDING, Core, complete, release
 from cosim.network.drains import set_drain
-from cosim.network.flows import F64
 from cosim.network.jit import call_at, compiled, once
 from cosim.network.order import sort_instant
 from cosim.units import NEVER
@@ -105,7 +104,7 @@ def _begin(core: Core, fluid: Fluid) -> None:
     one = fluid.conns[c]
     flow = fluid.flows[one.flow]
     row = core.store.rows[flow.row]
-    trait = fluid.traits[flow.handle]
+    trait = fluid.traits[core.store.groups[flow.handle].traits]
     one.remaining = float(row.size)
     one.size = float(row.size)
     one.sent = 0
@@ -291,11 +290,8 @@ def _take_events(core: Core, fluid: Fluid) -> None:
 
 
 @compiled
-def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: int, parameters: F64) -> int:
-    """Run every instant before the horizon and before any completion's reaction could matter.
-
-    ``kernel``: where the control is, if it is compiled; else 0.
-    """
+def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
+    """Run every instant before the horizon and before any completion's reaction could matter."""
     state = core.state[0]
     counts = fluid.counts[0]
     while True:
@@ -326,9 +322,12 @@ def run_congestion(core: Core, fluid: Fluid, horizon: int, kernel: int, paramete
         if counts.batch_size > 0:
             ask(fluid)
             counts.num_waiting = counts.batch_size
-            if kernel == 0:
+            if counts.kernel == 0:
                 return ASK
-            call_at(kernel, (counts.num_waiting, fluid.rows, fluid.telemetry, fluid.state, parameters))
+            call_at(
+                counts.kernel,
+                (counts.num_waiting, fluid.rows, fluid.telemetry, fluid.state, fluid.parameters),
+            )
             continue
         # Time leaves the instant: what changed in it comes into force, once.
         limit = min(horizon, state.bound)

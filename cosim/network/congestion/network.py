@@ -72,7 +72,6 @@ from cosim.network.congestion.fabric import (
 )
 from cosim.network.congestion.loop import ASK, DEADLOCK, NEED_FLOWS, NEED_ROWS, run_congestion
 from cosim.network.congestion.ports import settle_all
-from cosim.network.core import Core
 from cosim.network.drains import DRAIN
 from cosim.network.flows import F64, I32, FlowGroup
 from cosim.network.jit import compiled_for
@@ -108,6 +107,7 @@ class CongestionNetwork(CompiledNetwork):
         self._hops_used = 0
         self._max_hops = 1
         self._coflows: dict[int, int] = {}
+        self._traits: dict[tuple[float, int, int, int], int] = {}
         self._conns_used = 0
         self._fluid: dict[str, NDArray[Any]] = {
             "counts": np.zeros(1, COUNTS),
@@ -142,9 +142,9 @@ class CongestionNetwork(CompiledNetwork):
         counts["free_flow"] = _NONE
         counts["stamp"] = 1
         counts["num_classes"] = 1
-        self._parameters = np.array(self._control.parameters(), np.float64)
+        self._fluid["parameters"] = np.array(self._control.parameters(), np.float64)
         kernel = None if self._in_python else type(control).kernel
-        self._kernel = 0 if kernel is None else int(compiled_for(kernel, _signature()).address)
+        counts["kernel"] = 0 if kernel is None else int(compiled_for(kernel, _signature()).address)
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         numbers = self._numbers.number(job, src, dst, channel)
@@ -217,23 +217,30 @@ class CongestionNetwork(CompiledNetwork):
         is_first = np.diff(back, prepend=_NONE) != 0
         first_of[back[is_first]] = hop[is_first]
 
-    def _open_group(self, group: FlowGroup) -> None:
+    def traits(self, group: FlowGroup) -> int:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`: weight, priority, job and coflow."""
         if not 0 <= group.priority < NUM_CLASSES:
             raise NetworkError(
                 f"congestion: priority {group.priority} is not one of the {NUM_CLASSES} classes 0 to 7"
             )
-        self._extend("traits", group.handle + 1)
-        one = self._fluid["traits"][group.handle]
-        one["weight"], one["priority"], one["job"] = group.weight, group.priority, group.job
-        one["coflow"] = _NONE
+        coflow = _NONE
         if group.coflow_bytes > 0:
-            number = self._coflows.setdefault(group.coflow, len(self._coflows))
-            self._extend("coflows", number + 1)
-            self._fluid["coflows"]["size"][number] = group.coflow_bytes
-            one["coflow"] = number
+            coflow = self._coflows.setdefault(group.coflow, len(self._coflows))
+            self._extend("coflows", coflow + 1)
+            self._fluid["coflows"]["size"][coflow] = group.coflow_bytes
+        self._add_classes(group.priority)
+        key = group.weight, group.priority, group.job, coflow
+        number = self._traits.setdefault(key, len(self._traits))
+        self._extend("traits", number + 1)
+        one = self._fluid["traits"][number]
+        one["weight"], one["priority"], one["job"], one["coflow"] = key
+        return number
+
+    def _add_classes(self, priority: int) -> None:
+        """Have ports for a class of priority, and those before it."""
         fluid, num_links = self._fluid, self._topology.num_links
         counts = fluid["counts"][0]
-        while counts["num_classes"] <= group.priority:
+        while counts["num_classes"] <= priority:
             counts["num_classes"] += 1
             fluid["ports"] = make_ports(num_links, fluid["ports"])
             for name in ("scan", "touched"):
@@ -254,7 +261,9 @@ class CongestionNetwork(CompiledNetwork):
         fluid = self._fluid
         if what == DEADLOCK:
             raise NetworkError(self._circle())
-        if what == NEED_FLOWS:
+        if what == ASK:
+            self._ask()
+        elif what == NEED_FLOWS:
             self._extend("flows", max(1024, 2 * len(fluid["flows"])))
         elif what == NEED_ROWS:
             need = max(256, 2 * len(fluid["rows"]), len(fluid["instant"]))
@@ -265,20 +274,24 @@ class CongestionNetwork(CompiledNetwork):
             for name in ("instant", "spare", "other", "third"):
                 self._extend(name, len(self._arrays["calendar"].events))
 
-    def _columns(self) -> Fluid:
+    @property
+    def loop(self) -> Any:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+        return run_congestion
+
+    def columns(self) -> Fluid:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+        if self._fluid["telemetry"].shape[1] < self._max_hops:
+            self._fluid["telemetry"] = np.zeros((len(self._fluid["rows"]), self._max_hops), TELEMETRY)
         self._view = Fluid.of(self._view, **self._fluid)
         return self._view
 
-    def _run(self, core: Core, horizon_ps: int) -> int:
-        if self._fluid["telemetry"].shape[1] < self._max_hops:
-            self._fluid["telemetry"] = np.zeros((len(self._fluid["rows"]), self._max_hops), TELEMETRY)
-        fluid = self._columns()
-        rest = horizon_ps, self._kernel, self._parameters
-        while (status := int(run_congestion(core, fluid, *rest))) == ASK:
-            count = int(fluid.counts["num_waiting"][0])
-            ask_in_python(self._control, count, fluid.rows, fluid.telemetry, fluid.state)
-            check_answers(self._control, fluid.rows[:count], fluid.state, self._describe)
-        return status
+    def _ask(self) -> None:
+        """Ask a control that is not compiled."""
+        fluid = self.columns()
+        count = int(fluid.counts["num_waiting"][0])
+        ask_in_python(self._control, count, fluid.rows, fluid.telemetry, fluid.state)
+        check_answers(self._control, fluid.rows[:count], fluid.state, self._describe)
 
     def _circle(self) -> str:
         """The ports of a deadlock, as an error says it."""
@@ -311,7 +324,7 @@ class CongestionNetwork(CompiledNetwork):
         found = super().statistics()
         core = self.core().replaced(state=self._arrays["state"].copy(), link_busy=found.busy_ps)
         copied = {name: self._fluid[name].copy() for name in ("links", "ports", "histogram")}
-        fluid = self._columns().replaced(**copied)
+        fluid = self.columns().replaced(**copied)
         now = int(core.state["grant"][0])
         settle_all(core, fluid, now)
         links, ports, histogram = fluid.links, fluid.ports, fluid.histogram

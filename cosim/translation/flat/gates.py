@@ -1,7 +1,7 @@
 """Queues made edges: which phase of a chunk waits for the end of which other on a rank.
 
 At most ``active`` phases run in a queue of a rank, in the order in which they first came to it
-(:mod:`cosim.engine.collective`). Fixed here: the n-th of a queue begins when the one ``active`` places before
+(:mod:`cosim.engine.chunks`). Fixed here: the n-th of a queue begins when the one ``active`` places before
 has ended. With one active chunk that is what the engine does. With more, the engine lets the next in when
 *any* has ended: the same where they end in order.
 
