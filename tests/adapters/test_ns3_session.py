@@ -69,7 +69,7 @@ def test_a_server_killed_at_ten_random_moments_is_brought_back(
         return replay(built.topology, Hooked(remote, before), built.jobs, built.planner, release=release)
 
     expected = ran(network(), lambda _: None)
-    remote = RemoteNetwork(Target(command=(ns3(),)), policy=FailurePolicy(most_deaths=10))
+    remote = RemoteNetwork(Target(command=(ns3(),)), policy=FailurePolicy(most_deaths=10, budget_s=30.0))
     killer = Killer(remote, moments(11, expected.info["advances"], 10))
     assert ran(remote, killer).digest == expected.digest
     session = remote.session

@@ -46,7 +46,9 @@ def test_an_overloaded_server_is_named(serve: Serve, record_property: Record) ->
 
 def test_a_server_that_crashes_is_brought_back_again_and_again(right: str, record_property: Record) -> None:
     """It dies at the 50th answer of every session."""
-    network = RemoteNetwork(Target(command=(*FAULTY, "crash")), policy=FailurePolicy(most_deaths=50))
+    network = RemoteNetwork(
+        Target(command=(*FAULTY, "crash")), policy=FailurePolicy(most_deaths=50, budget_s=30.0)
+    )
     assert run(network).digest == right
     session = network.session
     record_property("fault", ("crashes at each 50th answer", recovered(session.deaths, session.replays)))
@@ -59,7 +61,7 @@ def test_a_server_killed_at_ten_random_moments_changes_nothing(
     right: str, release: str, record_property: Record
 ) -> None:
     """Between two calls, or with a call sent and not answered."""
-    network = RemoteNetwork(Target(command=GOOD), policy=FailurePolicy(most_deaths=20))
+    network = RemoteNetwork(Target(command=GOOD), policy=FailurePolicy(most_deaths=20, budget_s=30.0))
     calls = run(RemoteNetwork(Target(command=GOOD)), release=release).records.info["advances"]
     killer = Killer(network, moments(7, calls, 10))
     assert run(Hooked(network, killer), release=release).digest == right
