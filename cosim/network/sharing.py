@@ -173,71 +173,88 @@ def _next_level(count: int, levels: Records, links: Records) -> int:
 
 
 @once
-def _fill(fluid: Fluid, num_flows: int, num_links: int, priority: int) -> int:
-    """Share what is left among one class; the next class's priority, or -1 if there is none."""
-    flows = fluid.flows
-    members = fluid.members
+def _weigh(fluid: Fluid, num_flows: int, num_links: int, priority: int) -> int:
+    """Say what flows of one class weigh on each link; the next class's priority, or -1 if there is none."""
     links = fluid.links
-    levels = fluid.levels
-    full = fluid.full
-    touched = fluid.touched
-    found = fluid.found
-    reached = fluid.reached
     later = _NONE
     for k in range(num_links):
-        links[reached[k]].weight = 0
+        links[fluid.reached[k]].weight = 0
     for k in range(num_flows):
-        flow = flows[found[k]]
+        flow = fluid.flows[fluid.found[k]]
         if flow.priority == priority:
-            flow.fresh = -1.0
             m = flow.member
             while m != _NONE:
-                member = members[m]
+                member = fluid.members[m]
                 links[member.link].weight += flow.weight
                 m = member.sibling
         elif flow.priority > priority and (later == _NONE or flow.priority < later):
             later = flow.priority
+    return int(later)
+
+
+@once
+def _take_full(fluid: Fluid, count: int) -> tuple[int, int]:
+    """Take the links that are full at the lowest level out of the heap: (entries left, full links)."""
+    links = fluid.links
+    levels = fluid.levels
+    most = levels[0].level * _TOGETHER
+    num_full = 0
+    while count > 0 and levels[0].level <= most:
+        fluid.full[num_full] = levels[0].link
+        num_full += 1
+        link = links[levels[0].link]
+        link.weight = -link.weight  # so that _next_level drops it
+        count = _next_level(count, levels, links)
+    for k in range(num_full):
+        link = links[fluid.full[k]]
+        link.weight = -link.weight
+    return count, num_full
+
+
+@once
+def _freeze(fluid: Fluid, num_full: int, level: float, priority: int) -> int:
+    """Freeze flows of one class on full links; how many links they leave, all at once."""
+    links = fluid.links
+    num_touched = 0
+    for k in range(num_full):
+        m = links[fluid.full[k]].first
+        while m != _NONE:
+            flow = fluid.flows[fluid.members[m].flow]
+            m = fluid.members[m].after
+            if flow.priority == priority and flow.fresh < 0.0:
+                flow.fresh = level * flow.weight
+                one = flow.member
+                while one != _NONE:
+                    member = fluid.members[one]
+                    link = links[member.link]
+                    if link.gone == 0:
+                        fluid.touched[num_touched] = member.link
+                        num_touched += 1
+                    link.gone += flow.weight
+                    one = member.sibling
+    return num_touched
+
+
+@once
+def _fill(fluid: Fluid, num_links: int, priority: int) -> None:
+    """Share what is left of links among one class, which weighs on them what they say."""
+    links = fluid.links
+    levels = fluid.levels
     count = int(np.int64(0))  # as a literal it would have the heap compiled twice, by its type
     for k in range(num_links):
-        link = links[reached[k]]
+        link = links[fluid.reached[k]]
         if link.weight > 0:
             link.level = link.left / link.weight
-            _raise_level(count, levels, link.level, reached[k])
+            _raise_level(count, levels, link.level, fluid.reached[k])
             count += 1
-    while True:
-        count = _next_level(count, levels, links)
-        if count == 0:
-            return int(later)
+    count = _next_level(count, levels, links)
+    while count > 0:
         level = levels[0].level
-        num_full = 0
-        while count > 0 and levels[0].level <= level * _TOGETHER:
-            full[num_full] = levels[0].link
-            num_full += 1
-            link = links[levels[0].link]
-            link.weight = -link.weight  # so that _next_level drops it
-            count = _next_level(count, levels, links)
-        num_touched = 0
-        for k in range(num_full):
-            link = links[full[k]]
-            link.weight = -link.weight
-        for k in range(num_full):
-            m = links[full[k]].first
-            while m != _NONE:
-                flow = flows[members[m].flow]
-                m = members[m].after
-                if flow.priority == priority and flow.fresh < 0.0:
-                    flow.fresh = level * flow.weight
-                    one = flow.member
-                    while one != _NONE:
-                        member = members[one]
-                        link = links[member.link]
-                        if link.gone == 0:
-                            touched[num_touched] = member.link
-                            num_touched += 1
-                        link.gone += flow.weight
-                        one = member.sibling
+        count, num_full = _take_full(fluid, count)
+        num_touched = _freeze(fluid, num_full, level, priority)
+        # Each link loses what was frozen in this round by one subtraction, so that no order matters.
         for k in range(num_touched):
-            link = links[touched[k]]
+            link = links[fluid.touched[k]]
             link.weight -= link.gone
             left = link.left - level * link.gone
             link.left = left if left > link.capacity * _EMPTY else 0.0
@@ -245,82 +262,116 @@ def _fill(fluid: Fluid, num_flows: int, num_links: int, priority: int) -> int:
             if link.weight > 0:
                 link.level = max(link.level, link.left / link.weight)
         for k in range(num_full):
-            links[full[k]].left = 0.0
+            links[fluid.full[k]].left = 0.0
+        count = _next_level(count, levels, links)
+
+
+@once
+def _reach(fluid: Fluid, seed: int, visit: int) -> tuple[int, int, int, bool]:
+    """Find the component of a link: (flows, links, lowest priority, whether there are others).
+
+    What flows weigh on links is summed up on the way: where there is one class, that is what :func:`_fill`
+    wants.
+    """
+    links = fluid.links
+    fluid.reached[0] = seed
+    num_links = 1
+    num_flows = 0
+    lowest = _NONE
+    several = False
+    links[seed].visit = visit
+    links[seed].weight = 0
+    at = 0
+    while at < num_links:
+        link = links[fluid.reached[at]]
+        link.left = link.capacity
+        m = link.first
+        at += 1
+        while m != _NONE:
+            f = fluid.members[m].flow
+            m = fluid.members[m].after
+            flow = fluid.flows[f]
+            if flow.visit == visit:
+                continue
+            flow.visit = visit
+            flow.fresh = -1.0
+            fluid.found[num_flows] = f
+            num_flows += 1
+            if lowest != _NONE and flow.priority != lowest:
+                several = True
+            if lowest == _NONE or flow.priority < lowest:
+                lowest = flow.priority
+            one = flow.member
+            while one != _NONE:
+                member = fluid.members[one]
+                link = links[member.link]
+                if link.visit != visit:
+                    link.visit = visit
+                    link.weight = 0
+                    fluid.reached[num_links] = member.link
+                    num_links += 1
+                link.weight += flow.weight
+                one = member.sibling
+    return num_flows, num_links, lowest, several
+
+
+@once
+def _share_one(fluid: Fluid, num_links: int) -> None:
+    """The only flow of a component takes the rate of its slowest link."""
+    links = fluid.links
+    rate = np.inf
+    for k in range(num_links):
+        rate = min(rate, links[fluid.reached[k]].capacity)
+    flow = fluid.flows[fluid.found[0]]
+    one = flow.member
+    while one != _NONE:
+        links[fluid.members[one].link].left -= rate
+        one = fluid.members[one].sibling
+    flow.fresh = rate
+
+
+@once
+def _apply(core: Core, fluid: Fluid, num_flows: int, num_links: int, now: int) -> None:
+    """Bring new rates of a component into force, where they differ from those before."""
+    counts = fluid.counts[0]
+    for k in range(num_links):
+        link = fluid.links[fluid.reached[k]]
+        used = link.capacity - link.left
+        if used != link.used:
+            if link.used > 0.0:
+                add_share(core, fluid.reached[k], link.since, now, link.used / link.capacity)
+            link.used = used
+            link.since = now
+    for k in range(num_flows):
+        flow = fluid.flows[fluid.found[k]]
+        if flow.fresh != flow.rate:
+            sent = flow.rate * (now - flow.touched)
+            flow.remaining = max(flow.remaining - sent, 0.0)
+            flow.touched = now
+            flow.rate = flow.fresh
+            when = drain_time(now, flow.remaining, flow.rate)
+            counts.num_drains = set_drain(
+                counts.num_drains, fluid.drains, fluid.flows, int(fluid.found[k]), when
+            )
 
 
 @once
 def share(core: Core, fluid: Fluid, now: int) -> None:
     """Give every flow in the components of the marked links its rate from ``now`` on."""
     counts = fluid.counts[0]
-    flows = fluid.flows
-    members = fluid.members
-    links = fluid.links
-    dirty = fluid.dirty
-    found = fluid.found
-    reached = fluid.reached
     counts.visit += 1
-    visit = counts.visit
     for d in range(counts.num_dirty):
-        seed = dirty[d]
-        links[seed].dirty = 0
-        if links[seed].visit == visit:
+        seed = fluid.dirty[d]
+        fluid.links[seed].dirty = 0
+        if fluid.links[seed].visit == counts.visit:
             continue
-        links[seed].visit = visit
-        reached[0] = seed
-        num_links = 1
-        num_flows = 0
-        lowest = _NONE
-        at = 0
-        while at < num_links:
-            m = links[reached[at]].first
-            links[reached[at]].left = links[reached[at]].capacity
-            at += 1
-            while m != _NONE:
-                f = members[m].flow
-                m = members[m].after
-                flow = flows[f]
-                if flow.visit == visit:
-                    continue
-                flow.visit = visit
-                found[num_flows] = f
-                num_flows += 1
-                if lowest == _NONE or flow.priority < lowest:
-                    lowest = flow.priority
-                one = flow.member
-                while one != _NONE:
-                    member = members[one]
-                    if links[member.link].visit != visit:
-                        links[member.link].visit = visit
-                        reached[num_links] = member.link
-                        num_links += 1
-                    one = member.sibling
+        num_flows, num_links, priority, several = _reach(fluid, seed, counts.visit)
         if num_flows == 1:
-            rate = np.inf
-            for k in range(num_links):
-                rate = min(rate, links[reached[k]].capacity)
-            one = flows[found[0]].member
-            while one != _NONE:
-                links[members[one].link].left -= rate
-                one = members[one].sibling
-            flows[found[0]].fresh = rate
-        else:
-            while lowest != _NONE:
-                lowest = _fill(fluid, num_flows, num_links, lowest)
-        for k in range(num_links):
-            link = links[reached[k]]
-            used = link.capacity - link.left
-            if used != link.used:
-                if link.used > 0.0:
-                    add_share(core, reached[k], link.since, now, link.used / link.capacity)
-                link.used = used
-                link.since = now
-        for k in range(num_flows):
-            flow = flows[found[k]]
-            if flow.fresh != flow.rate:
-                sent = flow.rate * (now - flow.touched)
-                flow.remaining = max(flow.remaining - sent, 0.0)
-                flow.touched = now
-                flow.rate = flow.fresh
-                when = drain_time(now, flow.remaining, flow.rate)
-                counts.num_drains = set_drain(counts.num_drains, fluid.drains, flows, int(found[k]), when)
+            _share_one(fluid, num_links)
+        elif num_flows > 1:
+            while priority != _NONE:
+                later = _weigh(fluid, num_flows, num_links, priority) if several else _NONE
+                _fill(fluid, num_links, priority)
+                priority = later
+        _apply(core, fluid, num_flows, num_links, now)
     counts.num_dirty = 0
