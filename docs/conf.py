@@ -39,6 +39,8 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_preserve_defaults = True
 autodoc_class_signature = "mixed"
+autodoc_default_options = {"exclude-members": "model_config, model_post_init"}
+toc_object_entries = False
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 

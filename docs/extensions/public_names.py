@@ -1,4 +1,4 @@
-"""Links a class that is named by its inner module to where it is public: ``cosim.plugins``, ``cosim``."""
+"""Public names: links to them, wherever a class was made; docstrings of attributes as they are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,14 @@ def resolve(app: Sphinx, env: Any, node: Any, shown: Any) -> Any:
     return None
 
 
+def keep_colons(_app: Sphinx, what: str, _name: str, _found: Any, _options: Any, lines: list[str]) -> None:
+    """Napoleon takes what stands before an attribute's colon for its type; ours are sentences."""
+    if what in ("attribute", "data", "property"):
+        lines[:] = [line.replace(": ", " \N{EN DASH} ") for line in lines]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Sphinx calls this."""
     app.connect("missing-reference", resolve)
+    app.connect("autodoc-process-docstring", keep_colons, priority=100)
     return {"parallel_read_safe": True}
