@@ -99,13 +99,13 @@ class Comparison:
         return data
 
     def __str__(self) -> str:
-        from cosim.results.render.comparison import comparison_page
+        from cosim.results.render.comparison_page import comparison_page
         from cosim.results.render.text import text
 
         return text(comparison_page(self))
 
     def _repr_html_(self) -> str:
-        from cosim.results.render.comparison import comparison_page
+        from cosim.results.render.comparison_page import comparison_page
         from cosim.results.render.html import html
 
         return html(comparison_page(self))

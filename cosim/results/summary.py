@@ -37,7 +37,7 @@ BACKGROUND = "background"
 
 
 @dataclass(frozen=True)
-class Spread:
+class RankStatistics:
     """A time over the ranks of a job. ``share`` is its part of the ranks' spans, all ranks together."""
 
     min_ps: int
@@ -91,12 +91,12 @@ class JobSummary:
     finish_max_ps: int
     finish_ps: tuple[int, ...]
     duration_ps: int
-    compute: Spread
-    communication: Spread
-    exposed: Spread
-    exposed_astra: Spread
-    host_alone: Spread
-    idle: Spread
+    compute: RankStatistics
+    communication: RankStatistics
+    exposed: RankStatistics
+    exposed_astra: RankStatistics
+    host_alone: RankStatistics
+    idle: RankStatistics
     free_communication_ps: int
     free_communication_iteration_ps: int | None
     free_communication_speedup: float | None
@@ -306,11 +306,11 @@ def _job(
     )
 
 
-def _spread(values: I64, total_span: int, names: I64) -> Spread:
+def _spread(values: I64, total_span: int, names: I64) -> RankStatistics:
     if len(values) == 0:
-        return Spread(0, 0, 0, 0, 0.0)
+        return RankStatistics(0, 0, 0, 0, 0.0)
     total = int(values.sum())
-    return Spread(
+    return RankStatistics(
         min_ps=int(values.min()),
         mean_ps=round(total / len(values)),
         max_ps=int(values.max()),

@@ -1,15 +1,11 @@
 """Results as people see them: every module here shows what the rest of :mod:`cosim.results` computes.
 
-====================  ==========================================================================
-``table``             rows of cells as aligned lines
-``terminal``          the page of a run
-``comparison``        the page of ``cosim compare``
-``network_page``      several networks side by side
-``sweep_page``        the page of a sweep
-``alone``             each job beside its time alone
-``open_loop``         closed loop against open loop
-``html``              all of them in a notebook
-``figure``            a figure without a display; ``sweep_figure`` and ``sharing_figure`` draw on it
-``timeline``          Chrome trace events, for https://ui.perfetto.dev
-====================  ==========================================================================
+======================  ==========================================================================
+``page``                a page before it is laid out: sections of tables and lines
+``summary_page`` ...    the pages of a run, a sweep, several networks, a comparison, both loops
+``text``, ``terminal``  a page as text; on a terminal
+``html``                a page in a notebook
+``figure``              a figure without a display; ``sweep_figure``, ``sharing_figure`` draw on it
+``timeline``            Chrome trace events, for https://ui.perfetto.dev
+======================  ==========================================================================
 """

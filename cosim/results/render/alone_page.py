@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cosim.results.measures import jain, slowdown
-from cosim.results.render.page import Lines, Page, Section, Table
+from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.results.summary import Summary
 from cosim.units import format_time
 
@@ -20,7 +20,7 @@ def alone_page(summary: Summary, alone: Mapping[str, float]) -> Page:
     for job in jobs:
         here, own = format_time(job.iteration_mean_ps or 0), format_time(round(alone[job.name]))
         rows.append([f"  {job.name}", here, own, f"{slowdown(job, alone):.3f} x"])
-    parts: list[Table | Lines] = [Table(rows)]
+    parts: list[PageTable | Lines] = [PageTable(rows)]
     if len(jobs) > 1:
         fair = jain([1 / slowdown(job, alone) for job in jobs])
         parts.append(

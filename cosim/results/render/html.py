@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
-from cosim.results.render.page import Lines, Page, Table
+from cosim.results.render.page import Lines, Page, PageTable
 from cosim.results.table import Array
 
 _MAX_ROWS = 10
@@ -19,7 +19,7 @@ def html(page: Page) -> str:
     """The page as one ``<div>`` that needs nothing from outside."""
     blocks = []
     for section in page:
-        parts = [_table(part) if isinstance(part, Table) else _lines(part) for part in section.parts]
+        parts = [_table(part) if isinstance(part, PageTable) else _lines(part) for part in section.parts]
         blocks.append(f'<div style="{_BLOCK}">{"".join(parts)}</div>')
     return f'<div class="cosim" style="line-height:1.35">{"".join(blocks)}</div>'
 
@@ -33,11 +33,11 @@ def table_html(name: str, columns: Mapping[str, Array]) -> str:
     left = [k for k, column in enumerate(values) if count and isinstance(column[0], str)]
     title = f"{name}: {count:,} row{'s' * (count != 1)}"
     more = f", the first {_MAX_ROWS}" if count > _MAX_ROWS else ""
-    block = _lines(Lines([title + more], bold=True)) + _table(Table(rows, left))
+    block = _lines(Lines([title + more], bold=True)) + _table(PageTable(rows, left))
     return f'<div class="cosim" style="{_BLOCK};line-height:1.35">{block}</div>'
 
 
-def _table(table: Table) -> str:
+def _table(table: PageTable) -> str:
     rows = []
     for n, row in enumerate(table.rows):
         head = n == 0 and not table.headless

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cosim.results.networks import CollectiveError, NetworkComparison
-from cosim.results.render.page import Lines, Page, Section, Table
+from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.units import format_size, format_time
 
 _MAX_PAIRS = 5
@@ -18,13 +18,13 @@ def network_page(comparison: NetworkComparison) -> Page:
     rows = [["", *_heads(networks)]]
     for k, design in enumerate(comparison.designs):
         rows.append([f"  {design}", *_cells([column[k] for column in columns])])
-    page = [Section([Lines([f"mean iteration; error against {networks[-1]}"], bold=True), Table(rows)])]
+    page = [Section([Lines([f"mean iteration; error against {networks[-1]}"], bold=True), PageTable(rows)])]
     if collectives:
         rows = [["", "", "", *_heads(networks)]]
         for one in collectives:
             rows.append([f"  {one.design}", one.name, format_size(one.size_bytes), *_cells(one.times_ps)])
         title = f"mean time of a collective; error against {networks[-1]}"
-        page.append(Section([Lines([title], bold=True), Table(rows, left=(0, 1))]))
+        page.append(Section([Lines([title], bold=True), PageTable(rows, left=(0, 1))]))
     verdicts = [*_orders(comparison), *_largest_errors(comparison, collectives)]
     return [*page, Section([Lines(verdicts)])] if verdicts else page
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """Rows of cells, the head first unless ``headless``.
 
     ``left`` are the columns flush left, by number; ``optional`` the heads of those that a narrow terminal can
@@ -36,7 +36,7 @@ class Lines:
 class Section:
     """Tables and lines under one another; a table's head is its title, and so are ``bold`` lines."""
 
-    parts: Sequence[Table | Lines]
+    parts: Sequence[PageTable | Lines]
 
 
 Page = Sequence[Section]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from cosim.results.queues import QueueSummary
-from cosim.results.render.page import Lines, Page, Section, Table
+from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.results.render.text import BLOCKS, percent, sparkline, trend
-from cosim.results.summary import BACKGROUND, JobSummary, Spread, Summary
+from cosim.results.summary import BACKGROUND, JobSummary, RankStatistics, Summary
 from cosim.units import format_rate, format_size, format_time
 
 _MAX_ROWS = 8
@@ -67,7 +67,7 @@ def _head(summary: Summary, width: int | None) -> Section:
     return Section(parts)
 
 
-def _jobs(summary: Summary, blocks: str) -> Iterator[Table | Lines]:
+def _jobs(summary: Summary, blocks: str) -> Iterator[PageTable | Lines]:
     parts = ["compute", "communication", "exposed", "idle"]
     if any(job.host_alone.max_ps for job in summary.jobs):
         parts.insert(3, "host_alone")
@@ -80,7 +80,7 @@ def _jobs(summary: Summary, blocks: str) -> Iterator[Table | Lines]:
         noise = job.workload == BACKGROUND  # its computations are the times at which it sends
         cells = ["-" if noise else _per_iteration(job, getattr(job, part)) for part in parts]
         rows.append([f"  {job.name}", str(job.num_ranks), done, _time(job.iteration_mean_ps), *cells])
-    yield Table(rows, optional=("ranks", "iterations", "host alone"))
+    yield PageTable(rows, optional=("ranks", "iterations", "host alone"))
     several = len(summary.jobs) > 1
     if len(summary.jobs) > _MAX_ROWS:
         yield Lines([f"  ... and {len(summary.jobs) - _MAX_ROWS} more jobs"])
@@ -126,7 +126,7 @@ def _about_job(job: JobSummary, who: str, blocks: str) -> Iterator[str]:
         )
 
 
-def _iterations(summary: Summary, blocks: str) -> Iterator[Table]:
+def _iterations(summary: Summary, blocks: str) -> Iterator[PageTable]:
     """How the iterations of several jobs went, those that changed."""
     rows = [["iterations", "first", "last", "least", "most", "over the iterations"]]
     for job in summary.jobs[:_MAX_ROWS]:
@@ -135,10 +135,10 @@ def _iterations(summary: Summary, blocks: str) -> Iterator[Table]:
             ends = (times[0], times[-1], job.iteration_min_ps, job.iteration_max_ps)
             rows.append([f"  {job.name}", *map(_time, ends), f"|{trend(times, blocks)}|"])
     if len(rows) > 1:
-        yield Table(rows, left=(0, 5), optional=("over the iterations", "least", "most"))
+        yield PageTable(rows, left=(0, 5), optional=("over the iterations", "least", "most"))
 
 
-def _collectives(summary: Summary) -> Iterator[Table | Lines]:
+def _collectives(summary: Summary) -> Iterator[PageTable | Lines]:
     heads = [
         "collective",
         "algorithm",
@@ -162,12 +162,12 @@ def _collectives(summary: Summary) -> Iterator[Table | Lines]:
         jobs = ["job", *(c.job for c in summary.collectives)]
         rows = [[row[0], job, *row[1:]] for row, job in zip(rows, jobs, strict=False)]
         left = (0, 1, 2)
-    yield Table(rows, left, optional=("min", "max", "algbw", "late wait", "count"))
+    yield PageTable(rows, left, optional=("min", "max", "algbw", "late wait", "count"))
     if len(summary.collectives) > _MAX_ROWS:
         yield Lines([f"  ... and {len(summary.collectives) - _MAX_ROWS} more kinds"])
 
 
-def _links(summary: Summary, blocks: str) -> Iterator[Table | Lines]:
+def _links(summary: Summary, blocks: str) -> Iterator[PageTable | Lines]:
     rows = [["busiest links", "rate", "sent", "busy", "peak", "over the run"]]
     rows += [
         [
@@ -180,7 +180,7 @@ def _links(summary: Summary, blocks: str) -> Iterator[Table | Lines]:
         ]
         for link in summary.links[:_MAX_LINKS]
     ]
-    yield Table(rows, left=(0, 5), optional=("rate", "sent", "peak", "over the run"))
+    yield PageTable(rows, left=(0, 5), optional=("rate", "sent", "peak", "over the run"))
     totals = summary.link_totals
     yield Lines(
         [
@@ -235,7 +235,7 @@ def _notes(warnings: Sequence[str]) -> list[str]:
     return shown + ([f"  ... and {len(warnings) - _MAX_NOTES} more"] if len(warnings) > _MAX_NOTES else [])
 
 
-def _per_iteration(job: JobSummary, part: Spread) -> str:
+def _per_iteration(job: JobSummary, part: RankStatistics) -> str:
     """A mean over ranks and iterations, with its share of the job's time."""
     value = part.mean_ps // job.iterations_done if job.iterations_done else part.mean_ps
     return f"{format_time(value)} {100 * part.share:3.0f}%"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cosim.results.measures import MEASURES, show_value
 from cosim.results.orders import agreement, reversals, shown_order
-from cosim.results.render.page import Lines, Page, Section, Table
+from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.results.sweep import Cell, Column, SweepRun
 
 _PAGE_WIDTH = 110
@@ -31,7 +31,7 @@ def sweep_page(sweep: SweepRun) -> Page:
         head.append(Lines([f"INTERRUPTED: {sweep.interrupted}; what follows was run until then"], bold=True))
     sections = [Section(head)]
     for measure in sweep.measures:
-        parts: list[Table | Lines] = [Lines([f"{measure}: {MEASURES[measure].text}"], bold=True)]
+        parts: list[PageTable | Lines] = [Lines([f"{measure}: {MEASURES[measure].text}"], bold=True)]
         parts += _tables(sweep, measure)
         if measure == sweep.measures[0]:
             parts += _orders(sweep, measure, several)
@@ -44,12 +44,12 @@ def named(column: Column) -> str:
     return " / ".join(column)
 
 
-def _tables(sweep: SweepRun, measure: str) -> Iterator[Table]:
+def _tables(sweep: SweepRun, measure: str) -> Iterator[PageTable]:
     first, labels = sweep.axes[0]
     head = [f"  {first}", *(f"  {label}" for label in labels)]
     columns = [[named(column) or measure, *_column(sweep, column, measure)] for column in sweep.columns]
     for part in _parts(head, columns):
-        yield Table(list(zip(head, *part, strict=True)))
+        yield PageTable(list(zip(head, *part, strict=True)))
 
 
 def _parts(head: Sequence[str], columns: Sequence[list[str]]) -> Iterator[Sequence[list[str]]]:
@@ -85,7 +85,7 @@ def _shown(cell: Cell, measure: str, best: bool) -> str:
     return text + (" *" if best else "  ")
 
 
-def _orders(sweep: SweepRun, measure: str, several: bool) -> Iterator[Table | Lines]:
+def _orders(sweep: SweepRun, measure: str, several: bool) -> Iterator[PageTable | Lines]:
     first, labels = sweep.axes[0]
     columns = sweep.columns
     if len(labels) < 2 or len({sweep.order(column, measure) for column in columns}) < 2:
@@ -93,7 +93,7 @@ def _orders(sweep: SweepRun, measure: str, several: bool) -> Iterator[Table | Li
     noise = "; ~: seeds explain the difference, pair by pair, 95 %" if several else ""
     yield Lines([f"  the order of {first} is not the same everywhere, best first{noise}"])
     rows = [[f"    {named(column)}", shown_order(sweep, column, measure)] for column in columns]
-    yield Table(rows, left=(0, 1), headless=True)
+    yield PageTable(rows, left=(0, 1), headless=True)
     if len(columns) <= _MAX_COMPARED:
         yield from _agreements(sweep, measure)
     yield Lines([*_reversals(sweep, measure, several)])
@@ -114,7 +114,7 @@ def _reversals(sweep: SweepRun, measure: str, several: bool) -> Iterator[str]:
         yield f"    ... and {len(turned) - _MAX_REVERSALS} more"
 
 
-def _agreements(sweep: SweepRun, measure: str) -> Iterator[Table | Lines]:
+def _agreements(sweep: SweepRun, measure: str) -> Iterator[PageTable | Lines]:
     yield Lines(["  how alike two orders are (Kendall's tau-b: 1 alike, 0 unrelated, -1 reversed)"])
     columns = sweep.columns
     rows = [["", *(f"({n + 1})" for n in range(len(columns) - 1))]]
@@ -122,7 +122,7 @@ def _agreements(sweep: SweepRun, measure: str) -> Iterator[Table | Lines]:
         taus = [agreement(sweep, column, other, measure) for other in columns[:n]]
         cells = ["-" if tau is None else f"{tau:.2f}" for tau in taus]
         rows.append([f"    ({n + 1}) {named(column)}", *cells, *[""] * (len(columns) - 1 - n)])
-    yield Table(rows)
+    yield PageTable(rows)
 
 
 def _failed(sweep: SweepRun) -> Iterator[Section]:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
 
-from cosim.results.render.page import Lines, Page, Table
+from cosim.results.render.page import Lines, Page, PageTable
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ASCII_BLOCKS = ".:-=+*#%"
@@ -26,11 +26,11 @@ def text(page: Page, *, color: bool = False, width: int | None = None) -> str:
         if lines:
             lines.append("")
         for part in section.parts:
-            lines += _table(part, color, width) if isinstance(part, Table) else _lines(part, color, width)
+            lines += _table(part, color, width) if isinstance(part, PageTable) else _lines(part, color, width)
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _table(table: Table, color: bool, width: int | None) -> list[str]:
+def _table(table: PageTable, color: bool, width: int | None) -> list[str]:
     head, *rows = fitted(table, width)
     return [f"{_BOLD}{head}{_RESET}" if color and not table.headless else head, *rows]
 
@@ -55,7 +55,7 @@ def align(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str
     ]
 
 
-def fitted(table: Table, width: int | None) -> list[str]:
+def fitted(table: PageTable, width: int | None) -> list[str]:
     """A table as lines no longer than ``width``, if leaving out optional columns can make it so."""
     heads = table.rows[0]
     gone: list[str] = []

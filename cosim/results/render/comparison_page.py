@@ -5,17 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from cosim.results.compare import Comparison, Number, Row, Unit
-from cosim.results.render.page import Lines, Page, Section, Table
-from cosim.results.render.text import percent, text
+from cosim.results.render.page import Lines, Page, PageTable, Section
+from cosim.results.render.text import percent
 from cosim.units import format_rate, format_size, format_time
 
 _MAX_ROWS = 20
 _MAX_LENGTH = 48
-
-
-def render_comparison(comparison: Comparison, *, max_rows: int = _MAX_ROWS) -> str:
-    """The comparison as text."""
-    return text(comparison_page(comparison, max_rows=max_rows))
 
 
 def comparison_page(comparison: Comparison, *, max_rows: int = _MAX_ROWS) -> Page:
@@ -29,7 +24,7 @@ def comparison_page(comparison: Comparison, *, max_rows: int = _MAX_ROWS) -> Pag
         head.append("settings: equal")
     else:
         rows = [[f"  {s.key}", _shown(s.a), _shown(s.b)] for s in comparison.settings]
-        settings.append(Section([Table([["settings", "a", "b"], *rows], left=(0, 1, 2))]))
+        settings.append(Section([PageTable([["settings", "a", "b"], *rows], left=(0, 1, 2))]))
     names = dict.fromkeys(row.section for row in comparison.rows)
     return [Section([Lines(head)]), *settings, *(_section(comparison, name, max_rows) for name in names)]
 
@@ -40,7 +35,7 @@ def _section(comparison: Comparison, name: str, max_rows: int) -> Section:
         return Section([Lines([f"{name}: no difference"])])
     cells = [[name, "", "a", "b", "b - a", "b / a"], *(_cells(row) for row in rows[:max_rows])]
     more = [Lines([f"  ... and {len(rows) - max_rows} more"])] if len(rows) > max_rows else []
-    return Section([Table(cells, left=(0, 1)), *more])
+    return Section([PageTable(cells, left=(0, 1)), *more])
 
 
 def _shown(value: Any) -> str:
