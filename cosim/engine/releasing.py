@@ -61,6 +61,8 @@ class ReleasingNetwork(NetworkSimulator):
         self._tables: dict[int, tuple[FlowTable, FlowTable]] = {}
         self._starts: list[tuple[I32, I64, I64, I64]] = []
         self._granted = 0
+        self.num_advances = 0
+        """How often the network behind was asked."""
 
     def describe(self) -> Capabilities:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
@@ -83,6 +85,7 @@ class ReleasingNetwork(NetworkSimulator):
             columns = [np.concatenate(column) for column in zip(*starts, strict=True)]
             batch = FlowBatch(groups, *columns) if columns else FlowBatch()
             before, limit = self._granted, min(horizon_ps, bound)
+            self.num_advances += 1
             answer = granted_by(self._name, self._inner.advance(batch, limit), before, limit)
             groups, self._granted, done = [], answer.granted_ps, answer.completions
             parts.append(done)

@@ -270,8 +270,14 @@ class Replay:
             cpu_s=time.process_time() - cpu,
             messages=engine.flow_log.messages(),
             interrupted=interrupted,
-            info={"advances": self.environment.num_advances + engine.num_advances},
+            info={"advances": self._num_advances()},
         )
+
+    def _num_advances(self) -> int:
+        """How often the network itself was asked."""
+        if isinstance(self._network, ReleasingNetwork):
+            return self._network.num_advances
+        return self.environment.num_advances + self._engine.num_advances
 
     def _rows(self, job: ReadyJob) -> NDArray[Any]:
         """The columns of a job's ranks."""
