@@ -94,6 +94,11 @@ class Engine:
             rows["table"], rows["path"] = table + count, path
         self.groups.on_bind = self._bound
 
+    def disconnect(self) -> None:
+        """Let go of the network, and of what would keep this object alive."""
+        self._network = None
+        self.groups.on_bind = None
+
     def _bound(self, number: int, bound: BoundTable) -> None:
         assert self._network is not None
         row = self.columns.arrays["bindings"][number]
@@ -191,7 +196,7 @@ class Engine:
         most = int(self._network.core().state["num_pending"][0])
         self.columns.reserve("reactions", int(self.columns.meta[s.REACTIONS_N]) + most)
         if most > len(self.columns.arrays["reported"].handle):
-            self.columns.replace("reported", no_reports(2 * most))
+            self.columns.replace("reported", no_reports(most + 1024))
 
     def _report(self) -> None:
         """Take what the network has to report where that is so much that it stopped before it had to."""

@@ -160,7 +160,8 @@ class Replay:
 
     def close(self) -> None:
         """Let go of the arrays now: callbacks make cycles that the garbage collector takes its time over."""
-        del self.environment, self._network, self._engine
+        self._engine.disconnect()
+        del self.environment, self._network, self._joint, self._engine
 
     # -- what happens --------------------------------------------------------------------------------
 

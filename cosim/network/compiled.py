@@ -184,6 +184,7 @@ class CompiledNetwork(NetworkSimulator):
                 )
             channels = table.channel + np.int32(channel)
             first = self._bindings[key] = self._add_paths(job, nodes[table.src], nodes[table.dst], channels)
+            self._expect(min(table.num_rows, _MOST_EXPECTED))
         return known.number, first - known.row0
 
     def bind_messages(self, job: int, src: I32, dst: I32, size_bytes: I64, channel: I32) -> tuple[int, int]:

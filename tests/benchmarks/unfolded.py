@@ -76,6 +76,7 @@ class Row:
         return "\n".join(lines) + "\n"
 
 
+SHARDED = ", sharded_optimizer: true, gradient_dtype: bf16"
 DCTCP = "{model: congestion, control: dctcp}"
 ROWS = (
     *(
@@ -94,8 +95,8 @@ ROWS = (
         oversubscription=2,
         placement="placement: random\n    stragglers: [{factor: 1.2, ranks: [3]}]",
     ),
-    Row("405b-16384", 16384, "600 s, 16 GB", model="llama3-405b", pp=16),
-    Row("131072-folded", 131072, "30 s, 2 GB", model="llama3-405b", pp=16, fold="auto"),
+    Row("405b-16384", 16384, "600 s, 16 GB", model="llama3-405b", pp=16, more=SHARDED),
+    Row("131072-folded", 131072, "30 s, 2 GB", model="llama3-405b", pp=16, fold="auto", more=SHARDED),
 )
 SMALL = Row("small", 64, more=", layers: 4")
 
