@@ -331,7 +331,9 @@ def _set_rounds(core: Core, fluid: Fluid, now: int) -> None:
         if bursts and one.rate * BYTES_PER_BPS_PS * time > _OVER * left:
             # Queues grew by what begins here: acknowledgements come later, and with them leave to send.
             one.budget = left
-        if one.settled != 0 and one.budget > one.remaining and _may_rest(fluid, one):
+        # One that is silent until a loss is known has a round to end, or it would be silent for ever.
+        rests = one.settled != 0 and one.spent == 0 and one.budget > one.remaining
+        if rests and _may_rest(fluid, one):
             _rest(fluid, one, on_grid(time, one.grid, 0), due)
             continue
         one.due = due
