@@ -10,13 +10,14 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cosim.context import HERE, Context
+from cosim.context import Context
 from cosim.errors import AlgorithmError, InputError, WorkloadError
 from cosim.formats.chakra.custom import SEND, RankNodes, custom_template
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.prove import prove
 from cosim.pattern.template import Collective, Template
+from cosim.pattern.unread import Unread
 
 
 class _Custom(Algorithm):
@@ -28,7 +29,7 @@ class _Custom(Algorithm):
     path: str = Field(description="folder and prefix: PATH.0.et, PATH.1.et, ...")
 
 
-class ChakraFiles(_Custom):
+class ChakraFiles(Unread, _Custom):
     """SEND, RECV and COMP nodes from Chakra files, one for each rank"""
 
     @classmethod
@@ -53,21 +54,6 @@ class ChakraFiles(_Custom):
         except WorkloadError as error:  # these files are an algorithm's, not a job's
             raise AlgorithmError(error.message, location=error.location, hint=error.hint) from error
         return ChakraNodes(path=self.path, ranks=tuple(ranks))
-
-    def build(
-        self,
-        collective: Collective,
-        num_ranks: int,
-        size_bytes: int,
-        costs: Costs,
-        *,
-        reverse: bool = False,
-        chunk: int = 0,
-        root: int = 0,
-    ) -> Template:
-        """As :meth:`read` from the working folder has it."""
-        made = self.read(HERE)
-        return made.build(collective, num_ranks, size_bytes, costs, reverse=reverse, chunk=chunk, root=root)
 
 
 class ChakraNodes(_Custom):

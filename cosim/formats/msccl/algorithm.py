@@ -7,12 +7,13 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cosim.context import HERE, Context
+from cosim.context import Context
 from cosim.errors import AlgorithmError, InputError, Location
 from cosim.formats.msccl.program import MscclProgram
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.template import Collective, Template
+from cosim.pattern.unread import Unread
 
 
 class _Msccl(Algorithm):
@@ -33,7 +34,7 @@ class _Msccl(Algorithm):
     )
 
 
-class MscclFile(_Msccl):
+class MscclFile(Unread, _Msccl):
     """An algorithm as MSCCL XML: thread blocks, steps, dependencies"""
 
     @classmethod
@@ -49,21 +50,6 @@ class MscclFile(_Msccl):
         from cosim.formats.msccl.read import read_program
 
         return ReadMsccl(path=self.path, flags=self.flags, program=read_program(context.base / self.path))
-
-    def build(
-        self,
-        collective: Collective,
-        num_ranks: int,
-        size_bytes: int,
-        costs: Costs,
-        *,
-        reverse: bool = False,
-        chunk: int = 0,
-        root: int = 0,
-    ) -> Template:
-        """As :meth:`read` from the working folder has it."""
-        made = self.read(HERE)
-        return made.build(collective, num_ranks, size_bytes, costs, reverse=reverse, chunk=chunk, root=root)
 
 
 class ReadMsccl(_Msccl):
