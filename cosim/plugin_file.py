@@ -10,12 +10,17 @@ import copyreg
 import hashlib
 import importlib.util
 import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pydantic import BaseModel
+
+from cosim.errors import InputError, Location
 
 PLUGIN = "plugin"
 """The key that says where a plug-in is."""
@@ -62,7 +67,7 @@ def _run(path: str, digest: str) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         line = getattr(error, "lineno", None) or _line(error, path)
         place = path if line is None else f"{path}:{line}"
@@ -75,7 +80,32 @@ def _run(path: str, digest: str) -> ModuleType:
     return module
 
 
-def _line(error: Exception, path: str) -> int | None:
+@contextmanager
+def exits_refused() -> Iterator[None]:
+    """Where code of a plug-in runs: ``sys.exit`` in it would end everything, and with 0 without a word.
+
+    The script that calls cosim may end itself, in a signal's handler for instance.
+
+    Raises
+    ------
+    InputError
+        Instead of SystemExit; says where it was called.
+    """
+    try:
+        yield
+    except SystemExit as error:
+        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+        if frame.f_globals.get("__name__") == "__main__":
+            raise
+        code = "" if error.code is None else repr(error.code)
+        raise InputError(
+            f"calls sys.exit({code}), which would end cosim",
+            location=Location(frame.f_code.co_filename, line, frame.f_code.co_name),
+            hint="a plug-in raises an error instead",
+        ) from None
+
+
+def _line(error: BaseException, path: str) -> int | None:
     """The last line of the file that was being run."""
     line, trace = None, error.__traceback__
     while trace is not None:

@@ -20,6 +20,13 @@ PS_PER_S = 1_000_000_000_000
 NEVER = (1 << 62) - 1
 """A time that is never reached, in picoseconds (about 53 days); sums of two still fit int64."""
 
+MOST_NS = float(NEVER // 1000 - 1)
+"""The same in nanoseconds, for models that count in them."""
+TOO_LATE = f"simulated time would pass the {NEVER // 86_400_000_000_000_000} days that picoseconds count to"
+
+LARGEST = 10**18
+"""Bytes of the largest size: its bits still fit int64."""
+
 _NUMBER = re.compile(r"^\s*([+-]?\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d{1,3})?|[+-]?\.\d+)\s*([A-Za-zµ/]*)\s*$")
 
 _TIME = {
@@ -107,7 +114,7 @@ def parse_size(value: str | int | float) -> int:
     Raises
     ------
     ValueError
-        Unknown unit, or not a whole number of bytes.
+        Unknown unit, not a whole number of bytes, or above :data:`LARGEST`.
     """
     number, unit = _split(str(value), "size", "'64MiB' or '25MB'")
     scale = 1 if not unit else _SIZE.get(unit.lower())
@@ -116,6 +123,8 @@ def parse_size(value: str | int | float) -> int:
     exact = number * scale
     if exact.denominator != 1:
         raise ValueError(f"{value!r} is not a whole number of bytes")
+    if abs(exact) > LARGEST:
+        raise ValueError(f"{value!r} is more than an exabyte (1e18 bytes)")
     return int(exact)
 
 

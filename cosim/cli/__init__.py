@@ -13,7 +13,10 @@ interrupted (what was computed is kept). Results go to stdout, everything else t
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -21,6 +24,7 @@ import typer
 from cosim.cli import answers, jobs, networks, run
 from cosim.cli.say import say
 from cosim.errors import CosimError, InputError
+from cosim.plugin_file import exits_refused
 
 app = typer.Typer(
     name="cosim",
@@ -60,15 +64,41 @@ for _command in (
     jobs.calibrate,
     jobs.profile,
 ):
-    app.command()(_command)
+    app.command()(exits_refused()(_command))
 app.command("list")(answers.list_names)
 app.add_typer(networks.adapters, name="adapters")
 
 
 def main() -> None:
     """Entry point: says a :class:`CosimError` without a traceback; anything else is a defect."""
+    if sys.stdout is None:
+        say("error: standard output is closed; -q ... > /dev/null says nothing")
+        sys.exit(1)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.encoding == "utf-8":
+            stream.reconfigure(
+                errors="backslashreplace"
+            )  # a lone surrogate in a name; JSON writes it so, too
+    code: int | str | None = 0
     try:
-        app()
+        try:
+            app()
+        except SystemExit as ended:
+            code = ended.code
+        sys.stdout.flush()
     except CosimError as error:
         say(f"error: {error}")
-        sys.exit(2 if isinstance(error, InputError) else 1)
+        code = 2 if isinstance(error, InputError) else 1
+    except OSError as error:
+        code = _no_room(error)
+    sys.exit(code)
+
+
+def _no_room(error: OSError) -> int:
+    """A reader that went away ends the command, a full disk is said; anything else is a defect."""
+    if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.EIO):
+        raise error
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left would fail again at exit
+    if error.errno != errno.EPIPE:
+        say(f"error: can't write {error.filename or 'the output'}: {error.strerror}")
+    return 1

@@ -24,7 +24,9 @@ def compare(
     if as_json:
         typer.echo(json.dumps(comparison.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
     else:
-        typer.echo(comparison, nl=False)
+        from cosim.results.render.terminal import show_page
+
+        show_page(comparison.page())
 
 
 def list_names(

@@ -68,17 +68,17 @@ def run(
 def _print(done: Run | SweepRun | NetworkComparison, quiet: bool) -> None:
     from cosim.experiment.simulate import Run
     from cosim.results.networks import NetworkComparison
-    from cosim.results.render.terminal import show
-    from cosim.results.render.text import text
+    from cosim.results.render.terminal import show, show_page
 
     if not isinstance(done, Run):
         if not quiet or isinstance(done, NetworkComparison):  # asked for by name
-            typer.echo(done, nl=False)
+            show_page(done.page())
         return
     if not quiet:
         show(done.summary)
     if beside := done.page_beside():  # asked for by name, so that --quiet doesn't mean it
-        typer.echo("\n" + text(beside), nl=False)
+        typer.echo()
+        show_page(beside)
 
 
 def _end(done: Run | SweepRun | NetworkComparison, out: Path | None) -> None:

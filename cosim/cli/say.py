@@ -13,8 +13,10 @@ INTERRUPTED = 130
 
 
 def say(text: str) -> None:
-    """A line that is not a result."""
-    typer.echo(text, err=True)
+    """Lines that are not a result; what a terminal would take for a command is shown as an escape."""
+    from cosim.results.render.text import printable
+
+    typer.echo("\n".join(map(printable, text.split("\n"))), err=True)
 
 
 class _ToStderr(logging.Handler):

@@ -19,7 +19,7 @@ from cosim.errors import AlgorithmError, MismatchError, NetworkError, Simulation
 from cosim.network.compiled import CompiledNetwork, no_core
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable, flat_table
 from cosim.pattern.planner import Planner
-from cosim.units import NEVER, format_size
+from cosim.units import NEVER, TOO_LATE, format_size
 from cosim.workload.program import Operation, OpKind
 
 _MOST_TURNS = 1 << 20
@@ -179,7 +179,7 @@ class Engine:
         elif status == loop.TOO_EARLY:
             self._too_early(int(meta[s.WHICH]), int(meta[s.PLACE]))
         else:
-            raise SimulationError("simulated time would pass the 53 days that picoseconds count to")
+            raise SimulationError(TOO_LATE)
 
     def _name_traits(self, at: int) -> None:
         """Tell the network of a job's iteration."""

@@ -19,7 +19,7 @@ from cosim.errors import CausalityError, NetworkError, SimulationError
 from cosim.network.flows import Completions
 from cosim.network.outbox import Outbox
 from cosim.network.simulator import NetworkSimulator
-from cosim.units import NEVER
+from cosim.units import NEVER, TOO_LATE
 
 LATE = 2
 """SimPy priority of an instant's bookkeeping: after everything else that SimPy has at that time."""
@@ -66,7 +66,7 @@ class CoSimEnvironment(simpy.Environment):
         if time_ps < self.now:
             raise CausalityError(f"{time_ps} ps is before now, {self.now} ps")
         if time_ps >= NEVER:
-            raise SimulationError("simulated time would pass the 53 days that picoseconds count to")
+            raise SimulationError(TOO_LATE)
         self._waking.add(time_ps)
         event = Event(self)
         event._ok = True

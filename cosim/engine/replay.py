@@ -23,13 +23,13 @@ from cosim.engine.programs import ReadyJob, ready_job
 from cosim.engine.records import JobInfo, OpRecords, Records
 from cosim.engine.releasing import ReleasingNetwork
 from cosim.engine.stall import unmatched, waits
-from cosim.errors import StallError
+from cosim.errors import SimulationError, StallError
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.flows import I64, Completions
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
-from cosim.units import NEVER, format_time
+from cosim.units import NEVER, TOO_LATE, format_rate, format_size, format_time
 from cosim.workload.program import OpKind
 
 Release = Literal["network", "engine"]
@@ -240,11 +240,20 @@ class Replay:
         if not len(stuck) and not alone:
             return
         at = format_time(int(self.environment.now))
+        self._check_room()
         if len(stuck):
             what = f"nothing can happen after {at}, but {len(stuck)} of {len(ranks)} ranks have not finished"
         else:
             what = f"every rank finished by {at}, but {len(alone)} messages were only posted at one end"
         raise StallError(what, waits(self._engine, stuck.tolist(), alone))
+
+    def _check_room(self) -> None:
+        """Of a run that stands still: whether it only waits for what comes later than times go."""
+        sizes = [op.size_bytes for job in self._jobs for one in job.programs for op in one.operations]
+        largest, slowest = max(sizes, default=0), float(self._topology.link_rate_bps.min(initial=np.inf))
+        if int(self.environment.now) + largest * 8e12 / slowest >= NEVER:
+            slow = f"{format_size(largest)} over a link of {format_rate(slowest)}"
+            raise SimulationError(f"{TOO_LATE}: there is {slow}")
 
     def _records(self, interrupted: str, wall: float, cpu: float) -> Records:
         engine = self._engine

@@ -15,6 +15,7 @@ from cosim.experiment.settings import Changes
 from cosim.experiment.simulate import Run, run_scenario
 from cosim.experiment.sweep import Sweep, is_sweep, sweep_from
 from cosim.files.located_yaml import Document, parse, read
+from cosim.plugin_file import exits_refused
 from cosim.written import plain
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def run(
     workers: int | None = ...,
     progress: OnProgress | None = ...,
 ) -> Run: ...
+@exits_refused()
 def run(
     source: Source | None = None,
     set: Changes = (),  # noqa: A002
@@ -189,6 +191,7 @@ def run(
     )
 
 
+@exits_refused()
 def sweep(
     source: Source,
     axes: Mapping[str, Mapping[str, Any]] | None = None,

@@ -32,7 +32,8 @@ SHORT_KEYS: dict[Key, str] = {
 }
 """What a lone name stands for: ``network: fair_share`` is ``network: {model: fair_share}``."""
 
-_PART = re.compile(r"\.?([^.\[\]=]+)|\[(\d+)\]")
+_PART = re.compile(r"\.?([^.\[\]=]+)|\[([0-9]{1,9})\]")
+_INDEX = re.compile(r"[0-9]{1,9}")
 
 
 def parse_path(text: str, setting: str) -> KeyPath:
@@ -51,7 +52,8 @@ def parse_path(text: str, setting: str) -> KeyPath:
             path.clear()
             break
         name, index = match.groups()
-        path.append(int(index) if index is not None else int(name) if name.isdigit() else name.strip())
+        digits = name if index is None else index
+        path.append(int(digits) if _INDEX.fullmatch(digits) else digits.strip())
         at = match.end()
     if not path:
         raise ScenarioError(

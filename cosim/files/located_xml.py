@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from cosim.errors import InputError, Location
+from cosim.files.text import check_regular
 from cosim.registry import nearest
 
 MAX_BYTES = 64 << 20
@@ -75,6 +76,7 @@ def read_xml(path: Path, error: type[InputError]) -> Element:
         No such file, above :data:`MAX_BYTES`, or not well-formed; with the line.
     """
     try:
+        check_regular(path, error)
         if path.stat().st_size > MAX_BYTES:
             raise error(f"{path} has {path.stat().st_size} bytes; XML is read up to {MAX_BYTES >> 20} MiB")
         content = path.read_bytes()

@@ -45,7 +45,8 @@ _NUMBER = re.compile(r"[-+.0-9]")
 _LONGEST_NUMBER = 4000
 """Digits; Python converts no more."""
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9_]*)$")
-_BASED = re.compile(r"0x[0-9a-fA-F_]+$|0b[01_]+$")
+_BASED = re.compile(r"0x_?[0-9a-fA-F]+(_[0-9a-fA-F]+)*$|0b_?[01]+(_[01]+)*$")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _INFINITE = re.compile(r"[-+]?\.(inf|Inf|INF)$")
 _FLOAT = re.compile(r"[-+]?((0|[1-9][0-9_]*)(\.[0-9_]*)?|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?$")
 _WORDS: dict[str, Any] = {
@@ -303,6 +304,8 @@ class _Reader:
         text: str = event.value
         if event.tag is not None and event.tag not in ("!", "tag:yaml.org,2002:str"):
             raise self._wrong(f"the tag {event.tag} is not read; leave it out", event, path)
+        if event.style == '"' and (bad := _SURROGATE.search(text)):  # only these can hold one
+            raise self._wrong(f"holds the character {bad.group()!r}, half of one", event, path)
         if event.tag is not None or not event.implicit[0]:
             return text
         if self.as_text:

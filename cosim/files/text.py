@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import select
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +14,9 @@ MOST_RANKS = (1 << 19) - 1
 """Flow keys have 19 bits for a rank."""
 MAX_BYTES = 256 << 20
 """A file above this isn't read whole."""
+
+PATIENCE_S = 5.0
+"""How long a pipe may give nothing."""
 
 _LONGEST = 1 << 20
 _NOT_TEXT = "binary or compressed files can't be read"
@@ -26,14 +32,63 @@ def read_text(path: Path, error: type[InputError]) -> str:
     """
     place = Location(str(path))
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise error(f"is larger than the {MAX_BYTES >> 20} MiB that are read", location=place)
-        return path.read_text(encoding="utf-8")
+        mode = path.stat().st_mode
+        content = read_pipe(path, error) if stat.S_ISFIFO(mode) else _read_regular(path, error)
+        return content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as problem:
         raise error(f"can't be read: {problem.strerror or problem}", location=place) from None
     except UnicodeDecodeError as problem:
         line = problem.object.count(b"\n", 0, problem.start) + 1
         raise error("is not text", location=Location(str(path), line), hint=_NOT_TEXT) from None
+
+
+def _read_regular(path: Path, error: type[InputError]) -> bytes:
+    status = path.stat()
+    check_regular(path, error)
+    if status.st_size > MAX_BYTES:
+        raise _too_large(path, error)
+    return path.read_bytes()
+
+
+def _too_large(path: Path, error: type[InputError]) -> InputError:
+    return error(f"is larger than the {MAX_BYTES >> 20} MiB that are read", location=Location(str(path)))
+
+
+def check_regular(path: Path, error: type[InputError]) -> None:
+    """Refuse pipes and devices, which may give nothing for ever, or have no end.
+
+    Raises
+    ------
+    error
+        It is one.
+    """
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # of a folder the system says so
+        raise error("is a pipe or a device, not a file", location=Location(str(path)))
+
+
+def read_pipe(path: Path, error: type[InputError]) -> bytes:
+    """What is written to a pipe, such as the shell's ``<(...)``.
+
+    Raises
+    ------
+    error
+        Nobody writes for :data:`PATIENCE_S`, or more than 256 MiB.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # else it waits here until somebody opens the other end
+    content = bytearray()
+    try:
+        poll = select.poll()
+        poll.register(file, select.POLLIN)
+        while len(content) <= MAX_BYTES:
+            if not poll.poll(PATIENCE_S * 1000):
+                raise error("is a pipe that nobody writes to", location=Location(str(path)))
+            if not (part := os.read(file, 1 << 20)):
+                return bytes(content)
+            content += part
+    finally:
+        os.close(file)
+    raise _too_large(path, error)
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
@@ -46,6 +101,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """
     number = 0
     try:
+        check_regular(path, WorkloadError)
         with path.open(encoding="utf-8") as file:
             while line := file.readline(_LONGEST + 1):
                 number += 1

@@ -43,7 +43,7 @@ from cosim.network.jit import compiled
 from cosim.network.order import sort_instant
 from cosim.network.simulator import NetworkSimulator
 from cosim.topology.graph import Topology
-from cosim.units import PS_PER_NS
+from cosim.units import MOST_NS, NEVER, PS_PER_NS
 
 LINK = np.dtype([("rate", "f8"), ("latency", "f8"), ("free", "i8"), ("seen", "i8")])
 """Bytes per ns, ns, when it is free again (ps), and the last instant at which something reached it."""
@@ -129,9 +129,15 @@ def run_aware(core: Core, queues: Queues, horizon: int) -> int:
         link = path_link[path_ptr[path] + hop]
         size = rows[row].size
         transfer = size / links[link].rate
+        if transfer >= MOST_NS:  # as an integer it would be any number
+            state.too_late = 1
+            continue
         start = max(time, links[link].free)
         serialization = int(transfer) * PS_PER_NS
         arrival = start + int(links[link].latency + transfer) * PS_PER_NS
+        if arrival >= NEVER:
+            state.too_late = 1
+            continue
         links[link].free = start + serialization
         core.link_bytes[link] += size
         add_busy(core, link, start, serialization)

@@ -15,7 +15,8 @@ import numpy as np
 from numba import int64, typeof
 from numpy.typing import NDArray
 
-from cosim.errors import CausalityError, NetworkError
+from cosim import units
+from cosim.errors import CausalityError, NetworkError, SimulationError
 from cosim.network.arrays import Arrays
 from cosim.network.calendar import Calendar, grown, make_calendar
 from cosim.network.core import (
@@ -25,6 +26,7 @@ from cosim.network.core import (
     PENDING,
     REPORT_LIMIT,
     STATE,
+    TOO_LATE,
     Core,
     Reported,
     give,
@@ -302,7 +304,15 @@ class CompiledNetwork(NetworkSimulator):
         return Completions(*columns)
 
     def grow(self, what: int) -> None:
-        """Make what the loop stopped for."""
+        """Make what the loop stopped for.
+
+        Raises
+        ------
+        SimulationError
+            A message would arrive later than times go.
+        """
+        if what == TOO_LATE:
+            raise SimulationError(f"{self.name}: {units.TOO_LATE}")
         if what == NEED_CALENDAR:
             self._grow_calendar(2 * len(self._arrays["calendar"].events))
         elif what == NEED_PENDING:

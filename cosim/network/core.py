@@ -26,14 +26,16 @@ STATE = np.dtype(
         ("num_events", "i8"),
         ("bin_ps", "i8"),
         ("looking", "i8"),
+        ("too_late", "i8"),
     ]
 )
 """``bound``: the first time at which a completion's reaction could matter. ``report_at``: pending completions
 to stop at. ``instant``: the time of the instant under way, ``serial`` its number, ``instant_size`` its
 events, of which ``cursor`` are done. ``looking``: 1 where the loop runs on a copy, to find its first
-completion (``bound``, then)."""
+completion (``bound``, then). ``too_late``: 1 where something would complete at :data:`~cosim.units.NEVER` or
+later."""
 
-DONE, NEED_CALENDAR, NEED_PENDING, NEED_MORE = 0, 10, 11, 12
+DONE, NEED_CALENDAR, NEED_PENDING, NEED_MORE, TOO_LATE = 0, 10, 11, 12, 19
 REPORT_LIMIT = 1 << 18
 """Completions after which an advance returns (or twice as many as stayed), so that reports stay small."""
 
@@ -100,7 +102,9 @@ def give_one(core: Core, handle: int, number: int, start: int, cause: int) -> in
 
 @once
 def release(core: Core) -> int:
-    """Let dependents follow what is known; :data:`DONE`, or what must grow."""
+    """Let dependents follow what is known; :data:`DONE`, or what must grow; or :data:`TOO_LATE`."""
+    if core.state[0].too_late != 0:
+        return TOO_LATE
     state = core.store.state[0]
     while True:
         status = drain(core.store)
@@ -133,6 +137,9 @@ def complete(core: Core, handle: int, rep: int, row: int, start: int, time: int,
     """
     state = core.state[0]
     store = core.store
+    if time >= NEVER:  # beyond it sums leave int64; a copy that looks ahead meets it, too
+        state.too_late = 1
+        return
     if state.looking != 0:
         state.bound = min(state.bound, time)
         return

@@ -36,7 +36,7 @@ from cosim.network.flows import F64, I32
 from cosim.network.jit import compiled, inlined
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics
 from cosim.topology.graph import Topology
-from cosim.units import PS_PER_NS
+from cosim.units import MOST_NS, PS_PER_NS
 
 
 @compiled
@@ -126,12 +126,19 @@ def run_unaware(core: Core, rates: Rates, horizon: int) -> int:
             size = rows[row].size
             slowest = np.inf
             wait = 0.0
+            most = MOST_NS - time / PS_PER_NS
             for k in range(path_ptr[path], path_ptr[path + 1]):
                 link = path_link[k]
                 slowest = min(slowest, rate[link])
                 wait += latency[link]
+                transfer = size / rate[link]
+                if transfer >= most:  # as an integer it would be any number
+                    state.too_late = 1
+                    break
                 core.link_bytes[link] += size
-                _add_busy(core, whole, link, time, int(size / rate[link]) * PS_PER_NS)
+                _add_busy(core, whole, link, time, int(transfer) * PS_PER_NS)
+            if state.too_late != 0:
+                continue
             # Whole picoseconds add up exactly, in any order; the division by 1000 comes last.
             cause = time
             arrival = time + int(wait / PS_PER_NS + size / slowest) * PS_PER_NS

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cosim.errors import LaunchError
-
-_LONGEST_PATH = 107
-"""Of a unix socket, bytes (``sockaddr_un`` on Linux)."""
+from cosim.protocol.unix_socket import LONGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +46,8 @@ def check_address(address: str, tls: Tls | None = None) -> str:
     """
     if address.startswith("unix:"):
         path = address.removeprefix("unix:").removeprefix("//")
-        if not path or len(path.encode()) > _LONGEST_PATH:
-            raise LaunchError(f"{address!r}: a unix socket's path has 1 to {_LONGEST_PATH} bytes")
+        if not path or len(path.encode()) > LONGEST:
+            raise LaunchError(f"{address!r}: a unix socket's path has 1 to {LONGEST} bytes")
         return f"unix:{path}"
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdigit() or int(port) > 65535:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import sys
 import threading
@@ -16,6 +15,7 @@ from cosim.errors import LaunchError
 from cosim.protocol.address import Tls, check_address
 from cosim.protocol.refusal import Refusal, refusal_of, to_status
 from cosim.protocol.session import GONE, ServerConfig, Session
+from cosim.protocol.unix_socket import SocketFile
 from cosim.protocol.v1 import SERVICE
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 
@@ -43,9 +43,7 @@ class Server:
         self._make_session = make_session
         self._sessions = threading.BoundedSemaphore(served.max_sessions)
         where = check_address(address, tls)
-        if where.startswith("unix:"):
-            with contextlib.suppress(FileNotFoundError):
-                Path(where.removeprefix("unix:")).unlink()
+        self._file = SocketFile(Path(where.removeprefix("unix:"))) if where.startswith("unix:") else None
         # One more than sessions: a stream too many must be told so; and some for the short calls.
         self._pool = ThreadPoolExecutor(served.max_sessions + 4, thread_name_prefix="cosim-server")
         room = served.max_message_bytes + 65536
@@ -63,10 +61,13 @@ class Server:
         )
         self._add_calls()
         self._add_health()
+        bound = where if self._file is None else f"unix:{self._file.bound}"
         try:
-            port = self._bind(where, tls)
+            port = self._bind(bound, tls)
         except RuntimeError as error:
             raise LaunchError(f"can't listen on {address!r}: {error}") from error
+        if self._file is not None:
+            self._file.publish()
         host = where if where.startswith("unix:") else where.rpartition(":")[0]
         self.address = where if where.startswith("unix:") else f"{host}:{port}"
 
@@ -109,6 +110,8 @@ class Server:
     def stop(self, grace_s: float = 0.0) -> None:
         """Take no more calls; sessions have ``grace_s`` to end."""
         self._server.stop(grace_s).wait()
+        if self._file is not None:
+            self._file.remove()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def __enter__(self) -> Server:
@@ -174,6 +177,3 @@ def run_server(
     sys.stdout.flush()
     stop.wait()
     server.stop()
-    if server.address.startswith("unix:"):
-        with contextlib.suppress(FileNotFoundError):
-            Path(server.address.removeprefix("unix:")).unlink()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from cosim.results.collectives import CollectiveSummary
+from cosim.results.render.page import Page
 from cosim.results.stored_run import StoredRun, load_run
 from cosim.results.summary import JobSummary, Summary
 from cosim.units import format_size
@@ -98,17 +99,21 @@ class Comparison:
             plain |= {"difference": row.difference, "ratio": row.ratio}
         return data
 
-    def __str__(self) -> str:
+    def page(self) -> Page:
+        """The sections of the page, for text and for HTML."""
         from cosim.results.render.comparison_page import comparison_page
+
+        return comparison_page(self)
+
+    def __str__(self) -> str:
         from cosim.results.render.text import text
 
-        return text(comparison_page(self))
+        return text(self.page())
 
     def _repr_html_(self) -> str:
-        from cosim.results.render.comparison_page import comparison_page
         from cosim.results.render.html import html
 
-        return html(comparison_page(self))
+        return html(self.page())
 
 
 class ComparableRun(Protocol):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cosim.results.render.page import Page
 from cosim.results.summary import Summary
 
 
@@ -164,14 +165,18 @@ class NetworkComparison:
     def __repr__(self) -> str:
         return f"<NetworkComparison of {', '.join(self.networks)}: {len(self.designs)} designs>"
 
-    def __str__(self) -> str:
+    def page(self) -> Page:
+        """The sections of the page, for text and for HTML."""
         from cosim.results.render.network_page import network_page
+
+        return network_page(self)
+
+    def __str__(self) -> str:
         from cosim.results.render.text import text
 
-        return text(network_page(self))
+        return text(self.page())
 
     def _repr_html_(self) -> str:
         from cosim.results.render.html import html
-        from cosim.results.render.network_page import network_page
 
-        return html(network_page(self))
+        return html(self.page())

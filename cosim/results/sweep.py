@@ -21,6 +21,7 @@ import numpy as np
 
 from cosim.errors import InputError
 from cosim.results.measures import MEASURES
+from cosim.results.render.page import Page
 from cosim.results.table import Array, Labels, Table
 
 _T95 = (
@@ -278,19 +279,23 @@ class SweepRun:
 
     def _repr_html_(self) -> str:
         from cosim.results.render.html import html
-        from cosim.results.render.sweep_page import sweep_page
 
-        return html(sweep_page(self))
+        return html(self.page())
 
     def __repr__(self) -> str:
         axes = ", ".join(name for name, _ in self.axes)
         return f"<SweepRun {self.name} over {axes}: {len(self.runs)} runs>"
 
-    def __str__(self) -> str:
+    def page(self) -> Page:
+        """The sections of the page, for text and for HTML."""
         from cosim.results.render.sweep_page import sweep_page
+
+        return sweep_page(self)
+
+    def __str__(self) -> str:
         from cosim.results.render.text import text
 
-        return text(sweep_page(self))
+        return text(self.page())
 
 
 def _csv(rows: Sequence[Sequence[Any]]) -> str:

@@ -15,6 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import TopologyError
+from cosim.units import PS_PER_S, format_time
+
+MOST_LATENCY_PS = 1000 * PS_PER_S
+"""Of a link: those of a path then add up within int64."""
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -97,6 +101,17 @@ class Topology:
     info: Mapping[str, Any] = field(default_factory=dict)
     scale_up: NDArray[np.bool_] | None = None
     link_number: I32 | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what times can't be worked out with."""
+        latency, rate = self.link_latency_ps, self.link_rate_bps
+        good = (latency >= 0) & (latency <= MOST_LATENCY_PS) & (rate > 0) & np.isfinite(rate)
+        for link in np.flatnonzero(~good)[:1].tolist():
+            said = f"{rate[link]:g} bit/s and a latency of {format_time(int(latency[link]))}"
+            raise TopologyError(
+                f"the link {self.link_name(link)} has {said}; "
+                f"a rate is above zero, a latency from 0 to {format_time(MOST_LATENCY_PS)}"
+            )
 
     @property
     def num_nodes(self) -> int:

@@ -63,6 +63,8 @@ def test_the_scenario_without_a_mistake_loads() -> None:
         ("  endpoints: 8\n", "", "x.yaml:2: topology.endpoints", "is missing"),
         ("      size: 1MiB\n", "", "x.yaml:11: jobs[0].workload", "needs a size"),
         ("endpoints: 8", "endpoints: many", "x.yaml:4: topology.endpoints", "'many' is not a whole number"),
+        ("endpoints: 8", "endpoints: 0x_", "x.yaml:4: topology.endpoints", "'0x_' is not a whole number"),
+        ("size: 1MiB", "size: 1e30", "x.yaml:15: jobs[0].workload.size", "more than an exabyte"),
         ("iterations: 2", "iterations: 2.5", "x.yaml:10: jobs[0].iterations", "2.5 is not a whole number"),
         ("iterations: 2", "iterations: 0", "x.yaml:10: jobs[0].iterations", "at least 1"),
         ("iterations: 2", "iterations: true", "x.yaml:10: jobs[0].iterations", "true is not a number"),

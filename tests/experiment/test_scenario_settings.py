@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from cosim.errors import ScenarioError
 from cosim.experiment.build import build
 from cosim.experiment.save import resolved_yaml
 from cosim.experiment.scenario import Job, Scenario, load, loads
@@ -139,3 +140,9 @@ def test_importing_cosim_imports_next_to_nothing() -> None:
     heavy = "numpy numba torch pydantic simpy yaml typer rich networkx"
     code = f"import sys, cosim; print([m for m in '{heavy}'.split() if m in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+@pytest.mark.parametrize("path", ["jobs.²", "jobs[²]", f"jobs.{'9' * 5000}", f"jobs[{'9' * 5000}]"])
+def test_an_index_is_a_number_that_a_list_can_have(path: str) -> None:
+    with pytest.raises(ScenarioError, match=r"is a list of 1, which has no|is not a path"):
+        loads(TEXT, [f"{path}=1"])

@@ -53,6 +53,7 @@ def test_an_alias_is_a_copy_and_a_merged_key_yields_to_one_that_is_given() -> No
             "a: !!python/object:os.system x\n",
             "x.yaml:1: a: the tag tag:yaml.org,2002:python",
         ),
+        ('a: "\\ud800"\n', "x.yaml:1: a: holds the character '\\ud800', half of one"),
         ("[" * 100_000, "x.yaml:1: nested more than 100 deep"),
         (
             "a0: &a0 [1]\n"
@@ -60,7 +61,7 @@ def test_an_alias_is_a_copy_and_a_merged_key_yields_to_one_that_is_given() -> No
             "aliases of aliases make more than can be read",
         ),
     ],
-    ids=["twice", "itself", "two documents", "object", "deep", "bomb"],
+    ids=["twice", "itself", "two documents", "object", "surrogate", "deep", "bomb"],
 )
 def test_what_is_refused(text: str, said: str) -> None:
     with pytest.raises(ScenarioError) as caught:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import cosim
 from cosim import registry
 from cosim.errors import InputError
 from cosim.experiment.build import build
@@ -115,3 +116,27 @@ def test_an_object_of_another_kind_is_no_network() -> None:
 
     with pytest.raises(ValueError, match="a Packed is not a network: it is no NetworkSpec"):
         registry.Named("cosim.networks").resolve(Packed())
+
+
+EXITS = """
+import sys
+import cosim.plugins
+{first}
+class Star(cosim.plugins.TopologySpec):
+    def build(self, context):
+        {then}
+"""
+
+
+@pytest.mark.parametrize("at", ["first", "then"])
+def test_one_that_ends_the_process_is_refused(tmp_path: Path, at: str) -> None:
+    """With code 0 it would look as if all were well."""
+    lines = {"first": "", "then": "pass"} | {at: "sys.exit(0)"}
+    (tmp_path / "mine.py").write_text(EXITS.format(**lines))
+    scenario = {
+        "topology": {"plugin": str(tmp_path / "mine.py") + ":Star"},
+        "network": "fair_share",
+        "jobs": [{"workload": {"kind": "collective", "collective": "all_reduce", "ranks": 4, "size": "4MB"}}],
+    }
+    with pytest.raises(InputError, match=r"SystemExit: 0|mine.py:7: build: calls sys.exit\(0\)"):
+        cosim.run(scenario)

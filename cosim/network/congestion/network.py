@@ -77,6 +77,7 @@ from cosim.network.flows import F64, I32, FlowGroup
 from cosim.network.jit import compiled_for
 from cosim.network.simulator import NetworkStatistics
 from cosim.topology.graph import Topology
+from cosim.units import format_rate
 
 _NONE = -1
 
@@ -97,6 +98,7 @@ class CongestionNetwork(CompiledNetwork):
     def _open_model(self, topology: Topology, seed: int) -> None:
         self._seed = seed
         count, control = topology.num_links, self._control
+        self._check_rates(topology)
         self._rate = topology.link_rate_bps
         self._latency = topology.link_latency_ps
         self._back = np.full(count, _NONE, np.int64)
@@ -145,6 +147,17 @@ class CongestionNetwork(CompiledNetwork):
         self._fluid["parameters"] = np.array(self._control.parameters(), np.float64)
         kernel = None if self._in_python else type(control).kernel
         counts["kernel"] = 0 if kernel is None else int(compiled_for(kernel, _signature()).address)
+
+    def _check_rates(self, topology: Topology) -> None:
+        """Refuse links on which a packet takes less than the clock's tick, or longer than 1000 seconds."""
+        packet = self._ports.mtu_bytes * 8e12 / topology.link_rate_bps
+        for link in np.flatnonzero((packet < 1) | (packet > 1e15))[:1].tolist():
+            low, high = (format_rate(self._ports.mtu_bytes * 8e12 / one) for one in (1e15, 1))
+            raise NetworkError(
+                f"congestion: the link {topology.link_name(link)} has "
+                f"{format_rate(topology.link_rate_bps[link])}; with packets of {self._ports.mtu_bytes} bytes "
+                f"rates from {low} to {high} are modelled"
+            )
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         numbers = self._numbers.number(job, src, dst, channel)

@@ -7,6 +7,7 @@ import shutil
 import sys
 from typing import TextIO
 
+from cosim.results.render.page import Page
 from cosim.results.render.summary_page import summary_page
 from cosim.results.render.text import ASCII_BLOCKS, BLOCKS, text
 from cosim.results.summary import Summary
@@ -26,13 +27,26 @@ def render(
 
 
 def show(summary: Summary, file: TextIO | None = None) -> None:
-    """Print the page: in colour on a terminal (unless NO_COLOR is set), plain elsewhere."""
+    """Print a run's page: in colour on a terminal (unless NO_COLOR is set), plain elsewhere."""
     out = sys.stdout if file is None else file
-    color = out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    color, width = _color(out), _width(out)
     try:
         BLOCKS.encode(out.encoding or "utf-8")
         plain_ascii = False
     except (UnicodeEncodeError, LookupError):
         plain_ascii = True
-    width = shutil.get_terminal_size().columns if out.isatty() else None
     out.write(render(summary, color=color, plain_ascii=plain_ascii, width=width))
+
+
+def show_page(page: Page, file: TextIO | None = None) -> None:
+    """Print any other page: as wide as the terminal, plain."""
+    out = sys.stdout if file is None else file
+    out.write(text(page, width=_width(out)))
+
+
+def _color(out: TextIO) -> bool:
+    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _width(out: TextIO) -> int | None:
+    return shutil.get_terminal_size().columns if out.isatty() else None

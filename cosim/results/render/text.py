@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from cosim.results.render.page import Lines, Page, PageTable
@@ -11,6 +12,8 @@ from cosim.results.render.page import Lines, Page, PageTable
 BLOCKS = "▁▂▃▄▅▆▇█"
 ASCII_BLOCKS = ".:-=+*#%"
 """For terminals without UTF-8."""
+
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 
 _BOLD, _DIM, _RESET = "\033[1m", "\033[2m", "\033[0m"
 _MAX_TREND = 48
@@ -30,13 +33,21 @@ def text(page: Page, *, color: bool = False, width: int | None = None) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
+def printable(line: str) -> str:
+    """What a terminal shows as it is: control characters, and lone surrogates, as escapes."""
+    if line.isprintable():
+        return line
+    return line.translate(_CONTROLS).encode("utf-8", "backslashreplace").decode()
+
+
 def _table(table: PageTable, color: bool, width: int | None) -> list[str]:
-    head, *rows = fitted(table, width)
+    clean = replace(table, rows=[[printable(cell) for cell in row] for row in table.rows])
+    head, *rows = fitted(clean, width)
     return [f"{_BOLD}{head}{_RESET}" if color and not table.headless else head, *rows]
 
 
 def _lines(part: Lines, color: bool, width: int | None) -> list[str]:
-    lines = wrapped(part.lines, width or part.width)
+    lines = wrapped([printable(line) for line in part.lines], width or part.width)
     if color and part.bold:
         return [f"{_BOLD}{line}{_RESET}" for line in lines]
     if color and part.dim:
@@ -56,16 +67,42 @@ def align(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str
 
 
 def fitted(table: PageTable, width: int | None) -> list[str]:
-    """A table as lines no longer than ``width``, if leaving out optional columns can make it so."""
+    """A table as lines no longer than ``width``: without optional columns, or in parts under one another."""
     heads = table.rows[0]
     gone: list[str] = []
     while True:
         kept = [i for i, head in enumerate(heads) if head not in gone]
         chosen = [[row[i] for i in kept] for row in table.rows]
-        lines = align(chosen, left=[n for n, i in enumerate(kept) if i in table.left])
-        if width is None or max(map(len, lines)) <= width or len(gone) == len(table.optional):
+        left = [n for n, i in enumerate(kept) if i in table.left]
+        lines = align(chosen, left)
+        if width is None or max(map(len, lines)) <= width:
             return lines
+        if len(gone) == len(table.optional):
+            return _in_parts(chosen, left, width)
         gone.append(table.optional[len(gone)])
+
+
+def _in_parts(rows: Sequence[Sequence[str]], left: Sequence[int], width: int) -> list[str]:
+    """As many columns as fit beside the first, then the first with those that follow; a long cell is cut."""
+    columns = [[_cut(cell, width // 2) for cell in column] for column in zip(*rows, strict=True)]
+    wide = [2 + max(map(len, column)) for column in columns]
+    parts: list[list[int]] = [[]]
+    for n in range(1, len(columns)):
+        if parts[-1] and wide[0] - 2 + sum(wide[k] for k in [*parts[-1], n]) > width:
+            parts.append([])
+        parts[-1].append(n)
+    lines: list[str] = []
+    for part in parts:
+        kept = [0, *part]
+        chosen = list(zip(*(columns[k] for k in kept), strict=True))
+        lines += [
+            _cut(line.rstrip(), width) for line in align(chosen, [n for n, k in enumerate(kept) if k in left])
+        ]
+    return lines
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell if len(cell) <= width else f"{cell[: max(width - 1, 0)]}…"
 
 
 def wrapped(lines: Sequence[str], width: int | None) -> list[str]:
@@ -73,7 +110,7 @@ def wrapped(lines: Sequence[str], width: int | None) -> list[str]:
     if width is None:
         return list(lines)
     wrap = textwrap.TextWrapper(
-        max(width, 20), subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+        max(width, 20), subsequent_indent="    ", break_long_words=True, break_on_hyphens=False
     )
     return [part for line in lines for part in wrap.wrap(line) or [""]]
 

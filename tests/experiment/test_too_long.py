@@ -1,0 +1,60 @@
+"""Times beyond what picoseconds count to are refused, in every network and the engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import cosim
+from cosim.errors import NetworkError, SimulationError, TopologyError
+from cosim.units import TOO_LATE
+
+NETWORKS = [
+    "congestion_aware",
+    "congestion_unaware",
+    "fair_share",
+    {"model": "congestion", "control": "dctcp"},
+]
+
+
+def run(network: Any, rate: str, size: str, iterations: int = 1, latency: str = "0ns") -> int:
+    ring = {"kind": "ring", "endpoints": 4, "rate": rate, "latency": latency}
+    workload = {"kind": "collective", "collective": "all_reduce", "ranks": 4, "size": size}
+    jobs = [{"workload": workload, "iterations": iterations}]
+    return cosim.run({"topology": ring, "network": network, "jobs": jobs}).records.end_ps
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=str)
+@pytest.mark.parametrize(
+    ("rate", "size", "iterations"), [("1kbps", "60GB", 1), ("1kbps", "1MB", 400), ("1bps", "64GB", 1)]
+)
+def test_what_would_take_longer_than_53_days_is_refused(
+    network: Any, rate: str, size: str, iterations: int
+) -> None:
+    with pytest.raises(SimulationError, match=TOO_LATE):
+        run(network, rate, size, iterations)
+
+
+@pytest.mark.parametrize("network", NETWORKS[:3], ids=str)
+def test_what_takes_days_is_timed(network: Any) -> None:
+    """Six steps of 250 kB at 1 kb/s, 300 times: 41.7 days."""
+    assert run(network, "1kbps", "1MB", 300) == 300 * 6 * 250_000 * 8 * 10**9
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=str)
+def test_a_rate_that_is_next_to_nothing_is_refused(network: Any) -> None:
+    with pytest.raises((SimulationError, NetworkError), match=f"{TOO_LATE}|are modelled"):
+        run(network, "1e-30GB/s", "4MB")
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=str)
+def test_a_latency_of_days_is_refused(network: Any) -> None:
+    with pytest.raises(TopologyError, match="latency of 1000000 s; a rate is above zero, a latency from 0"):
+        run(network, "80Gbps", "4MB", latency="1e15ns")
+
+
+def test_packets_that_take_less_than_the_clocks_tick_are_refused() -> None:
+    for control in ("dctcp", "hpcc", "fixed", "timely", "dcqcn"):
+        with pytest.raises(NetworkError, match=r"rates from .* are modelled"):
+            run({"model": "congestion", "control": control}, "1e20bps", "4MB")
