@@ -28,7 +28,8 @@ def profile(
     predict: options.Predict = None,
     imbalance: options.Imbalance = 1.0,
     keep_all: options.KeepAll = False,
-    verify: options.Verify = False,
+    verify: options.Verify = True,
+    skip_evaluation: options.SkipEvaluation = False,
     show_output: options.ShowOutput = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -49,6 +50,7 @@ def profile(
         imbalance=imbalance,
         keep_all=keep_all,
         verify=verify,
+        skip_evaluation=skip_evaluation,
         show_output=show_output,
     )
     made, cost = profile_scaled(request, sweep or (), predict or (), (lambda _: None) if quiet else say)

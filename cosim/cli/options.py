@@ -118,6 +118,14 @@ Imbalance = Annotated[
 ]
 KeepAll = Annotated[bool, typer.Option("--keep-all", help="An operation for each kernel.")]
 Verify = Annotated[
-    bool, typer.Option("--verify", help="Profile the last rank too, and say whether it does the same.")
+    bool,
+    typer.Option(
+        "--verify/--no-verify",
+        help="Profile the last rank too: does it call the same collectives, compute as much?",
+    ),
+]
+SkipEvaluation = Annotated[
+    bool,
+    typer.Option("--skip-evaluation", help="Before the first backward, do each evaluated forward only once."),
 ]
 ShowOutput = Annotated[bool, typer.Option("--show-output", help="Let the script print (to stderr).")]

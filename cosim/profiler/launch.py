@@ -13,20 +13,21 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cosim.errors import InputError, Location, WorkloadError
 from cosim.profiler import axes as mesh_axes
-from cosim.profiler import workers
+from cosim.profiler import verify, workers
 from cosim.profiler.file import ClassProgram, Profile
 from cosim.profiler.lower import Kernel, unmerged
 from cosim.profiler.workload import named_gpu
 from cosim.workload.program import DeviceMesh
 
 MOST_CLASSES = 64
+_GLANCE_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class ProfileRequest:
     keep_all: bool = False
     verify: bool = False
     show_output: bool = False
+    skip_evaluation: bool = False
     ranks: tuple[int, ...] = ()
 
     def as_order(self) -> dict[str, Any]:
@@ -115,6 +117,7 @@ def _profile(
 ) -> tuple[Profile, ProfilingCost]:
     (folder / "shared").mkdir()
     answers: dict[int, dict[str, Any]] = {}
+    told = _Told(folder / "shared", say)
 
     def run(*ranks: int) -> list[dict[str, Any]]:
         """Answers of ranks that run at the same time."""
@@ -122,7 +125,7 @@ def _profile(
             say(f"rank {rank} of {request.world_size}")
         pending = [_begin(request, folder, rank, ranks[:place]) for place, rank in enumerate(ranks)]
         try:
-            ended = [each.result() for each in pending]
+            ended = [_awaited(each, told) for each in pending]
         except BaseException:  # Ctrl-C: nothing goes on behind the user's back
             workers.stop()
             raise
@@ -139,8 +142,11 @@ def _profile(
     done, cost = assemble(request, answers)
     if request.verify:
         mesh = DeviceMesh(done.mesh)
-        text = _verified(request, mesh, _class_axes(answers.values(), mesh), answers, run)
-        done = replace(done, assumed=(*done.assumed, text))
+        last, stands = verify.counterpart(mesh, _class_axes(answers.values(), mesh))
+        if last != stands:
+            differs = verify.compare(request.script, mesh, answers[stands], run(last)[0])
+            done = replace(done, made={**done.made, "verified": last})
+            done = replace(done, assumed=(*done.assumed, *([differs] if differs else [])))
     return done, cost
 
 
@@ -187,6 +193,29 @@ def assemble(request: ProfileRequest, answers: dict[int, dict[str, Any]]) -> tup
         sum(a["seen"] for a in answers.values()),
     )
     return done, cost
+
+
+class _Told:
+    """Hands on what ranks say while they run; ``told()`` now and then."""
+
+    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+        self.folder, self.say = folder, say
+        self.read: Counter[str] = Counter()
+
+    def __call__(self) -> None:
+        for place in sorted(self.folder.glob("said-*")):
+            lines = place.read_text().splitlines()
+            for line in lines[self.read[place.name] :]:
+                self.say(line)
+            self.read[place.name] = len(lines)
+
+
+def _awaited(pending: Future[tuple[int, str]], told: Callable[[], None]) -> tuple[int, str]:
+    while True:
+        ended = wait([pending], timeout=_GLANCE_S).done
+        told()
+        if ended:
+            return pending.result()
 
 
 def _made(request: ProfileRequest, first: dict[str, Any], ranks: list[int]) -> dict[str, Any]:
@@ -243,15 +272,21 @@ def _ended(request: ProfileRequest, folder: Path, rank: int, code: int, words: s
     """The answer of a rank whose process has ended."""
     answer_file = folder / f"{rank}.answer"
     if not answer_file.exists():
-        said = words.strip().splitlines()[-12:]
         raise WorkloadError(
             f"the script's process ended without an answer (exit code {code})",
             location=Location(request.script),
-            hint="\n  ".join(["its last words:", *said]) if said else None,
+            hint=_last_words(words),
         )
     answer: dict[str, Any] = json.loads(answer_file.read_text())
+    if answer.get("stopped"):
+        answer["hint"] = _last_words(words)
     _refuse_failure(request, rank, answer)
     return answer
+
+
+def _last_words(words: str) -> str | None:
+    said = words.strip().splitlines()[-12:]
+    return "\n  ".join(["its last words:", *said]) if said else None
 
 
 def _refuse_failure(request: ProfileRequest, rank: int, answer: dict[str, Any]) -> None:
@@ -340,25 +375,3 @@ def _common_notes(answers: dict[int, dict[str, Any]]) -> list[str]:
     if copies[0]:
         found.append("copies between host and GPU take no time")
     return found
-
-
-def _verified(
-    request: ProfileRequest, mesh: DeviceMesh, along: Sequence[str], answers: dict[int, dict[str, Any]],
-    run: Callable[[int], list[dict[str, Any]]],
-) -> str:  # fmt: skip
-    """Profile the last rank too and compare it with the one that stands for it."""
-    last = request.world_size - 1
-    where = mesh.coordinates(last)
-    stands = mesh.rank({axis: where[axis] if axis in along else 0 for axis in mesh.axes})
-    if last == stands:
-        return "every rank has a class of its own"
-    tables: tuple[dict[Kernel, int], dict[Kernel, int]] = ({}, {})
-    mine, theirs = (
-        unmerged(answer, mesh, table)
-        for answer, table in zip((answers[stands], run(last)[0]), tables, strict=True)
-    )
-    del answers[last]
-    same = mine == theirs and list(tables[0]) == list(tables[1])
-    does = "the same as" if same else "something else than"
-    text = f"rank {last} was profiled too: it does {does} rank {stands}"
-    return text + ("" if same else ", which stands for it (uneven shards, say)")

@@ -10,6 +10,10 @@ from typing import Any
 from cosim.profiler.inside.processes import started
 
 _NO_STEP = "a profile is one training iteration: it ends where a torch.optim optimizer steps"
+_NO_FLOPS = (
+    "an empty batch, mostly: of numbers that aren't known, or of a data set that has none; a value that isn't"
+    " known reads as 0, 1.0 or False:"
+)
 _OWN_PROCESSES = (
     "\n  it started {} processes of its own, which are not followed: train in the process itself, as under"
     " torchrun, or with torch.multiprocessing.spawn"
@@ -33,6 +37,10 @@ def make_answer(session: Any) -> dict[str, Any]:
                 "operations_seen": len(recorder.operations)}  # fmt: skip
     begin, end = (marks[wanted - 1] if wanted else 0), marks[wanted]
     kernels, rows = _rows(recorder, begin, end)
+    nothing = _computes_nothing(recorder, rows, kernels, begin, end)
+    if nothing:
+        values = [text for text in session.assumed if "isn't known" in text]
+        return {"error": nothing, "traceback": [], "hint": "\n  ".join([_NO_FLOPS, *values])}
     return {
         "rank": session.order["rank"],
         "torch": torch.__version__.partition("+")[0],
@@ -40,7 +48,8 @@ def make_answer(session: Any) -> dict[str, Any]:
         "steps": len(marks),
         "kernels": [list(k) for k in kernels],
         "operations": rows,
-        "meshes": session.meshes,
+        "meshes": [*session.meshes, *recorder.groups.named],
+        "called": [[kind, list(ranks), line] for _, kind, ranks, line in recorder.called],
         "initialized": dist.is_initialized(),
         "assumed": {**session.assumed, **{text: 1 for text, at in recorder.passing.items() if at >= begin}},
         "guesses": session.guesses,
@@ -54,6 +63,20 @@ def make_answer(session: Any) -> dict[str, Any]:
         * (1 if sys.platform == "darwin" else 1024),
         "seen": len(recorder.operations),
     }
+
+
+def _computes_nothing(recorder: Any, rows: list[Any], kernels: Any, begin: int, end: int) -> str:
+    """What is wrong with an iteration that has matrix products without elements, or no FLOPs at all."""
+    for number, name, line in recorder.empty:
+        if begin <= number < end:
+            return f"{line}: {name}, a matrix product without elements"
+    costs = list(kernels)
+    computes = any(isinstance(row[3], int) for row in rows)
+    if computes and not any(costs[row[3]].flops or costs[row[3]].kind == "attention"
+                            or costs[row[3]].name.startswith("triton.") for row in rows
+                            if isinstance(row[3], int)):  # fmt: skip
+        return "the iteration has no FLOPs"
+    return ""
 
 
 def _rows(recorder: Any, begin: int, end: int) -> tuple[dict[Any, int], list[Any]]:

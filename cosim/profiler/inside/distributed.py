@@ -17,6 +17,8 @@ from torch._C._distributed_c10d import Work
 from torch.distributed import distributed_c10d as c10d
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
+from cosim.profiler.inside.exchanged import Exchange
+from cosim.profiler.inside.host import tell
 from cosim.profiler.inside.kernels import size_of
 from cosim.profiler.inside.recorder import Recorder
 from cosim.profiler.inside.shared_folder import SharedFolder
@@ -71,6 +73,17 @@ _OUTPUTS = ("output_tensor", "output_tensors", "outputs", "output")
 """What c10d's operators call them."""
 
 
+_AXES = {
+    "TENSOR_MODEL_PARALLEL": "tp",
+    "PIPELINE_MODEL_PARALLEL": "pp",
+    "CONTEXT_PARALLEL": "cp",
+    "DATA_PARALLEL": "dp",
+    "EXPERT_MODEL_PARALLEL": "ep",
+    "EXPERT_DATA_PARALLEL": "edp",
+}
+"""What Megatron-LM calls its groups, and the axes that they are."""
+
+
 class _Call(NamedTuple):
     """What a call of c10d exchanges; ``size`` in bytes, ``peer`` -1 where there is no one other rank."""
 
@@ -85,12 +98,24 @@ class _Call(NamedTuple):
 class Groups:
     """Turns c10d's operators into communications. ``coalescing`` collects a batch of messages."""
 
-    def __init__(self, recorder: Recorder, imbalance: float) -> None:
+    def __init__(self, recorder: Recorder, imbalance: float, exchange: Exchange) -> None:
         self.recorder = recorder
         self.imbalance = imbalance
+        self.exchange = exchange
+        self.named: list[dict[str, Any]] = []
+        """As the meshes of a session: axes by the names of groups."""
+        self.how = ""
+        """The reduction of the all-reduce that is being called; the operator itself can't be asked."""
         self.kept: list[Any] = []
         self.batch: list[int] | None = None
         self.tags: dict[tuple[int, int], int] = {}
+
+    def describe(self, said: Any, ranks: Any) -> None:
+        """A group that a framework has a name for, as Megatron-LM does."""
+        name = _AXES.get(str(said).removesuffix("_GROUP"))
+        if name is not None and ranks is not None and dist.get_rank() in ranks:
+            members = sorted(ranks)
+            self.named.append({"names": [name], "shape": [len(members)], "ranks": members})
 
     def ranks(self, group: Any) -> tuple[int, ...]:
         """Ranks of a process group, in its order."""
@@ -119,6 +144,11 @@ class Groups:
             call.kind, ranks, call.size, call.inputs, call.outputs, root=call.root, peer=call.peer,
             tag=int(arguments.get("tag", 0)), own=mine,
         )  # fmt: skip
+        if call.kind != "all_to_all" and short != "scatter_":
+            self.exchange.pass_on(
+                call.kind, call.inputs, call.outputs, ranks, root=call.root, peer=call.peer,
+                tag=int(arguments.get("tag", 0)), how=self.how,
+            )  # fmt: skip
         work = Pending(self.recorder, [] if number is None else [number], call.outputs or call.inputs)
         self.kept.append(work)
         return self._answer(func, arguments, work)
@@ -184,16 +214,16 @@ class Groups:
 
     def _route(self, inputs: list[Any], outputs: list[Any]) -> None:
         """Counts of tokens that are exchanged stay known: what one rank sends evenly, it gets evenly."""
-        if len(inputs) != 1 or len(outputs) != 1 or known(inputs[0]) is None:
+        counts = known(inputs[0]) if len(inputs) == len(outputs) == 1 else None
+        if counts is None:
             return
         if not isinstance(outputs[0], torch._subclasses.FakeTensor) or inputs[0].shape != outputs[0].shape:
             return
         with torch.utils._mode_utils.no_dispatch():
-            counts = known(inputs[0])
             scaled = counts.clone()
             if self.imbalance != 1.0:
                 scaled = torch.ceil(counts.to(torch.float64) * self.imbalance).to(counts.dtype)
-        outputs[0].constant = scaled
+        tell(self.exchange.mode, outputs[0], scaled)
 
     def _is_shift(self, splits: Any, ranks: tuple[int, ...]) -> bool:
         """Everything goes to one other rank: a permutation, not an exchange of all with all."""
@@ -245,7 +275,11 @@ class Groups:
             size = max(size, _total(outputs))
             if self._is_shift(arguments.get("input_split_sizes"), ranks):
                 kind = "shift"  # each rank to the next of the group, as a ring does it
-        self._record(kind, ranks, size, inputs, outputs, root=int(arguments.get("src", 0)))
+        root = int(arguments.get("src", 0))
+        self._record(kind, ranks, size, inputs, outputs, root=root)
+        if kind not in ("all_to_all", "shift"):
+            how = str(arguments.get("reduce_op", "")).lower()
+            self.exchange.pass_on(kind, list(inputs), list(outputs), ranks, root=root, how=how)
 
 
 def _name(ranks: tuple[int, ...]) -> str:
@@ -263,7 +297,24 @@ def _total(tensors: Any) -> int:
     return sum(size_of(t) for t in _flat(tensors))
 
 
-def install(rank: int, world_size: int, per_node: int, folder: SharedFolder) -> None:
+def _reductions(groups: Groups) -> None:
+    """An all-reduce says how it reduces."""
+    plain = c10d.all_reduce
+
+    @functools.wraps(plain)
+    def all_reduce(
+        tensor: Any, op: Any = dist.ReduceOp.SUM, group: Any = None, async_op: bool = False
+    ) -> Any:
+        groups.how = str(op).rpartition(".")[2].lower()
+        try:
+            return plain(tensor, op, group, async_op)
+        finally:
+            groups.how = ""
+
+    everywhere(plain, all_reduce)
+
+
+def install(rank: int, world_size: int, per_node: int, folder: SharedFolder, groups: Groups) -> None:
     """Torchrun's environment and fake process groups; ``folder``: files that ranks leave for each other."""
     _torchrun_environment(rank, world_size, per_node)
     original = c10d.init_process_group
@@ -285,15 +336,18 @@ def install(rank: int, world_size: int, per_node: int, folder: SharedFolder) -> 
             with real():
                 original("fake", rank=own_rank, world_size=ranks, store=FakeStore())
 
+    _reductions(groups)
     new_group = c10d.new_group
 
     @functools.wraps(new_group)
     def fake_group(ranks: Any = None, *_: Any, **given: Any) -> Any:
         with real():
-            return new_group(ranks, backend="fake", group_desc=given.get("group_desc"))
+            made = new_group(ranks, backend="fake", group_desc=given.get("group_desc"))
+        groups.describe(given.get("group_desc"), ranks)
+        return made
 
-    _everywhere(original, init_process_group)
-    _everywhere(new_group, fake_group)
+    everywhere(original, init_process_group)
+    everywhere(new_group, fake_group)
     _objects(folder)
     for quiet in ("set_timeout", "monitored_barrier"):  # newer scripts know names that this torch hasn't
         setattr(dist, quiet, lambda *_, **__: None)
@@ -359,7 +413,7 @@ def _objects(folder: SharedFolder) -> None:
         ("broadcast_object_list", broadcast_object_list),
         ("scatter_object_list", scatter_object_list),
     ):
-        _everywhere(getattr(c10d, name), new)
+        everywhere(getattr(c10d, name), new)
 
 
 def _meshes() -> None:
@@ -373,7 +427,7 @@ def _meshes() -> None:
         method = getattr(cls, name, None)
         if method is not None:
             setattr(cls, name, _outside(method))
-    _everywhere(device_mesh.init_device_mesh, _outside(device_mesh.init_device_mesh))
+    everywhere(device_mesh.init_device_mesh, _outside(device_mesh.init_device_mesh))
     # DTensor asks what shape a result has by running the operator, at the shape of all ranks: not the rank's.
     from torch.distributed.tensor._sharding_prop import ShardingPropagator as Shapes
 
@@ -389,7 +443,7 @@ def _outside(method: Any) -> Any:
     return call
 
 
-def _everywhere(old: Any, new: Any) -> None:
+def everywhere(old: Any, new: Any) -> None:
     """Replace a function under every name that a loaded module has for it."""
     for module in list(sys.modules.values()):
         names = getattr(module, "__dict__", None)

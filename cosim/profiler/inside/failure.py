@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
-from pathlib import Path
 from typing import Any
+
+from cosim.profiler.inside.lines import is_users
 
 _HINTS = (
     ("DataDependentOutputException", "a tensor's value decides what happens; profiled ones have none"),
@@ -18,25 +18,24 @@ _HINTS = (
 )  # fmt: skip
 
 
+def stopped(stop: SystemExit) -> dict[str, Any]:
+    """The script ended itself: where, and with which code; what it said stands in its log."""
+    frames = [f for f in traceback.extract_tb(stop.__traceback__) if is_users(f.filename)]
+    own = [f"{f.filename}:{f.lineno} in {f.name}: {f.line}" for f in frames]
+    code = stop.code if isinstance(stop.code, int) else 1
+    text = f": {stop.code}" if isinstance(stop.code, str) else ""
+    return {"error": f"the script stopped itself: exit code {code}{text}", "traceback": own, "stopped": True}
+
+
 def explain(error: BaseException, order: dict[str, Any], frames: traceback.StackSummary) -> dict[str, Any]:
     """Message, the user's frames (those outside of installed packages and the standard library), a hint."""
     own, last = [], None
     for frame in frames:
         last = f"{frame.filename}:{frame.lineno} in {frame.name}"
-        if _is_users(frame.filename):
+        if is_users(frame.filename):
             own.append(f"{frame.filename}:{frame.lineno} in {frame.name}: {frame.line}")
     text = "".join(traceback.format_exception_only(type(error), error)).strip()
     whole = "".join(traceback.format_exception(error))
     hint = next((hint for key, hint in _HINTS if key in whole), "")
     return {"error": text[:2000], "traceback": own, "raised_at": last, "hint": hint,
             "whole": whole if order.get("whole_traceback") else ""}  # fmt: skip
-
-
-def _is_users(filename: str) -> bool:
-    place = Path(filename)
-    if filename.startswith("<") or "site-packages" in place.parts:
-        return False
-    ours = Path(__file__).resolve().parents[1]
-    if ours in place.resolve().parents:
-        return False
-    return not str(place).startswith(str(Path(sys.base_prefix) / "lib"))

@@ -45,6 +45,11 @@ _DTYPES = {
 }
 
 
+def multiplies(func: Any) -> bool:
+    """Whether an operator is a product (or attention, a convolution) with a formula for its FLOPs."""
+    return getattr(func, "_overloadpacket", None) in flop_registry
+
+
 def number_type(dtype: torch.dtype, *, matmul: bool = False) -> str:
     """The compute model's name of a number type; fp32 products may run as tf32, as torch is told."""
     name = _DTYPES.get(dtype, "fp32")

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 from torch.distributed.pipelining import _backward, _utils, schedules, stage
 
-from cosim.profiler.inside.distributed import Groups, Pending, _everywhere
+from cosim.profiler.inside.distributed import Groups, Pending, everywhere
 from cosim.profiler.inside.shared_folder import SharedFolder
 
 
@@ -27,7 +27,7 @@ def install(folder: SharedFolder, groups: Groups, guesses: dict[str, str], stage
     _backward.get_param_groups = _in_order(_backward.get_param_groups)
     for schedule in (schedules.PipelineScheduleSingle, schedules.PipelineScheduleMulti):
         schedule.step = _taking_microbatches(schedule.step)  # type: ignore[method-assign]
-    _everywhere(dist.batch_isend_irecv, _batched(groups))
+    everywhere(dist.batch_isend_irecv, _batched(groups))
 
 
 def _tell_shapes(folder: SharedFolder, guesses: dict[str, str], stages: dict[str, str]) -> None:

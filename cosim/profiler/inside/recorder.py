@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from cosim.profiler.inside import lines
+from cosim.profiler.inside.host import KnownValues
 from cosim.profiler.inside.kernels import (
     Cost,
     cost,
     higher_order_cost,
     is_unknown,
+    multiplies,
     number_type,
     size_of,
 )
@@ -84,9 +87,10 @@ class Recorder(TorchDispatchMode):
 
     supports_higher_order_operators = True
 
-    def __init__(self, shim: Shim | None, home: torch.device) -> None:
+    def __init__(self, shim: Shim | None, home: torch.device, mode: FakeTensorMode) -> None:
         super().__init__()
         self.shim, self.home = shim, home
+        self.known = KnownValues(mode)
         self.ordering = Ordering()
         self.operations: list[Recorded] = []
         self.host_bytes = 0
@@ -96,6 +100,12 @@ class Recorder(TorchDispatchMode):
         self.groups: Any = None
         self.passing: dict[str, int] = {}
         """What was assumed, and how many operations there were when it was last."""
+        self.called: list[tuple[int, str, tuple[int, ...], str]] = []
+        """Of each communication since the start: number, kind, ranks, line."""
+        self.empty: list[tuple[int, str, str]] = []
+        """Of each matrix product without elements: number, operator, line."""
+        self.progress: Any = None
+        """Told how many operators there are, until the first optimizer step."""
         self.optimizing = 0
         self.backwards = 0
         self._was_backward = False
@@ -121,10 +131,8 @@ class Recorder(TorchDispatchMode):
             answer = self.groups.intercept(func, args, kwargs)
             if answer is not NotImplemented:
                 return answer
-        out = func(*args, **kwargs)
+        out = self.known.run(func, args, kwargs)
         traits = self._traits.get(func) or self._read_schema(func)
-        if isinstance(out, FakeTensor) and out.constant is not None and out.device.type != self.home.type:
-            self._stay(args, kwargs, out, traits)
         if traits.free:
             if traits.name.startswith("c10d."):
                 self.unknown[traits.name] += 1
@@ -137,6 +145,10 @@ class Recorder(TorchDispatchMode):
             self.groups.functional(func, args, kwargs, out)
             return out
         self._kernel(func, traits, args, kwargs, out)
+        if self.progress is not None:
+            self.progress.before_step(
+                len(self.operations), gradients=torch.is_grad_enabled() or self.backwards > 0
+            )
         if func._opname in _TRUE and isinstance(out, torch.Tensor):
             out._cosim_true = True  # type: ignore[attr-defined]
         return out
@@ -163,6 +175,7 @@ class Recorder(TorchDispatchMode):
                     after.add(writer)
             number = self.ordering.issue(stream, after)
             self.operations.append(Recorded(stream, self._phase(), communication=what))
+            self.called.append((number, what.kind, what.ranks, lines.current()))
             for tensor in outputs:
                 self._wrote(tensor, number)
             return number
@@ -239,6 +252,8 @@ class Recorder(TorchDispatchMode):
             spent = cost(func, traits.name, args, kwargs, out, inputs, changed, fresh)
             if spent.flops == 0 and is_unknown(traits.name):
                 self.unknown[traits.name] += 1
+            if not spent.flops and multiplies(func):
+                self.empty.append((len(self.operations), traits.name, lines.current()))
             stream = self.stream
             after = []
             for tensor in read.values():
@@ -280,12 +295,6 @@ class Recorder(TorchDispatchMode):
             self.operations.append(Recorded(self.stream, self._phase(), kernel=spent))
             for tensor in tensors:
                 self._wrote(tensor, number)
-
-    def _stay(self, args: Any, kwargs: Any, out: FakeTensor, traits: _Traits) -> None:
-        """Arithmetic on known values is done on the host; its result belongs where its operands are."""
-        places = {t.device for t in _tensors((*args, *kwargs.values())) if t.device.type == self.home.type}
-        if places and not traits.name.endswith("_to_copy"):
-            out.fake_device = places.pop()
 
     def _writer(self, tensor: torch.Tensor) -> int | None:
         found = self.writers.get(self._storage(tensor))

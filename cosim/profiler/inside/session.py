@@ -25,6 +25,7 @@ def preload() -> tuple[Any, str]:
         late = "torch" in sys.modules
         _loaded.append((None, "torch was imported before") if late else shim_module.load())
         import torch._dynamo  # it can't be imported once torch.cuda is replaced
+        import torch._inductor.runtime.triton_heuristics  # it takes what stands in for triton for triton
         import torch.distributed.checkpoint
         import torch.distributed.fsdp
         import torch.distributed.pipelining
@@ -36,6 +37,25 @@ def preload() -> tuple[Any, str]:
         gc.set_threshold(200_000, 20, 100)  # traces are large and stay: walking them often is for nothing
         gc.freeze()
     return _loaded[0]
+
+
+def _with_closure(recorder: Any, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Arguments of a step; what a closure among them does is not the optimizer's."""
+    where = "closure" if named.get("closure") is not None else 1
+    closure = named.get("closure") if where == "closure" else given[1] if len(given) > 1 else None
+    if not callable(closure):
+        return None
+
+    def outside() -> Any:
+        recorder.optimizing -= 1
+        try:
+            return closure()
+        finally:
+            recorder.optimizing += 1
+
+    if where == "closure":
+        return given, {**named, "closure": outside}
+    return (given[0], outside, *given[2:]), named
 
 
 class ProfileDoneError(BaseException):
@@ -73,10 +93,13 @@ class Session:
             fakes,
             pipeline,
             processes,
+            progress,
+            tensors,
             triton_kernels,
             values,
             wrappers,
         )
+        from cosim.profiler.inside.exchanged import Exchange
         from cosim.profiler.inside.recorder import Recorder
         from cosim.profiler.inside.shared_folder import SharedFolder
 
@@ -89,17 +112,23 @@ class Session:
         self._stand_in_for_cuda(min(per_node, world_size), local)
         fakes.install()
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
-        self.recorder = Recorder(self.shim, home)
-        groups = distributed.Groups(self.recorder, order["imbalance"])
-        self.recorder.groups = groups
+        self.recorder = Recorder(self.shim, home, self.mode)
         folder = SharedFolder(Path(order["shared"]), rank, order.get("beside", ()))
-        distributed.install(rank, world_size, per_node, folder)
+        exchange = Exchange(self.mode, folder, self.recorder.assume_now)
+        groups = distributed.Groups(self.recorder, order["imbalance"], exchange)
+        self.recorder.groups = groups
+        distributed.install(rank, world_size, per_node, folder, groups)
         processes.install(local)
         values.install(self.assume, self.recorder.host_reads)
         values.install_loader(self.assume)
+        tensors.install(self.mode)
         wrappers.install(self.assume)
         pipeline.install(folder, groups, self.guesses, self.stages)
         triton_kernels.install(self.recorder.launched)
+        self.recorder.progress = progress.Progress(folder.folder, rank)
+        if order.get("skip_evaluation"):
+            progress.skip_evaluation(self.recorder)
+            self.assume("forwards before the first backward, without gradients, are carried out once")
         self._watch_optimizers()
         self._watch_meshes()
         torch.manual_seed(0)
@@ -108,10 +137,11 @@ class Session:
 
     def _stand_in_for_cuda(self, devices: int, own: int) -> None:
         """The shim's devices; without it, what asks for a GPU gets the CPU."""
-        from cosim.profiler.inside import cuda, remap
+        from cosim.profiler.inside import cuda, cuda_types, remap
 
         if self.shim is not None:
             cuda.install(self.shim, devices, own, self.order["device"])
+            cuda_types.install(lambda name, given: self.recorder.launched(name, given))
             return
         self.assume(
             f"no fake cuda ({self.why_not}): cuda is remapped to cpu; autocast, attention, "
@@ -123,20 +153,37 @@ class Session:
         """Note every mesh that the script makes."""
         from torch.distributed.device_mesh import DeviceMesh
 
-        from cosim.profiler.inside import values
-
         made = DeviceMesh.__init__
 
         def init(mesh: Any, *args: Any, **given: Any) -> None:
             made(mesh, *args, **given)
-            with values.real():
-                table = mesh.mesh
-                self.meshes.append(
-                    {"names": list(mesh.mesh_dim_names or ()), "shape": list(table.shape),
-                     "ranks": table.reshape(-1).tolist() if table.numel() <= 1 << 20 else []}
-                )  # fmt: skip
+            self._note_mesh(mesh, list(mesh.mesh_dim_names or ()))
 
         DeviceMesh.__init__ = init  # type: ignore[method-assign]
+        self._watch_tensor_parallel()
+
+    def _note_mesh(self, mesh: Any, names: list[str]) -> None:
+        from cosim.profiler.inside import values
+
+        with values.real():
+            table = mesh.mesh
+            ranks = table.reshape(-1).tolist() if table.numel() <= 1 << 20 else []
+        self.meshes.append({"names": names, "shape": list(table.shape), "ranks": ranks})
+
+    def _watch_tensor_parallel(self) -> None:
+        """A mesh without names along which a module is parallelized is its tensor parallel axis."""
+        from torch.distributed.tensor import parallel
+
+        from cosim.profiler.inside.distributed import everywhere
+
+        plain = parallel.parallelize_module
+
+        def parallelize_module(module: Any, device_mesh: Any = None, *args: Any, **given: Any) -> Any:
+            if device_mesh is not None and device_mesh.ndim == 1 and not device_mesh.mesh_dim_names:
+                self._note_mesh(device_mesh, ["tp"])
+            return plain(module, device_mesh, *args, **given)
+
+        everywhere(plain, parallelize_module)
 
     def _watch_optimizers(self) -> None:
         """Iterations end where optimizers have stepped; the wanted one's end ends the script."""
@@ -149,12 +196,13 @@ class Session:
         self.step_marks: list[int] = []
         seen = {"backwards": 0, "count": 0}
 
-        def before(*_: Any) -> None:
+        def before(_: Any, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
             recorder.optimizing += 1
             if recorder.backwards != seen["backwards"]:  # a backward since: a new iteration's first optimizer
                 if seen["count"] and not self.steps_each:
                     self.steps_each = seen["count"]
                 seen.update(backwards=recorder.backwards, count=0)
+            return _with_closure(recorder, given, named)
 
         def after(*_: Any) -> None:
             recorder.optimizing -= 1
@@ -163,6 +211,7 @@ class Session:
                 return
             seen["count"] += 1
             recorder.iteration_ends()
+            recorder.progress = None
             if seen["count"] == 1:
                 self.step_marks.append(len(recorder.operations))
             else:
@@ -172,7 +221,7 @@ class Session:
                 raise ProfileDoneError
 
         def replayed() -> None:
-            before()
+            before(None, (), {})
             after()
 
         if self.shim is not None:
@@ -206,7 +255,9 @@ class Session:
             pass
         except SystemExit as stop:
             if stop.code not in (None, 0) and not self.step_marks:
-                return {"error": f"the script stopped itself: exit code {stop.code}", "traceback": []}
+                from cosim.profiler.inside.failure import stopped
+
+                return stopped(stop)
         except BaseException as error:
             from cosim.profiler.inside.failure import explain
 

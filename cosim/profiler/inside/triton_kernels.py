@@ -12,6 +12,7 @@ import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -47,7 +48,7 @@ class Anything:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return Anything(f"{self.__name__}.{name}")
+        return _part(f"{self.__name__}.{name}")
 
     def __call__(self, *args: Any, **_: Any) -> Any:
         """Itself; a decorator gives back what it is put on."""
@@ -65,11 +66,19 @@ class Anything:
     __ror__ = __or__
 
 
+@cache
+def _part(name: str) -> Any:
+    """What a module has under a name; for `except`, a class."""
+    if name.endswith(("Error", "OutOfResources")):
+        return type(name.rpartition(".")[2], (Exception,), {})
+    return Anything(name)
+
+
 class _Module(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return Anything(f"{self.__name__}.{name}")
+        return _part(f"{self.__name__}.{name}")
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):

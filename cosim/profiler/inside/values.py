@@ -1,8 +1,8 @@
 """Values of tensors that have none: what ``.item()`` and the like say, and what is never written to disk.
 
-A number that is known (a constant, a batch on the host) is given as it is; else a float is 1.0, an integer 0
-and a truth False, but True for all(), isfinite() and the like. Whatever depends on other values (a loss
-scale that shrinks, an early stop) goes as if training went well.
+A number that is known (see ``host``) is given as it is; else a float is 1.0, an integer 0 and a truth False,
+but True for all(), isfinite() and the like, and the profile says at which line of the script. Whatever
+depends on other values (a loss scale that shrinks, an early stop) goes as if training went well.
 """
 
 from __future__ import annotations
@@ -14,20 +14,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._subclasses import fake_impls, fake_tensor
+from torch._subclasses import fake_impls
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
-CONSTANT_NUMBERS = 65_536
+from cosim.profiler.inside import host, lines
+
 _TRUE = frozenset({"all", "isfinite", "is_same_size", "_has_same_storage_numel"})
 
 
-def known(tensor: Any) -> Any:
-    """The tensor with its values, if they are known."""
-    if not isinstance(tensor, FakeTensor):
-        return tensor
-    return tensor.constant
+known = host.values_of
 
 
 def stand_in(dtype: torch.dtype) -> Any:
@@ -41,9 +38,12 @@ def constant(mode: FakeTensorMode, values: list[int], device: torch.device, dtyp
     """A fake tensor whose values are known."""
     with no_dispatch():
         real = torch.tensor(values, dtype=dtype)
-    fake = mode.fake_tensor_converter.from_real_tensor(mode, real, make_constant=True)
-    fake.fake_device = device
-    return fake
+    return host.carry(mode, real, device)
+
+
+def note(assume: Any, found: Any) -> None:
+    """Say that a number isn't known, where the script asks for it."""
+    assume(f"{lines.current()}: the value of a tensor isn't known; it reads as {found}")
 
 
 def install(assume: Any, host_reads: Any) -> None:
@@ -56,9 +56,9 @@ def install(assume: Any, host_reads: Any) -> None:
         if real is not None:
             with no_dispatch():
                 return real.item()
-        if getattr(arg, "_cosim_true", False):
-            return True
-        return stand_in(arg.dtype)
+        found = True if getattr(arg, "_cosim_true", False) else stand_in(arg.dtype)
+        note(assume, found)
+        return found
 
     table[aten._local_scalar_dense.default] = scalar
 
@@ -77,8 +77,7 @@ def install(assume: Any, host_reads: Any) -> None:
 
     table[aten.bincount.default] = bincount
     table[aten.histc.default] = histc
-    fake_tensor.CONSTANT_NUMEL_LIMIT = CONSTANT_NUMBERS  # counts of tokens stay known through arithmetic
-    _patch_tensor(host_reads)
+    _patch_tensor(assume, host_reads)
     _random_states()
     _checkpoints(assume)
 
@@ -87,7 +86,12 @@ def _checkpoints(assume: Any) -> None:
     """Nothing is written, and nothing read into tensors that hold nothing."""
     import torch.distributed.checkpoint as dcp
 
-    def written(*_: Any, **__: Any) -> None:
+    saved = torch.save
+
+    def written(what: Any = None, *given: Any, **more: Any) -> None:
+        if isinstance(what, torch.UntypedStorage | torch.TypedStorage):  # a tensor is pickled
+            saved(what, *given, **more)
+            return
         assume("checkpoints are not written")
 
     def written_later(*_: Any, **__: Any) -> Any:
@@ -107,7 +111,7 @@ def _checkpoints(assume: Any) -> None:
                 setattr(module, name, value)
 
 
-def _patch_tensor(host_reads: Any) -> None:
+def _patch_tensor(assume: Any, host_reads: Any) -> None:
     old_format, old_tolist, old_numpy = torch.Tensor.__format__, torch.Tensor.tolist, torch.Tensor.numpy
 
     def show(self: Any, spec: str) -> str:
@@ -123,6 +127,7 @@ def _patch_tensor(host_reads: Any) -> None:
         with no_dispatch():
             if real is not None:
                 return old_tolist(real)
+        note(assume, stand_in(self.dtype))
         return np.full(tuple(self.shape), stand_in(self.dtype)).tolist()
 
     def numpy(self: Any, **given: Any) -> Any:
@@ -132,6 +137,7 @@ def _patch_tensor(host_reads: Any) -> None:
         with no_dispatch():
             if real is not None:
                 return old_numpy(real)
+        note(assume, stand_in(self.dtype))
         kind = np.float64 if self.dtype is torch.bfloat16 else None
         return np.full(tuple(self.shape), stand_in(self.dtype), dtype=kind)
 

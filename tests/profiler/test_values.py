@@ -1,0 +1,249 @@
+"""Numbers that scripts read: tensors on the host, what collectives carry, what is said of the rest."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cosim.errors import WorkloadError
+from cosim.profiler.file import Profile
+from cosim.profiler.launch import ProfileRequest, profile
+from tests.profiler.profiled import SCRIPTS, flops, needs_torch, profiled
+
+pytestmark = needs_torch
+
+TRAIN = """
+model = torch.nn.Linear(4, 4).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    model(torch.randn(2, 4, device="cuda")).sum().backward()
+    optimizer.step()
+"""
+
+
+def carried_out(folder: Path, body: str, **given: object) -> Profile:
+    """The profile of some lines followed by a little training."""
+    path = folder / "train.py"
+    path.write_text("import copy, os, sys, torch, torch.distributed as dist\n" + body + TRAIN)
+    request = ProfileRequest(str(path), world_size=4, **given)  # type: ignore[arg-type]
+    return profile(request)[0]
+
+
+def refused(folder: Path, body: str, **given: object) -> str:
+    with pytest.raises(WorkloadError) as caught:
+        carried_out(folder, body, **given)
+    return str(caught.value)
+
+
+def test_random_numbers_on_the_host_are_those_of_the_seed(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    draw = torch.Generator().manual_seed(5)
+    expected = torch.randint(5, 9, (3,), generator=draw).tolist()
+    order = torch.randperm(4, generator=draw).tolist()
+    carried_out(
+        tmp_path,
+        "torch.manual_seed(5)\n"
+        f"assert torch.randint(5, 9, (3,)).tolist() == {expected}\n"
+        f"assert torch.randperm(4).tolist() == {order}\n"
+        "x = torch.arange(6).view(2, 3)\nx[0] += 2\nassert x.t().tolist() == [[2, 3], [3, 4], [4, 5]]\n"
+        "assert torch.nonzero(x > 3).tolist() == [[0, 2], [1, 1], [1, 2]]\n"
+        "assert torch.tensor([3.0], device='cuda').cpu().item() == 3.0\n",
+    )
+
+
+def test_memory_mapped_batches_at_random_places_have_their_elements() -> None:
+    made = profiled("plain_gpt.py")
+    h, words, rows, length = 64, 96, 4, 32
+    products = 2 * rows * length * (2 * 12 * h * h + h * words)
+    assert flops(made, "forward") == products + 2 * 4 * rows * length * length * h
+    assert flops(made, "backward") == 2 * products + 2 * 10 * rows * length * length * h
+
+
+def test_what_is_known_comes_out_of_collectives(tmp_path: Path) -> None:
+    body = """
+dist.init_process_group("nccl")
+rank = dist.get_rank()
+torch.cuda.set_device(rank)
+flags = torch.tensor([12, 3] if rank == 0 else [0, 0], device="cuda")
+dist.broadcast(flags, 0)
+assert flags.tolist() == [12, 3], flags.tolist()
+for op, expected in (("SUM", 20), ("MAX", 5), ("AVG", 5)):
+    x = torch.tensor(5.0, device="cuda")
+    dist.all_reduce(x, op=getattr(dist.ReduceOp, op))
+    assert x.item() == expected, (op, x.item())
+parts = [torch.zeros(2, device="cuda") for _ in range(4)]
+dist.all_gather(parts, torch.full((2,), 3.0, device="cuda"))
+assert [p.tolist() for p in parts] == [[3, 3]] * 4
+whole = torch.empty(4, device="cuda")
+dist.all_gather_into_tensor(whole, torch.full((1,), 2.0, device="cuda"))
+assert whole.tolist() == [2] * 4
+import torch.distributed._functional_collectives as functional
+assert functional.all_reduce(torch.ones(2, device="cuda"), "sum", dist.group.WORLD).tolist() == [4, 4]
+said = [{"steps": 7, "ids": torch.tensor([1, 2])}] if rank == 0 else [None]
+dist.broadcast_object_list(said, 0)
+assert said[0]["steps"] == 7
+on_host = torch.tensor([3])
+dist.all_reduce(on_host)
+assert on_host.item() == 12
+"""
+    made = carried_out(tmp_path, body, verify=True)
+    assert made.made["verified"] == 3, "the last rank, which gets what rank 0 broadcasts"
+    assert not any("isn't known" in text for text in made.assumed)
+
+
+def test_what_a_view_writes_is_unknown_in_the_whole(tmp_path: Path) -> None:
+    body = """
+known = torch.zeros(3, device="cuda")
+known[1:].copy_(torch.randn(2, device="cuda"))
+assert known.tolist() == [1.0] * 3
+host = torch.zeros(2)
+host[0] = torch.randn((), device="cuda")
+assert host.tolist() == [1.0] * 2
+"""
+    made = carried_out(tmp_path, body)
+    assert [text for text in made.assumed if "isn't known" in text] == [
+        "train.py:5: the value of a tensor isn't known; it reads as 1.0",
+        "train.py:8: the value of a tensor isn't known; it reads as 1.0",
+    ]
+
+
+def test_tensors_are_copied_and_made_as_on_a_gpu(tmp_path: Path) -> None:
+    carried_out(
+        tmp_path,
+        """
+held = copy.deepcopy({"sum": torch.tensor(2.0), "like": torch.ones(2, device="cuda", requires_grad=True)})
+assert held["sum"].item() == 2 and held["like"].requires_grad and held["like"].is_cuda
+copied = copy.deepcopy(torch.nn.Linear(2, 2).cuda())
+assert isinstance(copied.weight, torch.nn.Parameter) and copied.weight.is_cuda
+torch.cuda.set_device(3)
+for made in (torch.tensor(1.0, device="cuda"), torch.zeros(1, device="cuda"), torch.cuda.FloatTensor([1.0])):
+    assert made.device.index == 3, made.device
+scalar = torch.tensor(2.0, device="cuda")
+assert torch.tensor([[scalar, 1.0]]).tolist() == [[2, 1]]
+assert isinstance(torch.cuda.LongTensor(3), torch.cuda.LongTensor)
+import torch._inductor.runtime.triton_heuristics
+import torch.utils.cpp_extension
+assert torch.utils.cpp_extension.CUDA_HOME
+twice = torch.cuda._compile_kernel('extern "C" __global__ void twice(float* x) {}', "twice")
+twice((1, 1, 1), (32, 1, 1), (torch.zeros(8, device="cuda"),))
+import triton
+try:
+    raise triton.runtime.OutOfResources
+except triton.runtime.OutOfResources:
+    pass
+""",
+    )
+
+
+def test_an_empty_batch_is_an_error_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import torch\nmodel = torch.nn.Linear(4, 4).cuda()\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "rows = torch.randint(1, 9, (1,), device='cuda').item()\n"
+        "for _ in range(3):\n    model(torch.randn(rows, 4, device='cuda')).sum().backward()\n"
+        "    optimizer.step()\n"
+    )
+    with pytest.raises(WorkloadError) as caught:
+        profile(ProfileRequest(str(tmp_path / "train.py")))
+    assert re.search(r"train.py:6: aten.(addmm|mm), a matrix product without elements", str(caught.value))
+    assert "train.py:4: the value of a tensor isn't known; it reads as 0" in str(caught.value)
+
+
+def test_an_iteration_without_flops_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import torch\nweight = torch.nn.Parameter(torch.ones(4, device='cuda'))\n"
+        "optimizer = torch.optim.SGD([weight], lr=0.1)\n"
+        "for _ in range(3):\n    (weight * 2).sum().backward()\n    optimizer.step()\n"
+    )
+    with pytest.raises(WorkloadError, match="the iteration has no FLOPs"):
+        profile(ProfileRequest(str(tmp_path / "train.py")))
+
+
+def test_collectives_that_only_one_rank_calls_are_an_error(tmp_path: Path) -> None:
+    body = 'dist.init_process_group("nccl")\nif dist.get_rank() == 0:\n    dist.barrier()\n'
+    text = refused(tmp_path, body, verify=True)
+    assert "ranks 0 and 3 don't call the same collectives" in text
+    assert "rank 0 calls barrier at train.py:4" in text
+
+
+def test_a_rank_that_computes_more_is_said(tmp_path: Path) -> None:
+    more = "    if os.environ['RANK'] == '3':\n        model(torch.randn(2, 4, device='cuda'))\n"
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import os, torch\n" + TRAIN.replace("    optimizer.step()\n", more + "    optimizer.step()\n")
+    )
+    made, _ = profile(ProfileRequest(str(path), world_size=4, verify=True))
+    assert any(text.startswith("rank 3, profiled too, has") for text in made.assumed)
+    same, _ = profile(ProfileRequest(str(SCRIPTS / "ddp_mlp.py"), world_size=4, verify=True))
+    assert not any("profiled too" in text for text in same.assumed)
+
+
+def test_a_script_that_exits_shows_what_it_said(tmp_path: Path) -> None:
+    body = "import argparse\nread = argparse.ArgumentParser()\nread.add_argument('--width', required=True)\n"
+    text = refused(tmp_path, body + "read.parse_args()\n")
+    assert "the script stopped itself: exit code 2" in text
+    assert "train.py:5 in <module>: read.parse_args()" in text
+    assert "the following arguments are required: --width" in text
+
+
+_CLOSURE = """import torch
+model = torch.nn.Linear(4, 4).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def closure():
+    optimizer.zero_grad()
+    loss = model(torch.randn(2, 4, device="cuda")).sum()
+    loss.backward()
+    return loss
+for _ in range(3):
+    optimizer.step(CLOSURE)
+"""
+
+
+@pytest.mark.parametrize("way", ["closure", "closure=closure"])
+def test_forward_in_a_closure_is_forward(tmp_path: Path, way: str) -> None:
+    (tmp_path / "train.py").write_text(_CLOSURE.replace("CLOSURE", way))
+    made, _ = profile(ProfileRequest(str(tmp_path / "train.py")))
+    assert flops(made, "forward") == flops(made, "backward") == 2 * 2 * 4 * 4
+    assert flops(made, "optimizer") == 0
+
+
+_GROUPS = """
+dist.init_process_group("nccl")
+for place in range(2):
+    ranks = [2 * place, 2 * place + 1]
+    group = dist.new_group(ranks, group_desc="TENSOR_MODEL_PARALLEL_GROUP")
+    tensor = group if dist.get_rank() in ranks else tensor if place else None
+for place in range(2):
+    ranks = [place, place + 2]
+    group = dist.new_group(ranks, group_desc="DATA_PARALLEL_GROUP")
+    data = group if dist.get_rank() in ranks else data if place else None
+"""
+
+
+def test_axes_are_named_as_the_frameworks_name_their_groups(tmp_path: Path) -> None:
+    made = carried_out(tmp_path, _GROUPS)
+    assert made.mesh == {"dp": 2, "tp": 2}
+    body = """
+from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+from torch.distributed.device_mesh import init_device_mesh
+mesh = init_device_mesh("cuda", (4,))
+parallelize_module(torch.nn.Linear(8, 8).cuda(), mesh, ColwiseParallel())
+"""
+    assert carried_out(tmp_path, body).mesh == {"tp": 4}
+
+
+def test_a_long_evaluation_is_said_and_can_be_skipped() -> None:
+    said: list[str] = []
+    request = ProfileRequest(str(SCRIPTS / "plain_gpt.py"), ("--evaluations=250",), world_size=4)
+    made, cost = profile(request, said.append)
+    assert any(re.search(r"5,\d{3} operators and no optimizer step yet; now at plain_gpt", t) for t in said)
+    assert any("--skip-evaluation" in text for text in said)
+    skipped, less = profile(
+        ProfileRequest(
+            str(SCRIPTS / "plain_gpt.py"), ("--evaluations=250",), world_size=4, skip_evaluation=True
+        )
+    )
+    assert (skipped.programs, skipped.kernels) == (made.programs, made.kernels)
+    assert less.kernels < cost.kernels / 4
