@@ -39,6 +39,8 @@ def _join(fluid: Fluid, f: int, link: int, sibling: int) -> int:
     member.sibling = sibling
     if first != _NONE:
         fluid.members[first].before = m
+    else:
+        fluid.links[link].last = m
     fluid.links[link].first = m
     mark(fluid, link)
     return int(m)
@@ -57,6 +59,8 @@ def _leave(fluid: Fluid, m: int) -> None:
         fluid.links[member.link].first = behind
     if behind != _NONE:
         fluid.members[behind].before = ahead
+    else:
+        fluid.links[member.link].last = ahead
     member.after = counts.free_member
     counts.free_member = m
     mark(fluid, member.link)
@@ -122,6 +126,7 @@ def _start(core: Core, fluid: Fluid) -> None:
     flow.channel = fluid.channel_of[path]
     flow.remaining = core.store.rows[row].size
     flow.rate = 0.0
+    flow.level = -1.0
     flow.member = _NONE
     flow.place = _NONE
     flow.next = _NONE

@@ -6,8 +6,8 @@ its last byte has left the source. While it transfers it has a rate on its whole
 the max-min fair one (see ``sharing``); it completes when it has drained, plus the latencies of its
 path. A message of zero bytes takes the latency only; a mark (source = destination) takes no time.
 
-Rates change only when a flow begins or drains, once for each instant: when time leaves it; and only in
-the components of links and flows that this touches. A drain comes at a whole picosecond, rounded up
+Rates change only when a flow begins or drains, once for each instant: when time leaves it; and only on
+the links whose share moves. A drain comes at a whole picosecond, rounded up
 (``drains.drain_time`` says how dust is told from volume). Where higher classes fill a link, lower ones
 wait at rate zero.
 
@@ -36,7 +36,7 @@ from cosim.network.contract import NetworkSpec
 from cosim.network.drains import DRAIN
 from cosim.network.fair_loop import NEED_FLOWS, NEED_MEMBERS, run_fair, settle
 from cosim.network.flows import I32, FlowGroup
-from cosim.network.sharing import CLASS, COUNTS, FLOW, LEVEL, LINK, MEMBER, Fluid
+from cosim.network.sharing import CLASS, COUNTS, FLOW, LINK, MEMBER, MOMENT, Fluid
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics
 from cosim.topology.graph import Topology
 
@@ -68,13 +68,13 @@ class FairShareNetwork(CompiledNetwork):
             "members": np.zeros(0, MEMBER),
             "links": links,
             "drains": np.zeros(0, DRAIN),
-            "levels": np.zeros(count, LEVEL),
+            "ahead": np.zeros(count, MOMENT),
             "channels": np.zeros(0, CHANNEL),
             "classes": np.zeros(64, CLASS),
             "channel_of": np.zeros(64, np.int32),
             "found": np.zeros(0, np.int32),
         }
-        for name in ("dirty", "full", "touched", "reached"):
+        for name in ("dirty", "reached"):
             self._fluid[name] = np.zeros(count, np.int32)
         for name in ("instant", "spare", "other"):
             self._fluid[name] = np.zeros(0, np.int32)
@@ -110,9 +110,13 @@ class FairShareNetwork(CompiledNetwork):
             self._fluid[name] = new
 
     def _expect_model(self, rows: int) -> None:
+        self._make_flows(rows)
+        self._extend("members", min(2 * rows, self._link_used))
+
+    def _make_flows(self, rows: int) -> None:
         for name in ("flows", "drains", "found"):
             self._extend(name, rows)
-        self._extend("members", min(2 * rows, self._link_used))
+        self._extend("ahead", len(self._fluid["flows"]) + len(self._fluid["links"]))
 
     def _copy_model(self) -> dict[str, Any]:
         counts = self._fluid["counts"][0]
@@ -131,8 +135,7 @@ class FairShareNetwork(CompiledNetwork):
 
     def _grow_model(self, what: int) -> None:
         if what == NEED_FLOWS:
-            for name in ("flows", "drains", "found"):
-                self._extend(name, max(1024, 2 * len(self._fluid[name])))
+            self._make_flows(max(1024, 2 * len(self._fluid["flows"])))
         elif what == NEED_MEMBERS:
             self._extend("members", max(1024, 2 * len(self._fluid["members"])))
         else:

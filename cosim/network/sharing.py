@@ -1,18 +1,20 @@
 """Weighted max-min rates with strict priorities, for what changed only.
 
-Flows and links form a graph: a flow touches the links on its path. A start or a drain marks those links;
-when time leaves the instant, :func:`share` takes the connected components that marked links lie in, and
-works out the rates of each by itself. So a component's rates are a function of its flows alone, and no
-other flow is looked at.
+Class by class of priority (0 first; a class gets what those before it left), the level (rate per unit of
+weight) of all flows rises until a link is full; its flows are frozen there, and the others go on (progressive
+filling). So a *moment* of the filling is (class, level), moments are in order, and what happens at one
+depends only on those before it.
 
-Within a component, class by class of priority (0 first; a class gets what those before it left), the
-level (rate per unit of weight) of all flows rises until a link is full; its flows are frozen there, and
-the others go on (progressive filling). Links that are full at the same level, but for 10^-12 of it, are full
-together. Levels live in a heap of lower bounds, for they only rise.
+A start or a drain marks the links of its path. When time leaves the instant, :func:`share` fills anew, but
+only links where something differs from the filling before: marked ones at first. On those, a flow comes to
+the moment at which it was frozen before. Where a link of its path was full by then that has not become one of
+them, it is frozen there again, and nothing else of it need be known. Otherwise it rises on, or it is frozen
+sooner: from that moment on the other links of its path differ too. A link that never differs is not looked
+at, nor are the flows that cross no other. The rates are those of filling all links from zero, bit by bit.
 
-Order never matters: weights are whole numbers (billionths), so that their sums are exact; a link
-loses what was frozen in a round by one subtraction; rounds go by level. What is left of a link that is full
-is zero, not dust.
+Order never matters: weights are whole numbers (billionths), so that their sums are exact; a link loses what
+was frozen at a moment by one subtraction, moments in order. A link that would be full within 10^-12 of the
+level at which flows on it were frozen is full there. What is left of a link that is full is zero, not dust.
 
 Source: D. Bertsekas, R. Gallager, Data Networks, 2nd ed., section 6.5.2 (max-min flow control).
 """
@@ -39,10 +41,19 @@ COUNTS = np.dtype(
         ("free_member", "i8"),
         ("members_used", "i8"),
         ("num_members", "i8"),
+        ("num_reached", "i8"),
+        ("num_found", "i8"),
+        ("num_rising", "i8"),
+        ("num_ahead", "i8"),
+        ("num_shares", "i8"),
+        ("num_looked", "i8"),
+        ("num_changed", "i8"),
     ]
 )
 """``begin``: the flow that transfers next in its channel, plus one; 0: none. Flows and memberships are taken
-from free lists, then from the untouched rest that starts at ``_used``."""
+from free lists, then from the untouched rest that starts at ``_used``. Of the filling number ``visit``: links
+``reached``, flows ``found`` on them, how many of those are ``rising``, and moments ``ahead``. In all so far:
+fillings (``num_shares``), and flows found in them (``num_looked``)."""
 FLOW = np.dtype(
     [
         ("touched", "i8"),
@@ -51,6 +62,7 @@ FLOW = np.dtype(
         ("visit", "i8"),
         ("remaining", "f8"),
         ("rate", "f8"),
+        ("level", "f8"),
         ("fresh", "f8"),
         ("handle", "i4"),
         ("rep", "i4"),
@@ -60,42 +72,58 @@ FLOW = np.dtype(
         ("member", "i4"),
         ("place", "i4"),
         ("next", "i4"),
+        ("by", "i4"),
+        ("chain", "i4"),
     ]
 )
 """A flow that has started and not drained. ``remaining`` bytes at ``touched``, at ``rate`` (bytes per ps)
-since; ``fresh``: the rate being worked out; ``member``: its first membership; ``place`` in the heap of
-drains; ``next`` in its channel."""
+since; ``level`` at which it was frozen (below 0: never yet) ``by`` a link, ``fresh`` in this filling (below
+0: it rises); ``chain``: the next flow found that this link froze; ``member``: its first membership; ``place``
+in the heap of drains; ``next`` in its channel."""
 MEMBER = np.dtype([("flow", "i4"), ("link", "i4"), ("before", "i4"), ("after", "i4"), ("sibling", "i4")])
-"""A flow on a link: ``before`` and ``after`` among the link's flows, ``sibling`` on the flow's next link."""
+"""A flow on a link: ``before`` and ``after`` among the link's flows, ``sibling`` on the flow's next link.
+Between fillings, a link's flows are in the order in which they were frozen."""
 LINK = np.dtype(
     [
         ("capacity", "f8"),
         ("used", "f8"),
         ("left", "f8"),
         ("level", "f8"),
+        ("full_level", "f8"),
         ("latency", "i8"),
         ("since", "i8"),
         ("weight", "i8"),
         ("gone", "i8"),
         ("visit", "i8"),
+        ("chained", "i8"),
+        ("rising", "i8"),
         ("first", "i4"),
+        ("last", "i4"),
+        ("chain", "i4"),
         ("dirty", "i4"),
+        ("priority", "i4"),
+        ("full_priority", "i4"),
     ]
 )
-"""``capacity`` in bytes per ps, of which ``used`` since ``since``. For the class at hand: ``left`` to share,
-``weight`` not yet frozen, ``gone`` of it in this round, and its ``level``."""
+"""``capacity`` in bytes per ps, of which ``used`` since ``since``; when it was first full: at ``full_level``
+of ``full_priority`` (:data:`_NO_CLASS`: it was not). In a filling: flows that are ``rising``, the lowest
+class among them (``priority``) and what that weighs (``weight``); what is ``left`` of it but for ``gone``,
+the weight frozen at ``level``, the last moment of its class so far; and the ``chain`` of flows found that it
+froze before (if it is ``chained`` in that filling)."""
 CLASS = np.dtype([("weight", "i8"), ("priority", "i8")])
 """What a group's flows weigh, in billionths, and their class."""
-LEVEL = np.dtype([("level", "f8"), ("link", "i8")])
+MOMENT = np.dtype([("level", "f8"), ("priority", "i8"), ("what", "i8")])
+"""``what``: a link that froze flows there before, or -1 - a link that is full there at the earliest."""
 
 _NONE = -1
+_NO_CLASS = 2**31 - 1
 _TOGETHER = 1.0 + 1e-12
 _EMPTY = 1e-12
 
 
 class Fluid(Arrays):
     """The model's state; ``counts`` is one record. ``channel_of`` runs beside ``path_ptr``, ``classes``
-    beside the groups.
+    beside the groups. ``ahead`` is a heap of moments.
     """
 
     counts: Records
@@ -103,13 +131,11 @@ class Fluid(Arrays):
     members: Records
     links: Records
     drains: Records
-    levels: Records
+    ahead: Records
     channels: Records
     classes: Records
     channel_of: I32
     dirty: I32
-    full: I32
-    touched: I32
     found: I32
     reached: I32
     instant: I32
@@ -127,228 +153,357 @@ def mark(fluid: Fluid, link: int) -> None:
         counts.num_dirty += 1
 
 
-@once
-def _raise_level(count: int, levels: Records, level: float, link: int) -> None:
-    """Put a link into the heap of levels, which has ``count`` entries and room for one more."""
-    at = count
-    while at > 0:
-        parent = (at - 1) >> 1
-        if levels[parent].level <= level:
-            break
-        levels[at].level = levels[parent].level
-        levels[at].link = levels[parent].link
-        at = parent
-    levels[at].level = level
-    levels[at].link = link
+@inlined
+def _is_before(priority: int, level: float, other_priority: int, other_level: float) -> bool:
+    """Whether a moment comes before another one."""
+    return bool(priority < other_priority or (priority == other_priority and level < other_level))
 
 
 @internal
-def _next_level(count: int, levels: Records, links: Records) -> int:
-    """Bring the lowest level to the top of the heap, dropping links without weight; entries left."""
-    while count > 0:
-        link = levels[0].link
-        if links[link].weight > 0 and levels[0].level == links[link].level:
-            return count
-        if links[link].weight > 0:  # it has risen: put it where it belongs now
-            level = links[link].level
-        else:
-            count -= 1
-            level = levels[count].level
-            link = levels[count].link
-        at = 0
-        while True:
-            child = 2 * at + 1
-            if child >= count:
-                break
-            if child + 1 < count and levels[child + 1].level < levels[child].level:
-                child += 1
-            if levels[child].level >= level:
-                break
-            levels[at].level = levels[child].level
-            levels[at].link = levels[child].link
-            at = child
-        levels[at].level = level
-        levels[at].link = link
-    return 0
+def _push(heap: Records, count: int, priority: int, level: float, what: int) -> int:
+    """Put a moment into a heap of ``count``, which has room; the new count."""
+    at = count
+    while at > 0:
+        parent = (at - 1) >> 1
+        one = heap[parent]
+        if not _is_before(priority, level, one.priority, one.level):
+            break
+        heap[at] = one
+        at = parent
+    put = heap[at]
+    put.priority = priority
+    put.level = level
+    put.what = what
+    return count + 1
 
 
-@once
-def _weigh(fluid: Fluid, num_flows: int, num_links: int, priority: int) -> int:
-    """Say what flows of one class weigh on each link; the next class's priority, or -1 if there is none."""
-    links = fluid.links
-    later = _NONE
-    for k in range(num_links):
-        links[fluid.reached[k]].weight = 0
-    for k in range(num_flows):
-        flow = fluid.flows[fluid.found[k]]
-        if flow.priority == priority:
-            m = flow.member
-            while m != _NONE:
-                member = fluid.members[m]
-                links[member.link].weight += flow.weight
-                m = member.sibling
-        elif flow.priority > priority and (later == _NONE or flow.priority < later):
-            later = flow.priority
-    return int(later)
-
-
-@once
-def _take_full(fluid: Fluid, count: int) -> tuple[int, int]:
-    """Take the links that are full at the lowest level out of the heap: (entries left, full links)."""
-    links = fluid.links
-    levels = fluid.levels
-    most = levels[0].level * _TOGETHER
-    num_full = 0
-    while count > 0 and levels[0].level <= most:
-        fluid.full[num_full] = levels[0].link
-        num_full += 1
-        link = links[levels[0].link]
-        link.weight = -link.weight  # so that _next_level drops it
-        count = _next_level(count, levels, links)
-    for k in range(num_full):
-        link = links[fluid.full[k]]
-        link.weight = -link.weight
-    return count, num_full
-
-
-@once
-def _freeze(fluid: Fluid, num_full: int, level: float, priority: int) -> int:
-    """Freeze flows of one class on full links; how many links they leave, all at once."""
-    links = fluid.links
-    num_touched = 0
-    for k in range(num_full):
-        m = links[fluid.full[k]].first
-        while m != _NONE:
-            flow = fluid.flows[fluid.members[m].flow]
-            m = fluid.members[m].after
-            if flow.priority == priority and flow.fresh < 0.0:
-                flow.fresh = level * flow.weight
-                one = flow.member
-                while one != _NONE:
-                    member = fluid.members[one]
-                    link = links[member.link]
-                    if link.gone == 0:
-                        fluid.touched[num_touched] = member.link
-                        num_touched += 1
-                    link.gone += flow.weight
-                    one = member.sibling
-    return num_touched
-
-
-@once
-def _fill(fluid: Fluid, num_links: int, priority: int) -> None:
-    """Share what is left of links among one class, which weighs on them what they say."""
-    links = fluid.links
-    levels = fluid.levels
-    count = int(np.int64(0))  # as a literal it would have the heap compiled twice, by its type
-    for k in range(num_links):
-        link = links[fluid.reached[k]]
-        if link.weight > 0:
-            link.level = link.left / link.weight
-            _raise_level(count, levels, link.level, fluid.reached[k])
-            count += 1
-    count = _next_level(count, levels, links)
-    while count > 0:
-        level = levels[0].level
-        count, num_full = _take_full(fluid, count)
-        num_touched = _freeze(fluid, num_full, level, priority)
-        # Each link loses what was frozen in this round by one subtraction, so that no order matters.
-        for k in range(num_touched):
-            link = links[fluid.touched[k]]
-            link.weight -= link.gone
-            left = link.left - level * link.gone
-            link.left = left if left > link.capacity * _EMPTY else 0.0
-            link.gone = 0
-            if link.weight > 0:
-                link.level = max(link.level, link.left / link.weight)
-        for k in range(num_full):
-            links[fluid.full[k]].left = 0.0
-        count = _next_level(count, levels, links)
-
-
-@once
-def _reach(fluid: Fluid, seed: int, visit: int) -> tuple[int, int, int, bool]:
-    """Find the component of a link: (flows, links, lowest priority, whether there are others).
-
-    What flows weigh on links is summed up on the way: where there is one class, that is what :func:`_fill`
-    wants.
-    """
-    links = fluid.links
-    fluid.reached[0] = seed
-    num_links = 1
-    num_flows = 0
-    lowest = _NONE
-    several = False
-    links[seed].visit = visit
-    links[seed].weight = 0
+@internal
+def _pop(heap: Records, count: int) -> int:
+    """Remove the first moment of a heap of ``count``; the new count."""
+    count -= 1
+    last = heap[count]
     at = 0
-    while at < num_links:
-        link = links[fluid.reached[at]]
-        link.left = link.capacity
-        m = link.first
-        at += 1
-        while m != _NONE:
-            f = fluid.members[m].flow
-            m = fluid.members[m].after
-            flow = fluid.flows[f]
-            if flow.visit == visit:
-                continue
-            flow.visit = visit
-            flow.fresh = -1.0
-            fluid.found[num_flows] = f
-            num_flows += 1
-            if lowest != _NONE and flow.priority != lowest:
-                several = True
-            if lowest == _NONE or flow.priority < lowest:
-                lowest = flow.priority
-            one = flow.member
-            while one != _NONE:
-                member = fluid.members[one]
-                link = links[member.link]
-                if link.visit != visit:
-                    link.visit = visit
-                    link.weight = 0
-                    fluid.reached[num_links] = member.link
-                    num_links += 1
+    while True:
+        child = 2 * at + 1
+        if child >= count:
+            break
+        one = heap[child]
+        if child + 1 < count:
+            other = heap[child + 1]
+            if _is_before(other.priority, other.level, one.priority, one.level):
+                one = other
+                child += 1
+        if not _is_before(one.priority, one.level, last.priority, last.level):
+            break
+        heap[at] = one
+        at = child
+    heap[at] = last
+    return count
+
+
+@inlined
+def _settle(link: Records) -> None:
+    """Take what was frozen at the last moment from what is left."""
+    left = link.left - link.level * link.gone
+    link.left = left if left > link.capacity * _EMPTY else 0.0
+    link.gone = 0
+
+
+@inlined
+def _lose(link: Records, level: float, weight: int) -> None:
+    """A flow on a link was frozen."""
+    if level != link.level:
+        _settle(link)
+        link.level = level
+    link.gone += weight
+
+
+@inlined
+def _full_at(link: Records) -> float:
+    """The level at which a link is full if all that rise on it go on."""
+    left = link.left - link.level * link.gone
+    level = left / link.weight if left > link.capacity * _EMPTY else 0.0
+    return float(link.level if level <= link.level * _TOGETHER else level)
+
+
+@inlined
+def _expect(fluid: Fluid, number: int) -> None:
+    """A link is full, at the earliest, when what rises there now has filled it."""
+    link = fluid.links[number]
+    fluid.counts[0].num_ahead = _push(
+        fluid.ahead, fluid.counts[0].num_ahead, link.priority, _full_at(link), -1 - number
+    )
+
+
+@internal
+def _go_on(fluid: Fluid, number: int) -> None:
+    """The next class of flows rises on a link, if there is one."""
+    link = fluid.links[number]
+    if link.rising == 0:
+        return
+    link.priority = _NO_CLASS
+    m = link.first
+    while m != _NONE:
+        flow = fluid.flows[fluid.members[m].flow]
+        m = fluid.members[m].after
+        if flow.fresh < 0.0:
+            if flow.priority < link.priority:
+                link.priority = flow.priority
+                link.weight = 0
+            if flow.priority == link.priority:
                 link.weight += flow.weight
-                one = member.sibling
-    return num_flows, num_links, lowest, several
+    _settle(link)
+    link.level = 0.0
+    _expect(fluid, number)
 
 
-@once
-def _share_one(fluid: Fluid, num_links: int) -> None:
-    """The only flow of a component takes the rate of its slowest link."""
-    links = fluid.links
-    rate = np.inf
-    for k in range(num_links):
-        rate = min(rate, links[fluid.reached[k]].capacity)
-    flow = fluid.flows[fluid.found[0]]
+@internal
+def _find(fluid: Fluid, f: int) -> None:
+    """A flow is on a link that differs: it rises, to the moment where it was frozen before."""
+    counts = fluid.counts[0]
+    flow = fluid.flows[f]
+    flow.visit = counts.visit
+    flow.fresh = -1.0
+    fluid.found[counts.num_found] = f
+    counts.num_found += 1
+    counts.num_rising += 1
+    if flow.level < 0.0:
+        return
+    # One moment is enough for all that a link froze there: a heap of links is smaller than one of flows.
+    link = fluid.links[flow.by]
+    if link.chained != counts.visit:
+        link.chained = counts.visit
+        link.chain = _NONE
+    first = link.chain
+    if (
+        first == _NONE
+        or fluid.flows[first].level != flow.level
+        or fluid.flows[first].priority != flow.priority
+    ):
+        counts.num_ahead = _push(
+            fluid.ahead, counts.num_ahead, flow.priority, flow.level, int(np.int64(flow.by))
+        )
+    flow.chain = first
+    link.chain = f
+
+
+@internal
+def _differ(fluid: Fluid, number: int, priority: int, level: float) -> None:
+    """A link differs from the filling before, from a moment on: look at its flows.
+
+    Those that were frozen before that moment are so again, for it did not differ then. They come first, and
+    in order: so it loses what it did when it was looked at last, by the same subtractions.
+    """
+    counts = fluid.counts[0]
+    link = fluid.links[number]
+    link.visit = counts.visit
+    fluid.reached[counts.num_reached] = number
+    counts.num_reached += 1
+    link.left = link.capacity
+    link.level = 0.0
+    link.gone = 0
+    link.rising = 0
+    link.weight = 0
+    link.full_priority = _NO_CLASS
+    past = np.int64(_NONE)
+    lowest = np.int64(_NO_CLASS)
+    m = link.first
+    while m != _NONE:
+        f = fluid.members[m].flow
+        m = fluid.members[m].after
+        flow = fluid.flows[f]
+        frozen = flow.fresh
+        if flow.visit != counts.visit:
+            if flow.level >= 0.0 and _is_before(flow.priority, flow.level, priority, level):
+                frozen = flow.level
+            else:
+                _find(fluid, f)
+                frozen = -1.0
+        if frozen >= 0.0:
+            if flow.priority != past:
+                _settle(link)
+                link.level = 0.0
+                past = flow.priority
+            _lose(link, frozen, flow.weight)
+            continue
+        link.rising += 1
+        if flow.priority < lowest:
+            lowest = flow.priority
+            link.weight = 0
+        if flow.priority == lowest:
+            link.weight += flow.weight
+    link.priority = lowest
+    if link.rising > 0:
+        if lowest != past:
+            _settle(link)
+            link.level = 0.0
+        _expect(fluid, number)
+
+
+@inlined
+def _put_last(fluid: Fluid, m: int, link: Records) -> None:
+    """Put a flow at the end of a link's."""
+    member = fluid.members[m]
+    ahead = member.before
+    behind = member.after
+    if behind == _NONE:
+        return
+    if ahead != _NONE:
+        fluid.members[ahead].after = behind
+    else:
+        link.first = behind
+    fluid.members[behind].before = ahead
+    fluid.members[link.last].after = m
+    member.before = link.last
+    member.after = _NONE
+    link.last = m
+
+
+@internal
+def _freeze(fluid: Fluid, f: int, level: float, by: int) -> None:
+    """A link has a flow rise no further. Where that is another level than before, all its links differ."""
+    counts = fluid.counts[0]
+    flow = fluid.flows[f]
+    flow.fresh = level
+    flow.by = by
+    counts.num_rising -= 1
     one = flow.member
     while one != _NONE:
-        links[fluid.members[one].link].left -= rate
+        number = fluid.members[one].link
+        link = fluid.links[number]
+        if link.visit == counts.visit:
+            _lose(link, level, flow.weight)
+            link.weight -= flow.weight
+            link.rising -= 1
+            _put_last(fluid, one, link)
+        elif level != flow.level:
+            _differ(fluid, number, flow.priority, level)
         one = fluid.members[one].sibling
-    flow.fresh = rate
 
 
 @once
-def _apply(core: Core, fluid: Fluid, num_flows: int, num_links: int, now: int) -> None:
-    """Bring new rates of a component into force, where they differ from those before."""
+def _come_by(fluid: Fluid, f: int, priority: int, level: float) -> None:
+    """A flow comes to the moment where it was frozen before: again, or on.
+
+    A link that is full here has never become one that differs: a flow on it would have had to be frozen at
+    another level before, or to rise past this one. So the order of flows within a moment doesn't matter.
+    """
+    visit = fluid.counts[0].visit
+    one = fluid.flows[f].member
+    while one != _NONE:
+        number = fluid.members[one].link
+        one = fluid.members[one].sibling
+        link = fluid.links[number]
+        if link.visit != visit and not _is_before(priority, level, link.full_priority, link.full_level):
+            _freeze(fluid, f, level, number)
+            return
+    one = fluid.flows[f].member
+    while one != _NONE:
+        number = fluid.members[one].link
+        one = fluid.members[one].sibling
+        if fluid.links[number].visit != visit:
+            _differ(fluid, number, priority, level)
+
+
+@once
+def _come(fluid: Fluid, number: int, priority: int, level: float) -> None:
+    """The flows found that a link froze at a moment before come to it again."""
+    link = fluid.links[number]
+    f = link.chain
+    link.chain = _NONE
+    while f != _NONE:
+        flow = fluid.flows[f]
+        after = flow.chain
+        if flow.fresh < 0.0:
+            if flow.priority == priority and flow.level == level:
+                _come_by(fluid, f, priority, level)
+            else:  # of another class: at a moment of its own
+                flow.chain = link.chain
+                link.chain = f
+        f = after
+
+
+@once
+def _fill_up(fluid: Fluid, number: int, level: float) -> None:
+    """A link is full: what rises on it of the class at hand is frozen."""
+    link = fluid.links[number]
+    priority = link.priority
+    if link.full_priority == _NO_CLASS:
+        link.full_priority = priority
+        link.full_level = level
+    m = link.first
+    while link.weight > 0:  # those frozen go to the end
+        f = fluid.members[m].flow
+        m = fluid.members[m].after
+        if fluid.flows[f].priority == priority and fluid.flows[f].fresh < 0.0:
+            _freeze(fluid, f, level, number)
+    link.left = 0.0
+    link.gone = 0
+    _go_on(fluid, number)
+
+
+@once
+def _fill(fluid: Fluid) -> None:
+    """Go from moment to moment until nothing rises."""
     counts = fluid.counts[0]
-    for k in range(num_links):
+    ahead = fluid.ahead
+    while counts.num_rising > 0:
+        priority = ahead[0].priority
+        level = ahead[0].level
+        what = ahead[0].what
+        counts.num_ahead = _pop(ahead, counts.num_ahead)
+        if what >= 0:
+            _come(fluid, what, priority, level)
+            continue
+        number = -1 - what
+        link = fluid.links[number]
+        if link.weight == 0:
+            _go_on(fluid, number)
+            continue
+        full_at = _full_at(link)
+        if full_at > level:  # flows on it were frozen since: it comes later
+            counts.num_ahead = _push(ahead, counts.num_ahead, priority, full_at, what)
+        else:
+            _fill_up(fluid, number, level)
+
+
+@inlined
+def _rate(fluid: Fluid, f: int) -> float:
+    """What a flow gets; one that meets no other has just the rate of its slowest link."""
+    flow = fluid.flows[f]
+    rate = np.inf
+    one = flow.member
+    while one != _NONE:
+        member = fluid.members[one]
+        if member.before != _NONE or member.after != _NONE:
+            return float(flow.fresh * flow.weight)
+        rate = min(rate, fluid.links[member.link].capacity)
+        one = member.sibling
+    return float(rate)
+
+
+@once
+def _apply(core: Core, fluid: Fluid, now: int) -> None:
+    """Bring new rates into force, where they differ from those before."""
+    counts = fluid.counts[0]
+    for k in range(counts.num_reached):
         link = fluid.links[fluid.reached[k]]
-        used = link.capacity - link.left
+        used = link.capacity - max(link.left - link.level * link.gone, 0.0)
         if used != link.used:
             if link.used > 0.0:
                 add_share(core, fluid.reached[k], link.since, now, link.used / link.capacity)
             link.used = used
             link.since = now
-    for k in range(num_flows):
+    for k in range(counts.num_found):
         flow = fluid.flows[fluid.found[k]]
-        if flow.fresh != flow.rate:
+        flow.level = flow.fresh
+        rate = _rate(fluid, fluid.found[k])
+        if rate != flow.rate:
+            counts.num_changed += 1
             sent = flow.rate * (now - flow.touched)
             flow.remaining = max(flow.remaining - sent, 0.0)
             flow.touched = now
-            flow.rate = flow.fresh
+            flow.rate = rate
             when = drain_time(now, flow.remaining, flow.rate)
             counts.num_drains = set_drain(
                 counts.num_drains, fluid.drains, fluid.flows, int(fluid.found[k]), when
@@ -357,21 +512,20 @@ def _apply(core: Core, fluid: Fluid, num_flows: int, num_links: int, now: int) -
 
 @once
 def share(core: Core, fluid: Fluid, now: int) -> None:
-    """Give every flow in the components of the marked links its rate from ``now`` on."""
+    """Give every flow its rate from ``now`` on, where a link was marked."""
     counts = fluid.counts[0]
     counts.visit += 1
+    counts.num_reached = 0
+    counts.num_found = 0
+    counts.num_rising = 0
+    counts.num_ahead = 0
     for d in range(counts.num_dirty):
-        seed = fluid.dirty[d]
-        fluid.links[seed].dirty = 0
-        if fluid.links[seed].visit == counts.visit:
-            continue
-        num_flows, num_links, priority, several = _reach(fluid, seed, counts.visit)
-        if num_flows == 1:
-            _share_one(fluid, num_links)
-        elif num_flows > 1:
-            while priority != _NONE:
-                later = _weigh(fluid, num_flows, num_links, priority) if several else _NONE
-                _fill(fluid, num_links, priority)
-                priority = later
-        _apply(core, fluid, num_flows, num_links, now)
+        number = fluid.dirty[d]
+        fluid.links[number].dirty = 0
+        if fluid.links[number].visit != counts.visit:
+            _differ(fluid, number, _NONE, 0.0)
     counts.num_dirty = 0
+    _fill(fluid)
+    _apply(core, fluid, now)
+    counts.num_shares += 1
+    counts.num_looked += counts.num_found

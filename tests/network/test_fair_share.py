@@ -12,16 +12,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from numpy.typing import NDArray
 
 from cosim.context import HERE
 from cosim.errors import NetworkError
 from cosim.network.fair_share import FairShare, FairShareNetwork
 from cosim.network.flows import FlowGroup, flat_table, pack_key
+from cosim.network.sharing import Fluid, share
 from cosim.network.simulator import NetworkSimulator
 from cosim.testing.strategies.traffic import RATES, table_of, topologies
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.topology.graph import I32, I64, Paths, Topology
+from cosim.topology.leaf_spine import LeafSpine
 from cosim.units import NEVER, PS_PER_MS, PS_PER_US
 from tests.network.worlds import batch, drive, graph
 
@@ -45,11 +48,9 @@ class Message:
     channel: int | None = None
 
 
-def finish(topology: Topology, messages: Sequence[Message]) -> list[int]:
-    """When each completes; each has a channel of its own unless it says which."""
-    network = FairShareNetwork()
-    network.open(topology)
-    groups = [
+def groups_of(messages: Sequence[Message]) -> list[FlowGroup]:
+    """A group of each; each has a channel of its own unless it says which."""
+    return [
         FlowGroup(
             handle=k,
             table=flat_table([0], [1], [m.size]),
@@ -61,8 +62,14 @@ def finish(topology: Topology, messages: Sequence[Message]) -> list[int]:
         )
         for k, m in enumerate(messages)
     ]
+
+
+def finish(topology: Topology, messages: Sequence[Message]) -> list[int]:
+    """When each completes."""
+    network = FairShareNetwork()
+    network.open(topology)
     times = [-1] * len(messages)
-    flows = batch(groups, [(k, 0, m.start, m.start) for k, m in enumerate(messages)])
+    flows = batch(groups_of(messages), [(k, 0, m.start, m.start) for k, m in enumerate(messages)])
     while -1 in times:
         done = network.advance(flows, NEVER).completions
         flows = batch()
@@ -229,10 +236,10 @@ def fluid_times(topology: Topology, messages: Sequence[Message]) -> list[float]:
 
 
 @st.composite
-def crowds(draw: st.DrawFn) -> tuple[Topology, list[Message]]:
+def crowds(draw: st.DrawFn, most: int = 8) -> tuple[Topology, list[Message]]:
     topology = draw(topologies())
     messages = []
-    for _ in range(draw(st.integers(1, 8))):
+    for _ in range(draw(st.integers(1, most))):
         src = draw(st.integers(0, topology.num_endpoints - 1))
         hop = draw(st.integers(1, topology.num_endpoints - 1))
         messages.append(
@@ -257,6 +264,79 @@ def test_rates_are_those_of_exact_progressive_filling(crowd: tuple[Topology, lis
         # Each drain is rounded up, and moves those after it: by a picosecond each at most, times a ratio of
         # rates (37 at most here) where a slow flow waits for a fast link.
         assert -1e-6 * expected - 1 <= time - expected <= 1e-6 * expected + 40 * len(messages)
+
+
+def rates(network: FairShareNetwork, *, anew: bool) -> NDArray[np.float64]:
+    """Rates of what is under way; ``anew``: worked out from zero on a copy, as if no rate had been before."""
+    core, fluid = network.core(), network.columns()
+    under_way = fluid.flows["member"] != -1
+    under_way &= np.isin(np.arange(len(under_way)), fluid.members["flow"][_used(fluid)])
+    if not anew:
+        return np.asarray(fluid.flows["rate"][under_way])
+    copy = fluid.replaced(**{name: getattr(fluid, name).copy() for name in fluid._names})
+    copy.flows["level"] = -1.0
+    copy.dirty[:] = np.arange(len(copy.links))
+    copy.links["dirty"], copy.counts["num_dirty"] = 1, len(copy.links)
+    busy = core.replaced(state=core.state.copy(), link_busy=core.link_busy.copy())
+    share(busy, copy, int(core.state["instant"][0]))
+    return np.asarray(copy.flows["rate"][under_way])
+
+
+def _used(fluid: Fluid) -> list[int]:
+    found = []
+    for first in fluid.links["first"].tolist():
+        while first != -1:
+            found.append(first)
+            first = int(fluid.members["after"][first])
+    return found
+
+
+@many
+@given(crowd=crowds(40), times=st.lists(st.integers(1, 10**8), min_size=1, max_size=20))
+def test_rates_of_what_changed_are_bit_by_bit_those_of_filling_all_links(
+    crowd: tuple[Topology, list[Message]], times: list[int]
+) -> None:
+    topology, messages = crowd
+    network = FairShareNetwork()
+    network.open(topology)
+    flows = batch(groups_of(messages), [(k, 0, m.start, m.start) for k, m in enumerate(messages)])
+    for time in sorted(times):
+        while network.advance(flows, time).granted_ps < time:
+            flows = batch()
+        flows = batch()
+        if network.columns().counts["num_dirty"][0] == 0:  # else the last instant isn't over yet
+            assert_array_equal(rates(network, anew=False), rates(network, anew=True))
+
+
+def looked_at(hosts: int) -> tuple[float, float]:
+    """Flows looked at and changed for each arrival or departure: pairs of hosts under a fabric with ECMP."""
+    fabric = {"leaves": hosts // 8, "spines": 4, "endpoints_per_leaf": 8, "rate": "100Gbps", "latency": "0ns"}
+    topology = LeafSpine.model_validate({**fabric, "routing": {"kind": "ecmp", "seed": 1}}).build(HERE)
+    rng = np.random.default_rng(hosts)
+    count = 4 * hosts
+    src = rng.integers(0, hosts, count)
+    dst = (src + rng.integers(1, hosts, count)) % hosts
+    start = np.cumsum(rng.exponential(4e8 / hosts, count)).astype(np.int64)
+    network = FairShareNetwork()
+    network.open(topology)
+    table = flat_table(
+        src.tolist(), dst.tolist(), rng.integers(10**5, 10**7, count).tolist(), num_participants=hosts
+    )
+    flows = batch(
+        [FlowGroup(0, table, np.arange(hosts, dtype=np.int32), (0, 0))],
+        [(0, k, t, t) for k, t in enumerate(start.tolist())],
+    )
+    while network.advance(flows, NEVER).granted_ps < NEVER:
+        flows = batch()
+    counts = network.columns().counts
+    return float(counts["num_looked"][0]) / (2 * count), float(counts["num_changed"][0]) / (2 * count)
+
+
+def test_a_change_looks_at_its_own_surroundings_whatever_the_size_of_the_fabric() -> None:
+    (looked, changed), (more_looked, more_changed) = looked_at(64), looked_at(1024)
+    assert 0.5 < changed <= looked <= 4 * changed
+    assert more_looked <= 4 * more_changed
+    assert more_looked <= 3 * looked
 
 
 @many
