@@ -1,7 +1,7 @@
 """The command ``cosim``.
 
 Exit codes: 0 done; 1 the simulation or a network could not go on; 2 a mistake in what was given; 130
-interrupted (what was computed is kept). Results go to stdout, everything else to stderr.
+interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to stdout, all else to stderr.
 
 ===============  =========================================
 ``run``          run, and sweeps
@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+import threading
 from io import TextIOWrapper
 from typing import Annotated
 
@@ -79,6 +81,7 @@ def main() -> None:
             stream.reconfigure(
                 errors="backslashreplace"
             )  # a lone surrogate in a name; JSON writes it so, too
+    _keep_on_sigterm()
     code: int | str | None = 0
     try:
         try:
@@ -92,6 +95,18 @@ def main() -> None:
     except OSError as error:
         code = _no_room(error)
     sys.exit(code)
+
+
+def _keep_on_sigterm() -> None:
+    """Have SIGTERM, and a terminal that closes, keep what Ctrl-C keeps; a server has a way of its own."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, interrupt)
 
 
 def _no_room(error: OSError) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
 
-from cosim.errors import InputError, Location, ScenarioError
+from cosim.errors import ScenarioError
+from cosim.files.folder import forget, written_whole
 
 if TYPE_CHECKING:
     from cosim.experiment.scenario import Scenario
@@ -17,46 +17,29 @@ if TYPE_CHECKING:
 TIMELINE_FILE = "timeline.json"
 
 
-def prepare(directory: str | Path, scenario: Scenario) -> None:
-    """Make the folder, so that what can't be written is known before the run and not after it.
+def prepare(target: Path, scenario: Scenario, *, resume: bool) -> None:
+    """See, before the run and not after it, that its messages can be written; forget an earlier run.
 
     Raises
     ------
     InputError
-        A folder that can't be made or written to, or Parquet without pyarrow.
+        Parquet without pyarrow.
     """
     from cosim.results.store import check_format
 
-    make_folder(directory)
     check_format(scenario.record.messages or None)
+    if not resume:
+        forget(target, _files())
 
 
-def make_folder(directory: str | Path) -> Path:
-    """A folder that can be written to.
+def _files() -> tuple[str, ...]:
+    from cosim.results.store import COLUMNS_FILE, MESSAGE_FILES, SCENARIO_FILE, SUMMARY_FILE
 
-    Raises
-    ------
-    InputError
-        It can't be.
-    """
-    target = Path(directory)
-    if target.exists() and not target.is_dir():
-        raise InputError("is a file; the run is written to a folder", location=Location(str(target)))
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=target):
-            pass
-    except OSError as error:
-        raise _cannot(target, error) from error
-    return target
+    return SUMMARY_FILE, COLUMNS_FILE, SCENARIO_FILE, TIMELINE_FILE, *MESSAGE_FILES.values()
 
 
-def _cannot(target: Path, error: OSError) -> InputError:
-    return InputError(f"can't write the run: {error.strerror or error}", location=Location(str(target)))
-
-
-def save_run(run: Run, directory: str | Path) -> Path:
-    """Write everything; files of an earlier run in the folder are replaced.
+def write_run(run: Run, target: Path) -> Path:
+    """Write everything to a folder that is held (:func:`~cosim.files.folder.claimed`): all of it or nothing.
 
     Raises
     ------
@@ -66,15 +49,11 @@ def save_run(run: Run, directory: str | Path) -> Path:
     from cosim.results.render.timeline import write_timeline
     from cosim.results.store import SCENARIO_FILE, save
 
-    target = Path(directory)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        (target / SCENARIO_FILE).write_text(resolved_yaml(run.scenario), encoding="utf-8")
-        write_timeline(run.records, target / TIMELINE_FILE)
-    except OSError as error:
-        raise _cannot(target, error) from error
-    messages = run.scenario.record.messages
-    save(run.records, run.summary, target, messages=messages or None)
+    with written_whole(target, _files()) as part:
+        (part / SCENARIO_FILE).write_text(resolved_yaml(run.scenario), "utf-8", "backslashreplace")
+        write_timeline(run.records, part / TIMELINE_FILE)
+        messages = run.scenario.record.messages
+        save(run.records, run.summary, part, messages=messages or None)
     return target
 
 

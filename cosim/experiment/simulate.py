@@ -105,11 +105,13 @@ class Run(RunTables):
         Raises
         ------
         InputError
-            The folder can't be written.
+            The folder can't be written, or another run writes to it.
         """
-        from cosim.experiment.save import save_run
+        from cosim.experiment.save import write_run
+        from cosim.files.folder import claimed
 
-        return save_run(self, directory)
+        with claimed(directory) as target:
+            return write_run(self, target)
 
     def draw(self, path: str | Path) -> Path:
         """Draw who communicates when and who has the busiest link; png, svg or pdf, as the suffix says.
@@ -181,33 +183,50 @@ def run_scenario(
     InputError, SimulationError
         As :func:`cosim.run`.
     """
-    from cosim.experiment import resume as unfinished
     from cosim.experiment.build import build
-    from cosim.experiment.save import prepare
     from cosim.results.render.figure import check_figure
 
     if figure is not None:
         check_figure(figure)
     messages = messages or figure is not None or open_loop is not None
-    built = build(scenario)
-    if out is not None:
-        prepare(out, scenario)
-        if resume:
-            unfinished.go_on(built.network, out)
-        else:
-            unfinished.keep_log(built.network, scenario, out)
-    for warning in built.warnings:
-        _log.warning(warning)
-    done = simulate(scenario, built, progress=progress, messages=messages)
-    if out is not None:
-        done.save(out)
-        if not done.interrupted:
-            unfinished.finished(out)
-        _log.info("written to %s", out)
+    if out is None:
+        done = _run_built(scenario, build(scenario), messages, progress)
+    else:
+        done = _run_into(out, scenario, resume, messages, progress)
     if not done.interrupted:
         _run_beside(done, alone, open_loop)
     if figure is not None:
         _log.info("drawn: %s", done.draw(figure))
+    return done
+
+
+def _run_built(scenario: Scenario, built: Built, messages: bool, progress: OnProgress | None) -> Run:
+    for warning in built.warnings:
+        _log.warning(warning)
+    return simulate(scenario, built, progress=progress, messages=messages)
+
+
+def _run_into(
+    out: str | Path, scenario: Scenario, resume: bool, messages: bool, progress: OnProgress | None
+) -> Run:
+    """A run and its folder, which nobody else writes to until it is there."""
+    from cosim.experiment import resume as unfinished
+    from cosim.experiment.build import build
+    from cosim.experiment.save import prepare, write_run
+    from cosim.files.folder import claimed
+
+    built = build(scenario)
+    with claimed(out) as target:
+        prepare(target, scenario, resume=resume)
+        if resume:
+            unfinished.go_on(built.network, target)
+        else:
+            unfinished.keep_log(built.network, scenario, target)
+        done = _run_built(scenario, built, messages, progress)
+        write_run(done, target)
+        if not done.interrupted:
+            unfinished.finished(target)
+    _log.info("written to %s", out)
     return done
 
 

@@ -6,23 +6,25 @@ import logging
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from cosim.errors import CosimError, InputError, SimulationError
 from cosim.experiment.alone import run_alone
 from cosim.experiment.build import build
 from cosim.experiment.progress import OnProgress, Progress
-from cosim.experiment.save import make_folder
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import simulate
 from cosim.experiment.sweep import Sweep
+from cosim.files.folder import claimed, forget
 from cosim.results.measures import MEASURES
 from cosim.results.render.figure import check_figure
-from cosim.results.sweep import SweepRun, Trial
+from cosim.results.sweep import SWEEP_FILES, SweepRun, Trial
 
 _log = logging.getLogger("cosim")
 
@@ -75,11 +77,22 @@ def run_sweep(
     SimulationError
         A process was killed.
     """
-    if out is not None:
-        make_folder(out)
     if figure is not None:
         check_figure(figure)
     tasks = list(_tasks(sweep))
+    if out is None:
+        result = _run_all(sweep, tasks, workers, progress)
+    else:
+        with claimed(out) as target:
+            forget(target, SWEEP_FILES)
+            result = _run_all(sweep, tasks, workers, progress)
+            _log.info("written to %s: %s", out, ", ".join(file.name for file in result.save(out)))
+    if figure is not None:
+        _log.info("drawn: %s", result.draw(figure))
+    return result
+
+
+def _run_all(sweep: Sweep, tasks: list[_Task], workers: int, progress: OnProgress | None) -> SweepRun:
     done: list[Trial] = []
     interrupted = ""
     try:
@@ -93,12 +106,7 @@ def run_sweep(
         if not done:
             raise KeyboardInterrupt from None
     name = sweep.name or "sweep"
-    result = SweepRun(name, sweep.labels, sweep.measures, tuple(done), interrupted, len(tasks))
-    if out is not None:
-        _log.info("written to %s: %s", out, ", ".join(file.name for file in result.save(out)))
-    if figure is not None:
-        _log.info("drawn: %s", result.draw(figure))
-    return result
+    return SweepRun(name, sweep.labels, sweep.measures, tuple(done), interrupted, len(tasks))
 
 
 def num_cores() -> int:
@@ -133,12 +141,10 @@ def _in_processes(tasks: list[_Task], workers: int) -> Iterator[Trial]:
     if len(tasks) == 1:
         return
     others = {*multiprocessing.active_children()}
+    spawning = multiprocessing.get_context("spawn")
+    theirs, ours = spawning.Pipe(duplex=False)
     pool = ProcessPoolExecutor(
-        min(workers, len(tasks) - 1),
-        mp_context=multiprocessing.get_context("spawn"),
-        # Ctrl-C reaches all of a terminal's processes; this one acts.
-        initializer=signal.signal,
-        initargs=(signal.SIGINT, signal.SIG_IGN),
+        min(workers, len(tasks) - 1), mp_context=spawning, initializer=_prepare_worker, initargs=(theirs,)
     )
     try:
         yield from pool.map(_run, tasks[1:])
@@ -147,6 +153,19 @@ def _in_processes(tasks: list[_Task], workers: int) -> Iterator[Trial]:
             "a process of the sweep was killed, by lack of memory perhaps; --workers 1 needs least"
         ) from None
     finally:
+        ours.close()
         pool.shutdown(wait=False, cancel_futures=True)
         for process in {*multiprocessing.active_children()} - others:
             process.terminate()
+
+
+def _prepare_worker(parent: Connection) -> None:
+    """Ctrl-C reaches all of a terminal's processes: the parent acts. Where it is gone, so is the worker."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: Connection) -> None:
+    """Nothing is ever sent: a pipe of which one end is closed, by whatever death, can be read."""
+    parent.poll(None)
+    os._exit(1)

@@ -108,7 +108,7 @@ def save(
             writer = _write_parquet if messages == "parquet" else _write_npz
             _save_messages(records.messages, target / MESSAGE_FILES[messages], writer)
         text = json.dumps(summary.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
-        (target / SUMMARY_FILE).write_text(text + "\n", encoding="utf-8")
+        (target / SUMMARY_FILE).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise InputError(f"can't write the run: {error}", location=Location(str(target))) from error
     return target

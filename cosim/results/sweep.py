@@ -19,10 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.files.folder import make_folder, written_whole
 from cosim.results.measures import MEASURES
 from cosim.results.render.page import Page
 from cosim.results.table import Array, Labels, Table
+
+SWEEP_FILES = ("trials.csv", "table.txt", "figure.csv", "figure.png", "figure.svg")
+"""What a sweep's folder has; with the first, all runs are there."""
 
 _T95 = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
@@ -254,16 +257,13 @@ class SweepRun:
         InputError
             A file can't be written, or matplotlib is not installed (what needs none is written first).
         """
-        target, written = Path(directory), []
+        target = make_folder(directory)
         texts = {"table.txt": str(self), "trials.csv": self.trials_csv(), "figure.csv": self.figure_csv()}
-        try:
-            target.mkdir(parents=True, exist_ok=True)
+        with written_whole(target, SWEEP_FILES) as part:
             for name, text in texts.items():
-                (target / name).write_text(text, encoding="utf-8")
-                written.append(target / name)
-        except OSError as error:
-            raise InputError(f"{target} can't be written: {error}") from error
-        return [*written, self.draw(target / "figure.png"), self.draw(target / "figure.svg")]
+                (part / name).write_text(text, encoding="utf-8")
+        figures = [self.draw(target / "figure.png"), self.draw(target / "figure.svg")]
+        return [*(target / name for name in texts), *figures]
 
     def draw(self, path: str | Path) -> Path:
         """Draw a panel for each measure; png, svg or pdf, as the suffix says.
