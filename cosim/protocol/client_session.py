@@ -11,6 +11,7 @@ from cosim.errors import (
     NetworkError,
     ProtocolError,
     RemoteError,
+    ServerDiedError,
     VersionError,
 )
 from cosim.protocol.connection import MAX_MESSAGE_BYTES, Connection
@@ -160,21 +161,23 @@ class ClientSession:
         policy, target = self._policy, self._target
         address = target.address
         if target.command:
-            self.process = ServerProcess(target.command, address=address, timeout_s=policy.start_s)
+            self.process = self._start()
             address = self.process.address
         assert address is not None
         self._connection = Connection(
             address,
             tls=target.tls,
             deadline_s=policy.answer_s,
-            keepalive_s=policy.keepalive_s,
+            keepalive_s=policy.ping_s,
             name=target.name or address,
         )
         try:
-            there = self._connection.describe(policy.start_s)
+            there = self._connection.describe(policy.start_s, self._is_gone)
         except NetworkError as error:
-            log = self.server_log()
+            log, gone = self.server_log(), self._is_gone()
             self.disconnect()
+            if gone:
+                raise ServerDiedError(f"{self.name} is gone before it was asked", server_log=log) from error
             raise LaunchError(f"no network simulator at {address}: {error}", server_log=log) from error
         try:
             self._check(there)
@@ -183,6 +186,20 @@ class ClientSession:
             raise
         self.described = there
         self._connection.name = there.simulator
+
+    def _start(self) -> ServerProcess:
+        """A server. One that has run before and doesn't start died; of a first one the command is wrong."""
+        target = self._target
+        try:
+            return ServerProcess(target.command, address=target.address, timeout_s=self._policy.start_s)
+        except LaunchError as error:
+            if self.described is None:
+                raise
+            raise ServerDiedError(error.message, server_log=error.server_log) from error
+
+    def _is_gone(self) -> bool:
+        """Whether the server was started here and has ended."""
+        return self.process is not None and not self.process.is_alive
 
     def _check(self, there: pb.DescribeResponse) -> None:
         """Refuse another version of the protocol, and another build than the one described before.

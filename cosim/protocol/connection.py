@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
@@ -65,8 +66,10 @@ class Connection:
         self._overdue = False
         self._closed = threading.Event()
 
-    def describe(self, timeout_s: float | None = None) -> pb.DescribeResponse:
-        """What is there. Waits for a server that is still starting.
+    def describe(
+        self, timeout_s: float | None = None, is_gone: Callable[[], bool] = lambda: False
+    ) -> pb.DescribeResponse:
+        """What is there. Waits for a server that is still starting, unless ``is_gone`` says that none is.
 
         Raises
         ------
@@ -89,7 +92,7 @@ class Connection:
             except self._error as error:
                 named = self._named(error, limit)
                 lasting = not isinstance(named, ServerDiedError) or "handshake" in named.message.lower()
-                if lasting or time.monotonic() > until:
+                if lasting or time.monotonic() > until or is_gone():
                     raise named from None
                 time.sleep(_POLL_S)
                 continue

@@ -41,6 +41,7 @@ class RecoveringSession:
         self._reader: LogReader | None = None
         self._recorded: Iterator[Exchange] | None = None
         self._open_request = b""
+        self._in_a_row = 0
         self.deaths = 0
         self.replays = 0
 
@@ -78,7 +79,11 @@ class RecoveringSession:
 
     def describe(self) -> pb.DescribeResponse:
         """What the server says of itself; from the log, where a run goes on."""
-        return self._session.describe()
+        while True:
+            try:
+                return self._session.describe()
+            except ServerDiedError as error:
+                self._bury(error)
 
     # -- a session -----------------------------------------------------------------------------------
 
@@ -98,12 +103,20 @@ class RecoveringSession:
             _say("%s is not deterministic: if it dies, the run can't go on", self.name)
         elif not self._policy.recover:
             _say("recovery is off: if %s dies, the run can't go on", self.name)
-        opened = self._session.open(request)
+        opened = self._open()
         if self._path is None:
             self._folder = tempfile.TemporaryDirectory(prefix="cosim-log-")
             self._path = Path(self._folder.name) / "injections.log"
         self._writer = LogWriter.create(self._path, there.SerializeToString(deterministic=True), request)
         return opened
+
+    def _open(self) -> pb.Opened:
+        """A session at its beginning; a server that dies before it is there is replaced."""
+        while True:
+            try:
+                return self._session.open(self._open_request)
+            except ServerDiedError as error:
+                self._bury(error)
 
     def advance(self, parts: Sequence[bytes]) -> list[pb.Advanced]:
         """Exchange an advance for its answer, whatever happens to the server meanwhile."""
@@ -121,6 +134,7 @@ class RecoveringSession:
                 self._recover(error)  # the log ends before this advance: it is asked again
                 continue
             self._writer.write(RecordKind.ANSWER, raw)
+            self._in_a_row = 0
             return answers
 
     def ask(self, request: pb.SessionRequest) -> pb.SessionResponse:
@@ -155,29 +169,39 @@ class RecoveringSession:
         DivergenceError
             It comes to another digest than before.
         """
-        process, log = self._session.process, self._session.server_log()
-        how = f" ({process.how_it_ended()})" if process is not None else ""
-        why = ""
-        if not self._policy.recover:
-            why = "recovery is off"
-        elif not self.describe().deterministic:
-            why = "it is not deterministic, so a replay could come to something else"
-        if why:
-            raise ServerDiedError(f"{error.message}{how}; {why}", server_log=log) from error
         while True:
-            self.deaths += 1
-            if self.deaths > self._policy.most_deaths:
-                raise ServerDiedError(
-                    f"{error.message}{how}; it died {self.deaths} times", server_log=log
-                ) from error
-            _say("%s died%s; starting it again and replaying the log", self.name, how)
-            self._session.disconnect()
+            self._bury(error)
             try:
                 self._replay_log()
             except ServerDiedError as again:
                 error = again
                 continue
             return
+
+    def _bury(self, error: ServerDiedError) -> None:
+        """Let go of a server that died, so that another can be started.
+
+        Raises
+        ------
+        ServerDiedError
+            Recovery is off, or would be no use; or too many died, one after the other, for one advance.
+        """
+        process, log = self._session.process, self._session.server_log() or error.server_log
+        how = f" ({process.how_it_ended()})" if process is not None else ""
+        described = self._session.described
+        why = ""
+        if not self._policy.recover:
+            why = "recovery is off"
+        elif described is not None and not described.deterministic:
+            why = "it is not deterministic, so a replay could come to something else"
+        self.deaths += 1
+        self._in_a_row += 1
+        if not why and self._in_a_row > self._policy.most_deaths:
+            why = f"it died {self._in_a_row} times without getting any further"
+        if why:
+            raise ServerDiedError(f"{error.message}{how}; {why}", server_log=log) from error
+        _say("%s died%s; starting it again and replaying the log", self.name, how)
+        self._session.disconnect()
 
     def _replay_log(self) -> None:
         """A new session, brought to where the log ends, in as few calls as that takes.
@@ -261,7 +285,10 @@ class RecoveringSession:
             raise InputError("the log goes on where the run does not", location=Location(str(path)))
         if not self.describe().deterministic:
             raise ServerDiedError(f"{self.name} is not deterministic: a run can't go on from its log")
-        self._replay_log()
+        try:
+            self._replay_log()
+        except ServerDiedError as error:
+            self._recover(error)
         self._recorded = None
         self._reader = None
         self._writer = LogWriter.resume(path, reader.end)

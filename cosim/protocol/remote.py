@@ -77,6 +77,14 @@ class Remote(NetworkSpec):
     failures: tuple[LinkFailure, ...] = Field((), description="links that fail and come back")
     options: dict[str, Any] = Field({}, description="the simulator's own settings")
     recover: bool = Field(True, description="restart a server that dies, and bring it back to where it was")
+    most_deaths: int = Field(
+        3, ge=0, description="servers that may die, one after the other, before the run has gone any further"
+    )
+    budget: TimePs = Field(
+        2 * 10**12,
+        gt=0,
+        description="how long (by the wall's clock) the server may take before it says how far it is",
+    )
     answer_timeout: TimePs = Field(
         60 * 10**12, gt=0, description="how long (by the wall's clock) the server may not answer at all"
     )
@@ -118,6 +126,8 @@ class Remote(NetworkSpec):
             found.append(("routing_seed", "the paths are the topology's own"))
         if self.ecn_max is not None and self.ecn_min is None:
             found.append(("ecn_max", "nothing is marked without ecn_min"))
+        if "most_deaths" in self.model_fields_set and not self.recover:
+            found.append(("most_deaths", "recover is false: the first death ends the run"))
         return found
 
     def build(self, context: Context) -> NetworkSimulator:  # noqa: ARG002 - nothing of it matters
@@ -135,7 +145,12 @@ class Remote(NetworkSpec):
         return RemoteNetwork(
             Target(command=command, address=self.address or None, tls=tls, name=self.simulator),
             self.settings(),
-            FailurePolicy(answer_s=self.answer_timeout / 1e12, recover=self.recover),
+            FailurePolicy(
+                answer_s=self.answer_timeout / 1e12,
+                budget_s=self.budget / 1e12,
+                recover=self.recover,
+                most_deaths=self.most_deaths,
+            ),
         )
 
     def settings(self) -> SessionSettings:

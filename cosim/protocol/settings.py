@@ -127,12 +127,17 @@ class SessionSettings:
         )
 
 
+_SHORTEST_PING_S = 0.25
+"""A busy machine takes longer to answer more often than that."""
+
+
 @dataclass(frozen=True)
 class FailurePolicy:
     """How long to wait, in seconds of the wall's clock, and what to do about a server that dies.
 
     ``answer_s``: for any answer. ``budget_s``: what an advance is asked to take at most before it says how
-    far it is. ``keepalive_s``: between pings, and for their answer.
+    far it is. ``keepalive_s``: at most between pings, and for their answer (:attr:`ping_s`).
+    ``most_deaths``: servers that may die, one after the other, before the run has gone any further.
     """
 
     start_s: float = 30.0
@@ -141,6 +146,11 @@ class FailurePolicy:
     keepalive_s: float = 5.0
     recover: bool = True
     most_deaths: int = 3
+
+    @property
+    def ping_s(self) -> float:
+        """So often that a frozen server is found in half the time that an answer may take."""
+        return max(_SHORTEST_PING_S, min(self.keepalive_s, self.answer_s / 4))
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,14 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
         yield start
 
 
+_FAULT_FILES = ("test_faulty_runs", "test_faults", "test_tls", "test_ns3_session")
+"""Where a test that fails is a fault that was not survived, whether it came to tell of it or not."""
+
+
+def _has_fault(report: pytest.TestReport) -> bool:
+    return any(name == "fault" for name, _ in report.user_properties)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The table of faults: what tests recorded as ``fault``, (what was done, how it ended)."""
     rows = [
@@ -37,6 +45,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if report.when == "call"
         for name, value in report.user_properties
         if name == "fault"
+    ]
+    told = {report.nodeid for report in terminalreporter.stats.get("failed", ()) if _has_fault(report)}
+    rows += [
+        (report.nodeid, f"failed before its fault could be told: {report.when}", "failed")
+        for report in (*terminalreporter.stats.get("failed", ()), *terminalreporter.stats.get("error", ()))
+        if report.nodeid not in told and any(name in report.nodeid for name in _FAULT_FILES)
     ]
     if not rows:
         return
