@@ -5,14 +5,19 @@
     num_ranks 2
     rank 0 {
     l0: calc 1500 cpu 0
-    l1: send 1024b to 1 tag 0
+    l1: send 1024b to 1 tag 0 cpu 1
     l1 requires l0
     }
 
 A ``calc`` takes nanoseconds. One runs at a time on a ``cpu``: calculations that might run beside each other
-get cpus of their own. Schedules are those of Hoefler, Schneider and Lumsdaine, "LogGOPSim", HPDC 2010,
+get cpus of their own, and so do messages and joins (:data:`MESSAGE_CPU`), which would wait for a calculation
+otherwise. Schedules are those of Hoefler, Schneider and Lumsdaine, "LogGOPSim", HPDC 2010,
 doi:10.1145/1851476.1851564, as its ``txt2bin`` reads them. A send there ends when it has left, ours when it
-has arrived.
+has arrived (there too above the size ``-S``, at which a sender waits for its receiver).
+
+Run them by the LogGOPSim of ATLAHS (Shen et al., arXiv:2505.08936, github.com/spcl/atlahs). The one of
+github.com/spcl/LogGOPSim, at 76451de, begins what waits for another cpu without waiting for its end, so that
+its times of schedules with several cpus are too short.
 """
 
 from __future__ import annotations
@@ -34,6 +39,8 @@ from cosim.units import PS_PER_NS
 
 CPUS = 256
 """A cpu's number is a byte."""
+MESSAGE_CPU = 1
+"""Where sends, receives and joins stand, and no calculation that takes time: none of them waits for one."""
 _LARGEST_TAG = 2**32 - 2
 """2^32 - 1 is any tag."""
 
@@ -88,9 +95,13 @@ class _Rank:
     def lines(self, part: Part) -> Iterator[str]:
         nodes = part.nodes
         timed = delays(nodes)
-        cpus = chains(nodes, timed, self._last, self._before).tolist() if timed.any() or self._last else None
-        if cpus is None:
+        lanes = chains(nodes, timed, self._last, self._before) if timed.any() or self._last else None
+        if lanes is None:
             self._before += [-1] * len(nodes)
+            lanes = np.full(len(nodes), -1, np.int32)
+        self._crowded += int((lanes >= CPUS - 1).sum())
+        of_calc = lanes % (CPUS - 1)
+        cpus = np.where(lanes < 0, MESSAGE_CPU, of_calc + (of_calc >= MESSAGE_CPU)).tolist()
         self._rounded += int((nodes.duration_ps % PS_PER_NS != 0).sum())
         kinds = nodes.kind.tolist()
         self._kinds += kinds
@@ -101,19 +112,17 @@ class _Rank:
         for at, kind in enumerate(kinds):
             name = f"l{part.first + at}"
             if kind == COMPUTE:
-                cpu = cpus[at] if cpus is not None and cpus[at] > 0 else 0
-                self._crowded += cpu >= CPUS
-                yield f"{name}: calc {spans[at]} cpu {cpu % CPUS}\n"
+                yield f"{name}: calc {spans[at]} cpu {cpus[at]}\n"
             else:
                 what = "send" if kind == SEND else "recv"
                 to = "to" if kind == SEND else "from"
-                yield f"{name}: {what} {sizes[at]}b {to} {peers[at]} tag {tags[at]}\n"
+                yield f"{name}: {what} {sizes[at]}b {to} {peers[at]} tag {tags[at]} cpu {MESSAGE_CPU}\n"
             for dep in deps[ptr[at] : ptr[at + 1]]:
                 self._left += self._kinds[dep] == SEND
                 yield f"{name} requires l{dep}\n"
 
     def report(self, report: LossReport) -> None:
         report.approximated("durations", self._rounded, "rounded to whole nanoseconds")
-        report.approximated("calculations beside others", self._crowded, f"there are {CPUS} cpus")
+        report.approximated("calculations beside others", self._crowded, f"there are {CPUS - 1} cpus")
         why = "on its leaving there: a send ends when it has left"
         report.approximated("dependencies on the arrival of an own message", self._left, why)

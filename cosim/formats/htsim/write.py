@@ -1,23 +1,22 @@
 """Format ``htsim``: a connection matrix (.cm) with triggers, closed loop as far as triggers go.
 
-A flow starts at a time, or when a trigger fires: when one flow has arrived, or, as a barrier, when several
-have. A flow fires one trigger when it has arrived, and one when its sender knows; so a message that several
-different sets of others wait for can say so twice at most. htsim has no computations: what is computed
-before a rank's first message becomes its start, what is computed later is lost.
+A flow starts at a time, or when a trigger fires: when one flow is done, or, as a barrier, when several are
+(:mod:`cosim.formats.htsim.triggers`). htsim has no computations: what is computed before a rank's first
+message becomes its start, what is computed later is lost.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
 import numpy as np
 from pydantic import Field
 
-from cosim.formats.htsim.file import Connection, Matrix, Trigger
+from cosim.formats.htsim.file import Connection, Matrix
+from cosim.formats.htsim.triggers import with_triggers
 from cosim.network.flows import I32
 from cosim.translation.contract import Progress
 from cosim.translation.flat.columns import COMPUTE, SEND
@@ -30,8 +29,6 @@ LARGEST = 2**31 - 1
 """htsim reads a size as an int."""
 
 _Key = tuple[int, int, int]
-_Event = tuple[int, bool]
-"""A message's number, and whether it is its arrival (else: its sender knows)."""
 
 
 class HtsimFormat(MessageLevel):
@@ -54,7 +51,9 @@ class HtsimFormat(MessageLevel):
         matrix = graph.matrix(numbers.count)
         with (out / self.file).open("w", encoding="ascii") as file:
             write_matrix(file, matrix)
-        report.written("messages", len(matrix.connections), self.file)
+        report.written("messages", len(graph.messages), self.file)
+        carriers = len(matrix.connections) - len(graph.messages)
+        report.written("messages of 1 byte that carry triggers", carriers, self.file)
         report.written("triggers", len(matrix.triggers), self.file)
 
 
@@ -104,74 +103,8 @@ class _Graph:
         timed = [start for start, waits in zip(self.starts, self.waits, strict=True) if not waits]
         rounded = int((np.array(timed, np.int64) != np.array(timed, np.float32)).sum())
         self.report.approximated("starts of messages", rounded, "htsim reads them with 24 bits")
-        return _with_triggers(nodes, flows, self.waits, arrived, self.report)
-
-
-def _with_triggers(
-    nodes: int,
-    flows: list[Connection],
-    waits: list[frozenset[int]],
-    arrived: list[int],
-    report: LossReport,
-) -> Matrix:
-    """Say what flows wait for by triggers; one for each different set of others."""
-    number_of: dict[frozenset[int], int] = {}
-    feeders: list[list[_Event]] = []
-    for at, tokens in enumerate(waits):
-        if not tokens:
-            continue
-        number = number_of.setdefault(tokens, len(number_of) + 1)
-        flows[at] = replace(flows[at], start_ps=None, trigger=number)
-        if number > len(feeders):
-            events = [(arrived[t // 2], True) if t & 1 else (t // 2, False) for t in sorted(tokens)]
-            feeders.append(events)
-    taken: dict[_Event, int] = {}
-    counts = []
-    for number, events in enumerate(feeders, 1):
-        fed = 0
-        for at, by_receiver in sorted(set(events)):
-            free = [way for way in (by_receiver, not by_receiver) if (at, way) not in taken]
-            if not free:
-                report.lost("dependencies", 1, "a flow fires two triggers at most, this one more")
-                continue
-            taken[at, free[0]] = number
-            fed += 1
-            why = "by its other trigger: when its sender knows, not when it has arrived, or the reverse"
-            report.approximated("dependencies", int(free[0] != by_receiver), why)
-        counts.append(fed)
-    return _matrix(nodes, flows, taken, counts, feeders, report)
-
-
-def _matrix(
-    nodes: int,
-    flows: list[Connection],
-    taken: dict[_Event, int],
-    counts: list[int],
-    feeders: list[list[_Event]],
-    report: LossReport,
-) -> Matrix:
-    """Triggers that nothing could be made to fire share one of those that their events fire."""
-    instead: dict[int, int] = {}
-    for number, fed in enumerate(counts, 1):
-        if not fed:
-            at, by_receiver = feeders[number - 1][-1]
-            instead[number] = taken[at, by_receiver]
-    while any(number in instead for number in instead.values()):
-        instead = {old: instead.get(new, new) for old, new in instead.items()}
-    report.approximated("triggers", len(instead), "one with another that the same flow fires")
-    for at, flow in enumerate(flows):
-        flows[at] = replace(
-            flow,
-            trigger=instead.get(flow.trigger, flow.trigger),
-            send_done=taken.get((at, False), 0),
-            recv_done=taken.get((at, True), 0),
-        )
-    triggers = tuple(
-        Trigger(number, "barrier", fed) if fed > 1 else Trigger(number, "oneshot")
-        for number, fed in enumerate(counts, 1)
-        if fed
-    )
-    return Matrix(nodes, tuple(flows), triggers)
+        waits = [frozenset(arrived[t // 2] if t & 1 else t // 2 for t in tokens) for tokens in self.waits]
+        return with_triggers(nodes, flows, waits, self.report)
 
 
 class _Rank:
@@ -182,6 +115,8 @@ class _Rank:
         self._ends: list[frozenset[int]] = []
         self._after: list[int] = []
         self._source: list[tuple[int, int] | None] = []
+        self._rows: dict[tuple[int, int], set[int]] = defaultdict(set)
+        """Arrivals from one sender in one operation: they come one after another."""
 
     def add(self, part: Part) -> None:
         """One iteration's nodes."""
@@ -206,12 +141,14 @@ class _Rank:
                 ends = frozenset((2 * message,))
             else:
                 source = (peer, op)
+                row = self._rows[source]
                 others = [dep for dep in before if self._source[dep] != source]
-                posted: frozenset[int] = frozenset().union(*(self._ends[dep] for dep in others))
+                posted = frozenset().union(*(self._ends[dep] for dep in others)) - row
                 if others:
                     why = "taken as posted early enough, but for the first of a row"
                     graph.report.approximated("receives posted after something", 1, why)
                 token = 2 * graph.receive((int(self._of[peer]), self._me, tag)) + 1
+                row.add(token)
                 ends = posted | {token}
             self._ends.append(ends)
             self._after.append(after)

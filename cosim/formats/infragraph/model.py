@@ -65,6 +65,9 @@ class Infrastructure:
     def _unknown(self, found: Map, kind: str) -> None:
         for key in found:
             if key not in _KNOWN[kind]:
+                meant = nearest(key, sorted(_KNOWN[kind])) if not kind else ""
+                if meant:
+                    raise found.error(f"{key!r} is no key of an infrastructure{meant}", key)
                 self.report.ignored(f"key {key!r} of {kind or 'the infrastructure'}")
 
     def _device(self, found: Map) -> None:

@@ -144,6 +144,8 @@ def test_a_ring_of_components(tmp_path: Path) -> None:
         ("{choice: gigabits_per_second, gigabits_per_second: 400}", "{furlongs: 4}", "a bandwidth is one of"),
         ("instances:\n", "instances:\n- {name: host, device: tor}\n", "another instance is named 'host'"),
         ("name: rack", "name: [", "not YAML"),
+        ("devices:\n", "device:\n", "'device' is no key of an infrastructure; did you mean 'devices'?"),
+        ("instances:\n", "instance:\n", "no key of an infrastructure; did you mean 'instances'?"),
     ],
 )  # fmt: skip
 def test_mistakes_say_line_and_remedy(tmp_path: Path, old: str, new: str, says: str) -> None:

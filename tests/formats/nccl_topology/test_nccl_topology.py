@@ -60,6 +60,62 @@ def test_servers_meet_at_a_switch_by_their_ports(tmp_path: Path) -> None:
     assert any("3 such servers at one switch" in line for line in topology.info["invented"])
 
 
+CLOUD = """<system version="1">
+  <cpu numaid="0" affinity="ff" arch="x86_64" vendor="AuthenticAMD" familyid="23" modelid="49">
+    <pci busid="ffff:ff:01.0" class="0x060400" link_speed="16 GT/s" link_width="16">
+      <pci busid="0003:00:00.0" class="0x030200" link_speed="" link_width="0"/>
+      <pci busid="0103:00:00.0" class="0x020700" link_speed="16 GT/s" link_width="16"/>
+      <pci busid="0001:00:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"/>
+    </pci>
+  </cpu>
+</system>
+"""
+"""As clouds ship them: no <gpu>, no <net>, an empty speed; GPUs not in the order of their buses."""
+
+
+def test_what_a_cloud_s_file_leaves_out_is_filled_in_as_nccl_does(tmp_path: Path) -> None:
+    topology = build(CLOUD, tmp_path, servers=2, nvlink_rate="300GB/s", port_rate="200Gbps")
+    assert topology.node_names[:4] == ("server0.gpu0", "server0.gpu1", "server1.gpu0", "server1.gpu1")
+    # GPU 0 is the one of the lower bus; an empty speed is Gen3's, no width sixteen lanes: 16 x 0.75 GB/s
+    assert link(topology, "server0.gpu0", "server0.pci-ffff:ff:01.0") == (24 * 8e9, 0)
+    assert link(topology, "server0.gpu1", "server0.pci-ffff:ff:01.0") == (12 * 8e9, 0)
+    assert link(topology, "server0.gpu1", "server0.nvswitch") == (2.4e12, 0)
+    assert link(topology, "server1.port-0103:00:00.0", "fabric") == (2e11, 0)
+    assert path(topology, 0, 1) == ["server0.nvswitch", "server0.gpu1"]
+    invented = topology.info["invented"]
+    assert any("8 GT/s, as NCCL" in line for line in invented)
+    assert any("GPUs by the class" in line for line in invented)
+
+
+def test_what_only_the_machine_knows_is_said(tmp_path: Path) -> None:
+    topology = build(CLOUD, tmp_path, servers=2)
+    assert link(topology, "server0.port-0103:00:00.0", "fabric") == (24 * 8e9, 0)
+    assert not any("nvswitch" in name for name in topology.node_names)
+    invented = " ".join(topology.info["invented"])
+    assert "no NVLinks of such GPUs" in invented
+    assert "speed of a network port" in invented
+    nameless = CLOUD.replace('class="0x020700" ', "")
+    with pytest.raises(TopologyError, match=r'node.xml:5.*busid="0103:00:00.0".*has no class') as caught:
+        build(nameless, tmp_path)
+    assert 'class="0x020000" for a NIC' in str(caught.value)
+    assert build(nameless, tmp_path, unclassed="nic").node_names == topology.node_names[:2] + tuple(
+        name for name in topology.node_names if name.startswith("server0") and "gpu" not in name
+    )
+
+
+def test_a_nic_of_a_cpu_and_an_nvlink_to_itself(tmp_path: Path) -> None:
+    text = CLOUD.replace(
+        'class="0x030200" link_speed="" link_width="0"/>',
+        'class="0x030200" link_speed="" link_width="0"><gpu dev="0" sm="80" rank="0">'
+        '<nvlink target="0003:00:00.0" count="12" tclass="0x030200"/></gpu></pci>',
+    ).replace("  </cpu>", '    <nic><net name="eth0" dev="0" speed="100000"/></nic>\n  </cpu>')
+    topology = build(text, tmp_path, port_rate="1Gbps")
+    assert link(topology, "server0.nic-cpu0", "server0.cpu0") == (5000 * 8e9, 0)
+    assert link(topology, "server0.eth0", "server0.nic-cpu0") == (1e11, 0)
+    assert topology.num_endpoints == 2  # rank 1 is the one that the file leaves out
+    assert any("NVLink from a GPU to itself" in line for line in topology.info["ignored"])
+
+
 @needs("infragraph/dgx_a100_nccl_topo.xml")
 def test_a_dgx_a100_as_nccl_dumped_it() -> None:
     topology = NcclTopology(file=str(DGX), servers=2).build(HERE)
