@@ -26,6 +26,10 @@ struct FlowSpec
     /// Number of its connection; kMark where source and destination are the same.
     uint32_t connection = 0;
     uint32_t coflow = 0;
+    /// Served first: 0.
+    uint32_t priority = 0;
+    /// Share of a link relative to others.
+    double weight = 1;
 };
 
 inline constexpr uint32_t kMark = ~uint32_t{0};

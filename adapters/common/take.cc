@@ -184,6 +184,12 @@ TakeFlows(const wire::Flows& flows, Seam& seam)
         spec.size_bytes = size[k];
         spec.reaction_ps = reaction[k];
         spec.delay_ps = delay[k];
+        if (!(weight[k] > 0))
+        {
+            Fault("flows.weight", "flow " + std::to_string(id) + " has a weight that is not above 0");
+        }
+        spec.priority = priority[k];
+        spec.weight = weight[k];
         spec.coflow = seam.CoflowOf(job[k], coflow[k], coflow_bytes[k]);
         spec.connection =
             src[k] == dst[k] ? kMark : seam.Connect(job[k], src[k], dst[k], channel[k]);
@@ -254,6 +260,7 @@ TakeTopology(const wire::Topology& topology)
     TopologySettings taken;
     taken.num_endpoints = topology.num_endpoints();
     taken.num_nodes = static_cast<uint32_t>(topology.node_names_size());
+    taken.node_names.assign(topology.node_names().begin(), topology.node_names().end());
     taken.link_src.assign(topology.link_src().begin(), topology.link_src().end());
     taken.link_dst.assign(topology.link_dst().begin(), topology.link_dst().end());
     taken.link_rate_bps.assign(topology.link_rate_bps().begin(), topology.link_rate_bps().end());

@@ -12,6 +12,8 @@ struct TopologySettings
 {
     uint32_t num_endpoints = 0;
     uint32_t num_nodes = 0;
+    /// For errors; empty where nobody said.
+    std::vector<std::string> node_names;
     std::vector<uint32_t> link_src;
     std::vector<uint32_t> link_dst;
     std::vector<double> link_rate_bps;

@@ -36,22 +36,23 @@ _GRPC: dict[tuple[str, ...], str] = {("grpcpp/grpcpp.h",): "libgrpc++-dev"}
 
 @dataclass(frozen=True)
 class Adapter:
-    """One adapter: its executable, and what building takes.
+    """One adapter: the folder of its sources, its executable, and what building takes.
 
-    ``headers`` maps a header (any of several places) to its Debian package. ``install`` is what the user
-    builds by hand, where no package has it.
+    A folder may make several executables: they are built together. ``headers`` maps a header (any of several
+    places) to its Debian package. ``install`` is what the user builds by hand, where no package has it.
     """
 
-    name: str
+    folder: str
     executable: str
     headers: dict[tuple[str, ...], str]
     install: Install | None = None
 
 
+_NS3 = {("ns3/simulator.h", "ns3.37/ns3/simulator.h"): "libns3-dev", **_GRPC}
+
 _ADAPTERS = {
-    "ns3": Adapter(
-        "ns3", "cosim-ns3", {("ns3/simulator.h", "ns3.37/ns3/simulator.h"): "libns3-dev", **_GRPC}
-    ),
+    "ns3": Adapter("ns3", "cosim-ns3", _NS3),
+    "ns3_rdma": Adapter("ns3", "cosim-ns3-rdma", _NS3),
     "astrasim": Adapter("astrasim", "cosim-astrasim", _GRPC, ASTRA_SIM),
 }
 
@@ -97,7 +98,7 @@ def sources(name: str) -> Path:
     """
     package = Path(__file__).resolve().parents[1]
     for root in (package.parent, package / "shipped"):
-        folder = root / "adapters" / find(name).name
+        folder = root / "adapters" / find(name).folder
         if (folder / "CMakeLists.txt").exists() and (root / "proto").is_dir():
             return folder
     raise LaunchError(
@@ -123,7 +124,7 @@ def executable(name: str) -> Path:
         for path in sorted(p for p in root.rglob("*") if p.is_file() and p.suffix != ".md"):
             content.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    place = Path(base).expanduser() / "cosim" / "adapters" / f"{name}-{content.hexdigest()[:16]}"
+    place = Path(base).expanduser() / "cosim" / "adapters" / f"{folder.name}-{content.hexdigest()[:16]}"
     return place / find(name).executable
 
 
@@ -175,7 +176,7 @@ def build(name: str, say: Callable[[str], None] | None = None, *, again: bool = 
         with tempfile.TemporaryDirectory(prefix="build-", dir=place) as folder:
             _make(name, Path(folder))
             # Programs first, the one that says "built" last; each at once, so that none is seen half written.
-            made = sorted(Path(folder).glob(f"{target.name}*"), key=lambda path: path.name == target.name)
+            made = sorted(Path(folder).glob("cosim-*"), key=lambda path: path.name == target.name)
             for path in made:
                 if path.is_file() and os.access(path, os.X_OK):
                     path.replace(place / path.name)

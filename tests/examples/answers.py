@@ -32,11 +32,14 @@ SHORT = {
     "incast": ("only.control=[dcqcn, hpcc]", "only.senders=['8:1']", "seeds=[1]"),
     "cc-shootout": ("only.control=[dctcp, swift]", "only.fabric=['2:1']", "seeds=[3]"),
     "simai-sharing": ("only.control=[dctcp]", "only.llama starts=[at once]"),
+    "incast-rdma": ("only.control=[hpcc, swift]",),
     "why-not-synthetic": ("only.control=[dctcp, mltcp]", "only.traffic=[incast, data parallel]", "seeds=[1]"),
 }
 """The part of each sweep that tests run."""
 INPUTS = {"simai-sharing": "simai"}
 """What a sweep reads that is not in the checkout but beside it (``tests/inputs.py``)."""
+ADAPTERS = {"incast-rdma": "ns3_rdma"}
+"""Adapters that a sweep runs."""
 
 _WALL = re.compile(r"simulated in [0-9.]+ s")
 _RELEASE = re.compile(r"release (network|engine)")
@@ -53,7 +56,10 @@ def missing_simulator(scenario: Path) -> str:
 
 
 def missing_input(sweep: Path) -> str:
-    """Why the sweep's inputs can't be read; nothing if they can."""
+    """Why the sweep's inputs can't be read, or its simulator run; nothing if they can."""
+    if sweep.stem in ADAPTERS and os.environ.get("CI") != "true":
+        packages = missing_packages(ADAPTERS[sweep.stem])
+        return f"it needs ns-3: apt-get install -y {' '.join(packages)}" if packages else ""
     return absent(INPUTS[sweep.stem]) if sweep.stem in INPUTS else ""
 
 

@@ -4,6 +4,22 @@
 #include <cmath>
 
 namespace cosim {
+namespace {
+
+template <typename Get>
+LinkMeasure
+Measure(const char* name, const std::vector<LinkMeter>& meters, Get get)
+{
+    LinkMeasure measure{name, {}};
+    for (const LinkMeter& meter : meters)
+    {
+        measure.values.push_back(static_cast<double>(get(meter)));
+    }
+    return measure;
+}
+
+} // namespace
+
 void
 LinkMeter::SampleQueue(uint64_t queued_bytes)
 {
@@ -40,6 +56,29 @@ LinkMeter::Percentile(double share) const
         }
     }
     return static_cast<double>(queue_max);
+}
+
+std::vector<int64_t>
+BytesOf(const std::vector<LinkMeter>& meters)
+{
+    std::vector<int64_t> bytes;
+    for (const LinkMeter& meter : meters)
+    {
+        bytes.push_back(static_cast<int64_t>(meter.bytes));
+    }
+    return bytes;
+}
+
+std::vector<LinkMeasure>
+MeasuresOf(const std::vector<LinkMeter>& meters)
+{
+    return {
+        Measure("drops", meters, [](const LinkMeter& m) { return m.drops; }),
+        Measure("marks", meters, [](const LinkMeter& m) { return m.marks; }),
+        Measure("queue_p50_bytes", meters, [](const LinkMeter& m) { return m.Percentile(0.5); }),
+        Measure("queue_p99_bytes", meters, [](const LinkMeter& m) { return m.Percentile(0.99); }),
+        Measure("queue_max_bytes", meters, [](const LinkMeter& m) { return m.queue_max; }),
+    };
 }
 
 } // namespace cosim

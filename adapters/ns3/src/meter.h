@@ -1,6 +1,8 @@
 // What a directed link measures.
 #pragma once
 
+#include "seam.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -23,5 +25,11 @@ struct LinkMeter
     /// The length, in bytes, that a share of the samples does not exceed.
     double Percentile(double share) const;
 };
+
+/// Bytes of each link.
+std::vector<int64_t> BytesOf(const std::vector<LinkMeter>& meters);
+
+/// All other measures of each link, by name.
+std::vector<LinkMeasure> MeasuresOf(const std::vector<LinkMeter>& meters);
 
 } // namespace cosim

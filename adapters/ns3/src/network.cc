@@ -1,31 +1,17 @@
 #include "network.h"
 
+#include "error.h"
+
 #include <ns3/simulator.h>
 
 #include <algorithm>
 
 namespace cosim {
-namespace {
-
-template <typename Get>
-LinkMeasure
-Measure(const char* name, const std::vector<LinkMeter>& meters, Get get)
+Network::Network(uint32_t num_endpoints, const MakeFabric& make)
+    : Seam(num_endpoints),
+      fabric_(make([this](uint64_t id) { Arrived(id); }))
 {
-    LinkMeasure measure{name, {}};
-    for (const LinkMeter& meter : meters)
-    {
-        measure.values.push_back(static_cast<double>(get(meter)));
-    }
-    return measure;
-}
-
-} // namespace
-
-Network::Network(Settings settings)
-    : Seam(settings.topology.num_endpoints),
-      settings_(std::move(settings)),
-      fabric_(settings_, [this](uint64_t id) { Arrived(id); })
-{
+    fabric_->on_fault = [this] { clock_.StopSoon(); };
 }
 
 Network::~Network()
@@ -36,13 +22,13 @@ Network::~Network()
 void
 Network::GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links)
 {
-    fabric_.GivePath(src, dst, channel, std::move(links));
+    fabric_->GivePath(src, dst, channel, std::move(links));
 }
 
 uint32_t
 Network::Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel)
 {
-    return fabric_.Connect(job, src, dst, channel);
+    return fabric_->Connect(job, src, dst, channel);
 }
 
 uint32_t
@@ -63,7 +49,7 @@ Network::CoflowOf(uint32_t job, uint64_t coflow, int64_t total_bytes)
 std::map<std::string, std::string>
 Network::Told() const
 {
-    return settings_.Told();
+    return fabric_->Told();
 }
 
 uint64_t
@@ -81,31 +67,19 @@ Network::RunNs() const
 std::vector<int64_t>
 Network::LinkBytes()
 {
-    std::vector<int64_t> bytes;
-    for (const LinkMeter& meter : fabric_.Meters())
-    {
-        bytes.push_back(static_cast<int64_t>(meter.bytes));
-    }
-    return bytes;
+    return fabric_->LinkBytes();
 }
 
 std::vector<LinkMeasure>
 Network::Measures()
 {
-    const std::vector<LinkMeter>& meters = fabric_.Meters();
-    return {
-        Measure("drops", meters, [](const LinkMeter& m) { return m.drops; }),
-        Measure("marks", meters, [](const LinkMeter& m) { return m.marks; }),
-        Measure("queue_p50_bytes", meters, [](const LinkMeter& m) { return m.Percentile(0.5); }),
-        Measure("queue_p99_bytes", meters, [](const LinkMeter& m) { return m.Percentile(0.99); }),
-        Measure("queue_max_bytes", meters, [](const LinkMeter& m) { return m.queue_max; }),
-    };
+    return fabric_->Measures();
 }
 
 const BusyMeter&
 Network::Busy() const
 {
-    return fabric_.Busy();
+    return fabric_->Busy();
 }
 
 bool
@@ -142,7 +116,7 @@ Network::StartAll()
         }
         else
         {
-            fabric_.At(spec.connection).Send(start.id, spec.size_bytes, coflows_[spec.coflow].get());
+            fabric_->Send(start.id, spec, coflows_[spec.coflow].get());
         }
     }
 }
@@ -155,6 +129,10 @@ Network::Run(int64_t horizon, Wall::time_point deadline, const std::atomic<bool>
     while (true)
     {
         reached = clock_.RunThrough(std::min(Limit(horizon), GetFlows().NextStart()));
+        if (!fabric_->Fault().empty())
+        {
+            throw SessionError("SIMULATOR", fabric_->Fault());
+        }
         const int64_t limit = Limit(horizon);
         const int64_t next = GetFlows().NextStart();
         if (Full() || clock_.Interrupted() || (reached >= limit && !(next < limit && next <= reached)))

@@ -4,8 +4,8 @@
 #include "clock.h"
 #include "fabric.h"
 #include "seam.h"
-#include "settings.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -20,7 +20,10 @@ namespace cosim {
 class Network : public Seam
 {
   public:
-    explicit Network(Settings settings);
+    using MakeFabric = std::function<std::unique_ptr<Fabric>(Fabric::Arrived)>;
+
+    /// `make` is called once ns-3 can be used.
+    Network(uint32_t num_endpoints, const MakeFabric& make);
     ~Network() override;
 
     void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links) override;
@@ -41,9 +44,8 @@ class Network : public Seam
     void StartAll();
     void Arrived(uint64_t id);
 
-    Settings settings_;
     Clock clock_;
-    Fabric fabric_;
+    std::unique_ptr<Fabric> fabric_;
     std::map<std::pair<uint32_t, uint64_t>, uint32_t> coflow_numbers_;
     std::vector<std::unique_ptr<Coflow>> coflows_;
     std::vector<Start> starting_;

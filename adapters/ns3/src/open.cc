@@ -4,10 +4,9 @@
 
 namespace cosim {
 
-Settings
-TakeOpen(const wire::Open& open)
+void
+TakeSession(const wire::Open& open, SessionSettings& settings)
 {
-    Settings settings;
     settings.topology = TakeTopology(open.topology());
     switch (open.routing().kind())
     {
@@ -27,15 +26,6 @@ TakeOpen(const wire::Open& open)
     settings.routing_seed = open.routing().seed();
     settings.endpoints_forward = open.routing().endpoints_forward();
     settings.seed = open.seed();
-    settings.queue = open.queue().discipline();
-    settings.queue_bytes = open.queue().capacity_bytes();
-    settings.ecn = open.has_ecn();
-    settings.mark_min_bytes = open.ecn().mark_min_bytes();
-    settings.mark_max_bytes = open.ecn().mark_max_bytes();
-    if (!open.transport().name().empty())
-    {
-        settings.transport = open.transport().name();
-    }
     if (open.transport().mtu_bytes() != 0)
     {
         settings.mtu_bytes = open.transport().mtu_bytes();
@@ -50,12 +40,6 @@ TakeOpen(const wire::Open& open)
     {
         settings.link_events.push_back({events.time_ps(k), events.link(k), events.up(k)});
     }
-    for (const auto& [key, value] : open.options())
-    {
-        settings.SetOption(key, value);
-    }
-    settings.Finish();
-    return settings;
 }
 
 } // namespace cosim

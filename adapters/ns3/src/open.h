@@ -1,13 +1,12 @@
-// What a session with ns-3 is opened with, from the wire.
+// From the protocol's Open to what every session has.
 #pragma once
 
-#include "settings.h"
-
-#include <cosim/protocol/v1/network_simulator.pb.h>
+#include "adapter.h"
+#include "session_settings.h"
 
 namespace cosim {
 
 /// Throws SessionError (INVALID_OPEN).
-Settings TakeOpen(const protocol::v1::Open& open);
+void TakeSession(const wire::Open& open, SessionSettings& settings);
 
 } // namespace cosim

@@ -3,6 +3,7 @@
 
 #include "busy.h"
 #include "meter.h"
+#include "path_finder.h"
 #include "send_gate.h"
 
 #include <ns3/point-to-point-channel.h>
@@ -12,8 +13,6 @@
 #include <array>
 
 namespace cosim {
-
-inline constexpr uint32_t kNoLink = ~uint32_t{0};
 
 /// ns-3's point-to-point channel has one delay for both directions; here each has its own, and may fail.
 class DirectedChannel : public ns3::PointToPointChannel

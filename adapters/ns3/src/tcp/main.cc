@@ -1,8 +1,9 @@
-// cosim-ns3: ns-3 behind cosim's network protocol.
+// cosim-ns3: ns-3's TCP behind cosim's network protocol.
 
 #include "adapter.h"
 #include "network.h"
-#include "open.h"
+#include "tcp_fabric.h"
+#include "tcp_open.h"
 
 #include <ns3/nstime.h>
 
@@ -32,7 +33,12 @@ main(int argc, char** argv)
     };
     adapter.transports = {"cubic", "newreno", "dctcp"};
     adapter.queue_disciplines = {"drop_tail", "red"};
-    adapter.options = cosim::Settings::Options();
-    adapter.open = [](const wire::Open& open) { return std::make_unique<cosim::Network>(cosim::TakeOpen(open)); };
+    adapter.options = cosim::TcpSettings::Options();
+    adapter.open = [](const wire::Open& open) {
+        const cosim::TcpSettings settings = cosim::TakeTcp(open);
+        return std::make_unique<cosim::Network>(
+            settings.topology.num_endpoints,
+            [&](cosim::Fabric::Arrived arrived) { return std::make_unique<cosim::TcpFabric>(settings, std::move(arrived)); });
+    };
     return cosim::Serve(adapter, argc, argv);
 }

@@ -1,4 +1,4 @@
-#include "fabric.h"
+#include "tcp_fabric.h"
 
 #include "error.h"
 #include "mix.h"
@@ -36,15 +36,15 @@ constexpr uint32_t kSprayReordering = 1000;
 
 } // namespace
 
-Fabric::Fabric(const Settings& settings, Connection::Arrived arrived)
-    : settings_(settings),
+TcpFabric::TcpFabric(TcpSettings settings, Arrived arrived)
+    : settings_(std::move(settings)),
       arrived_(std::move(arrived)),
-      finder_(settings),
-      busy_(settings.topology.link_src.size()),
-      meters_(settings.topology.link_src.size()),
-      given_(settings.topology)
+      finder_(settings_),
+      busy_(settings_.topology.link_src.size()),
+      meters_(settings_.topology.link_src.size()),
+      given_(settings_.topology)
 {
-    const size_t links = settings.topology.link_src.size();
+    const size_t links = settings_.topology.link_src.size();
     ports_.resize(links);
     cables_.resize(links);
     discs_.resize(links);
@@ -62,7 +62,7 @@ Fabric::Fabric(const Settings& settings, Connection::Arrived arrived)
 }
 
 void
-Fabric::SetDefaults() const
+TcpFabric::SetDefaults() const
 {
     using ns3::Config::SetDefault;
     // ns-3's defaults are those of the Internet: an MSS of 536 costs 17 times the events; a least timeout of 1 s is
@@ -88,7 +88,7 @@ Fabric::SetDefaults() const
 }
 
 void
-Fabric::MakeNodes()
+TcpFabric::MakeNodes()
 {
     for (uint32_t n = 0; n < settings_.topology.num_nodes; ++n)
     {
@@ -112,7 +112,7 @@ Fabric::MakeNodes()
 }
 
 ns3::Ptr<ns3::PointToPointNetDevice>
-Fabric::MakePort(uint32_t node, uint64_t rate_bps, uint32_t link)
+TcpFabric::MakePort(uint32_t node, uint64_t rate_bps, uint32_t link)
 {
     auto port = ns3::CreateObject<ns3::PointToPointNetDevice>();
     port->SetAddress(ns3::Mac48Address::Allocate());
@@ -143,7 +143,7 @@ Fabric::MakePort(uint32_t node, uint64_t rate_bps, uint32_t link)
 }
 
 ns3::Ptr<ns3::QueueDisc>
-Fabric::MakeRed(ns3::Ptr<ns3::PointToPointNetDevice> port, uint32_t node)
+TcpFabric::MakeRed(ns3::Ptr<ns3::PointToPointNetDevice> port, uint32_t node)
 {
     // DCTCP's marking is RED without averaging, with marks where RED would drop (RFC 8257, section 4.2).
     const auto max_th = static_cast<double>(std::max(settings_.mark_max_bytes, settings_.mark_min_bytes + 1));
@@ -162,7 +162,7 @@ Fabric::MakeRed(ns3::Ptr<ns3::PointToPointNetDevice> port, uint32_t node)
 }
 
 void
-Fabric::MakeCable(uint32_t link, uint32_t opposite)
+TcpFabric::MakeCable(uint32_t link, uint32_t opposite)
 {
     const TopologySettings& t = settings_.topology;
     const uint32_t ends[2] = {t.link_src[link], t.link_dst[link]};
@@ -219,7 +219,7 @@ Fabric::MakeCable(uint32_t link, uint32_t opposite)
 }
 
 void
-Fabric::ScheduleLinkEvents()
+TcpFabric::ScheduleLinkEvents()
 {
     for (const LinkEvent& event : settings_.link_events)
     {
@@ -233,13 +233,13 @@ Fabric::ScheduleLinkEvents()
 }
 
 void
-Fabric::GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links)
+TcpFabric::GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links)
 {
     given_.Give({src, dst, channel}, std::move(links));
 }
 
 void
-Fabric::AddPath(const std::vector<uint32_t>& path, uint32_t ports)
+TcpFabric::AddPath(const std::vector<uint32_t>& path, uint32_t ports)
 {
     for (const uint32_t link : path)
     {
@@ -248,7 +248,7 @@ Fabric::AddPath(const std::vector<uint32_t>& path, uint32_t ports)
 }
 
 void
-Fabric::AddSpray(uint32_t dst)
+TcpFabric::AddSpray(uint32_t dst)
 {
     if (routings_[dst]->HasChoices(dst))
     {
@@ -269,7 +269,7 @@ Fabric::AddSpray(uint32_t dst)
 }
 
 uint32_t
-Fabric::Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel)
+TcpFabric::Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel)
 {
     const auto [known, fresh] = numbers_.try_emplace({job, {src, dst, channel}}, connections_.size());
     if (!fresh)
@@ -311,8 +311,20 @@ Fabric::Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel)
     return number;
 }
 
-const std::vector<LinkMeter>&
-Fabric::Meters()
+void
+TcpFabric::Send(uint64_t id, const FlowSpec& spec, Coflow* coflow)
+{
+    connections_[spec.connection]->Send(id, spec.size_bytes, coflow);
+}
+
+std::map<std::string, std::string>
+TcpFabric::Told() const
+{
+    return settings_.Told();
+}
+
+void
+TcpFabric::ReadDiscs()
 {
     for (size_t link = 0; link < discs_.size(); ++link)
     {
@@ -323,7 +335,19 @@ Fabric::Meters()
             meters_[link].drops = stats.nTotalDroppedPackets;
         }
     }
-    return meters_;
+}
+
+std::vector<int64_t>
+TcpFabric::LinkBytes()
+{
+    return BytesOf(meters_);
+}
+
+std::vector<LinkMeasure>
+TcpFabric::Measures()
+{
+    ReadDiscs();
+    return MeasuresOf(meters_);
 }
 
 } // namespace cosim

@@ -1,6 +1,8 @@
 // Congestion controls that stand before another one.
 #pragma once
 
+#include "coflow.h"
+
 #include <ns3/tcp-congestion-ops.h>
 
 #include <cstdint>
@@ -49,16 +51,6 @@ class ValidatedWindow : public OuterCongestion
     std::function<uint32_t()> in_flight;
 
     void IncreaseWindow(ns3::Ptr<ns3::TcpSocketState> tcb, uint32_t segments) override;
-};
-
-/// What the connections of one coflow (a job's iteration) have sent together, as acknowledged.
-struct Coflow
-{
-    int64_t acknowledged = 0;
-    int64_t total = 0;
-
-    /// Share sent, 0 to 1; 1 where the size is not known.
-    double Share() const;
 };
 
 /// MLTCP: over any other congestion control, its window's growth in congestion avoidance times slope * r + intercept,

@@ -111,16 +111,6 @@ ValidatedWindow::IncreaseWindow(ns3::Ptr<ns3::TcpSocketState> tcb, uint32_t segm
     }
 }
 
-double
-Coflow::Share() const
-{
-    if (total <= 0 || acknowledged >= total)
-    {
-        return 1.0;
-    }
-    return static_cast<double>(acknowledged) / static_cast<double>(total);
-}
-
 ns3::TypeId
 MlTcp::GetTypeId()
 {

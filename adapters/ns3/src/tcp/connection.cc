@@ -17,7 +17,7 @@ namespace cosim {
 namespace {
 
 ns3::Ptr<ns3::TcpCongestionOps>
-MakeCongestion(const Settings& settings)
+MakeCongestion(const TcpSettings& settings)
 {
     if (settings.transport == "dctcp")
     {
@@ -126,7 +126,7 @@ WiredSocket::NewAck(const ns3::SequenceNumber32& ack, bool reset_rto)
     }
 }
 
-Connection::Connection(const Settings& settings,
+Connection::Connection(const TcpSettings& settings,
                        const WiredSocket::End& from,
                        const WiredSocket::End& to,
                        SendGate* gate,

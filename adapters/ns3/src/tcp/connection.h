@@ -3,7 +3,7 @@
 
 #include "congestion.h"
 #include "send_gate.h"
-#include "settings.h"
+#include "tcp_settings.h"
 
 #include <ns3/tcp-socket-base.h>
 
@@ -73,7 +73,7 @@ class Connection
   public:
     using Arrived = std::function<void(uint64_t id)>;
 
-    Connection(const Settings& settings,
+    Connection(const TcpSettings& settings,
                const WiredSocket::End& from,
                const WiredSocket::End& to,
                SendGate* gate,

@@ -12,6 +12,7 @@
 
 #include "error.h"
 #include "network.h"
+#include "tcp_fabric.h"
 
 #include <ns3/nstime.h>
 
@@ -23,10 +24,10 @@
 namespace {
 
 using cosim::Network;
-using cosim::Settings;
+using cosim::TcpSettings;
 
 void
-Set(Settings& settings, const std::string& key, const std::string& value)
+Set(TcpSettings& settings, const std::string& key, const std::string& value)
 {
     if (key == "transport")
     {
@@ -88,7 +89,7 @@ GiveFlow(Network& network, std::istringstream& line)
 std::unique_ptr<Network>
 Read(std::istream& input)
 {
-    Settings settings;
+    TcpSettings settings;
     settings.queue.clear();
     settings.routing = cosim::RoutingKind::kGiven;
     std::unique_ptr<Network> network;
@@ -124,7 +125,9 @@ Read(std::istream& input)
         else if (word == "open")
         {
             settings.Finish();
-            network = std::make_unique<Network>(settings);
+            network = std::make_unique<Network>(settings.topology.num_endpoints, [&](cosim::Fabric::Arrived arrived) {
+                return std::make_unique<cosim::TcpFabric>(settings, std::move(arrived));
+            });
         }
         else if (word == "path" && network)
         {

@@ -1,0 +1,91 @@
+// RDMA over a topology: ports, switches' memory, queue pairs between endpoints.
+#pragma once
+
+#include "busy.h"
+#include "fabric.h"
+#include "meter.h"
+#include "packet.h"
+#include "path_finder.h"
+#include "paths.h"
+#include "pause_watch.h"
+#include "port.h"
+#include "rdma_settings.h"
+#include "receiver.h"
+#include "router.h"
+#include "sender.h"
+#include "shared_buffer.h"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace cosim {
+
+/// Every packet, at the level of devices: no IP stack and no ns3::Packet, but rows of a pool on ns-3's event loop.
+///
+/// A queue pair carries the messages of one (job, source, destination, channel), in order, with its control's state kept
+/// between them. Not modelled: connection set-up, verbs, RETH, host memory and PCIe, receivers that stop.
+class RdmaFabric : public Fabric
+{
+  public:
+    RdmaFabric(RdmaSettings settings, Arrived arrived);
+
+    void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links) override;
+    uint32_t Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel) override;
+    void Send(uint64_t id, const FlowSpec& spec, Coflow* coflow) override;
+    std::map<std::string, std::string> Told() const override;
+    std::vector<int64_t> LinkBytes() override;
+    std::vector<LinkMeasure> Measures() override;
+
+    const BusyMeter& Busy() const override
+    {
+        return busy_;
+    }
+
+  private:
+    struct QueuePair
+    {
+        std::vector<uint32_t> path;
+        std::vector<uint32_t> back;
+        std::unique_ptr<Sender> sender;
+        std::unique_ptr<Receiver> receiver;
+        uint64_t given = 0;
+    };
+
+    void MakePlaces();
+    void MakeBuffers();
+    void MakePorts();
+    void CheckBuffer(uint32_t node, const SharedBuffer& buffer) const;
+    uint64_t Headroom(uint32_t link) const;
+    void ScheduleLinkEvents();
+    void SetUp(uint32_t link, bool up);
+    void UseClass(uint32_t priority);
+    PathFacts Facts(const QueuePair& pair) const;
+    void Arrive(uint32_t link, Packet* packet);
+    void Deliver(Packet* packet);
+    void Forward(uint32_t link, Packet* packet);
+    void Pause(uint32_t link, uint32_t priority, bool stop);
+    void FailDeadlock(const std::vector<uint32_t>& links);
+    std::string NameOf(uint32_t node) const;
+    std::string LinkName(uint32_t link) const;
+
+    const RdmaSettings settings_;
+    Arrived arrived_;
+    PathFinder finder_;
+    Router router_;
+    GivenPaths given_;
+    BusyMeter busy_;
+    PacketPool pool_;
+    LinkPlaces places_;
+    std::vector<LinkMeter> meters_;
+    std::vector<std::unique_ptr<Port>> ports_;
+    /// Of each node.
+    std::vector<std::unique_ptr<SharedBuffer>> buffers_;
+    std::deque<QueuePair> pairs_;
+    std::map<std::pair<uint32_t, GivenPaths::Triple>, uint32_t> numbers_;
+    PauseWatch watch_;
+    uint32_t num_classes_ = 1;
+};
+
+} // namespace cosim

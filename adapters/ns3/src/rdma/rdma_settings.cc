@@ -1,0 +1,228 @@
+#include "rdma_settings.h"
+
+#include "options.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace cosim {
+namespace {
+
+constexpr uint64_t kDefaultBufferPackets = 256;
+constexpr uint64_t kMostBytes = uint64_t{1} << 40;
+
+Option<RdmaSettings>
+SwitchOption(std::string about, std::optional<bool> RdmaSettings::*field, const char* no, const char* yes)
+{
+    return {std::move(about),
+            [=](RdmaSettings& s, const std::string& key, const std::string& value) {
+                if (value != no && value != yes)
+                {
+                    Invalid("options." + key, "option " + key + " is " + value + "; it takes " + no + " or " + yes);
+                }
+                s.*field = value == yes;
+            },
+            [=](const RdmaSettings& s) { return std::string(s.*field == true ? yes : no); }};
+}
+
+const Options<RdmaSettings>&
+AllOptions()
+{
+    using S = RdmaSettings;
+    constexpr int64_t second = 1'000'000'000'000;
+    static const Options<S> options = {
+        {"alpha",
+         NumberOption<S>("a queue (with PFC: the bytes of one link) may have this times the free room; 0: 1, with PFC 1/8",
+                         &S::alpha,
+                         0.0,
+                         1024.0)},
+        {"pfc", SwitchOption("pause the link before instead of dropping", &S::pfc, "off", "on")},
+        {"pfc_threshold_bytes",
+         NumberOption<S>("bytes of one link and class from which it is stopped; 0: by alpha",
+                         &S::pfc_threshold_bytes,
+                         uint64_t{0},
+                         kMostBytes)},
+        {"headroom_bytes",
+         NumberOption<S>("room for what comes after that, of each link and class; 0: what its rate and length need",
+                         &S::headroom_bytes,
+                         uint64_t{0},
+                         kMostBytes)},
+        {"ecn_probability",
+         NumberOption<S>("share marked just below ecn's maximum", &S::ecn_probability, 0.0, 1.0)},
+        {"retransmission",
+         SwitchOption("go_back_n or selective; by default selective without PFC", &S::selective, "go_back_n", "selective")},
+        {"rto_ps",
+         NumberOption<S>("least retransmission timeout; 0: 500 us, with PFC 67 ms", &S::rto_ps, int64_t{0}, 60 * second)},
+        {"mltcp_slope",
+         NumberOption<S>("MLTCP: growth at share r of the coflow is slope * r + intercept", &S::mltcp_slope, -100.0, 100.0)},
+        {"mltcp_intercept", NumberOption<S>("MLTCP: see mltcp_slope", &S::mltcp_intercept, 0.0, 100.0)},
+    };
+    return options;
+}
+
+std::string
+Text(double value)
+{
+    std::ostringstream text;
+    text.precision(12);
+    text << value;
+    return text.str();
+}
+
+std::string
+Known(const std::vector<ParameterFacts>& parameters)
+{
+    std::string known;
+    for (const ParameterFacts& one : parameters)
+    {
+        known += (known.empty() ? "" : ", ") + one.name;
+    }
+    return known;
+}
+
+} // namespace
+
+const ControlKind&
+RdmaSettings::Kind() const
+{
+    const auto found = AllControls().find(control);
+    if (found == AllControls().end())
+    {
+        std::string known;
+        for (const auto& [name, kind] : AllControls())
+        {
+            known += (known.empty() ? "" : ", ") + name;
+        }
+        Invalid("transport.name", "there is no control " + control + "; there are " + known);
+    }
+    return found->second;
+}
+
+void
+RdmaSettings::SetOption(const std::string& key, const std::string& value)
+{
+    const size_t dot = key.find('.');
+    if (dot == std::string::npos)
+    {
+        cosim::SetOption(AllOptions(), *this, key, value);
+        return;
+    }
+    const std::string owner = key.substr(0, dot);
+    const auto& wanted = Kind().parameters;
+    const auto found = std::find_if(wanted.begin(), wanted.end(), [&](const ParameterFacts& one) {
+        return owner == control && one.name == key.substr(dot + 1);
+    });
+    if (found == wanted.end())
+    {
+        Invalid("options." + key, control + " does not read " + key + "; it reads " + Known(wanted));
+    }
+    parameters[found->name] = ParseOption<double>(key, value, found->low, found->high);
+}
+
+void
+RdmaSettings::Finish()
+{
+    CheckSession();
+    const ControlKind& kind = Kind();
+    for (const ParameterFacts& one : kind.parameters)
+    {
+        parameters.try_emplace(one.name, one.value);
+    }
+    pfc = pfc.value_or(kind.lossless);
+    selective = selective.value_or(!*pfc || routing == RoutingKind::kSpray);
+    rto_ps = rto_ps > 0 ? rto_ps : *pfc ? 67'108'864'000 : 500'000'000;
+    alpha = alpha > 0 ? alpha : *pfc ? 0.125 : 1.0;
+    if (routing == RoutingKind::kSpray && !*selective)
+    {
+        Invalid("options.retransmission", "go_back_n takes packets in their order only, and spray changes it: say selective");
+    }
+    if (marking)
+    {
+        marking->most = ecn_probability;
+        if (marking->from_bytes > marking->all_bytes)
+        {
+            Invalid("ecn.mark_max_bytes", "marking ends below where it begins");
+        }
+    }
+    for (const double rate : topology.link_rate_bps)
+    {
+        const uint64_t room = BufferOf(rate);
+        const Marking marks = MarkingOf(rate);
+        if (room < 2 * uint64_t{WireBytes()})
+        {
+            Invalid("queue.capacity_bytes",
+                    "a buffer of " + std::to_string(room) + " bytes has no room for two packets of " +
+                        std::to_string(WireBytes()));
+        }
+        if (!shared_buffer && marks.most > 0 && marks.from_bytes >= static_cast<double>(room))
+        {
+            Invalid("ecn.mark_min_bytes",
+                    "a port of " + Text(rate / 1e9) + " Gb/s marks from " + Text(marks.from_bytes) +
+                        " bytes on, which its buffer of " + std::to_string(room) + " never holds");
+        }
+    }
+}
+
+Marking
+RdmaSettings::MarkingOf(double rate_bps) const
+{
+    if (marking)
+    {
+        return *marking;
+    }
+    const ControlKind& kind = Kind();
+    return kind.marking ? kind.marking(rate_bps, mtu_bytes, parameters) : Marking{};
+}
+
+uint64_t
+RdmaSettings::BufferOf(double rate_bps) const
+{
+    if (buffer_bytes > 0)
+    {
+        return buffer_bytes;
+    }
+    const Marking marks = MarkingOf(rate_bps);
+    const auto all = marks.most > 0 ? static_cast<uint64_t>(marks.all_bytes) : 0;
+    return std::max(kDefaultBufferPackets * mtu_bytes, 4 * all);
+}
+
+std::map<std::string, std::string>
+RdmaSettings::Told() const
+{
+    std::map<std::string, std::string> told = {
+        {"transport", (mltcp ? "mltcp over " : "") + control},
+        {"mtu_bytes", std::to_string(mtu_bytes)},
+        {"queue", shared_buffer ? "shared_buffer" : "port_buffer"},
+        {"buffer_bytes", buffer_bytes == 0 ? "256 packets a port, at least 4 times where all is marked"
+                                           : std::to_string(buffer_bytes)},
+    };
+    for (const auto& [name, option] : AllOptions())
+    {
+        told[name] = option.tell(*this);
+    }
+    for (const auto& [name, value] : parameters)
+    {
+        told[control + "." + name] = value == kOmitted ? "chosen by the control" : Text(value);
+    }
+    return told;
+}
+
+std::map<std::string, std::string>
+RdmaSettings::About()
+{
+    std::map<std::string, std::string> told;
+    for (const auto& [name, option] : AllOptions())
+    {
+        told[name] = option.about;
+    }
+    for (const auto& [control, kind] : AllControls())
+    {
+        for (const ParameterFacts& one : kind.parameters)
+        {
+            told[control + "." + one.name] = one.about;
+        }
+    }
+    return told;
+}
+
+} // namespace cosim

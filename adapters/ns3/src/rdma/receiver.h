@@ -1,0 +1,68 @@
+// The receiving side of a queue pair.
+#pragma once
+
+#include "intervals.h"
+#include "packet.h"
+#include "rdma_settings.h"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+
+namespace cosim {
+
+class Port;
+
+/// Answers every packet of data, and tells of each message whose last missing byte came.
+///
+/// Go-back-N: what comes after a gap is thrown away, and one NACK names the gap. Selective repeat: it is kept, and each
+/// answer says which packet it is for. Where switches choose the way of each packet, a gap is no loss and nothing is NACKed.
+/// Notifications (DCQCN's CNP): at once where none went in the last interval, else at its end if a mark came meanwhile.
+class Receiver
+{
+  public:
+    using Arrived = std::function<void(uint64_t id)>;
+
+    struct Way
+    {
+        uint32_t number;
+        /// Where the data comes from.
+        uint32_t destination;
+        const std::vector<uint32_t>* path;
+        Port* port;
+    };
+
+    Receiver(const RdmaSettings& settings, const Way& way, PacketPool* pool, const Arrived& arrived);
+
+    /// A message whose last byte is before `end` will come, after those told before.
+    void Expect(uint64_t id, uint64_t end);
+    /// Data came; its telemetry goes back with the answer.
+    void Take(Packet& data);
+
+  private:
+    struct Message
+    {
+        uint64_t end;
+        uint64_t id;
+    };
+
+    void Store(const Packet& data);
+    void Answer(PacketKind kind, Packet& data);
+    void Notify();
+    void SendNotification();
+    Packet* Make(PacketKind kind) const;
+
+    const RdmaSettings& settings_;
+    Way way_;
+    PacketPool* pool_;
+    const Arrived& arrived_;
+    std::deque<Message> messages_;
+    uint64_t expected_ = 0;
+    Intervals early_;
+    bool nacked_ = false;
+    int64_t interval_ps_;
+    int64_t notified_at_ = -1;
+    bool notification_due_ = false;
+};
+
+} // namespace cosim

@@ -1,0 +1,129 @@
+// The sending side of a queue pair.
+#pragma once
+
+#include "coflow.h"
+#include "control.h"
+#include "intervals.h"
+#include "packet.h"
+#include "rdma_settings.h"
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+namespace cosim {
+
+class Port;
+
+/// Cuts messages into packets, keeps to its control's window and rate, and sends again what was lost.
+///
+/// Go-back-N: from the first missing byte on. Selective repeat, as IRN (Mittal et al. 2018, doi:10.1145/3230543.3230557)
+/// has it: what came after a gap is known, the gaps are sent again once, and what is lost then waits for the timeout.
+/// The timeout is RFC 6298's from round-trip times, at least `rto`, doubled while nothing comes back.
+class Sender
+{
+  public:
+    enum class Listed : uint8_t
+    {
+        kNot,
+        kReady,
+        kTimed,
+    };
+
+    struct Way
+    {
+        uint32_t number;
+        uint32_t destination;
+        /// Null: switches choose.
+        const std::vector<uint32_t>* path;
+        Port* port;
+    };
+
+    Sender(const RdmaSettings& settings, const Way& way, const PathFacts& facts, PacketPool* pool);
+
+    static int64_t Now();
+
+    /// More to send, after all that was given before.
+    void Give(uint64_t bytes, uint32_t priority, double weight, Coflow* coflow);
+
+    /// Whether it has something to send that its window lets go.
+    bool Wants() const;
+    /// When it may.
+    int64_t NextTime() const;
+    /// The next packet; only when it wants to and may.
+    Packet* Make(int64_t now);
+    /// An acknowledgement of any kind, or a notification.
+    void Take(const Packet& answer);
+
+    uint32_t Priority() const
+    {
+        return messages_.empty() ? 0 : messages_.front().priority;
+    }
+    uint64_t RetransmittedPackets() const
+    {
+        return retransmitted_;
+    }
+
+    /// Where the port's list has it; the list's to set.
+    Listed listed = Listed::kNot;
+    int64_t listed_at = 0;
+
+  private:
+    struct Message
+    {
+        uint64_t begin;
+        uint64_t end;
+        uint32_t priority;
+        double weight;
+        Coflow* coflow;
+    };
+
+    uint64_t InFlight() const
+    {
+        return next_ - acked_ - known_.BytesBelow(next_);
+    }
+    bool Repeats() const
+    {
+        return repeat_from_ < repeat_until_;
+    }
+    uint64_t PacketEnd(uint64_t sequence) const;
+    void Acknowledge(uint64_t expected);
+    void Lost(const Packet& nack, int64_t now);
+    void BeginFront();
+    void SetGain();
+    void Measure(int64_t rtt);
+    void Deadline(int64_t now);
+    void OnDeadline();
+    void PlanTimer();
+    void OnTimer(int64_t at);
+    void Changed();
+
+    const RdmaSettings& settings_;
+    Way way_;
+    PacketPool* pool_;
+    std::unique_ptr<Control> control_;
+    std::deque<Message> messages_;
+    uint64_t given_ = 0;
+    /// First byte not acknowledged; next byte to send; end of all that was ever sent.
+    uint64_t acked_ = 0;
+    uint64_t next_ = 0;
+    uint64_t highest_ = 0;
+    /// Beyond `acked_`, what the receiver has (selective).
+    Intervals known_;
+    /// Gaps from here to there are sent again, once.
+    uint64_t repeat_from_ = 0;
+    uint64_t repeat_until_ = 0;
+    /// Losses of data before this are the same event.
+    uint64_t recovery_ = 0;
+    int64_t sent_at_ = -1;
+    uint32_t sent_bytes_ = 0;
+    double srtt_ = 0;
+    double rttvar_ = 0;
+    uint32_t backoff_ = 0;
+    int64_t deadline_ = 0;
+    bool deadline_planned_ = false;
+    int64_t timer_ = -1;
+    uint64_t retransmitted_ = 0;
+};
+
+} // namespace cosim

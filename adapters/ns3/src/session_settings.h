@@ -1,0 +1,43 @@
+// What every session is opened with, free of gRPC and of ns-3.
+#pragma once
+
+#include "world.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace cosim {
+
+enum class RoutingKind
+{
+    kGiven,
+    kEcmp,
+    kSpray,
+};
+
+/// A link that fails (up false) or comes back.
+struct LinkEvent
+{
+    int64_t time_ps;
+    uint32_t link;
+    bool up;
+};
+
+struct SessionSettings
+{
+    TopologySettings topology;
+    RoutingKind routing = RoutingKind::kEcmp;
+    uint64_t routing_seed = 0;
+    bool endpoints_forward = false;
+    std::vector<LinkEvent> link_events;
+    uint64_t seed = 0;
+    uint32_t mtu_bytes = 9000;
+    bool mltcp = false;
+    double mltcp_slope = 1.75;
+    double mltcp_intercept = 0.25;
+
+    /// Throws SessionError (INVALID_OPEN).
+    void CheckSession() const;
+};
+
+} // namespace cosim

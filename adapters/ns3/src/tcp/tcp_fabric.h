@@ -1,0 +1,67 @@
+// A topology in ns-3: nodes, cables, queues, TCP, and the connections between endpoints.
+#pragma once
+
+#include "channel.h"
+#include "connection.h"
+#include "fabric.h"
+#include "meter.h"
+#include "path_finder.h"
+#include "paths.h"
+#include "routing.h"
+#include "send_gate.h"
+#include "tcp_settings.h"
+
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace cosim {
+
+/// TCP over IPv4 over point-to-point links.
+class TcpFabric : public Fabric
+{
+  public:
+    TcpFabric(TcpSettings settings, Arrived arrived);
+
+    void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links) override;
+    uint32_t Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel) override;
+    void Send(uint64_t id, const FlowSpec& spec, Coflow* coflow) override;
+    std::map<std::string, std::string> Told() const override;
+    std::vector<int64_t> LinkBytes() override;
+    std::vector<LinkMeasure> Measures() override;
+
+    const BusyMeter& Busy() const override
+    {
+        return busy_;
+    }
+
+  private:
+    /// Takes marks and drops of the queue disciplines up to now.
+    void ReadDiscs();
+    void SetDefaults() const;
+    void MakeNodes();
+    void MakeCable(uint32_t link, uint32_t opposite);
+    ns3::Ptr<ns3::PointToPointNetDevice> MakePort(uint32_t node, uint64_t rate_bps, uint32_t link);
+    ns3::Ptr<ns3::QueueDisc> MakeRed(ns3::Ptr<ns3::PointToPointNetDevice> port, uint32_t node);
+    void ScheduleLinkEvents();
+    void AddPath(const std::vector<uint32_t>& path, uint32_t ports);
+    void AddSpray(uint32_t dst);
+
+    const TcpSettings settings_;
+    Arrived arrived_;
+    PathFinder finder_;
+    BusyMeter busy_;
+    std::vector<LinkMeter> meters_;
+    std::vector<ns3::Ptr<ns3::Node>> nodes_;
+    std::vector<ns3::Ptr<NodeRouting>> routings_;
+    /// Of each directed link: its sending port, its cable and direction, its queue discipline if any.
+    std::vector<ns3::Ptr<ns3::PointToPointNetDevice>> ports_;
+    std::vector<std::pair<ns3::Ptr<DirectedChannel>, uint32_t>> cables_;
+    std::vector<ns3::Ptr<ns3::QueueDisc>> discs_;
+    std::vector<std::unique_ptr<SendGate>> gates_;
+    std::map<std::pair<uint32_t, GivenPaths::Triple>, uint32_t> numbers_;
+    GivenPaths given_;
+    std::vector<std::unique_ptr<Connection>> connections_;
+};
+
+} // namespace cosim

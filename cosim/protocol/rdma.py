@@ -1,0 +1,217 @@
+"""``{model: ns3_rdma, control: dcqcn, ...}``: RDMA in ns-3, packet by packet.
+
+Settings and controls are those of the ``congestion`` network: the same text with another name of the model.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from cosim.context import Context
+from cosim.network.congestion.contract import Control
+from cosim.network.congestion.controls.dcqcn import Dcqcn
+from cosim.network.congestion.controls.dctcp import Dctcp
+from cosim.network.congestion.controls.fixed import Fixed
+from cosim.network.congestion.controls.hpcc import Hpcc
+from cosim.network.congestion.controls.swift import Swift
+from cosim.network.congestion.controls.timely import Timely
+from cosim.network.contract import NetworkSpec
+from cosim.network.simulator import NetworkSimulator
+from cosim.protocol import adapters
+from cosim.protocol.client import RemoteNetwork
+from cosim.protocol.remote import LinkFailure
+from cosim.protocol.settings import FailurePolicy, SessionSettings, Target
+from cosim.registry import Named
+from cosim.spec import SizeBytes, TimePs
+
+_NAMES: dict[type[Control], str] = {
+    Dcqcn: "dcqcn",
+    Dctcp: "dctcp",
+    Fixed: "fixed",
+    Hpcc: "hpcc",
+    Swift: "swift",
+    Timely: "timely",
+}
+_NOT_READ = {"preset"}
+"""Fields of controls that only choose the defaults of others."""
+_MARKED = (Dcqcn, Dctcp)
+"""Controls that look at marks."""
+
+
+class Ns3Rdma(NetworkSpec):
+    """RDMA in ns-3: queue pairs, switches with shared buffers, PFC and ECN, packet by packet"""
+
+    control: Annotated[Control, Named("cosim.controls")] = Field(
+        description="what decides how fast to send: dcqcn, dctcp, fixed, hpcc, swift, timely, mltcp over one"
+    )
+    mtu: SizeBytes = Field(
+        9000, ge=576, le=65000, description="largest packet, headers of RoCEv2 included (44 bytes)"
+    )
+    buffer: SizeBytes | None = Field(
+        None,
+        gt=0,
+        description="room for each port; omitted: 256 packets, at least 4 x where all is marked",
+    )
+    shared_buffer: bool = Field(
+        True, description="a switch's ports share their room; false: each has its own"
+    )
+    alpha: float | None = Field(
+        None,
+        gt=0,
+        description="a queue (with PFC: what came in over one link) may have this times the free room; "
+        "omitted: 1, with PFC 1/8",
+    )
+    ecn_min: SizeBytes | None = Field(
+        None, ge=0, description="queue from which packets are marked; omitted: as the control's paper has it"
+    )
+    ecn_max: SizeBytes | None = Field(None, ge=0, description="queue from which all are; omitted: ecn_min")
+    ecn_probability: float | None = Field(None, gt=0, le=1, description="marked at ecn_max; omitted: 1")
+    pfc: Literal["auto"] | bool = Field(
+        "auto", description="stop links instead of dropping; auto: as the control's paper has it"
+    )
+    pfc_threshold: SizeBytes | None = Field(
+        None,
+        gt=0,
+        description="bytes of one link in a switch from which that link is stopped; omitted: by alpha, "
+        "or half the port's own room",
+    )
+    headroom: SizeBytes | None = Field(
+        None,
+        gt=0,
+        description="room for what comes after that, for each link; omitted: what its rate and length need",
+    )
+    retransmission: Literal["auto", "go_back_n", "selective"] = Field(
+        "auto", description="what is sent again after a loss; auto: selective where nothing pauses, or spray"
+    )
+    rto: TimePs | None = Field(
+        None, gt=0, description="least retransmission timeout; omitted: 500 us, with PFC 67 ms (InfiniBand's)"
+    )
+    routing: Literal["auto", "given", "ecmp", "spray"] = Field(
+        "auto", description="given: the topology's own paths; ecmp and spray: the switches pick"
+    )
+    routing_seed: int = Field(0, ge=0, description="of the switches' own picks")
+    failures: tuple[LinkFailure, ...] = Field((), description="links that fail and come back")
+    recover: bool = Field(True, description="restart a server that dies, and bring it back to where it was")
+
+    @field_validator("control")
+    @classmethod
+    def _has_packets(cls, control: Control) -> Control:
+        if type(control.inner()) not in _NAMES:
+            raise ValueError(
+                f"{type(control.inner()).__name__} is no control of RDMA; there are "
+                f"{', '.join(_NAMES.values())} and mltcp over them\n"
+                "  TCP's are transports of network: ns3"
+            )
+        return control
+
+    @model_validator(mode="after")
+    def _thresholds(self) -> Ns3Rdma:
+        if self.ecn_min is not None and self.ecn_max is not None and self.ecn_max < self.ecn_min:
+            raise ValueError("ecn_max is below ecn_min")
+        if self.routing == "spray" and self.retransmission == "go_back_n":
+            raise ValueError("go_back_n takes packets in their order only, and spray changes it: selective")
+        return self
+
+    @property
+    def lossless(self) -> bool:
+        """Whether links are stopped instead of dropping."""
+        return self.control.inner().lossless if self.pfc == "auto" else self.pfc
+
+    def shares_by_weight(self) -> bool:
+        """The control says."""
+        return self.control.inner().uses_weight
+
+    def shares_by_priority(self) -> bool:
+        """Ports serve higher classes first."""
+        return True
+
+    def uses_seed(self) -> bool:
+        """Marks between two thresholds are drawn, and so is spray."""
+        return isinstance(self.control.inner(), Dcqcn) or self.routing == "spray" or bool(self.ecn_max)
+
+    def idle_settings(self) -> list[tuple[str, str]]:
+        """Thresholds of what is off, and marks that the control doesn't look at."""
+        inner = self.control.inner()
+        found = []
+        if inner is not self.control and not inner.grows:
+            found.append(("control", "MLTCP scales growth, and what it is over doesn't grow"))
+        if not self.lossless:
+            names = [n for n in ("pfc_threshold", "headroom") if getattr(self, n) is not None]
+            found += [(name, "nothing is paused: pfc is off") for name in names]
+        if self.lossless and self.alpha is not None and (self.pfc_threshold or not self.shared_buffer):
+            found.append(("alpha", "links are stopped at a fixed threshold"))
+        if not self.lossless and self.alpha is not None and not self.shared_buffer:
+            found.append(("alpha", "each port has its own room"))
+        given = [n for n in ("ecn_min", "ecn_max", "ecn_probability") if getattr(self, n) is not None]
+        if not isinstance(inner, _MARKED):
+            found += [(name, f"{_NAMES[type(inner)]} doesn't look at marks") for name in given]
+        elif self.ecn_min is None:
+            found += [(name, "the control's own marking holds without ecn_min") for name in given]
+        elif self.ecn_probability is not None and self.ecn_max in (None, self.ecn_min):
+            found.append(("ecn_probability", "between ecn_min and ecn_max there is nothing"))
+        if self.routing_seed and self.routing in ("auto", "given"):
+            found.append(("routing_seed", "the paths are the topology's own"))
+        return found
+
+    def build(self, context: Context) -> NetworkSimulator:  # noqa: ARG002 - nothing of it matters
+        """A session yet to be opened; the adapter is built here, if it is not yet.
+
+        Raises
+        ------
+        LaunchError
+            The adapter can't be built: names what is missing.
+        """
+        command = adapters.command("ns3_rdma", lambda text: print(text, file=sys.stderr))
+        return RemoteNetwork(
+            Target(command=tuple(command), name="ns3_rdma"),
+            self.settings(),
+            FailurePolicy(recover=self.recover),
+        )
+
+    def settings(self) -> SessionSettings:
+        """What the session asks for."""
+        marks = self.ecn_min is not None
+        inner = self.control.inner()
+        return SessionSettings(
+            queue_discipline="shared_buffer" if self.shared_buffer else "port_buffer",
+            queue_bytes=self.buffer or 0,
+            mark_min_bytes=self.ecn_min,
+            mark_max_bytes=self.ecn_max if marks else None,
+            transport=_NAMES[type(inner)],
+            mtu_bytes=self.mtu,
+            mltcp=inner is not self.control,
+            routing=self.routing,
+            routing_seed=self.routing_seed,
+            link_events=[event for failure in self.failures for event in failure.events()],
+            options={key: _text(value) for key, value in self._options(inner).items() if value is not None},
+        )
+
+    def _options(self, inner: Control) -> dict[str, Any]:
+        """The adapter's own settings, and every parameter of the control."""
+        name = _NAMES[type(inner)]
+        slope, intercept = self.control.scaling()
+        scaled = inner is not self.control
+        return {
+            "alpha": self.alpha,
+            "pfc": "on" if self.lossless else "off",
+            "pfc_threshold_bytes": self.pfc_threshold,
+            "headroom_bytes": self.headroom,
+            "ecn_probability": self.ecn_probability if self.ecn_min is not None else None,
+            "retransmission": None if self.retransmission == "auto" else self.retransmission,
+            "rto_ps": self.rto,
+            "mltcp_slope": slope if scaled else None,
+            "mltcp_intercept": intercept if scaled else None,
+            **{
+                f"{name}.{key}": getattr(inner, key)
+                for key in type(inner).model_fields
+                if key not in _NOT_READ
+            },
+        }
+
+
+def _text(value: Any) -> str:
+    """As the adapter reads it."""
+    return str(int(value)) if isinstance(value, bool) else str(value)
