@@ -19,55 +19,26 @@ from typing import Any, TypeVar, cast
 from llvmlite import ir
 from numba import njit
 from numba import types as numba_types
-from numba.core.compiler import CompilerBase
-from numba.core.compiler_machinery import PassManager
-from numba.core.typed_passes import NativeLowering, NoPythonBackend, NopythonTypeInference, PreLowerStripPhis
-from numba.core.untyped_passes import (
-    FixupArgs,
-    InlineInlinables,
-    IRProcessing,
-    ReconstructSSA,
-    TranslateByteCode,
-)
 from numba.extending import intrinsic
 
+from cosim.network.pipeline import Pipeline
+
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-
-class _Pipeline(CompilerBase):
-    """What numba does to a function, without what loops over arrays never need (closures, literal arguments,
-    array expressions, reference counts): a third of the time that it took.
-    """
-
-    def define_pipelines(self) -> list[Any]:
-        passes = cast("Any", PassManager)("cosim")
-        for one in (
-            TranslateByteCode,
-            FixupArgs,
-            IRProcessing,
-            InlineInlinables,
-            ReconstructSSA,
-            NopythonTypeInference,
-            PreLowerStripPhis,
-            NativeLowering,
-            NoPythonBackend,
-        ):
-            passes.add_pass(one, one.__name__)
-        passes.finalize()
-        return [passes]
 
 
 _OPTIONS: dict[str, Any] = {
     "cache": True,
     "_nrt": False,
     "no_cfunc_wrapper": True,
-    "pipeline_class": _Pipeline,
+    "pipeline_class": Pipeline,
 }
+_PART = _OPTIONS | {"no_cpython_wrapper": True, "cache": False}
+"""Of what is only called by what is compiled, and lies in the cache as a part of that."""
 
 
 def compiled(function: _F) -> _F:
     """Compile a function that is called from Python, or seldom."""
-    return cast("_F", _watched(cast("Any", njit)(**_OPTIONS)(function)))
+    return cast("_F", _for_any_integer(_watched(cast("Any", njit)(**_OPTIONS)(function))))
 
 
 def inlined(function: _F) -> _F:
@@ -76,20 +47,40 @@ def inlined(function: _F) -> _F:
     The way in from Python would be a good part of what there is to compile; without it, a call from there
     ends the process.
     """
-    made = cast("Any", njit)(forceinline=True, no_cpython_wrapper=True, **_OPTIONS)(function)
-    return cast("_F", _watched(made))
+    made = cast("Any", njit)(forceinline=True, no_cpython_wrapper=True, **_OPTIONS | {"cache": False})(
+        function
+    )
+    return cast("_F", _for_any_integer(_watched(made)))
 
 
 def internal(function: _F) -> _F:
     """Compile a function that only compiled code calls, as a function of its own: for what is large, or used
     in many places. As with :func:`inlined`, a call from Python ends the process.
     """
-    return cast("_F", _watched(cast("Any", njit)(no_cpython_wrapper=True, **_OPTIONS)(function)))
+    return cast("_F", _for_any_integer(cast("Any", njit)(**_PART)(function)))
 
 
 def once(function: _F) -> _F:
     """Compile a function as if it were written in its only caller: nothing of it is compiled by itself."""
     return cast("_F", cast("Any", njit)(inline="always", **_OPTIONS)(function))
+
+
+def _for_any_integer(dispatcher: Any) -> Any:
+    """Have compiled callers give signed integers of any width, and literals, as 64 bits: one function is
+    compiled where it would be one for each width. Unsigned ones, which wrap round, stay as they are.
+    """
+    given = dispatcher.get_call_template
+
+    def template(arguments: Any, named: Any) -> Any:
+        return given(tuple(map(_widened, arguments)), {name: _widened(kind) for name, kind in named.items()})
+
+    dispatcher.get_call_template = template
+    return dispatcher
+
+
+def _widened(kind: Any) -> Any:
+    plain: Any = numba_types.unliteral(kind)
+    return numba_types.int64 if plain in numba_types.signed_domain else kind
 
 
 @cache
@@ -102,7 +93,7 @@ def compiled_for(function: Callable[..., None], signature: Any) -> Any:
 
     plain = getattr(function, "py_func", function)
     ours = plain.__module__.startswith("cosim.")
-    more: dict[str, Any] = {"pipeline_class": _Pipeline} if ours else {}
+    more: dict[str, Any] = {"pipeline_class": Pipeline} if ours else {}
     types = signature.args, signature.return_type
     made = CFunc(plain, types, locals={}, options={"_nrt": False}, **more)
     if ours:
