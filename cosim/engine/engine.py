@@ -16,8 +16,10 @@ from cosim.engine.plans import Plans
 from cosim.engine.programs import ReadyJob
 from cosim.engine.tables import Tables
 from cosim.errors import AlgorithmError, MismatchError, NetworkError, SimulationError, WorkloadError
+from cosim.network.ahead import compiling
 from cosim.network.compiled import CompiledNetwork, no_core
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable, flat_table
+from cosim.network.jit import is_new
 from cosim.pattern.planner import Planner
 from cosim.units import NEVER, TOO_LATE, format_size
 from cosim.workload.program import Operation, OpKind
@@ -85,6 +87,9 @@ class Engine:
     def connect(self, network: CompiledNetwork) -> None:
         """Have a network of this process, which is open, asked in the same loop."""
         self._network = network
+        if is_new(joint.run):
+            with compiling(network.loop, network.signature()):
+                joint.compile_run(self.columns.view(), network.core())
         self._entry = network.entry()
         bindings = self.columns.arrays["bindings"]
         for first, job, src, dst, size, channel in self.tables.messages.bindings:

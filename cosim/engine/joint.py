@@ -7,6 +7,10 @@ of the engine is compiled for each model. For any other, what it is to be given 
 
 from __future__ import annotations
 
+from typing import Any, cast
+
+from numba import int64, typeof
+
 from cosim.engine.counters import count
 from cosim.engine.loop import (
     DONE,
@@ -138,3 +142,8 @@ def run(state: State, core: Core, loop: int, columns: int, until: int, turns: in
             return DONE
         else:
             meta[NOW] = time
+
+
+def compile_run(state: State, core: Core) -> None:
+    """Compile :func:`run` now, for what has these types."""
+    cast("Any", run).compile((*map(cast("Any", typeof), (state, core)), int64, int64, int64, int64))

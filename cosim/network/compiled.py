@@ -140,8 +140,11 @@ class CompiledNetwork(NetworkSimulator):
         """Where the model's loop is, for other compiled loops: called with addresses of the core and of
         :meth:`columns`, and a horizon.
         """
-        signature = int64(*map(cast("Any", typeof), (self.core(), self.columns())), int64)
-        return int(compiled_for(cast("Any", self.loop).py_func, signature).address)
+        return int(compiled_for(self.loop, self.signature()).address)
+
+    def signature(self) -> Any:
+        """Numba's types of what the model's loop takes and returns."""
+        return int64(*map(cast("Any", typeof), (self.core(), self.columns())), int64)
 
     def _grow_model(self, what: int) -> None:
         """Grow what the model's loop found too small."""

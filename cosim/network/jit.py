@@ -79,7 +79,7 @@ def _for_any_integer(dispatcher: Any) -> Any:
 
 
 def _widened(kind: Any) -> Any:
-    plain: Any = numba_types.unliteral(kind)
+    plain = cast("Any", numba_types).unliteral(kind)
     return numba_types.int64 if plain in numba_types.signed_domain else kind
 
 
@@ -89,6 +89,26 @@ def compiled_for(function: Callable[..., None], signature: Any) -> Any:
 
     Cached on disk where it is one of ours; others may call functions of files that nobody watches.
     """
+    made = _by_address(function, signature)
+    made.compile()
+    return made
+
+
+def is_missing(function: Callable[..., Any], signature: Any) -> bool:
+    """Whether :func:`compiled_for` would have to compile it, and would keep it on disk."""
+    made = _by_address(function, signature)
+    if not hasattr(made._cache, "_index_key"):
+        return False
+    key = made._cache._index_key(made._sig, made._targetdescr.target_context.codegen())
+    return key not in made._cache._cache_file._load_index()
+
+
+def is_new(function: Callable[..., Any]) -> bool:
+    """Whether nothing of a compiled function is on disk yet, for any arguments."""
+    return not cast("Any", function)._cache._cache_file._load_index()
+
+
+def _by_address(function: Callable[..., Any], signature: Any) -> Any:
     from numba.core.ccallback import CFunc
 
     plain = getattr(function, "py_func", function)
@@ -99,7 +119,6 @@ def compiled_for(function: Callable[..., None], signature: Any) -> Any:
     if ours:
         made.enable_caching()
         _watched(made)
-    made.compile()
     return made
 
 

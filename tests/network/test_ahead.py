@@ -1,0 +1,88 @@
+"""A loop compiled by a second process: it is in the cache afterwards, and no process is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+_PROGRAM = """
+import os, subprocess, sys, time
+from numba import int64, types, typeof
+from cosim.network import ahead, jit
+from cosim.network.dependencies import close_group
+from cosim.network.store import FlowStore
+
+ahead._num_cores = lambda: 2
+wanted = types.void(typeof(FlowStore().view()), int64)
+started = []
+begin = subprocess.Popen.__init__
+def noted(self, *given, **named):
+    begin(self, *given, **named)
+    started.append(self)
+subprocess.Popen.__init__ = noted
+"""
+_TWICE = """
+for turn in range(2):
+    print(jit.is_missing(close_group, wanted), end=" ")
+    with ahead.compiling(close_group, wanted):
+        pass
+    print(len(started), started[0].returncode)
+"""
+_BROKEN = """
+try:
+    with ahead.compiling(close_group, wanted):
+        raise KeyboardInterrupt
+except KeyboardInterrupt:
+    print(started[0].returncode)
+"""
+_DEAF = """
+sys.executable = "/bin/false"
+with ahead.compiling(close_group, wanted):
+    pass
+print(jit.is_missing(close_group, wanted), jit.compiled_for(close_group, wanted).address != 0)
+"""
+_KILLED = """
+with ahead.compiling(close_group, wanted):
+    print(started[0].pid, flush=True)
+    time.sleep(60)
+"""
+
+
+def _start(program: str, cache: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", _PROGRAM + program]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        pytest.param(_TWICE, "True 1 0\nFalse 1 0\n", id="once, then it is in the cache"),
+        pytest.param(_BROKEN, "-9\n", id="an error ends it"),
+        pytest.param(_DEAF, "True True\n", id="where it fails, it is compiled here"),
+    ],
+)
+def test_a_second_process_compiles(program: str, said: str, tmp_path: Path) -> None:
+    """See the cases' names."""
+    with _start(program, tmp_path) as running:
+        assert running.communicate(timeout=120)[0] == said
+
+
+def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    """Also where that is killed and can't say goodbye."""
+    with _start(_KILLED, tmp_path) as running:
+        assert running.stdout is not None
+        child = int(running.stdout.readline())
+        running.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{child}/stat").exists() and time.monotonic() < deadline:
+        if Path(f"/proc/{child}/stat").read_text().split(")")[1].split()[0] == "Z":
+            return  # ended; nobody has asked for its status
+        time.sleep(0.1)
+    assert not Path(f"/proc/{child}").exists()
