@@ -1,6 +1,7 @@
 """Plug-ins from a file: ``{plugin: my.py:MyClass, its settings}``, or ``my.py:MyClass`` alone.
 
-The file is looked for beside the scenario, run once, and run again when it has changed. What it defines is
+The file is looked for beside the scenario, run once, and run again when it has changed. It may import files
+beside it, at its top: each plug-in has its own, whatever others of that name are about. What it defines is
 found again in other processes by file and name, so that a sweep may hand it to its workers.
 """
 
@@ -8,12 +9,13 @@ from __future__ import annotations
 
 import copyreg
 import hashlib
+import importlib
 import importlib.util
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,6 +29,20 @@ PLUGIN = "plugin"
 
 _FOUND: dict[type, str] = {}
 """Classes that were found in files, and how a scenario names them wherever it lies."""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A file that was run, and what lay in it and in those beside it that it imported."""
+
+    module: ModuleType
+    contents: dict[Path, bytes]
+
+    def is_current(self) -> bool:
+        return all(path.is_file() and path.read_bytes() == text for path, text in self.contents.items())
+
+
+_RUNS: dict[Path, _Run] = {}
 
 
 def is_file_class(text: str) -> bool:
@@ -54,30 +70,65 @@ def load_module(text: str, folder: Path) -> tuple[ModuleType, str, Path]:
     path = folder / file
     if not path.is_file():
         raise ValueError(f"there is no file {path}\n  plugin: FILE.py:CLASS, relative to the scenario")
-    return _run(str(path.resolve()), hashlib.sha256(path.read_bytes()).hexdigest()), name, path
+    place = path.resolve()
+    if place not in _RUNS or not _RUNS[place].is_current():
+        _RUNS[place] = _run(place)
+    return _RUNS[place].module, name, path
 
 
-@lru_cache(maxsize=64)
-def _run(path: str, digest: str) -> ModuleType:
-    name = f"cosim_plugin_{hashlib.sha256(f'{path} {digest}'.encode()).hexdigest()[:12]}"
+def _run(place: Path) -> _Run:
+    path, text = str(place), place.read_bytes()
+    name = f"cosim_plugin_{hashlib.sha256(path.encode() + text).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with _importing_from(place.parent) as beside:
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         line = getattr(error, "lineno", None) or _line(error, path)
-        place = path if line is None else f"{path}:{line}"
-        raise ValueError(f"{place}: can't be imported: {type(error).__name__}: {error}") from error
+        where = path if line is None else f"{path}:{line}"
+        raise ValueError(f"{where}: can't be imported: {type(error).__name__}: {error}") from error
+    own = {name, *(one.__name__ for one in beside)}
     for key, value in vars(module).items():
-        if isinstance(value, type) and value.__module__ == name:
+        if isinstance(value, type) and value.__module__ in own:
             _FOUND[value] = f"{path}:{key}"
             if issubclass(value, BaseModel):
                 copyreg.pickle(value, _reduce)
-    return module
+    files = [Path(one.__file__) for one in beside if one.__file__ is not None]
+    return _Run(module, {place: text} | {file: file.read_bytes() for file in files})
+
+
+@contextmanager
+def _importing_from(folder: Path) -> Iterator[list[ModuleType]]:
+    """Files of ``folder`` can be imported inside; afterwards they are in the list, and their names are free.
+
+    Where Python finds the folder by itself, all stays as it has it.
+    """
+    beside: list[ModuleType] = []
+    if str(folder) in sys.path:
+        yield beside
+        return
+    before, written = set(sys.modules), sys.dont_write_bytecode
+    sys.path.insert(0, str(folder))
+    sys.dont_write_bytecode = True  # an edit within the clock's tick would be taken for what was compiled
+    importlib.invalidate_caches()
+    try:
+        yield beside
+    finally:
+        sys.path.remove(str(folder))
+        sys.dont_write_bytecode = written
+        tops = {name for name in set(sys.modules) - before if _lies_in(folder, name)}
+        beside += [sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in tops]
+
+
+def _lies_in(folder: Path, name: str) -> bool:
+    """Whether a module or package of this name is one of the folder's own files."""
+    file = getattr(sys.modules[name], "__file__", None)
+    return file is not None and Path(file) in (folder / f"{name}.py", folder / name / "__init__.py")
 
 
 @contextmanager

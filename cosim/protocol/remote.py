@@ -39,11 +39,18 @@ class LinkFailure(Spec):
 
 
 class Certificates(Spec):
-    """Files of a TLS connection, needed off this machine"""
+    """Files of a TLS connection, needed off this machine; relative to the scenario"""
 
     roots: Path | None = Field(None, description="certificates to trust")
     certificate: Path | None = Field(None, description="own certificate")
     key: Path | None = Field(None, description="its key")
+
+    def beside(self, folder: Path) -> Tls:
+        """With paths that start from ``folder``."""
+        roots, certificate, key = (
+            None if one is None else folder / one for one in (self.roots, self.certificate, self.key)
+        )
+        return Tls(roots, certificate, key)
 
 
 class Remote(NetworkSpec):
@@ -130,8 +137,9 @@ class Remote(NetworkSpec):
             found.append(("most_deaths", "recover is false: the first death ends the run"))
         return found
 
-    def build(self, context: Context) -> NetworkSimulator:  # noqa: ARG002 - nothing of it matters
-        """A session yet to be opened; the adapter is built here, if it is not yet.
+    def build(self, context: Context) -> NetworkSimulator:
+        """A session yet to be opened; the adapter is built here, if it is not yet. Files start from
+        ``context.base``.
 
         Raises
         ------
@@ -141,7 +149,7 @@ class Remote(NetworkSpec):
         command = self.command
         if self.simulator:
             command = tuple(adapters.command(self.simulator, lambda text: print(text, file=sys.stderr)))
-        tls = None if self.tls is None else Tls(self.tls.roots, self.tls.certificate, self.tls.key)
+        tls = None if self.tls is None else self.tls.beside(context.base)
         return RemoteNetwork(
             Target(command=command, address=self.address or None, tls=tls, name=self.simulator),
             self.settings(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,36 @@ def test_a_file_that_changed_is_read_again(folder: Path) -> None:
     file = folder / "network.py"
     file.write_text(file.read_text().replace("else self.time_ps", "else 2 * self.time_ps"))
     assert cosim.run(load(path)).records.end_ps == before + 5_000_000
+
+
+def test_a_file_may_import_files_beside_it_and_each_folder_has_its_own(folder: Path) -> None:
+    other = folder.with_name("other")
+    shutil.copytree(folder, other)
+    for place, factor in ((folder, 2), (other, 3)):
+        (place / "factors.py").write_text(f"FACTOR = {factor}\n")
+        file = place / "network.py"
+        text = file.read_text().replace("else self.time_ps", "else FACTOR * self.time_ps")
+        file.write_text(
+            text.replace("import numpy as np\n", "import numpy as np\nfrom factors import FACTOR\n", 1)
+        )
+    before = set(sys.modules), list(sys.path)
+    assert cosim.run(load(write(folder))).records.end_ps == 30_000_000  # work, message, work
+    assert cosim.run(load(write(other))).records.end_ps == 35_000_000
+    assert "factors" not in set(sys.modules) - before[0]
+    assert sys.path == before[1]
+    (folder / "factors.py").write_text("FACTOR = 4\n")  # read again, as the file itself would be
+    assert cosim.run(load(write(folder))).records.end_ps == 40_000_000
+
+
+def test_a_class_may_come_from_a_file_beside_it_in_a_sweep_too(folder: Path) -> None:
+    (folder / "mine.py").write_text("from network import Constant\n")
+    write(folder, "{plugin: mine.py:Constant, time: 5us}")
+    sweep = folder / "sweep.yaml"
+    sweep.write_text(
+        "scenario: question.yaml\naxes: {t: {network.time: [5us, 6us]}}\nmeasures: [iteration]\n"
+    )
+    done = cosim.run(cosim.Sweep.load(sweep), workers=2)
+    assert [one.measures["iteration"] for one in done.runs] == [25e6, 26e6]
 
 
 def test_a_network_that_starts_what_waits_at_the_horizon_is_told_so(folder: Path) -> None:

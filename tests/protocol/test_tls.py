@@ -105,7 +105,10 @@ def test_a_scenario_names_its_certificates_and_cosim_serve_its_own(certificates:
     mine = {name: str(certificates / f"{file}") for name, file in FILES.items()}
     where = f"localhost:{server.address.rpartition(':')[2]}"
     text = loads(SCENARIO, {"network": {"address": where, "tls": mine}})
-    assert experiment.run.run(text).digest == run(release="network").digest
+    digest = experiment.run.run(text).digest
+    assert digest == run(release="network").digest
+    beside = loads(SCENARIO, {"network": {"address": where, "tls": FILES}}, base=certificates)
+    assert experiment.run.run(beside).digest == digest
     server.stop()
 
 
