@@ -43,7 +43,7 @@ class Location:
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return place if self.key is None else f"{place}: {self.key}"
+        return ": ".join(part for part in (place, self.key) if part)  # of what Python made there is no file
 
 
 class CosimError(Exception):
@@ -99,6 +99,7 @@ class StallError(SimulationError):
     """Nothing can happen any more, but work is left. ``waits`` has a line for each who waits."""
 
     def __init__(self, message: str, waits: Sequence[str] = ()) -> None:
+        self.message = message
         self.waits = tuple(waits)
         shown = [f"  {wait}" for wait in self.waits[:40]]
         if len(self.waits) > 40:

@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.errors import PydanticUserError
 
 from cosim.errors import InputError, Location
 
@@ -91,7 +92,7 @@ def _run(place: Path) -> _Run:
         del sys.modules[name]
         line = getattr(error, "lineno", None) or _line(error, path)
         where = path if line is None else f"{path}:{line}"
-        raise ValueError(f"{where}: can't be imported: {type(error).__name__}: {error}") from error
+        raise ValueError(f"{where}: can't be imported: {_said(error)}") from error
     own = {name, *(one.__name__ for one in beside)}
     for key, value in vars(module).items():
         if isinstance(value, type) and value.__module__ in own:
@@ -154,6 +155,16 @@ def exits_refused() -> Iterator[None]:
             location=Location(frame.f_code.co_filename, line, frame.f_code.co_name),
             hint="a plug-in raises an error instead",
         ) from None
+
+
+def _said(error: BaseException) -> str:
+    """Kind and text of an error; pydantic's without the address of its manual, and in our words."""
+    if isinstance(error, PydanticUserError) and error.code == "model-field-missing-annotation":
+        found = error.message.partition("`")[2].partition("`")[0]
+        name, _, value = found.partition(" = ")
+        return f"{found} has no type: {name}: float = {value} is a setting, {name}: ClassVar[float] is none"
+    text = error.message if isinstance(error, PydanticUserError) else error
+    return f"{type(error).__name__}: {text}"
 
 
 def _line(error: BaseException, path: str) -> int | None:

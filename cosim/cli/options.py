@@ -14,6 +14,10 @@ Settings = Annotated[
     typer.Option("--set", metavar="PATH=VALUE", help="Change a setting: jobs[0].iterations=5. Repeatable."),
 ]
 
+AllowLarge = Annotated[
+    bool, typer.Option("--allow-large", help="Try also what would take too much memory or time.")
+]
+
 # cosim run
 ScenarioOrSweep = Annotated[
     Path | None,

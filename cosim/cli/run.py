@@ -32,6 +32,7 @@ def run(
     workers: options.Workers = None,
     quiet: options.Quiet = False,
     resume: options.Resume = None,
+    allow_large: options.AllowLarge = False,
 ) -> None:
     """Run a scenario, or a sweep of runs, and say what came of it."""
     from cosim.experiment import run as experiment
@@ -56,6 +57,7 @@ def run(
             open_loop=open_loop or None,
             figure=figure,
             workers=workers,
+            allow_large=allow_large,
             progress=bar.show,
         )
     if as_json:

@@ -14,9 +14,11 @@ from cosim.engine.records import JobInfo
 from cosim.errors import CosimError, InputError, Location, SimulationError
 from cosim.experiment.idle import idle_settings
 from cosim.experiment.scenario import Scenario
+from cosim.experiment.sizes import PER_LINK, PER_OPERATION_BUILT, check_size
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
 from cosim.spec import Spec
+from cosim.topology.contract import TopologySpec
 from cosim.topology.graph import Topology
 from cosim.workload.check import check
 from cosim.workload.draws import draw
@@ -43,7 +45,8 @@ def at(place: Location | None, *only: type[CosimError]) -> Iterator[None]:
         if place is None or (only and not isinstance(error, only)):
             raise
         if error.location is not None:
-            place = Location(place.file, place.line, f"{place.key}: {error.location}")
+            within = str(error.location) if place.key is None else f"{place.key}: {error.location}"
+            place = Location(place.file, place.line, within)
         raise type(error)(error.message, location=place, hint=error.hint) from error
     except SimulationError as error:
         if place is not None and not only:
@@ -60,6 +63,8 @@ def build(scenario: Scenario) -> Built:
         Something that can't be made, or doesn't fit together; with its place in the scenario.
     """
     with at(scenario.locate("topology")):
+        if isinstance(scenario.topology, TopologySpec):
+            check_size(scenario.topology.size_about(), "links", PER_LINK)
         topology = _topology(scenario)
     jobs = _jobs(scenario, topology)
     with at(scenario.locate("network")):
@@ -98,6 +103,7 @@ def _workloads(scenario: Scenario, number: int) -> list[Workload]:
     if isinstance(spec, Workload):
         check(spec)
         return [spec] * job.count
+    check_size(spec.size_about() + job.count, "ranks and operations", PER_OPERATION_BUILT)
     seed = draw(scenario.seed, number)
     copies = range(job.count if spec.copies_differ else 1)
     built = [spec.build(Context(scenario.base, seed, copy)) for copy in copies]

@@ -13,6 +13,7 @@ from cosim.experiment.resume import load_unfinished
 from cosim.experiment.scenario import Scenario, from_document
 from cosim.experiment.settings import Changes
 from cosim.experiment.simulate import Run, run_scenario
+from cosim.experiment.sizes import allowing_large
 from cosim.experiment.sweep import Sweep, is_sweep, sweep_from
 from cosim.files.located_yaml import Document, parse, read
 from cosim.plugin_file import exits_refused
@@ -38,6 +39,7 @@ def run(
     *,
     networks: Networks,
     vary: Vary = ...,
+    allow_large: bool = ...,
     progress: OnProgress | None = ...,
 ) -> NetworkComparison: ...
 @overload
@@ -48,6 +50,7 @@ def run(
     *,
     figure: str | Path | None = ...,
     workers: int | None = ...,
+    allow_large: bool = ...,
     progress: OnProgress | None = ...,
 ) -> SweepRun: ...
 @overload
@@ -63,6 +66,7 @@ def run(
     messages: bool = ...,
     figure: str | Path | None = ...,
     workers: int | None = ...,
+    allow_large: bool = ...,
     progress: OnProgress | None = ...,
 ) -> Run: ...
 @exits_refused()
@@ -79,6 +83,7 @@ def run(
     messages: bool = False,
     figure: str | Path | None = None,
     workers: int | None = None,
+    allow_large: bool = False,
     progress: OnProgress | None = None,
 ) -> Run | SweepRun | NetworkComparison:
     """Run a scenario or a sweep.
@@ -110,6 +115,8 @@ def run(
         A file to draw to, png, svg or pdf: who communicates when; of a sweep its measures.
     workers
         Of a sweep: processes; 1 if not given. With more, a script needs ``if __name__ == "__main__":``.
+    allow_large
+        Run also what would take more than this machine's memory, or hours, by an estimate.
     progress
         Called now and then with ``done``, ``total`` and ``text``. What it raises ends the run;
         KeyboardInterrupt keeps what was computed.
@@ -171,24 +178,29 @@ def run(
             from cosim.experiment.trials import run_sweep
 
             _refuse("a sweep", given, {"source", "set", "out", "figure", "workers"})
-            return run_sweep(scenario_or_sweep, out, figure=figure, workers=workers or 1, progress=progress)
+            with allowing_large(allow_large):
+                return run_sweep(
+                    scenario_or_sweep, out, figure=figure, workers=workers or 1, progress=progress
+                )
         scenario = scenario_or_sweep
         if networks is not None:
             from cosim.experiment.networks import run_networks
 
             _refuse("networks", given, {"source", "set", "networks", "vary"})
-            return run_networks(scenario, networks, vary, progress=progress)
+            with allowing_large(allow_large):
+                return run_networks(scenario, networks, vary, progress=progress)
         _refuse("a run on one network", given, {"source", "set", "out", *_BESIDE})
-    return run_scenario(
-        scenario,
-        out,
-        resume=resume is not None,
-        messages=messages,
-        alone=alone,
-        open_loop=open_loop,
-        figure=figure,
-        progress=progress,
-    )
+    with allowing_large(allow_large):
+        return run_scenario(
+            scenario,
+            out,
+            resume=resume is not None,
+            messages=messages,
+            alone=alone,
+            open_loop=open_loop,
+            figure=figure,
+            progress=progress,
+        )
 
 
 @exits_refused()
@@ -201,6 +213,7 @@ def sweep(
     set: Changes = (),  # noqa: A002
     out: str | Path | None = None,
     workers: int | None = None,
+    allow_large: bool = False,
     progress: OnProgress | None = None,
 ) -> SweepRun:
     """Run a scenario for every combination of choices on named axes, and for several seeds.
@@ -218,7 +231,7 @@ def sweep(
         Of `cosim list sweep`; the mean iteration if not given.
     set
         Changes of the scenario or the sweep.
-    out, workers, progress
+    out, workers, allow_large, progress
         As for :func:`cosim.run`.
 
     Returns
@@ -261,7 +274,8 @@ def sweep(
             raise InputError("a scenario needs axes to be a sweep", hint='{"rate": {"topology.rate": [...]}}')
         document = Document("sweep", {"scenario": read_in, "axes": dict(axes), **own})
         chosen = sweep_from(document, read_in.base, read_in.name)
-    return run_sweep(chosen, out, workers=workers or 1, progress=progress)
+    with allowing_large(allow_large):
+        return run_sweep(chosen, out, workers=workers or 1, progress=progress)
 
 
 def read_source(source: Source, changes: Changes = ()) -> Scenario | Sweep:

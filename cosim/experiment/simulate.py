@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from cosim.errors import AlgorithmError, ScenarioError, WorkloadError
+from cosim.errors import AlgorithmError, ScenarioError, StallError, WorkloadError
 from cosim.experiment.progress import OnProgress, Progress
 from cosim.results.tables import RunTables
 from cosim.units import format_time
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from cosim.experiment.build import Built
     from cosim.experiment.scenario import Scenario
     from cosim.experiment.settings import Changes
+    from cosim.network.simulator import NetworkSimulator
     from cosim.results.matrices import TrafficMatrix
     from cosim.results.open_loop import LoopComparison
     from cosim.results.render.page import Page
     from cosim.results.summary import Summary
+    from cosim.topology.graph import Topology
 
 _log = logging.getLogger("cosim")
 
@@ -254,26 +256,49 @@ def simulate(
     from cosim.engine.replay import replay
     from cosim.experiment.build import at
     from cosim.experiment.fold import fold
+    from cosim.experiment.sizes import check_run
 
     messages = messages or scenario.record.messages is not False
     with (
         at(scenario.locate("jobs"), WorkloadError),
         at(scenario.locate("collectives"), AlgorithmError),
+        _stalls_explained(scenario, built.topology),
         closing(built.network),
     ):
         jobs, folding = fold(scenario, built, messages=messages)
+        check_run(jobs)
         records = replay(
             built.topology,
             built.network,
             jobs,
             built.planner,
-            release=scenario.release,
+            release=_release(scenario, built.network),
             seed=scenario.seed,
             record_messages=messages,
             progress=None if progress is None else _passed_on(progress),
         )
     records.info["folding"] = folding
     return Run(scenario, records, built.warnings, interrupted=records.interrupted)
+
+
+@contextmanager
+def _stalls_explained(scenario: Scenario, topology: Topology) -> Iterator[None]:
+    """With what the network was asked to do that may be why."""
+    try:
+        yield
+    except StallError as error:
+        raise StallError(error.message, [*scenario.network.why_stalled(topology), *error.waits]) from error
+
+
+def _release(scenario: Scenario, network: NetworkSimulator) -> Literal["network", "engine"]:
+    """Who starts dependent messages: the engine, too, where a simulator elsewhere can't, which is said."""
+    if scenario.release == "network" and network.elsewhere and not network.describe().dependent_flows:
+        name = network.describe().name
+        _log.warning(
+            "%s doesn't release messages that wait for others: the engine does (release: engine)", name
+        )
+        return "engine"
+    return scenario.release
 
 
 def _passed_on(progress: OnProgress) -> Any:

@@ -46,6 +46,7 @@ from cosim.results.measures import MEASURES
 from cosim.spec import Spec
 from cosim.written import plain
 
+MOST_SEEDS = 1_000_000
 Choices = dict[str, dict[str, Any]]
 """Label to settings."""
 
@@ -123,6 +124,8 @@ class Sweep(Spec):
         if isinstance(value, int) and not isinstance(value, bool):
             if value < 1:
                 raise ValueError(f"{value} seeds; at least 1")
+            if value > MOST_SEEDS:
+                raise ValueError(f"{value} seeds are more than the {MOST_SEEDS} that are counted to")
             return tuple(range(value))
         return value
 

@@ -20,6 +20,7 @@ from cosim.experiment.build import build
 from cosim.experiment.progress import OnProgress, Progress
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import simulate
+from cosim.experiment.sizes import allowing_large, is_large_allowed
 from cosim.experiment.sweep import Sweep
 from cosim.files.folder import claimed, forget
 from cosim.results.measures import MEASURES
@@ -37,6 +38,7 @@ class _Task:
     labels: tuple[str, ...]
     seed: int
     measures: tuple[str, ...]
+    allow_large: bool
 
 
 class _InterruptedError(Exception):
@@ -117,12 +119,19 @@ def num_cores() -> int:
 def _tasks(sweep: Sweep) -> Iterator[_Task]:
     for labels, merged in sweep.combinations():
         for seed in sweep.seeds:
-            yield _Task(sweep.trial(labels, {**merged, "seed": seed}), labels, seed, sweep.measures)
+            yield _Task(
+                sweep.trial(labels, {**merged, "seed": seed}),
+                labels,
+                seed,
+                sweep.measures,
+                is_large_allowed(),
+            )
 
 
 def _run(task: _Task) -> Trial:
     try:
-        done = simulate(task.scenario, build(task.scenario))
+        with allowing_large(task.allow_large):
+            done = simulate(task.scenario, build(task.scenario))
         if done.interrupted:
             raise _InterruptedError
         with_alone = any(MEASURES[name].needs_alone for name in task.measures)

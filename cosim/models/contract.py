@@ -64,6 +64,11 @@ class Model(Spec):
         return ""
 
     @property
+    def num_layers(self) -> int:
+        """How many, where that is a setting."""
+        return 1
+
+    @property
     def tokens(self) -> int:
         """Of a sequence, where the scenario doesn't say; 1 where there are no sequences."""
         return 1

@@ -34,7 +34,7 @@ _PARALLEL = {
 class Transformer(TrainedWorkload, MegatronSettings):
     """A GPT under data, tensor and pipeline parallelism, as Megatron-LM trains it: `model` in short."""
 
-    layers: PositiveInt = Field(description="transformer layers")
+    layers: PositiveInt = Field(le=1_000_000, description="transformer layers")
     hidden: PositiveInt = Field(description="hidden size h")
     heads: PositiveInt = Field(description="attention heads, a multiple of tensor_parallel")
     ffn_multiplier: PositiveInt = Field(4, description="inner size of the MLP, in h")
@@ -87,6 +87,10 @@ class Transformer(TrainedWorkload, MegatronSettings):
         return [
             (name, why) for name, why in (own | framework | parallel).items() if name in self.model_fields_set
         ]
+
+    def size_about(self) -> int:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`."""
+        return self.model.size_about()
 
     def build(self, context: Context) -> Workload:
         """One program for each stage, whatever the number of replicas.

@@ -57,6 +57,10 @@ class NetworkSpec(Spec):
         """Whether priorities of jobs may matter; as weights do, where nothing else is said."""
         return self.shares_by_weight()
 
+    def why_stalled(self, topology: Topology) -> list[str]:  # noqa: ARG002 - nothing of it matters
+        """What was asked of the network that may keep a run from going on, a line each."""
+        return []
+
     def check_topology(self, topology: Topology) -> None:
         """Refuse a topology that this network can't do, before anything is built.
 

@@ -17,6 +17,8 @@ from cosim.protocol.client import RemoteNetwork
 from cosim.protocol.settings import FailurePolicy, LinkEvent, SessionSettings, Target
 from cosim.registry import nearest
 from cosim.spec import SizeBytes, Spec, TimePs
+from cosim.topology.graph import Topology
+from cosim.units import format_time
 
 
 class LinkFailure(Spec):
@@ -136,6 +138,14 @@ class Remote(NetworkSpec):
         if "most_deaths" in self.model_fields_set and not self.recover:
             found.append(("most_deaths", "recover is false: the first death ends the run"))
         return found
+
+    def why_stalled(self, topology: Topology) -> list[str]:
+        """Links that fail and never come back."""
+        return [
+            f"the link {topology.link_name(one.link)} fails at {format_time(one.down)} and never comes back"
+            for one in self.failures
+            if one.up is None and one.link < topology.num_links
+        ]
 
     def build(self, context: Context) -> NetworkSimulator:
         """A session yet to be opened; the adapter is built here, if it is not yet. Files start from

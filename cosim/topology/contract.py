@@ -106,6 +106,10 @@ class TopologySpec(Spec):
             It can't be built as its settings or its files say.
         """
 
+    def size_about(self) -> int:
+        """How many links it will have, before it is built; 0: not known, and not large."""
+        return 0
+
     def uses_seed(self) -> bool:
         """Where the routing does."""
         return self.routing.uses_seed()

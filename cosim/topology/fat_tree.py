@@ -38,6 +38,10 @@ class FatTree(Tree):
         """Edge switches, endpoints on each, links up from each."""
         return self.k * self.k // 2, self.endpoints_per_edge or self.k // 2, self.k // 2
 
+    def size_about(self) -> int:
+        """See :class:`~cosim.topology.contract.TopologySpec`."""
+        return 2 * (self.k**3 // 2 + self.k * self.k // 2 * self.edge_shape()[1])
+
     def build(self, context: Context) -> Topology:
         """The topology.
 

@@ -25,6 +25,10 @@ class LeafSpine(Tree):
         """Leaves, endpoints on each, spines."""
         return self.leaves, self.endpoints_per_leaf, self.spines
 
+    def size_about(self) -> int:
+        """See :class:`~cosim.topology.contract.TopologySpec`."""
+        return 2 * self.leaves * (self.endpoints_per_leaf + self.spines)
+
     def build(self, context: Context) -> Topology:
         """The topology."""
         builder = self.start()

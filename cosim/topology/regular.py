@@ -29,6 +29,10 @@ class _OneDimension(TopologySpec):
         dimension = Dimension(self.dimension_kind, self.endpoints, self.rate, self.latency)
         return grid_topology([dimension], self.routing.build(Fabric((dimension,), True), context))
 
+    def size_about(self) -> int:
+        """See :class:`~cosim.topology.contract.TopologySpec`."""
+        return self.endpoints * (self.endpoints - 1 if self.dimension_kind == "FullyConnected" else 2)
+
     def idle_settings(self) -> list[tuple[str, str]]:
         """The routing, where each pair has one shortest path."""
         if self.dimension_kind == "Ring" and self.endpoints > 2 and self.endpoints % 2 == 0:

@@ -44,6 +44,10 @@ class WorkloadSpec(Spec):
             A file that is missing or can't be meant, with its line; settings that don't fit each other.
         """
 
+    def size_about(self) -> int:
+        """How many ranks, and operations of programs, it will have before it is built; 0: not known, not large."""
+        return 0
+
     def idle_in(self, workload: Workload) -> list[tuple[str, str]]:  # noqa: ARG002 - for those that read files
         """As ``idle_settings``, once the workload is made: (field, why)."""
         return []

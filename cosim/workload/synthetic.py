@@ -60,6 +60,11 @@ class Periodic(WorkloadSpec):
             raise ValueError("incast needs a sender and a receiver: at least 2 ranks")
         return self
 
+    def size_about(self) -> int:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`."""
+        each = 2 + (self.ranks if self.communication == "incast" else 0)
+        return self.ranks + self.steps * each
+
     def build(self, context: Context) -> Workload:  # noqa: ARG002 - every workload's signature
         """Two programs for ``send`` and ``incast`` (senders, receivers) and ``permutation`` (halves), else
         one.
@@ -164,6 +169,10 @@ class Repeated(WorkloadSpec):
         if self.collective != "broadcast" and "root" in self.model_fields_set:
             idle.append(("root", f"{self.collective} has no root"))
         return idle
+
+    def size_about(self) -> int:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`."""
+        return self.ranks + self.repeat
 
     def build(self, context: Context) -> Workload:  # noqa: ARG002 - nothing is read or drawn
         """One program."""

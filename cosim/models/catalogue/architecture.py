@@ -50,7 +50,7 @@ class Latent(Spec):
 class TransformerModel(Model):
     """A transformer of your own sizes: dense or of experts, grouped-query or latent attention."""
 
-    layers: PositiveInt = Field(description="transformer layers")
+    layers: PositiveInt = Field(le=1_000_000, description="transformer layers")
     hidden: PositiveInt = Field(description="hidden size h")
     heads: PositiveInt = Field(description="query heads")
     kv_heads: PositiveInt | None = Field(None, description="key and value heads; omitted: heads")
@@ -95,6 +95,11 @@ class TransformerModel(Model):
         if self.active_parameters != self.parameters:
             text += f", {_count(self.active_parameters)} for a token"
         return text
+
+    @property
+    def num_layers(self) -> int:
+        """See :class:`~cosim.models.contract.Model`."""
+        return self.layers
 
     @property
     def tokens(self) -> int:

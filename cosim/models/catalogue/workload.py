@@ -26,6 +26,9 @@ from cosim.units import format_size
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import Workload
 
+_OPERATIONS_OF_A_LAYER = 10
+"""Of a layer in a micro-batch, forward and backward, about."""
+
 
 class TrainedWorkload(WorkloadSpec):
     """How a model is trained, whatever the model: on which GPU, in which number types, what is kept."""
@@ -140,6 +143,11 @@ class ModelWorkload(TrainedWorkload):
     def job(self) -> ModelJob:
         """Layers on stages, how an iteration is done, and bytes on each GPU."""
         return self.model.job(self)
+
+    def size_about(self) -> int:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`."""
+        passes = self.model.num_layers * self.micro_batches
+        return self.parallel.world_size + _OPERATIONS_OF_A_LAYER * passes
 
     def build(self, context: Context) -> Workload:
         """One program for each stage, whatever the number of replicas.

@@ -37,7 +37,7 @@ Columns, float64 each:
 ``job, priority``     numbers
 ``weight``            of the job
 ``hops``              links on the path
-``window, rate``      the last answer, to be replaced
+``window, rate``      the last answer, to be replaced: at least 0.001 packets, or a millionth of ``line``
 ``wait``              0; ps until the next update where a round trip is not meant
 ``chance``            a random number from 0 to 1, from the run's seed, the connection and the time
 ``slow_start``        0; 1 says that a wrapper (MLTCP) must not scale this growth

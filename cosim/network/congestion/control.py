@@ -15,6 +15,8 @@ from cosim.network.flows import F64
 
 _SHOWN = dict.fromkeys(ROW.names or ())
 _TELEMETRY = {"hop_queue": "queue", "hop_tx": "tx", "hop_rate": "capacity"}
+LEAST_PACKETS, LEAST_SHARE = 1e-3, 1e-6
+"""The least window, in packets, and rate, as a share of the port's; a sender with less would hardly send."""
 _ANSWERS = ("window", "rate", "wait", "slow_start")
 
 
@@ -44,6 +46,8 @@ class Columns:
             can = ", ".join([*_ANSWERS, *state])
             raise NetworkError(f"{owner}: column {name!r} can't be set; a control sets {can}")
         try:
+            if np.iscomplexobj(value):
+                raise TypeError
             array = np.asarray(value, np.float64)
         except (TypeError, ValueError):
             raise NetworkError(f"{owner}: column {name!r} was given {value!r}, not numbers") from None
@@ -109,22 +113,31 @@ def check_answers(control: Control, rows: Records, state: F64, describe: Callabl
         Names class, column, value and connection.
     """
     given, wait = rows[control.gives], rows["wait"]
+    least_given = LEAST_PACKETS * rows["mss"] if control.gives == "window" else LEAST_SHARE * rows["line"]
     total = given.sum() + wait.sum() + state[rows["conn"], : len(control.state)].sum()
-    if min(given.min(), wait.min()) >= 0.0 and np.isfinite(total):  # as a rule
+    if (given >= least_given).all() and wait.min() >= 0.0 and np.isfinite(total):  # as a rule
         return
     name = type(control).__name__
     answers: dict[str, F64] = {control.gives: rows[control.gives], "wait": rows["wait"]}
     for k, key in enumerate(control.state):
         answers[key] = state[rows["conn"], k]
     for column, values in answers.items():
-        least = 0.0 if column in ("window", "rate", "wait") else -np.inf
-        bad = np.flatnonzero(~(np.isfinite(values) & (values >= least)))
+        bound = 0.0 if column in ("window", "rate", "wait") else -np.inf
+        bad = np.flatnonzero(~(np.isfinite(values) & (values >= bound)))
         if len(bad):
             k = int(bad[0])
             raise NetworkError(
                 f"{name}: column {column!r} is {values[k]} for {describe(int(rows['conn'][k]))}; "
-                "it has to be a finite number" + (", at least 0" if least == 0.0 else "")
+                "it has to be a finite number" + (", at least 0" if bound == 0.0 else "")
             )
+    k = int(np.flatnonzero(given < least_given)[0])
+    what = (
+        f"{LEAST_PACKETS:g} packets" if control.gives == "window" else f"{LEAST_SHARE:g} of the port's rate"
+    )
+    raise NetworkError(
+        f"{name}: column {control.gives!r} is {given[k]:g} for {describe(int(rows['conn'][k]))}; "
+        f"with less than {what} ({least_given[k]:g}) its flow would hardly end"
+    )
 
 
 def state_width(control: Control) -> int:
@@ -140,3 +153,27 @@ def state_width(control: Control) -> int:
             f"{type(control).__name__} has {len(control.state)} state columns, at most {MAX_STATE} fit"
         )
     return len(control.state)
+
+
+def marks_of(control: Control, rate_bps: float, mtu_bytes: int) -> tuple[float, float, float] | None:
+    """What a control says of the marking at a port.
+
+    Raises
+    ------
+    NetworkError
+        It is no marking.
+    """
+    given: Any = control.marking(rate_bps, mtu_bytes)
+    if given is None:
+        return None
+    try:
+        low, high, most = map(float, given)
+        good = 0 <= low <= high < np.inf and 0 <= most <= 1
+    except (TypeError, ValueError):
+        good = False
+    if not good:
+        raise NetworkError(
+            f"{type(control).__name__}.marking gave {given!r}; it should give None, or (from, all, "
+            "probability at all): bytes, the second not below the first, and a probability from 0 to 1"
+        )
+    return low, high, most

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cosim.network.congestion.columns import BINS, LINE, LINK, PORT, SETTINGS
 from cosim.network.congestion.contract import Control
-from cosim.network.congestion.control import state_width
+from cosim.network.congestion.control import marks_of, state_width
 from cosim.network.flows import F64, I32, I64
 from cosim.topology.graph import Topology
 
@@ -66,7 +66,7 @@ def make_links(control: Control, ports: Ports, topology: Topology) -> NDArray[An
     links["latency"] = topology.link_latency_ps
     never = 1e18
     for rate in np.unique(rate_bps).tolist():
-        marks = control.marking(rate, ports.mtu_bytes)
+        marks = marks_of(control, rate, ports.mtu_bytes)
         if ports.mark_from_bytes is not None:
             most = 1.0 if ports.mark_probability is None else ports.mark_probability
             marks = (

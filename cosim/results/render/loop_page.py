@@ -9,6 +9,7 @@ from cosim.results.render.page import Lines, Page, Section
 from cosim.units import format_time
 
 _MAX_TIMES = 12
+_WORTH_SAYING = 0.005
 
 
 def loop_page(loops: LoopComparison) -> Page:
@@ -35,9 +36,16 @@ def _job_lines(job: JobLoops) -> Iterator[str]:
         yield f"    {label:<7} p50 {p50:>10}   p99 {p99:>10}   max {longest:>10}"
     closed, opened = sum(job.closed_ps), sum(job.open_ps)
     if closed and opened:
-        yield (
-            f"  why: the open loop says {opened / closed - 1:+.1%} of the closed loop's time. It sent "
-            f"{job.early:.0%} of the"
-        )
+        yield from _why(opened / closed - 1, job.early)
+
+
+def _why(difference: float, early: float) -> Iterator[str]:
+    says = f"  why: the open loop says {difference:+.1%} of the closed loop's time. "
+    if early >= _WORTH_SAYING:
+        yield f"{says}It sent {early:.0%} of the"
         yield "       messages (of iterations after the first) before their sender had received the iteration"
         yield "       before: in the closed loop the computation that sends them waits for what is late."
+    elif abs(difference) >= _WORTH_SAYING:
+        yield f"{says}Its messages leave when"
+        yield "       they did in the recorded run; in the closed loop each waits for what it needs of its"
+        yield "       own iteration, which comes later or sooner."

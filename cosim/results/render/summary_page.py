@@ -168,6 +168,17 @@ def _collectives(summary: Summary) -> Iterator[PageTable | Lines]:
 
 
 def _links(summary: Summary, blocks: str) -> Iterator[PageTable | Lines]:
+    totals = summary.link_totals
+    carried = f"  {totals.used:,} of {totals.links:,} links carried {format_size(totals.sent_bytes)}"
+    if not totals.bin_ps:  # a simulator elsewhere may count bytes only
+        rows = [["busiest links", "rate", "sent"]]
+        rows += [
+            [f"  {link.name}", format_rate(link.rate_bps), format_size(link.sent_bytes)]
+            for link in summary.links[:_MAX_LINKS]
+        ]
+        yield PageTable(rows)
+        yield Lines([f"{carried}; the network did not measure how long they were busy"])
+        return
     rows = [["busiest links", "rate", "sent", "busy", "peak", "over the run"]]
     rows += [
         [
@@ -181,13 +192,7 @@ def _links(summary: Summary, blocks: str) -> Iterator[PageTable | Lines]:
         for link in summary.links[:_MAX_LINKS]
     ]
     yield PageTable(rows, left=(0, 5), optional=("rate", "sent", "peak", "over the run"))
-    totals = summary.link_totals
-    yield Lines(
-        [
-            f"  {totals.used:,} of {totals.links:,} links carried {format_size(totals.sent_bytes)},"
-            f" busy {percent(totals.mean_utilisation)} of the time on average"
-        ]
-    )
+    yield Lines([f"{carried}, busy {percent(totals.mean_utilisation)} of the time on average"])
 
 
 def _messages(summary: Summary) -> list[str]:

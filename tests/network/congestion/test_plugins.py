@@ -80,6 +80,9 @@ class Mine(Control):
             r"column 'window' was given shape \(\d+,\), but there are \d+ rows",
         ),
         ("c.window = 'wide'", "column 'window' was given 'wide', not numbers"),
+        ("c.window = 0.0 * c.mss", r"column 'window' is 0 for .*; with less than 0\.001 packets \("),
+        ("c.window = c.mss * 1e-9", r"column 'window' is .*e-0\d for .*; with less than 0\.001 packets \("),
+        ("c.window = c.window * 1j", "(?s)column 'window' was given .*, not numbers"),
         ("c.rtt = 0", "column 'rtt' can't be set; a control sets window, rate, wait, slow_start"),
         ("c.window = c.markd", "there is no column 'markd'; there are .*marked"),
         ("raise ValueError('no idea')", r"Mine\.update failed: ValueError: no idea"),
@@ -88,6 +91,41 @@ class Mine(Control):
 def test_a_bad_answer_names_class_and_column(tmp_path: Path, body: str, message: str) -> None:
     with pytest.raises(NetworkError, match=message):
         run(tmp_path, f"class Mine(Control):\n    def update(self, c):\n        {body}\n")
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        "float('nan'), 1, 1",
+        "None, 1, 1",
+        "-1, 1, 1",
+        "1, 1, 2",
+        "2, 1, 1",
+        "1, 1",
+        "0, float('inf'), 1",
+        "1j, 2, 1",
+    ],
+)
+def test_a_marking_that_is_none_is_refused(tmp_path: Path, marks: str) -> None:
+    text = "class Mine(Control):\n    def update(self, c): pass\n"
+    text += f"    def marking(self, rate, mtu): return {marks}\n"
+    with pytest.raises(NetworkError, match=r"Mine\.marking gave \(.*bytes, the second not below the first"):
+        run(tmp_path, text)
+
+
+def test_a_rate_that_is_next_to_nothing_is_refused(tmp_path: Path) -> None:
+    text = "class Mine(Control):\n    gives = 'rate'\n    def update(self, c): c.rate = c.line * 1e-9\n"
+    with pytest.raises(NetworkError, match="with less than 1e-06 of the port"):
+        run(tmp_path, text)
+
+
+def test_a_setting_without_a_type_is_said_so(tmp_path: Path) -> None:
+    text = "class Mine(Control):\n    packets = 4.0\n    def update(self, c): pass\n"
+    with pytest.raises(
+        InputError, match=r"packets = 4\.0 has no type: packets: float = 4\.0 is a setting"
+    ) as caught:
+        run(tmp_path, text)
+    assert "http" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+"""What would take more memory than there is, or hours, is refused before it is built."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+import cosim
+from cosim.errors import InputError
+from cosim.experiment import sizes
+from cosim.experiment.build import build
+from cosim.experiment.run import read_source
+from cosim.experiment.scenario import loads
+
+TEXT = """
+topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+network: fair_share
+jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+"""
+TREE = "topology: {kind: fat_tree, k: 4, rate: 80Gbps, latency: 0ns}"
+SPINE = (
+    "topology: {kind: leaf_spine, leaves: 4, spines: 2, endpoints_per_leaf: 4, rate: 80Gbps, latency: 0ns}"
+)
+MODEL = (
+    "{kind: transformer, layers: 4, hidden: 64, heads: 4, vocabulary: 100, sequence: 16, "
+    "data_parallel: 4, micro_batches: 1, gpu: h100-sxm}"
+)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "topology.endpoints=1000000000",
+        "topology={kind: switch, endpoints: 1000000000, rate: 1Gbps, latency: 0ns}",
+        "topology={kind: fully_connected, endpoints: 100000, rate: 1Gbps, latency: 0ns}",
+        f"{TREE.replace('topology: ', 'topology=').replace('k: 4', 'k: 1000')}",
+        f"{SPINE.replace('topology: ', 'topology=').replace('spines: 2', 'spines: 1000000000')}",
+        "jobs[0].workload.ranks=1000000000",
+        "jobs[0].workload.repeat=1000000000",
+        "jobs[0].count=1000000000",
+        "jobs[0].workload={kind: periodic, ranks: 4, steps: 1000000000, size: 1MB, compute: 1us}",
+        f"jobs[0].workload={MODEL.replace('data_parallel: 4', 'data_parallel: 1000000000')}",
+        f"jobs[0].workload={MODEL.replace('micro_batches: 1', 'micro_batches: 1000000000')}",
+    ],
+)
+def test_a_size_beyond_memory_is_refused_at_once(setting: str) -> None:
+    began = time.process_time()
+    with pytest.raises(InputError, match=r"would take about .* of memory and .*: this machine has") as caught:
+        build(loads(TEXT, [setting]))
+    assert time.process_time() - began < 5
+    assert caught.value.location is not None
+    assert "--allow-large" in str(caught.value)
+
+
+@pytest.mark.parametrize("layers", [10**6 + 1, 10**9])
+def test_no_model_has_so_many_layers(layers: int) -> None:
+    with pytest.raises(InputError, match="at most 1000000"):
+        build(loads(TEXT, [f"jobs[0].workload={MODEL.replace('layers: 4', f'layers: {layers}')}"]))
+
+
+def test_operations_of_all_iterations_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "memory_bytes", lambda: 1 << 20)
+    with pytest.raises(InputError, match=r"about 8e\+03 operations would take about 1\.2 MB"):
+        cosim.run(TEXT, {"jobs[0].iterations": 2000})
+    done = cosim.run(TEXT, {"jobs[0].iterations": 2000}, allow_large=True)
+    assert len(done.iterations.duration_ps) == 2000
+    assert not sizes.is_large_allowed()
+
+
+def test_a_sweep_passes_it_on_to_its_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "memory_bytes", lambda: 1)
+    axes: dict[str, Any] = {"rate": {"topology.rate": ["80Gbps", "40Gbps"]}}
+    with pytest.raises(InputError, match="--allow-large"):
+        cosim.sweep(TEXT, axes)
+    assert not cosim.sweep(TEXT, axes, allow_large=True).failed
+    with pytest.raises(InputError, match="1000000000 seeds are more than"):
+        read_source({"scenario": TEXT, "axes": axes, "seeds": 10**9})
