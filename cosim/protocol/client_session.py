@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
+from google.protobuf.message import DecodeError
+
 from cosim.errors import (
     DivergenceError,
     LaunchError,
@@ -81,7 +83,7 @@ class ClientSession:
         self._sequence = 0
         connection.send(request)
         try:
-            answer = pb.SessionResponse.FromString(connection.receive(self._policy.start_s))
+            answer = self._read(connection.receive(self._policy.start_s))
         except RemoteError as error:
             error.server_log = self.server_log()
             raise
@@ -109,7 +111,7 @@ class ClientSession:
             except KeyboardInterrupt:
                 self._cancel(sequence)
                 raise
-            response = pb.SessionResponse.FromString(raw[-1])
+            response = self._read(raw[-1])
             if not response.HasField("advanced") or response.advanced.sequence != sequence:
                 raise ProtocolError(
                     f"{self.name} breaks the protocol: it answered advance {sequence} with "
@@ -123,7 +125,15 @@ class ClientSession:
         """Send what leaves the session as it is, and wait for the answer."""
         connection = self.connection()
         connection.send(request.SerializeToString())
-        return pb.SessionResponse.FromString(connection.receive())
+        return self._read(connection.receive())
+
+    def _read(self, answer: bytes) -> pb.SessionResponse:
+        try:
+            return pb.SessionResponse.FromString(answer)
+        except DecodeError:
+            raise ProtocolError(
+                f"{self.name} breaks the protocol: it sent {len(answer)} bytes that are no SessionResponse"
+            ) from None
 
     def connection(self) -> Connection:
         """The connection.
@@ -227,5 +237,5 @@ class ClientSession:
         connection = self.connection()
         connection.send(pb.SessionRequest(cancel=pb.Cancel(sequence=sequence)).SerializeToString())
         with contextlib.suppress(NetworkError):
-            while pb.SessionResponse.FromString(connection.receive()).advanced.more:
+            while self._read(connection.receive()).advanced.more:
                 pass

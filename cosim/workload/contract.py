@@ -45,7 +45,7 @@ class WorkloadSpec(Spec):
         """
 
     def size_about(self) -> int:
-        """How many ranks, and operations of programs, it will have before it is built; 0: not known, not large."""
+        """How many ranks and operations of programs it will have; 0: not known before, and not large."""
         return 0
 
     def idle_in(self, workload: Workload) -> list[tuple[str, str]]:  # noqa: ARG002 - for those that read files
