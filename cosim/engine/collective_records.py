@@ -34,7 +34,7 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
     @classmethod
     def of(cls, engine: Engine) -> CollectiveRecords:
         """Those of a run, taken out of it."""
-        rows, comms = engine.columns.log("collective_log"), engine.groups.comms
+        rows, comms = engine.columns.collectives(), engine.groups.comms
         job = np.array([comm.job for comm in comms], np.int64)
         # Ties go by the group's ranks, as tuples do.
         by_ranks = sorted(range(len(comms)), key=lambda k: comms[k].group.ranks)

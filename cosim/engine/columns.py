@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ _USED = {
     "messages": s.MESSAGE_TOP,
     "words": s.WORDS_TOP,
 }
-"""What the loop fills, and how far it is filled. (Records are taken out when they are full.)"""
+"""What the loop fills, and how far it is filled. (Logs are taken out when they are full.)"""
 
 
 def no_reports(room: int) -> Reported:
@@ -94,7 +95,9 @@ class Columns:
         self.arrays["reported"] = no_reports(0)
         self._used = dict.fromkeys(_ROWS, 0)
         self._view: State | None = None
-        self._logs: dict[str, list[NDArray[Any]]] = {"log": [], "collective_log": []}
+        self._collectives: list[NDArray[Any]] = []
+        self.on_operations: Callable[[NDArray[Any]], None] = _forget
+        """Given operations that ended, in their order, now and then."""
 
     def view(self) -> State:
         """The arrays as they are now; stale after one was replaced."""
@@ -140,15 +143,25 @@ class Columns:
             used = int(meta[scalar])
             if used + need > len(self.arrays[name]):
                 self.reserve(name, 2 * (used + need))
-        for name, scalar in (("log", s.LOG_N), ("collective_log", s.COLLECTIVE_LOG_N)):
-            if meta[scalar] >= len(self.arrays[name]):
-                if meta[scalar]:
-                    self._logs[name].append(self.arrays[name][: int(meta[scalar])])
-                self.replace(name, np.zeros(_LOG_ROWS, _ROWS[name]))
-                meta[scalar] = 0
+        if meta[s.LOG_N] >= len(self.arrays["log"]):
+            self.reserve("log", _LOG_ROWS)
+            self.pass_on_operations()
+        if meta[s.COLLECTIVE_LOG_N] >= len(self.arrays["collective_log"]):
+            self._collectives.append(self.arrays["collective_log"][: int(meta[s.COLLECTIVE_LOG_N])])
+            self.replace("collective_log", np.zeros(_LOG_ROWS, s.COLLECTIVE_LOG))
+            meta[s.COLLECTIVE_LOG_N] = 0
 
-    def log(self, name: str) -> NDArray[Any]:
-        """All rows of ``log`` or ``collective_log``, in the order in which they came; let go of here."""
-        scalar = s.LOG_N if name == "log" else s.COLLECTIVE_LOG_N
-        blocks, self._logs[name] = [*self._logs[name], self.arrays[name][: int(self.meta[scalar])]], []
+    def pass_on_operations(self) -> None:
+        """Let go of the operations that ended."""
+        self.on_operations(self.arrays["log"][: int(self.meta[s.LOG_N])])
+        self.meta[s.LOG_N] = 0
+
+    def collectives(self) -> NDArray[Any]:
+        """All rows of ``collective_log``, in the order in which they came; let go of here."""
+        blocks = [*self._collectives, self.arrays["collective_log"][: int(self.meta[s.COLLECTIVE_LOG_N])]]
+        self._collectives = []
         return np.concatenate(blocks)
+
+
+def _forget(_: NDArray[Any]) -> None:
+    """Nobody wants operations."""

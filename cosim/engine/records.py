@@ -1,6 +1,7 @@
 """Records: what the engine writes down during a run, and all that results are made from.
 
-Everything is a column; memory grows with operations, not with messages, unless messages were asked for.
+Everything is a column; memory grows with operations, of the ranks that they are kept of, and not with
+messages, unless those were asked for.
 Operation rows come in the order in which they ended (then job, rank, stream, operation).
 """
 
@@ -152,6 +153,7 @@ class Records:
     """What the engine wrote down of a run; of :class:`cosim.Run`, ``records``.
 
     ``interrupted`` says why it stopped early, or is empty; what was computed until then is kept.
+    ``recorded``: the ranks of each job that ``ops`` are of; None: all.
 
     ``finish_ps[job][rank]`` is when the rank ended its last operation, -1 where it ended none;
     ``iteration_end_ps[job]`` is int64 [iterations done] x [ranks]. ``digest`` is a hex string over every
@@ -191,4 +193,5 @@ class Records:
     cpu_s: float
     messages: MessageRecords | None = None
     interrupted: str = ""
+    recorded: tuple[I64, ...] | None = None
     info: dict[str, Any] = field(default_factory=dict)

@@ -19,8 +19,9 @@ from cosim.engine import state as s
 from cosim.engine.collective_records import CollectiveRecords
 from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
+from cosim.engine.operation_log import OperationLog, evenly
 from cosim.engine.programs import ReadyJob, ready_job
-from cosim.engine.records import JobInfo, OpRecords, Records
+from cosim.engine.records import JobInfo, Records
 from cosim.engine.releasing import ReleasingNetwork
 from cosim.engine.stall import unmatched, waits
 from cosim.errors import SimulationError, StallError
@@ -56,6 +57,7 @@ def replay(
     release: Release = "network",
     seed: int = 0,
     record_messages: bool = False,
+    record_operations: int | None = None,
     progress: Callable[[ProgressInfo], None] | None = None,
 ) -> Records:
     """Run jobs to their end.
@@ -71,6 +73,8 @@ def replay(
         Given to the network.
     record_messages
         Keep every message (memory grows with their number).
+    record_operations
+        Of how many ranks of each job operations are kept, evenly spread; None: of all.
     progress
         Called now and then.
 
@@ -88,7 +92,9 @@ def replay(
     WorkloadError, AlgorithmError, UnreachableError, NetworkError
         As they say.
     """
-    one = Replay(topology, network, jobs, planner, release, seed, record_messages, progress)
+    one = Replay(
+        topology, network, jobs, planner, release, seed, record_messages, record_operations, progress
+    )
     try:
         return one.run()
     finally:
@@ -107,6 +113,7 @@ class Replay:
         release: Release = "network",
         seed: int = 0,
         record_messages: bool = False,
+        record_operations: int | None = None,
         progress: Callable[[ProgressInfo], None] | None = None,
     ) -> None:
         self._topology = topology
@@ -124,6 +131,10 @@ class Replay:
         self._folding = next((info.folding for info in jobs if info.folding is not None), None)
         self._jobs = [ready_job(number, info, topology) for number, info in enumerate(jobs)]
         self._engine = Engine(self._jobs, planner, topology.num_endpoints, record_messages=record_messages)
+        worlds = [one.info.workload.world_size for one in self._jobs]
+        self._kept = [evenly(world, record_operations) for world in worlds]
+        self._operations = OperationLog(worlds, self._kept)
+        self._engine.columns.on_operations = self._operations.take
         self._starting: dict[int, list[ReadyJob]] = {}
         self._total = sum(
             len(one.program(rank).operations) * one.info.iterations
@@ -257,7 +268,8 @@ class Replay:
 
     def _records(self, interrupted: str, wall: float, cpu: float) -> Records:
         engine = self._engine
-        ops = _operations(engine)
+        engine.columns.pass_on_operations()
+        ops = self._operations.records()
         sums = zip(engine.columns.arrays["digest"], engine.columns.arrays["op_digest"], strict=True)
         digest = "".join(f"{(int(a) + int(b)) % 2**64:016x}" for a, b in sums)
         return Records(
@@ -274,14 +286,20 @@ class Replay:
             traffic=engine.flow_log.traffic(),
             links=self._network.statistics(),
             num_messages=engine.flow_log.num_messages,
-            end_ps=int(ops.end_ps.max(initial=0)),
+            end_ps=self._operations.end_ps,
             digest=digest,
             wall_s=time.perf_counter() - wall,
             cpu_s=time.process_time() - cpu,
             messages=engine.flow_log.messages(),
             interrupted=interrupted,
+            recorded=self._recorded(),
             info={"advances": self._num_advances()},
         )
+
+    def _recorded(self) -> tuple[I64, ...] | None:
+        """The ranks of each job whose operations were kept; None: all."""
+        worlds = [job.info.workload.world_size for job in self._jobs]
+        return None if [*map(len, self._kept)] == worlds else tuple(self._kept)
 
     def _num_advances(self) -> int:
         """How often the network itself was asked."""
@@ -302,22 +320,3 @@ class Replay:
         first = int(self._engine.columns.arrays["jobs"]["end0"][job.number])
         ends = self._engine.columns.arrays["iteration_ends"][first : first + done * len(ranks)]
         return np.array(ends.reshape(done, len(ranks)), np.int64)
-
-
-def _operations(engine: Engine) -> OpRecords:
-    """All that ended, in the order in which they did, then by job, rank and operation."""
-    rows = engine.columns.log("log")
-    rank, op, end = rows["rank"], rows["op"], rows["end"]
-    # Instants come in order, and within one nearly all do: what is out of order are rounds of an instant.
-    late = (end[1:] == end[:-1]) & ((rank[1:] < rank[:-1]) | ((rank[1:] == rank[:-1]) & (op[1:] < op[:-1])))
-    if late.any() or (end[1:] < end[:-1]).any():
-        rows = rows[np.lexsort((op, rank, end))]
-    ranks = engine.columns.arrays["ranks"]
-    return OpRecords(
-        job=ranks["job"][rows["rank"]],
-        iteration=np.ascontiguousarray(rows["iteration"]),
-        rank=ranks["number"][rows["rank"]],
-        op=np.ascontiguousarray(rows["op"]),
-        start_ps=np.ascontiguousarray(rows["start"]),
-        end_ps=np.ascontiguousarray(rows["end"]),
-    )

@@ -91,6 +91,11 @@ class Record(Spec):
     messages: Literal[False, "npz", "parquet"] = Field(
         False, description="every message, as a file in --out; true is npz"
     )
+    operations: Literal["all"] | Annotated[int, Field(ge=0)] = Field(
+        "all",
+        description="of how many ranks of each job operations are kept, evenly spread; where time went is "
+        "then said of those, and stragglers and overlap are not looked for",
+    )
 
     @field_validator("messages", mode="before")
     @classmethod

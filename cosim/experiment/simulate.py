@@ -275,6 +275,7 @@ def simulate(
             release=_release(scenario, built.network),
             seed=scenario.seed,
             record_messages=messages,
+            record_operations=None if scenario.record.operations == "all" else scenario.record.operations,
             progress=None if progress is None else _passed_on(progress),
         )
     records.info["folding"] = folding

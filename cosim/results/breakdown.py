@@ -22,7 +22,8 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Breakdown:
-    """int64 columns, one value for each rank of the run (job after job), in picoseconds.
+    """int64 columns, one value for each rank of the run (job after job), in picoseconds. Of a rank whose
+    operations were not recorded, only the span says something.
 
     Attributes
     ----------

@@ -31,8 +31,8 @@ class Overlap:
 
 
 def find_overlap(records: Records, table: OpTable, collectives: CollectiveColumns) -> Overlap | None:
-    """None where no two jobs run at the same time, or nobody communicates."""
-    if len(records.jobs) < 2:
+    """None where no two jobs run at the same time, nobody communicates, or not all ranks were recorded."""
+    if len(records.jobs) < 2 or records.recorded is not None:
         return None
     starts = sorted(job.start_ps for job in records.jobs)
     ends = sorted(int(finish.max(initial=0)) for finish in records.finish_ps)

@@ -36,7 +36,7 @@ def find_stragglers(
     which the group was complete. Operation numbers can't say, since programs number differently.
     """
     late = np.flatnonzero((collectives.job == job) & (collectives.ready_ps > collectives.start_ps))
-    if not len(late):
+    if not len(late) or records.recorded is not None:
         return ()
     ranks, sizes = collectives.ranks(late)
     ready = np.repeat(collectives.ready_ps[late], sizes)

@@ -268,10 +268,11 @@ def _job(
     job = records.jobs[j]
     times = [int(t) for t in iteration_times(records.iteration_end_ps[j], job.start_ps)]
     finish = np.maximum(records.finish_ps[j], job.start_ps)
-    total = int(parts.span[ranks].sum())
     duration = int(parts.span[ranks].max(initial=0))
-    free = int(parts.busiest_stream[ranks].max(initial=0))
     names = job.rank_numbers
+    shown = np.arange(len(names)) if records.recorded is None else records.recorded[j]
+    total = int(parts.span[ranks][shown].sum())
+    free = int(parts.busiest_stream[ranks].max(initial=0))
     return JobSummary(
         name=job.name,
         workload=job.workload.name,
@@ -289,12 +290,12 @@ def _job(
         finish_max_ps=int(finish.max()) if len(finish) else job.start_ps,
         finish_ps=tuple(int(t) for t in finish),
         duration_ps=duration,
-        compute=_spread(parts.compute[ranks], total, names),
-        communication=_spread(parts.communication[ranks], total, names),
-        exposed=_spread(parts.exposed[ranks], total, names),
-        exposed_astra=_spread(parts.exposed_astra[ranks], total, names),
-        host_alone=_spread(parts.host_alone[ranks], total, names),
-        idle=_spread(parts.idle[ranks], total, names),
+        compute=_spread(parts.compute[ranks][shown], total, names[shown]),
+        communication=_spread(parts.communication[ranks][shown], total, names[shown]),
+        exposed=_spread(parts.exposed[ranks][shown], total, names[shown]),
+        exposed_astra=_spread(parts.exposed_astra[ranks][shown], total, names[shown]),
+        host_alone=_spread(parts.host_alone[ranks][shown], total, names[shown]),
+        idle=_spread(parts.idle[ranks][shown], total, names[shown]),
         free_communication_ps=free,
         free_communication_iteration_ps=round(free / len(times)) if times else None,
         free_communication_speedup=duration / free if free else None,
@@ -336,6 +337,13 @@ def _traffic(records: Records) -> TrafficSummary:
 
 def _own_warnings(records: Records) -> list[str]:
     found = [f"stopped early: {records.interrupted}"] if records.interrupted else []
+    if records.recorded is not None:
+        found += [
+            f"job {job.name}: where time went is said of the {len(kept)} of {len(job.endpoints)} ranks whose "
+            "operations are recorded; stragglers and overlap are not looked for"
+            for job, kept in zip(records.jobs, records.recorded, strict=True)
+            if len(kept) < len(job.endpoints)
+        ]
     for job, ends in zip(records.jobs, records.iteration_end_ps, strict=True):
         if len(ends) < job.iterations and not records.interrupted:
             found.append(f"job {job.name}: {len(ends)} of {job.iterations} iterations ended")

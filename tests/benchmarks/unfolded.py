@@ -2,9 +2,10 @@
 
 Llama 3 70B on H100s, tp 8, pp 4, dp n, 16 micro-batches, on hosts of eight GPUs and eight NICs under a
 leaf-spine fabric of full bisection, ECMP, ``fold: never``. ``us/op`` and ``us/instant`` are the whole run by
-operations and by instants (distinct times at which an operation ended). Each row is a process of its own that
-has run a small job before, so that nothing is compiled in it; seconds are CPU-s of building, simulating and
-summing up.
+operations and by instants (distinct times at which an operation ended, of the ranks recorded). Each row is a
+process of its own that has run a small job before, so that nothing is compiled in it; seconds are CPU-s of
+building, simulating and summing up, ``replay`` of the simulation alone. ``405b-16384`` keeps the operations
+of 64 ranks, as its scenario says.
 """
 
 from __future__ import annotations
@@ -26,15 +27,13 @@ topology:
   spines: {spines}
   endpoints_per_leaf: {ports}
   latency: 500ns
-  routing: {{kind: ecmp, seed: 1}}
+  routing: {routing}
   hosts: {{gpus: 8, nvlink_rate: 450GB/s, nvlink_latency: 300ns, nics: 8, nic_rate: 400Gbps, rails: true}}
 network: {network}
 fold: {fold}
+record: {{operations: {operations}}}
 """
-MODEL = (
-    "{{kind: model, model: {model}, gpu: h100-sxm, parallel: {{tp: 8, pp: {pp}, dp: {dp}}},"
-    " batch: {batch}{more}}}"
-)
+MODEL = "{{kind: model, model: {model}, gpu: h100-sxm, parallel: {parallel}, batch: {batch}{more}}}"
 
 
 @dataclass(frozen=True)
@@ -52,11 +51,14 @@ class Row:
     jobs: int = 1
     more: str = ""
     placement: str = ""
+    routing: str = "{kind: ecmp, seed: 1}"
+    hosts_per_leaf: int = 16
+    operations: str = "all"
 
     def scenario(self) -> str:
         """Its text."""
         hosts = self.gpus // 8
-        per_leaf = min(hosts, 16)
+        per_leaf = min(hosts, self.hosts_per_leaf)
         leaves = 8 * max(1, hosts // per_leaf)
         fabric = FABRIC.format(
             leaves=leaves,
@@ -64,16 +66,24 @@ class Row:
             ports=per_leaf,
             network=self.network,
             fold=self.fold,
+            routing=self.routing,
+            operations=self.operations,
         )
-        gpus = self.gpus // self.jobs
-        dp = gpus // (8 * self.pp)
-        job = MODEL.format(model=self.model, pp=self.pp, dp=dp, batch=16 * dp, more=self.more)
+        job = self._job(self.gpus // self.jobs)
         lines = [fabric, "jobs:"]
         for number in range(self.jobs):
             lines.append(f"  - name: job{number}\n    workload: {job}")
             if self.placement and number:
                 lines.append(f"    {self.placement}")
         return "\n".join(lines) + "\n"
+
+    def _job(self, gpus: int) -> str:
+        if self.pp == 0:  # sharded data parallelism alone
+            parallel, batch = f"{{fsdp: {gpus}}}", gpus
+        else:
+            dp = gpus // (8 * self.pp)
+            parallel, batch = f"{{tp: 8, pp: {self.pp}, dp: {dp}}}", 16 * dp
+        return MODEL.format(model=self.model, parallel=parallel, batch=batch, more=self.more)
 
 
 SHARDED = ", sharded_optimizer: true, gradient_dtype: bf16"
@@ -95,8 +105,19 @@ ROWS = (
         oversubscription=2,
         placement="placement: random\n    stragglers: [{factor: 1.2, ranks: [3]}]",
     ),
-    Row("405b-16384", 16384, "600 s, 16 GB", model="llama3-405b", pp=16, more=SHARDED),
-    Row("131072-folded", 131072, "30 s, 2 GB", model="llama3-405b", pp=16, fold="auto", more=SHARDED),
+    Row("405b-16384", 16384, "600 s, 16 GB", model="llama3-405b", pp=16, more=SHARDED, operations="64"),
+    Row(
+        "131072-folded",
+        131072,
+        "30 s, 2 GB",
+        model="llama3-405b",
+        pp=16,
+        fold="auto",
+        more=SHARDED,
+        routing="dmodk",
+        hosts_per_leaf=128,
+    ),
+    Row("fsdp-512", 512, "20 s", model="llama2-7b", pp=0),
 )
 SMALL = Row("small", 64, more=", layers: 4")
 
@@ -112,16 +133,23 @@ def measure(row: Row) -> dict[str, object]:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     cpu = time.process_time()
     done = run(loads(row.scenario()))
+    simulated = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert done.summary.digest == done.records.digest  # summed up: a part of what is measured
     cpu = time.process_time() - cpu
     ops = done.records.ops
     return {
         "name": row.name,
         "gpus": row.gpus,
         "messages": done.records.num_messages,
-        "operations": len(ops),
+        "operations": sum(
+            len(job.workload.program(rank).operations) * job.iterations
+            for job in done.records.jobs
+            for rank in range(job.workload.world_size)
+        ),
         "instants": len(np.unique(ops.end_ps)),
         "cpu_s": round(cpu, 2),
         "replay_s": round(done.records.cpu_s, 2),
+        "simulated_mb": round(simulated / 1024),
         "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "before_mb": round(before / 1024),
         "digest": done.records.digest,
@@ -144,7 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(json.dumps(measure(by_name[chosen.here])))
         return
     print(
-        "row              messages  operations  instants   CPU-s  replay   us/op  us/instant    MB  exponent"
+        "row              messages  operations  instants   CPU-s  replay   us/op  us/instant    MB  summed up"
+        "  exponent"
     )
     last: tuple[int, float] | None = None
     for name in chosen.rows:
@@ -162,8 +191,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(
             f"{name:16s} {one['messages']:9,d} {one['operations']:11,d} {one['instants']:9,d} "
             f"{one['cpu_s']:7.1f} {one['replay_s']:7.1f} {1e6 * one['cpu_s'] / one['operations']:7.2f} "
-            f"{1e6 * one['cpu_s'] / max(one['instants'], 1):11.1f} {one['peak_mb']:5d} {exponent:>9s}  "
-            f"{one['bar']}   {one['digest']}",
+            f"{1e6 * one['cpu_s'] / max(one['instants'], 1):11.1f} {one['simulated_mb']:5d} "
+            f"{one['peak_mb']:10d} {exponent:>9s}  {one['bar']}   {one['digest']}",
             flush=True,
         )
 

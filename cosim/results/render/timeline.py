@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.engine.records import CollectiveRecord, JobInfo, Records
+from cosim.engine.records import CollectiveRecord, Records
 from cosim.errors import InputError, Location
 from cosim.results.intervals import lanes
 from cosim.results.links import bin_lengths, busiest, utilisation_over_time
@@ -38,7 +38,7 @@ def timeline(records: Records, *, max_ranks: int = 32, max_links: int = 8) -> di
     and in ``otherData`` says how many were left out.
     """
     table = op_table(records)
-    chosen = _chosen_ranks(records.jobs, max_ranks)
+    chosen = _chosen_ranks(records, max_ranks)
     events = _link_events(records, max_links)
     left_out = sum(len(job.endpoints) for job in records.jobs) - len(chosen)
     if left_out:
@@ -104,13 +104,14 @@ class _Details:
         return found if found.start_ps <= start_ps <= found.ready_ps else None
 
 
-def _chosen_ranks(jobs: tuple[JobInfo, ...], max_ranks: int) -> list[tuple[int, int]]:
-    """(job, rank) of those shown: one rank of each job in turn, until there are enough."""
+def _chosen_ranks(records: Records, max_ranks: int) -> list[tuple[int, int]]:
+    """(job, rank) of those shown: one recorded rank of each job in turn, until there are enough."""
+    recorded = records.recorded or [np.arange(len(job.endpoints)) for job in records.jobs]
     out: list[tuple[int, int]] = []
-    for rank in range(max((len(job.endpoints) for job in jobs), default=0)):
-        for j, job in enumerate(jobs):
-            if rank < len(job.endpoints) and len(out) < max_ranks:
-                out.append((j, rank))
+    for turn in range(max(map(len, recorded), default=0)):
+        for j, ranks in enumerate(recorded):
+            if turn < len(ranks) and len(out) < max_ranks:
+                out.append((j, int(ranks[turn])))
         if len(out) >= max_ranks:
             break
     return sorted(out)

@@ -1,0 +1,110 @@
+"""Operations that ended, as the columns that results are made of: of all ranks, or of some of each job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.engine.records import OpRecords
+from cosim.engine.state import LOG
+
+I64 = NDArray[np.int64]
+
+
+def evenly(world: int, count: int | None) -> I64:
+    """``count`` of a job's ranks, evenly spread from rank 0 on; all of them where there are no more, or None.
+
+    >>> evenly(8, 3)
+    array([0, 2, 5])
+    """
+    if count is None or count >= world:
+        return np.arange(world, dtype=np.int64)
+    return np.arange(count, dtype=np.int64) * world // count
+
+
+class OperationLog:
+    """Takes rows of :data:`~cosim.engine.state.LOG` as they fill up; 32 bytes are kept of each.
+
+    Parameters
+    ----------
+    worlds
+        How many ranks each job has.
+    kept
+        Of which of them operations are written down, job by job.
+    """
+
+    def __init__(self, worlds: Sequence[int], kept: Sequence[I64]) -> None:
+        self._job = np.repeat(np.arange(len(worlds), dtype=np.int32), worlds)
+        self._number = np.concatenate(
+            [np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in worlds)]
+        )
+        self._is_kept = np.zeros(len(self._job), np.bool_)
+        first = np.cumsum([0, *worlds])
+        for base, ranks in zip(first, kept, strict=False):
+            self._is_kept[base + ranks] = True
+        self._keeps_all = bool(self._is_kept.all())
+        self._instant = np.zeros(0, LOG)
+        self._parts: list[list[NDArray[Any]]] = [[] for _ in range(6)]
+        self.end_ps = 0
+        """When the last operation ended, whether it was kept or not."""
+
+    def take(self, rows: NDArray[Any]) -> None:
+        """Write down rows, in the order in which they came: by time, and by rounds within an instant."""
+        if not len(rows):
+            return
+        rows = np.concatenate([self._instant, rows])
+        over = int(np.searchsorted(rows["end"], rows["end"][-1]))  # the last instant may go on
+        self._instant = rows[over:]
+        self._write(rows[:over])
+
+    def records(self) -> OpRecords:
+        """All that were kept, in the order in which they ended, then by job, rank and operation."""
+        self._write(self._instant)
+        self._instant = self._instant[:0]
+        kinds = np.int32, np.int32, np.int32, np.int32, np.int64, np.int64
+        columns = []
+        for part, kind in zip(self._parts, kinds, strict=True):
+            columns.append(np.concatenate([np.zeros(0, kind), *part]))
+            part.clear()  # one column at a time is there twice
+        return OpRecords(*columns)
+
+    def _write(self, rows: NDArray[Any]) -> None:
+        if not len(rows):
+            return
+        self.end_ps = int(rows["end"][-1])
+        if not self._keeps_all:
+            rows = rows[self._is_kept[rows["rank"]]]
+        rows = _in_order(rows)
+        rank = rows["rank"]
+        columns = (
+            self._job[rank],
+            rows["iteration"],
+            self._number[rank],
+            rows["op"],
+            rows["start"],
+            rows["end"],
+        )
+        for part, column in zip(self._parts, columns, strict=True):
+            part.append(np.ascontiguousarray(column))
+
+
+def _in_order(rows: NDArray[Any]) -> NDArray[Any]:
+    """Rows in the order of time, by (rank, operation) within each instant.
+
+    They come by time, and within an instant by rounds, nearly all of which have one: only the other instants
+    are sorted.
+    """
+    who = (rows["rank"].astype(np.int64) << 32) | rows["op"]
+    starts = np.flatnonzero(np.diff(rows["end"], prepend=-1))
+    late = np.flatnonzero((np.diff(who, prepend=-1) < 0) & (np.diff(rows["end"], prepend=-1) == 0))
+    if not len(late):
+        return rows
+    several = np.zeros(len(starts), np.bool_)
+    several[np.searchsorted(starts, late, side="right") - 1] = True
+    chosen = np.flatnonzero(np.repeat(several, np.diff(starts, append=len(rows))))
+    order = np.arange(len(rows))
+    order[chosen] = chosen[np.lexsort((who[chosen], rows["end"][chosen]))]
+    return rows[order]

@@ -1,0 +1,85 @@
+"""What is kept of operations: in order, of the ranks asked for, and nothing of the answer changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import cosim
+from cosim.engine.operation_log import OperationLog, evenly
+from cosim.engine.state import LOG
+from cosim.results.breakdown import break_down
+from cosim.results.optable import op_table
+
+JOBS = """
+topology: {kind: switch, endpoints: 16, rate: 400Gbps, latency: 1us}
+network: fair_share
+fold: never
+jobs:
+  - {name: a, workload: {kind: model, model: {kind: llama3-8b, layers: 2}, gpu: h100-sxm,
+     parallel: {tp: 2, pp: 2, dp: 2}, batch: 4}, stragglers: [{factor: 1.5, ranks: [3]}]}
+  - {name: b, workload: {kind: collective, collective: all_reduce, ranks: 8, size: 64MB}, iterations: 3}
+"""
+
+
+@pytest.mark.parametrize("block", [1, 7, 1000])
+def test_operations_come_by_end_job_rank_and_number_however_they_were_cut(block: int) -> None:
+    rng = np.random.default_rng(block)
+    rows = np.zeros(1000, LOG)
+    rows["end"] = np.sort(rng.integers(0, 300, len(rows)))  # several of an instant, in rounds
+    rows["rank"], rows["op"] = rng.integers(0, 5, len(rows)), rng.permutation(len(rows))
+    log = OperationLog([2, 3], [np.arange(2), np.arange(3)])
+    for first in range(0, len(rows), block):
+        log.take(rows[first : first + block])
+    ops = log.records()
+    rows = rows[np.lexsort((rows["op"], rows["rank"], rows["end"]))]
+    assert_array_equal(ops.op, rows["op"])
+    assert_array_equal(ops.end_ps, rows["end"])
+    assert_array_equal(ops.job, rows["rank"] >= 2)
+    assert_array_equal(ops.rank, rows["rank"] - 2 * (rows["rank"] >= 2))
+    assert log.end_ps == rows["end"][-1]
+
+
+@pytest.mark.parametrize("count", [1, 3, 8, 100])
+def test_ranks_are_kept_evenly_and_no_more_than_there_are(count: int) -> None:
+    ranks = evenly(8, count)
+    assert len(ranks) == min(count, 8)
+    assert ranks[0] == 0
+    assert set(np.diff(ranks)) <= {8 // len(ranks), 8 // len(ranks) + 1}
+
+
+def test_a_run_of_which_less_is_kept_is_the_same_run() -> None:
+    whole, part = cosim.run(JOBS), cosim.run(JOBS, {"record.operations": 3})
+    assert part.records.digest == whole.records.digest
+    assert part.records.end_ps == whole.records.end_ps
+    assert [job.iteration_ps for job in part.summary.jobs] == [job.iteration_ps for job in whole.summary.jobs]
+    kept = part.records.ops
+    assert {*zip(kept.job.tolist(), kept.rank.tolist(), strict=True)} == {
+        (j, r) for j in (0, 1) for r in (0, 2, 5)
+    }
+    ops = whole.records.ops
+    mine = np.isin(ops.rank, [0, 2, 5])
+    for name in ("job", "iteration", "rank", "op", "start_ps", "end_ps"):
+        assert_array_equal(getattr(kept, name), getattr(ops, name)[mine])
+
+
+def test_where_time_went_is_said_of_the_ranks_that_were_kept() -> None:
+    whole, part = cosim.run(JOBS), cosim.run(JOBS, {"record.operations": 3})
+    parts = break_down(whole.records, op_table(whole.records))
+    for name in ("compute", "exposed", "idle"):
+        expected = getattr(parts, name)[[0, 2, 5]]
+        said = getattr(part.summary.jobs[0], name)
+        assert (said.min_ps, said.max_ps) == (expected.min(), expected.max())
+        assert said.max_rank in (0, 2, 5)
+    assert part.summary.jobs[0].stragglers == ()
+    assert whole.summary.jobs[0].stragglers
+    assert "3 of the 8 ranks" in " ".join(part.summary.warnings)
+
+
+def test_nothing_need_be_kept() -> None:
+    none = cosim.run(JOBS, {"record.operations": 0})
+    assert len(none.records.ops) == 0
+    assert none.records.end_ps == cosim.run(JOBS).records.end_ps
+    assert none.summary.jobs[0].compute.max_ps == 0
+    assert none.timeline()["otherData"]["ranks_shown"] == 0
