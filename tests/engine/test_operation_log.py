@@ -11,6 +11,7 @@ from cosim.engine.operation_log import OperationLog, evenly
 from cosim.engine.state import LOG
 from cosim.results.breakdown import break_down
 from cosim.results.optable import op_table
+from cosim.results.render.timeline import timeline
 
 JOBS = """
 topology: {kind: switch, endpoints: 16, rate: 400Gbps, latency: 1us}
@@ -74,7 +75,7 @@ def test_where_time_went_is_said_of_the_ranks_that_were_kept() -> None:
         assert said.max_rank in (0, 2, 5)
     assert part.summary.jobs[0].stragglers == ()
     assert whole.summary.jobs[0].stragglers
-    assert "3 of the 8 ranks" in " ".join(part.summary.warnings)
+    assert "3 of 8 ranks" in " ".join(part.summary.warnings)
 
 
 def test_nothing_need_be_kept() -> None:
@@ -82,4 +83,4 @@ def test_nothing_need_be_kept() -> None:
     assert len(none.records.ops) == 0
     assert none.records.end_ps == cosim.run(JOBS).records.end_ps
     assert none.summary.jobs[0].compute.max_ps == 0
-    assert none.timeline()["otherData"]["ranks_shown"] == 0
+    assert timeline(none.records)["otherData"]["ranks_shown"] == 0
