@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cosim.engine.engine import Engine
 from cosim.engine.groups import Comm, Planned
 from cosim.engine.programs import ReadyJob
-from cosim.engine.records import CollectiveRecord
+from cosim.engine.records import I64, CollectiveRecord
 
 
 class CollectiveRecords(Sequence[CollectiveRecord]):
@@ -29,7 +29,7 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
         self._comms = comms
         self._plans = plans
         self._jobs = jobs
-        self._numbers = ranks["number"].copy()
+        self._numbers, self._programs = ranks["number"].copy(), ranks["program"].copy()
 
     @classmethod
     def of(cls, engine: Engine) -> CollectiveRecords:
@@ -62,6 +62,23 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
         if isinstance(at, slice):
             return tuple(self._record(*row) for row in self._rows[at].tolist())
         return self._record(*self._rows[at].item())
+
+    def kinds(self, *names: str) -> tuple[I64, I64]:
+        """(A row of each kind, the kind of each row), where rows of a kind have equal ``names`` of ``comm``,
+        ``plan``, ``program`` and ``op``. Kinds are numbered in the order in which they first come.
+        """
+        rows = self._rows
+        kind = np.zeros(len(rows), np.int64)
+        for name in names:
+            column = self._programs[rows["rank"]] if name == "program" else rows[name]
+            wide = kind * (int(column.max(initial=0)) + 1) + column
+            _, first, kind = np.unique(wide, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        return first[order], np.argsort(order)[kind]
+
+    def column(self, name: str) -> I64:
+        """``iteration``, ``number`` (a record's ``op``), ``start``, ``ready`` or ``end`` of each row."""
+        return self._rows[name].astype(np.int64)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)

@@ -7,17 +7,20 @@ the rank is done, so waiting for a late peer is communication, as a profiler on 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.engine.records import Records
+from cosim.engine.records import OpRecords, Records
 from cosim.results.intervals import time_in_states
 from cosim.results.optable import COMMUNICATION, COMPUTE, HOST, NUM_LAYERS, OpTable
 from cosim.workload.program import NO_STREAM, OpKind
 
+I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
+_MOST_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +62,18 @@ class Breakdown:
 
 def break_down(records: Records, table: OpTable) -> Breakdown:
     """Sweep over every operation of every rank."""
-    ops, n = records.ops, table.num_ranks
-    rows, ranks = table.rows(ops), table.ranks(ops)
-    layer = table.layer[rows]
-    state = time_in_states(ranks, layer, ops.start_ps, ops.end_ps, n, NUM_LAYERS)
+    n = table.num_ranks
+    state = np.zeros((n, 1 << NUM_LAYERS), np.int64)
+    astra, busiest = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    for first, last, ops in _portions(records.ops, table):
+        ranks, rows = table.ranks(ops) - first, table.rows(ops)
+        layer, duration = table.layer[rows], ops.end_ps - ops.start_ps
+        mine = slice(first, last)
+        state[mine] = time_in_states(ranks, layer, ops.start_ps, ops.end_ps, last - first, NUM_LAYERS)
+        counted = table.is_kind(OpKind.COMPUTE)[rows] & (layer == COMPUTE)
+        np.add.at(astra[mine], ranks[counted], duration[counted])
+        not_sent = layer != COMMUNICATION
+        busiest[mine] = _busiest_stream(table, last - first, table.stream[rows], ranks, duration, not_sent)
     has = [(np.arange(1 << NUM_LAYERS) >> bit & 1).astype(bool) for bit in range(NUM_LAYERS)]
     compute = state[:, has[COMPUTE]].sum(axis=1)
     exposed = state[:, has[COMMUNICATION] & ~has[COMPUTE]].sum(axis=1)
@@ -71,10 +82,6 @@ def break_down(records: Records, table: OpTable) -> Breakdown:
     finish = np.concatenate(records.finish_ps) if records.finish_ps else np.zeros(0, np.int64)
     # A rank that ended nothing (an empty program, an early interruption) has a span of zero.
     span = np.maximum(finish - start, 0)
-    duration = ops.end_ps - ops.start_ps
-    astra = np.zeros(n, np.int64)
-    counted = table.is_kind(OpKind.COMPUTE)[rows] & (layer == COMPUTE)
-    np.add.at(astra, ranks[counted], duration[counted])
     return Breakdown(
         span=span,
         compute=compute,
@@ -83,17 +90,38 @@ def break_down(records: Records, table: OpTable) -> Breakdown:
         exposed_astra=span - astra,
         host_alone=host_alone,
         idle=span - compute - exposed - host_alone,
-        busiest_stream=_busiest_stream(table, rows, ranks, duration, layer != COMMUNICATION),
+        busiest_stream=busiest,
     )
 
 
-def _busiest_stream(table: OpTable, rows: I64, ranks: I64, duration: I64, chosen: NDArray[np.bool_]) -> I64:
+def _portions(ops: OpRecords, table: OpTable) -> Iterator[tuple[int, int, OpRecords]]:
+    """(First rank, last rank + 1, their operations), so that a sweep takes little memory beside them."""
+    n = table.num_ranks
+    if len(ops) <= _MOST_AT_ONCE:
+        yield 0, n, ops
+        return
+    ranks = table.ranks(ops)
+    end = np.cumsum(np.bincount(ranks, minlength=n))
+    order = np.argsort(
+        ranks.astype(np.uint16 if n <= 1 << 16 else np.int64), kind="stable"
+    )  # 16 bits: by radix
+    del ranks
+    first = done = 0
+    while first < n:
+        last = max(int(np.searchsorted(end, done + _MOST_AT_ONCE, side="right")), first + 1)
+        chosen = order[done : int(end[last - 1])]
+        yield first, last, OpRecords(*(getattr(ops, each.name)[chosen] for each in fields(ops)))
+        first, done = last, int(end[last - 1])
+
+
+def _busiest_stream(
+    table: OpTable, num_ranks: int, stream: I32, ranks: I64, duration: I64, chosen: NDArray[np.bool_]
+) -> I64:
     """The largest sum of durations over the streams of each rank.
 
     Operations without a stream may all run at once, so only the longest of them bounds a rank.
     """
-    busy = np.zeros((table.num_ranks, max(len(table.streams), 1)), np.int64)
-    stream = table.stream[rows]
+    busy = np.zeros((num_ranks, max(len(table.streams), 1)), np.int64)
     unlimited = stream == (table.streams.index(NO_STREAM) if NO_STREAM in table.streams else -1)
     one = chosen & ~unlimited
     np.add.at(busy, (ranks[one], stream[one]), duration[one])

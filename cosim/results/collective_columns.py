@@ -1,13 +1,15 @@
-"""Collectives of a run as columns, made in one pass over the engine's rows."""
+"""Collectives of a run as columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.engine.collective_records import CollectiveRecords
 from cosim.engine.records import CollectiveRecord
 from cosim.results.table import Labels, labels
 
@@ -49,12 +51,43 @@ class CollectiveColumns:
 
 def collective_columns(records: Sequence[CollectiveRecord]) -> CollectiveColumns:
     """The columns of a run's collectives."""
-    fields = dict(zip(CollectiveRecord._fields, zip(*records, strict=True), strict=False))
+    if not isinstance(records, CollectiveRecords):
+        return _columns(records)
+    # Rows share their groups, plans and operations: a record is made for each of those, not for each row.
+    columns: dict[str, Any] = {name: records.column(column) for name, column in _OF_ROWS.items()}
+    for key, names in _SHARED.items():
+        rows, kind = records.kinds(*key)
+        shared = _columns([records[at] for at in rows.tolist()])
+        for name in names:
+            one = getattr(shared, name)
+            columns[name] = Labels(one.codes[kind], one.names) if isinstance(one, Labels) else one[kind]
+        if "group" in names:
+            columns["groups"] = shared.groups
+    return CollectiveColumns(**columns)
+
+
+_OF_ROWS = {
+    "iteration": "iteration",
+    "op": "number",
+    "start_ps": "start",
+    "ready_ps": "ready",
+    "end_ps": "end",
+}
+_SHARED = {
+    ("comm",): ("job", "group", "group_size", "copies"),
+    ("plan",): ("algorithm", "messages"),
+    ("program", "op"): ("name", "collective", "size_bytes"),
+}
+"""What rows have of their own, and what those of one group, plan or operation share."""
+
+
+def _columns(records: Sequence[CollectiveRecord]) -> CollectiveColumns:
+    named = dict(zip(CollectiveRecord._fields, zip(*records, strict=True), strict=False))
     numbers = {
-        name: np.array(fields.get(name, ()), np.int64)
+        name: np.array(named.get(name, ()), np.int64)
         for name in ("job", "iteration", "op", "size_bytes", "messages", "start_ps", "ready_ps", "end_ps")
     }
-    ranks: tuple[tuple[int, ...], ...] = fields.get("ranks", ())
+    ranks: tuple[tuple[int, ...], ...] = named.get("ranks", ())
     # A group's ranks are one tuple in all its collectives, and long ones take long to hash.
     found = {id(one): one for one in ranks}
     place = {identity: number for number, identity in enumerate(found)}
@@ -62,12 +95,12 @@ def collective_columns(records: Sequence[CollectiveRecord]) -> CollectiveColumns
     groups = tuple(np.array(one, np.int64) for one in found.values())
     sizes = np.array([len(one) for one in groups], np.int64)
     return CollectiveColumns(
-        name=labels(fields.get("name", ())),
-        collective=labels(fields.get("collective", ())),
-        algorithm=labels(fields.get("algorithm", ())),
+        name=labels(named.get("name", ())),
+        collective=labels(named.get("collective", ())),
+        algorithm=labels(named.get("algorithm", ())),
         group=group,
         groups=groups,
-        group_size=sizes[group] * np.array(fields.get("folded", ()), np.int64),
-        copies=np.array(fields.get("copies", ()), np.int64),
+        group_size=sizes[group] * np.array(named.get("folded", ()), np.int64),
+        copies=np.array(named.get("copies", ()), np.int64),
         **numbers,
     )

@@ -44,11 +44,12 @@ def find_stragglers(
 
     ops = records.ops
     instants = np.unique(ready)
-    begun = (ops.job == job) & table.is_kind(OpKind.COLLECTIVE)[table.rows(ops)]
-    place = np.minimum(np.searchsorted(instants, ops.start_ps), len(instants) - 1)
-    begun &= instants[place] == ops.start_ps
+    begun = np.flatnonzero((ops.job == job) & table.is_kind(OpKind.COLLECTIVE)[table.rows(ops)])
+    start = ops.start_ps[begun]
+    place = np.minimum(np.searchsorted(instants, start), len(instants) - 1)
+    on_time = instants[place] == start
     world = len(records.jobs[job].endpoints)
-    arrivals = place[begun] * world + ops.rank[begun]
+    arrivals = place[on_time] * world + ops.rank[begun[on_time]]
     last = np.isin(np.searchsorted(instants, ready) * world + ranks, arrivals)
 
     times = np.bincount(ranks[last], minlength=world)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -9,9 +11,12 @@ from numpy.testing import assert_array_equal
 import cosim
 from cosim.engine.operation_log import OperationLog, evenly
 from cosim.engine.state import LOG
+from cosim.results import breakdown
 from cosim.results.breakdown import break_down
+from cosim.results.collective_columns import collective_columns
 from cosim.results.optable import op_table
 from cosim.results.render.timeline import timeline
+from cosim.results.table import Labels
 
 JOBS = """
 topology: {kind: switch, endpoints: 16, rate: 400Gbps, latency: 1us}
@@ -84,3 +89,28 @@ def test_nothing_need_be_kept() -> None:
     assert none.records.end_ps == cosim.run(JOBS).records.end_ps
     assert none.summary.jobs[0].compute.max_ps == 0
     assert timeline(none.records)["otherData"]["ranks_shown"] == 0
+
+
+def test_time_is_swept_in_portions_of_ranks_as_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = cosim.run(JOBS).records
+    whole = break_down(records, op_table(records))
+    monkeypatch.setattr(breakdown, "_MOST_AT_ONCE", 100)
+    parts = break_down(records, op_table(records))
+    for field in fields(whole):
+        assert_array_equal(getattr(parts, field.name), getattr(whole, field.name))
+
+
+@pytest.mark.parametrize("changes", [{}, {"fold": "auto"}])
+def test_columns_of_collectives_are_those_of_their_records(changes: dict[str, object]) -> None:
+    found = cosim.run(JOBS, changes).records.collectives
+    shared, each = collective_columns(found), collective_columns(tuple(found))
+    for field in fields(shared):
+        one, other = getattr(shared, field.name), getattr(each, field.name)
+        if isinstance(one, Labels):
+            assert one.names == other.names
+            assert_array_equal(one.codes, other.codes)
+        elif field.name == "groups":
+            for mine, theirs in zip(one, other, strict=True):
+                assert_array_equal(mine, theirs)
+        else:
+            assert_array_equal(one, other)
