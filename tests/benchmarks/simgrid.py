@@ -6,11 +6,12 @@ file has it, and ``fair_share``, by itself (``alone``: the network is given all 
 run of cosim (``run``: the same flows as a ``flow-list``). CPU seconds, the best of three; nothing is compiled
 in them, and building the topology and SimGrid's platform is left out; a run reads its flow list. ``x`` and
 ``x run`` are SimGrid's seconds over ours, ``apart`` the largest relative difference of a flow's time.
+``looked`` and ``changed``: flows that were looked at, and whose rate changed, for each arrival or departure.
 
 Cases: four flows from each host to as many others, of random sizes; all-to-all of random sizes; arrivals as
 in a Poisson process, of heavy-tailed sizes (Pareto, 1.2), at 70 % of what the uplinks carry, each pair of
-hosts at most once. On a star and on a leaf-spine with 4:1 oversubscription and ECMP. ``growth`` is the
-exponent of CPU seconds against flows.
+hosts at most once. On a star and on a fat-tree of three tiers, 4:1 oversubscribed at the edge, with ECMP.
+``growth`` is the exponent of CPU seconds against flows.
 
 SimGrid is Debian's libsimgrid-dev with g++; where either is missing the benchmark says so and stops.
 """
@@ -37,14 +38,16 @@ from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table, pack_key
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.planner import Planner
+from cosim.topology.fat_tree import FatTree
 from cosim.topology.graph import Topology
-from cosim.topology.leaf_spine import LeafSpine
 from cosim.topology.regular import Switch
 from cosim.units import NEVER, PS_PER_S
 
 Times = NDArray[np.float64]
 SOURCE = Path(__file__).with_suffix(".cc")
-RATE_BPS, LATENCY_PS, SPINES, REPEATS = 100e9, 1_000_000, 8, 3
+RATE_BPS, LATENCY_PS, REPEATS = 100e9, 1_000_000, 3
+K_OF = {32: 4, 64: 4, 256: 8, 1024: 16}
+"""Ports of the fat-tree's switches, by hosts."""
 SETTINGS = (
     "network/model:CM02",
     "network/optim:Full",
@@ -72,18 +75,17 @@ class Flows:
 
 
 def fabric(name: str, hosts: int) -> Topology:
-    """A star or an oversubscribed leaf-spine, whose paths all have the latency of their first link."""
+    """A star or an oversubscribed fat-tree, whose paths all have the latency of their first link."""
     if name == "star":
-        spec: Switch | LeafSpine = Switch.model_validate(
+        spec: Switch | FatTree = Switch.model_validate(
             {"endpoints": hosts, "rate": f"{RATE_BPS:.0f}bps", "latency": "0ns"}
         )
     else:
-        leaves = max(2, hosts // 32)
-        spec = LeafSpine.model_validate(
+        k = K_OF[hosts]
+        spec = FatTree.model_validate(
             {
-                "leaves": leaves,
-                "spines": SPINES,
-                "endpoints_per_leaf": hosts // leaves,
+                "k": k,
+                "endpoints_per_edge": 2 * hosts // k**2,
                 "rate": f"{RATE_BPS:.0f}bps",
                 "latency": "0ns",
                 "oversubscription": 4,
@@ -143,9 +145,9 @@ CASES = (
     Case("star permutation", "star", permutation, ((64, 0), (256, 0), (1024, 0))),
     Case("star all-to-all", "star", all_to_all, ((16, 0), (32, 0), (64, 0), (96, 0))),
     Case("star poisson", "star", poisson, ((64, 500), (256, 2000), (1024, 8000))),
-    Case("4:1 permutation", "leaf-spine", permutation, ((64, 0), (256, 0), (1024, 0))),
-    Case("4:1 all-to-all", "leaf-spine", all_to_all, ((32, 0), (64, 0))),
-    Case("4:1 poisson", "leaf-spine", poisson, ((64, 500), (256, 2000), (1024, 8000))),
+    Case("4:1 permutation", "fat-tree", permutation, ((64, 0), (256, 0), (1024, 0))),
+    Case("4:1 all-to-all", "fat-tree", all_to_all, ((32, 0), (64, 0))),
+    Case("4:1 poisson", "fat-tree", poisson, ((64, 500), (256, 2000), (1024, 8000))),
 )
 
 
@@ -174,8 +176,8 @@ def by_simgrid(program: Path, topology: Topology, flows: Flows) -> tuple[float, 
     return numbers[0], np.array(numbers[1:])
 
 
-def by_network(topology: Topology, flows: Flows) -> tuple[float, Times]:
-    """The same of ``fair_share`` by itself."""
+def by_network(topology: Topology, flows: Flows) -> tuple[float, Times, tuple[float, float]]:
+    """The same of ``fair_share`` by itself; flows looked at and changed for each arrival or departure."""
     count, hosts = len(flows), topology.num_endpoints
     columns = flows.src.tolist(), flows.dst.tolist(), flows.size.tolist()
     table = flat_table(*columns, num_participants=hosts, reaction_ps=NEVER)
@@ -190,7 +192,10 @@ def by_network(topology: Topology, flows: Flows) -> tuple[float, Times]:
         batch = FlowBatch()
         arrived[done.index] = done.time_ps / PS_PER_S
         left -= len(done)
-    return time.process_time() - began, arrived
+    cpu = time.process_time() - began
+    counts = network.columns().counts[0]
+    looked, changed = (float(counts[name]) / (2 * count) for name in ("num_looked", "num_changed"))
+    return cpu, arrived, (looked, changed)
 
 
 def by_run(topology: Topology, flows: Flows, folder: Path) -> float:
@@ -210,8 +215,10 @@ def by_run(topology: Topology, flows: Flows, folder: Path) -> float:
     return time.process_time() - began
 
 
-def measure(case: Case, program: Path, folder: Path) -> Iterator[tuple[int, int, float, float, float, float]]:
-    """Of each size: hosts, flows, CPU seconds of SimGrid, the network and the run, and how far apart."""
+def measure(case: Case, program: Path, folder: Path) -> Iterator[tuple[float, ...]]:
+    """Of each size: hosts, flows, CPU seconds of SimGrid, the network and the run, how far apart, flows
+    looked at and changed.
+    """
     for hosts, count in case.sizes:
         topology, flows = fabric(case.fabric, hosts), case.traffic(hosts, count)
         theirs = [by_simgrid(program, topology, flows) for _ in range(REPEATS)]
@@ -219,8 +226,8 @@ def measure(case: Case, program: Path, folder: Path) -> Iterator[tuple[int, int,
         start = flows.start_ps / PS_PER_S
         apart = np.abs(ours[0][1] - theirs[0][1]) / (theirs[0][1] - start)
         run = min(by_run(topology, flows, folder) for _ in range(REPEATS))
-        simgrid, network = (min(cpu for cpu, _ in runs) for runs in (theirs, ours))
-        yield hosts, len(flows), simgrid, network, run, float(apart.max())
+        simgrid, network = min(cpu for cpu, _ in theirs), min(one[0] for one in ours)
+        yield hosts, len(flows), simgrid, network, run, float(apart.max()), *ours[0][2]
 
 
 def growth(counts: Sequence[int], seconds: Sequence[float]) -> float:
@@ -238,19 +245,20 @@ def main(names: Sequence[str]) -> None:
         build = [compiler, "-O2", "-std=c++17", str(SOURCE), "-o", str(folder / "simgrid"), "-lsimgrid"]
         if subprocess.run(build, stderr=subprocess.DEVNULL, check=False).returncode:
             sys.exit("SimGrid is not installed: apt-get install libsimgrid-dev")
-        small = fabric("leaf-spine", 64)
+        small = fabric("fat-tree", 64)
         by_run(small, poisson(64, 50), folder)
         by_network(small, poisson(64, 50))
-        names_of = f"{'SimGrid':>10}{'alone':>9}{'run':>9}{'x':>7}{'x run':>7}  apart"
+        names_of = f"{'SimGrid':>10}{'alone':>9}{'run':>9}{'x':>7}{'x run':>7}  apart  looked  changed"
         print(f"{'':<20}{'hosts':>6}{'flows':>7}{names_of}")
         for case in CASES:
             if names and case.name not in names:
                 continue
             rows = list(measure(case, folder / "simgrid", folder))
-            for hosts, count, simgrid, network, run, apart in rows:
+            for hosts, count, simgrid, network, run, apart, looked, changed in rows:
                 print(
                     f"{case.name:<20}{hosts:>6}{count:>7}{simgrid:>10.4f}{network:>9.4f}{run:>9.3f}"
-                    f"{simgrid / network:>7.1f}{simgrid / run:>7.2f}  {apart:.0e}",
+                    f"{simgrid / network:>7.1f}{simgrid / run:>7.2f}  {apart:.0e}"
+                    f"{looked:>8.1f}{changed:>9.1f}",
                     flush=True,
                 )
             counts, *columns = zip(*[row[1:5] for row in rows], strict=True)
