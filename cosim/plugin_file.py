@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from pydantic.errors import PydanticUserError
 
 from cosim.errors import InputError, Location
@@ -133,15 +133,17 @@ def _lies_in(folder: Path, name: str) -> bool:
 
 
 @contextmanager
-def exits_refused() -> Iterator[None]:
-    """Where code of a plug-in runs: ``sys.exit`` in it would end everything, and with 0 without a word.
+def plugin_errors() -> Iterator[None]:
+    """Where code of a plug-in runs: what it does wrong is said in a line that names its own.
 
-    The script that calls cosim may end itself, in a signal's handler for instance.
+    ``sys.exit`` in it would end everything, and with 0 without a word; the script that calls cosim may end
+    itself, in a signal's handler for instance. What it makes with settings that can't be (``Gpu(...)``) is
+    refused as a scenario's settings are.
 
     Raises
     ------
     InputError
-        Instead of SystemExit; says where it was called.
+        Instead of SystemExit, and of pydantic's error where the plug-in asked for it.
     """
     try:
         yield
@@ -155,6 +157,25 @@ def exits_refused() -> Iterator[None]:
             location=Location(frame.f_code.co_filename, line, frame.f_code.co_name),
             hint="a plug-in raises an error instead",
         ) from None
+    except ValidationError as error:
+        asked = [
+            (frame, line)
+            for frame, line in traceback.walk_tb(error.__traceback__)
+            if not _is_of(frame, "pydantic")
+        ]
+        frame, line = asked[-1]
+        if _is_of(frame, "cosim") or frame.f_globals.get("__name__") == "__main__":
+            raise
+        wrong = error.errors(include_url=False)[0]
+        field = ".".join(map(str, wrong["loc"]))
+        raise InputError(
+            f"{error.title}({field}=...): {wrong['msg'].removeprefix('Value error, ')}",
+            location=Location(frame.f_code.co_filename, line, frame.f_code.co_name),
+        ) from None
+
+
+def _is_of(frame: FrameType, package: str) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == package
 
 
 def _said(error: BaseException) -> str:

@@ -140,6 +140,11 @@ def find_in_file(group: str, text: str, folder: Path) -> Any:
     return found
 
 
+def _one(name: str) -> str:
+    """With its article."""
+    return f"{'an' if name[0] in 'AEIOaeio' else 'a'} {name}"
+
+
 def check_kind(group: str, found: Any, place: str) -> None:
     """Refuse what can't be one of the group.
 
@@ -153,7 +158,7 @@ def check_kind(group: str, found: Any, place: str) -> None:
     if isinstance(found, base):
         return
     if not isinstance(found, type) or not issubclass(found, base):
-        raise ValueError(f"{place} is not a {base.__name__}: {what_to_write(base, found)}")
+        raise ValueError(f"{place} is not {_one(base.__name__)}: {what_to_write(base, found)}")
     wrong = [*wrong_methods(found, base), *(f"{name}, which it lacks" for name in found.lacks())]
     if wrong:
         raise ValueError(f"{place} needs {', and '.join(wrong)}")
@@ -242,9 +247,9 @@ class Named:
         if isinstance(value, (GROUPS[self.group].load_base(), *self.also)):
             return value
         if isinstance(value, BaseModel):
-            raise ValueError(f"a {type(value).__name__} is not a {noun}: it is no {base_name}")
+            raise ValueError(f"{_one(type(value).__name__)} is not {_one(noun)}: it is no {base_name}")
         known = ", ".join(names(self.group))
-        raise ValueError(f"{value!r} is not a {noun}; write {self.key}: NAME\n  there are: {known}")
+        raise ValueError(f"{value!r} is not {_one(noun)}; write {self.key}: NAME\n  there are: {known}")
 
     def _described(self, value: dict[Any, Any], folder: Path) -> Any:
         noun = GROUPS[self.group].noun
@@ -253,7 +258,7 @@ class Named:
             other = next((k for k in ("kind", "model", "algorithm", "type", "name") if k in value), None)
             swap = f", not {other!r}" if other else ""
             known = ", ".join(names(self.group))
-            raise ValueError(f"a {noun} needs the key {self.key!r}{swap}\n  there are: {known}")
+            raise ValueError(f"{_one(noun)} needs the key {self.key!r}{swap}\n  there are: {known}")
         name = value[key]
         try:
             if key == PLUGIN:

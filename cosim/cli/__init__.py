@@ -26,7 +26,7 @@ import typer
 from cosim.cli import answers, jobs, networks, run
 from cosim.cli.say import say
 from cosim.errors import CosimError, InputError
-from cosim.plugin_file import exits_refused
+from cosim.plugin_file import plugin_errors
 
 app = typer.Typer(
     name="cosim",
@@ -66,7 +66,7 @@ for _command in (
     jobs.calibrate,
     jobs.profile,
 ):
-    app.command()(exits_refused()(_command))
+    app.command()(plugin_errors()(_command))
 app.command("list")(answers.list_names)
 app.add_typer(networks.adapters, name="adapters")
 

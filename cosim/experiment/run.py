@@ -16,7 +16,7 @@ from cosim.experiment.simulate import Run, run_scenario
 from cosim.experiment.sizes import allowing_large
 from cosim.experiment.sweep import Sweep, is_sweep, sweep_from
 from cosim.files.located_yaml import Document, parse, read
-from cosim.plugin_file import exits_refused
+from cosim.plugin_file import plugin_errors
 from cosim.written import plain
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def run(
     allow_large: bool = ...,
     progress: OnProgress | None = ...,
 ) -> Run: ...
-@exits_refused()
+@plugin_errors()
 def run(
     source: Source | None = None,
     set: Changes = (),  # noqa: A002
@@ -203,7 +203,7 @@ def run(
         )
 
 
-@exits_refused()
+@plugin_errors()
 def sweep(
     source: Source,
     axes: Mapping[str, Mapping[str, Any]] | None = None,

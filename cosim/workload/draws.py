@@ -26,7 +26,10 @@ def mix(value: int) -> int:
 
 
 def draw(seed: int, *what: int) -> int:
-    """64 bits for ``what``."""
+    """An integer from 0 to 2**64 - 1, each as likely, that ``seed`` and ``what`` decide: the same everywhere.
+
+    ``draw(seed, rank) % n`` is one of ``n``, ``draw(seed, rank) / 2**64`` a number from 0 to 1.
+    """
     state = mix(seed + _GOLDEN & _MASK)
     for number in what:
         state = mix(state + number * _GOLDEN + _GOLDEN & _MASK)
@@ -55,7 +58,7 @@ def normal(seed: int, *what: int) -> int:
 
 
 def exponential(seed: int, *what: int) -> int:
-    """Exponential with mean :data:`UNIT`, by von Neumann's comparisons of uniform draws.
+    """An integer, exponential with mean 2**32 (:data:`UNIT`), by von Neumann's comparisons of uniform draws.
 
     J. von Neumann, "Various techniques used in connection with random digits", NBS Applied Mathematics
     Series 12 (1951): count how long uniforms fall; an odd run accepts the first, an even one adds a whole.

@@ -126,6 +126,21 @@ def test_what_is_wrong_is_said_with_file_and_line(folder: Path, network: str, sa
         load(write(folder, network))
 
 
+def test_what_a_plug_in_makes_of_settings_that_cannot_be_is_refused_in_its_line(folder: Path) -> None:
+    lines = [
+        "from cosim.plugins import Gpu, GpuSpec",
+        "class Mine(GpuSpec):",
+        "    def build(self, context):",
+        "        return Gpu(peak_flops={'bf16': 1e15}, memory_rate=3e12)",
+    ]
+    (folder / "gpu.py").write_text("\n".join(lines))
+    work = "{kind: model, model: {kind: llama3-8b, layers: 2}, gpu: gpu.py:Mine, parallel: {dp: 2}, batch: 2}"
+    path = write(folder, "fair_share", TEXT[: TEXT.index("jobs")] + f"jobs: [{{workload: {work}}}]")
+    said = r"gpu\.py:4: build: Gpu\(memory_rate=\.\.\.\): 3000000000000.0 needs a rate unit"
+    with pytest.raises(InputError, match=said):
+        cosim.run(path)
+
+
 def test_a_file_that_changed_is_read_again(folder: Path) -> None:
     path = write(folder)
     before = cosim.run(load(path)).records.end_ps

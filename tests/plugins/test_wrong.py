@@ -70,7 +70,8 @@ def test_one_of_another_base_is_told_which(group: str, installed: list[EntryPoin
     said = refusal(group, "Plain", installed)
     base = registry.GROUPS[group].base_name
     noun = registry.GROUPS[group].noun
-    start = f"the {noun} 'mine', tests.plugins.wrong:Plain, is not a {base}: write class Plain({base}) with "
+    one = f"an {base}" if base in ("Algorithm", "Arrival") else f"a {base}"
+    start = f"the {noun} 'mine', tests.plugins.wrong:Plain, is not {one}: write class Plain({base}) with "
     assert said.startswith(start)
     assert said.endswith(f"; {base} is in cosim.plugins")
     assert "\n" not in said
