@@ -120,6 +120,9 @@ Predict = Annotated[
 Imbalance = Annotated[
     float, typer.Option(metavar="X", help="Load of the busiest expert over the mean; 1: balanced.")
 ]
+ExpertRouting = Annotated[
+    str, typer.Option(metavar="HOW", help="Tokens over experts: even, zipf:1.1 or a file of counts.")
+]
 KeepAll = Annotated[bool, typer.Option("--keep-all", help="An operation for each kernel.")]
 Verify = Annotated[
     bool,

@@ -7,6 +7,7 @@ the other axes ranks do the same and are bound to their peers by the mesh.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -44,6 +45,7 @@ class ProfileRequest:
     iteration: int = 1
     module: bool = False
     imbalance: float = 1.0
+    routing: str = "even"
     keep_all: bool = False
     verify: bool = False
     show_output: bool = False
@@ -57,11 +59,14 @@ class ProfileRequest:
 
 @dataclass(frozen=True)
 class ProfilingCost:
-    """What profiling took: seconds and peak memory of the processes, largest first; not part of the file."""
+    """What profiling took: seconds (of the clock, of the CPU) in all, peak memory of the largest process; not
+    part of the file.
+    """
 
     seconds: float
     peak_bytes: int
     kernels: int
+    cpu_seconds: float = 0.0
 
 
 def profile(
@@ -109,7 +114,22 @@ def check_numbers(request: ProfileRequest) -> None:
             f"imbalance is {request.imbalance}",
             hint="it is the busiest expert's load over the mean: 1 is balanced, 1.25 has a quarter more",
         )
+    _check_routing(request.routing)
     named_gpu(request.gpu, "--gpu")
+
+
+def _check_routing(said: str) -> None:
+    """``even``, ``zipf:A`` or a file of counts; the file itself is read where the script runs."""
+    kind, _, number = said.partition(":")
+    if said == "even" or Path(said).is_file():
+        return
+    with contextlib.suppress(ValueError):
+        if kind == "zipf" and float(number) >= 0:
+            return
+    raise InputError(
+        f"routing {said!r}: no such file",
+        hint="even, zipf:1.1 (an exponent of 0 or more), or a file of counts",
+    )
 
 
 def _profile(
@@ -191,6 +211,7 @@ def assemble(request: ProfileRequest, answers: dict[int, dict[str, Any]]) -> tup
         sum(a["seconds"] for a in answers.values()),
         max(a["peak_bytes"] for a in answers.values()),
         sum(a["seen"] for a in answers.values()),
+        sum(a["cpu_seconds"] for a in answers.values()),
     )
     return done, cost
 
@@ -231,6 +252,8 @@ def _made(request: ProfileRequest, first: dict[str, Any], ranks: list[int]) -> d
     }
     if request.imbalance != 1:
         made["imbalance"] = request.imbalance
+    if request.routing != "even":
+        made["routing"] = Path(request.routing).name
     return made
 
 

@@ -59,6 +59,7 @@ def make_answer(session: Any) -> dict[str, Any]:
         "host_copies": [recorder.host_copies, recorder.host_bytes],
         "fake_cuda": session.shim is not None,
         "seconds": time.monotonic() - session.started,
+        "cpu_seconds": time.process_time() - session.begun_cpu,
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         * (1 if sys.platform == "darwin" else 1024),
         "seen": len(recorder.operations),

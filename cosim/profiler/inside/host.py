@@ -3,8 +3,8 @@
 A fake tensor may carry its values (``constant``, torch's own name for it). A factory gives them: on the host
 up to ``MOST_ON_HOST`` elements, random ones too, from the generator that the script seeded; on the GPU up to
 ``MOST_MADE_ON_GPU``, and nothing random. An operator whose operands are all known is carried out on the
-values besides being recorded; what it gives on the GPU stays known up to ``MOST_ON_GPU``. Whatever is written
-with an unknown value is unknown from then on, its views too. Larger random tensors are not drawn and don't
+values besides being recorded; what it gives on the GPU stays known up to ``MOST_ON_GPU``, whole numbers
+(tokens' experts, their places) up to ``MOST_WHOLE_ON_GPU``. Whatever is written with an unknown value is unknown from then on, its views too. Larger random tensors are not drawn and don't
 move the generator on. Parameters are never known.
 
 Units: elements. Not modelled: bits of a GPU's arithmetic (values are the host's).
@@ -25,9 +25,12 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._pytree import tree_map_only
 
+from cosim.profiler.inside.routing import Routing
+
 _HOST = torch.device("cpu")
 MOST_ON_HOST = 1 << 20
 MOST_ON_GPU = 1 << 16
+MOST_WHOLE_ON_GPU = 1 << 22
 MOST_MADE_ON_GPU = 1 << 10
 
 _FACTORIES = frozenset(
@@ -40,6 +43,7 @@ _FACTORIES = frozenset(
 _DRAWS = frozenset(
     {"rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "normal"}
 )
+_COUNTS = frozenset({"bincount", "histc"})
 _EXCHANGES = frozenset({"c10d", "_c10d_functional", "_c10d_functional_autograd"})
 """What comes out of these, ``exchanged`` knows."""
 _ELSEWHERE = frozenset({"set_", "resize_", "_pin_memory", "is_pinned", "record_stream"})
@@ -92,8 +96,8 @@ def values_of(tensor: Any) -> torch.Tensor | None:
 class KnownValues:
     """Carries operators out beside the fake mode's doing, where all operands are known."""
 
-    def __init__(self, mode: FakeTensorMode) -> None:
-        self.mode = mode
+    def __init__(self, mode: FakeTensorMode, routing: Routing) -> None:
+        self.mode, self.routing = mode, routing
         self._random: dict[Any, bool] = {}
 
     def run(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -112,7 +116,7 @@ class KnownValues:
             or not self._can_be_known(func, operands)
         ):
             self._written(func, args, kwargs)
-            return _without_values(func, args, kwargs, operands)
+            return self._routed(func, args, _without_values(func, args, kwargs, operands))
         if any(type(t) is torch.Tensor for t in operands):
             args, kwargs = tree_map_only(torch.Tensor, self._fake, (args, kwargs))
             operands = _tensors(args, kwargs)
@@ -130,6 +134,13 @@ class KnownValues:
             and out is not given
         ):
             tell(self.mode, out, values)
+        return out
+
+    def _routed(self, func: Any, args: Any, out: Any) -> Any:
+        """A router's choice of experts is known."""
+        chosen = self.routing.choose(func, args, out)
+        if chosen is not None:
+            tell(self.mode, out[1], chosen)
         return out
 
     def _can_be_known(self, func: Any, operands: list[Any]) -> bool:
@@ -175,7 +186,7 @@ class KnownValues:
             with no_dispatch():
                 return func(*_real(args), **_on_host(_real(kwargs)))
         try:
-            out = _without_values(func, args, kwargs, operands)
+            out = None if func._opname in _COUNTS else _without_values(func, args, kwargs, operands)
         except _BY_VALUE:
             out = None
         if isinstance(out, FakeTensor) and out.numel() > _most(out):
@@ -184,7 +195,11 @@ class KnownValues:
                     forget(self.mode, tensor)
             return out
         with no_dispatch():
-            real = func(*_real(args), **_on_host(_real(kwargs)))
+            given = _real(args)
+            if func._opname == "histc" and not given[0].is_floating_point():  # on a GPU, whole numbers too
+                real = func(given[0].double(), *given[1:], **_real(kwargs)).to(given[0].dtype)
+            else:
+                real = func(*given, **_on_host(_real(kwargs)))
         home = next((t.device for t in operands if t.device.type != "cpu"), _HOST)
         return self._joined(out, real, home)
 
@@ -231,7 +246,9 @@ def _without_values(func: Any, args: Any, kwargs: Any, operands: list[Any]) -> A
 
 
 def _most(tensor: torch.Tensor) -> int:
-    return MOST_ON_HOST if tensor.device.type == "cpu" else MOST_ON_GPU
+    if tensor.device.type == "cpu":
+        return MOST_ON_HOST
+    return MOST_ON_GPU if tensor.is_floating_point() else MOST_WHOLE_ON_GPU
 
 
 def _hollow(tensor: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -87,10 +86,10 @@ class Recorder(TorchDispatchMode):
 
     supports_higher_order_operators = True
 
-    def __init__(self, shim: Shim | None, home: torch.device, mode: FakeTensorMode) -> None:
+    def __init__(self, shim: Shim | None, home: torch.device, known: KnownValues) -> None:
         super().__init__()
         self.shim, self.home = shim, home
-        self.known = KnownValues(mode)
+        self.known = known
         self.ordering = Ordering()
         self.operations: list[Recorded] = []
         self.host_bytes = 0

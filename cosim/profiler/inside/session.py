@@ -73,7 +73,7 @@ class Session:
         self.guesses: dict[str, str] = {}
         self.stages: dict[str, str] = {}
         self.meshes: list[dict[str, Any]] = []
-        self.started = time.monotonic()
+        self.started, self.begun_cpu = time.monotonic(), time.process_time()
         self.shim, self.why_not = preload()
         self._set_up()
 
@@ -92,8 +92,10 @@ class Session:
             distributed,
             fakes,
             pipeline,
+            host,
             processes,
             progress,
+            routing,
             tensors,
             triton_kernels,
             values,
@@ -112,14 +114,15 @@ class Session:
         self._stand_in_for_cuda(min(per_node, world_size), local)
         fakes.install()
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
-        self.recorder = Recorder(self.shim, home, self.mode)
+        routed = routing.Routing(order["routing"], self.assume)
+        self.recorder = Recorder(self.shim, home, host.KnownValues(self.mode, routed))
         folder = SharedFolder(Path(order["shared"]), rank, order.get("beside", ()))
         exchange = Exchange(self.mode, folder, self.recorder.assume_now)
         groups = distributed.Groups(self.recorder, order["imbalance"], exchange)
         self.recorder.groups = groups
         distributed.install(rank, world_size, per_node, folder, groups)
         processes.install(local)
-        values.install(self.assume, self.recorder.host_reads)
+        values.install(self.assume, self.recorder.host_reads, routed)
         values.install_loader(self.assume)
         tensors.install(self.mode)
         wrappers.install(self.assume)

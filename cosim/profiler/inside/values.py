@@ -20,6 +20,7 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from cosim.profiler.inside import host, lines
+from cosim.profiler.inside.routing import Routing
 
 _TRUE = frozenset({"all", "isfinite", "is_same_size", "_has_same_storage_numel"})
 
@@ -46,7 +47,7 @@ def note(assume: Any, found: Any) -> None:
     assume(f"{lines.current()}: the value of a tensor isn't known; it reads as {found}")
 
 
-def install(assume: Any, host_reads: Any) -> None:
+def install(assume: Any, host_reads: Any, routing: Routing) -> None:
     """Make reads of values go on. ``assume(text)`` notes what was assumed, ``host_reads(tensor)`` a wait."""
     aten = torch.ops.aten
     table: Any = fake_impls.op_implementations_dict
@@ -63,9 +64,7 @@ def install(assume: Any, host_reads: Any) -> None:
     table[aten._local_scalar_dense.default] = scalar
 
     def balanced(fake_mode: Any, numbers: int, bins: int, like: Any, dtype: torch.dtype) -> Any:
-        share, more = divmod(numbers, bins)
-        assume(f"tokens are routed evenly: {numbers} over {bins} experts")
-        return constant(fake_mode, [share + (k < more) for k in range(bins)], like.fake_device, dtype)
+        return constant(fake_mode, routing.counts(numbers, bins), like.fake_device, dtype)
 
     def bincount(fake_mode: Any, func: Any, x: Any, weights: Any = None, minlength: int = 0) -> Any:
         if minlength == 0:

@@ -1,0 +1,109 @@
+"""Which experts tokens go to: nobody knows before training, so it is an argument, ``--routing``.
+
+``even`` (each expert as many), ``zipf:A`` (the k-th most popular in proportion to k ** -A, expert 0 first) or a
+file of counts, one an expert, a line a layer (lines are gone through in turn). A router's ``topk`` then gives
+experts that are known, and what follows (counts, offsets, sizes of exchanges) is computed from them. Every rank
+routes as this one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils._mode_utils import no_dispatch
+
+MOST_EXPERTS = 1024
+
+
+class Routing:
+    """Shares of the experts, and tokens assigned by them; ``assume(text)`` notes what was taken."""
+
+    def __init__(self, said: str, assume: Callable[[str], None]) -> None:
+        self.said, self.assume = said, assume
+        rows = read_counts(said) if not said.startswith(("even", "zipf:")) else []
+        self._rows = cycle(rows) if rows else None
+
+    def counts(self, slots: int, experts: int, most: int | None = None) -> list[int]:
+        """How many of ``slots`` each expert gets, none more than ``most``; they add up."""
+        if self._rows is not None:
+            row = next(self._rows)
+            shares = [float(row[k % len(row)]) for k in range(experts)]
+        elif self.said.startswith("zipf:"):
+            exponent = float(self.said.partition(":")[2])
+            shares = [(k + 1) ** -exponent for k in range(experts)]
+        else:
+            shares = [1.0] * experts
+        how = "evenly" if self.said == "even" else f"by {self.said}"
+        self.assume(f"tokens are routed {how}: {slots} over {experts} experts")
+        return divided(slots, shares, slots if most is None else most)
+
+    def experts(self, tokens: int, each: int, experts: int) -> torch.Tensor:
+        """The experts of each token, (tokens, each), different ones; int64."""
+        counts = self.counts(tokens * each, experts, tokens)
+        with no_dispatch():
+            row = torch.repeat_interleave(torch.arange(experts), torch.tensor(counts))
+            # Each expert's tokens are in a row and at most `tokens`: columns of this have different ones.
+            return row.reshape(each, tokens).t().contiguous()
+
+    def choose(self, func: Any, args: Any, out: Any) -> torch.Tensor | None:
+        """Indices for a ``topk`` that looks like a router's: few of up to 1,024, for each of many rows."""
+        if func._opname != "topk" or len(args) < 2:
+            return None
+        scores, each = args[0], int(args[1])
+        experts = scores.shape[-1] if scores.dim() else 0
+        tokens = scores.numel() // experts if experts else 0
+        if not (1 <= each < experts <= MOST_EXPERTS and tokens > 1 and out[1].shape[-1] == each):
+            return None
+        chosen = self.experts(tokens, each, experts)
+        with no_dispatch():
+            return chosen.reshape(tuple(out[1].shape))
+
+
+def divided(total: int, shares: list[float], most: int) -> list[int]:
+    """Whole numbers in proportion to shares, each at most ``most``, that add up to ``total``."""
+    left, open_to = total, list(range(len(shares)))
+    found = [0] * len(shares)
+    while open_to:
+        whole = sum(shares[k] for k in open_to) or 1.0
+        full = [k for k in open_to if left * shares[k] / whole >= most]
+        if not full:
+            break
+        for k in full:
+            found[k] = most
+            left -= most
+        open_to = [k for k in open_to if k not in full]
+    whole = sum(shares[k] for k in open_to) or 1.0
+    exact = {k: left * shares[k] / whole for k in open_to}
+    for k in open_to:
+        found[k] = int(exact[k])
+    rest = total - sum(found)
+    for k in sorted(open_to, key=lambda k: (int(exact[k]) - exact[k], k))[:rest]:
+        found[k] += 1
+    return found
+
+
+def read_counts(path: str) -> list[list[float]]:
+    """Numbers of a file, a list for each line.
+
+    Raises
+    ------
+    ValueError
+        Something that is no number, or no line at all.
+    """
+    rows = []
+    for number, line in enumerate(Path(path).read_text().splitlines(), 1):
+        words = line.replace(",", " ").split()
+        if words and not words[0].startswith("#"):
+            try:
+                rows.append([float(word) for word in words])
+            except ValueError:
+                raise ValueError(f"{path}:{number}: {line.strip()!r} is no list of counts") from None
+            if min(rows[-1]) < 0 or not sum(rows[-1]):
+                raise ValueError(f"{path}:{number}: counts are 0 or more, and not all 0")
+    if not rows:
+        raise ValueError(f"{path}: no counts in it")
+    return rows

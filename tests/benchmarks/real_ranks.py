@@ -1,0 +1,193 @@
+"""An unmodified GPU script run for real: gloo processes on this machine's CPU, its third iteration under torch.profiler.
+
+``python -m tests.benchmarks.real_ranks 4 iteration.json SCRIPT [ARGUMENTS]`` starts 4 ranks as torchrun would.
+What the script asks of ``cuda`` happens on the CPU (``cosim.profiler.inside.remap``), ``nccl`` is gloo; nothing
+else is changed and nothing recorded by cosim. The third iteration (DDP orders its buckets anew in the second) of rank 0 is written: products and
+collectives in the order in which they were issued, with FLOPs and bytes by the shapes that torch.profiler saw.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+_KINDS = {
+    "c10d::allreduce_": "all_reduce", "c10d::broadcast_": "broadcast", "c10d::_allgather_base_": "all_gather",
+    "c10d::allgather_": "all_gather", "c10d::_reduce_scatter_base_": "reduce_scatter",
+    "c10d::reduce_scatter_": "reduce_scatter", "c10d::alltoall_base_": "all_to_all",
+    "c10d::barrier": "barrier", "c10d::send": "send", "c10d::recv_": "recv",
+}  # fmt: skip
+_GIVEN_SECOND = ("all_gather", "reduce_scatter", "all_to_all")
+"""Their operators take the output first."""
+_BYTES = {"float": 4, "double": 8, "long int": 8, "int": 4, "c10::BFloat16": 2, "c10::Half": 2, "bool": 1,
+          "unsigned char": 1, "signed char": 1}  # fmt: skip
+
+
+def run(
+    ranks: int, script: str, arguments: Sequence[str], *, module: bool = False, folder: str | None = None
+) -> list[tuple[str, int]]:
+    """(``product``, FLOPs) and (collective, bytes) of rank 0, as issued.
+
+    Raises
+    ------
+    RuntimeError
+        A rank that fails: its last words.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        out = Path(place, "iteration.json")
+        processes = [_rank(rank, ranks, out, script, arguments, module, folder) for rank in range(ranks)]
+        said = [process.communicate()[0] for process in processes]
+        if not out.exists():
+            raise RuntimeError(said[0].decode(errors="replace")[-2000:])
+        return [(kind, size) for kind, size in json.loads(out.read_text())]
+
+
+def _rank(
+    rank: int, ranks: int, out: Path, script: str, arguments: Sequence[str], module: bool, folder: str | None
+) -> subprocess.Popen[bytes]:
+    environment = {
+        **os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks),
+        "LOCAL_WORLD_SIZE": str(ranks), "GROUP_RANK": "0", "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(20_000 + os.getpid() % 20_000), "OMP_NUM_THREADS": "1", "COSIM_REAL_OUT": str(out),
+        "TORCHELASTIC_RUN_ID": "real", "PYTHONWARNINGS": "ignore",
+        "PYTHONPATH": f"{Path(__file__).parents[2]}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "tests.benchmarks.real_ranks", "--rank", "-m" if module else "-f"]
+    return subprocess.Popen(
+        [*command, script, *arguments],
+        env=environment,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def _be_a_rank(module: bool, script: str, arguments: list[str]) -> None:
+    import torch
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d as c10d
+
+    from cosim.profiler.inside import remap
+
+    remap.install()
+    torch.cuda.get_device_capability = lambda *_, **__: (9, 0)
+    torch.cuda.get_device_name = lambda *_, **__: "NVIDIA H100 80GB HBM3"
+    torch.Tensor.pin_memory = lambda self, *_, **__: self
+    start = c10d.init_process_group
+
+    def init_process_group(backend: Any = None, *_: Any, **given: Any) -> None:
+        kept = ("timeout", "store", "rank", "world_size", "init_method")
+        start("gloo", **{key: value for key, value in given.items() if key in kept})
+
+    dist.init_process_group = c10d.init_process_group = init_process_group
+    for loaded in list(sys.modules.values()):
+        if getattr(loaded, "init_process_group", None) is start:
+            loaded.init_process_group = init_process_group  # type: ignore[attr-defined]
+    _watch(torch, Path(os.environ["COSIM_REAL_OUT"]), int(os.environ["RANK"]))
+    sys.argv = [script, *arguments]
+    sys.path.insert(0, str(Path.cwd()) if module else str(Path(script).resolve().parent))
+    if module:
+        runpy.run_module(script, run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(script, run_name="__main__")
+
+
+def _watch(torch: Any, out: Path, rank: int) -> None:
+    """Profile from one iteration's last optimizer step to the next one's."""
+    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+    profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True)
+    seen = {"backwards": 0, "iterations": 0, "running": 0}
+    plain = torch.autograd.backward
+
+    def backward(*args: Any, **given: Any) -> Any:
+        seen["backwards"] += 1
+        return plain(*args, **given)
+
+    torch.autograd.backward = backward
+
+    def before(*_: Any) -> None:
+        if seen["backwards"]:
+            seen["backwards"] = 0
+            seen["iterations"] += 1
+
+    def after(*_: Any) -> None:
+        if seen["iterations"] == 2 and not seen["running"]:
+            seen["running"] = 1
+            profiler.start()
+        elif seen["iterations"] == 3:
+            profiler.stop()
+            if rank == 0:
+                trace = out.with_suffix(".trace")
+                profiler.export_chrome_trace(str(trace))
+                out.write_text(json.dumps(_read(json.loads(trace.read_text())["traceEvents"])))
+            torch.distributed.barrier()
+            os._exit(0)
+
+    register_optimizer_step_pre_hook(before)
+    register_optimizer_step_post_hook(after)
+
+
+def _read(events: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    """What was issued, in order."""
+    types = {
+        json.dumps(e["args"]["Input Dims"]): e["args"]["Input type"]
+        for e in events
+        if e.get("name", "").startswith("gloo:") and "Input Dims" in e.get("args", {})
+    }
+    found = []
+    for event in sorted((e for e in events if e.get("ph") == "X"), key=lambda e: e["ts"]):
+        name, args = event.get("name", ""), event.get("args", {})
+        if name in _KINDS:
+            found.append((_KINDS[name], _bytes(_KINDS[name], args, types)))
+        elif flops := _flops(name, args.get("Input Dims", [])):
+            found.append(("product", flops))
+    return found
+
+
+def _bytes(kind: str, args: dict[str, Any], types: dict[str, list[str]]) -> int:
+    if kind == "barrier":
+        return 0
+    given = args["Input Dims"][1 if kind in _GIVEN_SECOND else 0]
+    shapes = given if given and isinstance(given[0], list) else [given]
+    kinds = types.get(json.dumps(shapes)) or ["float"] * len(shapes)
+    total = 0
+    for shape, name in zip(shapes, kinds, strict=False):
+        numbers = 1
+        for length in shape:
+            numbers *= length
+        total += numbers * _BYTES.get(name, 4)
+    return total
+
+
+def _flops(name: str, dims: list[Any]) -> int:
+    """Of the products that torch's CPU kernels are called for, by their shapes."""
+    if name in ("aten::mm", "aten::bmm"):
+        a, b = dims[0], dims[1]
+    elif name in ("aten::addmm", "aten::baddbmm"):
+        a, b = dims[1], dims[2]
+    elif name == "aten::_scaled_dot_product_flash_attention_for_cpu":
+        (batch, heads, rows, width), columns = dims[0], dims[1][2]
+        return int(4 * batch * heads * rows * columns * width)
+    elif name == "aten::_scaled_dot_product_flash_attention_for_cpu_backward":
+        (batch, heads, rows, width), columns = dims[1], dims[2][2]
+        return int(10 * batch * heads * rows * columns * width)
+    else:
+        return 0
+    batch = a[0] if len(a) == 3 else 1
+    return int(2 * batch * a[-2] * a[-1] * b[-1])
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--rank":
+        _be_a_rank(sys.argv[2] == "-m", sys.argv[3], sys.argv[4:])
+    else:
+        issued = run(int(sys.argv[1]), sys.argv[3], sys.argv[4:])
+        Path(sys.argv[2]).write_text(json.dumps(issued))
