@@ -1,9 +1,10 @@
-"""An unmodified GPU script run for real: gloo processes on this machine's CPU, its third iteration under torch.profiler.
+"""An unmodified GPU script run for real: gloo processes on the CPU, its third iteration under torch.profiler.
 
-``python -m tests.benchmarks.real_ranks 4 iteration.json SCRIPT [ARGUMENTS]`` starts 4 ranks as torchrun would.
-What the script asks of ``cuda`` happens on the CPU (``cosim.profiler.inside.remap``), ``nccl`` is gloo; nothing
-else is changed and nothing recorded by cosim. The third iteration (DDP orders its buckets anew in the second) of rank 0 is written: products and
-collectives in the order in which they were issued, with FLOPs and bytes by the shapes that torch.profiler saw.
+``python -m tests.benchmarks.real_ranks 4 iteration.json SCRIPT [ARGUMENTS]`` starts 4 ranks as torchrun
+would. What the script asks of ``cuda`` happens on the CPU (``profiler.inside.remap``), ``nccl`` is gloo;
+nothing else is changed and nothing recorded by cosim. The third iteration of rank 0 is written (in the second
+DDP orders its buckets anew): products and collectives in the order in which they were issued, with FLOPs and
+bytes by the shapes that torch.profiler saw.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ def _be_a_rank(module: bool, script: str, arguments: list[str]) -> None:
     torch.cuda.get_device_capability = lambda *_, **__: (9, 0)
     torch.cuda.get_device_name = lambda *_, **__: "NVIDIA H100 80GB HBM3"
     torch.Tensor.pin_memory = lambda self, *_, **__: self
+    _accelerator(torch)
     start = c10d.init_process_group
 
     def init_process_group(backend: Any = None, *_: Any, **given: Any) -> None:
@@ -97,6 +99,38 @@ def _be_a_rank(module: bool, script: str, arguments: list[str]) -> None:
         runpy.run_module(script, run_name="__main__", alter_sys=True)
     else:
         runpy.run_path(script, run_name="__main__")
+
+
+def _accelerator(torch: Any) -> None:
+    """The device-neutral names of what ``remap`` answers, and meshes of the CPU."""
+    from torch.distributed import device_mesh
+
+    cuda = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    for name, value in {
+        "is_available": lambda: True,
+        "device_count": lambda: int(os.environ["LOCAL_WORLD_SIZE"]),
+        "current_accelerator": lambda *_, **__: torch.device("cuda"),
+        "current_device_index": lambda: cuda.index,
+        "set_device_index": lambda *_: None,
+        "set_device_idx": lambda *_: None,
+        "synchronize": lambda *_, **__: None,
+    }.items():
+        setattr(torch.accelerator, name, value)
+    torch.cuda.device_count = torch.accelerator.device_count
+    torch.cuda.current_device = torch.accelerator.current_device_index
+    plain = device_mesh.init_device_mesh
+    made = device_mesh.DeviceMesh.__init__
+
+    def init_device_mesh(device_type: str, *args: Any, **given: Any) -> Any:
+        return plain("cpu", *args, **given)
+
+    def init(self: Any, device_type: str, *args: Any, **given: Any) -> None:
+        made(self, "cpu", *args, **given)
+
+    device_mesh.DeviceMesh.__init__ = init
+    for loaded in list(sys.modules.values()):
+        if getattr(loaded, "init_device_mesh", None) is plain:
+            loaded.init_device_mesh = init_device_mesh  # type: ignore[attr-defined]
 
 
 def _watch(torch: Any, out: Path, rank: int) -> None:
@@ -143,13 +177,27 @@ def _read(events: list[dict[str, Any]]) -> list[tuple[str, int]]:
         if e.get("name", "").startswith("gloo:") and "Input Dims" in e.get("args", {})
     }
     found = []
-    for event in sorted((e for e in events if e.get("ph") == "X"), key=lambda e: e["ts"]):
+    done = sorted((e for e in events if e.get("ph") == "X"), key=lambda e: e["ts"])
+    for place, event in enumerate(done):
         name, args = event.get("name", ""), event.get("args", {})
+        if _holds_its_like(event, done[place + 1 :]):  # DTensor's, of the whole: the rank's own is inside
+            continue
         if name in _KINDS:
             found.append((_KINDS[name], _bytes(_KINDS[name], args, types)))
         elif flops := _flops(name, args.get("Input Dims", [])):
             found.append(("product", flops))
     return found
+
+
+def _holds_its_like(event: dict[str, Any], later: list[dict[str, Any]]) -> bool:
+    if not event.get("name", "").startswith(("aten::mm", "aten::addmm", "aten::bmm")):
+        return False
+    for other in later:
+        if other["ts"] > event["ts"] + event["dur"]:
+            return False
+        if other["tid"] == event["tid"] and other["name"] == event["name"]:
+            return True
+    return False
 
 
 def _bytes(kind: str, args: dict[str, Any], types: dict[str, list[str]]) -> int:

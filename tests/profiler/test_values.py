@@ -247,3 +247,24 @@ def test_a_long_evaluation_is_said_and_can_be_skipped() -> None:
     )
     assert (skipped.programs, skipped.kernels) == (made.programs, made.kernels)
     assert less.kernels < cost.kernels / 4
+
+
+def test_an_evaluation_inside_the_iteration_is_said(tmp_path: Path) -> None:
+    body = TRAIN.replace(
+        "    optimizer.step()\n",
+        "    optimizer.step()\n    with torch.no_grad():\n        for _ in range(30):\n"
+        "            model(torch.randn(2, 4, device='cuda'))\n",
+    )
+    (tmp_path / "train.py").write_text("import torch\n" + body)
+    made, _ = profile(ProfileRequest(str(tmp_path / "train.py")))
+    assert any("ask for no gradients: it holds an evaluation" in text for text in made.assumed)
+    assert not any("ask for no gradients" in text for text in profiled("plain_gpt.py").assumed)
+
+
+def test_a_mapped_file_is_read_where_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "tokens.bin").write_bytes(bytes(range(64)))
+    carried_out(
+        tmp_path,
+        f"tokens = torch.from_file({str(tmp_path / 'tokens.bin')!r}, False, 64, dtype=torch.uint8)\n"
+        "assert tokens[10:13].tolist() == [10, 11, 12]\n",
+    )

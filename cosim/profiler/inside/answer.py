@@ -41,6 +41,7 @@ def make_answer(session: Any) -> dict[str, Any]:
     if nothing:
         values = [text for text in session.assumed if "isn't known" in text]
         return {"error": nothing, "traceback": [], "hint": "\n  ".join([_NO_FLOPS, *values])}
+    _say_evaluation(session, begin, end)
     return {
         "rank": session.order["rank"],
         "torch": torch.__version__.partition("+")[0],
@@ -64,6 +65,18 @@ def make_answer(session: Any) -> dict[str, Any]:
         * (1 if sys.platform == "darwin" else 1024),
         "seen": len(recorder.operations),
     }
+
+
+def _say_evaluation(session: Any, begin: int, end: int) -> None:
+    """Note that most of an iteration's forward is no training."""
+    recorder = session.recorder
+    forward = [n for n in range(begin, end) if recorder.operations[n].phase == "forward"]
+    without = {n for n in recorder.without_gradients if begin <= n < end}.intersection(forward)
+    if 2 * len(without) > len(forward):
+        session.assume(
+            f"{len(without):,} of the iteration's {len(forward):,} forward operations ask for no gradients:"
+            " it holds an evaluation or a generation; --iteration picks another one"
+        )
 
 
 def _computes_nothing(recorder: Any, rows: list[Any], kernels: Any, begin: int, end: int) -> str:

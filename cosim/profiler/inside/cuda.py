@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from cosim.profiler.inside.shim import Shim
 
@@ -78,6 +79,7 @@ def install(shim: Shim, device_count: int, own: int, gpu: dict[str, Any]) -> Non
     bytes and multiprocessors.
     """
     shim.open(device_count, own)
+    _refuse_others(device_count)
     memory = gpu["memory"] or _MEMORY
     answers = {
         **dict.fromkeys(_NOTHING, _nothing),
@@ -109,6 +111,23 @@ def install(shim: Shim, device_count: int, own: int, gpu: dict[str, Any]) -> Non
     accelerator.memory_stats = lambda *_, **__: {}
     accelerator.get_memory_info = lambda *_, **__: (memory, memory)
     accelerator.current_stream = answers["current_stream"]
+
+
+def _refuse_others(device_count: int) -> None:
+    """As CUDA does: a device that the node doesn't have."""
+    plain = FakeTensor._normalize_fake_device
+
+    def checked(device: torch.device) -> torch.device:
+        made = plain(device)
+        if made.type == "cuda" and (made.index or 0) >= device_count:
+            raise _no_device(made.index, device_count)
+        return made
+
+    FakeTensor._normalize_fake_device = staticmethod(checked)  # type: ignore[method-assign]
+
+
+def _no_device(index: int | None, device_count: int) -> RuntimeError:
+    return RuntimeError(f"CUDA error: invalid device ordinal: cuda:{index}, of {device_count} GPUs")
 
 
 _NOTHING = (
@@ -177,6 +196,8 @@ def _about_devices(shim: Shim, device_count: int) -> dict[str, Any]:
 
     def set_device(device: Any) -> None:
         index = device if isinstance(device, int) else torch.device(device).index
+        if index is not None and index >= device_count:
+            raise _no_device(index, device_count)
         if index is not None:
             shim.set_device(index)
 

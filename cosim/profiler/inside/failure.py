@@ -7,9 +7,20 @@ from typing import Any
 
 from cosim.profiler.inside.lines import is_users
 
+_NETWORK = "it needs the network: fetch what it loads before, and give it the local path"
 _HINTS = (
     ("DataDependentOutputException", "a tensor's value decides what happens; profiled ones have none"),
     ("DynamicOutputShapeException", "a result's length depends on values; profiled tensors have none"),
+    ("invalid device ordinal", "a node has the GPUs that --per-node says; LOCAL_RANK is below that"),
+    ("OfflineModeIsEnabled", _NETWORK),
+    ("LocalEntryNotFoundError", _NETWORK),
+    ("couldn't connect to", _NETWORK),
+    ("Max retries exceeded", _NETWORK),
+    ("ConnectError", _NETWORK),
+    ("ConnectionError", _NETWORK),
+    ("URLError", _NETWORK),
+    ("gaierror", _NETWORK),
+    ("FileNotFoundError", "the script runs in the folder where cosim is run: paths are from there"),
     ("No module named", "the script runs in cosim's Python environment: install the package there"),
     ("fake impl", "an operator of another library lacks a fake implementation: torch.library.register_fake"),
     ("CUDA error", "something called CUDA itself; profiled scripts have no GPU"),

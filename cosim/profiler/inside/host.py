@@ -4,8 +4,9 @@ A fake tensor may carry its values (``constant``, torch's own name for it). A fa
 up to ``MOST_ON_HOST`` elements, random ones too, from the generator that the script seeded; on the GPU up to
 ``MOST_MADE_ON_GPU``, and nothing random. An operator whose operands are all known is carried out on the
 values besides being recorded; what it gives on the GPU stays known up to ``MOST_ON_GPU``, whole numbers
-(tokens' experts, their places) up to ``MOST_WHOLE_ON_GPU``. Whatever is written with an unknown value is unknown from then on, its views too. Larger random tensors are not drawn and don't
-move the generator on. Parameters are never known.
+(tokens' experts, their places) up to ``MOST_WHOLE_ON_GPU``. Whatever is written with an unknown value is
+unknown from then on, its views too. Larger random tensors are not drawn and don't move the generator on.
+Parameters are never known.
 
 Units: elements. Not modelled: bits of a GPU's arithmetic (values are the host's).
 """
@@ -31,7 +32,8 @@ _HOST = torch.device("cpu")
 MOST_ON_HOST = 1 << 20
 MOST_ON_GPU = 1 << 16
 MOST_WHOLE_ON_GPU = 1 << 22
-MOST_MADE_ON_GPU = 1 << 10
+MOST_MADE_ON_GPU = 1 << 20
+MOST_EMPTY_ON_GPU = 1 << 10
 
 _FACTORIES = frozenset(
     {
@@ -108,6 +110,10 @@ class KnownValues:
             return _without_values(func, args, kwargs, _tensors(args, kwargs))
         operands = _tensors(args, kwargs)
         short = func._opname
+        if short == "from_file":  # memory-mapped: nothing is read until it is asked for
+            with no_dispatch():
+                mapped = func(*args, **kwargs)
+            return carry(self.mode, mapped, _HOST)
         if short in _FACTORIES or short in _DRAWS:
             return self._make(func, short, args, kwargs, operands)
         if (
@@ -166,7 +172,8 @@ class KnownValues:
         if not isinstance(out, FakeTensor) or out.layout is not torch.strided:
             return out
         host = out.device.type == "cpu"
-        if out.numel() > (MOST_ON_HOST if host else MOST_MADE_ON_GPU) or (short in _DRAWS and not host):
+        on_gpu = MOST_EMPTY_ON_GPU if "empty" in short else MOST_MADE_ON_GPU
+        if out.numel() > (MOST_ON_HOST if host else on_gpu) or (short in _DRAWS and not host):
             return out
         if short == "normal" and operands:  # of means that may not be known
             return out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 _OURS = Path(__file__).resolve().parents[1]
 
@@ -20,9 +21,9 @@ def is_users(filename: str) -> bool:
     return not str(place).startswith(str(Path(sys.base_prefix) / "lib"))
 
 
-def current() -> str:
+def current(frame: Any = None) -> str:
     """``train.py:12``; where a library does it for the user, ``train.py:80, in trainer.py:2503``."""
-    frame = sys._getframe(1)
+    frame = sys._getframe(1) if frame is None else frame
     inner = ""
     while frame is not None:
         name = frame.f_code.co_filename

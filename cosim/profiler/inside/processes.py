@@ -6,6 +6,7 @@ optimizer itself is told so.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from multiprocessing import process
@@ -29,10 +30,16 @@ def install(local_rank: int) -> None:
     for name in ("spawn", "start_processes"):
         setattr(mp, name, start_processes)
         setattr(sys.modules["torch.multiprocessing.spawn"], name, start_processes)
+    inside: list[Any] = []
+    os.register_at_fork(before=lambda: None if inside else started.append("fork"))
     start = process.BaseProcess.start
 
     def noted(self: Any) -> None:
         started.append(self.name)
-        start(self)
+        inside.append(self)
+        try:
+            start(self)
+        finally:
+            inside.clear()
 
     process.BaseProcess.start = noted  # type: ignore[method-assign]

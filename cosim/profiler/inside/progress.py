@@ -7,6 +7,10 @@ what it gave the first time, unrecorded. What a module changes in itself meanwhi
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ from torch.utils._pytree import tree_leaves
 from cosim.profiler.inside import lines
 
 _EVERY = 5_000
+_SILENCE_S = float(os.environ.get("COSIM_PROFILE_SILENCE_S", "60"))
 
 
 class Progress:
@@ -24,14 +29,29 @@ class Progress:
     def __init__(self, folder: Path, rank: int) -> None:
         self.file, self.rank = folder / f"said-{rank}", rank
         self.next = _EVERY
+        self.seen = 0
+        threading.Thread(target=self._watch, args=(threading.get_ident(),), daemon=True).start()
 
     def say(self, text: str) -> None:
         """A line, for the user."""
         with self.file.open("a") as out:
             out.write(f"rank {self.rank}: {text}\n")
 
+    def _watch(self, main: int) -> None:
+        """Say where the script is when nothing has come of it for a while."""
+        last, since = -1, time.monotonic()
+        while True:
+            time.sleep(1)
+            if self.seen != last:
+                last, since = self.seen, time.monotonic()
+            elif time.monotonic() - since > _SILENCE_S:
+                since = time.monotonic()
+                where = lines.current(sys._current_frames().get(main))
+                self.say(f"no operator for {_SILENCE_S:.0f} s, at {where}: does it wait for another process?")
+
     def before_step(self, operators: int, *, gradients: bool) -> None:
         """So many operators, and no optimizer has stepped yet."""
+        self.seen = operators
         if operators < self.next:
             return
         self.next = operators + _EVERY

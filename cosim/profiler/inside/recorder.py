@@ -103,6 +103,8 @@ class Recorder(TorchDispatchMode):
         """Of each communication since the start: number, kind, ranks, line."""
         self.empty: list[tuple[int, str, str]] = []
         """Of each matrix product without elements: number, operator, line."""
+        self.without_gradients: list[int] = []
+        """Kernels that were issued while no gradients were asked for."""
         self.progress: Any = None
         """Told how many operators there are, until the first optimizer step."""
         self.optimizing = 0
@@ -262,6 +264,8 @@ class Recorder(TorchDispatchMode):
                     self.unordered += 1
             number = self.ordering.issue(stream, after)
             self.operations.append(Recorded(stream, self._phase(), kernel=spent))
+            if not torch.is_grad_enabled():
+                self.without_gradients.append(number)
             for tensor in (*changed, *fresh):
                 self._wrote(tensor, number)
 

@@ -24,6 +24,8 @@ class Remap(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """The same call on the host's device."""
         del types
+        if func is torch.Tensor.to and len(args) > 1 and type(args[1]) is int:  # a GPU's number
+            args = (args[0], "cpu", *args[2:])
         given = {key: _cpu(value) for key, value in (kwargs or {}).items()}
         return func(*(_cpu(each) for each in args), **given)
 
@@ -50,7 +52,8 @@ def install() -> None:
     module_to = torch.nn.Module.to
 
     def to(self: Any, *args: Any, **given: Any) -> Any:
-        return module_to(self, *(_cpu(a) for a in args), **{k: _cpu(v) for k, v in given.items()})
+        args = tuple("cpu" if type(a) is int else _cpu(a) for a in args)
+        return module_to(self, *args, **{k: _cpu(v) for k, v in given.items()})
 
     torch.nn.Module.to = to  # type: ignore[method-assign]
     autocast = torch.autocast.__init__

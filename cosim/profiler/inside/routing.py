@@ -1,9 +1,9 @@
 """Which experts tokens go to: nobody knows before training, so it is an argument, ``--routing``.
 
-``even`` (each expert as many), ``zipf:A`` (the k-th most popular in proportion to k ** -A, expert 0 first) or a
-file of counts, one an expert, a line a layer (lines are gone through in turn). A router's ``topk`` then gives
-experts that are known, and what follows (counts, offsets, sizes of exchanges) is computed from them. Every rank
-routes as this one does.
+``even`` (each expert as many), ``zipf:A`` (the k-th most popular in proportion to k ** -A, expert 0 first) or
+a file of counts, one an expert, a line a layer (lines are gone through in turn). A router's ``topk`` then
+gives experts that are known, and what follows (counts, offsets, sizes of exchanges) is computed from them.
+Every rank routes as this one does.
 """
 
 from __future__ import annotations

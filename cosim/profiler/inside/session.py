@@ -91,8 +91,8 @@ class Session:
         from cosim.profiler.inside import (
             distributed,
             fakes,
-            pipeline,
             host,
+            pipeline,
             processes,
             progress,
             routing,

@@ -1,0 +1,56 @@
+"""Scripts that can't be profiled as they are: one line, the script's line, and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cosim.errors import WorkloadError
+from cosim.profiler.launch import ProfileRequest, profile
+from tests.profiler.profiled import needs_torch
+from tests.profiler.test_values import TRAIN, refused
+
+pytestmark = needs_torch
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "said"),
+    [
+        ("torch.cuda.set_device(8)", 2, ["invalid device ordinal: cuda:8, of 4 GPUs", "--per-node"]),
+        ("torch.zeros(2, device='cuda:9')", 2, ["invalid device ordinal: cuda:9", "--per-node"]),
+        ("open('tokens.bin')", 2, ["tokens.bin", "in the folder where cosim is run"]),
+        (
+            "import urllib.request\nurllib.request.urlopen('http://no-such-host.invalid/')",
+            3,
+            ["URLError", "needs the network"],
+        ),
+        ("raise SystemExit('--data is missing')", 2, ["stopped itself", "--data is missing"]),
+    ],
+)
+def test_what_a_script_may_not_ask_for(tmp_path: Path, body: str, line: int, said: list[str]) -> None:
+    text = refused(tmp_path, body + "\n")
+    assert f"train.py:{line} in <module>" in text
+    for each in said:
+        assert each in text
+
+
+def test_a_fork_of_the_script_answers_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text("import os, torch\nif os.fork() == 0:\n    raise SystemExit(3)\nos.wait()\n" + TRAIN)
+    made, _ = profile(ProfileRequest(str(path)))
+    assert made.world_size == 1
+    path.write_text("import os\nif os.fork():\n    os.wait()\n")
+    with pytest.raises(WorkloadError, match="started 1 processes of its own"):
+        profile(ProfileRequest(str(path)))
+
+
+def test_a_script_that_waits_is_said_to_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COSIM_PROFILE_SILENCE_S", "1")
+    path = tmp_path / "train.py"
+    path.write_text("import time, torch\ntime.sleep(4)\n" + TRAIN)
+    said: list[str] = []
+    profile(ProfileRequest(str(path)), said.append)
+    assert any("no operator for 1 s, at train.py:2: does it wait" in text for text in said), said

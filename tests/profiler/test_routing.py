@@ -1,0 +1,88 @@
+"""Tokens over experts: what `--routing` says is what is computed and exchanged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cosim.errors import InputError
+from cosim.profiler.launch import ProfileRequest, profile
+from tests.profiler.profiled import SCRIPTS, needs_torch
+
+pytestmark = needs_torch
+pytest.importorskip("torch")
+
+from cosim.profiler.inside.routing import Routing, divided, read_counts  # noqa: E402
+
+_LAYER = """
+import torch
+gate = torch.nn.Linear(16, 8).cuda()
+experts = torch.nn.ModuleList(torch.nn.Linear(16, 16, bias=False) for _ in range(8)).cuda()
+optimizer = torch.optim.SGD([*gate.parameters(), *experts.parameters()], lr=0.1)
+for _ in range(3):
+    x = torch.randn(64, 16, device="cuda")
+    weight, chosen = gate(x).softmax(-1).topk(2)
+    out = torch.zeros_like(x)
+    for number, expert in enumerate(experts):
+        place, row = torch.where((chosen == number).t())
+        out.index_add_(0, row, expert(x[row]) * weight[row, place, None])
+    out.sum().backward()
+    optimizer.step()
+"""
+
+
+def rows(folder: Path, routing: str) -> list[int]:
+    """Tokens of each expert, by the products of the forward that have its shape."""
+    (folder / "train.py").write_text(_LAYER)
+    made, _ = profile(ProfileRequest(str(folder / "train.py"), routing=routing))
+    return [
+        made.kernels[k][6]
+        for step in made.programs[0].steps
+        if step.phase == "forward"
+        for k, _ in step.kernels
+        if made.kernels[k][0] == "aten.mm" and made.kernels[k][7:] == (16, 16)
+    ]
+
+
+def test_even_zipf_and_counts_of_a_file_reach_the_experts(tmp_path: Path) -> None:
+    assert rows(tmp_path, "even") == [16] * 8
+    shares = [k**-1.1 for k in range(1, 9)]
+    found = rows(tmp_path, "zipf:1.1")
+    assert sum(found) == 128
+    assert all(abs(n - 128 * share / sum(shares)) < 1 for n, share in zip(found, shares, strict=True))
+    (tmp_path / "counts").write_text("# layer 0\n1 1 2 4\n4, 2, 1, 1\n")
+    assert sorted(rows(tmp_path, str(tmp_path / "counts"))) == sorted([8, 8, 16, 32] * 2)
+
+
+@given(st.integers(1, 500), st.lists(st.floats(0, 100), min_size=1, max_size=20).filter(sum), st.data())
+def test_counts_add_up_and_none_is_over_the_most(
+    total: int, shares: list[float], data: st.DataObject
+) -> None:
+    most = data.draw(st.integers(-(-total // len(shares)), total))
+    found = divided(total, shares, most)
+    assert sum(found) == total
+    assert max(found) <= most
+
+
+@given(st.integers(2, 60), st.integers(2, 12), st.data(), st.sampled_from(["even", "zipf:1.1", "zipf:4"]))
+def test_each_token_gets_different_experts(tokens: int, experts: int, data: st.DataObject, how: str) -> None:
+    each = data.draw(st.integers(1, experts - 1))
+    chosen = Routing(how, lambda _: None).experts(tokens, each, experts).tolist()
+    assert all(len(set(row)) == each for row in chosen)
+    assert len(chosen) == tokens
+
+
+@pytest.mark.parametrize("said", ["zipf:", "zipf:-1", "uniform", "no/such/file"])
+def test_a_routing_that_is_none_is_refused(said: str) -> None:
+    with pytest.raises(InputError, match=r"zipf:1\.1"):
+        profile(ProfileRequest(str(SCRIPTS / "experts.py"), routing=said))
+
+
+@pytest.mark.parametrize("text", ["", "1 two 3", "0 0", "-1 2"])
+def test_a_file_without_counts_names_its_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "counts").write_text(text)
+    with pytest.raises(ValueError, match="counts"):
+        read_counts(str(tmp_path / "counts"))
