@@ -167,7 +167,7 @@ class ServedNetwork:
         for name in ("src", "dst"):
             if columns[name].min() < 0 or columns[name].max() >= ends:
                 raise Refusal("INVALID_FLOWS", f"{name} beyond the {ends} endpoints", field=name)
-        if columns["size_bytes"].min() < 0 or columns["delay_ps"].min() < 0:
+        if min(columns[name].min() for name in ("size_bytes", "delay_ps", "reaction_delay_ps")) < 0:
             raise Refusal("INVALID_FLOWS", "sizes and delays are at least 0", field="size_bytes")
         if flows.has_dependencies:
             waiting = np.repeat(np.arange(flows.count), np.diff(flows.dependency_ptr)) + flows.first_id

@@ -53,14 +53,14 @@ def decode_topology(message: pb.Topology, routing: pb.Routing) -> Topology:
         dst,
         rate,
         latency,
-        _routing(routing),
+        _routing(routing, src, dst),
         (message.num_endpoints,),
     )
 
 
-def _routing(message: pb.Routing) -> Paths:
+def _routing(message: pb.Routing, link_src: I32, link_dst: I32) -> Paths:
     if message.kind == pb.ROUTING_KIND_GIVEN:
-        return GivenPaths()
+        return GivenPaths(link_src, link_dst)
     if message.kind == pb.ROUTING_KIND_ECMP:
         return Ecmp(seed=message.seed, endpoints_forward=message.endpoints_forward)
     name = pb.RoutingKind.Name(message.kind) if message.kind in pb.RoutingKind.values() else message.kind
@@ -72,7 +72,8 @@ class GivenPaths(Paths):
 
     name = "given"
 
-    def __init__(self) -> None:
+    def __init__(self, link_src: I32, link_dst: I32) -> None:
+        self._ends = link_src, link_dst
         self._links: dict[tuple[int, int, int], I32] = {}
 
     def add(self, message: pb.Paths, num_links: int) -> None:
@@ -94,7 +95,21 @@ class GivenPaths(Paths):
         ):
             raise Refusal("INVALID_FLOWS", "paths.end must rise to the number of links", field="paths")
         for k, triple in enumerate(zip(message.src, message.dst, message.channel, strict=True)):
-            self._links[triple] = links[starts[k] : starts[k + 1]]
+            path = links[starts[k] : starts[k + 1]]
+            self._check(triple, path)
+            self._links[triple] = path
+
+    def _check(self, triple: tuple[int, int, int], path: I32) -> None:
+        """A path joins its ends, and is the one that was given before."""
+        src, dst = self._ends[0][path].tolist(), self._ends[1][path].tolist()
+        if [triple[0], *dst] != [*src, triple[1]]:
+            raise Refusal(
+                "INVALID_FLOWS",
+                f"the path of {triple[:2]} is no way from {triple[0]} to {triple[1]}",
+                field="paths",
+            )
+        if triple in self._links and not np.array_equal(self._links[triple], path):
+            raise Refusal("INVALID_FLOWS", "the path of a triple never changes", field="paths")
 
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
         """See :class:`~cosim.topology.graph.Paths`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import heapq
-import itertools
+import math
 import signal
 from collections.abc import Iterator
 from concurrent import futures
@@ -62,6 +62,12 @@ class Simulation:
 
     def __init__(self, topology: pb.Topology) -> None:
         self.rate, self.latency = topology.link_rate_bps, topology.link_latency_ps
+        self.src, self.dst = topology.link_src, topology.link_dst
+        self.endpoints, nodes = topology.num_endpoints, len(topology.node_names)
+        sound = len(self.rate) == len(self.latency) == len(self.src) == len(self.dst)
+        sound = sound and max(self.endpoints - 1, *self.src, *self.dst) < nodes
+        sound = sound and all(0 < rate < math.inf for rate in self.rate) and min(self.latency) >= 0
+        require(sound, "INVALID_OPEN", "the topology's columns, nodes, rates or latencies")
         self.free = [0] * len(self.rate)  # when each link has sent what it was given
         self.link_bytes = [0] * len(self.rate)
         self.paths: dict[tuple[int, int, int], tuple[int, ...]] = {}
@@ -147,8 +153,18 @@ class Session:
 
     def take(self, message: pb.Advance) -> None:
         simulation, paths, flows = self.simulation, message.paths, message.flows
-        for k, (low, high) in enumerate(itertools.pairwise([0, *paths.end])):
-            simulation.paths[paths.src[k], paths.dst[k], paths.channel[k]] = tuple(paths.link[low:high])
+        columns = (paths.src, paths.dst, paths.channel, [0, *paths.end], paths.end)
+        whole = len({*map(len, columns[:3]), len(paths.end)}) == 1 and max(paths.end, default=0) <= len(
+            paths.link
+        )
+        require(whole, "INVALID_FLOWS", "the columns of paths")
+        for src, dst, channel, low, high in zip(*columns, strict=False):
+            path = tuple(paths.link[low:high])
+            whole = bool(path) and max(path) < len(simulation.rate)
+            ways = [(simulation.src[link], simulation.dst[link]) for link in path] if whole else []
+            whole = whole and [src, *(b for _, b in ways)] == [*(a for a, _ in ways), dst]
+            require(whole, "INVALID_FLOWS", f"{path} is no path from {src} to {dst}")
+            simulation.paths[src, dst, channel] = path
         require(flows.count <= self.credit(), "OVERLOADED", f"{flows.count} flows; room for {self.credit()}")
         require(not flows.dependency_id, "INVALID_FLOWS", "dependencies: not claimed here")
 
@@ -160,7 +176,10 @@ class Session:
 
         names = ("key_high", "key_low", "src", "dst", "channel", "size_bytes", "reaction_delay_ps")
         for high, low, src, dst, channel, size, reaction in zip(*map(column, names), strict=True):
-            require(size >= 0, "INVALID_FLOWS", f"a size of {size} bytes")
+            require(
+                min(size, reaction) >= 0, "INVALID_FLOWS", f"a size of {size} bytes, a delay of {reaction} ps"
+            )
+            require(max(src, dst) < simulation.endpoints, "INVALID_FLOWS", f"no endpoints {src}, {dst}")
             require(src == dst or (src, dst, channel) in simulation.paths, "NO_PATH", f"{src} to {dst}")
             path = simulation.paths[src, dst, channel] if src != dst else ()
             simulation.flows.append(((high, low), size, path, reaction))
@@ -170,7 +189,9 @@ class Session:
             if start >= 0:
                 simulation.begin(first + k, start, start if cause < 0 else cause)
         given = message.starts
-        for one, start, cause in zip(given.id, given.start_ps, given.cause_ps or given.start_ps, strict=True):
+        causes = given.cause_ps or given.start_ps
+        require(len(given.id) == len(given.start_ps) == len(causes), "INVALID_FLOWS", "the columns of starts")
+        for one, start, cause in zip(given.id, given.start_ps, causes, strict=True):
             simulation.begin(one, start, cause)
 
     def credit(self) -> int:
@@ -221,10 +242,8 @@ def session(requests: Iterator[pb.SessionRequest], context: Any) -> Responses:
         context.abort_with_status(rpc_status.to_status(status))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--address", required=True)
-    address = parser.parse_args().address
+def made(address: str) -> tuple[grpc.Server, str]:
+    """A server, and its address: with the port that was picked, of ``host:0``."""
     room = MAX_BYTES + 65536
     server = grpc.server(
         futures.ThreadPoolExecutor(MAX_SESSIONS + 2),
@@ -250,9 +269,16 @@ def main() -> None:
         serving.set(name, health_pb2.HealthCheckResponse.SERVING)
     health_pb2_grpc.add_HealthServicer_to_server(serving, server)
     port = server.add_insecure_port(address)
+    return server, address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--address", required=True)
+    address = parser.parse_args().address
+    server, where = made(address)
     server.start()
     signal.signal(signal.SIGTERM, lambda *_: server.stop(0))
-    where = address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
     print("LISTENING", where, flush=True)
     server.wait_for_termination()
 

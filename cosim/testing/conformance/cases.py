@@ -10,6 +10,7 @@ import numpy as np
 
 from cosim.protocol.columns import FlatFlows, make
 from cosim.testing.conformance.kit import Probe
+from cosim.testing.conformance.report import expect
 from cosim.topology.graph import Topology
 from cosim.topology.routing import Shortest
 
@@ -17,6 +18,7 @@ RATE_BPS = 10e9
 LATENCY_PS = 1_000_000
 HOPS = 2
 MESSAGE = 20_000
+_PATIENCE = 1000
 
 
 def star(endpoints: int = 8) -> Topology:
@@ -99,6 +101,9 @@ def long_run(probe: Probe, rounds: int = 24) -> None:
     for k in range(rounds // 2):
         pair = (k % 8, (k + 1 + k % 3) % 8)
         probe.advance(flows(k, [pair], MESSAGE + k, now), now + LATENCY_PS)
-        while k not in probe.times():
+        for _ in range(_PATIENCE):
+            if k in probe.times():
+                break
             now = max(now, probe.advance().granted_ps)
+        expect(k in probe.times(), f"flow {k} never completed, in {_PATIENCE} advances without a horizon")
         now = max(now, probe.times()[k])

@@ -26,6 +26,7 @@ PHYSICS = {
     "unshared": "shares",
     "reorder": "order",
     "causeless": "ties",
+    "unmerged": "merge",
     "slow_marks": "marks",
     "lost_bytes": "statistics",
     "random": "determinism",
@@ -138,8 +139,11 @@ class FaultInNetwork(ForwardingNetwork):
         start = flows.start_ps.copy()
         count = groups[0].table.num_flows if groups else 0
         table = groups[0].table if groups else None
-        if self.fault == "causeless":
+        if self.fault == "causeless" and len(start) == 3:
             return replace(flows, groups=groups, cause_ps=start)
+        if self.fault == "unmerged":  # what was given before goes first
+            cause = np.where(start == self._granted, start, flows.cause_ps)
+            return replace(flows, groups=groups, cause_ps=cause)
         if self.fault == "lax":
             start = np.maximum(start, self._granted)
         elif self.fault == "reorder" and table is not None and count == 3 and (table.src == 0).all():
@@ -169,7 +173,7 @@ class FaultInNetwork(ForwardingNetwork):
         for_start = bool((table.dep_kind == ON_START).any())
         if self.fault == "too_fast" and count == 1:
             return replace(table, size_bytes=np.where(large, size // 4, size))
-        if self.fault == "unshared" and count == 2 and large.all():
+        if self.fault == "unshared" and count == 3 and large.all():
             return replace(table, size_bytes=size // 4)
         if self.fault == "random" and self._answers >= STRIKE:
             return replace(table, size_bytes=size + 1 + int.from_bytes(os.urandom(2), "little"))

@@ -7,6 +7,7 @@ answer strike from the tenth answer of a session on, as real ones come late; the
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -19,7 +20,7 @@ from cosim.protocol.refusal import Refusal
 from cosim.protocol.served_network import AdvanceResult
 from cosim.protocol.session import GONE, ServerConfig, Session
 from cosim.protocol.v1 import network_simulator_pb2 as pb
-from cosim.testing.conformance.cases import LATENCY_PS
+from cosim.testing.conformance.cases import LATENCY_PS, RATE_BPS
 from cosim.testing.conformance.faulty_network import CRASH, PHYSICS, STRIKE, FaultInNetwork
 from cosim.units import NEVER
 
@@ -48,6 +49,14 @@ SERVER_FAULTS = {
     "eager": "given_later",
     "wrong_starts": "starts",
     "off_quantum": "quantum",
+    "any_settings": "settings",
+    "any_topology": "topology",
+    "any_path": "paths",
+    "no_events": "link_events",
+    "free_credit": "credit",
+    "narrow": "receives",
+    "late_cause": "causes",
+    "deaf": "sigterm",
     **PHYSICS,
 }
 """Every fault, and the check that fails because of it."""
@@ -55,6 +64,7 @@ SERVER_FAULTS = {
 _COMPLETION = ("ids", "start_ps", "time_ps", "cause_ps")
 _FREEZE_S = 0.4
 _THAW_S = 60.0
+_NARROW = 1 << 20
 
 
 class FaultySession(Session):
@@ -79,6 +89,8 @@ class FaultySession(Session):
             self.described.features.remove(pb.FEATURE_PEEK)
         elif fault == "off_quantum":
             self.described.quantum_ps *= 1000
+        elif fault == "no_events":
+            self.described.features.append(pb.FEATURE_LINK_EVENTS)
 
     def handle(self, request: pb.SessionRequest) -> Iterator[pb.SessionResponse]:
         """As a good session does, but for the fault."""
@@ -94,11 +106,29 @@ class FaultySession(Session):
         if self.fault == "peeks_unclaimed" and request.HasField("peek"):
             yield pb.SessionResponse(peeked=pb.Peeked(time_ps=0))
             return
+        if self.fault == "narrow" and request.ByteSize() > _NARROW:
+            raise Refusal("TOO_LARGE", f"at most {_NARROW} bytes")
         for response in super().handle(request):
             if self.fault == "wrong_peek" and response.peeked.HasField("time_ps"):
                 response.peeked.time_ps += 1
             yield response
         self._last_request = time.monotonic()
+
+    def open(self, message: pb.Open) -> pb.SessionResponse:
+        """Faults of what is asked for: taken, and left undone."""
+        if self.fault == "any_settings":
+            for name in ("queue", "ecn", "transport", "link_events"):
+                message.ClearField(name)
+        elif self.fault == "any_topology":
+            rates = message.topology.link_rate_bps
+            rates[:] = [rate if rate > 0 else RATE_BPS for rate in rates]
+        elif self.fault == "no_events" and len(message.link_events.up) == 2:
+            message.ClearField("link_events")
+        return super().open(message)
+
+    def credit(self) -> int:
+        """free_credit: as if nothing were open."""
+        return self.served.max_open_flows if self.fault == "free_credit" else super().credit()
 
     def cancel(self, sequence: int) -> None:
         """no_cancel: takes it for the end."""
@@ -125,6 +155,10 @@ class FaultySession(Session):
             self._spoil(flows)
             message.flows.Clear()
             encode(flows, message.flows)
+        if self.fault == "any_path" and len(message.paths.end) == 1:
+            src, dst = message.paths.src[0], message.paths.dst[0]
+            message.paths.link[:] = [src, self._num_links // 2 + dst]  # of a star: up, and down
+            message.paths.end[:] = [2]
         if self.fault == "lax" and self._simulation is not None:
             message.horizon_ps = max(message.horizon_ps, self._last_grant)
         super().take(message)
@@ -190,6 +224,8 @@ class FaultySession(Session):
             answer.time_ps.append(answer.granted_ps)
             if answer.cause_ps:
                 answer.cause_ps.append(answer.granted_ps)
+        elif self.fault == "late_cause" and len(answer.cause_ps):
+            answer.cause_ps[0] = answer.time_ps[0] + 1
         elif self.fault == "wrong_digest":
             answer.digest.a ^= 1
         else:
@@ -228,6 +264,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--fault", choices=sorted(SERVER_FAULTS), required=True)
     parser.add_argument("--address", required=True)
     given = parser.parse_args(arguments)
+    if given.fault == "deaf":
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     make, make_session = faulty(given.fault, hard=True)
     run_server(ServerConfig(make), given.address, make_session=make_session)
 

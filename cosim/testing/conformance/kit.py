@@ -196,7 +196,7 @@ def check(
 
 def checks(kind: Kind) -> tuple[Check, ...]:
     """Every check of a kind, in the order in which they run."""
-    for module in ("server_rules", "network_rules", "rules", "times", "sameness"):
+    for module in ("server_rules", "refusals", "network_rules", "rules", "times", "sameness"):
         import_module(f"cosim.testing.conformance.{module}")  # registers its checks
     return tuple(check for check in _CHECKS if kind in check.of)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from cosim.testing.conformance.cases import LATENCY_PS, MESSAGE, flows, long_run
 from cosim.testing.conformance.kit import Kit, Probe, check, refused
 from cosim.testing.conformance.report import CheckFailed, expect
@@ -82,7 +84,7 @@ def peek(kit: Kit[Probe]) -> None:
         expect(told == [when, when], f"Peek said {told} ps; the completion came at {when} ps")
 
 
-@check("statistics", "bytes on each link, once for each message that crossed it")
+@check("statistics", "bytes on each link, once for each message that crossed it; counters that can be")
 def statistics(kit: Kit[Probe]) -> None:
     size = 1 << 20
     with kit.probe() as probe:
@@ -97,6 +99,16 @@ def statistics(kit: Kit[Probe]) -> None:
         moved = found.link_bytes[link]
         expect(size <= moved <= 1.2 * size, f"link {link} carried {moved} bytes of a message of {size}")
     expect(found.flows_completed == 1, f"flows_completed is {found.flows_completed}, not 1")
+    for name, values in {"link_bytes": found.link_bytes, "busy_ps": found.busy_ps, **found.extra}.items():
+        wrong = ~np.isfinite(values) | (values < 0)
+        expect(not wrong.any(), f"{name} has {values[wrong][:1]}; counters are numbers, 0 at least")
+        width = np.shape(values)[-1]
+        expect(width == links, f"{name} has {width} entries for {links} links")
+    if found.bin_ps:
+        expect(
+            bool((found.busy_ps <= found.bin_ps).all()),
+            f"a link was busy for more than a bin of {found.bin_ps} ps",
+        )
 
 
 @check("starts", "a flow's start is told as it was given")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.errors import ProtocolError
+from cosim.network.flows import I64
 from cosim.network.simulator import Capabilities, NetworkStatistics
 from cosim.protocol.columns import FlatFlows, array
 from cosim.protocol.connection import Connection
@@ -79,6 +80,7 @@ class ServerAnswer(Answer):
     sequence: int
     credit: int
     part_bytes: list[int]
+    cause_ps: I64
 
 
 class ServerKit(Kit["ServerProbe"]):
@@ -116,6 +118,11 @@ class ServerKit(Kit["ServerProbe"]):
             self._process = ServerProcess(self._target, timeout_s=max(30.0, self.deadline_s))
         return Connection(self._process.address, deadline_s=self.deadline_s)
 
+    @property
+    def process(self) -> ServerProcess | None:
+        """The process that was started here, if one was."""
+        return self._process
+
     def new_probe(self) -> ServerProbe:
         """See :meth:`Kit.new_probe`."""
         return ServerProbe(self.connect(), self.described, self.topology)
@@ -144,6 +151,8 @@ class ServerProbe(Probe):
         self._sent_paths: set[tuple[int, int, int]] = set()
         self._gives_paths = pb.FEATURE_GIVEN_PATHS in there.features
         self.sequence = 0
+        self.told: list[ServerAnswer] = []
+        """The answers, with what only servers say."""
 
     def request(self) -> pb.Open:
         """The message that opens a plain session."""
@@ -204,13 +213,22 @@ class ServerProbe(Probe):
             sizes.append(response.ByteSize())
             parts.append(response.advanced)
         last = parts[-1]
-        ids, start, time = (
+        ids, start, time, cause = (
             np.concatenate([array(getattr(part, name), np.int64) for part in parts])
-            for name in ("id", "start_ps", "time_ps")
+            for name in ("id", "start_ps", "time_ps", "cause_ps")
         )
+        if not len(ids) == len(start) == len(time) == (len(cause) or len(ids)):
+            raise ProtocolError(
+                f"columns of Advanced differ: {len(ids)} id, {len(start)} start_ps, {len(time)} time_ps, "
+                f"{len(cause)} cause_ps"
+            )
         digest = (last.digest.a, last.digest.b)
-        made = ServerAnswer(last.granted_ps, ids, start, time, digest, last.sequence, last.credit, sizes)
+        made = ServerAnswer(
+            last.granted_ps, ids, start, time, digest, last.sequence, last.credit, sizes,
+            cause if len(cause) else time,
+        )  # fmt: skip
         self.answers.append(made)
+        self.told.append(made)
         return made
 
     def advance(
@@ -244,6 +262,7 @@ class ServerProbe(Probe):
             flows_started=found.flows_started,
             flows_completed=found.flows_completed,
             events=found.events,
+            extra={column.name: array(column.values, np.float64) for column in found.columns},
         )
 
     def close(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 
 import numpy as np
@@ -13,11 +15,13 @@ from cosim.protocol.v1 import VERSION
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.testing.conformance.cases import LATENCY_PS, MESSAGE, flows, long_run
 from cosim.testing.conformance.kit import check, refused
-from cosim.testing.conformance.report import CheckSkipped, expect
+from cosim.testing.conformance.report import CheckFailed, CheckSkipped, expect
 from cosim.testing.conformance.server import ServerKit, ServerProbe
 from cosim.units import NEVER
 
 _IDLE_S = 0.5
+_SIGTERM_S = 5.0
+_MOST_SENT = 1 << 26
 
 
 @check("handshake", "Describe, version, health; what isn't there is refused", of=["server"])
@@ -95,24 +99,6 @@ def unclaimed(kit: ServerKit) -> None:
             probe.advance(flows(0, [(0, 1)], MESSAGE, 0), LATENCY_PS)
             probe.send(pb.SessionRequest(cancel=pb.Cancel(sequence=probe.sequence)))
             probe.finish(most=8)
-
-
-@check("invalid_flows", "flows that can't be are refused: columns, ids, sizes, starts", of=["server"])
-def invalid_flows(kit: ServerKit) -> None:
-    wrong = {
-        "a column of 2 entries for 3 flows": pb.Advance(flows=pb.Flows(count=3, size_bytes=[1, 2])),
-        "first_id 5 of the first flow": pb.Advance(flows=pb.Flows(count=1, first_id=5)),
-        "a size of -1 bytes": pb.Advance(flows=pb.Flows(count=1, size_bytes=[-1])),
-        "a second start of a flow": pb.Advance(
-            flows=pb.Flows(count=1, start_ps=[5]), starts=pb.Starts(id=[0], start_ps=[7])
-        ),
-        "a start of a flow that was never given": pb.Advance(starts=pb.Starts(id=[3], start_ps=[7])),
-    }
-    for what, advance in wrong.items():
-        advance.sequence = 1
-        with kit.probe() as probe, refused("INVALID_FLOWS", what):
-            probe.send(pb.SessionRequest(advance=advance))
-            probe.answer()
 
 
 @check("digest", "the digest is that of the completions told", of=["server"])
@@ -194,3 +180,59 @@ def idle(kit: ServerKit) -> None:
         probe.advance(flows(0, [(0, 1)], MESSAGE, 0), LATENCY_PS)
         time.sleep(_IDLE_S)
         probe.finish(most=8)
+
+
+@check("credit", "the credit falls by each flow that is open, and rises when it has completed", of=["server"])
+def credit(kit: ServerKit) -> None:
+    with kit.probe(opened=False) as probe:
+        before = probe.open().credit
+        given = flows(0, [(0, 1), (2, 3), (4, 4)], [8_000_000, 8_000_000, 0], [0, 0, 0], reaction=NEVER)
+        open_now = probe.advance(given, LATENCY_PS).credit
+        expect(
+            open_now == before - 2, f"with 2 flows open the credit is {open_now}; it was {before} with none"
+        )
+        probe.finish()
+        after = probe.advance().credit
+        expect(after == before, f"with all flows completed the credit is {after}; it was {before} with none")
+
+
+@check("receives", "a message as large as max_message_bytes is taken", of=["server"])
+def receives(kit: ServerKit) -> None:
+    most = min(kit.described.limits.max_message_bytes, _MOST_SENT)
+    with kit.probe(opened=False) as probe:
+        request = probe.request()
+        room = most - pb.SessionRequest(open=request).ByteSize() - 64
+        request.topology.name = "x" * room
+        try:
+            probe.open(request)
+        except Exception as error:
+            raise CheckFailed(
+                f"an Open of {most - 64} bytes, where {most} are announced: {type(error).__name__}: {error}"
+            ) from error
+
+
+@check("causes", "a completion is certain when it comes, or before", of=["server"])
+def causes(kit: ServerKit) -> None:
+    with kit.probe() as probe:
+        long_run(probe)
+        for answer in probe.told:
+            late = answer.cause_ps > answer.time_ps
+            expect(
+                not late.any(),
+                f"a completion at {answer.time_ps[late][:1]} ps became certain at "
+                f"{answer.cause_ps[late][:1]} ps",
+            )
+
+
+@check("sigterm", "SIGTERM ends the server's process", of=["server"])
+def sigterm(kit: ServerKit) -> None:
+    process = kit.process
+    if process is None:
+        raise CheckSkipped("the server was not started here")
+    os.kill(process.pid, signal.SIGTERM)
+    until = time.monotonic() + _SIGTERM_S
+    while process.is_alive and time.monotonic() < until:
+        time.sleep(0.02)
+    ended = not process.is_alive
+    process.stop()
+    expect(ended, f"the process still runs {_SIGTERM_S:g} s after SIGTERM")

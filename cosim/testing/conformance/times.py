@@ -38,14 +38,14 @@ def latency(kit: Kit[Probe]) -> None:
     expect(took <= 50 * LATENCY_PS, f"100 bytes took {took} ps on an idle network")
 
 
-@check("shares", "two messages on one link take as long as their bytes together")
+@check("shares", "three messages on one link take as long as their bytes together")
 def shares(kit: Kit[Probe]) -> None:
     with kit.probe() as probe:
-        probe.advance(flows(0, [(1, 0), (2, 0)], _LARGE, 0, reaction=NEVER))
+        probe.advance(flows(0, [(k, 0) for k in range(1, 4)], _LARGE, 0, reaction=NEVER))
         last = max(probe.finish().values())
-        ideal = ideal_ps(2 * _LARGE) - HOPS * LATENCY_PS
-    expect(ideal <= last, f"{2 * _LARGE} bytes crossed one link in {last} ps; line rate needs {ideal} ps")
-    expect(last <= round(ideal * 1.6), f"{2 * _LARGE} bytes crossed one link in {last} ps; ideal {ideal} ps")
+        ideal = ideal_ps(3 * _LARGE) - HOPS * LATENCY_PS
+    expect(ideal <= last, f"{3 * _LARGE} bytes crossed one link in {last} ps; line rate needs {ideal} ps")
+    expect(last <= round(ideal * 1.6), f"{3 * _LARGE} bytes crossed one link in {last} ps; ideal {ideal} ps")
 
 
 @check("order", "messages of one channel arrive in the order of their starts")
@@ -68,6 +68,21 @@ def ties(kit: Kit[Probe]) -> None:
     came = sorted(found, key=lambda one: found[one])
     expect(
         came == [2, 1, 0], f"flows must arrive in the order 2, 1, 0; they did in the order {came}: {found}"
+    )
+
+
+@check("merge", "what starts at the grant waits for the next advance, and goes in order with what it brings")
+def merge(kit: Kit[Probe]) -> None:
+    with kit.probe() as probe:
+        when = 4 * LATENCY_PS
+        given = flows(0, [(0, 1)], 100_000, when, reaction=NEVER)
+        granted = probe.advance(given, when).granted_ps
+        expect(granted == when, f"granted {granted} ps of a horizon of {when} ps, with nothing before it")
+        probe.advance(flows(1, [(0, 1)], 100_000, when, cause_ps=LATENCY_PS, reaction=NEVER))
+        found = probe.finish()
+    expect(
+        found[1] < found[0],
+        f"a flow whose start became certain earlier goes first, though it was given after the grant: {found}",
     )
 
 
