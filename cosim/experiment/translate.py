@@ -21,8 +21,9 @@ from cosim.experiment.simulate import simulate
 from cosim.files.located_yaml import Document
 from cosim.registry import Named, name_of
 from cosim.translation.contract import Format, Progress, no_progress
-from cosim.translation.report import LossReport
+from cosim.translation.report import MOVED_STREAMS, LossReport
 from cosim.translation.source import Source
+from cosim.units import format_time
 
 if TYPE_CHECKING:
     from cosim.engine.records import Records
@@ -85,7 +86,25 @@ class Translation:
         """
         from cosim.experiment.simulate import Run
 
-        return Run(self.scenario, self.format.run(self.source, self.out, say))
+        ran = Run(self.scenario, self.format.run(self.source, self.out, say))
+        self._say_what_moving_streams_does(say)
+        return ran
+
+    def _say_what_moving_streams_does(self, say: Callable[[str], None]) -> None:
+        """Run here what was written, beside the scenario: what its streams would have changed."""
+        moved = sum(
+            entry.count for entry in self.report.entries("approximated") if entry.what == MOVED_STREAMS
+        )
+        workload = self.format.reads_back(self.source, self.out.resolve()) if moved else None
+        if workload is None:
+            return
+        as_written = self.scenario.with_settings({"jobs": [{"name": "as written", "workload": workload}]})
+        ends = [simulate(one, build(one)).records.end_ps for one in (self.scenario, as_written)]
+        change = 100 * (ends[1] / ends[0] - 1) if ends[0] else 0.0
+        say(
+            f"{moved:,} operations are on other streams there: run here, what was written takes "
+            f"{change:+.2f} % ({format_time(ends[1])}; the scenario {format_time(ends[0])})"
+        )
 
     def __str__(self) -> str:
         files = f"{len(self.files)} file{'' if len(self.files) == 1 else 's'}"

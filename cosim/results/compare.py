@@ -6,8 +6,9 @@ Comparing is a mirror: ``compare(b, a)`` has the same rows as ``compare(a, b)`` 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -21,11 +22,16 @@ Unit = Literal["ps", "bytes", "bps", "share", "count", "seconds"]
 Number = int | float
 
 _Key = tuple[str, str, int, int, str]
+_Told = Callable[[Callable[[Summary], Number | None]], tuple[Number | None, Number | None, bool]]
+"""A quantity of both runs, None of one that doesn't tell of it; whether both tell."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One quantity in both runs; None where a run doesn't have it. ``key`` is its name in the summary."""
+    """One quantity in both runs; None where a run doesn't have it. ``key`` is its name in the summary.
+
+    ``told`` is False where a run doesn't tell of such things at all.
+    """
 
     section: str
     item: str
@@ -33,6 +39,7 @@ class Row:
     unit: Unit
     a: Number | None
     b: Number | None
+    told: bool = True
 
     @property
     def difference(self) -> Number | None:
@@ -63,7 +70,8 @@ class Comparison:
     name_a, name_b
         What the runs are called.
     same_digest
-        Every message and every operation happened at the same picosecond in both.
+        Every message and every operation happened at the same picosecond in both; None where a run doesn't
+        tell of messages, so that its digest is another's (ASTRA-sim's).
     settings
         Those that differ; None where a run has no scenario to compare.
     rows
@@ -83,14 +91,19 @@ class Comparison:
 
     name_a: str
     name_b: str
-    same_digest: bool
+    same_digest: bool | None
     settings: tuple[Setting, ...] | None
     rows: tuple[Row, ...]
 
     @property
     def different(self) -> tuple[Row, ...]:
-        """Rows whose sides differ."""
-        return tuple(row for row in self.rows if row.a != row.b)
+        """Rows whose sides differ, of what both runs tell."""
+        return tuple(row for row in self.rows if row.told and row.a != row.b)
+
+    @property
+    def untold(self) -> tuple[Row, ...]:
+        """Rows of what one run doesn't tell."""
+        return tuple(row for row in self.rows if not row.told)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; every row with its difference and ratio."""
@@ -171,7 +184,9 @@ def compare(a: Summary | ComparableRun | str | Path, b: Summary | ComparableRun 
     return Comparison(
         name_a=_title(a),
         name_b=_title(b),
-        same_digest=summary_a.digest == summary_b.digest,
+        same_digest=(
+            summary_a.digest == summary_b.digest if _tells(summary_a) and _tells(summary_b) else None
+        ),
         settings=tuple(_settings(settings_a, settings_b)) if both else None,
         rows=tuple(_rows(summary_a, summary_b)),
     )
@@ -187,17 +202,26 @@ def _title(run: Summary | ComparableRun) -> str:
     return f"{run.directory}: {text}" if isinstance(run, StoredRun) else text
 
 
+def _tells(summary: Summary) -> bool:
+    """Whether a run tells of messages and links: another simulator's tells of operations alone."""
+    return summary.num_messages > 0 or not summary.collectives
+
+
 def _rows(a: Summary, b: Summary) -> Iterator[Row]:
+    def told(get: Callable[[Summary], Number | None]) -> tuple[Number | None, Number | None, bool]:
+        one, other = (get(summary) if _tells(summary) else None for summary in (a, b))
+        return one, other, _tells(a) and _tells(b)
+
     yield Row("run", "simulated time", "end_ps", "ps", a.end_ps, b.end_ps)
-    yield Row("run", "messages", "num_messages", "count", a.num_messages, b.num_messages)
-    total_a, total_b = a.traffic.total_bytes, b.traffic.total_bytes
-    yield Row("run", "traffic", "traffic.total_bytes", "bytes", total_a, total_b)
+    yield Row("run", "messages", "num_messages", "count", *told(lambda s: s.num_messages))
+    yield Row("run", "traffic", "traffic.total_bytes", "bytes", *told(lambda s: s.traffic.total_bytes))
     for key in ("p50_ps", "p99_ps", "max_ps"):
         item = f"message time {key.removesuffix('_ps')}"
-        yield Row("run", item, f"fct.{key}", "ps", _get(a.fct, key), _get(b.fct, key))
+        yield Row("run", item, f"fct.{key}", "ps", *told(partial(_fct, key=key)))
     yield from _job_rows(a.jobs, b.jobs)
+    yield from _rank_rows(a.jobs, b.jobs)
     yield from _collective_rows(a.collectives, b.collectives)
-    yield from _link_rows(a, b)
+    yield from _link_rows(a, b, told)
 
 
 def _job_rows(a: Sequence[JobSummary], b: Sequence[JobSummary]) -> Iterator[Row]:
@@ -212,6 +236,15 @@ def _job_rows(a: Sequence[JobSummary], b: Sequence[JobSummary]) -> Iterator[Row]
             yield Row(
                 "jobs", name, f"{part}.share", "share", _get(spread_a, "share"), _get(spread_b, "share")
             )
+
+
+def _rank_rows(a: Sequence[JobSummary], b: Sequence[JobSummary]) -> Iterator[Row]:
+    """When each rank ended: all that some simulators say."""
+    for name, (job_a, job_b) in _matched({j.name: j for j in a}, {j.name: j for j in b}):
+        if job_a is None or job_b is None or len(job_a.finish_ps) != len(job_b.finish_ps):
+            continue
+        for rank, (one, other) in enumerate(zip(job_a.finish_ps, job_b.finish_ps, strict=True)):
+            yield Row("ranks", f"{name}: rank {rank}", "finish_ps", "ps", one, other)
 
 
 def _collective_rows(a: Sequence[CollectiveSummary], b: Sequence[CollectiveSummary]) -> Iterator[Row]:
@@ -240,17 +273,15 @@ def _kind(c: CollectiveSummary) -> tuple[str, str, int, int]:
     return c.job, c.collective, c.size_bytes, c.group_size
 
 
-def _link_rows(a: Summary, b: Summary) -> Iterator[Row]:
-    totals_a, totals_b = a.link_totals, b.link_totals
-    yield Row("links", "all", "used", "count", totals_a.used, totals_b.used)
-    yield Row("links", "all", "sent_bytes", "bytes", totals_a.sent_bytes, totals_b.sent_bytes)
-    mean_a, mean_b = totals_a.mean_utilisation, totals_b.mean_utilisation
-    yield Row("links", "all", "mean_utilisation", "share", mean_a, mean_b)
+def _link_rows(a: Summary, b: Summary, told: _Told) -> Iterator[Row]:
+    yield Row("links", "all", "used", "count", *told(lambda s: s.link_totals.used))
+    yield Row("links", "all", "sent_bytes", "bytes", *told(lambda s: s.link_totals.sent_bytes))
+    yield Row("links", "all", "mean_utilisation", "share", *told(lambda s: s.link_totals.mean_utilisation))
     keys: tuple[tuple[str, Unit], ...] = (("sent_bytes", "bytes"), ("utilisation", "share"))
     # A summary holds the busiest links only: where one is not among them, it isn't unused.
     for name, (one, other) in _matched({k.name: k for k in a.links}, {k.name: k for k in b.links}):
         for key, unit in keys:
-            if one is not None and other is not None:
+            if one is not None and other is not None and _tells(a) and _tells(b):
                 yield Row("links", name, key, unit, _get(one, key), _get(other, key))
 
 
@@ -258,6 +289,11 @@ def _matched(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> list[tuple[Any, tupl
     """Both sides by name, in an order that doesn't depend on which run is which."""
     shared, alone = sorted(a.keys() & b.keys()), sorted(a.keys() ^ b.keys())
     return [(name, (a.get(name), b.get(name))) for name in [*shared, *alone]]
+
+
+def _fct(summary: Summary, *, key: str) -> int | None:
+    value: int | None = _get(summary.fct, key)
+    return value
 
 
 def _get(thing: Any, key: str) -> Any:

@@ -28,7 +28,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from cosim.engine.records import Records
 from cosim.spec import Spec
@@ -73,6 +73,15 @@ class Format(Spec):
         TranslationError
             As ``examine``.
         """
+
+    def reads_back(self, source: Source, out: Path) -> dict[str, Any] | None:
+        """The workload, as a scenario names it, that reads what was written to ``out``; None: there is none.
+
+        It is one job on all endpoints. Where the report says ``operations on other streams``,
+        ``cosim translate --run`` simulates it to tell what their move does.
+        """
+        del source, out
+        return None
 
     def run(self, source: Source, out: Path, say: Callable[[str], None]) -> Records:
         """Run the target's simulator on what was written to ``out``; what came of it, as a run of ours.

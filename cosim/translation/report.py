@@ -14,6 +14,8 @@ from typing import Any, Literal
 from cosim.errors import InputError
 
 Section = Literal["written", "lost", "approximated", "left out", "invented"]
+MOVED_STREAMS = "operations on other streams"
+"""What a report calls operations that the target runs on another stream than the scenario."""
 SECTIONS: tuple[Section, ...] = ("written", "lost", "approximated", "left out", "invented")
 
 

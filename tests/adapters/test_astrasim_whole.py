@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from cosim.experiment.translate import Translation, translate
 from cosim.formats.astra_sim.run import FOLDER, STDERR, binary
 from cosim.results.compare import compare
 from cosim.results.stored_run import load_run
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 TRAINING = """
 name: training
@@ -70,8 +73,61 @@ def test_operations_start_and_end_as_ours(tmp_path: Path) -> None:
         run.save(tmp_path / name)
         found.append(load_run(tmp_path / name))
     difference = compare(*found)
-    assert {row.section for row in difference.different} <= {"run", "links"}  # what it doesn't measure
+    assert not difference.different
+    assert difference.same_digest is None
+    absent = {(row.section, row.key) for row in difference.untold}
+    assert {("run", "num_messages"), ("run", "traffic.total_bytes"), ("links", "used")} <= absent
+    ranks = [row for row in difference.rows if row.section == "ranks"]
+    assert [row.a for row in ranks] == ours.records.finish_ps[0].tolist()
     assert "ASTRA-sim congestion_aware" in str(difference)
+
+
+def test_without_an_endpoint_delay_it_runs_and_ends_when_ours_does(tmp_path: Path) -> None:
+    """Collectives that begin at 0 and send at once: ASTRA-sim aborts on an event at its time 0."""
+    try:
+        binary("unaware")
+    except LaunchError as error:
+        pytest.skip(str(error).replace("\n  ", "; "))
+    two_dimensions = cosim.load(SCENARIOS / "hierarchical.yaml", {"network": "congestion_unaware"})
+    done = translate(two_dimensions, "astra-sim", tmp_path)
+    assert done.report.is_lossless
+    theirs, ours = done.run(quiet).records, cosim.run(two_dimensions).records
+    assert theirs.finish_ps[0].tolist() == ours.finish_ps[0].tolist()
+    assert sorted(theirs.ops.start_ps.tolist()) == sorted(ours.ops.start_ps.tolist())
+
+
+def test_a_fabric_that_becomes_one_switch_is_lost_and_its_run_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ASTRASIM_BINARY", stand_in(tmp_path / "bin", says(4)))
+    fabric = scenario().with_settings(
+        {"topology": {"kind": "leaf_spine", "leaves": 2, "spines": 1, "endpoints_per_leaf": 2,
+                      "rate": "80Gbps", "latency": "1us"}}
+    )  # fmt: skip
+    done = translate(fabric, "astra-sim", tmp_path / "out")
+    assert ("topology", 1) in [(entry.what, entry.count) for entry in done.report.entries("lost")]
+    monkeypatch.setattr("cosim.formats.astra_sim.run._MOST_TRACED", 0)
+    assert done.run(quiet).summary.topology.startswith("Switch(4) in place of leaf-spine")
+
+
+def test_what_other_streams_do_is_measured_by_running_what_was_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Two collectives on streams of their own: ASTRA-sim has one for both."""
+    monkeypatch.setenv("ASTRASIM_BINARY", stand_in(tmp_path / "bin", says(4)))
+    monkeypatch.setattr("cosim.formats.astra_sim.run._MOST_TRACED", 0)
+    apart = cosim.loads(
+        TRAINING.replace("size: 16KiB,", "size: 16KiB, stream: other,").replace("[g, d]", "[c]")
+    )
+    done = translate(apart, "astra-sim", tmp_path / "out")
+    said: list[str] = []
+    done.run(said.append)
+    (line,) = [line for line in said if "on other streams there" in line]
+    change = float(re.search(r"takes ([+-][\d.]+) %", line)[1])  # type: ignore[index]
+    back = apart.with_settings({"jobs": [{"workload": {"kind": "chakra", "path": str(tmp_path / "out")}}]})
+    ends = [cosim.run(one).records.end_ps for one in (apart, back)]
+    assert change == pytest.approx(100 * (ends[1] / ends[0] - 1), abs=0.01)
+    assert change > 0
 
 
 def stand_in(folder: Path, script: str) -> str:

@@ -46,6 +46,31 @@ def test_differences_have_sign_and_ratio() -> None:
     assert "digests: different" in text
 
 
+def test_what_a_run_does_not_tell_is_not_different() -> None:
+    """Another simulator's run tells of operations: no messages, no traffic, no links."""
+    a, b = two()
+    silent = dataclasses.replace(b, num_messages=0, traffic=dataclasses.replace(b.traffic, total_bytes=0))
+    comparison = compare(a, silent)
+    assert comparison.same_digest is None
+    assert not {"num_messages", "traffic.total_bytes", "used", "sent_bytes"} & {
+        row.key for row in comparison.different
+    }
+    text = str(comparison)
+    assert "digests: not compared" in text
+    assert "b doesn't tell: messages, traffic" in text
+    assert compare(silent, a).untold == tuple(
+        dataclasses.replace(row, a=row.b, b=row.a) for row in comparison.untold
+    )
+
+
+def test_each_rank_s_end_has_a_row() -> None:
+    a, b = two()
+    rows = [row for row in compare(a, b).rows if row.section == "ranks"]
+    assert [(row.a, row.b) for row in rows] == list(
+        zip(a.jobs[0].finish_ps, b.jobs[0].finish_ps, strict=True)
+    )
+
+
 def test_comparing_is_a_mirror() -> None:
     a, b = two()
     there, back = compare(a, b), compare(b, a)

@@ -41,7 +41,12 @@ def main() -> int:
     rows: tuple[tuple[str, str, Scenario, Callable[[Path, Scenario], tuple[Ended, int]]], ...] = (
         ("htsim", "HTSIM_ROOT", cosim.loads(FAT_TREE), htsim),
         ("goal", "LOGGOPSIM", cosim.loads(TRAINING), loggopsim),
-        ("astra-sim", "ASTRASIM_ROOT", cosim.load(HIERARCHICAL), astra_sim),
+        (
+            "astra-sim",
+            "ASTRASIM_ROOT",
+            cosim.load(HIERARCHICAL, {"network": "congestion_unaware"}),
+            astra_sim,
+        ),
     )
     good = True
     print("format     version  scenario                     ended       theirs ms      ours ms        by")

@@ -26,7 +26,8 @@ from cosim.engine.records import Records
 from cosim.formats.astra_sim.memory import memory_of
 from cosim.formats.astra_sim.network import dimensions_of, network_of
 from cosim.formats.astra_sim.system import system_of
-from cosim.formats.chakra.write_collectives import GROUPS_FILE, ChakraFormat
+from cosim.formats.chakra.groups import GROUPS_FILE
+from cosim.formats.chakra.write_collectives import ChakraFormat
 from cosim.network.aware import CongestionAware
 from cosim.network.unaware import CongestionUnaware
 from cosim.spec import TimePs
@@ -35,6 +36,7 @@ from cosim.translation.numbering import By
 from cosim.translation.report import LossReport
 from cosim.translation.says import Says
 from cosim.translation.source import Source
+from cosim.units import PS_PER_NS
 
 Backend = Literal["aware", "unaware"]
 
@@ -66,9 +68,20 @@ class AstraSimFormat(ChakraFormat):
         one = len(dimensions_of(source.topology)) <= 1
         return "unaware" if isinstance(source.network_spec, CongestionUnaware) or not one else "aware"
 
+    def leads(self, source: Source) -> bool:
+        """Whether a node that does nothing comes first: ASTRA-sim aborts on an event at its time 0.
+
+        There is one where a collective begins then and its messages leave at once.
+        """
+        return source.planner.config.endpoint_delay < PS_PER_NS // 2
+
     def examine(self, source: Source, report: LossReport) -> None:
         """See :meth:`Format.examine`."""
         super().examine(source, report)
+        if self.leads(source):
+            at_once = sum(job.start_ps == 0 for job in source.jobs)
+            why = "1 ns later, as ASTRA-sim has no events at time 0; --run takes it off again"
+            report.left_out("starts of jobs", at_once, why)
         network = network_of(source.topology, report)
         system_of(source, len(network["topology"]), report)
         memory_of(source, report)
@@ -114,6 +127,10 @@ class AstraSimFormat(ChakraFormat):
         if any(job.workload.rendezvous for job in source.jobs):
             said.append("--rendezvous-protocol=true")
         return said
+
+    def reads_back(self, source: Source, out: Path) -> dict[str, Any] | None:
+        """See :meth:`Format.reads_back`."""
+        return {"kind": "chakra", "path": str(out)} if len(source.jobs) == 1 else None
 
     def _script(self, source: Source, groups: bool) -> str:
         binary = f"AstraSim_Analytical_Congestion_{self.backend_of(source).capitalize()}"

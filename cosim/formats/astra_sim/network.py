@@ -6,6 +6,7 @@ A bandwidth of v means v * 2^30 bytes a second of each link, a latency of v nano
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,13 +54,20 @@ def stand_in(topology: Topology) -> Dimension:
     return Dimension("Switch", topology.num_endpoints, rate, latency // 2)
 
 
+def said_to_be(topology: Topology) -> Topology:
+    """A topology under the name of what ASTRA-sim was told it is."""
+    if dimensions_of(topology):
+        return topology
+    return replace(topology, name=f"Switch({topology.num_endpoints}) in place of {topology.name}")
+
+
 def network_of(topology: Topology, report: LossReport) -> dict[str, Any]:
     """The four lists, and what of the topology they don't say."""
     found = dimensions_of(topology)
     if not found:
         one = stand_in(topology)
-        report.approximated(
-            "topology", 1, f"{topology.name} as a single switch with the rate of an endpoint's link"
+        report.lost(
+            "topology", 1, f"{topology.name}: a single switch there, at the rate of an endpoint's link"
         )
         found = (one,)
     return {

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from cosim.engine.programs import ReadyJob
 from cosim.engine.records import CollectiveRecord, FctHistogram, OpRecords, Records, TrafficRecord
 from cosim.errors import SimulationError
+from cosim.formats.astra_sim.network import said_to_be
 from cosim.network.simulator import NetworkStatistics
 from cosim.translation.numbering import Numbering
 from cosim.translation.source import Source
@@ -69,6 +70,8 @@ def records_of(
     times: NodeTimes | None,
     wall_s: float,
     cpu_s: float,
+    *,
+    leads: bool = False,
 ) -> Records:
     """A run of ours.
 
@@ -84,6 +87,8 @@ def records_of(
         None: there is no log of all nodes, so that there are no operations and no iterations.
     wall_s, cpu_s
         What ASTRA-sim took.
+    leads
+        Each rank began with a node that did nothing. It took 1 ns, which is taken off.
 
     Raises
     ------
@@ -94,13 +99,14 @@ def records_of(
     jobs = source.ready
     finish_ps = tuple(
         np.array([finish_ns[int(npu)] * PS_PER_NS for npu in numbers.of[job.number]], np.int64)
+        - _late_ps(job, leads)
         for job in jobs
     )
-    ops, ends = _operations(jobs, numbers, times)
+    ops, ends = _operations(jobs, numbers, times, leads)
     links = source.topology.num_links
     empty = np.zeros(0, np.int64)
     return Records(
-        topology=source.topology,
+        topology=said_to_be(source.topology),
         network=network,
         release="astra-sim",
         seed=source.seed,
@@ -137,10 +143,17 @@ def _digest(columns: Iterable[I64]) -> str:
     return content.hexdigest()
 
 
-def _rows(jobs: tuple[ReadyJob, ...], numbers: Numbering) -> Iterator[tuple[int, int, int, int, int, int]]:
+def _late_ps(job: ReadyJob, leads: bool) -> int:
+    """How much later than it should a job began: its first node did nothing, for 1 ns."""
+    return PS_PER_NS if leads and not job.info.start_ps else 0
+
+
+def _rows(
+    jobs: tuple[ReadyJob, ...], numbers: Numbering, leads: bool
+) -> Iterator[tuple[int, int, int, int, int, int]]:
     """(job, iteration, rank, operation, NPU, node): operation k of an iteration is its k-th node."""
     for job in jobs:
-        first = int(job.info.start_ps > 0)  # a node that lasts until the job starts
+        first = int(leads or job.info.start_ps > 0)  # a node that lasts until the job starts
         for rank, npu in enumerate(numbers.of[job.number].tolist()):
             size = len(job.program(rank).operations)
             for iteration in range(job.info.iterations):
@@ -149,19 +162,20 @@ def _rows(jobs: tuple[ReadyJob, ...], numbers: Numbering) -> Iterator[tuple[int,
 
 
 def _operations(
-    jobs: tuple[ReadyJob, ...], numbers: Numbering, times: NodeTimes | None
+    jobs: tuple[ReadyJob, ...], numbers: Numbering, times: NodeTimes | None, leads: bool
 ) -> tuple[OpRecords, tuple[I64, ...]]:
     none = np.zeros((0, 6), np.int64)
     rows = none
     if times is not None:
         found = []
-        for number, iteration, rank, op, npu, node in _rows(jobs, numbers):
+        for number, iteration, rank, op, npu, node in _rows(jobs, numbers, leads):
             start, end = times.start_ns.get((npu, node)), times.end_ns.get((npu, node))
             if start is None or end is None:
                 raise SimulationError(
                     f"ASTRA-sim's log has no start or no end of node {node} of NPU {npu}, though it finished"
                 )
-            found.append((end * PS_PER_NS, number, rank, op, iteration, start * PS_PER_NS))
+            late = _late_ps(jobs[number], leads)
+            found.append((end * PS_PER_NS - late, number, rank, op, iteration, start * PS_PER_NS - late))
         rows = np.array(sorted(found), np.int64).reshape(-1, 6)
     ended, job, ranks, ops, iterations, began = (np.ascontiguousarray(column) for column in rows.T)
     ends = []

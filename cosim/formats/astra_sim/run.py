@@ -155,7 +155,9 @@ def run_astra_sim(config: AstraSimFormat, source: Source, out: Path, say: Callab
     for place in ran.log:
         place.unlink()
     network = f"ASTRA-sim congestion_{backend}"
-    return records_of(source, numbers, network, ran.finish_ns, times, ran.wall_s, ran.cpu_s)
+    return records_of(
+        source, numbers, network, ran.finish_ns, times, ran.wall_s, ran.cpu_s, leads=config.leads(source)
+    )
 
 
 def _traced(argument: str, folder: Path) -> str:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from cosim.errors import Location, WorkloadError
 
+GROUPS_FILE = "comm_groups.json"
+"""ASTRA-sim's form: ``{"1": [0, 1], ...}``; only there if a collective is not over all ranks."""
+
 Groups = dict[str, tuple[int, ...]]
 """Group name -> ranks, in group order; an empty tuple stands for all ranks."""
 

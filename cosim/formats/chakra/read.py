@@ -17,7 +17,7 @@ from cosim.files.report import ReportBuilder
 from cosim.formats.chakra.et_def_pb2 import Node, NodeType
 from cosim.formats.chakra.file import read_trace
 from cosim.formats.chakra.folder import rank_files
-from cosim.formats.chakra.groups import read_comm_groups
+from cosim.formats.chakra.groups import GROUPS_FILE, Groups, read_comm_groups
 from cosim.formats.chakra.read_nodes import TraceContext, dim_axis, reject_rank_dependent, translate
 from cosim.spec import RateBps, Spec, TimePs
 from cosim.workload.by_rank import rank_workload
@@ -39,7 +39,9 @@ class ChakraWorkload(WorkloadSpec):
         description="prefix of PREFIX.<rank>.et, a folder that holds one prefix, or one .et file"
     )
     comm_groups: str | dict[str, list[int]] | None = Field(
-        default=None, description='process groups: ASTRA-sim\'s JSON file, or {"1": [0, 1], ...} in place'
+        default=None,
+        description='process groups: ASTRA-sim\'s JSON file, or {"1": [0, 1], ...} in place;'
+        " omitted: comm_groups.json in the folder of the traces, if there is one",
     )
     world_size: PositiveInt | None = Field(
         default=None,
@@ -78,7 +80,7 @@ class ChakraWorkload(WorkloadSpec):
                 f"dims {self.dims} are {prod(self.dims)} ranks, but there are {world_size} traces",
                 location=Location(str(path)),
             )
-        groups = {} if self.comm_groups is None else read_comm_groups(self.comm_groups, context.base)
+        groups = self._groups(path, context, report)
         operations = self._operations(files, world_size, groups, report)
         operations = _separate_sizes(operations, report)
         mesh = None
@@ -87,6 +89,16 @@ class ChakraWorkload(WorkloadSpec):
         if self.rendezvous:
             report.invented("a request of 8 KiB before each message (rendezvous)")
         return rank_workload(path.name, operations, report, rendezvous=self.rendezvous, mesh=mesh)
+
+    def _groups(self, path: Path, context: Context, report: ReportBuilder) -> Groups:
+        """Process groups: those that are named, or of the file that lies in the folder of the traces."""
+        if self.comm_groups is not None:
+            return read_comm_groups(self.comm_groups, context.base)
+        beside = path / GROUPS_FILE
+        if not beside.is_file():
+            return {}
+        report.read(f"file of process groups: {GROUPS_FILE}, beside the traces")
+        return read_comm_groups(str(beside), Path())
 
     def idle_in(self, workload: Workload) -> list[tuple[str, str]]:
         """Settings that were given but that these traces have no use for."""

@@ -20,20 +20,18 @@ from pydantic import Field
 
 from cosim.engine.programs import Group, ReadyJob
 from cosim.formats.chakra.et_def_pb2 import Node
+from cosim.formats.chakra.groups import GROUPS_FILE
 from cosim.formats.chakra.read_nodes import COLLECTIVES
 from cosim.formats.chakra.write_nodes import node, write_trace
 from cosim.network.flows import I32
 from cosim.translation.contract import Format, Progress
 from cosim.translation.numbering import By, Numbering, number, report_idle
-from cosim.translation.report import LossReport
+from cosim.translation.report import MOVED_STREAMS, LossReport
 from cosim.translation.says import Says, count_operations
 from cosim.translation.source import Source
 from cosim.units import PS_PER_US
 from cosim.workload.match_messages import peers
 from cosim.workload.program import COMM_STREAM, COMPUTE_STREAM, CPU_STREAM, NO_STREAM, Operation, OpKind
-
-GROUPS_FILE = "comm_groups.json"
-"""ASTRA-sim's form: ``{"1": [0, 1], ...}``; only there if a collective is not over all ranks."""
 
 _COMM_TYPE = {name: value for value, name in COLLECTIVES.items()}
 _STREAM = {
@@ -60,6 +58,11 @@ class ChakraFormat(Format):
     skipped: ClassVar[frozenset[str]] = frozenset()
     """Collectives that the target refuses: nodes without effect stand for them."""
 
+    def leads(self, source: Source) -> bool:
+        """Whether each rank begins with a node that does nothing, because the target needs one."""
+        del source
+        return False
+
     prefix: str = Field("trace", pattern=r"^[^/\\]+$", description="files are PREFIX.0.et, PREFIX.1.et ...")
     numbering: By = Field(
         "auto", description="of files and peers: ranks, or endpoints; auto: ranks where there is one job"
@@ -74,7 +77,7 @@ class ChakraFormat(Format):
                 source, lambda op, k=kind, s=streams: op.kind is k and op.stream not in s  # type: ignore[misc]
             )  # fmt: skip
             to = streams[0] or "no stream"
-            report.approximated("operations on other streams", elsewhere, f"{kind.value} runs on {to} there")
+            report.approximated(MOVED_STREAMS, elsewhere, f"{kind.value} runs on {to} there")
         timed = (OpKind.COMPUTE,)
         rounded = count_operations(source, lambda op: op.kind in timed and op.duration_ps % PS_PER_US != 0)
         report.approximated("durations", rounded, "rounded to whole microseconds")
@@ -100,8 +103,10 @@ class ChakraFormat(Format):
         """See :meth:`Format.write`."""
         numbers = self.number(source)
         groups: dict[tuple[int, ...], str] = {}
+        leads = self.leads(source)
         writers = [
-            _Job(job, numbers.of[job.number], numbers.count, groups, self.skipped) for job in source.ready
+            _Job(job, numbers.of[job.number], numbers.count, groups, self.skipped, leads)
+            for job in source.ready
         ]
         total = 0
         for file, seat in enumerate(numbers.seat):
@@ -126,7 +131,9 @@ class _Job:
         count: int,
         groups: dict[tuple[int, ...], str],
         skipped: frozenset[str],
+        leads: bool,
     ) -> None:
+        self._leads = leads or job.info.start_ps > 0
         self._job, self._of, self._count, self._groups, self._skipped = job, of, count, groups, skipped
         self._names: dict[tuple[int, ...], str] = {}
         programs = job.info.workload.programs
@@ -140,7 +147,7 @@ class _Job:
         ends = [at for at, after in enumerate(program.successors) if not after]
         first = 0
         before: tuple[int, ...] = ()
-        if info.start_ps:
+        if self._leads:
             yield node(0, "start of the job", "COMP", (), info.start_ps, is_cpu_op=False)
             first, before = 1, (0,)
         for iteration in range(info.iterations):

@@ -11,11 +11,16 @@ from cosim.units import format_rate, format_size, format_time
 
 _MAX_ROWS = 20
 _MAX_LENGTH = 48
+_MAX_ABSENT = 6
 
 
 def comparison_page(comparison: Comparison, *, max_rows: int = _MAX_ROWS) -> Page:
     """The comparison, at most ``max_rows`` rows of each section that differ."""
-    verdict = "equal: every event at the same picosecond" if comparison.same_digest else "different"
+    verdict = {
+        True: "equal: every event at the same picosecond",
+        False: "different",
+        None: "not compared, since one run doesn't tell of messages",
+    }[comparison.same_digest]
     head = [f"a: {comparison.name_a}", f"b: {comparison.name_b}", f"digests: {verdict}"]
     settings = []
     if comparison.settings is None:
@@ -31,11 +36,30 @@ def comparison_page(comparison: Comparison, *, max_rows: int = _MAX_ROWS) -> Pag
 
 def _section(comparison: Comparison, name: str, max_rows: int) -> Section:
     rows = [row for row in comparison.different if row.section == name]
+    untold = _untold([row for row in comparison.untold if row.section == name])
     if not rows:
-        return Section([Lines([f"{name}: no difference"])])
+        return Section([Lines([f"{name}: no difference{' in what both tell' if untold else ''}", *untold])])
     cells = [[name, "", "a", "b", "b - a", "b / a"], *(_cells(row) for row in rows[:max_rows])]
     more = [Lines([f"  ... and {len(rows) - max_rows} more"])] if len(rows) > max_rows else []
+    if untold:
+        more.append(Lines(untold))
     return Section([PageTable(cells, left=(0, 1)), *more])
+
+
+def _untold(rows: list[Row]) -> list[str]:
+    """What a run doesn't tell, one line for each side."""
+    lines = []
+    for side, name in ((0, "a"), (1, "b")):
+        items = dict.fromkeys(
+            f"{row.item} {_words(row.key)}" if row.section != "run" else row.item
+            for row in rows
+            if (row.a, row.b)[side] is None
+        )
+        if items:
+            shown = list(items)[:_MAX_ABSENT]
+            more = f", ... ({len(items)} in all)" if len(items) > _MAX_ABSENT else ""
+            lines.append(f"  {name} doesn't tell: {', '.join(shown)}{more}")
+    return lines
 
 
 def _shown(value: Any) -> str:

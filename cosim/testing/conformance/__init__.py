@@ -5,7 +5,7 @@
 >>> print(check_network(FairShareNetwork, only=["latency", "shares"]))
 conformance of fair_share
   passed  latency  a small message takes the latencies of its links, at least
-  passed  shares   two messages on one link take as long as their bytes together
+  passed  shares   three messages on one link take as long as their bytes together
 2 passed, 0 failed, 0 skipped
 
 ==================  =====================================================================

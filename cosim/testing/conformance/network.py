@@ -64,15 +64,15 @@ def check_network(
     >>> report.passed
     True
 
-    A model without congestion doesn't let two messages share a link:
+    A model without congestion doesn't let messages share a link:
 
     >>> from cosim.network.unaware import CongestionUnawareNetwork
     >>> check_network(CongestionUnawareNetwork, only=["shares"])
     Traceback (most recent call last):
     ...
     cosim.testing.conformance.report.ConformanceError: congestion_unaware breaks 1 of 1 rules
-      shares (two messages on one link take as long as their bytes together): 16000000 bytes crossed one \
-link in 6402000000 ps; line rate needs 12800000000 ps
+      shares (three messages on one link take as long as their bytes together): 24000000 bytes crossed one \
+link in 6402000000 ps; line rate needs 19200000000 ps
     """
     make = partial(network.build, HERE) if isinstance(network, NetworkSpec) else network
     report = run_checks(NetworkKit(make, topology or star()), "network", only=only, skip=skip, told=told)

@@ -36,7 +36,6 @@ def _open_is_refused(kit: ServerKit, changes: dict[str, Change]) -> None:
 )
 def settings(kit: ServerKit) -> None:
     changes: dict[str, Change] = {
-        "routing of no kind": lambda o: setattr(o.routing, "kind", pb.ROUTING_KIND_UNSPECIFIED),
         "an unknown queue discipline": lambda o: setattr(o.queue, "discipline", _UNKNOWN),
         "an unknown transport": lambda o: setattr(o.transport, "name", _UNKNOWN),
     }

@@ -60,7 +60,6 @@ def test_every_setting_comes_back(tmp_path: Path) -> None:
         "queues_per_dim": int(script.split("--num-queues-per-dim=")[1].split('"')[0]),
         "backend": "unaware" if "Congestion_Unaware" in script else "aware",
         "workload": str(tmp_path),
-        "comm_groups": str(tmp_path / "comm_groups.json"),
     }
     back, notes = scenario_of(case, tmp_path)
     assert notes == []
