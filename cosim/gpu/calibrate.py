@@ -28,9 +28,10 @@ import numpy as np
 import yaml
 
 from cosim.errors import InputError
+from cosim.gpu import catalogue
 from cosim.gpu.collectives import CollectivesMeasured, measure_collectives, why_none
 from cosim.gpu.efficiency import Calibration, Efficiency
-from cosim.gpu.gpus import CATALOGUE, DTYPE_BYTES, LINK_RATE, DType, Gpu
+from cosim.gpu.gpus import DTYPE_BYTES, DType, Gpu
 from cosim.gpu.kernels import Kernel, KernelKind, fused_attention, matmul, memory
 from cosim.gpu.timer import GpuTimer
 from cosim.units import PS_PER_S
@@ -77,7 +78,12 @@ def kernels_to_measure(dtype: DType, largest: int) -> list[Kernel]:
     if width <= 2:
         found += [matmul(side, side, side - 1, width) for side in sides]
     found += [memory(3 * side * side * width) for side in sides]
-    found += [fused_attention(4 * 8 * side * side * 64, 4 * 8 * side * 64 * width) for side in sides[:-1]]
+    found += [
+        fused_attention(
+            4 * 8 * side * side * 64, 4 * 8 * side * 64 * width, heads=8, queries=side, keys=side, head=64
+        )
+        for side in sides[:-1]
+    ]
     return [*found, memory(3 * width)]
 
 
@@ -135,7 +141,7 @@ class Calibrated:
     @property
     def link_rate(self) -> float | None:
         """Bytes a second from the GPU to its peers, by its data sheet; None: unknown."""
-        return LINK_RATE.get(self.gpu.name)
+        return None if self.gpu.link_rate is None else self.gpu.link_rate / 8
 
 
 def calibrate(
@@ -183,16 +189,22 @@ def calibrate(
     return Calibrated(gpu, table, found, why or "")
 
 
-def table_of(gpu: Gpu, provenance: dict[str, str], measurements: Sequence[Measurement]) -> dict[str, Any]:
-    """A table's content: the GPU, where it comes from, and what was measured."""
+def gpu_values(gpu: Gpu) -> dict[str, Any]:
+    """A GPU as a scenario or a table writes it, times and rates with their units."""
     calibration = gpu.calibration
     return {
-        "gpu": {
-            **gpu.model_dump(exclude={"efficiency", "calibration"}),
-            "memory_rate": f"{gpu.memory_rate / 1e9!r}Gbps",
-            "efficiency": _with_units(gpu.efficiency),
-            "calibration": None if calibration is None else calibration.model_dump(),
-        },
+        **gpu.model_dump(exclude={"efficiency", "calibration", "like"}),
+        "memory_rate": f"{gpu.memory_rate / 1e9!r}Gbps",
+        "link_rate": None if gpu.link_rate is None else f"{gpu.link_rate / 1e9!r}Gbps",
+        "efficiency": _with_units(gpu.efficiency),
+        "calibration": None if calibration is None else calibration.model_dump(),
+    }
+
+
+def table_of(gpu: Gpu, provenance: dict[str, str], measurements: Sequence[Measurement]) -> dict[str, Any]:
+    """A table's content: the GPU, where it comes from, and what was measured."""
+    return {
+        "gpu": gpu_values(gpu),
         "provenance": provenance,
         "measured": [
             {
@@ -248,7 +260,7 @@ def _bounds(name: str) -> tuple[float, float]:
 def _errors(
     measurements: Sequence[Measurement], gpu: Gpu, dtype: DType, efficiency: Efficiency
 ) -> np.ndarray[Any, Any]:
-    timer = GpuTimer(gpu.model_copy(update={"efficiency": efficiency}), dtype)
+    timer = GpuTimer(gpu.model_copy(update={"efficiency": efficiency}), dtype, alone=True)
     return np.array([timer.kernel_ps(one.kernel) / PS_PER_S / one.seconds - 1 for one in measurements])
 
 
@@ -256,7 +268,7 @@ def _known(device: str, measurements: Sequence[Measurement], dtype: DType) -> Gp
     """The catalogue's entry for a device; of one that isn't there, peaks are the best that was measured."""
     name = device.replace("NVIDIA ", "").upper()
     for parts in (None, 1):  # the whole name, else the family's
-        for gpu in CATALOGUE:
+        for gpu in map(catalogue.read, catalogue.names()):
             if "-".join(gpu.name.upper().split("-")[:parts]) in name:
                 return gpu
     rate = max(one.kernel.flops / one.seconds for one in measurements)

@@ -14,7 +14,7 @@ Compute-Communication Overlap in GPU-Accelerated Distributed Deep Learning", arX
 
 from __future__ import annotations
 
-from pydantic import Field, PositiveFloat
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from cosim.spec import Spec, TimePs
 
@@ -25,6 +25,9 @@ class Calibration(Spec):
     source: str = Field(description="the measurements")
     dtypes: list[str] = Field(description="number types that were measured")
     uncertainty: PositiveFloat = Field(description="relative error of an iteration time, one sigma")
+    common: float = Field(
+        0.7, ge=0, le=1, description="part of it that jobs of this GPU share (of the variance, the square)"
+    )
 
 
 class Efficiency(Spec):
@@ -42,10 +45,55 @@ class Efficiency(Spec):
         le=1,
         description="fraction of its rate that a product reaches if its rows aren't multiples of 16 bytes",
     )
-    tile_rows: int = Field(128, ge=16, le=512, description="rows of a matrix product's tile")
-    tile_columns: int = Field(128, ge=16, le=512, description="columns of a matrix product's tile")
+    fp8_peak: float | None = Field(
+        None, ge=0.1, le=1, description="matmul_peak of FP8 products; omitted: as of others"
+    )
+    fp4_peak: float | None = Field(
+        None, ge=0.1, le=1, description="matmul_peak of FP4 products; omitted: as of others"
+    )
+    fp8_training: float | None = Field(
+        None,
+        ge=0.1,
+        le=1,
+        description="fp8_peak with a training's library, where benchmarks had another; omitted: the same",
+    )
+    tiles: tuple[tuple[PositiveInt, PositiveInt], ...] = Field(
+        ((128, 128),),
+        min_length=1,
+        description="rows and columns of a matrix product's tiles: the library takes what is fastest",
+    )
+    split_inner: int = Field(
+        1, ge=1, le=16, description="parts that a product's inner size may be split into, a power of two"
+    )
     attention_peak: float = Field(
-        0.55, ge=0.1, le=1, description="fraction of peak FLOP/s of fused attention"
+        0.55,
+        ge=0.1,
+        le=1,
+        description="fraction of peak FLOP/s of fused attention forward, long sequences, heads of 128",
+    )
+    attention_backward: float = Field(
+        1.25, ge=0.3, le=1.5, description="attention's rate in backward as a fraction of forward's"
+    )
+    causal_saves: float = Field(
+        0.0, ge=0, le=1, description="fraction of the scores under a causal mask that attention skips"
+    )
+    flash2: float = Field(
+        1.0, ge=0.2, le=1, description="fraction of attention_peak that FlashAttention-2 reaches"
+    )
+    triton: float = Field(
+        0.76,
+        ge=0.1,
+        le=1,
+        description="fraction of FlashAttention-2's rate that Triton's reaches (llm-foundry's jobs on A100)",
+    )
+    attention_ramp: float = Field(
+        0.0, ge=0, le=4096, description="keys that a sequence of attention seems longer: loops that fill"
+    )
+    attention_head: float = Field(
+        0.0, ge=0, le=512, description="size of a head at which attention is half as fast: exponentials"
+    )
+    attention_tile: int = Field(
+        0, ge=0, le=1 << 16, description="numbers of the queries of one block of attention; 0: evenly spread"
     )
     memory_peak: float = Field(
         0.759, ge=0.3, le=1, description="fraction of the memory rate that element-wise kernels reach"
@@ -55,6 +103,15 @@ class Efficiency(Spec):
         ge=0,
         le=50_000_000,
         description="of the GPU for each kernel, beside its work (ramp, tail)",
+    )
+    gap_time: TimePs = Field(
+        0, ge=0, le=50_000_000, description="between two kernels of a training, beside what each takes alone"
+    )
+    sustained_clock: float = Field(
+        1.0,
+        ge=0.4,
+        le=1,
+        description="clock in an hour of training as a fraction of a kernel's alone: the power limit",
     )
     host_time: TimePs = Field(
         51_700_000,

@@ -7,8 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Literal
+
+Narrow = Literal["fp8", "fp4"]
+"""Types that a product's operands are converted to, where the recipe of a training says so."""
+AttentionVersion = Literal["newest", "flash2", "triton"]
+"""Which fused attention: the GPU's newest; FlashAttention-2, written for Ampere; FlashAttention in Triton."""
+NARROW_BYTES: dict[Narrow, float] = {"fp8": 1.0, "fp4": 0.5625}
+"""Bytes of a number, with its share of the scales: NVFP4 has one byte for sixteen numbers."""
 
 
 class KernelKind(Enum):
@@ -16,6 +24,7 @@ class KernelKind(Enum):
 
     MATMUL = "matmul"
     ATTENTION = "attention"
+    ATTENTION_BACKWARD = "attention backward"
     MEMORY = "memory"
 
 
@@ -25,7 +34,12 @@ class Kernel:
 
     ``batch`` products of [rows, inner] by [inner, columns]; zeros where it is no matrix product. ``launches``
     is how many operators the host issues for it. ``stride``: of its matrices' rows in memory, numbers, as far
-    as a common divisor tells; 0: whatever suits the GPU.
+    as a common divisor tells; 0: whatever suits the GPU. ``narrow``: a product's operands are of that type,
+    its result is not.
+
+    Attention has ``batch`` heads of all sequences, ``rows`` queries each, ``columns`` keys, ``inner``
+    numbers of a head; zeros where nobody knows. ``causal``: a query sees the keys before it, and ``flops``
+    are of those.
     """
 
     kind: KernelKind
@@ -37,6 +51,9 @@ class Kernel:
     columns: int = 0
     launches: int = 1
     stride: int = 0
+    narrow: Narrow | None = None
+    causal: bool = False
+    version: AttentionVersion = "newest"
 
 
 def matmul(
@@ -58,9 +75,47 @@ def memory(size_bytes: int, *, launches: int = 1) -> Kernel:
     return Kernel(KernelKind.MEMORY, 0, size_bytes, launches=launches)
 
 
-def fused_attention(flops: int, size_bytes: int) -> Kernel:
-    """Attention in one kernel, whose scores never reach memory (Dao et al., arXiv 2205.14135)."""
-    return Kernel(KernelKind.ATTENTION, flops, size_bytes)
+def fused_attention(
+    flops: int,
+    size_bytes: int,
+    *,
+    heads: int = 0,
+    queries: int = 0,
+    keys: int = 0,
+    head: int = 0,
+    causal: bool = False,
+    backward: bool = False,
+    version: AttentionVersion = "newest",
+) -> Kernel:
+    """Attention in one kernel, whose scores never reach memory (Dao et al., arXiv 2205.14135).
+
+    ``heads`` of all sequences. Its ``backward`` makes the scores again: five products where forward has two.
+    """
+    kind = KernelKind.ATTENTION_BACKWARD if backward else KernelKind.ATTENTION
+    return Kernel(kind, flops, size_bytes, heads, queries, head, keys, causal=causal, version=version)
+
+
+def attention_backward(kernel: Kernel) -> Kernel:
+    """Backward of fused attention, whose two products have sizes alike."""
+    return replace(
+        kernel,
+        kind=KernelKind.ATTENTION_BACKWARD,
+        flops=kernel.flops * 5 // 2,
+        bytes_moved=2 * kernel.bytes_moved,
+    )
+
+
+def narrowed(kernel: Kernel, width: int, narrow: Narrow) -> tuple[Kernel, Kernel]:
+    """A product with operands of a narrow type: converting its left one, which is read as it is and written
+    narrow, and the product, which reads narrow operands and writes numbers of ``width`` bytes.
+
+    The right operand, weights, is converted once an iteration; that is the caller's.
+    """
+    each = NARROW_BYTES[narrow]
+    left = kernel.batch * kernel.rows * kernel.inner
+    right, out = kernel.batch * kernel.inner * kernel.columns, kernel.batch * kernel.rows * kernel.columns
+    product = replace(kernel, bytes_moved=int((left + right) * each) + out * width, narrow=narrow)
+    return memory(int(left * (width + each))), product
 
 
 def matmul_backward(kernel: Kernel, width: int) -> tuple[Kernel, Kernel]:

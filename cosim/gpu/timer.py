@@ -3,35 +3,56 @@
 A matrix product runs in tiles; tiles run in waves over the GPU's multiprocessors, and the last wave may be
 part empty (wave quantisation; NVIDIA, "Matrix Multiplication Background User's Guide", DU-09798-001). A tile
 of a short inner size spends much of its time filling and draining its pipeline: rate = peak * K / (K +
-depth). A product, like any kernel, takes no less than its bytes take at the achievable memory rate
-(Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009, doi:10.1145/1498765.1498785), and a fixed time
-beside. Matrix units load 16 bytes at once: where the rows of a matrix don't begin at a multiple of that (a
-vocabulary of 50,257), a product reaches only the fraction ``unaligned`` of its rate (the same guide, section
-"Tensor Core requirements").
+depth). Of several ``tiles``, and of an inner size whole or split (its partial sums pass the memory), the
+fastest is taken, as a library's heuristics mean to. A product, like any kernel, takes no less than its bytes
+take at the achievable memory rate (Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009,
+doi:10.1145/1498765.1498785), and a fixed time beside. Matrix units load 16 bytes at once: where the rows of a
+matrix don't begin at a multiple of that (a vocabulary of 50,257), a product reaches only the fraction
+``unaligned`` of its rate (the same guide, section "Tensor Core requirements").
 
-Only + - * / on doubles, so equal on every machine. Not modelled: clocks that follow temperature and power,
-split-K kernels, caches (a kernel's operands come from memory even if the kernel before left them in L2).
+Fused attention: its products at ``attention_peak``, slower with small heads, whose exponentials take as long
+as those of large ones (Shah et al., "FlashAttention-3", arXiv 2407.08608, section 3.1), and with short
+sequences. Under a causal mask the last block of queries has the most to do: no kernel ends before it.
+
+A kernel in a training is not a kernel alone: the power limit, which is of an average, lowers the clock
+(``sustained_clock``) unless the job keeps waiting, and ``gap_time`` passes between two. ``GpuTimer(...,
+alone=True)`` leaves both out, as benchmarks of kernels do.
+
+Only + - * / and square roots of doubles, so equal on every machine. Not modelled: what temperature does to a
+clock, caches (a kernel's operands come from memory even if the kernel before left them in L2), the numbers'
+values (zeros take less power).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from math import inf, sqrt
 
 from cosim.gpu.gpus import DTYPE_BYTES, DType, Gpu
-from cosim.gpu.kernels import Kernel, KernelKind
+from cosim.gpu.kernels import Kernel, KernelKind, Narrow
 from cosim.units import PS_PER_S
 
 _LOAD_BYTES = 16
 """What matrix units of 16-bit numbers and less load at once."""
+_SUM_BYTES = 4
+_HEAD = 128
+"""Size of the heads that ``attention_peak`` is of."""
 
 
 class GpuTimer:
-    """Times kernels of one number type on a GPU; see ``cosim.models.training.Timer``."""
+    """Times kernels of one number type on a GPU; see ``cosim.models.training.Timer``.
 
-    def __init__(self, gpu: Gpu, dtype: DType) -> None:
+    ``alone``: one kernel at a time on a cool GPU, as benchmarks measure them. ``rested``: a job that waits
+    so often that the power limit leaves the clock alone.
+    """
+
+    def __init__(self, gpu: Gpu, dtype: DType, *, alone: bool = False, rested: bool = False) -> None:
         self.gpu, self.dtype = gpu, dtype
-        self._peak = gpu.peak(dtype)
+        efficiency, self._alone = gpu.efficiency, alone
+        self._clock = 1.0 if alone or rested else efficiency.sustained_clock
+        self._each_ps = efficiency.kernel_time + (0 if alone else efficiency.gap_time)
+        self._peak = gpu.peak(dtype) * self._clock
         self._narrow = DTYPE_BYTES[dtype] <= 2
         self.kernel_ps = cache(self._kernel_ps)
 
@@ -52,23 +73,74 @@ class GpuTimer:
         return int(duration_ps * (1 + self.gpu.efficiency.interference))
 
     def _kernel_ps(self, kernel: Kernel) -> int:
-        efficiency = self.gpu.efficiency
-        memory_s = kernel.bytes_moved * 8 / (self.gpu.memory_rate * efficiency.memory_peak)
         arithmetic_s = 0.0
-        if kernel.kind is KernelKind.ATTENTION:
-            arithmetic_s = kernel.flops / (self._peak * efficiency.attention_peak)
-        elif kernel.kind is KernelKind.MATMUL:
+        if kernel.kind is KernelKind.MATMUL:
             arithmetic_s = self._matmul_s(kernel)
-        return int(max(memory_s, arithmetic_s) * PS_PER_S) + efficiency.kernel_time * kernel.launches
+        elif kernel.kind is not KernelKind.MEMORY:
+            arithmetic_s = self._attention_s(kernel)
+        return int(max(self._memory_s(kernel.bytes_moved), arithmetic_s) * PS_PER_S) + (
+            self._each_ps * kernel.launches
+        )
+
+    def _memory_s(self, size_bytes: int) -> float:
+        return size_bytes * 8 / (self.gpu.memory_rate * self.gpu.efficiency.memory_peak)
+
+    def _product_rate(self, narrow: Narrow | None) -> float:
+        """FLOP/s of a large product."""
+        efficiency = self.gpu.efficiency
+        if narrow is None and self.dtype != "fp8":
+            return self._peak * efficiency.matmul_peak
+        own = efficiency.fp8_peak
+        if narrow == "fp4":
+            own = efficiency.fp4_peak
+        elif not self._alone and efficiency.fp8_training is not None:
+            own = efficiency.fp8_training
+        peak = self.gpu.peak(narrow or self.dtype) * self._clock
+        return peak * (efficiency.matmul_peak if own is None else own)
 
     def _matmul_s(self, kernel: Kernel) -> float:
-        """Whole waves of tiles, each tile at the rate that its inner size allows."""
+        """Whole waves of tiles, each tile at the rate that its inner size allows; the fastest of all ways."""
         efficiency, processors = self.gpu.efficiency, self.gpu.multiprocessors
-        rows, columns = efficiency.tile_rows, efficiency.tile_columns
-        tiles = kernel.batch * -(-kernel.rows // rows) * -(-kernel.columns // columns)
-        waves = -(-tiles // processors)
-        flops = 2 * rows * columns * (kernel.inner + efficiency.matmul_depth) * waves * processors
-        rate = self._peak * efficiency.matmul_peak
+        rate = self._product_rate(kernel.narrow)
         if self._narrow and kernel.stride * DTYPE_BYTES[self.dtype] % _LOAD_BYTES:
             rate *= efficiency.unaligned
-        return flops / rate
+        best = inf
+        for rows, columns in efficiency.tiles:
+            tiles = kernel.batch * -(-kernel.rows // rows) * -(-kernel.columns // columns)
+            parts = 1
+            while parts <= efficiency.split_inner:
+                waves = -(-tiles * parts // processors)
+                flops = (
+                    2 * rows * columns * (kernel.inner / parts + efficiency.matmul_depth) * waves * processors
+                )
+                took = flops / rate
+                if parts > 1:  # partial sums, in fp32, written and read again
+                    took += self._memory_s(
+                        2 * _SUM_BYTES * parts * kernel.batch * kernel.rows * kernel.columns
+                    )
+                best = min(best, took)
+                parts *= 2
+        return best
+
+    def _attention_s(self, kernel: Kernel) -> float:
+        """All blocks spread evenly, or the longest one, whichever takes longer (and a bit of both)."""
+        efficiency = self.gpu.efficiency
+        rate = self._peak * efficiency.attention_peak
+        if kernel.version != "newest":
+            rate *= efficiency.flash2 * (efficiency.triton if kernel.version == "triton" else 1)
+        if kernel.kind is KernelKind.ATTENTION_BACKWARD:
+            rate *= efficiency.attention_backward
+        if kernel.inner:
+            half = efficiency.attention_head
+            rate *= kernel.inner * (_HEAD + half) / (_HEAD * (kernel.inner + half))
+        flops = float(kernel.flops)
+        if kernel.causal:  # they are of the scores that count, half of all
+            flops *= 2 - efficiency.causal_saves
+        if kernel.columns:
+            flops *= 1 + efficiency.attention_ramp / kernel.columns
+        even = flops / rate
+        if not (kernel.causal and efficiency.attention_tile and kernel.flops):
+            return even
+        queries = min(max(efficiency.attention_tile // kernel.inner, 1), kernel.rows)
+        longest = 2 * queries * self.gpu.multiprocessors / (kernel.batch * kernel.rows)
+        return even * sqrt(sqrt(1 + longest**4))

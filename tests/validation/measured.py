@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from cosim.experiment.run import run
-from cosim.gpu.gpus import A100_80GB
+from cosim.gpu.catalogue import A100_80GB
 from cosim.pattern.nccl import Nccl
 from cosim.units import PS_PER_S
 from tests.inputs import find
@@ -49,15 +49,7 @@ COLUMNS = {
 }
 TIME = "iteration time (ms)"
 FITTED = {
-    "gpu": (
-        "matmul_peak",
-        "matmul_depth",
-        "unaligned",
-        "memory_peak",
-        "kernel_time",
-        "host_time",
-        "step_time",
-    ),
+    "gpu": ("unaligned", "memory_peak", "gap_time", "host_time", "step_time"),
     "nccl": ("latency", "nvlink_efficiency", "loop_gap"),
 }
 """Names of the parameters that were fitted; ``LAUNCH_PS`` of nccl-tests is one more."""

@@ -16,9 +16,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.gpu.catalogue import A100_80GB
 from cosim.gpu.efficiency import Efficiency
-from cosim.gpu.gpus import A100_80GB
-from cosim.gpu.kernels import Kernel, KernelKind
+from cosim.gpu.kernels import Kernel
+from cosim.gpu.timer import GpuTimer
 from cosim.models.parts import Exchange, Piece, merged
 from cosim.models.schedule import passes
 from cosim.models.transformer import Transformer
@@ -63,16 +64,6 @@ class Surrogate:
         self._kernels: dict[Kernel, int] = {}
         self._exchanges: dict[tuple[str, int, int], int] = {}
         self.jobs = [self._job(row) for row in rows]
-        self._columns = np.array(
-            [
-                [
-                    list(KernelKind).index(k.kind), k.flops, k.bytes_moved,
-                    k.batch, k.rows, k.inner, k.columns, k.launches, k.stride % 8,
-                ]
-                for k in self._kernels
-            ],
-            np.float64,
-        ).T  # fmt: skip
 
     def predict(self, efficiency: Efficiency, nccl: Nccl) -> F64:
         """Seconds of an iteration of each row."""
@@ -131,17 +122,8 @@ class Surrogate:
         return self._exchanges.setdefault(key, len(self._exchanges))
 
     def _kernel_s(self, efficiency: Efficiency) -> F64:
-        """As ``cosim.gpu.timer`` has it, all at once."""
-        kind, flops, moved, batch, rows, inner, columns, launches, odd = self._columns
-        peak = A100_80GB.peak("fp16")
-        tiles = batch * np.ceil(rows / efficiency.tile_rows) * np.ceil(columns / efficiency.tile_columns)
-        waves = np.ceil(tiles / A100_80GB.multiprocessors) * A100_80GB.multiprocessors
-        work = 2 * efficiency.tile_rows * efficiency.tile_columns * (inner + efficiency.matmul_depth) * waves
-        rate = peak * efficiency.matmul_peak * np.where(odd, efficiency.unaligned, 1.0)
-        arithmetic = np.where(kind == 0, work / rate, 0.0)
-        arithmetic = np.where(kind == 1, flops / (peak * efficiency.attention_peak), arithmetic)
-        memory = moved * 8 / (A100_80GB.memory_rate * efficiency.memory_peak)
-        return np.asarray(np.maximum(memory, arithmetic) + efficiency.kernel_time / PS_PER_S * launches)
+        timer = GpuTimer(A100_80GB.model_copy(update={"efficiency": efficiency}), "fp16", rested=True)
+        return np.array([timer.kernel_ps(kernel) / PS_PER_S for kernel in self._kernels])
 
     def _iteration_s(
         self, job: Job, kernel_s: F64, exchange_s: F64, efficiency: Efficiency, nccl: Nccl

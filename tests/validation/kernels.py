@@ -1,0 +1,182 @@
+"""Computed times of kernels beside measured ones: matrix products and attention on five GPUs.
+
+``python -m tests.validation.kernels``: the error of every row of the tables that the fit has not seen, by
+GPU and type, large kernels apart. ``--fit``: fits each GPU's numbers anew to every other row and prints
+them, as they stand in ``cosim/gpu/data``. Tables: ai-dynamo/aiconfigurator (Apache-2.0), kernels one after
+another, TensorRT-LLM's.
+
+The rows with an even number in their table are fitted to, the others are held out. An FP8 or FP4 product's
+row has its left operand's conversion in it, an attention row what comes
+before it (bias, positions, cache), which newer kernels do on the way. H200's attention rows are left out:
+half of them would take more than the peak.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from cosim.gpu.catalogue import read
+from cosim.gpu.efficiency import Efficiency
+from cosim.gpu.gpus import Gpu
+from cosim.gpu.kernels import Kernel, fused_attention, matmul, memory, narrowed
+from cosim.gpu.timer import GpuTimer
+from cosim.units import PS_PER_S
+from tests.inputs import find
+
+F64 = NDArray[np.float64]
+DATA = find("measured")
+TABLES = {
+    "a100_sxm": "a100-80gb", "h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200",
+    "gb200": "gb200",
+}  # fmt: skip
+"""Tables' names, and the catalogue's."""
+LARGE = 1e11
+"""FLOPs from which a matrix product counts as large."""
+LONG = 1024
+"""Sequence from which attention does."""
+ATTENTION_KERNELS = 3
+"""Of an attention row: what goes before, and the kernel itself."""
+PASSES = {"a100_sxm": 1.5, "h100_sxm": 0.5}
+"""How often queries, keys and values go through memory before, less the newer the kernels are."""
+NAMES = (
+    "matmul_peak",
+    "fp8_peak",
+    "fp4_peak",
+    "matmul_depth",
+    "memory_peak",
+    "kernel_time",
+    "attention_peak",
+)
+SCALE = {"matmul_depth": 100.0, "kernel_time": 3e6}
+
+
+@dataclass(frozen=True)
+class Row:
+    """Kernels that were measured together, and their seconds."""
+
+    what: str
+    large: bool
+    kernels: tuple[Kernel, ...]
+    seconds: float
+
+
+def rows_of(table: str) -> list[Row]:
+    """Every row of a GPU's two tables."""
+    found = [_product(line) for line in _lines(f"{table}_gemm.csv")]
+    if table != "h200_sxm":
+        found += [_attention(line, PASSES.get(table, 0.0)) for line in _lines(f"{table}_attention.csv")]
+    return found
+
+
+def _lines(name: str) -> list[dict[str, str]]:
+    with (DATA / "gpus" / name).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _product(line: dict[str, str]) -> Row:
+    m, n, k = (int(line[name]) for name in "mnk")
+    kernel = matmul(m, k, n, 2)
+    kernels: tuple[Kernel, ...] = (kernel,)
+    if line["dtype"] != "bfloat16":
+        kernels = narrowed(kernel, 2, "fp8" if line["dtype"] == "fp8" else "fp4")
+    return Row(line["dtype"], kernel.flops >= LARGE, kernels, float(line["time_us"]) / 1e6)
+
+
+def _attention(line: dict[str, str], passes: float) -> Row:
+    batch, tokens, heads, kv, head = (
+        int(line[name]) for name in ("batch", "sequence", "heads", "kv_heads", "head_dim")
+    )
+    flops = 2 * batch * heads * tokens * tokens * head
+    moved = 4 * batch * tokens * (heads + kv) * head
+    read = 4 * batch * tokens * (heads + 2 * kv) * head
+    before = memory(int(read * passes), launches=ATTENTION_KERNELS - 1)
+    core = fused_attention(
+        flops, moved, heads=batch * heads, queries=tokens, keys=tokens, head=head, causal=True
+    )
+    return Row("attention", tokens >= LONG, (before, core), float(line["time_us"]) / 1e6)
+
+
+def predicted(gpu: Gpu, rows: Sequence[Row]) -> F64:
+    """Seconds of each row, kernels alone."""
+    timer = GpuTimer(gpu, "bf16", alone=True)
+    return np.array([timer.kernels_ps(row.kernels) / PS_PER_S for row in rows])
+
+
+def fit(gpu: Gpu, rows: Sequence[Row]) -> Efficiency:
+    """The numbers that reproduce rows best: relative errors, large kernels twice, a loss that spares odd
+    ones.
+    """
+    names = [name for name in NAMES if name[:3] not in ("fp8", "fp4") or name[:3] in gpu.peak_flops]
+    scale = np.array([SCALE.get(name, 0.7) for name in names])
+    measured = np.array([row.seconds for row in rows])
+    weight = np.array([2.0 if row.large else 1.0 for row in rows])
+
+    def efficiency(z: F64) -> Efficiency:
+        values = dict(zip(names, (z * scale).tolist(), strict=True))
+        values["kernel_time"] = round(values["kernel_time"])
+        return gpu.efficiency.model_copy(update=values)
+
+    def residuals(z: F64) -> F64:
+        tried = gpu.model_copy(update={"efficiency": efficiency(z)})
+        return np.asarray(np.log(predicted(tried, rows) / measured) * weight)
+
+    bounds = tuple(np.array([bound(name)[side] for name in names]) / scale for side in (0, 1))
+    found = least_squares(
+        residuals,
+        np.ones(len(names)),
+        bounds=bounds,
+        loss="soft_l1",
+        f_scale=0.1,
+        diff_step=[1e-3] * len(names),
+        xtol=1e-4,
+    )
+    return efficiency(found.x)
+
+
+def bound(name: str) -> tuple[float, float]:
+    """A parameter's bounds."""
+    metadata = Efficiency.model_fields[name].metadata
+    low = next(one.ge for one in metadata if hasattr(one, "ge"))
+    return low, next(one.le for one in metadata if hasattr(one, "le"))
+
+
+def report(gpu: Gpu, rows: Sequence[Row]) -> list[str]:
+    """A line for each kind of kernel: rows, mean error and bias of the large ones and of those below."""
+    found = []
+    error = predicted(gpu, rows) / np.array([row.seconds for row in rows]) - 1
+    for what in dict.fromkeys(row.what for row in rows):
+        cells = []
+        for large in (True, False):
+            chosen = error[[row.what == what and row.large is large for row in rows]]
+            cells.append(f"{len(chosen):5d}  {np.abs(chosen).mean():6.1%}  {chosen.mean():+6.1%}")
+        found.append(f"{gpu.name:16s} {what:10s} {cells[0]} {cells[1]}")
+    return found
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Report, or fit."""
+    print(f"{'held out':27s}  rows   error    bias  below   error    bias")
+    for table, name in TABLES.items():
+        if not (DATA / "gpus" / f"{table}_gemm.csv").exists():
+            continue
+        gpu, rows = read(name), rows_of(table)
+        if "--fit" in arguments:
+            efficiency = fit(gpu, rows[::2])
+            gpu = gpu.model_copy(update={"efficiency": efficiency})
+            shown = {each: getattr(efficiency, each) for each in NAMES}
+            print(
+                name,
+                {each: value if value is None else float(f"{value:.4g}") for each, value in shown.items()},
+            )
+        print("\n".join(report(gpu, rows[1::2])), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
