@@ -12,12 +12,14 @@ from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.direct import Direct
 from cosim.pattern.dissemination import Dissemination
+from cosim.pattern.nccl import Nccl
 from cosim.pattern.ring import Ring
 from cosim.pattern.send_recv import SendRecv
 from cosim.pattern.template import Collective
 from cosim.pattern.tree import BinomialTree
 from cosim.registry import Named, folder_of
 from cosim.spec import RateBps, Spec, TimePs
+from cosim.topology.scale_up import HostShape
 
 _NAMED = Named("cosim.collectives")
 _WINDOWED = re.compile(r"direct([1-9]\d*)$")
@@ -54,7 +56,9 @@ Choice = Annotated[
 
 
 class CollectiveConfig(Spec):
-    """How collectives are carried: algorithms, delays, chunks"""
+    """How collectives are carried: algorithms, delays, chunks. On hosts with NVLink what isn't named is
+    NCCL's
+    """
 
     endpoint_delay: TimePs = Field(0, ge=0, description="before each send and after each receive")
     reduction_rate: RateBps | None = Field(
@@ -91,6 +95,19 @@ class CollectiveConfig(Spec):
         """The algorithm of a collective, or one for each dimension."""
         chosen: Algorithm | tuple[Algorithm, ...] = getattr(self, collective.value)
         return chosen
+
+    def on_hosts(self, hosts: HostShape) -> CollectiveConfig:
+        """The section on a topology of such hosts: what it doesn't name is NCCL's, with their NICs."""
+        found: dict[str, object] = {}
+        nccl = Nccl()
+        for kind in Collective:
+            chosen = self.choice(kind)
+            if kind.value not in self.model_fields_set and kind in nccl.carries:
+                chosen = nccl
+            each = chosen if isinstance(chosen, tuple) else (chosen,)
+            placed = tuple(algorithm.on_hosts(hosts) for algorithm in each)
+            found[kind.value] = placed if isinstance(chosen, tuple) else placed[0]
+        return self.model_copy(update=found)
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """Settings that were given but can't affect any result."""

@@ -29,6 +29,7 @@ from cosim.pattern.costs import Costs
 from cosim.pattern.template import Collective, Template
 from cosim.registry import find, names
 from cosim.spec import Spec
+from cosim.topology.scale_up import HostShape
 
 
 class Algorithm(Spec):
@@ -82,6 +83,10 @@ class Algorithm(Spec):
 
         ``dims`` are the group's sizes along the topology's dimensions, dimension 0 first; None: no grid.
         """
+        return self
+
+    def on_hosts(self, hosts: HostShape) -> Algorithm:  # noqa: ARG002 - for those that use NVLink and NICs
+        """The algorithm on a topology of such hosts; itself, unless it goes by their links."""
         return self
 
     def meant_for(self, collective: Collective | None, num_ranks: int | None) -> tuple[Collective, int]:

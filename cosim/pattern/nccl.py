@@ -23,7 +23,11 @@ NICs carry data. Trees are double binary trees over hosts and chains inside, dat
 each other. Dimension 0 of the topology is the host; a group that is no grid of the topology's dimensions is
 taken to be in one host.
 
-Not modelled: NVLS and SHARP, PAT, PXN, user buffers, copy-engine collectives; the GPU's multiprocessors that
+Inside a host of a ``system`` whose collectives were measured (``nccl_host``) its laws hold: the switch adds
+up large all-reduces (NVLS) where that is faster than a ring. Between hosts NICs are the topology's, each
+GPU's own one carrying what it sends, as PXN arranges it.
+
+Not modelled: SHARP, user buffers, copy-engine collectives; the GPU's multiprocessors that
 NCCL occupies; protocol changes between NCCL versions. Calibrated (``latency``, ``nvlink_efficiency``,
 ``loop_gap``) on nccl-tests all-reduces of 2 and 8 A100s (``python -m tests.validation.fit``) of 1 MB to 1 GB;
 ``least_latency`` and the network's latencies are NCCL's own, ``network_efficiency`` is that of InfiniBand's
@@ -38,11 +42,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.direct import Direct
+from cosim.pattern.nccl_host import SYSTEMS, HostLaw, HostWay, SystemName, system_of
 from cosim.pattern.nccl_tree import tree_template
 from cosim.pattern.nccl_tuning import (
     ALGORITHMS,
@@ -57,9 +63,10 @@ from cosim.pattern.ring import Rings
 from cosim.pattern.send_recv import SendRecv
 from cosim.pattern.template import I32, Collective, Template
 from cosim.spec import RateBps, SizeBytes, TimePs
+from cosim.topology.scale_up import HostShape
 from cosim.units import PS_PER_US
 
-AlgorithmName = Literal["ring", "tree", "direct"]
+AlgorithmName = Literal["ring", "tree", "direct", "nvls"]
 ProtocolName = Literal["LL", "LL128", "Simple"]
 DATA_PER_WIRE: dict[str, float] = {"LL": 0.5, "LL128": 0.9375, "Simple": 1.0}
 """Bytes of data in a byte on the wire: 4 of 8, 120 of 128, all."""
@@ -67,6 +74,10 @@ _DIRECT = (Collective.ALL_TO_ALL, Collective.SEND_RECV)
 """Grouped sends and receives."""
 _LL_MOST = 16384
 """``NCCL_P2P_LL_THRESHOLD``: bytes of the largest message that goes by LL."""
+_LAWFUL = (Collective.ALL_REDUCE, Collective.ALL_GATHER, Collective.REDUCE_SCATTER, *_DIRECT)
+"""What systems' laws are of."""
+_RAILS = 4
+"""Rings between hosts where nobody knows the NICs."""
 CHAIN_PIECE, CHAIN_PIECES = 128 * 1024, 64
 """A broadcast's pieces follow each other down the chain: no smaller, and no more of them."""
 
@@ -99,15 +110,41 @@ class Nccl(Algorithm):
         12 * 2**20, gt=0, description="of each rank and loop: channels x chunk (24 x 512 KiB on an A100)"
     )
     channels: int = Field(24, ge=1, le=64, description="thread blocks of a large operation on each GPU")
-    rails: int = Field(4, ge=1, le=64, description="rings, or pairs of trees, between hosts: NICs of a host")
+    rails: int | None = Field(
+        None,
+        ge=1,
+        le=64,
+        description="rings, or pairs of trees, between hosts; omitted: the topology's NICs of a host, or 4",
+    )
     pieces: int = Field(8, ge=1, le=256, description="pieces of a tree's data that follow each other")
     nvlink_rate: RateBps = Field(
         240e9 * 8, gt=0, description="of a GPU, as NCCL's choice assumes it (20 GB/s for each of 12 links)"
     )
     network_rate: RateBps = Field(100e9 * 8, gt=0, description="of a host, as NCCL's choice assumes it")
-    algorithms: Literal["ring", "tree"] | None = Field(None, description="this one only (NCCL_ALGO)")
+    system: SystemName | Literal["none"] | None = Field(
+        None,
+        description="whose measured laws hold inside a host; omitted: by the topology's NVLink; none: "
+        "latency, nvlink_efficiency and loop_gap do",
+    )
+    algorithms: Literal["ring", "tree", "nvls"] | None = Field(None, description="this one only (NCCL_ALGO)")
     protocol: ProtocolName | None = Field(None, description="this one only (NCCL_PROTO)")
     hosts: int = Field(1, ge=1, description="of the group; found from the topology where it has hosts")
+
+    def on_hosts(self, hosts: HostShape) -> Nccl:
+        """With the topology's NICs, their rate and its NVLink's laws, where they aren't given."""
+        found: dict[str, object] = {}
+        if self.rails is None:
+            found["rails"] = min(max(hosts.nics, 1), 64)
+        if "network_rate" not in self.model_fields_set:
+            found["network_rate"] = hosts.nic_rate_bps * hosts.nics
+        if self.system is None:
+            found["system"] = system_of(hosts.link_rate_bps)
+        return self.model_copy(update=found)
+
+    @property
+    def law(self) -> HostLaw | None:
+        """Of one host of the system."""
+        return None if self.system is None or self.system == "none" else SYSTEMS[self.system]
 
     def placed(
         self, collective: Collective, num_ranks: int, size_bytes: int, dims: tuple[int, ...] | None
@@ -123,6 +160,8 @@ class Nccl(Algorithm):
         self, collective: Collective, num_ranks: int, size_bytes: int
     ) -> tuple[AlgorithmName, ProtocolName]:
         """What NCCL would take: the least of its estimates; the first of equals."""
+        if self.law is not None and self.hosts == 1 and collective in _LAWFUL:
+            return self._by_law(self.law, collective, num_ranks, size_bytes)
         if collective in _DIRECT:
             message = size_bytes // num_ranks if collective is Collective.ALL_TO_ALL else size_bytes
             return "direct", "LL" if message <= _LL_MOST else "Simple"
@@ -131,7 +170,7 @@ class Nccl(Algorithm):
         for algorithm in ALGORITHMS:
             if algorithm == "tree" and (collective is not Collective.ALL_REDUCE or num_ranks < 3):
                 continue
-            if algorithm != (self.algorithms or algorithm):
+            if algorithm != (self.algorithms or algorithm) and self.algorithms != "nvls":
                 continue
             for protocol in PROTOCOLS:
                 if protocol != (self.protocol or protocol):
@@ -140,6 +179,17 @@ class Nccl(Algorithm):
                 if best is None or took < best[0]:
                     best = took, algorithm, protocol
         return best[1:] if best else ("ring", self.protocol or "Simple")
+
+    def _by_law(
+        self, law: HostLaw, collective: Collective, num_ranks: int, size_bytes: int
+    ) -> tuple[AlgorithmName, ProtocolName]:
+        """In one host: as it was measured."""
+        way = law.way(collective, num_ranks, _whole(collective, num_ranks, size_bytes))
+        if collective in _DIRECT:
+            return "direct", self.protocol or ("LL" if way == "LL" else "Simple")
+        if self.algorithms == "nvls" or (way == "nvls" and self.algorithms is None):
+            return "nvls", "Simple"
+        return "ring", self.protocol or ("LL" if way == "LL" else "Simple")
 
     def start_ps(
         self, algorithm: AlgorithmName, protocol: ProtocolName, num_ranks: int, size_bytes: int
@@ -170,8 +220,11 @@ class Nccl(Algorithm):
             straight = SendRecv() if collective is Collective.SEND_RECV else Direct()
             template = straight.build(collective, num_ranks, size_bytes, costs, reverse=reverse)
             template = replace(template, name="nccl direct")
+        elif algorithm == "nvls":
+            template = Direct().build(collective, num_ranks, size_bytes, costs, reverse=reverse)
+            template = replace(template, name="nccl nvls")
         elif algorithm == "tree":
-            template = tree_template(num_ranks, size_bytes, hosts, self.rails, self.pieces, costs)
+            template = tree_template(num_ranks, size_bytes, hosts, self.rails or _RAILS, self.pieces, costs)
         else:
             rings = self._rings(num_ranks, hosts, costs, reverse=reverse)
             if collective is Collective.BROADCAST:
@@ -183,7 +236,7 @@ class Nccl(Algorithm):
 
     def _rings(self, num_ranks: int, hosts: int, costs: Costs, *, reverse: bool) -> Rings:
         local = num_ranks // hosts
-        order = ring_orders(hosts, local, min(self.rails, local) if hosts > 1 else 1)
+        order = ring_orders(hosts, local, min(self.rails or _RAILS, local) if hosts > 1 else 1)
         return Rings(num_ranks, len(order), costs, reverse=reverse, order=order, name="nccl ring")
 
 
@@ -207,28 +260,39 @@ class _Wire:
 
     def laid(self, template: Template, size_bytes: int) -> Template:
         """The template with wire bytes and delays."""
-        spec, between = self.spec, template.src // self.local != template.dst // self.local
+        spec, law = self.spec, self.spec.law
+        if law is not None and self.local == template.num_ranks and template.collective in _LAWFUL:
+            return self._by_law(law, template, size_bytes)
+        between = template.src // self.local != template.dst // self.local
         message = template.src != template.dst
         data = DATA_PER_WIRE[self.protocol]
-        share = np.where(between, spec.network_efficiency, spec.nvlink_efficiency) * data
+        inside_share = spec.nvlink_efficiency if law is None else law.efficiency
+        share = np.where(between, spec.network_efficiency, inside_share) * data
         size = np.where(message, np.ceil(template.bytes / share), 0).astype(np.int64)
         inside = round(nvlink_us(self.algorithm, self.protocol) * PS_PER_US)
         across = round(network_us(self.algorithm, self.protocol) * PS_PER_US)
         delay = template.delay_ps + np.where(message, np.where(between, across, inside), 0)
-        # What waits for arrivals only is the first that its rank sends.
-        entries, exits = template.num_ranks, int(template.block_row[-2])
-        rows = np.repeat(np.arange(len(template.src)), np.diff(template.dep_ptr))
-        degree = np.diff(template.dep_ptr)
-        block = np.repeat(np.arange(len(template.block_repeat)), np.diff(template.block_row))
-        once = template.block_repeat[block] == 1
-        position = np.arange(len(template.src)) - template.block_row[block] + template.block_base[block]
-        target = position[rows] - template.dep_distance
-        arrivals = np.bincount(rows[target < entries], minlength=len(degree))
-        first = once & message & (degree > 0) & (arrivals == degree)
-        whole = size_bytes * (entries if template.collective is Collective.ALL_GATHER else 1)
-        delay[first] += spec.start_ps(self.algorithm, self.protocol, entries, whole)
-        if self.algorithm == "ring" and template.collective is not Collective.BROADCAST:
-            delay[exits:] += self._gaps(template, size_bytes)
+        whole = _whole(template.collective, template.num_ranks, size_bytes)
+        delay[_first(template)] += spec.start_ps(self.algorithm, self.protocol, template.num_ranks, whole)
+        if law is None and self.algorithm == "ring" and template.collective is not Collective.BROADCAST:
+            delay[int(template.block_row[-2]) :] += self._gaps(template, size_bytes)
+        return replace(template, bytes=size, delay_ps=delay.astype(np.int64))
+
+    def _by_law(self, law: HostLaw, template: Template, size_bytes: int) -> Template:
+        """Of one host whose system was measured."""
+        direct, ranks = self.algorithm == "direct", template.num_ranks
+        whole = _whole(template.collective, ranks, size_bytes)
+        way: HostWay = "nvls" if self.algorithm == "nvls" else "LL" if self.protocol == "LL" else "wide"
+        share = law.data_per_wire(way, ranks, direct=direct)
+        message = template.src != template.dst
+        size = np.where(message, np.ceil(template.bytes / share), 0).astype(np.int64)
+        hop = round(law.hop_us(way, direct=direct) * PS_PER_US)
+        delay = template.delay_ps + np.where(message, hop, 0)
+        delay[_first(template)] += round(law.start_us(way, whole, direct=direct) * PS_PER_US)
+        if way != "nvls" and template.collective is not Collective.SEND_RECV:
+            both = template.collective is Collective.ALL_REDUCE
+            drained = law.drained(direct=direct, both=both) * whole / ranks / (law.link_rate * share)
+            delay[int(template.block_row[-2]) :] += round(drained * PS_PER_US)
         return replace(template, bytes=size, delay_ps=delay.astype(np.int64))
 
     def _gaps(self, template: Template, size_bytes: int) -> int:
@@ -236,3 +300,21 @@ class _Wire:
         ranks = 1 if template.collective is Collective.ALL_GATHER else template.num_ranks
         halves = 2 if template.collective is Collective.ALL_REDUCE else 1
         return self.spec.loop_gap * size_bytes * halves // (2 * ranks * self.spec.buffer)
+
+
+def _whole(collective: Collective, num_ranks: int, size_bytes: int) -> int:
+    """Bytes of the whole buffer."""
+    return size_bytes * (num_ranks if collective is Collective.ALL_GATHER else 1)
+
+
+def _first(template: Template) -> NDArray[np.bool_]:
+    """The messages that wait for arrivals only: the first that a rank sends."""
+    entries, degree = template.num_ranks, np.diff(template.dep_ptr)
+    rows = np.repeat(np.arange(len(template.src)), degree)
+    block = np.repeat(np.arange(len(template.block_repeat)), np.diff(template.block_row))
+    once = template.block_repeat[block] == 1
+    position = np.arange(len(template.src)) - template.block_row[block] + template.block_base[block]
+    target = position[rows] - template.dep_distance
+    arrivals = np.bincount(rows[target < entries], minlength=len(degree))
+    found: NDArray[np.bool_] = once & (template.src != template.dst) & (degree > 0) & (arrivals == degree)
+    return found

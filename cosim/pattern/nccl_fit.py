@@ -28,6 +28,9 @@ from cosim.units import PS_PER_S, PS_PER_US
 _FITTED = ("latency", "least_latency", "nvlink_efficiency", "loop_gap")
 _STEP = {"latency": 10e6, "least_latency": 4e6, "nvlink_efficiency": 0.05, "loop_gap": 10e6}
 _SCALE = 0.05
+_LAWFUL = (
+    Collective.ALL_REDUCE, Collective.ALL_GATHER, Collective.REDUCE_SCATTER, Collective.ALL_TO_ALL
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,9 @@ class MeasuredCollective:
 
 def host_s(spec: Nccl, collective: Collective, ranks: int, size_bytes: int, rate: float) -> float:
     """Seconds of a collective on one host; ``rate``: bytes a second of a GPU's links, one way."""
+    if spec.law is not None and collective in _LAWFUL:
+        whole = size_bytes * (ranks if collective is Collective.ALL_GATHER else 1)
+        return spec.law.seconds(collective, ranks, whole)
     algorithm, protocol = spec.choose(collective, ranks, size_bytes)
     hop = nvlink_us(algorithm, protocol) / 1e6
     wire = rate * spec.nvlink_efficiency * DATA_PER_WIRE[protocol]

@@ -17,6 +17,7 @@ from cosim.pattern.hierarchical import Queues, chunk_sizes, phases, sub_groups
 from cosim.pattern.plan import FIRST, Phase, Plan, Turn
 from cosim.pattern.prove import prove
 from cosim.pattern.template import Collective, Template
+from cosim.topology.scale_up import HostShape
 
 _ONE_GROUP = (Collective.BROADCAST, Collective.BARRIER, Collective.SEND_RECV)
 """Collectives that run over the whole group, never by dimension."""
@@ -30,15 +31,19 @@ class Planner:
 
     A template's proof is kept by (algorithm, collective, ranks, direction, variant, root), for as long as the
     process runs: sizes and delays don't change which message carries what. Algorithms read from files are
-    proved anew by each planner; their paths start from ``context.base``.
+    proved anew by each planner; their paths start from ``context.base``. On ``hosts`` with NVLink,
+    collectives that the section doesn't name are NCCL's.
     """
 
     def __init__(
         self,
         config: CollectiveConfig | None = None,
         context: Context = HERE,
+        hosts: HostShape | None = None,
     ) -> None:
         self.config = config if config is not None else CollectiveConfig()
+        if hosts is not None:
+            self.config = self.config.on_hosts(hosts)
         self.context = context
         self._read: dict[Algorithm, Algorithm] = {}
         """Algorithms as their files have them."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,3 +39,42 @@ def domains(topology: Topology) -> I64:
         np.minimum.at(label, topology.link_src[links], label[topology.link_dst[links]])
         if (label == before).all():
             return label[: topology.num_endpoints]
+
+
+@dataclass(frozen=True, slots=True)
+class HostShape:
+    """What the hosts of a topology have: GPUs, NICs, bits per second of a GPU's scale-up link and of a
+    NIC.
+    """
+
+    gpus: int
+    nics: int
+    link_rate_bps: float
+    nic_rate_bps: float
+
+
+def host_shape(topology: Topology) -> HostShape | None:
+    """The first host's; None: no links are marked as scale-up, or nothing leads out of it."""
+    if topology.scale_up is None or topology.scale_up.all():
+        return None
+    label = domains(topology)
+    inside = np.flatnonzero(label == label[0])
+    if len(inside) < _LEAST:
+        return None
+    from_gpu = np.isin(topology.link_src, inside)
+    nics = np.unique(topology.link_dst[from_gpu & ~topology.scale_up])
+    nics = nics[nics >= topology.num_endpoints]
+    out = np.isin(topology.link_src, nics) & (topology.link_dst >= topology.num_endpoints)
+    rate = topology.link_rate_bps
+    if not len(nics) or not out.any():
+        return None
+    return HostShape(
+        len(inside),
+        len(nics),
+        float(rate[from_gpu & topology.scale_up].max()),
+        float(rate[out].sum()) / len(nics),
+    )
+
+
+_LEAST = 2
+"""GPUs that make a scale-up domain."""

@@ -1,0 +1,88 @@
+"""NCCL inside a host by a system's laws: the replay takes what they say, and every template is proved."""
+
+import pytest
+
+from cosim.pattern.config import CollectiveConfig
+from cosim.pattern.nccl import Nccl
+from cosim.pattern.nccl_fit import host_s
+from cosim.pattern.nccl_host import SYSTEMS, SystemName, system_of
+from cosim.pattern.planner import Planner
+from cosim.pattern.ring import Ring
+from cosim.pattern.template import Collective
+from cosim.topology.scale_up import HostShape
+from tests.validation.nccl_tables import LARGE, TABLES, predicted, rows_of
+
+KINDS = (
+    Collective.ALL_REDUCE,
+    Collective.ALL_GATHER,
+    Collective.REDUCE_SCATTER,
+    Collective.ALL_TO_ALL,
+)
+
+
+def replayed_s(system: SystemName, kind: Collective, ranks: int, size: int) -> float:
+    """Seconds on a host of that system, through the full path."""
+    from cosim.experiment.run import run
+
+    rate = SYSTEMS[system].link_rate * 8e6
+    scenario = {
+        "topology": {"kind": "switch", "endpoints": ranks, "rate": f"{rate / 1e9}Gbps", "latency": "0ns"},
+        "network": "fair_share",
+        "collectives": {kind.value: {"algorithm": "nccl", "system": system}},
+        "jobs": [
+            {"workload": {"kind": "collective", "collective": kind.value, "size": size, "ranks": ranks}}
+        ],
+    }
+    return run(scenario).records.end_ps / 1e12
+
+
+@pytest.mark.parametrize("system", ["a100", "h100", "b200"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ranks", [2, 8])
+def test_laws_are_what_the_replay_takes(system: SystemName, kind: Collective, ranks: int) -> None:
+    spec = Nccl(system=system)
+    rate = SYSTEMS[system].link_rate * 1e6
+    for size in (ranks << 9, ranks << 17, ranks << 23):
+        assert replayed_s(system, kind, ranks, size) == pytest.approx(
+            host_s(spec, kind, ranks, size, rate), rel=0.02
+        )
+
+
+def test_the_switch_adds_up_large_all_reduces_of_eight() -> None:
+    spec = Nccl(system="h100")
+    assert spec.choose(Collective.ALL_REDUCE, 8, 1 << 30)[0] == "nvls"
+    assert spec.choose(Collective.ALL_REDUCE, 2, 1 << 30)[0] == "ring"
+    assert Nccl(system="a100").choose(Collective.ALL_REDUCE, 8, 1 << 30)[0] == "ring"
+    # A link carries 1 + 1/N of the data, where a ring's carries 2 - 2/N.
+    plan = Planner(CollectiveConfig(all_reduce=spec)).plan(Collective.ALL_REDUCE, 8, 1 << 30)
+    template = plan.chunks[0][0].template
+    sent = template.bytes[template.src == 0].sum()
+    assert sent * SYSTEMS["h100"].nvls_efficiency == pytest.approx((1 + 1 / 8) * (1 << 30), rel=1e-3)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_measured_collectives_are_within_ten_percent(table: str) -> None:
+    rows = [row for row in rows_of(table)[1::2] if row.size_bytes >= LARGE]
+    error = predicted(SYSTEMS[TABLES[table]], rows) / [row.seconds for row in rows] - 1
+    assert abs(error).mean() < 0.10
+
+
+def test_hosts_with_nvlink_get_nccl_and_their_own_nics() -> None:
+    shape = HostShape(gpus=8, nics=8, link_rate_bps=450e9 * 8, nic_rate_bps=400e9)
+    config = Planner(CollectiveConfig(), hosts=shape).config
+    chosen = config.all_reduce
+    assert isinstance(chosen, Nccl)
+    assert (chosen.rails, chosen.network_rate, chosen.system) == (8, 3.2e12, "h100")
+    named = Planner(CollectiveConfig.model_validate({"all_reduce": "ring"}), hosts=shape).config
+    assert isinstance(named.all_reduce, Ring)
+    assert isinstance(named.all_gather, Nccl)
+    given = CollectiveConfig.model_validate(
+        {"all_reduce": {"algorithm": "nccl", "rails": 2, "system": "none"}}
+    )
+    kept = Planner(given, hosts=shape).config.all_reduce
+    assert isinstance(kept, Nccl)
+    assert (kept.rails, kept.law) == (2, None)
+
+
+def test_systems_are_told_by_their_links() -> None:
+    assert [system_of(rate * 8) for rate in (300e9, 450e9, 900e9)] == [None, "h100", "b200"]
