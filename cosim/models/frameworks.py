@@ -33,6 +33,14 @@ class MegatronSettings(Spec):
         description="the host waits for each tensor-parallel exchange, as NCCL_BLOCKING_WAIT=1 makes it",
     )
 
+    overlap_param_gather: bool = Field(
+        False,
+        description="sharded_optimizer: parameters are gathered by bucket during the first forward passes",
+    )
+    tp_comm_overlap: bool = Field(
+        False, description="tensor-parallel gathers and scatters go on beside their products (userbuffers)"
+    )
+
     def idle_with(self, *, stages: int, tensor_parallel: int) -> list[tuple[str, str]]:
         """(field, why) of what so many stages and tensor-parallel ranks don't have."""
         one_stage, whole = "pp is 1: there is one stage", "tp is 1: a layer is whole"
@@ -41,6 +49,7 @@ class MegatronSettings(Spec):
             ("blocking_sends", one_stage, stages == 1),
             ("scatter_gather", whole, tensor_parallel == 1),
             ("synchronous_exchanges", whole, tensor_parallel == 1),
+            ("tp_comm_overlap", whole, tensor_parallel == 1),
         ]
         return [(name, why) for name, why, is_idle in idle if is_idle and name in self.model_fields_set]
 

@@ -9,7 +9,7 @@ context parallelism.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cosim.gpu.kernels import Kernel
 
@@ -142,3 +142,30 @@ def _join(pieces: Sequence[Piece]) -> Piece:
     name = first if first == last else f"{first} to {last}"
     kernels = tuple(kernel for piece in pieces for kernel in piece.kernels)
     return Piece(name, kernels, pieces[-1].then, pieces[-1].beside)
+
+
+def overlapped(pieces: Sequence[Piece]) -> list[Piece]:
+    """Tensor-parallel exchanges beside the products they belong to: a gather beside what reads its result, a
+    scatter beside what made it.
+
+    Both go ring step by ring step (Transformer Engine's userbuffers, PyTorch's async tensor parallelism);
+    the one step of each that nothing hides isn't modelled.
+    """
+    made: list[Piece] = []
+    carried: Exchange | None = None
+    for piece in pieces:
+        then, beside = piece.then, piece.beside
+        if carried is not None and beside is None and piece.kernels:
+            beside, carried = carried, None
+        elif carried is not None:  # nothing to hide it
+            made.append(Piece(f"{piece.name} gathered", (), carried))
+            carried = None
+        if then is not None and then.axes == ("tp",):
+            if then.collective == "all_gather":
+                carried, then = then, None
+            elif then.collective == "reduce_scatter" and beside is None and piece.kernels:
+                beside, then = then, None
+        made.append(replace(piece, then=then, beside=beside))
+    if carried is not None:
+        made.append(Piece("gathered", (), carried))
+    return made

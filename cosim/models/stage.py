@@ -7,6 +7,9 @@ last stage share are summed between the two; then the gradients' norm over the m
 optimizer, with its states on every rank or sharded over the data-parallel axis (ZeRO stage 1, Rajbhandari
 et al., arXiv 1910.02054: gradients are reduce-scattered, parameters all-gathered after the step).
 
+With ``overlap_parameters`` that gather is the next iteration's, beside its first forward passes; a first
+iteration has it as well, as any other would.
+
 Where the host is never behind in any pass, launches are left out, and pieces without an exchange between them
 are one operation: every time is the same.
 
@@ -19,7 +22,7 @@ from collections.abc import Sequence
 
 from cosim.gpu.kernels import memory
 from cosim.models.issuer import PIPELINE_STREAM, Issuer, TimedPiece
-from cosim.models.parts import Exchange, Layer, Piece, merged
+from cosim.models.parts import Exchange, Layer, Piece, merged, overlapped
 from cosim.models.schedule import Pass, passes
 from cosim.models.training import Timer, Training
 from cosim.workload.program import (
@@ -31,6 +34,7 @@ from cosim.workload.program import (
     Program,
 )
 
+PARAMETER_STREAM = "comm-parameters"
 _ADAM_STATE_BYTES = 3 * (4 + 4)
 """Per parameter: fp32 master weight and two moments, read and written."""
 _NORM_BYTES = 8
@@ -52,6 +56,8 @@ class StageBuilder(Issuer):
         self.last_bucket: tuple[int, ...] = ()
         self.filled: dict[tuple[str, ...], int] = {}
         self.buckets = 0
+        self.parameters_at: dict[tuple[int, int], tuple[int, ...]] = {}
+        """Gathers that a layer waits for in its first forward, by chunk and place."""
         self.host_matters = any(
             self._behind(self._pieces(pieces)) for layers in chunks for pieces in _both(layers)
         )
@@ -61,6 +67,8 @@ class StageBuilder(Issuer):
     def program(self) -> Program:
         """The stage's program."""
         training = self.training
+        if training.overlap_parameters:
+            self._gather_parameters()
         order = passes(training.schedule, self.stage, self.stages, training.micro_batches, len(self.chunks))
         left = dict.fromkeys(range(len(self.chunks)), training.micro_batches)
         for one in order:
@@ -101,6 +109,9 @@ class StageBuilder(Issuer):
         if last and self.training.bucket is not None:
             self._overlapped(name, one.chunk)
             return
+        if one.forward and one.micro_batch == 0 and self.training.overlap_parameters:
+            self._first_forward(name, one.chunk)
+            return
         for step in self.steps[one.chunk][0 if one.forward else 1]:
             self._run(name, step, "forward" if one.forward else "backward")
 
@@ -111,6 +122,45 @@ class StageBuilder(Issuer):
                 self._run(name, step, "backward", slowed=bool(self.last_bucket))
             for axes, count in layer.parameters.items():
                 self._fill(axes, count)
+
+    def _gather_parameters(self) -> None:
+        """What the optimizer's step before left on each rank is gathered, in the order in which forward
+        needs it.
+        """
+        before: tuple[int, ...] = ()
+        for chunk, layers in enumerate(self.chunks):
+            open_: dict[tuple[str, ...], int] = {}
+            places: list[int] = []
+            for place, layer in enumerate(layers):
+                places.append(place)
+                for axes, count in layer.parameters.items():
+                    open_[axes] = open_.get(axes, 0) + count
+                width = self.training.gradient_width
+                full = max(open_.values(), default=0) * width >= (self.training.bucket or 0)
+                if not full and place < len(layers) - 1:
+                    continue
+                for axes, count in open_.items():
+                    if self.group_size(axes) > 1 and count:
+                        share = -(-count // self.group_size(axes))
+                        size = share * self.training.parameter_width
+                        before = (self._gathered(axes, size, before),)
+                self.parameters_at |= dict.fromkeys(((chunk, each) for each in places), before)
+                open_, places = {}, []
+
+    def _gathered(self, axes: tuple[str, ...], size_bytes: int, before: tuple[int, ...]) -> int:
+        return self._append(
+            Operation(
+                "parameters gathered", OpKind.COLLECTIVE, PARAMETER_STREAM, before, collective="all_gather",
+                axes=axes, size_bytes=size_bytes, phase="forward",
+            )
+        )  # fmt: skip
+
+    def _first_forward(self, name: str, chunk: int) -> None:
+        """Layer by layer, each after its parameters have come together."""
+        for place, layer in enumerate(self.chunks[chunk]):
+            self.last = tuple(sorted({*self.last, *self.parameters_at.get((chunk, place), ())}))
+            for step in self._steps([layer.forward]):
+                self._run(name, step, "forward", slowed=True)
 
     def _receive(self, name: str, one: Pass, step: int) -> None:
         peer, tag = self._neighbour(one, step)
@@ -178,7 +228,7 @@ class StageBuilder(Issuer):
             kernel = memory(share * each, launches=8)
             step = self._step(Piece("optimizer", (kernel,)), issued=self.host_matters)
             self._run("", step, "optimizer")
-            if size > 1:
+            if size > 1 and not training.overlap_parameters:
                 gather = Exchange("all_gather", axes, share * training.parameter_width)
                 self._exchange("parameters gathered", gather, "optimizer")
 
@@ -213,6 +263,8 @@ class StageBuilder(Issuer):
         latest from the end: launches after that are left out.
         """
         fine = self._pieces(layers)
+        if self.training.overlap_exchanges:
+            fine = overlapped(fine)
         behind = len(fine)
         if not self.host_matters:
             behind = 0

@@ -52,6 +52,12 @@ class Training:
         The host issues nothing of the next pass until the GPU has ended the one before.
     synchronous_exchanges
         The host issues nothing until an exchange between pieces has ended.
+    overlap_parameters
+        With a sharded optimizer, parameters are gathered bucket by bucket while the iteration's first
+        forward passes go on, not all after the optimizer's step.
+    overlap_exchanges
+        Tensor-parallel gathers and scatters go on beside the products that they belong to, ring step by ring
+        step.
     """
 
     mesh: DeviceMesh
@@ -68,3 +74,5 @@ class Training:
     blocking_sends: bool = False
     synchronous_passes: bool = False
     synchronous_exchanges: bool = False
+    overlap_parameters: bool = False
+    overlap_exchanges: bool = False

@@ -5,7 +5,7 @@ import pytest
 from cosim.context import HERE
 from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario
-from cosim.gpu.gpus import A100_80GB
+from cosim.gpu.catalogue import A100_80GB
 from cosim.models.schedule import passes
 from cosim.models.transformer import Transformer
 from cosim.workload.program import CPU_STREAM, OpKind

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cosim.gpu.gpus import A100_80GB
+from cosim.gpu.catalogue import A100_80GB
 from cosim.gpu.kernels import memory
 from cosim.gpu.timer import GpuTimer
 from cosim.models.parts import Layer

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.gpu.gpus import A100_80GB
+from cosim.gpu.catalogue import A100_80GB
 from cosim.pattern.nccl import Nccl
 from tests.validation.measured import (
     DATA,

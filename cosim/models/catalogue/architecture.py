@@ -2,9 +2,10 @@
 
 Grouped-query attention: Ainslie et al., arXiv 2305.13245. Gated MLP (SwiGLU): Shazeer, arXiv 2002.05202.
 Latent attention and shared experts: DeepSeek-V2 and V3, arXiv 2405.04434 and 2412.19437. Parameters are
-those of the published checkpoints; FLOPs count a multiply-add as two, and a causal mask saves nothing.
+those of the published checkpoints; FLOPs count a multiply-add as two, and a causal mask saves nothing there
+(what kernels do under one is ``blocks``'). Sliding windows: Beltagy et al., arXiv 2004.05150.
 
-Not modelled: multi-token prediction heads, dropped tokens, sliding windows.
+Not modelled: multi-token prediction heads, dropped tokens.
 """
 
 from __future__ import annotations
@@ -66,6 +67,11 @@ class TransformerModel(Model):
     norm: Literal["rms", "layer"] = Field("rms", description="normalisation: one vector, or two")
     dropout: bool = Field(False, description="dropout after attention and MLP")
     final_norm: bool = Field(True, description="a norm after the last layer; BERT's is after the embedding")
+    causal: bool = Field(True, description="a token attends to those before it only; false: to all (BERT)")
+    window: PositiveInt | None = Field(
+        None, description="sliding window: tokens that one attends to at most; omitted: all"
+    )
+    window_every: PositiveInt = Field(1, description="every so many layers have the window, the others not")
     pooler: bool = Field(False, description="a linear layer over the first token (BERT)")
     experts: Experts | None = Field(None, description="a mixture of experts in place of the MLP")
     latent: Latent | None = Field(None, description="latent attention in place of grouped-query")
@@ -165,6 +171,10 @@ class TransformerModel(Model):
     def has_experts(self, layer: int) -> bool:
         """Whether that layer has experts, not an MLP."""
         return self.experts is not None and layer >= self.experts.first_dense
+
+    def window_of(self, layer: int) -> int | None:
+        """The sliding window of a layer; None: it has none."""
+        return self.window if layer % self.window_every == 0 else None
 
     def layer_parameters(self, layer: int) -> int:
         """Of a layer, all experts."""

@@ -35,6 +35,10 @@ _TOKEN_TAG = 1 << 20
 
 def layer_counts(layers: int, parts: int) -> list[int]:
     """How many layers each part has; those left over are in the middle."""
+    if (
+        layers < parts <= layers + 2
+    ):  # embedding and head are parts of their own (Megatron-LM counts them as layers)
+        return [0, *[1] * layers, *[0] * (parts - layers - 1)]
     each, left = divmod(layers, parts)
     first = (parts - left) // 2
     return [each + (first <= part < first + left) for part in range(parts)]

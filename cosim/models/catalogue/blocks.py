@@ -8,7 +8,13 @@ backward an all-reduce beside them (keys and values once more, and their gradien
 Experts: tokens go to their experts and back by all-to-all (arXiv 2006.16668); ``imbalance`` times the mean
 load are computed and exchanged by every rank, as all wait for the busiest.
 
-Not modelled: what a causal mask saves, rounds of ring attention waiting for each other one by one, experts'
+Under a causal mask a fused attention computes half of the scores (with context parallelism each rank half of
+its own: Megatron-LM gives it an early and a late part of the sequence), in a sliding window those within it.
+With a ``recipe`` linear layers' products have narrow operands: what goes in is converted by a kernel of its
+own, once for forward and for the weights' gradient, and so is the gradient that comes back; weights are
+converted by the optimizer's step, which isn't timed.
+
+Not modelled: rounds of ring attention waiting for each other one by one, experts'
 kernels whose tiles differ, dropped tokens; shared experts overlapping the all-to-all.
 """
 
@@ -21,13 +27,16 @@ from dataclasses import dataclass, replace
 from cosim.gpu.kernels import (
     Kernel,
     KernelKind,
+    Narrow,
+    attention_backward,
     fused_attention,
     matmul,
     matmul_backward,
     memory,
+    narrowed,
 )
 from cosim.models.catalogue.architecture import Experts, TransformerModel
-from cosim.models.catalogue.cut import TP, Cut
+from cosim.models.catalogue.cut import FUSED, TP, Cut
 from cosim.models.catalogue.ends import embedding_layer, head_layer
 from cosim.models.parts import Exchange, Layer, Piece
 
@@ -91,7 +100,7 @@ class Blocks:
         name = f"layer {number}"
         parts = [
             _Part(f"{name} norm", (self._norm(),), self.opens, plain=True),
-            *self._attention(f"{name} attention"),
+            *self._attention(f"{name} attention", self.model.window_of(number)),
             _Part(f"{name} norm", (self._add(), self._norm()), plain=True),
             *(
                 self._experts(name, self.model.experts)
@@ -102,7 +111,7 @@ class Blocks:
         ]
         dense, experts, tensors = self.parameters(number)
         accumulate = memory(3 * (dense + experts) * self.cut.width, launches=tensors)
-        forward = tuple(_forward(parts))
+        forward = tuple(_forward(parts, self.cut.width))
         backward = list(_backward(parts, self.cut.width))
         backward[-1] = replace(backward[-1], kernels=(*backward[-1].kernels, accumulate))
         return Layer(
@@ -208,8 +217,12 @@ class Blocks:
         mask = _MASK if self.model.dropout else 0
         return memory(self.cut.own_tokens * self.model.hidden * (3 * self.cut.width + mask))
 
-    def _attention(self, name: str) -> list[_Part]:
-        first, core, last = self._latent_attention() if self.model.latent else self._grouped_attention()
+    def _linear(self, rows: int, inner: int, columns: int) -> Kernel:
+        """The product of a linear layer; converting what goes in is added where kernels are issued."""
+        return replace(matmul(rows, inner, columns, self.cut.width), narrow=self.cut.narrow)
+
+    def _attention(self, name: str, window: int | None) -> list[_Part]:
+        first, core, last = self._latent_attention() if self.model.latent else self._grouped_attention(window)
         again = core if self.cut.recompute == "selective" else ()
         parallel = self.cut.parallel
         if parallel.cp == 1:
@@ -232,22 +245,40 @@ class Blocks:
             return m.kept_per_token() * self.cut.width
         return 2 * max(m.kv // self.tp, 1) * m.head * self.cut.width
 
-    def _grouped_attention(self) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...], tuple[Kernel, ...]]:
+    def _grouped_attention(
+        self, window: int | None
+    ) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...], tuple[Kernel, ...]]:
         """Queries, keys, values; scores and what they choose; projection."""
         m, cut, tokens = self.model, self.cut, self.cut.tokens
         heads, kv = m.heads // self.tp, max(m.kv // self.tp, 1)
-        first = [matmul(tokens, m.hidden, (heads + 2 * kv) * m.head, cut.width)]
+        first = [self._linear(tokens, m.hidden, (heads + 2 * kv) * m.head)]
         if not m.positions:
             first.append(memory(2 * tokens * (heads + kv) * m.head * cut.width))  # rotary positions
-        last = matmul(tokens, heads * m.head, m.hidden, cut.width)
-        return tuple(first), self._core(heads, kv, m.head), (last,)
+        last = self._linear(tokens, heads * m.head, m.hidden)
+        return tuple(first), self._core(heads, kv, m.head, window), (last,)
 
-    def _core(self, heads: int, kv: int, head: int) -> tuple[Kernel, ...]:
+    def _fused(self, heads: int, size: int, moved: int, window: int | None = None) -> Kernel:
+        """Fused attention; ``size`` numbers of a head's key and value together."""
+        cut = self.cut
+        causal = self.model.causal and not cut.decode
+        scores = cut.tokens * cut.keys * heads
+        if window is not None and window < cut.keys:  # a token sees the window; the first ones, less
+            scores = cut.tokens * window * heads
+            if causal:
+                scores -= cut.tokens * heads * window * window // (2 * cut.keys)
+            causal = False
+        elif causal:
+            scores //= 2
+        return fused_attention(
+            2 * scores * size, moved, heads=cut.batch * heads, queries=cut.sequence, keys=cut.keys,
+            head=size // 2, causal=causal, version=FUSED.get(cut.attention, "newest"),
+        )  # fmt: skip
+
+    def _core(self, heads: int, kv: int, head: int, window: int | None) -> tuple[Kernel, ...]:
         cut, width = self.cut, self.cut.width
-        if cut.attention == "flash":
-            flops = 4 * cut.tokens * cut.keys * heads * head
+        if cut.attention in FUSED:
             moved = 2 * head * (cut.tokens * heads + cut.batch * cut.keys * kv) * width
-            return (fused_attention(flops, moved),)
+            return (self._fused(heads, 2 * head, moved, window),)
         batch = cut.batch * heads
         scores = batch * cut.sequence * cut.keys
         softmax = memory(2 * scores * width)
@@ -270,30 +301,30 @@ class Blocks:
         assert latent is not None
         heads, rank = m.heads // self.tp, latent.key_value_rank
         first = [
-            matmul(tokens, m.hidden, latent.query_rank + rank + latent.rope, width),
+            self._linear(tokens, m.hidden, latent.query_rank + rank + latent.rope),
             memory(2 * tokens * (latent.query_rank + rank) * width),  # norms
-            matmul(tokens, latent.query_rank, heads * (latent.nope + latent.rope), width),
+            self._linear(tokens, latent.query_rank, heads * (latent.nope + latent.rope)),
             memory(2 * tokens * (heads + 1) * latent.rope * width),
         ]
-        last = matmul(tokens, heads * latent.value, m.hidden, width)
+        last = self._linear(tokens, heads * latent.value, m.hidden)
         if cut.decode:
             first.append(matmul(tokens, latent.nope, rank, width, batch=heads))
             flops = 2 * tokens * cut.keys * heads * (2 * rank + latent.rope)
             moved = (cut.batch * cut.keys * (rank + latent.rope) + 2 * tokens * heads * rank) * width
             out = matmul(tokens, rank, latent.value, width, batch=heads)
             return tuple(first), (fused_attention(flops, moved),), (out, last)
-        first.append(matmul(tokens, rank, heads * (latent.nope + latent.value), width))
+        first.append(self._linear(tokens, rank, heads * (latent.nope + latent.value)))
         each = latent.nope + latent.rope + latent.value
-        flops = 2 * tokens * cut.keys * heads * each
-        return tuple(first), (fused_attention(flops, 2 * tokens * heads * each * width),), (last,)
+        moved = 2 * tokens * heads * each * width
+        return tuple(first), (self._fused(heads, each, moved),), (last,)
 
     def _mlp(self, ffn: int) -> tuple[Kernel, ...]:
         cut, own, hidden = self.cut, ffn // self.tp, self.model.hidden
         wide = 2 if self.model.gated else 1
         return (
-            matmul(cut.tokens, hidden, wide * own, cut.width),
+            self._linear(cut.tokens, hidden, wide * own),
             memory((wide + 1) * cut.tokens * own * cut.width),
-            matmul(cut.tokens, own, hidden, cut.width),
+            self._linear(cut.tokens, own, hidden),
         )
 
     def _dense(self, name: str, ffn: int) -> list[_Part]:
@@ -314,9 +345,9 @@ class Blocks:
         wide = 2 if self.model.gated else 1
         own = experts.ffn // self.tp
         compute = (
-            _grouped(rows, hidden, wide * own, touched, width),
+            _grouped(rows, hidden, wide * own, touched, width, cut.narrow),
             memory((wide + 1) * rows * own * width),
-            _grouped(rows, own, hidden, touched, width),
+            _grouped(rows, own, hidden, touched, width, cut.narrow),
         )
         router = matmul(cut.own_tokens, hidden, experts.num, width)
         choose = memory(cut.own_tokens * experts.num * (width + 2 * _FP32), launches=4)
@@ -340,16 +371,36 @@ class Blocks:
         return _Edge(gather, scatter), _Edge(scatter, gather)
 
 
-def _grouped(rows: int, inner: int, columns: int, groups: int, width: int) -> Kernel:
+def _grouped(rows: int, inner: int, columns: int, groups: int, width: int, narrow: Narrow | None) -> Kernel:
     """``groups`` products that share ``rows``; each computes as if they shared alike."""
     moved = (rows * (inner + columns) + groups * inner * columns) * width
     flops = 2 * rows * inner * columns
-    return Kernel(KernelKind.MATMUL, flops, moved, groups, -(-rows // groups), inner, columns)
+    each = -(-rows // groups)
+    return Kernel(KernelKind.MATMUL, flops, moved, groups, each, inner, columns, narrow=narrow)
 
 
-def _forward(parts: Sequence[_Part]) -> Iterable[Piece]:
+def _forward(parts: Sequence[_Part], width: int) -> Iterable[Piece]:
     for part in parts:
-        yield Piece(part.name, part.kernels, part.then.forward, part.beside.forward)
+        yield Piece(part.name, _issued(part.kernels, width), part.then.forward, part.beside.forward)
+
+
+def _issued(kernels: Sequence[Kernel], width: int) -> tuple[Kernel, ...]:
+    """Forward's kernels; what goes into a narrow product is converted before, twice as much of it being
+    written: also turned round, for the weights' gradient.
+    """
+    made: list[Kernel] = []
+    for kernel in kernels:
+        if kernel.narrow is None:
+            made.append(kernel)
+            continue
+        convert, product = narrowed(kernel, width, kernel.narrow)
+        made += [_turned_too(convert, kernel, width), product]
+    return tuple(made)
+
+
+def _turned_too(convert: Kernel, product: Kernel, width: int) -> Kernel:
+    own = convert.bytes_moved - product.batch * product.rows * product.inner * width
+    return replace(convert, bytes_moved=convert.bytes_moved + own)
 
 
 def _backward(parts: Sequence[_Part], width: int) -> Iterable[Piece]:
@@ -359,16 +410,22 @@ def _backward(parts: Sequence[_Part], width: int) -> Iterable[Piece]:
         then = parts[number - 1].then.backward if number else None
         if part.fetch is not None:
             yield Piece(f"{part.name} again", (), part.fetch)
-        kernels = (*part.again, *_kernels_backward(part, width))
+        kernels = (*_issued(part.again, width), *_kernels_backward(part, width))
         yield Piece(part.name, kernels, then, part.beside.backward)
 
 
 def _kernels_backward(part: _Part, width: int) -> Iterable[Kernel]:
-    """Two products for each product; for others one and a half times the traffic."""
+    """Two products for each product, and one conversion; for others one and a half times the traffic."""
     for kernel in reversed(part.kernels):
         if kernel.kind is KernelKind.MATMUL:
-            yield from matmul_backward(kernel, width)
+            for_left, for_right = matmul_backward(kernel, width)
+            if kernel.narrow is None:
+                yield from (for_left, for_right)
+                continue
+            convert, first = narrowed(for_left, width, kernel.narrow)
+            yield from (_turned_too(convert, for_left, width), first)
+            yield narrowed(for_right, width, kernel.narrow)[1]
         elif kernel.kind is KernelKind.ATTENTION:
-            yield fused_attention(2 * kernel.flops, 2 * kernel.bytes_moved)
+            yield attention_backward(kernel)
         else:
             yield memory(kernel.bytes_moved * 3 // 2, launches=kernel.launches * (1 + part.plain))

@@ -13,13 +13,19 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
+from cosim.gpu.kernels import AttentionVersion, Narrow
 from cosim.models.parts import Exchange
 from cosim.models.schedule import ScheduleName
 from cosim.spec import Spec
 from cosim.workload.program import DeviceMesh
 
 Recompute = Literal["none", "selective", "full"]
-Attention = Literal["flash", "unfused"]
+Recipe = Literal["fp8", "mxfp8", "nvfp4"]
+"""Linear layers' products in a narrow type: FP8 scaled by tensor; MXFP8, by blocks of 32 (OCP MX 1.0);
+NVFP4, by blocks of 16 (arXiv 2509.25149). Attention, router, embedding and head stay as they are."""
+Attention = Literal["flash", "flash2", "triton", "unfused"]
+FUSED: dict[Attention, AttentionVersion] = {"flash": "newest", "flash2": "flash2", "triton": "triton"}
+"""Attention in one kernel, and its version."""
 TP = ("tp",)
 
 
@@ -148,11 +154,17 @@ class Cut:
     attention: Attention = "flash"
     recompute: Recompute = "none"
     decode: bool = False
+    recipe: Recipe | None = None
 
     @property
     def tokens(self) -> int:
         """Rows of every matrix."""
         return self.batch * self.sequence
+
+    @property
+    def narrow(self) -> Narrow | None:
+        """The type of linear layers' operands, where it isn't the others'."""
+        return None if self.recipe is None else "fp4" if self.recipe == "nvfp4" else "fp8"
 
     @property
     def own_tokens(self) -> int:

@@ -30,7 +30,7 @@ def fits_transformer(spec: ModelWorkload, model: TransformerModel) -> None:
     if model.experts is not None:
         divides("experts", model.experts.num, "ep", p.ep)
         divides("experts' ffn", model.experts.ffn, "tp", p.tp)
-    if p.pp * p.virtual_stages > model.layers:
+    if p.pp * p.virtual_stages > model.layers + (2 if p.virtual_stages > 1 else 0):
         raise ValueError(f"{model.layers} layers don't fill {p.pp * p.virtual_stages} stages")
     if spec.task != "decode":
         shared = p.cp * (p.tp if p.sequence_parallel else 1)

@@ -33,7 +33,16 @@ if TYPE_CHECKING:
 def _cut(spec: ModelWorkload) -> Cut:
     parallel, width = spec.cut_by, DTYPE_BYTES[spec.dtype]
     own = spec.length // parallel.cp
-    return Cut(parallel, spec.micro_batch, own, spec.length, width, spec.attention, spec.recompute)
+    return Cut(
+        parallel,
+        spec.micro_batch,
+        own,
+        spec.length,
+        width,
+        spec.attention,
+        spec.recompute,
+        recipe=spec.recipe,
+    )
 
 
 def megatron_job(spec: ModelWorkload, model: TransformerModel, framework: Megatron) -> ModelJob:
@@ -84,6 +93,11 @@ def _megatron_training(spec: ModelWorkload, framework: Megatron, blocks: Blocks)
         "blocking_sends": framework.blocking_sends,
         "synchronous_passes": framework.synchronous_passes,
         "synchronous_exchanges": framework.synchronous_exchanges,
+        "overlap_parameters": framework.overlap_param_gather
+        and spec.sharded_optimizer
+        and reduced
+        and parallel.fsdp == 1,
+        "overlap_exchanges": framework.tp_comm_overlap and parallel.sequence_parallel,
     }
     if parallel.fsdp == 1:
         return Training(**settings)

@@ -86,6 +86,7 @@ def _bert(name: str, layers: int, hidden: int, heads: int) -> TransformerModel:
         norm="layer",
         dropout=True,
         final_norm=False,
+        causal=False,
         pooler=True,
     )
 

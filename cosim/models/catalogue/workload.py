@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt, model_validator
@@ -14,7 +15,7 @@ from cosim.gpu.gpus import DType, Gpu
 from cosim.gpu.timer import GpuTimer
 from cosim.models.build import build_training
 from cosim.models.catalogue.assemble import Graphed
-from cosim.models.catalogue.cut import Attention, Parallel, Recompute
+from cosim.models.catalogue.cut import Attention, Parallel, Recipe, Recompute
 from cosim.models.catalogue.fits import divides
 from cosim.models.contract import Framework, Model
 from cosim.models.frameworks import Megatron
@@ -41,6 +42,9 @@ class TrainedWorkload(WorkloadSpec):
     )
     attention: Attention = Field("flash", description="one kernel, or scores, softmax, product apart")
     dtype: DType = Field("bf16", description="of weights and activations")
+    recipe: Recipe | None = Field(
+        None, description="narrow type of linear layers' products: fp8, mxfp8, nvfp4; omitted: as dtype"
+    )
     gradient_dtype: DType = Field("fp32", description="of gradients, as they are kept and exchanged")
     overlap_gradients: bool = Field(
         True, description="exchange gradients while backward goes on, or all at the end"
@@ -164,7 +168,7 @@ class ModelWorkload(TrainedWorkload):
             raise WorkloadError(str(error)) from error
         job = self.job()
         overlaps = job.training.bucket is not None and self.task == "training"
-        timer: Timer = GpuTimer(gpu, self.dtype)
+        timer: Timer = GpuTimer(gpu, self.dtype, rested=job.training.synchronous_passes)
         if self.task != "training" if self.cuda_graphs is None else self.cuda_graphs:
             timer = Graphed(timer)
         self._check_memory(job, gpu)
@@ -179,7 +183,8 @@ class ModelWorkload(TrainedWorkload):
                 *job.invented,
             ),
         )
-        return build_training(job.name, job.stages, job.training, timer, report, job.builder)
+        made = build_training(job.name, job.stages, job.training, timer, report, job.builder)
+        return replace(made, error=gpu.error(self.dtype))
 
     # -- memory -------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from cosim.models.catalogue.architecture import TransformerModel
 from cosim.models.catalogue.blocks import Blocks
-from cosim.models.catalogue.cut import TP, Cut
+from cosim.models.catalogue.cut import FUSED, TP, Cut
 from cosim.models.frameworks import PyTorch
 from cosim.models.parts import Layer, Weight
 from cosim.models.pytorch.experts import mixture
@@ -94,7 +94,7 @@ class Writer:
         self.model, self.cut, self.framework = blocks.model, blocks.cut, blocks.framework
         self.tp = blocks.tp
         self.tape = Tape()
-        self.at = Operators(self.tape, self.cut.width, blocks.autocast)
+        self.at = Operators(self.tape, self.cut.width, blocks.autocast, self.cut.narrow)
         self.split = Sharded(self.tape, self.tp, self.cut.parallel.sequence_parallel)
         self.kept = FP32 if blocks.autocast else self.cut.width
         self.weights: list[Weight] = []
@@ -136,7 +136,7 @@ class Writer:
         """A linear layer of that many columns on this rank."""
         weight = self.weight(name, columns, x.shape[-1])
         bias = self.weight(f"{name} bias", columns) if self.model.biases else None
-        return self.at.linear(x, weight, bias)
+        return self.at.linear(x, weight, bias, recipe=name != "router")
 
     def residual(self, x: Tensor, change: Tensor) -> Tensor:
         """Dropped out, and added."""
@@ -170,7 +170,11 @@ class Writer:
             q, k = self._rotated(q), self._rotated(k)
         if heads > kv and (self.framework.repeat_kv or cut.attention == "unfused"):
             k, v = (self.at.repeated(each, heads // kv) for each in (k, v))
-        chosen = self.at.attention(q, k, v) if cut.attention == "flash" else self._unfused(q, k, v)
+        chosen = (
+            self.at.attention(q, k, v, causal=m.causal, version=FUSED[cut.attention])
+            if cut.attention in FUSED
+            else self._unfused(q, k, v)
+        )
         out = self.view(chosen, (cut.batch, cut.sequence, heads * m.head))
         return self.residual(x, self.linear("projection", out, m.hidden))
 

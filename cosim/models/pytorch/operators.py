@@ -12,9 +12,19 @@ behaviour).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from cosim.gpu.kernels import Kernel, fused_attention, matmul, matmul_backward, memory
+from cosim.gpu.kernels import (
+    AttentionVersion,
+    Kernel,
+    Narrow,
+    attention_backward,
+    fused_attention,
+    matmul,
+    matmul_backward,
+    memory,
+    narrowed,
+)
 from cosim.models.pytorch.tape import Event, Tape, Tensor
 
 FP32 = 4
@@ -30,6 +40,8 @@ class Operators:
     tape: Tape
     width: int
     autocast: bool = False
+    narrow: Narrow | None = None
+    """The type of linear layers' operands, where a recipe makes it another (Transformer Engine's modules)."""
 
     # -- types ----------------------------------------------------------------------------------------
 
@@ -46,8 +58,12 @@ class Operators:
 
     # -- products -------------------------------------------------------------------------------------
 
-    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """``x @ weight.T + bias``; ``weight`` is [out, in]."""
+    def linear(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None = None, *, recipe: bool = False
+    ) -> Tensor:
+        """``x @ weight.T + bias``; ``weight`` is [out, in]. ``recipe``: one that the recipe's narrow type is
+        for.
+        """
         if self.autocast:
             x, weight = self.cast(x, self.width), self.cast(weight, self.width)
             bias = None if bias is None else self.cast(bias, self.width)
@@ -55,12 +71,17 @@ class Operators:
         out = Tensor((*x.shape[:-1], columns), x.width)
         product = matmul(x.count // inner, inner, columns, x.width)
         for_x, for_weight = matmul_backward(product, x.width)
-        forward = product
-        if bias is not None:
-            forward = _more(product, bias.size_bytes)
+        forward = [product if bias is None else _more(product, bias.size_bytes)]
+        before: list[Kernel] = []
+        if recipe and self.narrow is not None:
+            convert, for_x = narrowed(for_x, x.width, self.narrow)
+            before.append(convert)
+            for_weight = narrowed(for_weight, x.width, self.narrow)[1]
+            forward = [*narrowed(forward[0], x.width, self.narrow)]
         summed = memory(out.size_bytes + columns * x.width)
 
         def backward(needed: frozenset[int]) -> Iterable[Event]:
+            yield from before
             if 1 in needed:
                 yield for_weight
             if 0 in needed:
@@ -69,7 +90,7 @@ class Operators:
                 yield summed
 
         inputs = (x, weight) if bias is None else (x, weight, bias)
-        return self.tape.run([forward], out, inputs, backward)
+        return self.tape.run(forward, out, inputs, backward)
 
     def product(self, a: Tensor, b: Tensor) -> Tensor:
         """Batched: [..., rows, inner] by [..., inner, columns]."""
@@ -84,20 +105,29 @@ class Operators:
             lambda needed: [back[place] for place in sorted(needed)],
         )
 
-    def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Flash ``scaled_dot_product_attention``; [batch, heads, tokens, head], keys maybe of fewer heads."""
+    def attention(
+        self, q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, version: AttentionVersion = "newest"
+    ) -> Tensor:
+        """Flash ``scaled_dot_product_attention``; [batch, heads, tokens, head], keys maybe of fewer heads.
+
+        ``causal``: half of the scores are made.
+        """
         if self.autocast:
             q, k, v = (self.cast(each, self.width) for each in (q, k, v))
         batch, heads, tokens, size = q.shape
-        scores = 2 * batch * heads * tokens * k.shape[2]
+        scores = (1 if causal else 2) * batch * heads * tokens * k.shape[2]
         flops = scores * (size + v.shape[-1])
         out = Tensor((batch, heads, tokens, v.shape[-1]), q.width)
         sums = batch * heads * tokens * FP32  # log-sum-exp of each row
         moved = q.size_bytes + k.size_bytes + v.size_bytes + out.size_bytes + sums
         gradients = q.size_bytes + k.size_bytes + v.size_bytes + out.size_bytes
         again = scores * (3 * size + 2 * v.shape[-1])
-        back = fused_attention(again, moved + gradients)
-        return self.tape.run([fused_attention(flops, moved)], out, (q, k, v), lambda _: [back])
+        forward = fused_attention(
+            flops, moved, heads=batch * heads, queries=tokens, keys=k.shape[2], head=size, causal=causal,
+            version=version,
+        )  # fmt: skip
+        back = replace(attention_backward(forward), flops=again, bytes_moved=moved + gradients)
+        return self.tape.run([forward], out, (q, k, v), lambda _: [back])
 
     # -- element by element ---------------------------------------------------------------------------
 

@@ -1,0 +1,84 @@
+"""FP8 and FP4 recipes, sliding windows, exchanges beside computation: what each changes, and nothing else."""
+
+from typing import Any
+
+import pytest
+
+from cosim.context import HERE
+from cosim.gpu.kernels import Kernel
+from cosim.models.catalogue.workload import ModelWorkload
+from cosim.workload.program import Operation, OpKind
+
+SHAPE: dict[str, Any] = {
+    "kind": "transformer", "layers": 4, "hidden": 4096, "heads": 32, "ffn": 16384, "vocabulary": 32000,
+    "sequence": 2048,
+}  # fmt: skip
+
+
+def job(model: dict[str, Any] | None = None, **more: Any) -> ModelWorkload:
+    values = {"model": {**SHAPE, **(model or {})}, "gpu": "b200", "memory": "ignore", **more}
+    return ModelWorkload.model_validate(values)
+
+
+def kernels(work: ModelWorkload) -> list[Kernel]:
+    (layers,) = work.job().stages[0]
+    return [
+        kernel for layer in layers for piece in (*layer.forward, *layer.backward) for kernel in piece.kernels
+    ]
+
+
+def operations(work: ModelWorkload) -> tuple[Operation, ...]:
+    return work.build(HERE).program(0).operations
+
+
+@pytest.mark.parametrize(("recipe", "narrow"), [("fp8", "fp8"), ("mxfp8", "fp8"), ("nvfp4", "fp4")])
+def test_a_recipe_is_for_linear_layers_only(recipe: str, narrow: str) -> None:
+    plain, made = kernels(job()), kernels(job(recipe=recipe))
+    # Four linear layers a block, a product forward and two backward of each; the head's stay.
+    assert sum(kernel.narrow == narrow for kernel in made) == 4 * 4 * 3
+    assert sum(kernel.flops for kernel in made) == sum(kernel.flops for kernel in plain)
+    assert len(made) == len(plain) + 4 * 4 * 2  # what goes in is converted, and the gradient
+    times = [sum(op.duration_ps for op in operations(work)) for work in (job(), job(recipe=recipe))]
+    assert times[1] < times[0]
+
+
+def test_a_window_bounds_attention_in_its_layers() -> None:
+    def attention(work: ModelWorkload) -> list[int]:
+        return [kernel.flops for kernel in kernels(work) if kernel.kind.value == "attention"]
+
+    whole = attention(job())
+    assert whole == [4 * 2048 * 2048 * 4096 // 2] * 4
+    short = attention(job({"window": 128, "window_every": 2}))
+    assert short[1::2] == whole[1::2]
+    assert short[0] == 4 * 4096 * (2048 * 128 - 128 * 128 // 2)
+
+
+def test_parameters_are_gathered_beside_the_first_forward_or_after_the_step() -> None:
+    given = {"parallel": {"dp": 8}, "sharded_optimizer": True, "bucket": "1MiB"}
+    apart, beside = (
+        operations(job(**given, framework={"kind": "megatron", "overlap_param_gather": how}))
+        for how in (False, True)
+    )
+    sizes = [sum(op.size_bytes for op in ops if op.collective == "all_gather") for ops in (apart, beside)]
+    assert sizes[1] == pytest.approx(sizes[0], rel=1e-3)
+    first = next(number for number, op in enumerate(beside) if op.kind is OpKind.COMPUTE)
+    assert {op.collective for op in beside[:first]} == {"all_gather"}
+    assert not any(op.collective == "all_gather" for op in beside[first:])
+
+
+def test_tensor_parallel_exchanges_go_beside_their_products() -> None:
+    given = {"parallel": {"tp": 4}, "micro_batch": 2}
+    apart, beside = (
+        operations(job(**given, framework={"kind": "megatron", "tp_comm_overlap": how}))
+        for how in (False, True)
+    )
+    moved = [
+        sorted((op.collective, op.size_bytes) for op in ops if op.kind is OpKind.COLLECTIVE)
+        for ops in (apart, beside)
+    ]
+    assert moved[0] == moved[1]
+    computing = [sum(op.duration_ps for op in ops if op.kind is OpKind.COMPUTE) for ops in (apart, beside)]
+    assert computing[0] == pytest.approx(computing[1], rel=1e-6)
+    free = {number for number, op in enumerate(beside) if op.kind is OpKind.COLLECTIVE}
+    waits = sum(bool(free & {*op.deps}) for op in beside if op.kind is OpKind.COMPUTE)
+    assert waits > 0

@@ -1,0 +1,91 @@
+"""MosaicML's MPT jobs under FSDP as workloads: what llm-foundry's scripts and the table's headings say.
+
+``benchmarking/README.md`` of mosaicml/llm-foundry (Apache-2.0): MPT models of llm-foundry's ``mpt/*.yaml``,
+no biases, flash attention (Triton's on A100, FlashAttention-2 on H100), tied embeddings, vocabulary of
+50,368; hosts of 8 GPUs, 1,600 Gbit/s (A100) or 3,200 Gbit/s (H100). Sharding, checkpointing of whole blocks
+and precision are columns; ``MP PURE`` reduces gradients in bf16, ``DEFAULT`` in fp32; gradients are clipped.
+FP8 is Transformer Engine's linear layers.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from typing import Any
+
+from cosim.models.catalogue.workload import ModelWorkload
+from tests.inputs import find
+
+TABLE = find("measured") / "training" / "llm_foundry_fsdp.csv"
+SIZES = {
+    "MPT-125m": (12, 768, 12), "MPT-350m": (24, 1024, 16), "MPT-760m": (24, 1536, 12),
+    "MPT-1b": (24, 2048, 16), "MPT-3b": (32, 2560, 20), "MPT-7b": (32, 4096, 32), "MPT-13b": (40, 5120, 40),
+    "MPT-30b": (48, 7168, 56), "MPT-70b": (80, 8192, 64),
+}  # fmt: skip
+"""Layers, hidden size, heads."""
+GPUS = {"a100_40gb": "a100-40gb", "a100_80gb": "a100-80gb", "h100_80gb": "h100-sxm"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measured job: its columns, seconds of an iteration, and its group."""
+
+    job: dict[str, str]
+    seconds: float
+
+    @property
+    def group(self) -> str:
+        """GPU and precision."""
+        return f"{self.job['gpu'].split('_')[0]}{' fp8' if 'fp8' in self.job['precision'] else ''}"
+
+    @property
+    def gpus(self) -> int:
+        """In all."""
+        return int(self.job["gpus"])
+
+    @property
+    def gpu(self) -> str:
+        """By the catalogue's name."""
+        return GPUS[self.job["gpu"]]
+
+
+def rows() -> list[Row]:
+    """Every row of the table."""
+    with TABLE.open(newline="") as file:
+        return [Row(line, _seconds(line)) for line in csv.DictReader(file)]
+
+
+def _seconds(line: dict[str, str]) -> float:
+    return int(line["gbs"]) * int(line["seq"]) / (float(line["tokens_s_gpu"]) * int(line["gpus"]))
+
+
+def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
+    """The workload; of ``micro_batches``, where not as many as the row has."""
+    job = row.job
+    layers, hidden, heads = SIZES[job["model"]]
+    fp8 = "fp8" in job["precision"]
+    micro_batch, count = int(job["mbs"]), micro_batches or int(job["ga"])
+    found: dict[str, Any] = {
+        "model": {
+            "kind": "transformer", "name": job["model"], "layers": layers, "hidden": hidden, "heads": heads,
+            "ffn": 4 * hidden, "gated": False, "vocabulary": 50368, "sequence": int(job["seq"]),
+            "positions": int(job["seq"]), "tied": True, "norm": "layer",
+        },
+        "gpu": row.gpu,
+        "parallel": {"fsdp": row.gpus, "reshard": "FULL_SHARD" in job["extra"]},
+        "framework": {"kind": "pytorch", "fsdp_units": "blocks", "parameter_dtype": "fp32"},
+        "gradient_dtype": "bf16" if "PURE" in job["extra"] else "fp32",
+        "recompute": "full" if job["activation_checkpointing"] == "True" else "none",
+        "micro_batch": micro_batch,
+        "batch": micro_batch * count * row.gpus,
+        "memory": "ignore",
+        "attention": "flash2" if "h100" in job["gpu"] else "triton",
+    }  # fmt: skip
+    if fp8:
+        found["recipe"] = "fp8"
+    return found
+
+
+def workload(row: Row, micro_batches: int | None = None) -> ModelWorkload:
+    """As kind ``model``."""
+    return ModelWorkload.model_validate(settings(row, micro_batches))

@@ -1,0 +1,165 @@
+"""NVIDIA's Megatron-Bridge performance summary as workloads, and rows that can't be stated with why.
+
+NVIDIA-NeMo/Megatron-Bridge, performance summary (Apache-2.0). What the table doesn't say is what its recipes
+do: the distributed optimizer with gradients reduced in bf16 and both exchanges overlapped, sequence
+parallelism, tensor-parallel overlap in dense models, CUDA graphs. Where a row gives two values (two
+recipes), the first counts. Models from their published configurations (Hugging Face). Hosts: DGX H100, B200
+and B300 with a NIC for each GPU (400, 400 and 800 Gbit/s), GB200 and GB300 racks of which a job uses 64
+GPUs' NVLink.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from cosim.models.catalogue.workload import ModelWorkload
+from tests.inputs import find
+
+TABLE = find("measured") / "training" / "megatron_bridge.csv"
+GPUS = {
+    "DGX-H100": "h100-sxm", "DGX-B200": "b200", "DGX-B300": "b300",
+    "DGX-GB200": "gb200", "DGX-GB300": "gb300",
+}  # fmt: skip
+DOMAIN = {"h100-sxm": 8, "b200": 8, "b300": 8, "gb200": 64, "gb300": 64}
+"""GPUs that share an NVLink domain, of those that a job has."""
+NIC_BYTES = {"h100-sxm": 50e9, "b200": 50e9, "b300": 100e9, "gb200": 50e9, "gb300": 100e9}
+RECIPES = {
+    "BF16": None, "FP8": "fp8", "FP8-CS": "fp8", "FP8-MX": "mxfp8", "MXFP8": "mxfp8", "NVFP4": "nvfp4",
+}  # fmt: skip
+MODELS: dict[str, Any] = {
+    "LLAMA3_8B": "llama3-8b",
+    "LLAMA3_70B": "llama3-70b",
+    "LLAMA3.1_405B": "llama3-405b",
+    "DeepSeekV3": "deepseek-v3",
+    "Kimi_K2": {
+        "kind": "transformer", "name": "Kimi K2", "layers": 61, "hidden": 7168, "heads": 64, "ffn": 18432,
+        "vocabulary": 163840, "sequence": 4096,
+        "experts": {"num": 384, "top_k": 8, "ffn": 2048, "shared": 1, "first_dense": 1},
+        "latent": {"query_rank": 1536, "key_value_rank": 512, "nope": 128, "rope": 64, "value": 128},
+    },
+    "Qwen3_235B_a22B": {
+        "kind": "transformer", "name": "Qwen3 235B", "layers": 94, "hidden": 4096, "heads": 64, "kv_heads": 4,
+        "head_dim": 128, "ffn": 12288, "vocabulary": 151936, "sequence": 4096,
+        "experts": {"num": 128, "top_k": 8, "ffn": 1536},
+    },
+    "Qwen3_30B_a3B": {
+        "kind": "transformer", "name": "Qwen3 30B", "layers": 48, "hidden": 2048, "heads": 32, "kv_heads": 4,
+        "head_dim": 128, "ffn": 6144, "vocabulary": 151936, "sequence": 4096,
+        "experts": {"num": 128, "top_k": 8, "ffn": 768},
+    },
+    "GPT OSS 120B": {
+        "kind": "transformer", "name": "GPT-OSS 120B", "layers": 36, "hidden": 2880, "heads": 64,
+        "kv_heads": 8, "head_dim": 64, "ffn": 2880, "vocabulary": 201088, "sequence": 4096,
+        "window": 128, "window_every": 2,
+        "experts": {"num": 128, "top_k": 4, "ffn": 2880},
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measured job: its columns."""
+
+    job: dict[str, str]
+
+    def number(self, name: str) -> int:
+        """A column; of two values the first, 1 where there is none."""
+        found = re.match(r"\d+", self.job[name])
+        return int(found[0]) if found else 1
+
+    @property
+    def model(self) -> str:
+        """Without what stands in brackets."""
+        return self.job["model"].split(" (")[0]
+
+    @property
+    def gpu(self) -> str:
+        """By the catalogue's name."""
+        return GPUS[self.job["gpu"]]
+
+    @property
+    def recipe(self) -> str | None:
+        """By the scenario's name."""
+        return RECIPES[self.job["precision"].split(" (")[0]]
+
+    @property
+    def group(self) -> str:
+        """GPU, dense or experts, number type."""
+        kind = "dense" if self.model.startswith("LLAMA") else "experts"
+        return f"{self.gpu} {kind} {self.recipe or 'bf16'}"
+
+    @property
+    def gpus(self) -> int:
+        """In all."""
+        return self.number("gpus")
+
+    @property
+    def replicas(self) -> int:
+        """Data-parallel ranks."""
+        return self.gpus // (self.number("tp") * self.number("pp") * self.number("cp"))
+
+    @property
+    def seconds(self) -> float:
+        """Of an iteration."""
+        tokens = self.number("gbs") * self.number("seq")
+        return tokens / (self.number("tokens_s_gpu") * self.gpus)
+
+    @property
+    def micro_batches(self) -> int:
+        """Of a replica."""
+        return self.number("gbs") // (self.replicas * self.number("mbs"))
+
+    def why_not(self) -> str:
+        """Why it can't be stated; nothing where it can."""
+        if self.model.startswith("Nemotron"):
+            return "Mamba-2 layers between attention: the catalogue has none"
+        if self.model.startswith("DeepSeekV4"):
+            return "sparse attention whose sizes aren't published"
+        if "SFT" in self.job["extra"] or "LoRA" in self.job["extra"]:
+            return "fine-tuning on packed sequences whose lengths the table doesn't say"
+        if self.replicas % self.number("ep"):
+            return f"ep {self.number('ep')} spans tensor- and data-parallel ranks ({self.replicas} replicas)"
+        if self.micro_batches == 0 or self.number("gbs") % (self.replicas * self.number("mbs")):
+            return "the batch doesn't divide over replicas and micro-batches"
+        if self.number("vp") > 1 and self.micro_batches % self.number("pp"):
+            return "interleaved micro-batches don't come in whole rounds of stages"
+        return ""
+
+
+def rows() -> list[Row]:
+    """Every row of the table."""
+    with TABLE.open(newline="") as file:
+        return [Row(line) for line in csv.DictReader(file)]
+
+
+def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
+    """The workload; of ``micro_batches``, where not as many as the row has."""
+    sharded = row.job["fsdp"].split(" ")[0] not in ("", "0", "1")
+    count = micro_batches or row.micro_batches
+    parallel: dict[str, Any] = {"tp": row.number("tp"), "pp": row.number("pp"), "cp": row.number("cp")}
+    parallel |= {"fsdp" if sharded else "dp": row.replicas, "ep": row.number("ep")}
+    if row.number("vp") > 1 and row.number("pp") > 1:
+        parallel |= {"schedule": "interleaved", "virtual_stages": row.number("vp")}
+    dense = row.model.startswith("LLAMA")
+    framework = {"kind": "megatron", "overlap_param_gather": not sharded}
+    if dense and row.number("tp") > 1:
+        framework["tp_comm_overlap"] = True
+    found: dict[str, Any] = {
+        "model": MODELS[row.model], "gpu": row.gpu, "parallel": parallel, "framework": framework,
+        "sequence": row.number("seq"), "micro_batch": row.number("mbs"),
+        "batch": count * row.replicas * row.number("mbs"), "gradient_dtype": "bf16", "bucket": "256MiB",
+        "cuda_graphs": True, "memory": "ignore",
+    }  # fmt: skip
+    if not sharded and row.replicas > 1:
+        found["sharded_optimizer"] = True
+    if row.recipe:
+        found["recipe"] = row.recipe
+    return found
+
+
+def workload(row: Row, micro_batches: int | None = None) -> ModelWorkload:
+    """As kind ``model``."""
+    return ModelWorkload.model_validate(settings(row, micro_batches))

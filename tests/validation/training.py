@@ -1,0 +1,100 @@
+"""Published training jobs beside simulated ones: FSDP on A100 and H100, Megatron from H100 to GB300.
+
+``python -m tests.validation.training [fsdp|megatron]``: for each group of jobs rows, mean error, bias,
+Spearman, apart for the rows that were looked at in fitting (an even number in their table) and those held
+out; ``--rows`` prints each row, ``--unstated`` those that can't be stated, and why. By the fast path
+(``closed``): collectives take their closed forms, and a pipeline of many micro-batches is worked out from
+two numbers of them, of which its time is a linear function.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from cosim.context import HERE
+from cosim.pattern.nccl import Nccl
+from cosim.pattern.nccl_host import SYSTEMS, SystemName
+from tests.validation import fsdp_jobs, megatron_jobs
+from tests.validation.closed import Cluster, iteration_s
+
+Row = fsdp_jobs.Row | megatron_jobs.Row
+SYSTEM: dict[str, SystemName] = {
+    "a100-40gb": "a100", "a100-80gb": "a100", "h100-sxm": "h100", "b200": "b200", "b300": "b200",
+    "gb200": "gb200", "gb300": "gb200",
+}  # fmt: skip
+
+
+def cluster(row: Row) -> Cluster:
+    """Hosts, links and NCCL of a row."""
+    system = SYSTEM[row.gpu]
+    if isinstance(row, fsdp_jobs.Row):
+        gpus, nic = 8, 25e9 if system == "a100" else 50e9
+    else:
+        gpus, nic = megatron_jobs.DOMAIN[row.gpu], megatron_jobs.NIC_BYTES[row.gpu]
+    nccl = Nccl(system=system).model_copy(
+        update={"rails": min(gpus, 64), "network_rate": gpus * nic * 8, "nvlink_rate": 240e9 * 8}
+    )
+    return Cluster(gpus, SYSTEMS[system].link_rate * 1e6, nic, nccl)
+
+
+def predicted_s(row: Row) -> float:
+    """Seconds of an iteration."""
+    where = cluster(row)
+    if isinstance(row, fsdp_jobs.Row):
+        count, few, make = int(row.job["ga"]), (2, 3), fsdp_jobs.workload
+    else:
+        deep = row.number("pp")
+        count, few, make = row.micro_batches, (max(2 * deep, 2), max(3 * deep, 3)), megatron_jobs.workload  # type: ignore[assignment]
+    if count <= few[1]:
+        return iteration_s(make(row, None).build(HERE), where)  # type: ignore[arg-type]
+    first, second = (iteration_s(make(row, each).build(HERE), where) for each in few)  # type: ignore[arg-type]
+    return first + (second - first) / (few[1] - few[0]) * (count - few[0])
+
+
+def report(name: str, ratio: np.ndarray[tuple[int], np.dtype[np.float64]], measured: Sequence[float]) -> str:
+    """A line: rows, mean error, bias, rank correlation."""
+    error = ratio - 1
+    rank = spearmanr(ratio * measured, measured).statistic if len(ratio) > 2 else float("nan")
+    return f"{name:28s} {len(error):4d}  {np.abs(error).mean():6.1%}  {error.mean():+6.1%}  {rank:.3f}"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Report the tables named, or both."""
+    tables = [name for name in arguments if not name.startswith("--")] or ["fsdp", "megatron"]
+    for table in tables:
+        every: list[Row] = [*(fsdp_jobs.rows() if table == "fsdp" else megatron_jobs.rows())]
+        why = {id(row): row.why_not() if isinstance(row, megatron_jobs.Row) else "" for row in every}
+        if "--unstated" in arguments:
+            for row in every:
+                if why[id(row)]:
+                    print(f"{row.job['model']:28s} {row.job['gpu']:10s} {row.job['gpus']:5s} {why[id(row)]}")
+            continue
+        known: dict[str, float] = {}
+        found: list[tuple[int, Row, float]] = []
+        for number, row in enumerate(every):
+            if why[id(row)]:
+                continue
+            key = str(row.job | {"tokens_s_gpu": "", "tflops_gpu": "", "extra": row.job["extra"][-12:]})
+            if key not in known:
+                known[key] = predicted_s(row)
+            found.append((number, row, known[key] / row.seconds))
+            if "--rows" in arguments:
+                told = " ".join(value for name, value in row.job.items() if name not in ("extra", "mfu"))
+                took, measured = known[key], row.seconds
+                print(f"{row.group:24s} {told}: {took:.3f} s, {measured:.3f} s, {took / measured - 1:+.1%}")
+                sys.stdout.flush()
+        print(f"{table}: {len(found)} of {len(every)} rows   rows   error    bias  Spearman")
+        for held, what in ((None, "all"), (0, "looked at"), (1, "held out")):
+            for group in (*sorted({row.group for _, row, _ in found}), None):
+                own = [one for one in found if held in (None, one[0] % 2) and group in (None, one[1].group)]
+                if own and (group is None or held is None):
+                    name = what if group is None else f"  {group}"
+                    print(report(name, np.array([one[2] for one in own]), [one[1].seconds for one in own]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
