@@ -7,6 +7,7 @@ interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to std
 ``run``          run, and sweeps
 ``answers``      compare, list, prove
 ``jobs``         profile, calibrate, translate
+``measured``     fit, validate
 ``networks``     serve, conformance, adapters
 ===============  =========================================
 """
@@ -23,7 +24,7 @@ from typing import Annotated
 
 import typer
 
-from cosim.cli import answers, jobs, networks, run
+from cosim.cli import answers, jobs, measured, networks, run
 from cosim.cli.say import say
 from cosim.errors import CosimError, InputError
 from cosim.plugin_file import plugin_errors
@@ -65,6 +66,8 @@ for _command in (
     networks.conformance,
     jobs.calibrate,
     jobs.profile,
+    measured.fit,
+    measured.validate,
 ):
     app.command()(plugin_errors()(_command))
 app.command("list")(answers.list_names)

@@ -20,6 +20,7 @@ from cosim.pattern.planner import Planner
 from cosim.spec import Spec
 from cosim.topology.contract import TopologySpec
 from cosim.topology.graph import Topology
+from cosim.topology.scale_up import host_shape
 from cosim.workload.check import check
 from cosim.workload.draws import draw
 from cosim.workload.program import Workload
@@ -72,7 +73,7 @@ def build(scenario: Scenario) -> Built:
         network = scenario.network.build(scenario.context)
         check_built(scenario.network, network, NetworkSimulator)
     with at(scenario.locate("collectives")):
-        planner = Planner(scenario.collectives, scenario.context)
+        planner = Planner(scenario.collectives, scenario.context, host_shape(topology))
     return Built(topology, network, jobs, planner, tuple(idle_settings(scenario, topology, jobs)))
 
 

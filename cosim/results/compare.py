@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from cosim.results.certainty import faster
 from cosim.results.collectives import CollectiveSummary
 from cosim.results.render.page import Page
 from cosim.results.stored_run import StoredRun, load_run
@@ -76,6 +77,9 @@ class Comparison:
         Those that differ; None where a run has no scenario to compare.
     rows
         Every quantity of both.
+    faster
+        Jobs whose computation was worked out in both: the probability that a's iteration takes less time, by
+        the compute models' errors.
 
     Examples
     --------
@@ -94,6 +98,7 @@ class Comparison:
     same_digest: bool | None
     settings: tuple[Setting, ...] | None
     rows: tuple[Row, ...]
+    faster: tuple[tuple[str, float], ...] = ()
 
     @property
     def different(self) -> tuple[Row, ...]:
@@ -189,6 +194,7 @@ def compare(a: Summary | ComparableRun | str | Path, b: Summary | ComparableRun 
         ),
         settings=tuple(_settings(settings_a, settings_b)) if both else None,
         rows=tuple(_rows(summary_a, summary_b)),
+        faster=tuple(_faster(summary_a.jobs, summary_b.jobs)),
     )
 
 
@@ -205,6 +211,21 @@ def _title(run: Summary | ComparableRun) -> str:
 def _tells(summary: Summary) -> bool:
     """Whether a run tells of messages and links: another simulator's tells of operations alone."""
     return summary.num_messages > 0 or not summary.collectives
+
+
+def _faster(a: Sequence[JobSummary], b: Sequence[JobSummary]) -> Iterator[tuple[str, float]]:
+    """Of jobs of one name; with the same common error they are taken to be on the same kind of GPU."""
+    others = {job.name: job for job in b}
+    for job in a:
+        other = others.get(job.name)
+        if other is None or job.error is None or other.error is None:
+            continue
+        if job.iteration_mean_ps and other.iteration_mean_ps:
+            alike = job.error == other.error
+            yield (
+                job.name,
+                faster(job.iteration_mean_ps, job.error, other.iteration_mean_ps, other.error, alike=alike),
+            )
 
 
 def _rows(a: Summary, b: Summary) -> Iterator[Row]:

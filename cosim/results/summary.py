@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from cosim.engine.records import Records
 from cosim.errors import InputError
 from cosim.results.breakdown import Breakdown, break_down
+from cosim.results.certainty import interval_ps
 from cosim.results.collective_columns import collective_columns
 from cosim.results.collectives import CollectiveSummary, summarize_collectives
 from cosim.results.fct import FctSummary, summarize_fct
@@ -73,6 +74,11 @@ class JobSummary:
         What was read, ignored and invented to make the workload, each with its count.
     folding
         Which ranks were simulated once and multiplied, and why others were not; empty where none was to be.
+    error
+        The compute model's relative error of an iteration time, one sigma: common to jobs of its GPU, and
+        this job's own; None: computation wasn't worked out.
+    interval_ps
+        The mean iteration's 80 % interval.
     """
 
     name: str
@@ -105,6 +111,8 @@ class JobSummary:
     ignored: tuple[str, ...]
     invented: tuple[str, ...]
     folding: tuple[str, ...] = ()
+    error: tuple[float, float] | None = None
+    interval_ps: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -304,6 +312,10 @@ def _job(
         ignored=job.workload.report.ignored,
         invented=job.workload.report.invented,
         folding=tuple(records.info.get("folding", ())),
+        error=job.workload.error,
+        interval_ps=interval_ps(round(sum(times) / len(times)), job.workload.error)
+        if times and job.workload.error
+        else None,
     )
 
 

@@ -214,6 +214,9 @@ class Workload:
         int32[ranks].
     report
         What was read, ignored and invented to make it.
+    error
+        Relative error of an iteration time, one sigma, where computation was worked out by a compute model:
+        common to jobs of its GPU, and the job's own; None: durations are what they are.
     rendezvous
         A receiver first asks for each message with 8 KiB, as ASTRA-sim's option does.
 
@@ -237,6 +240,7 @@ class Workload:
     program_of: NDArray[np.int32]
     report: ImportReport = field(default_factory=ImportReport)
     rendezvous: bool = False
+    error: tuple[float, float] | None = None
 
     @property
     def world_size(self) -> int:

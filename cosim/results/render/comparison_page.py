@@ -22,6 +22,10 @@ def comparison_page(comparison: Comparison, *, max_rows: int = _MAX_ROWS) -> Pag
         None: "not compared, since one run doesn't tell of messages",
     }[comparison.same_digest]
     head = [f"a: {comparison.name_a}", f"b: {comparison.name_b}", f"digests: {verdict}"]
+    head += [
+        f"{name}: a is faster than b with a probability of {percent(chance)}, by the compute models' errors"
+        for name, chance in comparison.faster
+    ]
     settings = []
     if comparison.settings is None:
         head.append("settings: not compared, since not both runs have a scenario.yaml")

@@ -107,6 +107,12 @@ def _about_job(job: JobSummary, who: str, blocks: str) -> Iterator[str]:
         else:
             shown = ", ".join(map(format_time, job.iteration_ps))
         yield f"  {who}iterations {shown} (from {least} to {most})"
+    if job.interval_ps is not None and job.error is not None:
+        low, high = map(format_time, job.interval_ps)
+        yield (
+            f"  {who}80 % of such iterations take {low} to {high}: the compute model is off by"
+            f" {job.error[0]:.0%} for a GPU and {job.error[1]:.0%} for a job"
+        )
     first, last = format_time(job.finish_min_ps), format_time(job.finish_max_ps)
     if first != last:
         yield f"  {who}first rank finished at {first}, last at {last}"

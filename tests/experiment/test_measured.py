@@ -1,0 +1,74 @@
+"""Measured jobs: a table is validated, and a GPU's numbers are set by one."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from cosim.errors import InputError
+from cosim.experiment.measured import MeasuredJob, fit, fitted_table, read_jobs, validate
+from cosim.gpu.calibrate import gpu_values, write_table
+
+JOB = """
+topology: {kind: dgx-h100}
+network: fair_share
+jobs:
+  - workload:
+      kind: model
+      model:
+        {kind: transformer, layers: 2, hidden: 4096, heads: 32, ffn: 11008, vocabulary: 32000, sequence: 2048}
+      gpu: {kind: custom, name: new, like: h100-sxm, peak_flops: {bf16: 1500.0e+12}, memory_rate: 6TB/s}
+      parallel: {dp: 8}
+      micro_batch: 2
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    return path
+
+
+def test_one_measurement_sets_one_number_and_other_jobs_gain_from_it(job: Path, tmp_path: Path) -> None:
+    known = MeasuredJob(job, {}, 1.0).gpu()
+    efficiency = known.efficiency.model_copy(update={"sustained_clock": 0.55, "memory_peak": 0.68})
+    values = gpu_values(known.model_copy(update={"efficiency": efficiency}))
+    true = {"jobs[0].workload.gpu": {"kind": "custom"} | {k: v for k, v in values.items() if v is not None}}
+    others = [{"jobs[0].workload.micro_batch": count} for count in (4, 8)]
+
+    def measured(settings: dict[str, object]) -> MeasuredJob:
+        seconds = MeasuredJob(job, settings, 1.0).simulate({**true, **settings})
+        return MeasuredJob(job, settings, seconds)
+
+    jobs = [measured(settings) for settings in others]
+    before = np.abs(validate(jobs).errors).mean()
+    found = fit([measured({})])
+    assert found.fitted == ("sustained_clock",)
+    assert np.abs(found.after.errors).max() < 1e-3
+    write_table(tmp_path / "gpu.yaml", fitted_table(found))
+    gpu = {"jobs[0].workload.gpu": {"kind": "table", "path": str(tmp_path / "gpu.yaml")}}
+    after = [one.simulate(gpu) / one.seconds - 1 for one in jobs]
+    assert np.abs(after).mean() < before / 2
+    assert (
+        "1 measured job"
+        in yaml.safe_load((tmp_path / "gpu.yaml").read_text())["gpu"]["calibration"]["source"]
+    )
+
+
+def test_a_table_of_jobs_is_read_and_its_mistakes_are_named(job: Path, tmp_path: Path) -> None:
+    table = tmp_path / "jobs.csv"
+    table.write_text("scenario,measured,jobs[0].workload.micro_batch\njob.yaml,100ms,4\njob.yaml,1.5s,\n")
+    first, second = read_jobs(table)
+    assert (first.seconds, dict(first.settings)) == (0.1, {"jobs[0].workload.micro_batch": "4"})
+    assert (second.seconds, dict(second.settings), second.scenario) == (1.5, {}, job)
+    for text, what in (
+        ("scenario\njob.yaml\n", "columns"),
+        ("scenario,measured\njob.yaml,soon\n", "is no time"),
+    ):
+        table.write_text(text)
+        with pytest.raises(InputError, match=what):
+            read_jobs(table)
+    with pytest.raises(InputError, match="no measured jobs"):
+        fit([])
