@@ -78,6 +78,8 @@ def draw(scenario: Path) -> Path:
             trials_of(scenario).draw(drawn)
         else:
             arguments = ["run", str(scenario), "--quiet", "--figure", str(drawn)]
+            if located_yaml.read(scenario).value.get("fold") == "always":  # a figure needs every message
+                arguments += ["--set", "fold=never"]
             result = CliRunner().invoke(app, arguments, catch_exceptions=False)
             if result.exit_code:
                 raise RuntimeError(f"{scenario.name}: {result.stderr}")

@@ -82,13 +82,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with ProcessPoolExecutor(given.processes) as pool:
         futures = [pool.submit(simulate, cut, given.model, given.batch) for cut in cuts]
         rows = [future.result() for future in futures]
-    from cosim.gpu.gpus import MEGATRON_A100 as KNOWN
+    from cosim.gpu.catalogue import A100_80GB
     from cosim.registry import find
 
-    sigma, model = KNOWN.uncertainty, find("cosim.models", given.model)
+    known, model = A100_80GB.calibration, find("cosim.models", given.model)
+    assert known is not None
+    sigma = known.uncertainty
     flops = 3 * model.flops_per_token(model.sequence) * model.sequence * given.batch
     ran = sorted((row for row in rows if not row.error), key=lambda row: row.iteration_s)
-    print(f"{model.name}, {GPUS} A100-80GB, batch {given.batch}; one sigma +-{sigma:.0%} ({KNOWN.source})")
+    print(f"{model.name}, {GPUS} A100-80GB, batch {given.batch}; one sigma +-{sigma:.0%} ({known.source})")
     print("  tp  pp   dp  iteration  range            of peak  exposed   memory    simulated in")
     for row in ran:
         tp, pp, dp = row.cut

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cosim.context import Context
 from cosim.errors import CosimError
 from cosim.formats.pytorch.read import PyTorchWorkload
-from cosim.gpu.gpus import V100_SXM2
+from cosim.gpu.catalogue import V100_SXM2
 from cosim.workload.check import check
 from tests.formats.pytorch.trace_files import data_parallel
 

@@ -8,7 +8,7 @@ from cosim.context import Context
 from cosim.experiment.run import run
 from cosim.experiment.scenario import loads
 from cosim.formats.pytorch.read import PyTorchWorkload
-from cosim.gpu.gpus import V100_SXM2
+from cosim.gpu.catalogue import V100_SXM2
 from cosim.workload.check import check
 from cosim.workload.program import OpKind, Workload
 from tests.inputs import find, needs
