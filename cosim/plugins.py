@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from cosim.topology.contract import Count, Fabric, Latency, Rate, RoutingSpec, TopologySpec
     from cosim.topology.graph import Paths, Topology
     from cosim.topology.grid import Dimension
+    from cosim.topology.scale_up import HostShape
     from cosim.translation.contract import Format, Progress
     from cosim.translation.report import LossReport, TranslationError
     from cosim.translation.says import Says
@@ -116,6 +117,7 @@ _FROM = {
     "cosim.topology.contract": "Count Fabric Latency Rate RoutingSpec TopologySpec",
     "cosim.topology.graph": "Paths Topology",
     "cosim.topology.grid": "Dimension",
+    "cosim.topology.scale_up": "HostShape",
     "cosim.translation.contract": "Format Progress",
     "cosim.translation.report": "LossReport TranslationError",
     "cosim.translation.says": "Says",
@@ -168,6 +170,7 @@ __all__ = [
     "Framework",
     "Gpu",
     "GpuSpec",
+    "HostShape",
     "ImportReport",
     "InputError",
     "JobInfo",

@@ -36,7 +36,7 @@ def test_one_measurement_sets_one_number_and_other_jobs_gain_from_it(job: Path, 
     efficiency = known.efficiency.model_copy(update={"sustained_clock": 0.55, "memory_peak": 0.68})
     values = gpu_values(known.model_copy(update={"efficiency": efficiency}))
     true = {"jobs[0].workload.gpu": {"kind": "custom"} | {k: v for k, v in values.items() if v is not None}}
-    others = [{"jobs[0].workload.micro_batch": count} for count in (4, 8)]
+    others: list[dict[str, object]] = [{"jobs[0].workload.micro_batch": count} for count in (4, 8)]
 
     def measured(settings: dict[str, object]) -> MeasuredJob:
         seconds = MeasuredJob(job, settings, 1.0).simulate({**true, **settings})

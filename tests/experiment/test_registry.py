@@ -27,7 +27,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
 
 
 def test_another_package_adds_a_name(installed: list[EntryPoint]) -> None:
-    installed.append(EntryPoint("mine", "cosim.gpu.gpus:A100_80GB", GPU))
+    installed.append(EntryPoint("mine", "cosim.gpu.catalogue:A100_80GB", GPU))
     assert "mine" in registry.names(GPU)
     assert registry.find(GPU, "mine").name == "A100-SXM4-80GB"
 

@@ -54,7 +54,7 @@ def test_a_window_bounds_attention_in_its_layers() -> None:
 
 
 def test_parameters_are_gathered_beside_the_first_forward_or_after_the_step() -> None:
-    given = {"parallel": {"dp": 8}, "sharded_optimizer": True, "bucket": "1MiB"}
+    given: dict[str, Any] = {"parallel": {"dp": 8}, "sharded_optimizer": True, "bucket": "1MiB"}
     apart, beside = (
         operations(job(**given, framework={"kind": "megatron", "overlap_param_gather": how}))
         for how in (False, True)
@@ -67,7 +67,7 @@ def test_parameters_are_gathered_beside_the_first_forward_or_after_the_step() ->
 
 
 def test_tensor_parallel_exchanges_go_beside_their_products() -> None:
-    given = {"parallel": {"tp": 4}, "micro_batch": 2}
+    given: dict[str, Any] = {"parallel": {"tp": 4}, "micro_batch": 2}
     apart, beside = (
         operations(job(**given, framework={"kind": "megatron", "tp_comm_overlap": how}))
         for how in (False, True)
