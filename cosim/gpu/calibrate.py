@@ -196,7 +196,7 @@ def gpu_values(gpu: Gpu) -> dict[str, Any]:
         **gpu.model_dump(exclude={"efficiency", "calibration", "like"}),
         "memory_rate": f"{gpu.memory_rate / 1e9!r}Gbps",
         "link_rate": None if gpu.link_rate is None else f"{gpu.link_rate / 1e9!r}Gbps",
-        "efficiency": _with_units(gpu.efficiency),
+        "efficiency": gpu.efficiency.written(),
         "calibration": None if calibration is None else calibration.model_dump(),
     }
 
@@ -221,11 +221,6 @@ def table_of(gpu: Gpu, provenance: dict[str, str], measurements: Sequence[Measur
 def write_table(path: Path, table: dict[str, Any]) -> None:
     """Write a table as YAML."""
     path.write_text(yaml.safe_dump(table, sort_keys=False))
-
-
-def _with_units(efficiency: Efficiency) -> dict[str, Any]:
-    values = efficiency.model_dump()
-    return {name: f"{value}ps" if name.endswith("_time") else value for name, value in values.items()}
 
 
 def _search(

@@ -14,6 +14,8 @@ Compute-Communication Overlap in GPU-Accelerated Distributed Deep Learning", arX
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from cosim.spec import Spec, TimePs
@@ -132,3 +134,8 @@ class Efficiency(Spec):
         description="how much longer a computation takes while a collective runs on the GPU; "
         "arXiv 2507.03114: 0.19 on average, up to 0.40 (A100, H100, MI250, MI210)",
     )
+
+    def written(self) -> dict[str, Any]:
+        """As a file writes it: times with their unit."""
+        values = self.model_dump()
+        return {name: f"{value}ps" if name.endswith("_time") else value for name, value in values.items()}

@@ -50,7 +50,7 @@ class Gpu(GpuSpec):
     source: str = Field(default="the scenario", description="where the numbers are from")
     like: str | None = Field(
         default=None,
-        description="a GPU of the catalogue whose efficiency it is taken to have, where none is given",
+        description="a GPU of the catalogue whose efficiency it is taken to have, what is given apart",
     )
     efficiency: Efficiency = Field(
         default=Efficiency(), description="what it reaches of its peaks; the compute model's parameters"
@@ -66,11 +66,13 @@ class Gpu(GpuSpec):
     @model_validator(mode="before")
     @classmethod
     def _as_its_neighbour(cls, value: Any) -> Any:
-        if isinstance(value, dict) and value.get("like") and "efficiency" not in value:
-            from cosim.gpu.catalogue import read
+        """What the efficiency doesn't say is the neighbour's."""
+        given = value.get("efficiency", {}) if isinstance(value, dict) else None
+        if not isinstance(given, dict) or not value.get("like"):
+            return value
+        from cosim.gpu.catalogue import read
 
-            return {**value, "efficiency": read(str(value["like"])).efficiency}
-        return value
+        return {**value, "efficiency": {**read(str(value["like"])).efficiency.written(), **given}}
 
     @model_validator(mode="after")
     def _are_fitted(self) -> Gpu:
