@@ -35,15 +35,22 @@ class Ended:
     end_ps: int
 
 
-def program(variable: str, *places: str) -> Path:
-    """The program that a variable names, or that lies at one of ``places`` below what it names."""
+HOW = {
+    "HTSIM_ROOT": "clone github.com/Broadcom/csg-htsim, run make in sim, and set HTSIM_ROOT to the clone",
+    "LOGGOPSIM": "clone github.com/spcl/atlahs, run make in sim/LogGOPSim, and set LOGGOPSIM to the program",
+    "ASTRASIM_ROOT": "build ASTRA-sim and set ASTRASIM_ROOT",
+}
+
+
+def program(variable: str, place: str = "") -> Path:
+    """What a variable names, or what lies at ``place`` below it; skips, saying what to install."""
     named = os.environ.get(variable)
     if not named:
-        pytest.skip(f"set {variable}: tests/formats/consumers.py says to what")
-    found = [path for path in (Path(named, *place.split("/")) for place in places or ("",)) if path.is_file()]
-    if not found:
-        pytest.fail(f"{variable} is {named}, and there is no {' or '.join(places) or 'such file'}")
-    return found[0]
+        pytest.skip(HOW[variable])
+    found = Path(named, *place.split("/"))
+    if not found.is_file():
+        pytest.fail(f"{variable} is {named}, and there is no file {found}")
+    return found
 
 
 def said(*command: str | Path) -> str:
