@@ -28,6 +28,7 @@ ENDS = {
     "no_latency": OTHER,
     "random": OTHER,
     "wrong_starts": "ProtocolError: .* started a flow before its time",
+    "late_cause": "ProtocolError: .* was certain of a completion only after it",
 }
 """Of faults that this run meets; all others leave it alone."""
 
