@@ -7,11 +7,13 @@ built with splitmix64's finalizer (Steele, Lea, Flood 2014, doi:10.1145/2660193.
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 
 from cosim.engine.flows import let_go
 from cosim.engine.heap import push
-from cosim.engine.state import LOG_N, NONE, REACTIONS_N, U64, State
+from cosim.engine.state import LOG_N, NONE, REACTIONS_N, State
 from cosim.network.flows import I32, I64
 from cosim.network.jit import compiled, inlined, internal
 
@@ -41,12 +43,7 @@ def mix(value: np.uint64) -> np.uint64:
 
 def mix_columns(*columns: I64) -> tuple[int, int]:
     """The two digest sums of rows of int64 columns, as :func:`count` makes them of (high, low, time)."""
-
-    def step(value: U64) -> U64:
-        value = (value ^ (value >> _S30)) * _C1
-        value = (value ^ (value >> _S27)) * _C2
-        return np.asarray(value ^ (value >> _S31), np.uint64)
-
+    step = cast("Any", mix).py_func  # the same in numpy, where columns wrap as registers do
     state = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         state = step(state + column.astype(np.uint64) + _GOLDEN)
