@@ -42,7 +42,9 @@ class System(TopologySpec):
     sheet: ClassVar[DataSheet]
 
     hosts: Count = Field(1, description="Hosts; of a rack system, racks.")
-    spines: Count = Field(8, description="Spine switches.")
+    spines: Count | None = Field(
+        None, description="Spine switches; omitted: as many as a group has hosts, uplinks as fast as NICs."
+    )
     oversubscription: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
         1.0, description="Capacity below a leaf over capacity above it."
     )
@@ -63,7 +65,7 @@ class System(TopologySpec):
         return LeafSpine.model_validate(
             {
                 "leaves": leaves,
-                "spines": self.spines,
+                "spines": self.spines or self.hosts // self.groups,
                 "endpoints_per_leaf": self.hosts * sheet.gpus // leaves,
                 "latency": f"{self.latency}ps",
                 "oversubscription": self.oversubscription,

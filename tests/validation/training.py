@@ -1,8 +1,9 @@
 """Published training jobs beside simulated ones: FSDP on A100 and H100, Megatron from H100 to GB300.
 
 ``python -m tests.validation.training [fsdp|megatron]``: for each group of jobs rows, mean error, bias,
-Spearman, apart for the rows that were looked at in fitting (an even number in their table) and those held
-out; ``--rows`` prints each row, ``--unstated`` those that can't be stated, and why. By the fast path
+Spearman, apart for rows of an even number in their table, which FSDP's numbers were fitted to, and those held
+out (of Megatron's jobs Llama 3 8B and 70B on H100 and GB200 were fitted to, and GB300's dense ones);
+``--rows`` prints each row, ``--unstated`` those that can't be stated, and why. By the fast path
 (``closed``): collectives take their closed forms, and a pipeline of many micro-batches is worked out from
 two numbers of them, of which its time is a linear function.
 """
