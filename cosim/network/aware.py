@@ -39,7 +39,7 @@ from cosim.network.core import (
     release,
 )
 from cosim.network.flows import I32
-from cosim.network.jit import compiled
+from cosim.network.jit import compiled, once
 from cosim.network.order import sort_instant
 from cosim.network.simulator import NetworkSimulator
 from cosim.topology.graph import Topology
@@ -58,93 +58,108 @@ class Queues(Arrays):
     other: I32
 
 
+@once
+def _open_instant(core: Core, queues: Queues) -> None:
+    """Go on to the next instant: its events, in order where two of them reach the same link."""
+    state = core.state[0]
+    calendar = core.calendar
+    events = calendar.events
+    instant = queues.instant
+    state.instant = calendar.heap[0].time
+    state.serial += 1
+    serial = state.serial
+    at = take_instant(calendar)
+    found = 0
+    clash = False
+    while at != -1:
+        instant[found] = at
+        found += 1
+        e = events[at]
+        path = core.store.groups[e.handle].path + e.row
+        if core.path_ptr[path] != core.path_ptr[path + 1]:
+            link = core.path_link[core.path_ptr[path] + e.hop]
+            # Sorting is dear and seldom needed: only who comes first at a link matters.
+            clash = clash or queues.links[link].seen == serial
+            queues.links[link].seen = serial
+        at = e.next
+    state.cursor = 0
+    state.instant_size = found
+    if clash:
+        sort_instant(core, instant, queues.spare, queues.other, found)
+
+
+@once
+def _reach_link(core: Core, queues: Queues, at: int) -> None:
+    """A message reaches its next link, and queues there; or has reached its last one, and completes."""
+    state = core.state[0]
+    e = core.calendar.events[at]
+    time, handle, rep, row, hop, origin, cause = (
+        state.instant,
+        e.handle,
+        e.rep,
+        e.row,
+        e.hop,
+        e.origin,
+        e.cause,
+    )
+    free(core.calendar, at)
+    if hop == 0:
+        state.num_started += 1
+    path = core.store.groups[handle].path + row
+    first, past = core.path_ptr[path], core.path_ptr[path + 1]
+    if first == past:  # a mark, or two participants on one endpoint
+        complete(core, handle, rep, row, origin, time, cause)
+        return
+    link = core.path_link[first + hop]
+    one = queues.links[link]
+    size = core.store.rows[row].size
+    transfer = size / one.rate
+    if transfer >= MOST_NS:  # as an integer it would be any number
+        state.too_late = 1
+        return
+    start = max(time, one.free)
+    serialization = int(transfer) * PS_PER_NS
+    arrival = start + int(one.latency + transfer) * PS_PER_NS
+    if arrival >= NEVER:
+        state.too_late = 1
+        return
+    one.free = start + serialization
+    core.link_bytes[link] += size
+    add_busy(core, link, start, serialization)
+    if first + hop + 1 == past:
+        complete(core, handle, rep, row, origin, arrival, start)
+    else:
+        push(core.calendar, arrival, start, origin, handle, rep, row, hop + 1)
+
+
 @compiled
 def run_aware(core: Core, queues: Queues, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter."""
     state = core.state[0]
     calendar = core.calendar
-    events = calendar.events
     heap = calendar.heap
-    rows = core.store.rows
-    groups = core.store.groups
-    path_ptr = core.path_ptr
-    path_link = core.path_link
-    links = queues.links
-    instant = queues.instant
-    spare = queues.spare
-    other = queues.other
     while True:
+        # First what follows from the turn before: dependents that it released may start in this instant.
         status = release(core)
         if status != DONE:
             return status
         if state.cursor == state.instant_size:
-            # The next instant: its events, in order where two of them reach the same link.
             if calendar.state[0].num_instants == 0 or heap[0].time >= min(horizon, state.bound):
                 return DONE
             if state.num_pending >= state.report_at and heap[0].time > state.instant:
                 return DONE
-            if len(instant) < len(events):
+            if len(queues.instant) < len(calendar.events):
                 return NEED_MORE
-            state.instant = heap[0].time
-            state.serial += 1
-            serial = state.serial
-            at = take_instant(calendar)
-            found = 0
-            clash = False
-            while at != -1:
-                instant[found] = at
-                found += 1
-                e = events[at]
-                path = groups[e.handle].path + e.row
-                if path_ptr[path] != path_ptr[path + 1]:
-                    link = path_link[path_ptr[path] + e.hop]
-                    clash = clash or links[link].seen == serial
-                    links[link].seen = serial
-                at = e.next
-            state.cursor = 0
-            state.instant_size = found
-            if clash:
-                sort_instant(core, instant, spare, other, found)
+            _open_instant(core, queues)
+        # Nothing has changed yet: what is short can grow in Python, and the loop goes on here.
         if not room(calendar, 1):
             return NEED_CALENDAR
         if state.num_pending == len(core.pending):
             return NEED_PENDING
-        at = instant[state.cursor]
+        at = queues.instant[state.cursor]
         state.cursor += 1
         state.num_events += 1
-        time = state.instant
-        handle = events[at].handle
-        rep = events[at].rep
-        row = events[at].row
-        hop = events[at].hop
-        origin = events[at].origin
-        cause = events[at].cause
-        free(calendar, at)
-        if hop == 0:
-            state.num_started += 1
-        path = groups[handle].path + row
-        if path_ptr[path] == path_ptr[path + 1]:  # a mark, or two participants on one endpoint
-            complete(core, handle, rep, row, origin, time, cause)
-            continue
-        link = path_link[path_ptr[path] + hop]
-        size = rows[row].size
-        transfer = size / links[link].rate
-        if transfer >= MOST_NS:  # as an integer it would be any number
-            state.too_late = 1
-            continue
-        start = max(time, links[link].free)
-        serialization = int(transfer) * PS_PER_NS
-        arrival = start + int(links[link].latency + transfer) * PS_PER_NS
-        if arrival >= NEVER:
-            state.too_late = 1
-            continue
-        links[link].free = start + serialization
-        core.link_bytes[link] += size
-        add_busy(core, link, start, serialization)
-        if path_ptr[path] + hop + 1 == path_ptr[path + 1]:
-            complete(core, handle, rep, row, origin, arrival, start)
-        else:
-            push(calendar, arrival, start, origin, handle, rep, row, hop + 1)
+        _reach_link(core, queues, at)
 
 
 class CongestionAwareNetwork(CompiledNetwork):

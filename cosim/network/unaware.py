@@ -33,7 +33,7 @@ from cosim.network.core import (
     widen,
 )
 from cosim.network.flows import F64, I32
-from cosim.network.jit import compiled, inlined
+from cosim.network.jit import compiled, inlined, once
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics
 from cosim.topology.graph import Topology
 from cosim.units import MOST_NS, PS_PER_NS
@@ -80,6 +80,38 @@ class Rates(Arrays):
     whole: I32
 
 
+@once
+def _cross(core: Core, rates: Rates, at: int) -> None:
+    """A message starts, and completes when all of it has crossed its path, whatever else is there."""
+    state = core.state[0]
+    e = core.calendar.events[at]
+    time, handle, rep, row, cause = state.instant, e.handle, e.rep, e.row, e.cause
+    free(core.calendar, at)
+    arrival = time
+    path = core.store.groups[handle].path + row
+    if core.path_ptr[path] != core.path_ptr[path + 1]:  # neither a mark nor two participants on one endpoint
+        size = core.store.rows[row].size
+        slowest = np.inf
+        wait = 0.0
+        most = MOST_NS - time / PS_PER_NS
+        for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
+            link = core.path_link[k]
+            slowest = min(slowest, rates.rate[link])
+            wait += rates.latency[link]
+            transfer = size / rates.rate[link]
+            if transfer >= most:  # as an integer it would be any number
+                state.too_late = 1
+                break
+            core.link_bytes[link] += size
+            _add_busy(core, rates.whole, link, time, int(transfer) * PS_PER_NS)
+        if state.too_late != 0:
+            return
+        # Whole picoseconds add up exactly, in any order; the division by 1000 comes last.
+        cause = time
+        arrival = time + int(wait / PS_PER_NS + size / slowest) * PS_PER_NS
+    complete(core, handle, rep, row, time, arrival, cause)
+
+
 @compiled
 def run_unaware(core: Core, rates: Rates, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter.
@@ -88,16 +120,9 @@ def run_unaware(core: Core, rates: Rates, horizon: int) -> int:
     """
     state = core.state[0]
     calendar = core.calendar
-    events = calendar.events
     heap = calendar.heap
-    rows = core.store.rows
-    groups = core.store.groups
-    path_ptr = core.path_ptr
-    path_link = core.path_link
-    rate = rates.rate
-    latency = rates.latency
-    whole = rates.whole
     while True:
+        # First what follows from the turn before: dependents that it released may start in this instant.
         status = release(core)
         if status != DONE:
             return status
@@ -111,38 +136,11 @@ def run_unaware(core: Core, rates: Rates, horizon: int) -> int:
         if state.num_pending == len(core.pending):
             return NEED_PENDING
         at = state.cursor - 1
-        state.cursor = events[at].next + 1
+        # Before the event is freed, and its place taken by another.
+        state.cursor = calendar.events[at].next + 1
         state.num_events += 1
         state.num_started += 1
-        time = state.instant
-        handle = events[at].handle
-        rep = events[at].rep
-        row = events[at].row
-        cause = events[at].cause
-        free(calendar, at)
-        arrival = time
-        path = groups[handle].path + row
-        if path_ptr[path] != path_ptr[path + 1]:  # neither a mark nor two participants on one endpoint
-            size = rows[row].size
-            slowest = np.inf
-            wait = 0.0
-            most = MOST_NS - time / PS_PER_NS
-            for k in range(path_ptr[path], path_ptr[path + 1]):
-                link = path_link[k]
-                slowest = min(slowest, rate[link])
-                wait += latency[link]
-                transfer = size / rate[link]
-                if transfer >= most:  # as an integer it would be any number
-                    state.too_late = 1
-                    break
-                core.link_bytes[link] += size
-                _add_busy(core, whole, link, time, int(transfer) * PS_PER_NS)
-            if state.too_late != 0:
-                continue
-            # Whole picoseconds add up exactly, in any order; the division by 1000 comes last.
-            cause = time
-            arrival = time + int(wait / PS_PER_NS + size / slowest) * PS_PER_NS
-        complete(core, handle, rep, row, time, arrival, cause)
+        _cross(core, rates, at)
 
 
 class CongestionUnawareNetwork(CompiledNetwork):

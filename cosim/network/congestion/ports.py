@@ -15,7 +15,7 @@ from typing import Any
 from cosim.network.congestion.columns import BINS, BYTES_PER_BPS_PS, QUEUE_BINS, Fluid
 from cosim.network.core import Core, add_share
 from cosim.network.flows import F64
-from cosim.network.jit import compiled, inlined
+from cosim.network.jit import compiled, inlined, once
 
 _DUST = 1e-3
 """Bytes; a queue that shrinks below it is empty."""
@@ -115,6 +115,31 @@ def _spread(core: Core, link: int, begin: int, now: int, share: float) -> None:
     add_share(core, link, begin, now, min(share, 1.0))
 
 
+@once
+def _until_bend(fluid: Fluid, link: int, capacity: float, left: float) -> float:
+    """How long all goes on as it does, at most ``left``: until a class's queue empties, and leaves more to
+    those after it.
+    """
+    num_links = len(fluid.links)
+    step = left
+    room = capacity
+    at = link
+    for _ in range(fluid.counts[0].num_classes):
+        port = fluid.ports[at]
+        at += num_links
+        rate = room if port.paused == 0 else 0.0
+        load = float(port.load)
+        if port.queue > 0.0:
+            if rate > load:
+                empty = port.queue / ((rate - load) * BYTES_PER_BPS_PS)
+                if empty < step:
+                    step = empty
+            room -= rate
+        else:
+            room -= min(rate, load)
+    return step
+
+
 @compiled
 def _settle_queues(fluid: Fluid, one: Any, link: int, begin: int, now: int) -> float:
     """Move the queues of link ``one`` from ``begin`` to ``now``; bits that left, times 10^12."""
@@ -126,23 +151,7 @@ def _settle_queues(fluid: Fluid, one: Any, link: int, begin: int, now: int) -> f
     left = float(now - begin)
     total = 0.0
     while left > 0.0:
-        # The next bend: a class's queue empties, and leaves more to those after it.
-        step = left
-        room = capacity
-        at = link
-        for _ in range(classes):
-            port = ports[at]
-            at += num_links
-            rate = room if port.paused == 0 else 0.0
-            load = float(port.load)
-            if port.queue > 0.0:
-                if rate > load:
-                    empty = port.queue / ((rate - load) * BYTES_PER_BPS_PS)
-                    if empty < step:
-                        step = empty
-                room -= rate
-            else:
-                room -= min(rate, load)
+        step = _until_bend(fluid, link, capacity, left)
         room = capacity
         at = link
         for _ in range(classes):

@@ -10,7 +10,7 @@ from cosim.network.congestion.columns import BYTES_PER_BPS_PS, MAX_STATE, Fluid
 from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.ports import is_hot, mean_mark, settle_link
 from cosim.network.core import Core
-from cosim.network.jit import inlined
+from cosim.network.jit import inlined, once
 
 _INF = 1e30
 _LIMITED = 0.93
@@ -221,81 +221,78 @@ def first_round(fluid: Fluid, c: int, now: int) -> None:
             t.capacity = float(fluid.links[fluid.hops[one.hop + k].link].capacity)
 
 
-@inlined
-def end_round(core: Core, fluid: Fluid, c: int, now: int) -> None:
-    """Put a connection into the batch: show it what the round before this one saw, keep what this one saw."""
-    conns = fluid.conns
+@once
+def _look_along(core: Core, fluid: Fluid, c: int, now: int, span: float) -> tuple[float, float]:
+    """Bring a connection's path up to now: what part of its bytes was marked in the round, and is now."""
     hops = fluid.hops
-    ports = fluid.ports
-    one = conns[c]
-    counts = fluid.counts[0]
-    n = counts.batch_size
-    counts.batch_size = n + 1
-    settle_conn(fluid, c, now)
-    _show(fluid, n, c, now)
-    row = fluid.rows[n]
-    counts.num_updates += 1
+    one = fluid.conns[c]
     unmarked = 1.0
     passed = 1.0
-    span = float(now - one.round)
     for k in range(one.hop, one.hop + one.hops):
         settle_link(core, fluid, hops[k].link, now)
+        # The way back matters where acknowledgements queue there.
         if hops[k].back >= 0 and is_hot(fluid, hops[k].back):
             settle_link(core, fluid, hops[k].back, now)
-        port = ports[hops[k].port]
+        port = fluid.ports[hops[k].port]
         link = fluid.links[hops[k].link]
         if port.queue > link.mark_from:
             passed *= 1.0 - mean_mark(port.queue, port.queue, link.mark_from, link.mark_all, link.mark_most)
+        # A byte is marked where any of the queues marks it.
         if port.marks > hops[k].marks:
             unmarked *= 1.0 - min((port.marks - hops[k].marks) / span, 1.0)
-    ends_marking = 1.0 - passed
-    if fluid.settings[0].lossless == 0.0:
-        packets = count_losses(fluid, c, now)
-        if packets > 0 and one.active != 0:
-            one.remaining += packets * fluid.settings[0].mss
-            one.remaining = min(one.remaining, one.size)
-        if one.timeout_at > 0:
-            row.timeout = 1.0
-            one.timeout_at = 0
-            one.known_at = 0
-            one.lost = 0.0
-        elif one.resent > 0.0:
-            again = packets * min(one.resent * fluid.settings[0].mss / max(one.round_sent, 1.0), 1.0)
-            if again >= _LOST_AGAIN and one.active != 0:
-                one.timeout_at = one.round + int(max(fluid.settings[0].least_rto, 2.0 * span))
-        one.resent = 0.0
-        if one.known_at > 0 and now >= one.known_at:
-            row.lost = one.lost
-            one.resent = one.lost
-            one.known_at = 0
-            one.lost = 0.0
-    row.elapsed = span
-    row.rtt = one.seen_rtt
-    row.acked = one.round_sent
-    # A loss may have ended the round early.
-    row.flight = one.round_sent + max(1.0 - span / one.seen_rtt, 0.0) * one.before_sent
-    one.before_sent = one.round_sent
-    row.limited = 1.0 if row.flight >= one.window * _LIMITED else 0.0
-    if fluid.settings[0].gives_rate != 0.0:
-        row.limited = 1.0 if one.rate == one.want else 0.0
-    if fluid.settings[0].wants_telemetry != 0.0:
-        for k in range(one.hops):
-            t = fluid.telemetry[n, k]
-            hop = hops[one.hop + k]
-            port = ports[hop.port]
-            sight = fluid.sights[one.hop + k]
-            t.queue = sight.queue
-            t.tx = sight.rate
-            t.capacity = float(fluid.links[hop.link].capacity)
-            sight.queue = port.queue
-            sight.rate = (port.served - sight.served) / (span * BYTES_PER_BPS_PS)
-        for k in range(one.hops, fluid.telemetry.shape[1]):
-            fluid.telemetry[n, k].capacity = 0.0
-    one.seen_rtt = path_rtt(fluid, c)
-    one.rtt = one.seen_rtt
-    one.rtt_at = now
-    share = 1.0 - unmarked
-    row.again = 1.0 if ends_marking > 0.0 else 0.0
+    return 1.0 - unmarked, 1.0 - passed
+
+
+@once
+def _tell_losses(fluid: Fluid, n: int, c: int, now: int, span: float) -> None:
+    """What the round lost is sent again; the control hears of it when the sender would, or of a timeout."""
+    row = fluid.rows[n]
+    one = fluid.conns[c]
+    packets = count_losses(fluid, c, now)
+    if packets > 0 and one.active != 0:
+        one.remaining += packets * fluid.settings[0].mss
+        one.remaining = min(one.remaining, one.size)
+    if one.timeout_at > 0:
+        row.timeout = 1.0
+        one.timeout_at = 0
+        one.known_at = 0
+        one.lost = 0.0
+    elif one.resent > 0.0:
+        # What was sent again shares the fate of all that was sent; lost twice, it waits for the timer.
+        again = packets * min(one.resent * fluid.settings[0].mss / max(one.round_sent, 1.0), 1.0)
+        if again >= _LOST_AGAIN and one.active != 0:
+            one.timeout_at = one.round + int(max(fluid.settings[0].least_rto, 2.0 * span))
+    one.resent = 0.0
+    if one.known_at > 0 and now >= one.known_at:
+        row.lost = one.lost
+        one.resent = one.lost
+        one.known_at = 0
+        one.lost = 0.0
+
+
+@once
+def _tell_hops(fluid: Fluid, n: int, c: int, span: float) -> None:
+    """Telemetry: what the hops were like when the round before this one ended, as it comes back now."""
+    one = fluid.conns[c]
+    for k in range(one.hops):
+        t = fluid.telemetry[n, k]
+        hop = fluid.hops[one.hop + k]
+        port = fluid.ports[hop.port]
+        sight = fluid.sights[one.hop + k]
+        t.queue = sight.queue
+        t.tx = sight.rate
+        t.capacity = float(fluid.links[hop.link].capacity)
+        sight.queue = port.queue
+        sight.rate = (port.served - sight.served) / (span * BYTES_PER_BPS_PS)
+    for k in range(one.hops, fluid.telemetry.shape[1]):
+        fluid.telemetry[n, k].capacity = 0.0
+
+
+@once
+def _tell_marks(fluid: Fluid, n: int, c: int, share: float, ends_marking: float, span: float) -> None:
+    """Which of the round's marks the control hears of now, and which with the next round."""
+    row = fluid.rows[n]
+    one = fluid.conns[c]
     if one.wait > 0.0:
         # Packets are marked as they leave a queue: notifications are late by the bare way alone.
         late = share * min(0.5 * one.base / span, 1.0)
@@ -306,16 +303,50 @@ def end_round(core: Core, fluid: Fluid, c: int, now: int) -> None:
             row.lost = max(row.lost, one.lost)
             one.known_at = 0
             one.lost = 0.0
-        return
-    # Marks come back half a round late in the mean. Where marking began in this round they lie at its end.
-    early = 0.5 * share
-    if ends_marking > one.marking:
-        early = max(share - 0.5, 0.0)
-    elif ends_marking < one.marking:
-        early = min(share, 0.5)
-    row.marked = one.seen_marked + early
-    one.seen_marked = share - early
-    one.marking = ends_marking
+    else:
+        # Marks come back half a round late in the mean; where marking began in this round, they lie at its
+        # end, and where it ended, at its beginning.
+        early = 0.5 * share
+        if ends_marking > one.marking:
+            early = max(share - 0.5, 0.0)
+        elif ends_marking < one.marking:
+            early = min(share, 0.5)
+        row.marked = one.seen_marked + early
+        one.seen_marked = share - early
+        one.marking = ends_marking
+
+
+@inlined
+def end_round(core: Core, fluid: Fluid, c: int, now: int) -> None:
+    """Put a connection into the batch: show it what the round before this one saw, keep what this one saw."""
+    one = fluid.conns[c]
+    counts = fluid.counts[0]
+    n = counts.batch_size
+    counts.batch_size = n + 1
+    settle_conn(fluid, c, now)
+    _show(fluid, n, c, now)
+    row = fluid.rows[n]
+    counts.num_updates += 1
+    span = float(now - one.round)
+    share, ends_marking = _look_along(core, fluid, c, now, span)
+    if fluid.settings[0].lossless == 0.0:
+        _tell_losses(fluid, n, c, now, span)
+    row.elapsed = span
+    row.rtt = one.seen_rtt
+    row.acked = one.round_sent
+    # A loss may have ended the round early.
+    row.flight = one.round_sent + max(1.0 - span / one.seen_rtt, 0.0) * one.before_sent
+    one.before_sent = one.round_sent
+    row.limited = 1.0 if row.flight >= one.window * _LIMITED else 0.0
+    if fluid.settings[0].gives_rate != 0.0:
+        row.limited = 1.0 if one.rate == one.want else 0.0
+    if fluid.settings[0].wants_telemetry != 0.0:
+        _tell_hops(fluid, n, c, span)
+    one.seen_rtt = path_rtt(fluid, c)
+    one.rtt = one.seen_rtt
+    one.rtt_at = now
+    row.again = 1.0 if ends_marking > 0.0 else 0.0
+    _tell_marks(fluid, n, c, share, ends_marking, span)
 
 
 @inlined
