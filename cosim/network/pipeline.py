@@ -1,4 +1,4 @@
-"""How numba compiles our loops: the same code as by its own way, for under half of the time.
+"""How numba compiles our loops: what its own way computes, for two thirds of the time.
 
 Most of what compiling takes is Python: numba's own passes. Ours leave out what loops over arrays never
 need, and do once what numba does again and again. What a function computes doesn't change by it.
