@@ -7,9 +7,9 @@ import pytest
 from cosim.context import HERE
 from cosim.experiment.run import run
 from cosim.models.catalogue.workload import ModelWorkload
+from cosim.pattern.nccl import Nccl
 from cosim.units import PS_PER_S
 from tests.validation.closed import Cluster, iteration_s
-from tests.validation.training import Nccl
 
 MODEL = {
     "kind": "transformer", "layers": 8, "hidden": 4096, "heads": 32, "ffn": 16384, "vocabulary": 32000,
