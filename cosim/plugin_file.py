@@ -23,7 +23,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.errors import PydanticUserError
 
-from cosim.errors import InputError, Location
+from cosim.errors import CosimError, InputError, Location
 
 PLUGIN = "plugin"
 """The key that says where a plug-in is."""
@@ -176,6 +176,28 @@ def plugin_errors() -> Iterator[None]:
 
 def _is_of(frame: FrameType, package: str) -> bool:
     return str(frame.f_globals.get("__name__")).partition(".")[0] == package
+
+
+@contextmanager
+def failures_named() -> Iterator[None]:
+    """Where code of a plug-in runs: what it raises by mistake is an error of the input, with its line.
+
+    Raises
+    ------
+    InputError
+        Instead of an error that was raised in a plug-in's file, or of what the plug-in called.
+    """
+    try:
+        yield
+    except CosimError:
+        raise
+    except Exception as error:
+        files = {str(path) for run in _RUNS.values() for path in run.contents}
+        for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):
+            if frame.f_code.co_filename in files:
+                place = Location(frame.f_code.co_filename, line, frame.f_code.co_name)
+                raise InputError(f"{type(error).__name__}: {error}", location=place) from error
+        raise
 
 
 def _said(error: BaseException) -> str:

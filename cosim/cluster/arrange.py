@@ -9,7 +9,8 @@ import numpy as np
 
 from cosim.cluster.contract import I32, Placement, Wanted
 from cosim.context import HERE, Context
-from cosim.errors import Location, WorkloadError
+from cosim.errors import InputError, Location, WorkloadError
+from cosim.plugin_file import failures_named
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,11 @@ def arrange(
         free = np.flatnonzero((owner < 0) | share_endpoints).astype(np.int32)
         try:
             wanted = Wanted(request.num_ranks, free, num_endpoints, context, domains)
-            endpoints = request.placement.choose(wanted)
-        except WorkloadError as error:
-            raise WorkloadError(error.message, location=locate(number), hint=error.hint) from None
+            with failures_named():
+                endpoints = _checked(request, request.placement.choose(wanted), num_endpoints)
+        except InputError as error:
+            message = error.message if error.location is None else f"{error.location}: {error.message}"
+            raise WorkloadError(message, location=locate(number), hint=error.hint) from None
         taken = endpoints[owner[endpoints] >= 0]
         if len(taken) and not share_endpoints:
             endpoint = int(taken.min())
@@ -62,3 +65,18 @@ def arrange(
         owner[endpoints] = number
         placed.append(endpoints)
     return placed
+
+
+def _checked(request: Request, chosen: object, num_endpoints: int) -> I32:
+    """What a placement chose, if it is as many endpoints as there are ranks, each once."""
+    good = isinstance(chosen, np.ndarray) and chosen.ndim == 1 and chosen.dtype.kind in "iu"
+    if good:
+        assert isinstance(chosen, np.ndarray)
+        good = len(np.unique(chosen)) == len(chosen) == request.num_ranks
+        good = good and bool(((chosen >= 0) & (chosen < num_endpoints)).all())
+    if not good:
+        raise WorkloadError(
+            f"{type(request.placement).__name__}.choose gave {repr(chosen)[:80]}; it should give an "
+            f"int32 array of {request.num_ranks} endpoints from 0 to {num_endpoints - 1}, each once"
+        )
+    return np.asarray(chosen, np.int32)

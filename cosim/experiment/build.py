@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+import numpy as np
 
 from cosim.cluster.arrange import Request, arrange
 from cosim.cluster.locality import domains
@@ -13,14 +15,16 @@ from cosim.context import Context
 from cosim.engine.records import JobInfo
 from cosim.errors import CosimError, InputError, Location, SimulationError
 from cosim.experiment.idle import idle_settings
-from cosim.experiment.scenario import Scenario
+from cosim.experiment.scenario import Job, Scenario
 from cosim.experiment.sizes import PER_LINK, PER_OPERATION_BUILT, check_size
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
+from cosim.plugin_file import failures_named
 from cosim.spec import Spec
 from cosim.topology.contract import TopologySpec
 from cosim.topology.graph import Topology
 from cosim.topology.scale_up import host_shape
+from cosim.units import NEVER
 from cosim.workload.check import check
 from cosim.workload.draws import draw
 from cosim.workload.program import Workload
@@ -41,7 +45,8 @@ class Built:
 def at(place: Location | None, *only: type[CosimError]) -> Iterator[None]:
     """Give an error (of ``only`` these classes, where given) the place in the scenario that led to it."""
     try:
-        yield
+        with failures_named():
+            yield
     except InputError as error:
         if place is None or (only and not isinstance(error, only)):
             raise
@@ -92,9 +97,28 @@ def _wishes(scenario: Scenario) -> Iterator[_Wish]:
         with at(scenario.locate("jobs", number, "workload")):
             workloads = _workloads(scenario, number)
         with at(scenario.locate("jobs", number, "arrival")):
-            later = [0] * job.count if job.arrival is None else job.arrival.times(job.count, scenario.context)
+            later = _arrivals(job, scenario.context)
         for name, workload, offset in zip(job.names(), workloads, later, strict=True):
             yield _Wish(number, name, workload, job.start + offset)
+
+
+def _arrivals(job: Job, context: Context) -> list[int]:
+    """Times of the jobs that an entry stands for, after its start."""
+    if job.arrival is None:
+        return [0] * job.count
+    times: object = job.arrival.times(job.count, context)
+    good = isinstance(times, Sequence) and len(times) == job.count and all(map(_is_time, times))
+    if not good:
+        raise InputError(
+            f"{type(job.arrival).__name__}.times gave {repr(times)[:80]}; it should give a list of "
+            f"{job.count} whole picoseconds from 0 on"
+        )
+    assert isinstance(times, Sequence)
+    return [int(one) for one in times]
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= int(value) < NEVER
 
 
 def _workloads(scenario: Scenario, number: int) -> list[Workload]:

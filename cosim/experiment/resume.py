@@ -50,14 +50,14 @@ def load_unfinished(directory: str | Path) -> Scenario:
     target = Path(directory)
     try:
         content: dict[str, Any] = json.loads((target / UNFINISHED_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        scenario, base, name = content["scenario"], Path(content["base"]), str(content["name"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         raise InputError(
             "no unfinished run here",
             location=Location(str(target)),
             hint="a run over a simulator elsewhere, with --out, leaves one when it breaks off",
         ) from None
-    text = yaml.safe_dump(content["scenario"], sort_keys=False)
-    return loads(text, base=content["base"], name=content["name"])
+    return loads(yaml.safe_dump(scenario, sort_keys=False), base=base, name=name)
 
 
 def go_on(network: NetworkSimulator, directory: str | Path) -> None:

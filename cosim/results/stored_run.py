@@ -194,7 +194,7 @@ def load_run(directory: str | Path) -> StoredRun:
     place = path / SUMMARY_FILE
     try:
         data = json.loads(place.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"not JSON: {error}", location=Location(str(place))) from error
     try:
         summary = Summary.from_json(data)
@@ -202,6 +202,12 @@ def load_run(directory: str | Path) -> StoredRun:
         raise InputError(error.message, location=Location(str(place)), hint=error.hint) from error
     _check_columns(path / COLUMNS_FILE)
     return StoredRun(path, summary)
+
+
+_UNREADABLE = (
+    *(OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error),
+    *(NotImplementedError, RuntimeError),  # of a zip: a way of packing, or a password
+)
 
 
 def _broken(path: Path, error: Exception) -> InputError:
@@ -218,7 +224,7 @@ def _check_columns(path: Path) -> None:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             missing = [name for name in COLUMNS if name not in stored.files]
             found = None if "format" not in stored.files else int(stored["format"])
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         raise _broken(path, error) from error
     if found != FORMAT:
         raise InputError(
@@ -234,7 +240,7 @@ def _read_npz(path: Path, names: tuple[str, ...]) -> dict[str, Array]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return {name: stored[name] for name in names}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except _UNREADABLE as error:
         raise _broken(path, error) from error
 
 

@@ -73,3 +73,11 @@ def test_a_disk_that_fills_leaves_nothing_of_a_run(
         assert ".writing" not in str(caught.value)
     assert files(tmp_path) == FILES
     assert json.loads((tmp_path / "summary.json").read_text())["digest"] == done.digest
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"scenario": {}, "base": 3, "name": "x"}', "[" * 100_000])
+def test_an_unfinished_run_that_was_edited_is_refused(tmp_path: Path, text: str) -> None:
+    """Found by tests.fuzz: a key that is gone was a KeyError."""
+    (tmp_path / "unfinished.json").write_text(text)
+    with pytest.raises(InputError, match="no unfinished run here"):
+        cosim.run(resume=tmp_path)

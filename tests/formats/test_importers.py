@@ -13,16 +13,6 @@ from cosim.formats.goal.read import GoalWorkload
 from cosim.formats.htsim.read import HtsimWorkload
 from cosim.formats.tables.read import CsvWorkload
 from cosim.workload.program import OpKind
-from tests.benchmarks.translate import READERS, fuzz
-
-
-def test_damaged_files_are_read_or_refused() -> None:
-    result = fuzz(len(READERS) * 40, seed=7)
-    print(result)
-    assert result.cases == len(READERS) * 40
-    assert not result.failures
-    assert all(result.refused[name] for name in READERS)
-
 
 GOAL = "num_ranks 2\nrank 0 {\na: send 8b to 1 tag 3\n}\nrank 1 {\nb: recv 8b from 0 tag 3\n}\n"
 

@@ -12,7 +12,8 @@ import cosim
 from cosim import registry
 from cosim.errors import InputError
 from cosim.experiment.build import build
-from cosim.experiment.scenario import loads
+from cosim.experiment.scenario import from_document, loads
+from cosim.files.located_yaml import Document
 
 CONTEXT = "build(self, context: Context) ->"
 WRONG = {
@@ -141,3 +142,65 @@ def test_one_that_ends_the_process_is_refused(tmp_path: Path, at: str) -> None:
     }
     with pytest.raises(InputError, match=r"SystemExit: 0|mine.py:7: build: calls sys.exit\(0\)"):
         cosim.run(scenario)
+
+
+ANSWERS = """
+import numpy as np
+from cosim.plugins import Arrival, Placement, TopologySpec
+
+class Arrive(Arrival):
+    def times(self, count, context):
+        return {0}
+
+class Place(Placement):
+    def choose(self, wanted):
+        return {0}
+
+class Star(TopologySpec):
+    def build(self, context):
+        return {0}
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "answer", "said"),
+    [
+        ("jobs[0].arrival", "Arrive", "None", "Arrive.times gave None; it should give a list of 2 whole"),
+        ("jobs[0].arrival", "Arrive", "[0]", "Arrive.times gave"),
+        ("jobs[0].arrival", "Arrive", "[0, -1]", "Arrive.times gave"),
+        ("jobs[0].arrival", "Arrive", "[0, '1us']", "Arrive.times gave"),
+        ("jobs[0].arrival", "Arrive", "[0, 10**30]", "Arrive.times gave"),
+        (
+            "jobs[0].placement",
+            "Place",
+            "None",
+            "Place.choose gave None; it should give an int32 array of 2",
+        ),
+        ("jobs[0].placement", "Place", "np.zeros(2)", "Place.choose gave"),
+        ("jobs[0].placement", "Place", "np.zeros(2, int)", "Place.choose gave"),
+        ("jobs[0].placement", "Place", "np.array([0, 99])", "Place.choose gave"),
+        ("jobs[0].placement", "Place", "1 / 0", r"mine.py:11: choose: ZeroDivisionError"),
+        ("jobs[0].arrival", "Arrive", "1 / 0", r"mine.py:7: times: ZeroDivisionError"),
+        ("topology", "Star", "1 / 0", r"mine.py:15: build: ZeroDivisionError"),
+    ],
+)
+def test_an_answer_that_can_not_be_is_refused(
+    tmp_path: Path, key: str, kind: str, answer: str, said: str
+) -> None:
+    (tmp_path / "mine.py").write_text(ANSWERS.format(answer))
+    scenario = {
+        "topology": {"kind": "switch", "endpoints": 4, "rate": "1Gbps", "latency": "0ns"},
+        "network": "fair_share",
+        "jobs": [
+            {
+                "workload": {"kind": "collective", "collective": "all_reduce", "ranks": 2, "size": "4MB"},
+                "count": 2,
+            }
+        ],
+    }
+    with pytest.raises(InputError, match=said):
+        build(
+            from_document(
+                Document("x", scenario), tmp_path, "x", {key: {"plugin": f"{tmp_path / 'mine.py'}:{kind}"}}
+            )
+        )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from cosim.errors import CausalityError, FeatureError, NetworkError, OverloadError
+from cosim.errors import CausalityError, FeatureError, NetworkError, OverloadError, ProtocolError
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import ON_COMPLETION, ON_START, FlowBatch, FlowGroup, FlowTable, flat_table
@@ -14,9 +14,10 @@ from cosim.protocol import injector
 from cosim.protocol.client import connect
 from cosim.protocol.connection import Connection
 from cosim.protocol.server import Server
-from cosim.protocol.session import Session
+from cosim.protocol.session import ServerConfig, Session
 from cosim.testing.conformance.cases import star
 from cosim.units import NEVER
+from tests.fuzz.loop import looped
 from tests.protocol.small_run import run
 
 Serve = Callable[..., Server]
@@ -198,3 +199,16 @@ def test_one_session_too_many_is_refused(serve: Serve) -> None:
         second.open(star(2))
     first.close()
     second.close()
+
+
+@pytest.mark.parametrize("which", [1, 2, 9])
+def test_an_answer_that_is_no_message_is_a_protocol_error(which: int) -> None:
+    count = 0
+
+    def spoil(answer: bytes) -> bytes:
+        nonlocal count
+        count += 1
+        return b"\xff" * 9 if count == which else answer
+
+    with pytest.raises(ProtocolError, match="it sent 9 bytes that are no SessionResponse"):
+        run(looped(ServerConfig(CongestionAwareNetwork), spoil))

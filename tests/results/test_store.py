@@ -135,3 +135,15 @@ def test_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_no_column_needs_pickle(tmp_path: Path) -> None:
     with np.load(saved(tmp_path) / "columns.npz", allow_pickle=False) as stored:
         assert all(stored[name].dtype != object for name in stored.files)
+
+
+def test_a_way_of_packing_that_is_not_known_is_a_broken_file(tmp_path: Path) -> None:
+    """Found by tests.fuzz: zipfile raises NotImplementedError."""
+    path = saved(tmp_path) / "columns.npz"
+    body = bytearray(path.read_bytes())
+    at = -1
+    while (at := body.find(b"PK\x01\x02", at + 1)) >= 0:
+        body[at + 10] = 99
+    path.write_bytes(body)
+    with pytest.raises(InputError, match="compression method is not supported"):
+        load_run(tmp_path)

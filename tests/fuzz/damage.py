@@ -1,0 +1,62 @@
+"""Bytes with something wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+WORDS = (
+    b"-1", b"0", b"1e9", b".5", b"nan", b"inf", b"-inf", b"", b"\x00", b"\xff\xfe", b'"', b"{", b"}", b"[[",
+    b"]", b"\n", b",", b"*a", b"&a ", b": ", b"\n- ", b"!!x ", b"~", b"\t", b"</", b"->", b"2020-99-99",
+    b"9" * 12, b"9" * 21, b"9" * 5000, b"1e999999999", b"4294967296", b"65536", b"2147483647", b"rank 0 {",
+    b"trigger", b"requires", b"num_ranks", b"Nodes", b"\\ud800", b"\x1b[2J", b"<<: *x", b"0x_", b"[" * 200,
+)  # fmt: skip
+
+_EDITS = st.tuples(st.integers(0, 8), st.integers(0, 1 << 20), st.integers(0, 1 << 20))
+"""What is done, where, and how much or what with."""
+
+
+def damaged(bodies: Sequence[bytes]) -> st.SearchStrategy[bytes]:
+    """One of some files, with one to four things wrong, or none."""
+    return st.builds(edited, st.sampled_from(bodies), st.lists(_EDITS, max_size=4), st.sampled_from(bodies))
+
+
+def edited(body: bytes, edits: Sequence[tuple[int, int, int]], other: bytes) -> bytes:
+    """A file after some edits; parts of ``other`` may come in."""
+    made = bytearray(body)
+    for what, where, much in edits:
+        at = where % (len(made) + 1)
+        to = min(len(made), at + 1 + much % 64)
+        if what == 0 and at < len(made):
+            made[at] ^= 1 << much % 8
+        elif what == 1:
+            made[at:to] = b""
+        elif what == 2:
+            made[at:at] = made[at:to] * (1, 2, 50)[much % 3]
+        elif what == 3:
+            made[at:to] = WORDS[much % len(WORDS)]
+        elif what == 4:
+            made[at:] = b""
+        elif what == 5:
+            made[at:at] = WORDS[much % len(WORDS)]
+        elif what == 6:
+            made = _lines(made, where, much)
+        elif what == 7:
+            made[at:to] = other[where % (len(other) + 1) :][: much % 128]
+        elif digits := [place for place, byte in enumerate(made) if 48 <= byte <= 57]:
+            at = digits[where % len(digits)]
+            made[at : at + 1] = WORDS[much % len(WORDS)]
+    return bytes(made)
+
+
+def _lines(body: bytearray, where: int, much: int) -> bytearray:
+    lines = bytes(body).split(b"\n")
+    one, two = where % len(lines), much % len(lines)
+    if much % 3 == 0:
+        lines[one], lines[two] = lines[two], lines[one]
+    elif much % 3 == 1:
+        lines.insert(one, lines[two])
+    else:
+        del lines[one]
+    return bytearray(b"\n".join(lines))

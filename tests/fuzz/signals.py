@@ -1,0 +1,157 @@
+"""Commands that are killed, interrupted, frozen, or have no room: what they leave is whole or not there."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hypothesis import strategies as st
+
+import cosim
+from cosim.errors import InputError
+from tests.fuzz.tally import Target
+from tests.protocol.small_run import GOOD
+
+COSIM = (sys.executable, "-c", "from cosim.cli import main; main()")
+SCENARIO = """
+topology: {kind: ring, endpoints: 8, rate: 80Gbps, latency: 1us}
+network: NETWORK
+record: {messages: npz}
+jobs:
+  - workload: {kind: collective, collective: all_to_all, ranks: 8, size: 4MB}
+    iterations: 300
+"""
+SERVED = f"{{command: {[*GOOD]!r}, answer_timeout: 4s}}"
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGHUP)
+CLOSED = [("HOME",), ("TMPDIR",), ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")]
+_LONGEST_S = 120.0
+
+
+def ended(given: tuple[bool, signal.Signals, float]) -> None:
+    """A run that gets a signal after some time: its folder is a run or none, and nobody is left."""
+    served, number, after = given
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "x.yaml").write_text(SCENARIO.replace("NETWORK", SERVED if served else "fair_share"))
+        process = subprocess.Popen(
+            [*COSIM, "run", "x.yaml", "--out", "out", "-q"], cwd=folder, stderr=subprocess.PIPE, text=True
+        )
+        time.sleep(after)
+        below = descendants(process.pid)
+        process.send_signal(number)
+        try:
+            _, said = process.communicate(timeout=_LONGEST_S)
+        finally:
+            process.kill()
+        assert "Traceback" not in said, said
+        until = time.monotonic() + 10
+        while any(map(alive, below)):
+            assert time.monotonic() < until, "a process outlives the run"
+            time.sleep(0.05)
+        assert whole_or_none(folder / "out") or number is signal.SIGKILL, "half a run"
+
+
+def whole_or_none(folder: Path) -> bool:
+    """Whether a folder is of a whole run, or of none."""
+    try:
+        run = cosim.load_run(folder)
+    except InputError:
+        return not (folder / "summary.json").exists()
+    return len(run.operations.end_ps) >= 0 and not [*folder.glob(".writing*")]
+
+
+def descendants(pid: int) -> list[int]:
+    """Processes that a process started, and theirs."""
+    place = Path(f"/proc/{pid}/task/{pid}/children")
+    own = [int(one) for one in place.read_text().split()] if place.exists() else []
+    return [*own, *(further for one in own for further in descendants(one))]
+
+
+def alive(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def frozen(after: float) -> None:
+    """A server that freezes is replaced, and the result is the same."""
+    scenario = SCENARIO.replace("iterations: 300", "iterations: 20").replace("record: {messages: npz}\n", "")
+    right = cosim.run(scenario.replace("NETWORK", "congestion_aware")).digest
+    with tempfile.TemporaryDirectory() as place:
+        (Path(place) / "x.yaml").write_text(scenario.replace("NETWORK", SERVED))
+        process = subprocess.Popen(
+            [*COSIM, "run", "x.yaml", "--out", "out", "-q"], cwd=place, stderr=subprocess.PIPE, text=True
+        )
+        time.sleep(after)
+        for pid in descendants(process.pid):
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            _, said = process.communicate(timeout=_LONGEST_S)
+        finally:
+            process.kill()
+        assert process.returncode == 0, said
+        assert cosim.load_run(Path(place) / "out").digest == right
+
+
+def no_room(most_bytes: int) -> None:
+    """Files may have so many bytes, and no more: said in a line, and nothing is left half."""
+
+    def limited() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+
+    with tempfile.TemporaryDirectory() as place:
+        text = SCENARIO.replace("NETWORK", "fair_share").replace("iterations: 300", "iterations: 9")
+        (Path(place) / "x.yaml").write_text(text)
+        done = subprocess.run(
+            [*COSIM, "run", "x.yaml", "--out", "out", "-q"],
+            cwd=place, capture_output=True, text=True, preexec_fn=limited, timeout=_LONGEST_S, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr, done.stderr
+        assert whole_or_none(Path(place) / "out"), "half a run"
+        assert done.returncode == (0 if (Path(place) / "out" / "summary.json").exists() else 2), done.stderr
+
+
+def unwritable(names: tuple[str, ...]) -> None:
+    """Home, cache and folder for temporary files that can't be written to."""
+    with tempfile.TemporaryDirectory() as place:
+        closed = Path(place) / "closed"
+        closed.write_text("no folder")  # root may write to any folder, and to none below a file
+        (Path(place) / "x.yaml").write_text(
+            SCENARIO.replace("NETWORK", "fair_share").replace("iterations: 300", "iterations: 2")
+        )
+        environment = {**os.environ, **{name: str(closed / "x") for name in names}}
+        done = subprocess.run(
+            [*COSIM, "run", "x.yaml", "--out", "out", "-q"],
+            cwd=place, env=environment, capture_output=True, text=True, timeout=4 * _LONGEST_S, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr, done.stderr
+        assert whole_or_none(Path(place) / "out"), "half a run"
+
+
+def targets() -> list[Target]:
+    """What happens to a command."""
+    found: list[tuple[str, st.SearchStrategy[object], Callable[..., object]]] = [
+        (
+            "a signal",
+            st.tuples(st.booleans(), st.sampled_from(SIGNALS), st.floats(0.05, 6.0)),
+            ended,
+        ),
+        ("a frozen server", st.floats(0.5, 5.0), frozen),
+        ("a full disk", st.sampled_from([0, 1, 100, 4096, 20_000, 65_536, 1 << 20, 1 << 24]), no_room),
+        (
+            "nowhere to write",
+            st.sampled_from([("HOME",), ("TMPDIR",), ("HOME", "XDG_CACHE_HOME")]),
+            unwritable,
+        ),
+    ]
+    return [Target(*one) for one in found]
