@@ -6,7 +6,7 @@ Settings and controls are those of the ``congestion`` network: the same text wit
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, field_validator, model_validator
 
@@ -22,10 +22,11 @@ from cosim.network.contract import NetworkSpec
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol import adapters
 from cosim.protocol.client import RemoteNetwork
-from cosim.protocol.remote import LinkFailure
-from cosim.protocol.settings import FailurePolicy, SessionSettings, Target
+from cosim.protocol.remote import LinkFailure, check_failures, never_back
+from cosim.protocol.settings import FailurePolicy, RoutingName, SessionSettings, Target
 from cosim.registry import Named
 from cosim.spec import SizeBytes, TimePs
+from cosim.topology.graph import Topology
 
 _NAMES: dict[type[Control], str] = {
     Dcqcn: "dcqcn",
@@ -39,6 +40,9 @@ _NOT_READ = {"preset"}
 """Fields of controls that only choose the defaults of others."""
 _MARKED = (Dcqcn, Dctcp)
 """Controls that look at marks."""
+_BALANCING = {"flowlet": "flowlet", "spray": "random", "adaptive": "adaptive"}
+"""Routings that switches choose as packets come, as the adapter calls them."""
+_BY_PACKET = ("spray", "adaptive")
 
 
 class Ns3Rdma(NetworkSpec):
@@ -89,11 +93,21 @@ class Ns3Rdma(NetworkSpec):
     rto: TimePs | None = Field(
         None, gt=0, description="least retransmission timeout; omitted: 500 us, with PFC 67 ms (InfiniBand's)"
     )
-    routing: Literal["auto", "given", "ecmp", "spray"] = Field(
-        "auto", description="given: the topology's own paths; ecmp and spray: the switches pick"
+    routing: Literal["auto", "given", "ecmp", "flowlet", "spray", "adaptive"] = Field(
+        "auto",
+        description="given: the topology's own paths; else switches pick among the shortest: ecmp once, "
+        "flowlet after each pause, spray for each packet, adaptive the shortest queue for each packet",
     )
     routing_seed: int = Field(0, ge=0, description="of the switches' own picks")
-    failures: tuple[LinkFailure, ...] = Field((), description="links that fail and come back")
+    flowlet_gap: TimePs | None = Field(
+        None, ge=0, description="pause after which a flowlet may take another way; omitted: 50 us"
+    )
+    delivery: Literal["auto", "in_order", "out_of_order"] = Field(
+        "auto",
+        description="whether a packet that comes before its turn says that others were lost; auto: in_order, "
+        "with spray and adaptive out_of_order",
+    )
+    failures: tuple[LinkFailure, ...] = Field((), description="links and nodes that fail and come back")
     recover: bool = Field(True, description="restart a server that dies, and bring it back to where it was")
 
     @field_validator("control")
@@ -111,14 +125,26 @@ class Ns3Rdma(NetworkSpec):
     def _thresholds(self) -> Ns3Rdma:
         if self.ecn_min is not None and self.ecn_max is not None and self.ecn_max < self.ecn_min:
             raise ValueError("ecn_max is below ecn_min")
-        if self.routing == "spray" and self.retransmission == "go_back_n":
-            raise ValueError("go_back_n takes packets in their order only, and spray changes it: selective")
+        if self.out_of_order and self.retransmission == "go_back_n":
+            raise ValueError(
+                "go_back_n throws away what comes out of order: say selective, or delivery: in_order"
+            )
+        if self.routing in _BY_PACKET and self.control.inner().telemetry:
+            raise ValueError(
+                f"{_NAMES[type(self.control.inner())]} compares telemetry with that of the packet before, "
+                f"which takes another way with {self.routing}: say flowlet, ecmp or given"
+            )
         return self
 
     @property
     def lossless(self) -> bool:
         """Whether links are stopped instead of dropping."""
         return self.control.inner().lossless if self.pfc == "auto" else self.pfc
+
+    @property
+    def out_of_order(self) -> bool:
+        """Whether a gap is no loss."""
+        return self.routing in _BY_PACKET if self.delivery == "auto" else self.delivery == "out_of_order"
 
     def shares_by_weight(self) -> bool:
         """The control says."""
@@ -130,7 +156,15 @@ class Ns3Rdma(NetworkSpec):
 
     def uses_seed(self) -> bool:
         """Marks between two thresholds are drawn, and so is spray."""
-        return isinstance(self.control.inner(), Dcqcn) or self.routing == "spray" or bool(self.ecn_max)
+        return isinstance(self.control.inner(), Dcqcn) or self.routing in _BALANCING or bool(self.ecn_max)
+
+    def check_topology(self, topology: Topology) -> None:
+        """What fails has to be there. See :class:`~cosim.network.contract.NetworkSpec`."""
+        check_failures(self.failures, topology)
+
+    def why_stalled(self, topology: Topology) -> list[str]:
+        """Links and nodes that fail and never come back."""
+        return never_back(self.failures, topology)
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """Thresholds of what is off, and marks that the control doesn't look at."""
@@ -152,6 +186,10 @@ class Ns3Rdma(NetworkSpec):
             found += [(name, "the control's own marking holds without ecn_min") for name in given]
         elif self.ecn_probability is not None and self.ecn_max in (None, self.ecn_min):
             found.append(("ecn_probability", "between ecn_min and ecn_max there is nothing"))
+        if self.flowlet_gap is not None and self.routing != "flowlet":
+            found.append(("flowlet_gap", f"routing is {self.routing}, not flowlet"))
+        if self.delivery == "out_of_order" and self.routing not in _BALANCING:
+            found.append(("delivery", "all packets of a queue pair take one way"))
         if self.routing_seed and self.routing in ("auto", "given"):
             found.append(("routing_seed", "the paths are the topology's own"))
         return found
@@ -183,7 +221,7 @@ class Ns3Rdma(NetworkSpec):
             transport=_NAMES[type(inner)],
             mtu_bytes=self.mtu,
             mltcp=inner is not self.control,
-            routing=self.routing,
+            routing=cast("RoutingName", "spray" if self.routing in _BALANCING else self.routing),
             routing_seed=self.routing_seed,
             link_events=[event for failure in self.failures for event in failure.events()],
             options={key: _text(value) for key, value in self._options(inner).items() if value is not None},
@@ -202,6 +240,9 @@ class Ns3Rdma(NetworkSpec):
             "ecn_probability": self.ecn_probability if self.ecn_min is not None else None,
             "retransmission": None if self.retransmission == "auto" else self.retransmission,
             "rto_ps": self.rto,
+            "balancing": _BALANCING.get(self.routing),
+            "flowlet_gap_ps": self.flowlet_gap if self.routing == "flowlet" else None,
+            "delivery": None if self.delivery == "auto" else self.delivery,
             "mltcp_slope": slope if scaled else None,
             "mltcp_intercept": intercept if scaled else None,
             **{

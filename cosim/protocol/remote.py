@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from cosim.context import Context
+from cosim.errors import TopologyError
 from cosim.network.contract import NetworkSpec
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol import adapters
@@ -22,22 +23,65 @@ from cosim.units import format_time
 
 
 class LinkFailure(Spec):
-    """A directed link that fails at a time, and may come back at another"""
+    """A directed link, or a node, that fails at a time, and may come back at another"""
 
-    link: int = Field(ge=0, description="its number, in the topology's order")
+    link: int | str | None = Field(
+        None,
+        description="its number, in the topology's order, or its name: 'leaf0 -> spine1' is every link from "
+        "one to the other",
+    )
+    node: str = Field("", description="a node instead: all of its links, both ways")
     down: TimePs = Field(ge=0, description="when it stops working")
     up: TimePs | None = Field(None, description="when it works again; omitted: never")
 
     @model_validator(mode="after")
-    def _up_after_down(self) -> LinkFailure:
+    def _one_thing_up_after_down(self) -> LinkFailure:
+        if (self.link is None) == (not self.node):
+            raise ValueError("a failure is of a link or of a node, one of them")
+        if isinstance(self.link, int) and self.link < 0:
+            raise ValueError("links are numbered from 0")
         if self.up is not None and self.up <= self.down:
             raise ValueError("a link comes back after it failed, not before")
         return self
 
+    def names(self, topology: Topology) -> list[str]:
+        """What fails: ``node spine0``, ``link leaf0 -> spine1``."""
+        if self.node:
+            return [f"node {self.node}"]
+        links = [link for link in self.events()[0].links(topology) if link < topology.num_links]
+        return [f"link {name}" for name in dict.fromkeys(topology.link_name(link) for link in links)]
+
     def events(self) -> list[LinkEvent]:
         """As the protocol has it."""
-        back = [] if self.up is None else [LinkEvent(self.up, self.link, True)]
-        return [LinkEvent(self.down, self.link, False), *back]
+        link = "" if self.link is None else self.link
+        back = [] if self.up is None else [LinkEvent(self.up, link, True, self.node)]
+        return [LinkEvent(self.down, link, False, self.node), *back]
+
+
+def check_failures(failures: tuple[LinkFailure, ...], topology: Topology) -> None:
+    """Refuse failures of links and nodes that are not there.
+
+    Raises
+    ------
+    TopologyError
+        Names a near one.
+    """
+    for failure in failures:
+        for link in failure.events()[0].links(topology):
+            if link >= topology.num_links:
+                raise TopologyError(
+                    f"failures: {topology.name} has no link {link}; there are 0 to {topology.num_links - 1}"
+                )
+
+
+def never_back(failures: tuple[LinkFailure, ...], topology: Topology) -> list[str]:
+    """What fails for good, and when, for people."""
+    return [
+        f"the {name} fails at {format_time(one.down)} and never comes back"
+        for one in failures
+        if one.up is None
+        for name in one.names(topology)
+    ]
 
 
 class Certificates(Spec):
@@ -83,7 +127,7 @@ class Remote(NetworkSpec):
         "auto", description="given: the topology's own paths; ecmp and spray: the simulator picks"
     )
     routing_seed: int = Field(0, ge=0, description="of the simulator's own picks")
-    failures: tuple[LinkFailure, ...] = Field((), description="links that fail and come back")
+    failures: tuple[LinkFailure, ...] = Field((), description="links and nodes that fail and come back")
     options: dict[str, Any] = Field({}, description="the simulator's own settings")
     recover: bool = Field(True, description="restart a server that dies, and bring it back to where it was")
     most_deaths: int = Field(
@@ -128,6 +172,10 @@ class Remote(NetworkSpec):
         """Any of them may."""
         return True
 
+    def check_topology(self, topology: Topology) -> None:
+        """What fails has to be there. See :class:`~cosim.network.contract.NetworkSpec`."""
+        check_failures(self.failures, topology)
+
     def idle_settings(self) -> list[tuple[str, str]]:
         """See :class:`~cosim.spec.Spec`."""
         found = []
@@ -141,11 +189,7 @@ class Remote(NetworkSpec):
 
     def why_stalled(self, topology: Topology) -> list[str]:
         """Links that fail and never come back."""
-        return [
-            f"the link {topology.link_name(one.link)} fails at {format_time(one.down)} and never comes back"
-            for one in self.failures
-            if one.up is None and one.link < topology.num_links
-        ]
+        return never_back(self.failures, topology)
 
     def build(self, context: Context) -> NetworkSimulator:
         """A session yet to be opened; the adapter is built here, if it is not yet. Files start from

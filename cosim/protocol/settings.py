@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from cosim.errors import FeatureError
+import numpy as np
+
+from cosim.errors import FeatureError, TopologyError
 from cosim.protocol.address import Tls
 from cosim.protocol.topology_messages import encode_topology
 from cosim.protocol.v1 import network_simulator_pb2 as pb
+from cosim.registry import nearest
 from cosim.topology.graph import Topology
 
 RoutingName = Literal["auto", "given", "ecmp", "spray"]
@@ -22,11 +25,37 @@ _ROUTINGS = {
 
 @dataclass(frozen=True)
 class LinkEvent:
-    """A link goes down, or comes back, at a time."""
+    """A link goes down, or comes back, at a time; or all links of a node.
+
+    ``link`` is a number, or a name as in results (``leaf0 -> spine1``: every link from one to the other).
+    """
 
     time_ps: int
-    link: int
+    link: int | str
     up: bool
+    node: str = ""
+
+    def links(self, topology: Topology) -> list[int]:
+        """Numbers of the links that are meant.
+
+        Raises
+        ------
+        TopologyError
+            There is none.
+        """
+        if self.node:
+            if self.node not in topology.node_names:
+                near = nearest(self.node, topology.node_names)
+                raise TopologyError(f"failures: {topology.name} has no node {self.node!r}{near}")
+            node = topology.node_names.index(self.node)
+            return np.flatnonzero((topology.link_src == node) | (topology.link_dst == node)).tolist()
+        if isinstance(self.link, int):
+            return [topology.own_link(self.link)]
+        names = [topology.link_name(link) for link in range(topology.num_links)]
+        if self.link not in names:
+            near = nearest(self.link, names)
+            raise TopologyError(f"failures: {topology.name} has no link {self.link!r}{near}")
+        return [link for link, name in enumerate(names) if name == self.link]
 
 
 @dataclass(frozen=True)
@@ -107,10 +136,13 @@ class SessionSettings:
         return [pb.FEATURE_COFLOW] if self.mltcp else []
 
     def _ask_for_link_events(self, message: pb.Open, topology: Topology) -> list[pb.Feature]:
-        for event in sorted(self.link_events, key=lambda e: (e.time_ps, e.link, e.up)):
-            message.link_events.time_ps.append(event.time_ps)
-            message.link_events.link.append(topology.own_link(event.link))
-            message.link_events.up.append(event.up)
+        found = {
+            (event.time_ps, link, event.up) for event in self.link_events for link in event.links(topology)
+        }
+        for time_ps, link, up in sorted(found):
+            message.link_events.time_ps.append(time_ps)
+            message.link_events.link.append(link)
+            message.link_events.up.append(up)
         return [pb.FEATURE_LINK_EVENTS] if self.link_events else []
 
     def _routing(self, topology: Topology, there: pb.DescribeResponse) -> tuple[pb.RoutingKind, pb.Feature]:

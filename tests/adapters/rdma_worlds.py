@@ -77,10 +77,12 @@ def run(
     weights: Sequence[float] | None = None,
     priorities: Sequence[int] | None = None,
     coflow_bytes: Sequence[int] | None = None,
+    one_job: bool = False,
+    session: RemoteNetwork | None = None,
     **wanted: Any,
 ) -> Ran:
-    """Run flows, each of a job of its own, to the last of ``steps_ps``."""
-    one = network(control, **wanted)
+    """Run flows, each of a job of its own unless ``one_job``, to the last of ``steps_ps``."""
+    one = session or network(control, **wanted)
     try:
         one.open(topology, seed=1)
         groups = [
@@ -88,8 +90,8 @@ def run(
                 k,
                 flat_table([0], [1], [size], reaction_ps=NEVER),
                 np.array([src, dst], np.int32),
-                (k, k),
-                job=k,
+                (0 if one_job else k, k),
+                job=0 if one_job else k,
                 coflow=k + 1,
                 coflow_bytes=coflow_bytes[k] if coflow_bytes else 0,
                 weight=weights[k] if weights else 1.0,

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from cosim.errors import LaunchError, ScenarioError
+from cosim.errors import CosimError, LaunchError, ScenarioError
 from cosim.experiment.build import build
 from cosim.experiment.idle import idle_settings
 from cosim.experiment.scenario import loads
 from cosim.protocol import adapters
 from cosim.protocol.installs import ASTRA_SIM
+from cosim.protocol.rdma import Ns3Rdma
 from cosim.protocol.remote import Remote
 
 
@@ -133,6 +134,38 @@ def test_settings_reach_the_session() -> None:
     wanted = network.settings()
     assert (wanted.transport, wanted.mtu_bytes, wanted.mark_min_bytes) == ("dctcp", 1500, 97_000)
     assert [(event.time_ps, event.up) for event in wanted.link_events] == [(10**9, False), (2 * 10**9, True)]
+
+
+@pytest.mark.parametrize("network", ["simulator: ns3", "model: ns3_rdma, control: hpcc"])
+def test_links_and_nodes_fail_by_name(network: str) -> None:
+    text = f"{{{network}, failures: [{{%s, down: 1ms, up: 2ms}}]}}"
+    spine = loads(SCENARIO % text % "node: spine0")
+    topology = build(spine).topology
+    names = [topology.link_name(link) for link in range(topology.num_links)]
+    of_spine = [link for link, name in enumerate(names) if "spine0" in name.split(" -> ")]
+    assert isinstance(spine.network, Remote | Ns3Rdma)
+    down, up = spine.network.settings().link_events
+    assert (down.links(topology), down.up, up.up) == (of_spine, False, True)
+    named = loads(SCENARIO % text % "link: leaf0 -> spine0").network
+    assert isinstance(named, Remote | Ns3Rdma)
+    [one, _] = named.settings().link_events
+    assert [names[link] for link in one.links(topology)] == ["leaf0 -> spine0"]
+
+
+@pytest.mark.parametrize(
+    ("failed", "says"),
+    [
+        ("node: spine7", "has no node 'spine7'; did you mean 'spine0'"),
+        ("link: leaf0 -> spine9", "has no link 'leaf0 -> spine9'; did you mean 'leaf0 -> spine0'"),
+        ("link: 99", "has no link 99; there are 0 to 9"),
+        ("link: 1, node: spine0", "of a link or of a node"),
+        ("link: -1", "numbered from 0"),
+    ],
+)
+def test_failures_of_what_is_not_there_are_refused(failed: str, says: str) -> None:
+    text = f"{{simulator: ns3, failures: [{{{failed}, down: 1ms}}]}}"
+    with pytest.raises(CosimError, match=says):
+        build(loads(SCENARIO % text))
 
 
 def test_weights_have_no_effect_in_ns3() -> None:

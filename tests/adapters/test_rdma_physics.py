@@ -135,6 +135,31 @@ def test_spray_uses_every_way_and_others_one() -> None:
         assert sorted(one.link_bytes[-1][up]) == [0, wire_bytes(2_000_000, 9000)]
 
 
+def test_adaptive_packets_take_the_shorter_queue_and_flowlets_stay_on_their_way() -> None:
+    up = [8, 10]
+    pair = [(0, 2, 2_000_000), (1, 3, 2_000_000)]
+    adaptive = run(_two_spines(), pair, "dctcp", routing="adaptive", mtu=1500)
+    # Both uplinks alike, and hardly a queue: no two packets wait for one where the other is free.
+    assert np.ptp(adaptive.link_bytes[-1][up]) < 0.05 * 2_000_000
+    assert adaptive.column("queue_max_bytes")[up].max() <= 3 * 1518
+    one_way = run(_two_spines(), [(0, 2, 2_000_000)], "dctcp", routing="flowlet")
+    assert sorted(one_way.link_bytes[-1][up]) == [0, wire_bytes(2_000_000, 9000)]
+    # After each pause a new way: of sixteen messages far apart some go either.
+    far = [k * 1_000 * US for k in range(16)]
+    many = run(_two_spines(), [(0, 2, 100_000)] * 16, "dctcp", routing="flowlet", start_ps=far, one_job=True)
+    assert min(many.link_bytes[-1][up]) >= 2 * 100_000
+
+
+def test_what_comes_out_of_order_is_sent_again_where_order_is_asked_for() -> None:
+    pair = [(0, 2, 2_000_000), (1, 3, 2_000_000), (1, 2, 1_000_000)]
+    free = run(_two_spines(), pair, "dctcp", routing="spray", mtu=1500)
+    strict = run(_two_spines(), pair, "dctcp", routing="spray", mtu=1500, delivery="in_order")
+    assert free.column("retransmissions").sum() == 0
+    assert strict.column("retransmissions").sum() > 0
+    assert strict.column("drops").sum() == 0
+    assert max(strict.end_ps) > max(free.end_ps)
+
+
 def test_ecmp_hashes_as_cosims_own_does() -> None:
     flows = [(a, b, 50_000) for a in range(4) for b in range(4) if a != b]
     own = run(_two_spines(), flows, routing="ecmp").link_bytes[-1]
@@ -150,6 +175,15 @@ def test_a_failed_link_holds_its_messages_until_it_is_back(pfc: bool) -> None:
     timeout = 68_000 * US if pfc else 2000 * US
     assert 3000 * US < max(done.end_ps) < 3000 * US + 1.1 * timeout
     assert done.column("retransmissions")[2] > 0
+
+
+def test_a_failed_node_takes_all_its_links_with_it() -> None:
+    events = [{"node": "n2", "down": "20us", "up": "100us"}]
+    done = run(star(2), [(0, 1, 1_000_000)], "dcqcn", failures=events, rto="50us")
+    # What was on the switch's two links then is sent again: the links' length and more.
+    assert done.end_ps[0] > 100 * US + alone_ps(1_000_000, 9000, 100, 2, US) - 20 * US
+    assert done.column("drops")[0] > 0
+    assert done.column("drops")[3] > 0
 
 
 class Clockwise(Paths):

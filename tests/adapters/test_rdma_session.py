@@ -121,6 +121,12 @@ def test_pfc_needs_a_way_back() -> None:
         ("hpcc", {"hpcc.eta": "2"}, "takes a number from 0.001 to 1"),
         ("hpcc", {"headroom": "5"}, "no option headroom; there are"),
         ("hpcc", {"pfc": "maybe"}, "takes off or on"),
+        ("hpcc", {"balancing": "best"}, "takes random, flowlet or adaptive"),
+        (
+            "dcqcn",
+            {"delivery": "out_of_order", "retransmission": "go_back_n"},
+            "throws away what comes out of order",
+        ),
     ],
 )
 def test_options_that_are_not_read_are_refused(transport: str, options: dict[str, str], says: str) -> None:
@@ -137,7 +143,7 @@ def test_options_that_are_not_read_are_refused(transport: str, options: dict[str
         ("{model: ns3_rdma, control: dcqcn, ecn_min: 10 kB, ecn_max: 5 kB}", "ecn_max is below ecn_min"),
         (
             "{model: ns3_rdma, control: hpcc, routing: spray, retransmission: go_back_n}",
-            "in their order only",
+            "what comes out of order",
         ),
         ("{model: ns3_rdma, control: {kind: hpcc, k_min: 3}}", "k_min"),
         ("{model: ns3_rdma, control: hpcc, mtu: 70 kB}", "mtu"),
@@ -160,6 +166,8 @@ def test_mistakes_are_said_with_their_place(text: str, says: str) -> None:
         ("control: dcqcn, ecn_max: 10 kB", "ecn_max: has no effect: the control's own marking"),
         ("control: {kind: mltcp, over: fixed}", "control: has no effect: MLTCP scales growth"),
         ("control: dcqcn, routing_seed: 3", "routing_seed: has no effect"),
+        ("control: dcqcn, flowlet_gap: 3us", "flowlet_gap: has no effect: routing is auto, not flowlet"),
+        ("control: dcqcn, delivery: out_of_order", "delivery: has no effect: all packets of a queue pair"),
     ],
 )
 def test_what_the_control_does_not_read_is_warned_of(network: str, says: str) -> None:

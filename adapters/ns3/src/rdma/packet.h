@@ -37,6 +37,7 @@ struct HopReport
     uint64_t tx_bytes;
     uint64_t queue_bytes;
     double rate_bps;
+    uint32_t link;
 };
 
 struct Packet

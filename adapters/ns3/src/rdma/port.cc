@@ -160,7 +160,7 @@ Port::Leave(Packet* packet, int64_t now)
     }
     if (telemetry_)
     {
-        packet->telemetry.push_back({now, facts_.meter->bytes, waiting_, facts_.rate_bps});
+        packet->telemetry.push_back({now, facts_.meter->bytes, waiting_, facts_.rate_bps, facts_.link});
     }
 }
 

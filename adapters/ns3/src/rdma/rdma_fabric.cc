@@ -15,7 +15,7 @@ RdmaFabric::RdmaFabric(RdmaSettings settings, Arrived arrived)
     : settings_(std::move(settings)),
       arrived_(std::move(arrived)),
       finder_(settings_),
-      router_(settings_, finder_),
+      router_(settings_, finder_, ports_),
       given_(settings_.topology),
       busy_(settings_.topology.link_src.size()),
       meters_(settings_.topology.link_src.size()),

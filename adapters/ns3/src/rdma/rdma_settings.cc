@@ -25,6 +25,33 @@ SwitchOption(std::string about, std::optional<bool> RdmaSettings::*field, const 
             [=](const RdmaSettings& s) { return std::string(s.*field == true ? yes : no); }};
 }
 
+const std::map<std::string, Balancing>&
+Balancings()
+{
+    static const std::map<std::string, Balancing> all = {
+        {"random", Balancing::kRandom}, {"flowlet", Balancing::kFlowlet}, {"adaptive", Balancing::kAdaptive}};
+    return all;
+}
+
+Option<RdmaSettings>
+BalancingOption()
+{
+    return {"how switches choose with routing spray: random, flowlet, adaptive (the shortest queue)",
+            [](RdmaSettings& s, const std::string& key, const std::string& value) {
+                const auto found = Balancings().find(value);
+                if (found == Balancings().end())
+                {
+                    Invalid("options." + key, "option " + key + " is " + value + "; it takes random, flowlet or adaptive");
+                }
+                s.balancing = found->second;
+            },
+            [](const RdmaSettings& s) {
+                return std::find_if(Balancings().begin(), Balancings().end(), [&](const auto& one) {
+                           return one.second == s.balancing;
+                       })->first;
+            }};
+}
+
 const Options<RdmaSettings>&
 AllOptions()
 {
@@ -47,6 +74,17 @@ AllOptions()
                          &S::headroom_bytes,
                          uint64_t{0},
                          kMostBytes)},
+        {"balancing", BalancingOption()},
+        {"delivery",
+         SwitchOption("in_order: a gap is a loss; out_of_order: it is not (default with spray, but for flowlets)",
+                      &S::out_of_order,
+                      "in_order",
+                      "out_of_order")},
+        {"flowlet_gap_ps",
+         NumberOption<S>("packets that come later than this after the last may take another way",
+                         &S::flowlet_gap_ps,
+                         int64_t{0},
+                         second)},
         {"ecn_probability",
          NumberOption<S>("share marked just below ecn's maximum", &S::ecn_probability, 0.0, 1.0)},
         {"retransmission",
@@ -129,12 +167,20 @@ RdmaSettings::Finish()
         parameters.try_emplace(one.name, one.value);
     }
     pfc = pfc.value_or(kind.lossless);
-    selective = selective.value_or(!*pfc || routing == RoutingKind::kSpray);
+    const bool sprays = routing == RoutingKind::kSpray;
+    out_of_order = out_of_order.value_or(sprays && balancing != Balancing::kFlowlet);
+    selective = selective.value_or(!*pfc || *out_of_order);
     rto_ps = rto_ps > 0 ? rto_ps : *pfc ? 67'108'864'000 : 500'000'000;
     alpha = alpha > 0 ? alpha : *pfc ? 0.125 : 1.0;
-    if (routing == RoutingKind::kSpray && !*selective)
+    if (kind.telemetry && sprays && balancing != Balancing::kFlowlet)
     {
-        Invalid("options.retransmission", "go_back_n takes packets in their order only, and spray changes it: say selective");
+        Invalid("routing.kind",
+                control + " compares telemetry with that of the packet before, which takes another way with spray and with "
+                          "adaptive");
+    }
+    if (*out_of_order && !*selective)
+    {
+        Invalid("options.retransmission", "go_back_n throws away what comes out of order; say selective, or delivery in_order");
     }
     if (marking)
     {

@@ -10,6 +10,14 @@
 
 namespace cosim {
 
+/// How switches choose where routing is left to them packet by packet (spray).
+enum class Balancing
+{
+    kRandom,
+    kFlowlet,
+    kAdaptive,
+};
+
 struct RdmaSettings : SessionSettings
 {
     /// One of AllControls().
@@ -30,6 +38,11 @@ struct RdmaSettings : SessionSettings
     /// Instead of the control's own.
     std::optional<Marking> marking;
     double ecn_probability = 1;
+    Balancing balancing = Balancing::kRandom;
+    /// Packets of a queue pair that come later than this after the last may take another way.
+    int64_t flowlet_gap_ps = 50'000'000;
+    /// Whether a gap is no loss: receivers take packets in any order. By default where each packet is on its own.
+    std::optional<bool> out_of_order;
     /// Whether receivers keep what comes out of order and only what is missing is sent again.
     std::optional<bool> selective;
     /// Least retransmission timeout; 0: 500 us, with PFC InfiniBand's usual 67 ms (4.096 us * 2^14).
@@ -45,6 +58,10 @@ struct RdmaSettings : SessionSettings
     bool Lossless() const
     {
         return *pfc;
+    }
+    bool OutOfOrder() const
+    {
+        return *out_of_order;
     }
     bool Selective() const
     {

@@ -39,7 +39,7 @@ Receiver::Take(Packet& data)
         Notify();
     }
     Store(data);
-    const bool lost = gap && settings_.routing != RoutingKind::kSpray;
+    const bool lost = gap && !settings_.OutOfOrder();
     Answer(lost ? PacketKind::kNack : PacketKind::kAck, data);
 }
 

@@ -42,10 +42,13 @@ class Hpcc : public Control
     }
 
   private:
-    /// Algorithm 1's MeasureInflight; false while there is nothing to compare with.
+    /// Algorithm 1's MeasureInflight; false while there is nothing to compare with: at first, and after a change of path.
     bool Measure(const std::vector<HopReport>& hops)
     {
-        if (hops.empty() || last_.size() != hops.size())
+        const bool same = std::equal(hops.begin(), hops.end(), last_.begin(), last_.end(), [](const auto& a, const auto& b) {
+            return a.link == b.link;
+        });
+        if (hops.empty() || !same)
         {
             return false;
         }

@@ -1,0 +1,20 @@
+"""RDMA in ns-3: ``python -m tests.benchmarks.rdma [cost | htsim | fluid]``
+
+``cost``: CPU seconds for each simulated gigabyte and events for each packet, beside ns-3's TCP in the same
+run. ``htsim``: mean completion times beside those of csg-htsim. ``fluid``: the congestion network against it,
+flow by flow.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+SECTIONS = ("cost", "htsim", "fluid")
+
+if __name__ == "__main__":
+    wanted = sys.argv[1:] or list(SECTIONS)
+    if unknown := set(wanted) - set(SECTIONS):
+        sys.exit(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    for name in wanted:
+        print(importlib.import_module(f"tests.benchmarks.rdma.{name}").section(), flush=True)
