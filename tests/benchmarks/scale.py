@@ -34,6 +34,7 @@ topology:
     nic_rate: {nic}
     rails: true
 network: fair_share
+collectives: {{all_reduce: ring, all_gather: ring, reduce_scatter: ring, all_to_all: direct}}
 """
 A100 = {"nvlink": "300GB/s", "nic": "200Gbps"}
 H100 = {"nvlink": "450GB/s", "nic": "400Gbps"}

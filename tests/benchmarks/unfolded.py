@@ -30,6 +30,7 @@ topology:
   routing: {routing}
   hosts: {{gpus: 8, nvlink_rate: 450GB/s, nvlink_latency: 300ns, nics: 8, nic_rate: 400Gbps, rails: true}}
 network: {network}
+collectives: {{all_reduce: ring, all_gather: ring, reduce_scatter: ring, all_to_all: direct}}
 fold: {fold}
 record: {{operations: {operations}}}
 """

@@ -21,7 +21,7 @@ topology:
   routing: dmodk
   hosts: {{gpus: 8, nvlink_rate: 300GB/s, nvlink_latency: 300ns, nics: 8, nic_rate: 200Gbps, rails: true}}
 network: fair_share
-collectives: {{all_reduce: ring, all_gather: ring, reduce_scatter: ring, all_to_all: direct}}  # alike on every rank
+collectives: {{all_reduce: ring, all_gather: ring, reduce_scatter: ring, all_to_all: direct}}
 jobs: [{{name: job, workload: {workload}}}]
 """
 GPT = (
