@@ -268,3 +268,29 @@ def test_a_mapped_file_is_read_where_it_is_asked_for(tmp_path: Path) -> None:
         f"tokens = torch.from_file({str(tmp_path / 'tokens.bin')!r}, False, 64, dtype=torch.uint8)\n"
         "assert tokens[10:13].tolist() == [10, 11, 12]\n",
     )
+
+
+def test_a_mask_that_is_not_known_is_taken_to_be_full_and_said(tmp_path: Path) -> None:
+    made = carried_out(
+        tmp_path,
+        "mask = torch.randn(3, 4, device='cuda') > 0\n"
+        "assert torch.randn(3, 4, 2, device='cuda')[mask].shape == (12, 2)\n"
+        "assert torch.randn(3, 4, device='cuda').masked_select(mask).shape == (12,)\n"
+        "known = torch.tensor([[1, 0], [1, 1]], device='cuda')\n"
+        "assert torch.nonzero(known).shape == (3, 2)\n"
+        "assert torch.randn(2, 2, device='cuda')[known.bool()].shape == (3,)\n",
+    )
+    said = [text for text in made.assumed if "which places of a mask are set" in text]
+    assert [text.partition(":  ")[0].partition(" which")[0] for text in said] == [
+        "train.py:3:",
+        "train.py:4:",
+    ]
+
+
+def test_products_of_another_result_type_have_their_flops(tmp_path: Path) -> None:
+    wide = "    left = torch.randn(8, 16, device='cuda', dtype=torch.bfloat16)\n"
+    wide += "    total = torch.zeros(8, 8, device='cuda')\n"
+    wide += "    torch.addmm(total, left, left.t(), out_dtype=torch.float32, out=total)\n"
+    (tmp_path / "train.py").write_text("import torch\n" + TRAIN.replace("range(3):\n", "range(3):\n" + wide))
+    made, _ = profile(ProfileRequest(str(tmp_path / "train.py")))
+    assert flops(made, "forward") == 2 * 8 * 16 * 8 + 2 * 2 * 4 * 4

@@ -45,7 +45,8 @@ _FACTORIES = frozenset(
 _DRAWS = frozenset(
     {"rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "normal"}
 )
-_COUNTS = frozenset({"bincount", "histc"})
+_BY_VALUES = frozenset({"bincount", "histc", "masked_select", "nonzero"})
+"""Their results' shapes or values are stood in for where they aren't known."""
 _EXCHANGES = frozenset({"c10d", "_c10d_functional", "_c10d_functional_autograd"})
 """What comes out of these, ``exchanged`` knows."""
 _ELSEWHERE = frozenset({"set_", "resize_", "_pin_memory", "is_pinned", "record_stream"})
@@ -116,13 +117,12 @@ class KnownValues:
             return carry(self.mode, mapped, _HOST)
         if short in _FACTORIES or short in _DRAWS:
             return self._make(func, short, args, kwargs, operands)
-        if (
-            not operands
-            or any(values_of(t) is None for t in operands)
-            or not self._can_be_known(func, operands)
-        ):
+        if not operands or any(values_of(t) is None for t in operands):
+            self._written(func, args, kwargs)  # a mask among them stays known: it says how many there are
+            return self._routed(func, args, func(*args, **kwargs))
+        if not self._can_be_known(func, operands):
             self._written(func, args, kwargs)
-            return self._routed(func, args, _without_values(func, args, kwargs, operands))
+            return _without_values(func, args, kwargs, operands)
         if any(type(t) is torch.Tensor for t in operands):
             args, kwargs = tree_map_only(torch.Tensor, self._fake, (args, kwargs))
             operands = _tensors(args, kwargs)
@@ -193,7 +193,7 @@ class KnownValues:
             with no_dispatch():
                 return func(*_real(args), **_on_host(_real(kwargs)))
         try:
-            out = None if func._opname in _COUNTS else _without_values(func, args, kwargs, operands)
+            out = None if func._opname in _BY_VALUES else _without_values(func, args, kwargs, operands)
         except _BY_VALUE:
             out = None
         if isinstance(out, FakeTensor) and out.numel() > _most(out):
@@ -212,7 +212,7 @@ class KnownValues:
 
     def _joined(self, out: Any, real: Any, home: torch.device) -> Any:
         if isinstance(real, torch.Tensor):
-            if not isinstance(out, FakeTensor):
+            if not isinstance(out, FakeTensor) or out.shape != real.shape:  # its length hangs on values
                 return carry(self.mode, real, home)
             if out.constant is not real:
                 tell(self.mode, out, real)

@@ -87,6 +87,7 @@ _SHAPES: dict[str, _Shape] = {
     "convolution": lambda a, out: _convolution(out, a[1], a[8]),
     "convolution_backward": lambda a, out: _convolution(a[0], a[2], a[9]),
 }
+_PRODUCTS = frozenset({"mm", "bmm", "addmm", "baddbmm"})
 _ATTENTION = (
     "_scaled_dot_product",
     "flex_attention",
@@ -134,8 +135,8 @@ def cost(
     if count is not None:
         try:
             flops = int(count(*args, **kwargs, out_val=out))
-        except (TypeError, AssertionError, NotImplementedError):
-            flops = 0
+        except (TypeError, AssertionError, NotImplementedError):  # an overload that its formula doesn't know
+            flops = 2 * prod(_SHAPES[short](args, out)) if short in _PRODUCTS else 0
     moved = _bytes(short, args, kwargs, inputs, written, results)
     shape, kind = (0, 0, 0, 0), "memory"
     if short.startswith(_ATTENTION):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch._subclasses import fake_impls
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -74,6 +74,28 @@ def install(assume: Any, host_reads: Any, routing: Routing) -> None:
     def histc(fake_mode: Any, func: Any, x: Any, bins: int = 100, *_: Any, **__: Any) -> Any:
         return balanced(fake_mode, x.numel(), bins, x, x.dtype)
 
+    def nonzero(fake_mode: Any, func: Any, mask: Any) -> Any:
+        values = known(mask)
+        if values is not None:
+            with no_dispatch():
+                places = values.nonzero()
+            return host.carry(fake_mode, places, mask.fake_device)
+        if mask.numel() > host.MOST_WHOLE_ON_GPU:
+            raise DynamicOutputShapeException(func)
+        assume(
+            f"{lines.current()}: which places of a mask are set isn't known; it is taken to be all of them"
+        )
+        with no_dispatch():
+            places = torch.ones(tuple(mask.shape), dtype=torch.bool).nonzero()
+        return host.carry(fake_mode, places, mask.fake_device)
+
+    def masked_select(fake_mode: Any, func: Any, given: Any, mask: Any) -> Any:
+        both = torch.broadcast_shapes(given.shape, mask.shape)
+        nonzero(fake_mode, func, mask)
+        return given.expand(both).reshape(-1).clone()
+
+    table[aten.nonzero.default] = nonzero
+    table[aten.masked_select.default] = masked_select
     table[aten.bincount.default] = bincount
     table[aten.histc.default] = histc
     _patch_tensor(assume, host_reads)
