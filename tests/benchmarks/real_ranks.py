@@ -23,6 +23,8 @@ _KINDS = {
     "c10d::allreduce_": "all_reduce", "c10d::broadcast_": "broadcast", "c10d::_allgather_base_": "all_gather",
     "c10d::allgather_": "all_gather", "c10d::_reduce_scatter_base_": "reduce_scatter",
     "c10d::reduce_scatter_": "reduce_scatter", "c10d::alltoall_base_": "all_to_all",
+    "_c10d_functional::all_gather_into_tensor": "all_gather",
+    "_c10d_functional::reduce_scatter_tensor": "reduce_scatter",
     "c10d::barrier": "barrier", "c10d::send": "send", "c10d::recv_": "recv",
 }  # fmt: skip
 _GIVEN_SECOND = ("all_gather", "reduce_scatter", "all_to_all")
@@ -183,7 +185,7 @@ def _read(events: list[dict[str, Any]]) -> list[tuple[str, int]]:
         if _holds_its_like(event, done[place + 1 :]):  # DTensor's, of the whole: the rank's own is inside
             continue
         if name in _KINDS:
-            found.append((_KINDS[name], _bytes(_KINDS[name], args, types)))
+            found.append((_KINDS[name], _bytes(name, _KINDS[name], args, types)))
         elif flops := _flops(name, args.get("Input Dims", [])):
             found.append(("product", flops))
     return found
@@ -200,18 +202,19 @@ def _holds_its_like(event: dict[str, Any], later: list[dict[str, Any]]) -> bool:
     return False
 
 
-def _bytes(kind: str, args: dict[str, Any], types: dict[str, list[str]]) -> int:
+def _bytes(name: str, kind: str, args: dict[str, Any], types: dict[str, list[str]]) -> int:
     if kind == "barrier":
         return 0
-    given = args["Input Dims"][1 if kind in _GIVEN_SECOND else 0]
+    second = kind in _GIVEN_SECOND and name.startswith("c10d::")
+    given = args["Input Dims"][1 if second else 0]
     shapes = given if given and isinstance(given[0], list) else [given]
     kinds = types.get(json.dumps(shapes)) or ["float"] * len(shapes)
     total = 0
-    for shape, name in zip(shapes, kinds, strict=False):
+    for shape, each in zip(shapes, kinds, strict=False):
         numbers = 1
         for length in shape:
             numbers *= length
-        total += numbers * _BYTES.get(name, 4)
+        total += numbers * _BYTES.get(each, 4)
     return total
 
 

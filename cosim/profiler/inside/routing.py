@@ -76,8 +76,8 @@ def divided(total: int, shares: list[float], most: int) -> list[int]:
             found[k] = most
             left -= most
         open_to = [k for k in open_to if k not in full]
-    whole = sum(shares[k] for k in open_to) or 1.0
-    exact = {k: left * shares[k] / whole for k in open_to}
+    whole = sum(shares[k] for k in open_to)
+    exact = {k: left * shares[k] / whole if whole else left / len(open_to) for k in open_to}
     for k in open_to:
         found[k] = int(exact[k])
     rest = total - sum(found)
