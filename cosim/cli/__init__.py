@@ -114,7 +114,8 @@ def _keep_on_sigterm() -> None:
 
 def _no_room(error: OSError) -> int:
     """A reader that went away ends the command, a full disk is said; anything else is a defect."""
-    if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.EIO):
+    full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.EIO)
+    if error.errno not in (errno.EPIPE, *full):
         raise error
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left would fail again at exit
     if error.errno != errno.EPIPE:
