@@ -53,11 +53,12 @@ def program(variable: str, place: str = "") -> Path:
     return found
 
 
-def said(*command: str | Path) -> str:
-    """What a program printed; it has to end well."""
+def said(folder: Path, *command: str | Path) -> str:
+    """What a program printed that leaves what it writes in ``folder``; it has to end well."""
     done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, timeout=DEADLINE_S, check=False
-    )
+        [str(word) for word in command],
+        cwd=folder, capture_output=True, text=True, timeout=DEADLINE_S, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, f"{command[0]} ended with {done.returncode}: {done.stderr[-500:]}"
     return done.stdout
 
@@ -78,7 +79,7 @@ def htsim(folder: Path, scenario: Scenario) -> tuple[Ended, int]:
     cosim.translate(scenario, "htsim", folder)
     matrix, _ = read_matrix(folder / "traffic.cm")
     text = said(
-        ndp, "-tm", folder / "traffic.cm", "-nodes", str(matrix.nodes), "-linkspeed", "100000",
+        folder, ndp, "-tm", folder / "traffic.cm", "-nodes", str(matrix.nodes), "-linkspeed", "100000",
         "-hop_latency", "1", "-mtu", "4000", "-q", "200", "-cwnd", "60", "-strat", "perm", "-paths", "16",
         "-end", "10000000", "-o", folder / "log.dat",
     )  # fmt: skip
@@ -108,11 +109,11 @@ def loggopsim(folder: Path, scenario: Scenario) -> tuple[Ended, int]:
     simulator = program("LOGGOPSIM")
     cosim.translate(scenario, "goal", folder)
     schedule, binary = folder / "schedule.goal", folder / "schedule.bin"
-    said(simulator.with_name("txt2bin"), "-i", schedule, "-o", binary)
+    said(folder, simulator.with_name("txt2bin"), "-i", schedule, "-o", binary)
     per_byte_ns = 1e9 / (50 * 2**30)
     # -S 1: a send ends when it has arrived, as ours do.
     text = said(
-        simulator, "-f", binary, "-L", "1000", "-o", "0", "-g", "0", "-G", f"{per_byte_ns}", "-S", "1"
+        folder, simulator, "-f", binary, "-L", "1000", "-o", "0", "-g", "0", "-G", f"{per_byte_ns}", "-S", "1"
     )
     hosts = re.findall(r"^Host (\d+): (\d+)", text, re.MULTILINE)
     last_ns = max(int(end_ns) for _, end_ns in hosts)
