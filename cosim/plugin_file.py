@@ -158,20 +158,26 @@ def plugin_errors() -> Iterator[None]:
             hint="a plug-in raises an error instead",
         ) from None
     except ValidationError as error:
-        asked = [
-            (frame, line)
-            for frame, line in traceback.walk_tb(error.__traceback__)
-            if not _is_of(frame, "pydantic")
-        ]
-        frame, line = asked[-1]
-        if _is_of(frame, "cosim") or frame.f_globals.get("__name__") == "__main__":
+        if (refusal := _refusal(error)) is None:
             raise
-        wrong = error.errors(include_url=False)[0]
-        field = ".".join(map(str, wrong["loc"]))
-        raise InputError(
-            f"{error.title}({field}=...): {wrong['msg'].removeprefix('Value error, ')}",
-            location=Location(frame.f_code.co_filename, line, frame.f_code.co_name),
-        ) from None
+        raise refusal from None
+
+
+def _refusal(error: ValidationError) -> InputError | None:
+    """What a plug-in's own line asked pydantic for and didn't get; None where it was not a plug-in."""
+    frame, line = [
+        (frame, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not _is_of(frame, "pydantic")
+    ][-1]
+    if _is_of(frame, "cosim") or frame.f_globals.get("__name__") == "__main__":
+        return None
+    wrong = error.errors(include_url=False)[0]
+    field = ".".join(map(str, wrong["loc"]))
+    return InputError(
+        f"{error.title}({field}=...): {wrong['msg'].removeprefix('Value error, ')}",
+        location=Location(frame.f_code.co_filename, line, frame.f_code.co_name),
+    )
 
 
 def _is_of(frame: FrameType, package: str) -> bool:
@@ -192,6 +198,8 @@ def failures_named() -> Iterator[None]:
     except CosimError:
         raise
     except Exception as error:
+        if isinstance(error, ValidationError) and (refusal := _refusal(error)) is not None:
+            raise refusal from error
         files = {str(path) for run in _RUNS.values() for path in run.contents}
         for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):
             if frame.f_code.co_filename in files:

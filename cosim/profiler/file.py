@@ -9,7 +9,8 @@
     made: {torch: 2.13.0, ...}        how; no dates, no paths
     assumed: [...]                    what a GPU run might do otherwise
     unknown: {...}                    operators without a FLOP formula: timed by their bytes
-    kernels:                          [operator, kind, type, FLOPs, bytes, batch, rows, inner, columns]
+    kernels:                          [operator, kind, type, FLOPs, bytes, batch, rows, inner, columns];
+                                      FLOPs are PyTorch's, which takes a causal mask for none
     programs:
     - at: {pp: 0}                     the ranks of this class: coordinates; {}: every rank
       operations:                     [phase, stream, after, what]; what is one of

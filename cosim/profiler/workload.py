@@ -22,6 +22,7 @@ from cosim.gpu.kernels import Kernel, KernelKind
 from cosim.gpu.timer import GpuTimer
 from cosim.profiler import file
 from cosim.profiler.file import ClassProgram, Profile
+from cosim.profiler.lower import Kernel as Row
 from cosim.profiler.lower import ProfiledOperation
 from cosim.profiler.trace import HOST_STREAM
 from cosim.registry import Named, find
@@ -122,9 +123,18 @@ def build(profile: Profile, gpu: Gpu, place: str = "profile") -> Workload:
     return Workload(profile.name, mesh, tuple(programs), program_of, report)
 
 
+CAUSAL = "causal "
+"""What the kind of an attention begins with whose queries see only the keys before them."""
+
+
+def counted_flops(kernel: Row) -> int:
+    """A kernel's FLOPs: of causal attention those of the scores that count, half of what PyTorch says."""
+    return kernel[3] // 2 if kernel[1].startswith(CAUSAL) else kernel[3]
+
+
 def _total_flops(profile: Profile) -> int:
     each = [
-        sum(profile.kernels[k][3] * times for step in program.steps for k, times in step.kernels)
+        sum(counted_flops(profile.kernels[k]) * times for step in program.steps for k, times in step.kernels)
         for program in profile.programs
     ]
     return max(each, default=0)
@@ -138,8 +148,9 @@ def _timer(gpu_key: int, dtype: DType) -> GpuTimer:
 _GPUS: dict[int, Gpu] = {}
 
 
-def _kernel_ps(kernel: tuple[str, str, str, int, int, int, int, int, int], gpu: Gpu, place: str) -> int:
-    name, kind, dtype, flops, moved, batch, rows, inner, columns = kernel
+def _kernel_ps(kernel: Row, gpu: Gpu, place: str) -> int:
+    name, kind, dtype, _, moved, batch, rows, inner, columns = kernel
+    flops = counted_flops(kernel)
     known = dtype in gpu.peak_flops
     if not known and kind != "memory":
         raise WorkloadError(
@@ -154,8 +165,15 @@ def _kernel_ps(kernel: tuple[str, str, str, int, int, int, int, int, int], gpu: 
         kind == "matmul" and not batch
     ):  # a formula for FLOPs, but no shape: by its FLOPs at the attention rate
         kind = "attention"
-    stride = math.gcd(inner, columns) if rows % 8 == 0 else 0  # of weights' gradients it may be the rows
-    return timer.kernel_ps(Kernel(KernelKind(kind), flops, moved, batch, rows, inner, columns, stride=stride))
+    stride = 0
+    if kind == "matmul" and rows % 8 == 0:  # of weights' gradients it may be the rows
+        stride = math.gcd(inner, columns)
+    return timer.kernel_ps(
+        Kernel(
+            KernelKind(kind.removeprefix(CAUSAL)), flops, moved, batch, rows, inner, columns, stride=stride,
+            causal=kind.startswith(CAUSAL),
+        )
+    )  # fmt: skip
 
 
 def _is_part(step: ProfiledOperation) -> bool:
@@ -283,7 +301,7 @@ def _computation(
         step.stream or COMPUTE_STREAM,
         deps,
         duration_ps=sum(times[k] * count for k, count in step.kernels),
-        flops=sum(profile.kernels[k][3] * count for k, count in step.kernels),
+        flops=sum(counted_flops(profile.kernels[k]) * count for k, count in step.kernels),
         bytes_moved=sum(profile.kernels[k][4] * count for k, count in step.kernels),
         phase=step.phase,
     )

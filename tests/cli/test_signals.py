@@ -14,7 +14,15 @@ from pathlib import Path
 
 import pytest
 
-COSIM = [sys.executable, "-c", "from cosim.cli import main; main()"]
+OWN = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+from cosim.cli import main
+main()
+"""
+"""What runs the tests may have been told to ignore signals (``nohup``, ``&``), and its children with it."""
+COSIM = [sys.executable, "-c", OWN]
 LONG = """
 topology: {kind: ring, endpoints: 8, rate: 80Gbps, latency: 1us}
 network: fair_share

@@ -182,7 +182,7 @@ def test_networks_and_loops_are_compared_over_a_simulator_elsewhere(tmp_path: Pa
         arguments = ["run", str(one), "--open-loop", "topology.latency=500ns", "--out", str(two)]
         printed = CliRunner().invoke(app, arguments, catch_exceptions=False)
         assert printed.exit_code == 0
-        assert "the open loop says" in printed.stdout
+        assert "closed loop against open loop" in printed.stdout
         assert not (two / resume.LOG_FILE).exists()
         refused = CliRunner().invoke(app, ["run", str(one), "--network", "hybrid", "--resume", str(two)])
         assert isinstance(refused.exception, InputError)

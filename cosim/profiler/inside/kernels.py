@@ -140,7 +140,7 @@ def cost(
     moved = _bytes(short, args, kwargs, inputs, written, results)
     shape, kind = (0, 0, 0, 0), "memory"
     if short.startswith(_ATTENTION):
-        kind = "attention"
+        kind, shape = _attention(func, short, args, kwargs)
     elif flops:
         kind = "matmul"
         if short in _SHAPES:
@@ -151,6 +151,21 @@ def cost(
     first = next((t for t in operands if t.is_floating_point()), operands[0] if operands else None)
     dtype = number_type(first.dtype if first is not None else torch.float32, matmul=kind == "matmul")
     return Cost(name, kind, dtype, flops, moved, shape)
+
+
+def _attention(
+    func: Any, short: str, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[str, tuple[int, int, int, int]]:
+    """Its kind, and heads of all sequences, queries, numbers of a head and keys, where arguments tell."""
+    given = dict(zip((one.name for one in func._schema.arguments), args, strict=False)) | kwargs
+    kind = "attention backward" if "backward" in short else "attention"
+    query, key = given.get("query"), given.get("key")
+    if not (isinstance(query, torch.Tensor) and isinstance(key, torch.Tensor) and query.dim() == 4):
+        return kind, (0, 0, 0, 0)
+    if given.get("is_causal"):
+        kind = f"causal {kind}"
+    batch, heads, queries, head = query.shape
+    return kind, (batch * heads, queries, head, key.shape[2])
 
 
 def higher_order_cost(func: Any, name: str, args: Sequence[Any], out: Any) -> Cost | None:
