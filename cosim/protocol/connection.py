@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -62,6 +61,7 @@ class Connection:
         self._error = grpc.RpcError
         self._call: Any = None
         self._requests: SimpleQueue[bytes | None] = SimpleQueue()
+        self._answers: SimpleQueue[Any] = SimpleQueue()
         self._due: float | None = None
         self._overdue = False
         self._closed = threading.Event()
@@ -120,8 +120,9 @@ class Connection:
             f"/{SERVICE}/Session", request_serializer=None, response_deserializer=None
         )
         self._call = call(iter(self._requests.get, None), wait_for_ready=False)
-        watch = threading.Thread(target=self._watch, args=(self._call, self._closed), daemon=True)
-        watch.start()
+        self._answers = SimpleQueue()
+        for target, given in ((self._watch, self._closed), (self._read, self._answers)):
+            threading.Thread(target=target, args=(self._call, given), daemon=True).start()
 
     def send(self, request: bytes) -> None:
         """Send a serialized ``SessionRequest``."""
@@ -142,15 +143,15 @@ class Connection:
         limit = self.deadline_s if deadline_s is None else deadline_s
         self._due = time.monotonic() + limit
         try:
-            answer = next(self._call)
-        except StopIteration:
-            raise ServerDiedError(f"{self.name} ended the session without being asked to") from None
-        except self._error as error:
-            raise self._named(error, limit) from None
+            answer = self._answers.get()
         finally:
             self._due = None
-        assert isinstance(answer, bytes)
-        return answer
+        if isinstance(answer, bytes):
+            return answer
+        self._answers.put(answer)  # whoever asks again is told the same
+        if answer is None:
+            raise ServerDiedError(f"{self.name} ended the session without being asked to")
+        raise self._named(answer, limit)
 
     def finish(self) -> None:
         """Close the session and wait for the server's end of it."""
@@ -159,8 +160,7 @@ class Connection:
         self.send(pb.SessionRequest(close=pb.Close()).SerializeToString())
         self._requests.put(None)
         self._due = time.monotonic() + min(self.deadline_s, 5.0)
-        with contextlib.suppress(self._error, StopIteration):
-            next(self._call)
+        self._answers.get()
         self.drop_stream()
 
     def drop_stream(self) -> None:
@@ -175,6 +175,17 @@ class Connection:
         """Let go of everything."""
         self.drop_stream()
         self._channel.close()
+
+    def _read(self, call: Any, answers: SimpleQueue[Any]) -> None:
+        """Take answers as they come, then the end (None) or the error: a signal that interrupts a wait on the
+        queue leaves the stream as it is, where gRPC's own wait can't be begun again.
+        """
+        try:
+            for answer in call:
+                answers.put(answer)
+            answers.put(None)
+        except self._error as error:
+            answers.put(error)
 
     def _watch(self, call: Any, closed: threading.Event) -> None:
         while not closed.wait(_POLL_S):
