@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from cosim.errors import DeadlineError, NetworkError, OverloadError, ServerDiedError
@@ -21,8 +22,8 @@ MAX_MESSAGE_BYTES = 1 << 26
 class Connection:
     """A channel to one server, and at most one session on it.
 
-    A stream of gRPC has no deadline for each message: a thread looks every 50 ms whether an answer is
-    overdue, and cancels the stream then. Pings find peers that are gone or frozen.
+    A stream of gRPC has no deadline for each message: a thread puts answers on a queue, the wait on that has
+    one, and the stream is cancelled when it is over. Pings find peers that are gone or frozen.
     """
 
     def __init__(
@@ -62,9 +63,7 @@ class Connection:
         self._call: Any = None
         self._requests: SimpleQueue[bytes | None] = SimpleQueue()
         self._answers: SimpleQueue[Any] = SimpleQueue()
-        self._due: float | None = None
         self._overdue = False
-        self._closed = threading.Event()
 
     def describe(
         self, timeout_s: float | None = None, is_gone: Callable[[], bool] = lambda: False
@@ -114,15 +113,13 @@ class Connection:
         """Begin a session; one that is open is let go."""
         self.drop_stream()
         self._requests = SimpleQueue()
+        self._answers = SimpleQueue()
         self._overdue = False
-        self._closed = threading.Event()
         call: Any = self._channel.stream_stream(
             f"/{SERVICE}/Session", request_serializer=None, response_deserializer=None
         )
         self._call = call(iter(self._requests.get, None), wait_for_ready=False)
-        self._answers = SimpleQueue()
-        for target, given in ((self._watch, self._closed), (self._read, self._answers)):
-            threading.Thread(target=target, args=(self._call, given), daemon=True).start()
+        threading.Thread(target=self._read, args=(self._call, self._answers), daemon=True).start()
 
     def send(self, request: bytes) -> None:
         """Send a serialized ``SessionRequest``."""
@@ -141,11 +138,12 @@ class Connection:
             The server's own error, by its name.
         """
         limit = self.deadline_s if deadline_s is None else deadline_s
-        self._due = time.monotonic() + limit
         try:
-            answer = self._answers.get()
-        finally:
-            self._due = None
+            answer = self._answers.get(timeout=limit)
+        except Empty:
+            self._overdue = True
+            self._call.cancel()
+            raise self._late(limit) from None
         if isinstance(answer, bytes):
             return answer
         self._answers.put(answer)  # whoever asks again is told the same
@@ -159,14 +157,13 @@ class Connection:
             return
         self.send(pb.SessionRequest(close=pb.Close()).SerializeToString())
         self._requests.put(None)
-        self._due = time.monotonic() + min(self.deadline_s, 5.0)
-        self._answers.get()
+        with contextlib.suppress(Empty):
+            self._answers.get(timeout=min(self.deadline_s, 5.0))
         self.drop_stream()
 
     def drop_stream(self) -> None:
         """Break the session off."""
         if self._call is not None:
-            self._closed.set()
             self._requests.put(None)
             self._call.cancel()
             self._call = None
@@ -187,25 +184,20 @@ class Connection:
         except self._error as error:
             answers.put(error)
 
-    def _watch(self, call: Any, closed: threading.Event) -> None:
-        while not closed.wait(_POLL_S):
-            due = self._due
-            if due is not None and time.monotonic() > due:
-                self._overdue = True
-                call.cancel()
-                return
+    def _late(self, limit_s: float) -> DeadlineError:
+        return DeadlineError(f"{self.name} did not answer within {limit_s:g} s")
 
     def _named(self, error: Any, limit_s: float) -> NetworkError:
         import grpc
 
         if self._overdue:
-            return DeadlineError(f"{self.name} did not answer within {limit_s:g} s")
+            return self._late(limit_s)
         reason, message, _ = reason_of(error)
         if reason:
             return error_of(reason, message, self.name)
         code = error.code()
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-            return DeadlineError(f"{self.name} did not answer within {limit_s:g} s")
+            return self._late(limit_s)
         if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
             return OverloadError(f"{self.name}: {message}")
         return ServerDiedError(f"{self.name} is gone: {code.name}: {message}")
