@@ -82,6 +82,16 @@ def alive(pid: int) -> bool:
         return False
 
 
+def listens(pid: int) -> bool:
+    """Whether a process has a unix socket that it accepts connections on."""
+    try:
+        own = {str(one.readlink()) for one in Path(f"/proc/{pid}/fd").iterdir()}
+    except OSError:  # it has ended
+        return False
+    sockets = (line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:])
+    return any(f"socket:[{one[6]}]" in own for one in sockets if one[3] == "00010000")
+
+
 def frozen(after: float) -> None:
     """A server that freezes is replaced, and the result is the same."""
     scenario = SCENARIO.replace("iterations: 300", "iterations: 20").replace("record: {messages: npz}\n", "")
@@ -91,6 +101,10 @@ def frozen(after: float) -> None:
         process = subprocess.Popen(
             [*COSIM, "run", "x.yaml", "--out", "out", "-q"], cwd=place, stderr=subprocess.PIPE, text=True
         )
+        until = time.monotonic() + _LONGEST_S  # one that freezes while it starts is refused, not replaced
+        while process.poll() is None and not any(map(listens, descendants(process.pid))):
+            assert time.monotonic() < until, "no server that listens"
+            time.sleep(0.02)
         time.sleep(after)
         for pid in descendants(process.pid):
             os.kill(pid, signal.SIGSTOP)
