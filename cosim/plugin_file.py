@@ -33,7 +33,7 @@ _FOUND: dict[type, str] = {}
 
 
 @dataclass(frozen=True)
-class _Run:
+class _LoadedFile:
     """A file that was run, and what lay in it and in those beside it that it imported."""
 
     module: ModuleType
@@ -43,7 +43,7 @@ class _Run:
         return all(path.is_file() and path.read_bytes() == text for path, text in self.contents.items())
 
 
-_RUNS: dict[Path, _Run] = {}
+_RUNS: dict[Path, _LoadedFile] = {}
 
 
 def is_file_class(text: str) -> bool:
@@ -77,7 +77,7 @@ def load_module(text: str, folder: Path) -> tuple[ModuleType, str, Path]:
     return _RUNS[place].module, name, path
 
 
-def _run(place: Path) -> _Run:
+def _run(place: Path) -> _LoadedFile:
     path, text = str(place), place.read_bytes()
     name = f"cosim_plugin_{hashlib.sha256(path.encode() + text).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -100,7 +100,7 @@ def _run(place: Path) -> _Run:
             if issubclass(value, BaseModel):
                 copyreg.pickle(value, _reduce)
     files = [Path(one.__file__) for one in beside if one.__file__ is not None]
-    return _Run(module, {place: text} | {file: file.read_bytes() for file in files})
+    return _LoadedFile(module, {place: text} | {file: file.read_bytes() for file in files})
 
 
 @contextmanager

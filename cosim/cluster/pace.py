@@ -66,7 +66,7 @@ class _Slow:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class JobPace:
     """How long a job's computations take: ``jitter`` is a standard deviation in millionths."""
 
     seed: int
@@ -87,7 +87,7 @@ class Pace:
 
 def pace(
     stragglers: tuple[Stragglers, ...], jitter: float, num_ranks: int, seed: int, job: int
-) -> Pace | None:
+) -> JobPace | None:
     """The pace of job number ``job``; None where nothing changes.
 
     Raises
@@ -107,4 +107,4 @@ def pace(
     )
     if not slow and jitter == 0:
         return None
-    return Pace(own, round(jitter * _MILLION), slow)
+    return JobPace(own, round(jitter * _MILLION), slow)

@@ -9,7 +9,7 @@ from typing import Any
 
 from cosim.errors import InputError
 from cosim.experiment.build import build
-from cosim.experiment.progress import OnProgress, Progress
+from cosim.experiment.progress import OnProgress, RunProgress
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import simulate
 from cosim.files.located_yaml import parse_value
@@ -81,7 +81,7 @@ def run_networks(
             text = f"{label} on {name}"
             _log.info(text)
             if progress is not None:
-                progress(Progress(len(results), len(cases), text))
+                progress(RunProgress(len(results), len(cases), text))
             here = design if name == design.network.name else design.with_settings({"network": network})
             done = simulate(here, build(here))
             if done.interrupted:

@@ -18,7 +18,7 @@ LINE_S = 60.0
 """How often a line is written where the output is no terminal."""
 
 
-class Progress(NamedTuple):
+class RunProgress(NamedTuple):
     """``done`` of ``total`` (None: not known) operations of a run, or runs of several; ``text`` says more."""
 
     done: int
@@ -26,7 +26,7 @@ class Progress(NamedTuple):
     text: str
 
 
-OnProgress = Callable[[Progress], object]
+OnProgress = Callable[[RunProgress], object]
 """Called now and then; what it raises ends what is under way, KeyboardInterrupt with what is there."""
 
 
@@ -63,7 +63,7 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.stop()
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: RunProgress) -> None:
         """Show how far it is."""
         if not self._shown or time.monotonic() - self._began < self._patience_s:
             return
@@ -78,9 +78,9 @@ class ProgressBar:
 
     def count(self, done: int, total: int, what: str) -> None:
         """Show how far something is that is counted; ``total`` 0: not known."""
-        self.show(Progress(done, total or None, f"{done:,} {what}"))
+        self.show(RunProgress(done, total or None, f"{done:,} {what}"))
 
-    def _write_line(self, progress: Progress) -> None:
+    def _write_line(self, progress: RunProgress) -> None:
         """A line for a log, if it is time for one."""
         now = time.monotonic()
         if now - self._line_at < self._line_s:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cosim.errors import AlgorithmError, ScenarioError, StallError, WorkloadError
-from cosim.experiment.progress import OnProgress, Progress
+from cosim.experiment.progress import OnProgress, RunProgress
 from cosim.plugin_file import failures_named
 from cosim.results.tables import RunTables
 from cosim.units import format_time
@@ -309,6 +309,6 @@ def _passed_on(progress: OnProgress) -> Any:
 
     def told(info: ProgressInfo) -> None:
         text = f"{format_time(info.now_ps)} simulated, {info.messages:,} messages"
-        progress(Progress(info.operations_done, info.operations_total, text))
+        progress(RunProgress(info.operations_done, info.operations_total, text))
 
     return told

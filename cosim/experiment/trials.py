@@ -17,7 +17,7 @@ from pathlib import Path
 from cosim.errors import CosimError, InputError, SimulationError
 from cosim.experiment.alone import run_alone
 from cosim.experiment.build import build
-from cosim.experiment.progress import OnProgress, Progress
+from cosim.experiment.progress import OnProgress, RunProgress
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import simulate
 from cosim.experiment.sizes import allowing_large, is_large_allowed
@@ -102,7 +102,7 @@ def _run_all(sweep: Sweep, tasks: list[_Task], workers: int, progress: OnProgres
             done.append(trial)
             if progress is not None:
                 text = f"run {len(done)} of {len(tasks)}: {' / '.join(trial.labels)}"
-                progress(Progress(len(done), len(tasks), text))
+                progress(RunProgress(len(done), len(tasks), text))
     except (KeyboardInterrupt, _InterruptedError):
         interrupted = KeyboardInterrupt.__name__
         if not done:

@@ -179,7 +179,7 @@ def parse(
     problem = yaml.YAMLError()
     for loader in _LOADERS:  # the second one only for its clearer words where the first gives up
         try:
-            return _Reader(yaml.parse(text, Loader=loader), file, error, as_text).document()
+            return _ValueBuilder(yaml.parse(text, Loader=loader), file, error, as_text).document()
         except yaml.YAMLError as found:
             problem = found
     raise _syntax_error(problem, file, error) from None
@@ -200,7 +200,7 @@ def _line(event: Event) -> int:
     return event.start_mark.line + 1
 
 
-class _Reader:
+class _ValueBuilder:
     """Builds a document's value from a parser's events, writing down the line of each key and item."""
 
     def __init__(self, events: Iterator[Event], file: str, error: type[InputError], as_text: bool) -> None:

@@ -115,7 +115,7 @@ def _unbox(_: _ArraysType, value: Any, c: Any) -> Any:
     return _extending.NativeValue(pointer, is_error=_cgutils.is_not_null(c.builder, c.pyapi.err_occurred()))
 
 
-class _Attributes(templates.AttributeTemplate):
+class _ArraysAttributes(templates.AttributeTemplate):
     key: Any = _ArraysType
     generic_resolve: Any = staticmethod(lambda kind, name: kind.fields.get(name))
 
@@ -150,5 +150,5 @@ def _load(context: Any, builder: Any, kind: _ArraysType, value: Any, name: str) 
 _extending.register_model(_ArraysType)(_extending.models.OpaqueModel)
 _extending.unbox(_ArraysType)(_unbox)
 _extending.typeof_impl.register(Arrays)(lambda value, _: value._numba_type_)
-_templates.infer_getattr(_Attributes)
+_templates.infer_getattr(_ArraysAttributes)
 _imputils.lower_getattr_generic(_ArraysType)(_load)

@@ -49,7 +49,7 @@ LINK = np.dtype([("rate", "f8"), ("latency", "f8"), ("free", "i8"), ("seen", "i8
 """Bytes per ns, ns, when it is free again (ps), and the last instant at which something reached it."""
 
 
-class Queues(Arrays):
+class LinkQueues(Arrays):
     """The model's state: links, and room for the events of an instant."""
 
     links: Records
@@ -59,7 +59,7 @@ class Queues(Arrays):
 
 
 @once
-def _open_instant(core: Core, queues: Queues) -> None:
+def _open_instant(core: Core, queues: LinkQueues) -> None:
     """Go on to the next instant: its events, in order where two of them reach the same link."""
     state = core.state[0]
     calendar = core.calendar
@@ -89,7 +89,7 @@ def _open_instant(core: Core, queues: Queues) -> None:
 
 
 @once
-def _reach_link(core: Core, queues: Queues, at: int) -> None:
+def _reach_link(core: Core, queues: LinkQueues, at: int) -> None:
     """A message reaches its next link, and queues there; or has reached its last one, and completes."""
     state = core.state[0]
     e = core.calendar.events[at]
@@ -133,7 +133,7 @@ def _reach_link(core: Core, queues: Queues, at: int) -> None:
 
 
 @compiled
-def run_aware(core: Core, queues: Queues, horizon: int) -> int:
+def run_aware(core: Core, queues: LinkQueues, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter."""
     state = core.state[0]
     calendar = core.calendar
@@ -189,9 +189,9 @@ class CongestionAwareNetwork(CompiledNetwork):
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
         return run_aware
 
-    def columns(self) -> Queues:
+    def columns(self) -> LinkQueues:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        return Queues(self._links, *self._scratch)
+        return LinkQueues(self._links, *self._scratch)
 
 
 class CongestionAware(NetworkSpec):

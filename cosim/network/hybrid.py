@@ -45,7 +45,7 @@ _MOST_REPORTED = 1 << 18
 
 
 @dataclass(eq=False, slots=True)
-class _Open:
+class _SplitGroup:
     """A group: which network carries each row, and whether its dependencies are followed here."""
 
     group: FlowGroup
@@ -64,7 +64,7 @@ class HybridNetwork(NetworkSimulator):
         self._closed = False
         self._granted = 0
         self._releaser = Releaser()
-        self._groups: dict[int, _Open] = {}
+        self._groups: dict[int, _SplitGroup] = {}
         self._carriers: dict[tuple[int, bytes, int], tuple[FlowTable, I32]] = {}
         self._shares: dict[tuple[int, str, bool, bytes], Share] = {}
 
@@ -213,7 +213,7 @@ class HybridNetwork(NetworkSimulator):
                 child.open(group, self._share(table, child, mine, released), "caller")
         if released:
             self._releaser.open(group)
-        self._groups[group.handle] = _Open(group, carrier, alone, released, table.num_flows)
+        self._groups[group.handle] = _SplitGroup(group, carrier, alone, released, table.num_flows)
 
     def _carried(self, group: FlowGroup) -> I32:
         """The network of each row.

@@ -45,7 +45,7 @@ class _OwnBlock(ir.Block):
         return self
 
 
-class _Reader(InlineWorker):
+class _InlineReader(InlineWorker):
     """Reads a function for the place where it is to stand."""
 
     def run_untyped_passes(self, func: Any, enable_ssa: bool = False) -> Any:
@@ -64,7 +64,7 @@ class _Inlining(InlineInlinables):
     _name = "cosim_inlining"
 
     def _do_work(self, state: Any, work: Any, block: Any, i: int, call: Any, worker: Any) -> bool:
-        worker.__class__ = _Reader
+        worker.__class__ = _InlineReader
         return bool(super()._do_work(state, work, block, i, call, worker))
 
 
@@ -109,7 +109,7 @@ class _Types(NopythonTypeInference):
         return bool(done)
 
 
-class _Part(JITCodeLibrary):
+class _LinkedCode(JITCodeLibrary):
     """Code that only other code of ours calls: there to be linked in, no machine code is made of it."""
 
     @property
@@ -152,12 +152,12 @@ class _Whole(JITCodeLibrary):
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _Lowering(NativeLowering):
+class _PartLowering(NativeLowering):
     _name = "cosim_lowering"
 
     def run_pass(self, state: Any) -> bool:
         is_part = state.flags.no_cpython_wrapper and state.flags.no_cfunc_wrapper
-        kind = _Part if is_part else _Whole
+        kind = _LinkedCode if is_part else _Whole
         state.library = kind(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()  # as numba does, for the cache on disk
         return bool(super().run_pass(state))
@@ -180,7 +180,7 @@ class Pipeline(CompilerBase):
                 ReconstructSSA,
                 _Types,
                 PreLowerStripPhis,
-                _Lowering,
+                _PartLowering,
                 NoPythonBackend,
             )
         ]

@@ -91,8 +91,8 @@ class FlowStore:
         self._state["max_page"] = 1
         self._arrays["unused"][:] = _NONE
         self._used = {"tables": 0, "rows": 0, "successors": 0, "reps": 0}
-        self._tables: dict[int, _Table] = {}
-        self._open: dict[int, _Table] = {}
+        self._tables: dict[int, _NumberedTable] = {}
+        self._open: dict[int, _NumberedTable] = {}
         self._view: Store | None = None
         self.grow(NEED_WORK)
         self.grow(NEED_OUT)
@@ -126,7 +126,7 @@ class FlowStore:
         """Make room to :func:`note` ``count`` more flows."""
         self._reserve("work", int(self._state["num_work"]) + count)
 
-    def table(self, table: FlowTable) -> _Table:
+    def table(self, table: FlowTable) -> _NumberedTable:
         """Register a table, once."""
         known = self._tables.get(id(table))
         if known is not None:
@@ -148,7 +148,7 @@ class FlowStore:
             self._state["max_page"] = max(int(self._state["max_page"]), _page_size(int(sizes.max())))
         number, tables = self._append("tables", 1)
         tables[0] = (table.num_flows, cells, _NONE, rep0, len(reps), table.is_flat, row0)
-        made = _Table(table, number, row0)
+        made = _NumberedTable(table, number, row0)
         self._tables[id(table)] = made
         return made
 
@@ -185,7 +185,7 @@ class FlowStore:
         if total:
             turn_round(*columns, middle, last - all_of, successors)
 
-    def open(self, group: FlowGroup, path: int = 0, traits: int = 0) -> _Table:
+    def open(self, group: FlowGroup, path: int = 0, traits: int = 0) -> _NumberedTable:
         """Make a group known, whose row r (absolute) finds its links at ``path + r``.
 
         Raises
@@ -235,7 +235,7 @@ def _page_size(rows: int) -> int:
     return 1 << (rows - 1).bit_length()
 
 
-class _Table(NamedTuple):
+class _NumberedTable(NamedTuple):
     """A registered table: its number, its first absolute row."""
 
     table: FlowTable

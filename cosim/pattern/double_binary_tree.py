@@ -48,7 +48,7 @@ class DoubleBinaryTree(Algorithm):
         """See :meth:`Algorithm.build`; rows are level by level, up and then down."""
         del reverse, root
         self.check(collective, num_ranks)
-        tree = _Tree(num_ranks, size_bytes, costs, chunk % 2)
+        tree = _BinaryTree(num_ranks, size_bytes, costs, chunk % 2)
         tree.add_up()
         tree.add_down()
         blocks = [*tree.blocks, tree.exits()]
@@ -57,7 +57,7 @@ class DoubleBinaryTree(Algorithm):
         )
 
 
-class _Tree:
+class _BinaryTree:
     """One of the two trees, level by level.
 
     Node j in 1..N stands at in-order place j, its height is the number of its trailing zeros; N is the root,

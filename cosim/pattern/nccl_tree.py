@@ -49,7 +49,7 @@ def tree_template(
     trees = [
         rank_parents(hosts, local, tree, pair * local // pairs) for pair in range(pairs) for tree in (0, 1)
     ]
-    piece = _Piece(num_ranks)
+    piece = _TreeMessages(num_ranks)
     for number, parents in enumerate(trees):
         piece.add_tree(number, parents)
     chunks = len(trees) * pieces
@@ -72,7 +72,7 @@ def tree_template(
     )
 
 
-class _Piece:
+class _TreeMessages:
     """The messages of one piece on all trees, each a row; ``waits`` are rows of the same piece."""
 
     def __init__(self, num_ranks: int) -> None:

@@ -78,7 +78,7 @@ def prove(template: Template) -> None:
 
 def _run(template: Template, lazy: bool, tell: Teller) -> tuple[int, int] | None:
     """Replay in one order; the first (rank, chunk) that ends wrong, or None."""
-    state = _State(template)
+    state = _ChunkState(template)
     state.run(lazy, tell)
     return state.first_wrong()
 
@@ -112,7 +112,7 @@ def _check_columns(template: Template, tell: Teller) -> None:
         tell.refuse_cycle()
 
 
-class _State:
+class _ChunkState:
     """Chunk values of every rank, before and after a replay."""
 
     def __init__(self, template: Template, weights: U64 | None = None) -> None:
@@ -241,7 +241,7 @@ def _refuse_value(template: Template, lazy: bool, rank: int, chunk: int, tell: T
         weights = np.zeros(n, np.uint64)
         within = (number >= 0) & (number < 16)
         weights[within] = np.uint64(1) << (4 * number[within]).astype(np.uint64)
-        state = _State(t, weights)
+        state = _ChunkState(t, weights)
         writer = state.run(lazy, tell, (rank, chunk))
         value = int(_get_cell(state, rank, chunk))
         counts += [(value >> (4 * i)) & 15 for i in range(min(16, n - low))]
@@ -270,7 +270,7 @@ def _refuse_value(template: Template, lazy: bool, rank: int, chunk: int, tell: T
     )
 
 
-def _get_cell(state: _State, rank: int, chunk: int) -> np.uint64:
+def _get_cell(state: _ChunkState, rank: int, chunk: int) -> np.uint64:
     t = state.template
     if state.tag is None:
         return np.uint64(state.values[rank * state.stride + chunk])

@@ -94,7 +94,7 @@ def profile(
         )
     session_module = import_module("cosim.profiler.inside.session")  # imports torch, later
     with TemporaryDirectory(prefix="cosim-profile-") as shared:
-        session = session_module.Session(
+        session = session_module.ProfilingSession(
             {**request.as_order(), "rank": rank, "shared": shared, "device": device(gpu)}
         )
         try:

@@ -34,7 +34,7 @@ from typing import Any
 
 from cosim.errors import Location, WorkloadError
 from cosim.files import located_yaml
-from cosim.profiler.lower import Kernel, ProfiledOperation
+from cosim.profiler.lower import KernelRow, ProfiledOperation
 
 FORMAT = 1
 _HEAD = "# A training iteration as cosim profiled it; `workload: {kind: profile, path: ...}` runs it.\n"
@@ -55,7 +55,7 @@ class Profile:
     name: str
     gpu: str
     mesh: dict[str, int]
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[KernelRow, ...]
     programs: tuple[ClassProgram, ...]
     made: dict[str, Any] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()

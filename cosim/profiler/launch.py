@@ -23,7 +23,7 @@ from cosim.errors import InputError, Location, WorkloadError
 from cosim.profiler import axes as mesh_axes
 from cosim.profiler import verify, workers
 from cosim.profiler.file import ClassProgram, Profile
-from cosim.profiler.lower import Kernel, unmerged
+from cosim.profiler.lower import KernelRow, unmerged
 from cosim.profiler.workload import named_gpu
 from cosim.workload.program import DeviceMesh
 
@@ -137,7 +137,7 @@ def _profile(
 ) -> tuple[Profile, ProfilingCost]:
     (folder / "shared").mkdir()
     answers: dict[int, dict[str, Any]] = {}
-    told = _Told(folder / "shared", say)
+    told = _ScriptMessages(folder / "shared", say)
 
     def run(*ranks: int) -> list[dict[str, Any]]:
         """Answers of ranks that run at the same time."""
@@ -188,7 +188,7 @@ def assemble(request: ProfileRequest, answers: dict[int, dict[str, Any]]) -> tup
             f"ranks send messages along {', '.join(along)}: each place there does something else",
             hint="`cosim profile SCRIPT` runs one rank of each",
         )
-    table: dict[Kernel, int] = {}
+    table: dict[KernelRow, int] = {}
     programs = []
     for rank in sorted(ranks):
         where = mesh.coordinates(rank)
@@ -216,7 +216,7 @@ def assemble(request: ProfileRequest, answers: dict[int, dict[str, Any]]) -> tup
     return done, cost
 
 
-class _Told:
+class _ScriptMessages:
     """Hands on what ranks say while they run; ``told()`` now and then."""
 
     def __init__(self, folder: Path, say: Callable[[str], None]) -> None:

@@ -14,7 +14,7 @@ from cosim.errors import WorkloadError
 from cosim.profiler import axes as mesh_axes
 from cosim.workload.program import DeviceMesh
 
-Kernel = tuple[str, str, str, int, int, int, int, int, int]
+KernelRow = tuple[str, str, str, int, int, int, int, int, int]
 """Operator, kind, number type, FLOPs, bytes, and batch, rows, inner, columns of a matrix product."""
 
 
@@ -40,7 +40,7 @@ class ProfiledOperation:
 
 
 def unmerged(
-    answer: dict[str, Any], mesh: DeviceMesh, table: dict[Kernel, int]
+    answer: dict[str, Any], mesh: DeviceMesh, table: dict[KernelRow, int]
 ) -> tuple[ProfiledOperation, ...]:
     """Steps of one rank, each kernel its own. ``table`` numbers kernels across programs and grows.
 

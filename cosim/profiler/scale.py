@@ -22,7 +22,7 @@ from cosim.profiler.file import ClassProgram, Profile
 from cosim.profiler.growth import Growth, StructureError
 from cosim.profiler.launch import ProfileRequest, ProfilingCost, profile
 from cosim.profiler.laws import law_of
-from cosim.profiler.lower import Kernel, ProfiledOperation, merged
+from cosim.profiler.lower import KernelRow, ProfiledOperation, merged
 
 _WORLD = "world_size"
 
@@ -206,7 +206,7 @@ class _Laws:
     def at(self, size: int) -> Profile:
         """The profile at a size."""
         proof = self.profiles[-1]
-        table: dict[Kernel, int] = {}
+        table: dict[KernelRow, int] = {}
         programs = []
         for place, (grown, keyed, held) in enumerate(self.growth):
             rows = grown.at(size)
@@ -243,7 +243,7 @@ class _Laws:
         return self._known[key](size)
 
 
-class _Key(NamedTuple):
+class _StepKey(NamedTuple):
     """What a step is, whatever its numbers."""
 
     phase: str
@@ -284,7 +284,7 @@ class _Keyed:
             names = tuple(profile.kernels[k][:3] for k, _ in step.kernels)
             peer = None if step.peer is None else (step.peer[0], step.peer[1] > 0)
             self.keys.append(
-                _Key(
+                _StepKey(
                     step.phase,
                     step.stream,
                     step.kind,
@@ -310,13 +310,13 @@ def _filled(
     profile: Profile,
     values: Sequence[int],
     deps: tuple[int, ...],
-    table: dict[Kernel, int],
+    table: dict[KernelRow, int],
 ) -> ProfiledOperation:
     kernels = []
     for place, (number, _) in enumerate(step.kernels):
         times, *numbers = values[2 + 7 * place : 9 + 7 * place]
         flops, moved, batch, rows, inner, columns = numbers
-        kernel: Kernel = (*profile.kernels[number][:3], flops, moved, batch, rows, inner, columns)
+        kernel: KernelRow = (*profile.kernels[number][:3], flops, moved, batch, rows, inner, columns)
         kernels.append((table.setdefault(kernel, len(table)), times))
     peer = None if step.peer is None else (step.peer[0], values[1])
     return replace(step, deps=deps, kernels=tuple(kernels), size_bytes=values[0], peer=peer)

@@ -49,7 +49,7 @@ def _run(order: Path, environment: Mapping[str, str], show_output: bool) -> tupl
     return _server(environment).run(order)
 
 
-class _Server:
+class _ForkServer:
     """The process that has imported torch, and the forks that it makes."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -122,11 +122,11 @@ class _Server:
 
 _pool = ThreadPoolExecutor(cores())
 _guard = threading.Lock()
-_kept: list[_Server] = []
+_kept: list[_ForkServer] = []
 _MOST_KEPT = 2
 
 
-def _server(environment: Mapping[str, str]) -> _Server:
+def _server(environment: Mapping[str, str]) -> _ForkServer:
     wanted = {key: value for key, value in environment.items() if key not in _PASSING}
     with _guard:
         for server in _kept:
@@ -134,7 +134,7 @@ def _server(environment: Mapping[str, str]) -> _Server:
                 return server
         if len(_kept) >= _MOST_KEPT:
             _kept.pop(0).close()
-        _kept.append(_Server(wanted))
+        _kept.append(_ForkServer(wanted))
         return _kept[-1]
 
 

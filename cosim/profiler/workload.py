@@ -22,8 +22,7 @@ from cosim.gpu.kernels import Kernel, KernelKind
 from cosim.gpu.timer import GpuTimer
 from cosim.profiler import file
 from cosim.profiler.file import ClassProgram, Profile
-from cosim.profiler.lower import Kernel as Row
-from cosim.profiler.lower import ProfiledOperation
+from cosim.profiler.lower import KernelRow, ProfiledOperation
 from cosim.profiler.trace import HOST_STREAM
 from cosim.registry import Named, find
 from cosim.workload.contract import WorkloadSpec
@@ -127,7 +126,7 @@ CAUSAL = "causal "
 """What the kind of an attention begins with whose queries see only the keys before them."""
 
 
-def counted_flops(kernel: Row) -> int:
+def counted_flops(kernel: KernelRow) -> int:
     """A kernel's FLOPs: of causal attention those of the scores that count, half of what PyTorch says."""
     return kernel[3] // 2 if kernel[1].startswith(CAUSAL) else kernel[3]
 
@@ -148,7 +147,7 @@ def _timer(gpu_key: int, dtype: DType) -> GpuTimer:
 _GPUS: dict[int, Gpu] = {}
 
 
-def _kernel_ps(kernel: Row, gpu: Gpu, place: str) -> int:
+def _kernel_ps(kernel: KernelRow, gpu: Gpu, place: str) -> int:
     name, kind, dtype, _, moved, batch, rows, inner, columns = kernel
     flops = counted_flops(kernel)
     known = dtype in gpu.peak_flops

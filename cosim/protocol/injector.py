@@ -23,7 +23,7 @@ MOST_AHEAD = 1 << 16
 _FLOW = np.dtype([("index", "i8"), ("reaction", "i8"), ("start", "i8"), ("handle", "i4"), ("done", "i4")])
 _NONE = np.empty(0, np.int64)
 _NO_STARTS = (_NONE, _NONE, _NONE)
-Columns = tuple[NDArray[Any], ...]
+FlowColumns = tuple[NDArray[Any], ...]
 """Of starts: handle, index, start, cause."""
 
 
@@ -51,7 +51,7 @@ class Injector:
         self._released: dict[int, PartialGroup] = {}
         self._held_back: dict[int, PartialGroup] = {}
         self._flows = Pages(_FLOW)
-        self._postponed: list[Columns] = []
+        self._postponed: list[FlowColumns] = []
         self._most_at_once = 0
         self.open_flows = 0
         self.credit = 0
@@ -85,7 +85,7 @@ class Injector:
             if group.release == "network" and len(group.table.dep_distance):
                 self._released[group.handle] = self._held_back[group.handle] = PartialGroup(group)
         triples = self._groups.new_triples()
-        given: Columns = batch.start_handle, batch.start_index, batch.start_ps, batch.cause_ps
+        given: FlowColumns = batch.start_handle, batch.start_index, batch.start_ps, batch.cause_ps
         ours = tuple(column[:0] for column in given)
         if len(given[0]) and self._released:
             within = np.isin(given[0], list(self._released))
@@ -108,7 +108,7 @@ class Injector:
             parts.append(self._number(handle, index, columns))
         return Injection(triples, join(parts) if parts else None, starts, self._oldest(), horizon)
 
-    def _needs(self, ours: Columns) -> dict[int, I64]:
+    def _needs(self, ours: FlowColumns) -> dict[int, I64]:
         """What must be given now of groups that the network releases.
 
         Raises
@@ -125,7 +125,7 @@ class Injector:
             raise self._overload(count)
         return needs
 
-    def _within_credit(self, given: Columns, room: int) -> tuple[Columns, int]:
+    def _within_credit(self, given: FlowColumns, room: int) -> tuple[FlowColumns, int]:
         """Of flows to be started, those that there is room for; when the others start.
 
         Whole instants are postponed, the latest first, until something has completed.
@@ -167,7 +167,7 @@ class Injector:
         return FlatFlows(first, count, columns)
 
     def _extend(
-        self, given: Columns, needs: dict[int, I64], room: int
+        self, given: FlowColumns, needs: dict[int, I64], room: int
     ) -> tuple[list[FlatFlows], tuple[I64, I64, I64]]:
         """More of the groups that the network releases, and starts of what it knew before."""
         handle, index, start, cause = given

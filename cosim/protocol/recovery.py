@@ -18,7 +18,7 @@ from cosim.protocol.client_session import ClientSession
 from cosim.protocol.digest import Digest
 from cosim.protocol.launcher import ServerProcess
 from cosim.protocol.messages import advance_parts
-from cosim.protocol.replay_log import Exchange, LogReader, LogWriter, RecordKind
+from cosim.protocol.replay_log import LoggedAdvance, LogReader, LogWriter, RecordKind
 from cosim.protocol.replay_plan import ReplayPlan, as_recorded, few_advances
 from cosim.protocol.settings import FailurePolicy, Target
 from cosim.protocol.v1 import network_simulator_pb2 as pb
@@ -39,7 +39,7 @@ class RecoveringSession:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._writer: LogWriter | None = None
         self._reader: LogReader | None = None
-        self._recorded: Iterator[Exchange] | None = None
+        self._recorded: Iterator[LoggedAdvance] | None = None
         self._open_request = b""
         self._in_a_row = 0
         self.deaths = 0

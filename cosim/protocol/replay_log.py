@@ -39,7 +39,7 @@ class RecordKind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class LoggedAdvance:
     """The requests of one advance, the parts of its answer, and where its records end in the file."""
 
     requests: tuple[bytes, ...]
@@ -152,7 +152,7 @@ class LogReader:
         self.described, self.opened = (content for _, content in head)
         self.end = self._begin
 
-    def exchanges(self) -> Iterator[Exchange]:
+    def exchanges(self) -> Iterator[LoggedAdvance]:
         """Every whole exchange, in order; ``end`` is where the last one read ends."""
         requests: list[bytes] = []
         answers: list[bytes] = []
@@ -168,7 +168,7 @@ class LogReader:
                     answers.append(content)
                     if not _has_more(content):
                         self.end = end
-                        yield Exchange(tuple(requests), tuple(answers), end)
+                        yield LoggedAdvance(tuple(requests), tuple(answers), end)
                         requests, answers = [], []
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from cosim.network.flows import I64
 from cosim.protocol.columns import LATER, FlatFlows, array, decode, join
 from cosim.protocol.digest import Digest
-from cosim.protocol.replay_log import Exchange
+from cosim.protocol.replay_log import LoggedAdvance
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.units import NEVER
 
@@ -53,7 +53,7 @@ class ReplayPlan:
 
 
 @dataclass(eq=False)
-class _Recorded:
+class _AdvanceEffect:
     """What one exchange brought, and what it came to: ``at_once`` started and completed at its grant."""
 
     requests: list[pb.Advance]
@@ -69,7 +69,7 @@ class _Recorded:
         return any(r.HasField("flows") or r.HasField("starts") for r in self.requests)
 
 
-def _read(exchanges: Iterable[Exchange]) -> Iterator[_Recorded]:
+def _read(exchanges: Iterable[LoggedAdvance]) -> Iterator[_AdvanceEffect]:
     for exchange in exchanges:
         requests = [pb.SessionRequest.FromString(raw).advance for raw in exchange.requests]
         answers = [pb.SessionResponse.FromString(raw).advanced for raw in exchange.answers]
@@ -80,17 +80,19 @@ def _read(exchanges: Iterable[Exchange]) -> Iterator[_Recorded]:
         )
         at_once = ids[(start == last.granted_ps) & (time == last.granted_ps)]
         count = sum(request.flows.count for request in requests)
-        yield _Recorded(requests, last.granted_ps, ids, at_once, Digest(last.digest.a, last.digest.b), count)
+        yield _AdvanceEffect(
+            requests, last.granted_ps, ids, at_once, Digest(last.digest.a, last.digest.b), count
+        )
 
 
 class _Collected:
     """Exchanges on their way to becoming one advance."""
 
     def __init__(self) -> None:
-        self.all: list[_Recorded] = []
+        self.all: list[_AdvanceEffect] = []
         self.flow_count = 0
 
-    def take(self, given: _Recorded) -> None:
+    def take(self, given: _AdvanceEffect) -> None:
         self.all.append(given)
         self.flow_count += given.count
 
@@ -125,12 +127,12 @@ class _Collected:
         return made
 
 
-def few_advances(exchanges: Iterable[Exchange], most_open: int) -> ReplayPlan:
+def few_advances(exchanges: Iterable[LoggedAdvance], most_open: int) -> ReplayPlan:
     """Few advances, in which at most ``most_open`` flows are open at once."""
     advances: list[PlannedAdvance] = []
     collected = _Collected()
     done: list[I64] = []
-    last: list[_Recorded] = []
+    last: list[_AdvanceEffect] = []
     granted = open_flows = 0
     digest = Digest()
 
@@ -169,7 +171,7 @@ def few_advances(exchanges: Iterable[Exchange], most_open: int) -> ReplayPlan:
     return ReplayPlan(advances, granted, digest)
 
 
-def as_recorded(exchanges: Iterable[Exchange]) -> ReplayPlan:
+def as_recorded(exchanges: Iterable[LoggedAdvance]) -> ReplayPlan:
     """The calls as they were, but for where the clock on the wall had ended them."""
     advances: list[PlannedAdvance] = []
     at_once: list[I64] = []

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import cosim
 from cosim.cli import app
-from cosim.experiment.progress import Progress
+from cosim.experiment.progress import RunProgress
 from cosim.experiment.run import read_source
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -161,7 +161,7 @@ def test_the_open_loop_beside_the_closed() -> None:
 
 
 def test_progress_is_told_of_runs_sweeps_and_networks() -> None:
-    told: list[Progress] = []
+    told: list[RunProgress] = []
     cosim.run(SWEEP, progress=told.append)
     assert [(at.done, at.total) for at in told] == [(1, 2), (2, 2)]
     told.clear()
@@ -192,7 +192,7 @@ def test_what_is_asked_beside_the_run_may_be_interrupted(monkeypatch: pytest.Mon
 
 
 def test_networks_that_are_interrupted_keep_whole_designs(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(at: Progress) -> None:
+    def stop(at: RunProgress) -> None:
         if at.done == 3:
             raise KeyboardInterrupt
 

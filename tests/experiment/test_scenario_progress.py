@@ -8,9 +8,9 @@ import time
 import pytest
 from rich.console import Console
 
-from cosim.experiment.progress import Progress, ProgressBar
+from cosim.experiment.progress import ProgressBar, RunProgress
 
-HERE = Progress(3, 4, "5 us simulated, 1,234 messages")
+HERE = RunProgress(3, 4, "5 us simulated, 1,234 messages")
 
 
 def test_a_short_run_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:

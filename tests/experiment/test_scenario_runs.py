@@ -7,7 +7,7 @@ import pytest
 import cosim
 from cosim.engine import replay as engine
 from cosim.errors import AlgorithmError, SimulationError, StallError
-from cosim.experiment.progress import Progress
+from cosim.experiment.progress import RunProgress
 
 TEXT = """\
 topology: {kind: switch, endpoints: 4, rate: 80Gbps, latency: 0ns}
@@ -101,7 +101,7 @@ def test_one_message_between_two_ranks_is_a_collective_too() -> None:
 
 @pytest.mark.parametrize("release", ["network", "engine"])
 def test_what_an_interrupted_run_did_adds_up(monkeypatch: pytest.MonkeyPatch, release: str) -> None:
-    def stop(at: Progress) -> None:
+    def stop(at: RunProgress) -> None:
         if at.done > 11:
             raise KeyboardInterrupt
 

@@ -15,7 +15,7 @@ import cosim
 from cosim.cli import app
 from cosim.errors import InputError, ScenarioError
 from cosim.experiment.alone import run_alone
-from cosim.experiment.progress import Progress
+from cosim.experiment.progress import RunProgress
 from cosim.experiment.scenario import load, loads
 from cosim.experiment.sweep import Sweep
 from cosim.experiment.trials import run_sweep
@@ -223,7 +223,7 @@ def test_what_axes_give_may_be_left_out_of_the_scenario(tmp_path: Path) -> None:
 def test_an_interrupt_keeps_what_was_run(tmp_path: Path) -> None:
     loaded = Sweep.load(write_sweep(tmp_path))
 
-    def stop(at: Progress) -> None:
+    def stop(at: RunProgress) -> None:
         if at.done == 4:
             raise KeyboardInterrupt
 

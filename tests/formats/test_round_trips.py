@@ -31,7 +31,7 @@ from cosim.formats.flow_list.read import Flow, read_flows
 from cosim.formats.flow_list.write import write_flows
 from cosim.formats.goal import read as goal_in
 from cosim.formats.goal.write import GoalFormat
-from cosim.formats.htsim.file import KINDS, Connection, Matrix, Trigger, read_matrix
+from cosim.formats.htsim.file import KINDS, HtsimConnection, Matrix, Trigger, read_matrix
 from cosim.formats.htsim.write import HtsimFormat, write_matrix
 from cosim.formats.tables.read import CsvWorkload, ParquetWorkload
 from cosim.formats.tables.write import CsvFormat, ParquetFormat
@@ -366,11 +366,11 @@ def matrices(draw: st.DrawFn) -> Matrix:
         for number in sorted(draw(st.sets(st.integers(1, 20), max_size=4)))
     )
 
-    def connection() -> Connection:
+    def connection() -> HtsimConnection:
         src = draw(st.integers(0, nodes - 1))
         dst = draw(st.integers(0, nodes - 1).filter(lambda n: n != src))
         by_time = draw(st.booleans())
-        return Connection(
+        return HtsimConnection(
             src, dst, draw(NUMBERS), draw(st.integers(0, 99)), draw(NUMBERS) if by_time else None,
             0 if by_time else draw(st.integers(1, 20)), draw(st.integers(0, 20)), draw(st.integers(0, 20)),
             draw(st.none() | st.integers(0, 9)),

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 import cosim
-from cosim.experiment.progress import Progress
+from cosim.experiment.progress import RunProgress
 from tests.fuzz.tally import Target
 
 ANSWERS = (
@@ -66,7 +66,7 @@ def answering(given: tuple[str, str, str]) -> None:
             text = text.replace(word, value)
         began = time.monotonic()
 
-        def patience(_: Progress) -> None:
+        def patience(_: RunProgress) -> None:
             if time.monotonic() - began > _PATIENCE_S:
                 raise KeyboardInterrupt
 

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from cosim.experiment.build import Built, build
-from cosim.experiment.progress import Progress
+from cosim.experiment.progress import RunProgress
 from cosim.experiment.scenario import Scenario, from_document
 from cosim.experiment.simulate import simulate
 from cosim.files.located_yaml import Document, parse
@@ -118,7 +118,7 @@ def tried(value: Any) -> None:
             return
         began = time.monotonic()
 
-        def patience(_: Progress) -> None:
+        def patience(_: RunProgress) -> None:
             if time.monotonic() - began > PATIENCE_S:
                 raise KeyboardInterrupt
 

@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 from cosim.errors import InputError, WorkloadError
 from cosim.profiler.file import ClassProgram, Profile
 from cosim.profiler.launch import ProfileRequest
-from cosim.profiler.lower import Kernel, ProfiledOperation, merged
+from cosim.profiler.lower import KernelRow, ProfiledOperation, merged
 from cosim.profiler.scale import extrapolate, profile_scaled
 
 
 def training(layers: int, hidden: int, ranks: int) -> Profile:
     """A program as a script would give it: layers forward, layers backward with a gather ahead, one
     update."""
-    table: dict[Kernel, int] = {}
+    table: dict[KernelRow, int] = {}
 
     def kernel(name: str, rows: int, columns: int) -> tuple[tuple[int, int], ...]:
         flops = 2 * 64 * rows * columns
         moved = 2 * (64 * rows + rows * columns + 64 * columns)
-        key: Kernel = (name, "matmul", "bf16", flops, moved, 1, 64, rows, columns)
+        key: KernelRow = (name, "matmul", "bf16", flops, moved, 1, 64, rows, columns)
         return ((table.setdefault(key, len(table)), 1),)
 
     steps = [ProfiledOperation("forward", "compute", (), kernel("embed", 7, hidden))]

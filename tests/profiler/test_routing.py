@@ -15,7 +15,7 @@ from tests.profiler.profiled import SCRIPTS, needs_torch
 pytestmark = needs_torch
 pytest.importorskip("torch")
 
-from cosim.profiler.inside.routing import Routing, divided, read_counts  # noqa: E402
+from cosim.profiler.inside.routing import TokenRouting, divided, read_counts  # noqa: E402
 
 _LAYER = """
 import torch
@@ -70,7 +70,7 @@ def test_counts_add_up_and_none_is_over_the_most(
 @given(st.integers(2, 60), st.integers(2, 12), st.data(), st.sampled_from(["even", "zipf:1.1", "zipf:4"]))
 def test_each_token_gets_different_experts(tokens: int, experts: int, data: st.DataObject, how: str) -> None:
     each = data.draw(st.integers(1, experts - 1))
-    chosen = Routing(how, lambda _: None).experts(tokens, each, experts).tolist()
+    chosen = TokenRouting(how, lambda _: None).experts(tokens, each, experts).tolist()
     assert all(len(set(row)) == each for row in chosen)
     assert len(chosen) == tokens
 

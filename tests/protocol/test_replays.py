@@ -9,7 +9,7 @@ from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.client import connect
-from cosim.protocol.replay_log import Exchange, LogReader
+from cosim.protocol.replay_log import LoggedAdvance, LogReader
 from cosim.protocol.replay_plan import ReplayPlan, as_recorded, few_advances
 from cosim.protocol.server import Server
 from tests.protocol.small_run import run
@@ -45,7 +45,7 @@ def test_a_log_cut_anywhere_is_replayed_in_a_few_calls(
     assert calls(as_recorded(exchanges)) >= len(exchanges)
 
 
-def rounds(exchanges: list[Exchange]) -> int:
+def rounds(exchanges: list[LoggedAdvance]) -> int:
     """How many answers granted no more than the one before them, at the end."""
     from cosim.protocol.v1 import network_simulator_pb2 as pb
 

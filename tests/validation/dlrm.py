@@ -19,7 +19,7 @@ from typing import cast
 from cosim.engine.records import CollectiveRecord
 from cosim.experiment.run import run
 from cosim.experiment.scenario import load
-from cosim.formats.pytorch.job import MeasuredJob
+from cosim.formats.pytorch.job import TracedJob
 from cosim.formats.pytorch.read import PyTorchWorkload
 from cosim.units import PS_PER_US
 from tests.inputs import find
@@ -47,13 +47,13 @@ class Row:
         return self.replayed_us / self.measured_us - 1
 
 
-def read() -> MeasuredJob:
+def read() -> TracedJob:
     """What was measured."""
     workload = load(SCENARIO, SETTINGS).jobs[0].workload
     return cast("PyTorchWorkload", workload).read()
 
 
-def replay(measured: MeasuredJob, collectives: str) -> tuple[list[Row], list[CollectiveRecord]]:
+def replay(measured: TracedJob, collectives: str) -> tuple[list[Row], list[CollectiveRecord]]:
     """Each rank's step, and the collectives, replayed."""
     done = run(load(SCENARIO, {**SETTINGS, "jobs[0].workload.collectives": collectives}))
     ops = done.records.ops

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from cosim.engine.folding.folding import Folding
-from cosim.engine.folding.links import Pairs, link_orbits
+from cosim.engine.folding.links import SendingPairs, link_orbits
 from cosim.engine.folding.template import fold_plan, representatives
 from cosim.engine.folding.translations import Translations, group_grid
 from cosim.engine.programs import COLLECTIVES, grid_dims
@@ -155,7 +155,7 @@ class _Search:
                     return found
                 parts.append(found)
         table = np.unique(np.concatenate(parts), axis=0) if parts else np.zeros((0, 3), np.int64)
-        pairs = Pairs(table[:, 0], table[:, 1], table[:, 2])
+        pairs = SendingPairs(table[:, 0], table[:, 1], table[:, 2])
         orbits = link_orbits(self.topology, self.job.endpoints, pairs, translations)
         if isinstance(orbits, str):
             return orbits

@@ -17,7 +17,7 @@ from cosim.topology.graph import Paths, Topology
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class SendingPairs:
     """Who sends to whom: the representatives' messages, ranks and channel, each once."""
 
     src: I64
@@ -43,7 +43,9 @@ class FoldedPaths(Paths):
         return ptr, np.ascontiguousarray(self.stands_for[links])
 
 
-def link_orbits(topology: Topology, endpoints: I32, pairs: Pairs, translations: Translations) -> I64 | str:
+def link_orbits(
+    topology: Topology, endpoints: I32, pairs: SendingPairs, translations: Translations
+) -> I64 | str:
     """Orbits of the links in use, int64[orbits, copies], the first of each standing for the rest.
 
     A text where translations are no symmetry, which says what differs.

@@ -60,7 +60,7 @@ class RankNodes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class _CollectiveNode:
     rank: int
     number: int
     kind: int
@@ -113,7 +113,7 @@ def custom_template(
 
 
 def _block(
-    nodes: list[_Node], waits: list[list[int]], level: list[int], row_of: dict[int, int], base: int
+    nodes: list[_CollectiveNode], waits: list[list[int]], level: list[int], row_of: dict[int, int], base: int
 ) -> Block:
     """The nodes of one level: nobody in it waits for another."""
     those = [nodes[index] for index in level]
@@ -132,16 +132,16 @@ def _block(
     )
 
 
-def _read(name: str, ranks: Sequence[RankNodes]) -> tuple[list[_Node], list[list[int]]]:
+def _read(name: str, ranks: Sequence[RankNodes]) -> tuple[list[_CollectiveNode], list[list[int]]]:
     """All nodes by rank and number, and for each the positions that it waits for."""
-    nodes: list[_Node] = []
+    nodes: list[_CollectiveNode] = []
     waits: list[list[int]] = []
     for rank, columns in enumerate(ranks):
         base = len(nodes)
         at: dict[int, int] = {}
         order = np.argsort(columns.node, kind="stable")
         for index in order.tolist():
-            node = _Node(
+            node = _CollectiveNode(
                 rank,
                 int(columns.node[index]),
                 int(columns.kind[index]),
@@ -166,7 +166,7 @@ def _read(name: str, ranks: Sequence[RankNodes]) -> tuple[list[_Node], list[list
     return nodes, waits
 
 
-def _matched(name: str, nodes: list[_Node]) -> list[tuple[int, int]]:
+def _matched(name: str, nodes: list[_CollectiveNode]) -> list[tuple[int, int]]:
     """(RECV, SEND) pairs: the n-th with the n-th of the same source, destination and tag."""
     sends: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)
     receives: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)
@@ -194,7 +194,7 @@ def _matched(name: str, nodes: list[_Node]) -> list[tuple[int, int]]:
     return pairs
 
 
-def _levels(name: str, nodes: list[_Node], waits: list[list[int]]) -> list[int]:
+def _levels(name: str, nodes: list[_CollectiveNode], waits: list[list[int]]) -> list[int]:
     """How many nodes stand before each, along the longest way."""
     level = [0] * len(nodes)
     left = [len(wait) for wait in waits]

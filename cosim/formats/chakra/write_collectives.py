@@ -105,7 +105,7 @@ class ChakraFormat(Format):
         groups: dict[tuple[int, ...], str] = {}
         leads = self.leads(source)
         writers = [
-            _Job(job, numbers.of[job.number], numbers.count, groups, self.skipped, leads)
+            _JobWriter(job, numbers.of[job.number], numbers.count, groups, self.skipped, leads)
             for job in source.ready
         ]
         total = 0
@@ -121,7 +121,7 @@ class ChakraFormat(Format):
         report.written("nodes", total, f"{self.prefix}.0.et to {self.prefix}.{numbers.count - 1}.et")
 
 
-class _Job:
+class _JobWriter:
     """Writes the ranks of one job; ``groups`` numbers process groups, shared by all jobs."""
 
     def __init__(

@@ -52,7 +52,7 @@ class ChakraMessagesFormat(MessageLevel):
                 write_trace(path, [node(0, "idle", "METADATA")])
             else:
                 operations = source.ready[seat[0]].program(seat[1]).operations
-                rank = _Rank(numbers.of[seat[0]], file, operations)
+                rank = _RankTrace(numbers.of[seat[0]], file, operations)
                 write_trace(path, self._nodes(rank, view, seat, report))
                 messages += rank.messages
                 rank.report(report)
@@ -60,7 +60,7 @@ class ChakraMessagesFormat(MessageLevel):
         report.written("messages", messages, f"{self.prefix}.0.et to {self.prefix}.{numbers.count - 1}.et")
 
     def _nodes(
-        self, rank: _Rank, view: FlatView, seat: tuple[int, int], report: LossReport
+        self, rank: _RankTrace, view: FlatView, seat: tuple[int, int], report: LossReport
     ) -> Iterator[Node]:
         empty = True
         for part in view.parts(*seat):
@@ -71,7 +71,7 @@ class ChakraMessagesFormat(MessageLevel):
             yield node(0, "idle", "METADATA")
 
 
-class _Rank:
+class _RankTrace:
     """Writes the parts of one rank."""
 
     def __init__(self, of: I32, me: int, operations: Sequence[Operation]) -> None:

@@ -67,7 +67,7 @@ class GoalWorkload(WorkloadSpec):
         WorkloadError, MismatchError, StallError
             A file that is missing or can't be meant; names file and line.
         """
-        reader = _Reader(context.base / self.path)
+        reader = _GoalReader(context.base / self.path)
         workload = reader.workload(self.rendezvous)
         check(workload)
         return workload
@@ -78,7 +78,7 @@ def cpu_stream(cpu: int) -> str:
     return COMPUTE_STREAM if cpu == 0 else f"cpu{cpu}"
 
 
-class _Reader:
+class _GoalReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._report = ReportBuilder()

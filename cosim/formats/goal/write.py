@@ -70,7 +70,7 @@ class GoalFormat(MessageLevel):
             for place, seat in enumerate(numbers.seat):
                 file.write(f"\nrank {place} {{\n")
                 if seat is not None:
-                    rank = _Rank(numbers.of[seat[0]])
+                    rank = _RankSchedule(numbers.of[seat[0]])
                     for part in view.parts(*seat):
                         self.count_channels(part.nodes, report)
                         messages += part.nodes.num_messages
@@ -82,7 +82,7 @@ class GoalFormat(MessageLevel):
         report.written("ranks", numbers.count, self.file)
 
 
-class _Rank:
+class _RankSchedule:
     """Writes the parts of one rank."""
 
     def __init__(self, of: I32) -> None:

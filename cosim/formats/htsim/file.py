@@ -31,7 +31,7 @@ KINDS: tuple[TriggerKind, ...] = ("oneshot", "barrier", "multishot")
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class HtsimConnection:
     """A flow; numbers of triggers and flows begin with 1, 0 is none."""
 
     src: int
@@ -59,7 +59,7 @@ class Matrix:
     """A whole file; ``failures`` are its lines about links that fail, as they stand."""
 
     nodes: int
-    connections: tuple[Connection, ...]
+    connections: tuple[HtsimConnection, ...]
     triggers: tuple[Trigger, ...]
     failures: tuple[str, ...] = ()
 
@@ -84,17 +84,17 @@ def read_matrix(path: Path) -> tuple[Matrix, list[int]]:
     WorkloadError
         A file that can't be read or meant; names file and line.
     """
-    return _Reader(path).matrix()
+    return _MatrixReader(path).matrix()
 
 
-class _Reader:
+class _MatrixReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._line = 0
         self._said: dict[str, int] = {}
 
     def matrix(self) -> tuple[Matrix, list[int]]:
-        connections: list[Connection] = []
+        connections: list[HtsimConnection] = []
         triggers: dict[int, Trigger] = {}
         failures: list[str] = []
         places: list[int] = []
@@ -138,7 +138,7 @@ class _Reader:
         limit = MOST_RANKS if name == "Nodes" else NEVER
         self._said[name] = self._number(name, tokens[1], 1 if name == "Nodes" else 0, limit)
 
-    def _connection(self, tokens: list[str]) -> Connection:
+    def _connection(self, tokens: list[str]) -> HtsimConnection:
         nodes = self._said.get("Nodes")
         if nodes is None:
             raise self._wrong("a connection before Nodes", "the file begins with: Nodes 16")
@@ -167,7 +167,7 @@ class _Reader:
             raise self._wrong("a connection without size", "size BYTES")
         if ("start_ps" in said) == ("trigger" in said):
             raise self._wrong("a connection starts at a time or by a trigger", "start PS, or trigger NUMBER")
-        return Connection(**ends, **said)
+        return HtsimConnection(**ends, **said)
 
     def _trigger(self, tokens: list[str]) -> Trigger:
         number = count = 0

@@ -16,7 +16,7 @@ from pydantic import Field
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
 from cosim.files.report import ReportBuilder
-from cosim.formats.htsim.file import Connection, Matrix, Trigger, read_matrix
+from cosim.formats.htsim.file import HtsimConnection, Matrix, Trigger, read_matrix
 from cosim.workload.by_rank import FlowOperations
 from cosim.workload.check import check
 from cosim.workload.contract import WorkloadSpec
@@ -121,7 +121,7 @@ class _Maker:
             raise self._wrong(left, "never starts: it waits, by triggers, for itself", "a flow with a start")
         return order
 
-    def _check(self, at: int, flow: Connection, trigger: Trigger, firings: int) -> None:
+    def _check(self, at: int, flow: HtsimConnection, trigger: Trigger, firings: int) -> None:
         if trigger.kind == "multishot":
             raise self._wrong(
                 at, f"trigger {flow.trigger} is a multishot", "oneshot or barrier: a fixed order"

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cosim.formats.htsim.file import Connection, Matrix, Trigger
+from cosim.formats.htsim.file import HtsimConnection, Matrix, Trigger
 from cosim.translation.report import LossReport
 
 CARRIER_BYTES = 1
@@ -23,14 +23,14 @@ _Waits = frozenset[int]
 
 
 def with_triggers(
-    nodes: int, flows: Sequence[Connection], waits: Sequence[_Waits], report: LossReport
+    nodes: int, flows: Sequence[HtsimConnection], waits: Sequence[_Waits], report: LossReport
 ) -> Matrix:
     """``flows[i]`` starts when all of ``waits[i]`` are done, at its own time if there are none."""
     return _Triggers(list(flows), _reduced(waits), report).matrix(nodes)
 
 
 class _Triggers:
-    def __init__(self, flows: list[Connection], waits: list[_Waits], report: LossReport) -> None:
+    def __init__(self, flows: list[HtsimConnection], waits: list[_Waits], report: LossReport) -> None:
         self._flows, self._waits, self._report = flows, waits, report
         self._triggers: list[Trigger] = []
         self._own: dict[int, int] = {}
@@ -85,7 +85,7 @@ class _Triggers:
         """A carrier that starts when a flow is done, and counts for a set when it is done itself."""
         flow, started = self._flows[at], self._trigger_of(at)
         self._flows.append(
-            Connection(
+            HtsimConnection(
                 flow.src, flow.dst, CARRIER_BYTES, len(self._flows) + 1, trigger=started, send_done=number
             )
         )

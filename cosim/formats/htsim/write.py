@@ -15,7 +15,7 @@ from typing import TextIO
 import numpy as np
 from pydantic import Field
 
-from cosim.formats.htsim.file import Connection, Matrix
+from cosim.formats.htsim.file import HtsimConnection, Matrix
 from cosim.formats.htsim.triggers import with_triggers
 from cosim.network.flows import I32
 from cosim.translation.contract import Progress
@@ -39,11 +39,11 @@ class HtsimFormat(MessageLevel):
     def write(self, source: Source, out: Path, report: LossReport, progress: Progress) -> None:
         """See :meth:`Format.write`; memory grows with the messages, as htsim's own does."""
         numbers = self.numbers(source)
-        graph = _Graph(report)
+        graph = _FlowGraph(report)
         view = self.view(source)
         for place, seat in enumerate(numbers.seat):
             if seat is not None:
-                rank = _Rank(graph, place, numbers.of[seat[0]])
+                rank = _RankFlows(graph, place, numbers.of[seat[0]])
                 for part in view.parts(*seat):
                     self.count_channels(part.nodes, report)
                     rank.add(part)
@@ -57,7 +57,7 @@ class HtsimFormat(MessageLevel):
         report.written("triggers", len(matrix.triggers), self.file)
 
 
-class _Graph:
+class _FlowGraph:
     """Messages of all ranks: when each starts, or which others' ends it waits for."""
 
     def __init__(self, report: LossReport) -> None:
@@ -91,7 +91,7 @@ class _Graph:
             for receive, message in zip(numbers, self.sent[key], strict=True):
                 arrived[receive] = message
         flows = [
-            Connection(src, dst, min(max(size, 1), LARGEST), flow_id=at + 1, start_ps=start)
+            HtsimConnection(src, dst, min(max(size, 1), LARGEST), flow_id=at + 1, start_ps=start)
             for at, ((src, dst, size), start) in enumerate(zip(self.messages, self.starts, strict=True))
         ]
         empty = sum(size == 0 for _, _, size in self.messages)
@@ -107,10 +107,10 @@ class _Graph:
         return with_triggers(nodes, flows, waits, self.report)
 
 
-class _Rank:
+class _RankFlows:
     """Follows one rank's nodes: what each end waits for, and the computations before it."""
 
-    def __init__(self, graph: _Graph, me: int, of: I32) -> None:
+    def __init__(self, graph: _FlowGraph, me: int, of: I32) -> None:
         self._graph, self._me, self._of = graph, me, of
         self._ends: list[frozenset[int]] = []
         self._after: list[int] = []
@@ -169,7 +169,7 @@ def write_matrix(file: TextIO, matrix: Matrix) -> None:
     file.writelines(f"{failure}\n" for failure in matrix.failures)
 
 
-def _line(flow: Connection) -> str:
+def _line(flow: HtsimConnection) -> str:
     said: Iterable[tuple[str, int | None]] = (
         ("id", flow.flow_id or None),
         ("start", flow.start_ps),

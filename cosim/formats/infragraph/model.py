@@ -14,7 +14,7 @@ from itertools import product
 
 from cosim.files.report import ReportBuilder
 from cosim.formats.infragraph.mapping import Map
-from cosim.formats.infragraph.parts import MAX_NODES, Component, Device, Edge, Joined, Part, part
+from cosim.formats.infragraph.parts import MAX_NODES, Component, ComponentPart, Device, Edge, Joined, part
 from cosim.registry import nearest
 
 MAX_EDGES = 1 << 20
@@ -133,7 +133,7 @@ class Infrastructure:
     def _connections(self, found: Map) -> Iterator[Edge]:
         for number, text in enumerate(found.texts("connections")):
             words = text.split(".")
-            ends: list[list[Part]] = [[], []]
+            ends: list[list[ComponentPart]] = [[], []]
             link, at = None, 0
             while at < len(words):
                 if at + 1 < len(words) and re.fullmatch(r"\d{1,7}", words[at + 1]):
@@ -318,7 +318,7 @@ class Infrastructure:
             raise edge.error(f"one2one joins {counts[0]} components with {counts[1]}; give each side as many")
         return [(one, two) for one, two in zip(*sides, strict=True) if one != two]
 
-    def _names(self, edge: Edge, end: tuple[Part, ...], device: Device | None) -> list[str]:
+    def _names(self, edge: Edge, end: tuple[ComponentPart, ...], device: Device | None) -> list[str]:
         """Every node that an endpoint names."""
         choices: list[list[str]] = []
         total = 1

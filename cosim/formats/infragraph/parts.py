@@ -11,7 +11,7 @@ from cosim.formats.infragraph.mapping import Map
 MAX_NODES = 1 << 20
 _PART = re.compile(r"([^\[\].]+)(?:\[([-0-9:]{0,40})\])?$")
 
-Part = tuple[str, slice | int | None]
+ComponentPart = tuple[str, slice | int | None]
 """A component (or instance) and which of them: a slice, one, or all."""
 
 
@@ -19,7 +19,7 @@ Part = tuple[str, slice | int | None]
 class Edge:
     """Two endpoints, a scheme, the link's name, and where it stands."""
 
-    ends: tuple[tuple[Part, ...], tuple[Part, ...]]
+    ends: tuple[tuple[ComponentPart, ...], tuple[ComponentPart, ...]]
     scheme: str
     link: str
     owner: Map
@@ -58,7 +58,7 @@ Joined = tuple[str, str, str, Edge]
 """Two nodes by name, the link's key (``device.link`` or ``link``), and the edge that joins them."""
 
 
-def part(where: Map, text: str) -> Part:
+def part(where: Map, text: str) -> ComponentPart:
     """``xpu``, ``xpu[3]`` or ``xpu[0:4]``.
 
     Raises

@@ -43,7 +43,7 @@ class Lowered:
 
 
 @dataclass(eq=False)
-class _Piece:
+class _StepPiece:
     """One step's part of a message: where it is read and stored, and which rows it waits for."""
 
     row: int
@@ -54,14 +54,14 @@ class _Piece:
 
 
 @dataclass(eq=False)
-class _Block:
+class _BlockSteps:
     """A thread block as it is made: items are (level, 0 send or 1 receive, piece)."""
 
     rank: int
     send: int
     recv: int
     channel: int
-    items: list[tuple[int, int, _Piece]] = field(default_factory=list)
+    items: list[tuple[int, int, _StepPiece]] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
 
 
@@ -115,11 +115,11 @@ def lower_plan(plan: Plan, *, name: str, protocol: str = "Simple") -> Lowered:
     return best
 
 
-def _pieces(rows: Rows, row: int, places: Places) -> list[_Piece]:
+def _pieces(rows: Rows, row: int, places: Places) -> list[_StepPiece]:
     """A message as runs of chunks that lie side by side at both ends."""
     src, dst = rows.rows[row][:2]
     cells, action = rows.data[row]
-    found: list[_Piece] = []
+    found: list[_StepPiece] = []
     for cell in cells:
         out, into = places(src, cell), places(dst, cell)
         last = found[-1] if found else None
@@ -130,7 +130,7 @@ def _pieces(rows: Rows, row: int, places: Places) -> list[_Piece]:
         ):
             last.count += 1
         else:
-            found.append(_Piece(row, out, into, 1, action == REDUCE))
+            found.append(_StepPiece(row, out, into, 1, action == REDUCE))
     return found
 
 
@@ -188,7 +188,7 @@ class _Lowering:
     """Puts pieces onto thread blocks."""
 
     def __init__(
-        self, rows: Rows, pieces: list[list[_Piece]], plan: Plan, places: Places, *, merged: bool
+        self, rows: Rows, pieces: list[list[_StepPiece]], plan: Plan, places: Places, *, merged: bool
     ) -> None:
         self.rows, self.pieces, self.plan, self.places, self.n = rows, pieces, plan, places, plan.num_ranks
         sends: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
@@ -196,9 +196,9 @@ class _Lowering:
         for src, dst, channel in sorted({(row[0], row[1], row[4]) for row in rows.rows}):
             sends[src, channel].append(dst)
             receives[dst, channel].append(src)
-        self.blocks: list[list[_Block]] = [[] for _ in range(self.n)]
-        self._sender: dict[tuple[int, int, int], _Block] = {}
-        self._receiver: dict[tuple[int, int, int], _Block] = {}
+        self.blocks: list[list[_BlockSteps]] = [[] for _ in range(self.n)]
+        self._sender: dict[tuple[int, int, int], _BlockSteps] = {}
+        self._receiver: dict[tuple[int, int, int], _BlockSteps] = {}
         for rank, channel in sorted({*sends, *receives}):
             out, into = sends[rank, channel], receives[rank, channel]
             pairs: dict[int, int] = {}
@@ -216,8 +216,8 @@ class _Lowering:
                     self._receiver[peer, rank, channel] = self._block(rank, -1, peer, channel)
         self._place()
 
-    def _block(self, rank: int, send: int, recv: int, channel: int) -> _Block:
-        self.blocks[rank].append(_Block(rank, send, recv, channel))
+    def _block(self, rank: int, send: int, recv: int, channel: int) -> _BlockSteps:
+        self.blocks[rank].append(_BlockSteps(rank, send, recv, channel))
         return self.blocks[rank][-1]
 
     def _place(self) -> None:
@@ -282,7 +282,7 @@ class _Lowering:
 
     def _steps(
         self,
-        block: _Block,
+        block: _BlockSteps,
         waits: dict[int, list[int]],
         at: dict[int, tuple[int, int]],
         signals: set[int],

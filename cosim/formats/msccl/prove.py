@@ -99,7 +99,7 @@ def prove_schedule(plan: Schedule, collective: Collective | None = None, *, root
         ("in place", True, program.in_place), ("out of place", False, program.out_of_place)
     ) if given] or [("out of place", False)]  # fmt: skip
     for _, in_place in ways:
-        _Replay(plan, promise(program, what, in_place=in_place, root=root)).run()
+        _MemoryReplay(plan, promise(program, what, in_place=in_place, root=root)).run()
     kinds = Counter(block_step.kind for gpu in program.gpus for tb in gpu.blocks for block_step in tb.steps)
     sends = sum(count for kind, count in kinds.items() if kind in SENDS)
     channels = {
@@ -136,7 +136,7 @@ def collective_of(program: MscclProgram, collective: Collective | None) -> Colle
     return found
 
 
-class _Replay:
+class _MemoryReplay:
     """Values and clocks of every GPU's memory while the steps run in one order."""
 
     def __init__(self, plan: Schedule, due: Promise) -> None:

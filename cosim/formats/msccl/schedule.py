@@ -13,7 +13,7 @@ SLOTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class MscclStep:
     """A step of the program: GPU, position of the thread block on it, position of the step."""
 
     gpu: int
@@ -31,7 +31,7 @@ class Schedule:
     """
 
     program: MscclProgram
-    events: tuple[Event, ...]
+    events: tuple[MscclStep, ...]
     waits: tuple[tuple[int, ...], ...]
     meets: tuple[int, ...]
     order: tuple[int, ...]
@@ -62,12 +62,12 @@ def schedule(program: MscclProgram) -> Schedule:
         Two thread blocks on one end of a connection, a message without its other half, or steps that wait for
         each other; says which, with lines.
     """
-    events: list[Event] = []
+    events: list[MscclStep] = []
     by_number: dict[tuple[int, int], int] = {}
     for gpu, its in enumerate(program.gpus):
         for position, block in enumerate(its.blocks):
             by_number[gpu, block.number] = len(events)
-            events += [Event(gpu, position, index) for index in range(len(block.steps))]
+            events += [MscclStep(gpu, position, index) for index in range(len(block.steps))]
     draft = Schedule(program, tuple(events), (), (), (), 0)
     meets, connections = _match(draft)
     waits: list[tuple[int, ...]] = []

@@ -42,7 +42,7 @@ _UNUSED = ("host_hash", "affinity", "guid", "maxconn", "gdr", "coll", "keep", "v
 
 
 @dataclass(eq=False)
-class Server:
+class NcclSystem:
     """One server: nodes by name, GPUs by rank, links (a, b, rate, latency, cost), and network ports."""
 
     gpus: dict[int, str] = field(default_factory=dict)
@@ -63,7 +63,9 @@ class Speeds:
     """What a PCI device is of which the file doesn't even say the class."""
 
 
-def read_server(root: Element, ports: Sequence[str] | None, speeds: Speeds, report: ReportBuilder) -> Server:
+def read_server(
+    root: Element, ports: Sequence[str] | None, speeds: Speeds, report: ReportBuilder
+) -> NcclSystem:
     """The server; ``ports`` are the names of the network ports to use, None for all.
 
     Raises
@@ -71,16 +73,16 @@ def read_server(root: Element, ports: Sequence[str] | None, speeds: Speeds, repo
     TopologyError
         A file that isn't NCCL's; names file and line.
     """
-    return _Reader(root, ports, speeds, report).server
+    return _SystemReader(root, ports, speeds, report).server
 
 
-class _Reader:
+class _SystemReader:
     """Reads one server."""
 
     def __init__(
         self, root: Element, ports: Sequence[str] | None, speeds: Speeds, report: ReportBuilder
     ) -> None:
-        self.ports, self.speeds, self.report, self.server = ports, speeds, report, Server()
+        self.ports, self.speeds, self.report, self.server = ports, speeds, report, NcclSystem()
         self._nvlinks: list[tuple[str, int, Element]] = []
         self._gpu_at: dict[str, str] = {}
         self._buses: set[str] = set()

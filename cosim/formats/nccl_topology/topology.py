@@ -39,7 +39,7 @@ from cosim.context import Context
 from cosim.errors import TopologyError
 from cosim.files.located_xml import read_xml
 from cosim.files.report import ReportBuilder
-from cosim.formats.nccl_topology.server import PCI_COST, Server, Speeds, read_server
+from cosim.formats.nccl_topology.server import PCI_COST, NcclSystem, Speeds, read_server
 from cosim.topology.builder import Builder
 from cosim.topology.contract import Count, Latency, Rate, TopologySpec
 from cosim.topology.graph import I64, Topology
@@ -106,13 +106,13 @@ class NcclTopology(TopologySpec):
         """What the scenario says of links within a server."""
         return Speeds(self.nvlink_rate, self.nvlink_latency, self.pci_latency, self.port_rate, self.unclassed)
 
-    def _fabric(self, builder: Builder, number: dict[str, I64], server: Server) -> None:
+    def _fabric(self, builder: Builder, number: dict[str, I64], server: NcclSystem) -> None:
         count = len(server.ports) if self.rails else 1
         switches = builder.add_switches(f"rail{j}" if self.rails else "fabric" for j in range(count))
         for j, (name, rate, latency) in enumerate(server.ports):
             builder.connect(number[name], switches[j % count], rate, latency + self.network_latency, PCI_COST)
 
-    def _say(self, server: Server, report: ReportBuilder) -> None:
+    def _say(self, server: NcclSystem, report: ReportBuilder) -> None:
         report.invented("rates of NVLink, PCI and CPU links: what NCCL reckons with")
         for name, what in (
             ("nvlink_latency", "NVLinks"),

@@ -45,7 +45,7 @@ _WIDTH = {
 
 
 @dataclass(frozen=True, slots=True)
-class Comm:
+class RecordedComm:
     """One ``record_param_comms``. ``kind`` is a collective's, ``send``, ``recv`` or ``wait``.
 
     ``ranks`` is the group where the trace says it; "" as ``group`` stands for no name. ``splits`` are bytes
@@ -67,7 +67,7 @@ class Comm:
 
 def from_node(
     values: Sequence[Any], outputs: Sequence[Any], attributes: Mapping[str, Any], place: Location
-) -> Comm:
+) -> RecordedComm:
     """A communication from an ET node's inputs, outputs and attributes.
 
     Raises
@@ -83,7 +83,7 @@ def from_node(
     sequence = numbers[0] if numbers else -1
     group = _group(values, numbers, attributes)
     if name == "wait" or name in SILENT:
-        return Comm(place, name, 0, sequence, group)
+        return RecordedComm(place, name, 0, sequence, group)
     kind = known_kind(name, place)
     before = sum(size for value in values[:at] for _, size in tensors(value))
     after = sum(size for value in outputs for _, size in tensors(value))
@@ -93,10 +93,10 @@ def from_node(
         splits = _splits(lists[0], before, place)
     ranks, size = _strided(values[at + 1 :])
     size = _whole(attributes.get("pg_size"), size)
-    return Comm(place, kind, _size(kind, before, after, size), sequence, group, ranks, size, splits)
+    return RecordedComm(place, kind, _size(kind, before, after, size), sequence, group, ranks, size, splits)
 
 
-def from_arguments(arguments: Mapping[str, Any], place: Location) -> Comm | None:
+def from_arguments(arguments: Mapping[str, Any], place: Location) -> RecordedComm | None:
     """A communication from a Kineto event's arguments; None from a PyTorch that didn't write them.
 
     Raises
@@ -110,7 +110,7 @@ def from_arguments(arguments: Mapping[str, Any], place: Location) -> Comm | None
     sequence = _whole(arguments.get("Seq"), -1)
     group = str(arguments.get("Process Group Name", ""))
     if name == "wait" or name in SILENT:
-        return Comm(place, name, 0, sequence, group)
+        return RecordedComm(place, name, 0, sequence, group)
     kind = known_kind(name, place)
     dtype = str(arguments.get("dtype", "")).lower()
     if dtype not in _WIDTH:
@@ -123,7 +123,7 @@ def from_arguments(arguments: Mapping[str, Any], place: Location) -> Comm | None
     splits = tuple(width * count for count in listed) if kind == "all_to_all" and listed else None
     ranks = _numbers(arguments.get("Process Group Ranks")) or None
     peer = arguments.get("Dst Rank" if kind == "send" else "Src Rank")
-    return Comm(
+    return RecordedComm(
         place, kind, _size(kind, before, after, size), sequence, group, ranks, size, _uneven(splits), 0,
         peer if type(peer) is int else None,
     )  # fmt: skip

@@ -21,8 +21,8 @@ from typing import Any
 
 from cosim.errors import Location, WorkloadError
 from cosim.files.report import ReportBuilder
-from cosim.formats.pytorch.communication import SILENT, Comm, tensors
-from cosim.formats.pytorch.execution_trace import ExecutionTrace, Node
+from cosim.formats.pytorch.communication import SILENT, RecordedComm, tensors
+from cosim.formats.pytorch.execution_trace import ExecutionTrace, TraceNode
 from cosim.gpu.gpus import DTYPE_BYTES, DType, Gpu
 from cosim.gpu.kernels import Kernel, KernelKind, fused_attention, matmul, memory, total_flops
 from cosim.gpu.timer import GpuTimer
@@ -39,7 +39,7 @@ _TYPES: dict[str, DType] = {
     "float": "fp32", "double": "fp64", "c10::half": "fp16", "half": "fp16",
     "c10::bfloat16": "bf16", "bfloat16": "bf16",
 }  # fmt: skip
-Communicate = Callable[[Comm, tuple[int, ...], int], Operation]
+Communicate = Callable[[RecordedComm, tuple[int, ...], int], Operation]
 
 
 def steps(trace: ExecutionTrace) -> dict[int, int]:
@@ -52,7 +52,7 @@ def steps(trace: ExecutionTrace) -> dict[int, int]:
     return found
 
 
-def of_step(trace: ExecutionTrace, step: int | None) -> list[Node]:
+def of_step(trace: ExecutionTrace, step: int | None) -> list[TraceNode]:
     """Nodes of a step, by number; of all where ``step`` is None."""
     nodes = sorted(trace.nodes, key=lambda node: node.number)
     if step is None:
@@ -64,7 +64,7 @@ def of_step(trace: ExecutionTrace, step: int | None) -> list[Node]:
 
 
 @dataclass(slots=True)
-class _Writer:
+class _EstimatedProgram:
     gpu: Gpu
     report: ReportBuilder
     timers: dict[DType, GpuTimer] = field(default_factory=dict)
@@ -79,7 +79,11 @@ class _Writer:
 
 
 def write(
-    trace: ExecutionTrace, nodes: Sequence[Node], gpu: Gpu, communicate: Communicate, report: ReportBuilder
+    trace: ExecutionTrace,
+    nodes: Sequence[TraceNode],
+    gpu: Gpu,
+    communicate: Communicate,
+    report: ReportBuilder,
 ) -> tuple[Operation, ...]:
     """The program. ``communicate`` makes an operation of a communication, its dependencies and its number.
 
@@ -88,7 +92,7 @@ def write(
     WorkloadError
         Shapes that make no sense, a number type that the GPU hasn't.
     """
-    writer = _Writer(gpu, report)
+    writer = _EstimatedProgram(gpu, report)
     working = _callers(nodes)
     for node in nodes:
         place = Location(trace.file, key=f"node {node.number} {node.name[:60]!r}")
@@ -106,7 +110,7 @@ def write(
     return tuple(writer.ops)
 
 
-def kernels(node: Node, place: Location) -> list[Kernel]:
+def kernels(node: TraceNode, place: Location) -> list[Kernel]:
     """What an operator asks of the GPU, by its shapes.
 
     Raises
@@ -153,7 +157,7 @@ def _convolution(out: list[int], weight: list[int], width: int) -> Kernel:
     return matmul(out[0] * prod(out[2:]), prod(weight[1:]), weight[0], width)
 
 
-def _callers(nodes: Sequence[Node]) -> set[int]:
+def _callers(nodes: Sequence[TraceNode]) -> set[int]:
     """Operators that call another that is a kernel."""
     parent = {node.number: node.parent for node in nodes}
     found: set[int] = set()
@@ -166,13 +170,13 @@ def _callers(nodes: Sequence[Node]) -> set[int]:
     return found
 
 
-def _is_kernel(node: Node) -> bool:
+def _is_kernel(node: TraceNode) -> bool:
     return "::" in node.name and not node.name.startswith(
         ("c10d::", "nccl:", "autograd::", "torch::autograd", "torch.", "[")
     ) and not _NO_KERNEL.match(node.name) and node.name != _ITEM and _on_gpu(node)  # fmt: skip
 
 
-def _on_gpu(node: Node) -> bool:
+def _on_gpu(node: TraceNode) -> bool:
     def there(value: Any) -> bool:
         if not isinstance(value, list):
             return False
@@ -183,11 +187,11 @@ def _on_gpu(node: Node) -> bool:
     return there(node.inputs) or there(node.outputs)
 
 
-def _moved(node: Node) -> int:
+def _moved(node: TraceNode) -> int:
     return sum(size for value in (*node.inputs, *node.outputs) for _, size in tensors(value))
 
 
-def _dtype(node: Node) -> DType:
+def _dtype(node: TraceNode) -> DType:
     for kind in node.types:
         match = re.search(r"Tensor\(([\w:]+)", str(kind))
         if match and match[1].lower() in _TYPES:
@@ -195,7 +199,9 @@ def _dtype(node: Node) -> DType:
     return "fp32"
 
 
-def _kernel(writer: _Writer, node: Node, kernel: Kernel, dtype: DType, place: Location) -> None:
+def _kernel(
+    writer: _EstimatedProgram, node: TraceNode, kernel: Kernel, dtype: DType, place: Location
+) -> None:
     timer = writer.timers.get(dtype)
     if timer is None:
         try:
@@ -224,7 +230,9 @@ def _kernel(writer: _Writer, node: Node, kernel: Kernel, dtype: DType, place: Lo
         writer.assumed[node.name[:60]] += 1
 
 
-def _communication(writer: _Writer, node: Node, comm: Comm, communicate: Communicate) -> None:
+def _communication(
+    writer: _EstimatedProgram, node: TraceNode, comm: RecordedComm, communicate: Communicate
+) -> None:
     if comm.kind in SILENT:
         return
     if comm.kind == "wait":
@@ -251,6 +259,6 @@ def _unique(numbers: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(set(numbers)))
 
 
-def stream_for(comm: Comm) -> str:
+def stream_for(comm: RecordedComm) -> str:
     """NCCL has a stream for each communicator."""
     return f"{COMM_STREAM} {comm.group}" if comm.group else COMM_STREAM

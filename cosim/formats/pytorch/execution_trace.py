@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from cosim.errors import Location, WorkloadError
-from cosim.formats.pytorch.communication import RECORD, Comm, from_node
+from cosim.formats.pytorch.communication import RECORD, RecordedComm, from_node
 from cosim.formats.pytorch.json_stream import read_object
 
 _GROUPS = "## process_group:init ##"
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TraceNode:
     """An operator: ``inputs`` and ``outputs`` as the trace has them, with their shapes."""
 
     number: int
@@ -44,10 +44,10 @@ class ExecutionTrace:
     count: int = 0
     names: dict[int, tuple[int, str, int]] = field(default_factory=dict)
     """rf_id -> (node, name, thread)."""
-    comms: dict[int, Comm] = field(default_factory=dict)
+    comms: dict[int, RecordedComm] = field(default_factory=dict)
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Process groups with ranks; () is all ranks."""
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[TraceNode] = field(default_factory=list)
 
 
 def read(text: TextIO, file: str, *, keep_nodes: bool) -> ExecutionTrace:
@@ -116,7 +116,7 @@ def _node(trace: ExecutionTrace, value: Any, place: Location, seen: set[int], ke
     if keep:
         parent = value.get("ctrl_deps", value.get("parent"))
         trace.nodes.append(
-            Node(
+            TraceNode(
                 number,
                 name,
                 parent if type(parent) is int else 0,

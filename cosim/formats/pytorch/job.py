@@ -11,7 +11,7 @@ import numpy as np
 from cosim.errors import Location, WorkloadError
 from cosim.files.report import ReportBuilder
 from cosim.formats.pytorch import kineto, measured
-from cosim.formats.pytorch.communication import MESSAGES, RECORD, SILENT, Comm
+from cosim.formats.pytorch.communication import MESSAGES, RECORD, SILENT, RecordedComm
 from cosim.formats.pytorch.kineto import Timeline
 from cosim.formats.pytorch.link import MatchedComm, align_clocks, match_comms, resolve_groups
 from cosim.formats.pytorch.measured import CommPart
@@ -24,7 +24,7 @@ Cut = tuple[Timeline, str, int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredJob:
+class TracedJob:
     """A job's measured step: each rank's, and how ranks match_comms.
 
     ``begin_ps`` is when each rank began, on one clock, after the first.
@@ -131,7 +131,7 @@ def link_ranks(
     *,
     collectives: Literal["simulated", "measured"],
     start: Literal["measured", "together"],
-) -> MeasuredJob:
+) -> TracedJob:
     """Meet: the n-th communication of a group is the n-th of each of its ranks.
 
     Raises
@@ -162,7 +162,7 @@ def link_ranks(
         report.read(f"beginnings of the step, up to {format_time(max(begin_ps))} apart")
     elif not alone:
         report.ignored(f"that ranks began up to {format_time(max(begin_ps))} apart (start: together)")
-    return MeasuredJob(
+    return TracedJob(
         name, world_size, tuple(steps), tuple(parts), tuple(matched[n] for n in sorted(matched)), begin_ps,
         start == "together", report,
     )  # fmt: skip
@@ -180,7 +180,7 @@ def _refuse_unknown(timeline: Timeline) -> None:
 
 def _share_out(
     steps: Sequence[MeasuredStep],
-    listed: Sequence[Sequence[tuple[Comm, tuple[int, ...]]]],
+    listed: Sequence[Sequence[tuple[RecordedComm, tuple[int, ...]]]],
     numbers: Sequence[Mapping[int, int]],
     world_size: int,
     report: ReportBuilder,
@@ -211,14 +211,14 @@ def _share_out(
 
 
 def group_comms(
-    comms: Sequence[Comm],
+    comms: Sequence[RecordedComm],
     rank: int,
     world_size: int,
     known: Mapping[str, tuple[int, ...]],
     report: ReportBuilder,
     *,
     alone: bool,
-) -> list[tuple[Comm, tuple[int, ...]]]:
+) -> list[tuple[RecordedComm, tuple[int, ...]]]:
     """Each communication with its group's ranks."""
     groups = resolve_groups(comms, rank, world_size, known, report)
     found = []

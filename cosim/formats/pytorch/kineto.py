@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, TextIO
 
 from cosim.errors import Location, WorkloadError
-from cosim.formats.pytorch.communication import RECORD, Comm, from_arguments
+from cosim.formats.pytorch.communication import RECORD, RecordedComm, from_arguments
 from cosim.formats.pytorch.json_stream import read_object
 from cosim.units import PS_PER_US
 
@@ -31,7 +31,7 @@ WAIT = frozenset({"cudaStreamWaitEvent", "cuStreamWaitEvent"})
 
 
 @dataclass(slots=True)
-class Call:
+class HostEvent:
     """An operator, annotation or CUDA call on a thread. ``node`` is the ET's, ``comm`` a communication's."""
 
     begin: int
@@ -44,7 +44,7 @@ class Call:
     correlation: int | None
     file: str
     index: int
-    comm: Comm | None = None
+    comm: RecordedComm | None = None
     node: int | None = None
 
     @property
@@ -88,10 +88,10 @@ class Timeline:
     world_size: int | None = None
     pid: int | None = None
     gpu: str = ""
-    calls: list[Call] = field(default_factory=list)
+    calls: list[HostEvent] = field(default_factory=list)
     works: list[Work] = field(default_factory=list)
     syncs: dict[int, Sync] = field(default_factory=dict)
-    steps: dict[int, Call] = field(default_factory=dict)
+    steps: dict[int, HostEvent] = field(default_factory=dict)
     """ProfilerStep#N by N."""
     ignored: Counter[str] = field(default_factory=Counter)
 
@@ -188,7 +188,7 @@ def _call(
     index: int,
 ) -> None:
     name, category = str(event["name"]), str(event["cat"])
-    call = Call(
+    call = HostEvent(
         *times,
         str(event.get("tid"))[:40],
         name,

@@ -9,9 +9,9 @@ from statistics import median_low
 
 from cosim.errors import MismatchError, WorkloadError
 from cosim.files.report import ReportBuilder
-from cosim.formats.pytorch.communication import MESSAGES, RECORD, SILENT, Comm
+from cosim.formats.pytorch.communication import MESSAGES, RECORD, SILENT, RecordedComm
 from cosim.formats.pytorch.execution_trace import ExecutionTrace
-from cosim.formats.pytorch.kineto import Call, Timeline
+from cosim.formats.pytorch.kineto import HostEvent, Timeline
 from cosim.units import PS_PER_US, format_size, format_time
 
 _RARE = 50
@@ -26,7 +26,7 @@ def link(timeline: Timeline, trace: ExecutionTrace, report: ReportBuilder) -> No
     operators from beginnings of their own: they differ by a constant, found by names. What is left of the
     communications is linked in order.
     """
-    threads: dict[str, list[Call]] = defaultdict(list)
+    threads: dict[str, list[HostEvent]] = defaultdict(list)
     for call in timeline.calls:
         if not call.runtime and call.external is not None and not call.name.startswith("ProfilerStep#"):
             threads[call.thread].append(call)
@@ -47,7 +47,7 @@ def link(timeline: Timeline, trace: ExecutionTrace, report: ReportBuilder) -> No
 
 
 def _link_by_names(
-    calls: list[Call], sequences: dict[int, list[tuple[int, str]]], trace: ExecutionTrace
+    calls: list[HostEvent], sequences: dict[int, list[tuple[int, str]]], trace: ExecutionTrace
 ) -> bool:
     """Find a thread's calls, all of them, in a thread of the ET, or the other way round."""
     mine = [call.name for call in calls]
@@ -78,7 +78,7 @@ def _position(part: list[str], whole: list[str]) -> int | None:
     return None
 
 
-def _link_by_distance(calls: list[Call], trace: ExecutionTrace) -> None:
+def _link_by_distance(calls: list[HostEvent], trace: ExecutionTrace) -> None:
     by_name: dict[str, list[int]] = defaultdict(list)
     for rf_id, (_, name, _) in trace.names.items():
         by_name[name].append(rf_id)
@@ -116,7 +116,7 @@ def _link_in_order(timeline: Timeline, trace: ExecutionTrace, report: ReportBuil
 
 
 def resolve_groups(
-    comms: Sequence[Comm],
+    comms: Sequence[RecordedComm],
     rank: int,
     world_size: int,
     known: Mapping[str, tuple[int, ...]],
@@ -162,7 +162,7 @@ class MatchedComm:
     """One collective of a group: each rank's part. ``splits`` are set where they are uneven."""
 
     ranks: tuple[int, ...]
-    parts: dict[int, tuple[Comm, Call | None]]
+    parts: dict[int, tuple[RecordedComm, HostEvent | None]]
     number: int
     network_ps: int = 0
     """How long the NCCL kernel of the rank that came last ran."""
@@ -173,7 +173,7 @@ class MatchedComm:
         return any(comm.splits for comm, _ in self.parts.values())
 
 
-def match_comms(by_rank: Sequence[Sequence[tuple[Comm, tuple[int, ...]]]]) -> list[dict[int, int]]:
+def match_comms(by_rank: Sequence[Sequence[tuple[RecordedComm, tuple[int, ...]]]]) -> list[dict[int, int]]:
     """For each rank, position of each of its collectives -> number of the communication, equal on its ranks.
 
     Raises
@@ -182,7 +182,7 @@ def match_comms(by_rank: Sequence[Sequence[tuple[Comm, tuple[int, ...]]]]) -> li
         Ranks that don't do the same.
     """
     numbers: dict[tuple[tuple[int, ...], int], int] = {}
-    first: dict[int, tuple[int, Comm]] = {}
+    first: dict[int, tuple[int, RecordedComm]] = {}
     found: list[dict[int, int]] = []
     counts: list[Counter[tuple[int, ...]]] = []
     for rank, listed in enumerate(by_rank):
@@ -209,7 +209,7 @@ def match_comms(by_rank: Sequence[Sequence[tuple[Comm, tuple[int, ...]]]]) -> li
     return found
 
 
-def _same(rank: int, comm: Comm, other: int, theirs: Comm, count: int) -> None:
+def _same(rank: int, comm: RecordedComm, other: int, theirs: RecordedComm, count: int) -> None:
     even = comm.splits is None and theirs.splits is None and comm.kind != "all_to_all"
     if comm.kind != theirs.kind or (even and comm.size_bytes != theirs.size_bytes):
         raise MismatchError(

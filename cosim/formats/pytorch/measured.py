@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from statistics import median_low
 
 from cosim.files.report import ReportBuilder
-from cosim.formats.pytorch.communication import MESSAGES, SILENT, Comm
-from cosim.formats.pytorch.kineto import Call, Work
+from cosim.formats.pytorch.communication import MESSAGES, SILENT, RecordedComm
+from cosim.formats.pytorch.kineto import HostEvent, Work
 from cosim.formats.pytorch.link import MatchedComm
 from cosim.formats.pytorch.step import MeasuredStep
 from cosim.formats.pytorch.threads import AUTOGRAD, Item, What
@@ -59,7 +59,7 @@ class _Given:
 
 
 @dataclass(slots=True)
-class _Writer:
+class _MeasuredProgram:
     """Writes the program; ``last`` is each thread's last operation."""
 
     step: MeasuredStep
@@ -88,7 +88,7 @@ def write(
     step: MeasuredStep, rank: int, parts: Mapping[int, CommPart], skew_ps: int, report: ReportBuilder
 ) -> tuple[Operation, ...]:
     """The program of one rank. ``parts`` are by ``id`` of the call; it begins ``skew_ps`` later."""
-    writer = _Writer(step, rank, parts, report, skew_ps)
+    writer = _MeasuredProgram(step, rank, parts, report, skew_ps)
     writer.kernel = {id(call): work for _, call, work in step.comms}
     writer.least_ps, writer.latency_ps = _latencies(step)
     start = _add(writer, "begin of the step", CPU_STREAM, (), skew_ps)
@@ -124,7 +124,7 @@ def _latencies(step: MeasuredStep) -> tuple[int, int]:
 
 
 def _add(
-    writer: _Writer,
+    writer: _MeasuredProgram,
     name: str,
     stream: str,
     deps: Iterable[int],
@@ -137,7 +137,7 @@ def _add(
     return len(writer.ops) - 1
 
 
-def _item(writer: _Writer, thread: str, item: Item, start: int) -> None:
+def _item(writer: _MeasuredProgram, thread: str, item: Item, start: int) -> None:
     step = writer.step
     if item.what is What.HAND_OVER:
         _hand_over(writer, thread, item)
@@ -160,7 +160,9 @@ def _item(writer: _Writer, thread: str, item: Item, start: int) -> None:
         writer.last[thread] = _add(writer, item.name, _cpu(writer, thread), deps, duration)
 
 
-def _beginning(writer: _Writer, thread: str, deps: list[int], duration: int) -> tuple[list[int], int]:
+def _beginning(
+    writer: _MeasuredProgram, thread: str, deps: list[int], duration: int
+) -> tuple[list[int], int]:
     """Where a thread beside the main one comes in."""
     if thread in writer.step.bursts:
         return deps, duration
@@ -169,13 +171,13 @@ def _beginning(writer: _Writer, thread: str, deps: list[int], duration: int) -> 
     return [waited], duration
 
 
-def _cpu(writer: _Writer, thread: str) -> str:
+def _cpu(writer: _MeasuredProgram, thread: str) -> str:
     if thread == writer.step.main:
         return CPU_STREAM
     return f"{CPU_STREAM} thread {writer.step.threads.index(thread)}"
 
 
-def _hand_over(writer: _Writer, thread: str, item: Item) -> None:
+def _hand_over(writer: _MeasuredProgram, thread: str, item: Item) -> None:
     """Begin (``item`` has no length) and end of a time in which others work for this thread."""
     others = {
         name: burst for name, bursts in writer.step.bursts.items() for burst in bursts if burst in item.bursts
@@ -195,7 +197,7 @@ def _hand_over(writer: _Writer, thread: str, item: Item) -> None:
     writer.last[thread] = _add(writer, f"back from {AUTOGRAD[:-2]}", CPU_STREAM, deps, back)
 
 
-def _comm(writer: _Writer, thread: str, call: Call, comm: Comm) -> None:
+def _comm(writer: _MeasuredProgram, thread: str, call: HostEvent, comm: RecordedComm) -> None:
     if comm.kind == "wait":
         given = writer.by_sequence.get(comm.sequence)
         if given is not None:
@@ -211,7 +213,7 @@ def _comm(writer: _Writer, thread: str, call: Call, comm: Comm) -> None:
             writer.report.invented("communication without a kernel of its own: begins when it is called")
 
 
-def _stream_wait(writer: _Writer, thread: str, item: Item) -> None:
+def _stream_wait(writer: _MeasuredProgram, thread: str, item: Item) -> None:
     assert item.call is not None
     sync = writer.step.timeline.syncs.get(item.call.correlation or -1)
     if sync is not None and sync.stream is not None and sync.waiting is not None:
@@ -236,7 +238,7 @@ def _stream_wait(writer: _Writer, thread: str, item: Item) -> None:
         )
 
 
-def _waited_for(writer: _Writer, thread: str, item: Item) -> list[_Given]:
+def _waited_for(writer: _MeasuredProgram, thread: str, item: Item) -> list[_Given]:
     """What a blocking call waits for."""
     assert item.call is not None
     name = item.call.name
@@ -254,7 +256,7 @@ def _waited_for(writer: _Writer, thread: str, item: Item) -> list[_Given]:
     return list(writer.tail.values())
 
 
-def _work(writer: _Writer, thread: str, item: Item, work: Work) -> None:
+def _work(writer: _MeasuredProgram, thread: str, item: Item, work: Work) -> None:
     """GPU work after its launch."""
     assert item.call is not None
     inside = item.inside if work.nccl else None
@@ -297,7 +299,7 @@ def _work(writer: _Writer, thread: str, item: Item, work: Work) -> None:
     _give(writer, work, op)
 
 
-def _execute(writer: _Writer, work: Work, deps: Sequence[int], gap: int) -> int:
+def _execute(writer: _MeasuredProgram, work: Work, deps: Sequence[int], gap: int) -> int:
     if work.nccl:
         writer.report.invented("NCCL kernel beside a communication's first: takes its measured time")
     else:
@@ -306,13 +308,13 @@ def _execute(writer: _Writer, work: Work, deps: Sequence[int], gap: int) -> int:
     return _add(writer, work.name[:120], f"stream {work.stream}", deps, gap + work.end - work.begin, kind)
 
 
-def _give(writer: _Writer, work: Work, op: int) -> None:
+def _give(writer: _MeasuredProgram, work: Work, op: int) -> None:
     given = _Given(op, work.end, work.stream, work.correlation)
     writer.tail[work.stream] = given
     writer.given[work.stream].append(given)
 
 
-def _orphan(writer: _Writer, work: Work, start: int) -> None:
+def _orphan(writer: _MeasuredProgram, work: Work, start: int) -> None:
     """Work whose launch the trace hasn't: at its measured time, or later."""
     before = writer.tail.get(work.stream)
     waited = _add(writer, "until it is launched", NO_STREAM, [start], work.begin - writer.step.begin)
@@ -321,7 +323,9 @@ def _orphan(writer: _Writer, work: Work, start: int) -> None:
     writer.report.invented("GPU work without its launch: at its measured time in the step")
 
 
-def _communicate(writer: _Writer, part: CommPart, comm: Comm, stream: str, deps: Sequence[int]) -> int:
+def _communicate(
+    writer: _MeasuredProgram, part: CommPart, comm: RecordedComm, stream: str, deps: Sequence[int]
+) -> int:
     """A collective or message; with uneven parts, NCCL's sends and receives."""
     shared, ops = part.shared, writer.ops
     before = tuple(sorted(set(deps)))
@@ -353,7 +357,9 @@ def _communicate(writer: _Writer, part: CommPart, comm: Comm, stream: str, deps:
     return _uneven(writer, shared, comm, stream, before)
 
 
-def _uneven(writer: _Writer, shared: MatchedComm, comm: Comm, stream: str, before: tuple[int, ...]) -> int:
+def _uneven(
+    writer: _MeasuredProgram, shared: MatchedComm, comm: RecordedComm, stream: str, before: tuple[int, ...]
+) -> int:
     """Sends and receives between each two ranks, as NCCL carries uneven parts."""
     joined = []
     mine = shared.ranks.index(writer.rank)
@@ -375,12 +381,12 @@ def _uneven(writer: _Writer, shared: MatchedComm, comm: Comm, stream: str, befor
     return _add(writer, f"{comm.kind} {shared.number} done", stream, joined or before, 0)
 
 
-def _share(comm: Comm, place: int, members: int) -> int:
+def _share(comm: RecordedComm, place: int, members: int) -> int:
     return comm.splits[place] if comm.splits is not None else comm.size_bytes // members
 
 
 def _message(
-    writer: _Writer, comm: Comm, stream: str, before: tuple[int, ...], ranks: tuple[int, ...]
+    writer: _MeasuredProgram, comm: RecordedComm, stream: str, before: tuple[int, ...], ranks: tuple[int, ...]
 ) -> int:
     sends = comm.kind == "send"
     writer.ops.append(

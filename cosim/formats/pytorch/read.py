@@ -12,11 +12,11 @@ from cosim.context import Context
 from cosim.errors import Location, WorkloadError
 from cosim.files.report import ReportBuilder
 from cosim.formats.pytorch import estimated, execution_trace, kineto
-from cosim.formats.pytorch.communication import Comm
+from cosim.formats.pytorch.communication import RecordedComm
 from cosim.formats.pytorch.execution_trace import ExecutionTrace
 from cosim.formats.pytorch.files import open_traces, rank_in_name
 from cosim.formats.pytorch.job import (
-    MeasuredJob,
+    TracedJob,
     as_workload,
     choose_step,
     few,
@@ -111,7 +111,7 @@ class PyTorchWorkload(WorkloadSpec):
             return self._estimated(context)
         return self.read(context.base).workload()
 
-    def read(self, base: Path = Path()) -> MeasuredJob:
+    def read(self, base: Path = Path()) -> TracedJob:
         """What was measured, sorted out and linked; :meth:`build` makes a workload of it.
 
         Raises
@@ -183,7 +183,10 @@ class PyTorchWorkload(WorkloadSpec):
             groups = {id(comm): ranks for comm, ranks in listed[rank if len(traces) > 1 else 0]}
 
             def communicate(
-                comm: Comm, deps: tuple[int, ...], number: int, groups: Mapping[int, tuple[int, ...]] = groups
+                comm: RecordedComm,
+                deps: tuple[int, ...],
+                number: int,
+                groups: Mapping[int, tuple[int, ...]] = groups,
             ) -> Operation:
                 ranks = groups[id(comm)]
                 return Operation(
@@ -250,7 +253,9 @@ def _said(timelines: Mapping[int, Timeline]) -> int | None:
     return max((timeline.world_size or 0 for timeline in timelines.values()), default=0) or None
 
 
-def _chosen(trace: ExecutionTrace, wanted: int | str, report: ReportBuilder) -> list[execution_trace.Node]:
+def _chosen(
+    trace: ExecutionTrace, wanted: int | str, report: ReportBuilder
+) -> list[execution_trace.TraceNode]:
     there = estimated.steps(trace)
     if isinstance(wanted, int) and wanted not in there:
         raise WorkloadError(
@@ -269,8 +274,10 @@ def _chosen(trace: ExecutionTrace, wanted: int | str, report: ReportBuilder) -> 
 
 
 def _every(
-    traces: Mapping[int, ExecutionTrace], chosen: Mapping[int, list[execution_trace.Node]], world_size: int
-) -> list[tuple[ExecutionTrace, list[execution_trace.Node]]]:
+    traces: Mapping[int, ExecutionTrace],
+    chosen: Mapping[int, list[execution_trace.TraceNode]],
+    world_size: int,
+) -> list[tuple[ExecutionTrace, list[execution_trace.TraceNode]]]:
     if len(traces) == 1:
         rank = next(iter(traces))
         return [(traces[rank], chosen[rank])] * world_size

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cosim.files.report import ReportBuilder
-from cosim.formats.pytorch.communication import SILENT, Comm
-from cosim.formats.pytorch.kineto import Call, Timeline, Work
+from cosim.formats.pytorch.communication import SILENT, RecordedComm
+from cosim.formats.pytorch.kineto import HostEvent, Timeline, Work
 from cosim.formats.pytorch.threads import Burst, Item, What, hand_over, items
 
 
@@ -26,7 +26,7 @@ class MeasuredStep:
     bursts: dict[str, list[Burst]]
     works: dict[int, list[Work]]
     orphans: list[Work]
-    comms: list[tuple[Comm, Call, Work | None]]
+    comms: list[tuple[RecordedComm, HostEvent, Work | None]]
 
 
 def sort_out(timeline: Timeline, main: str, begin: int, end: int, report: ReportBuilder) -> MeasuredStep:
@@ -39,7 +39,7 @@ def sort_out(timeline: Timeline, main: str, begin: int, end: int, report: Report
             works[work.correlation].append(work)
         else:
             orphans.append(work)
-    by_thread: dict[str, list[Call]] = defaultdict(list)
+    by_thread: dict[str, list[HostEvent]] = defaultdict(list)
     for call in timeline.calls:
         by_thread[call.thread].append(call)
     back = {
@@ -78,19 +78,19 @@ def sort_out(timeline: Timeline, main: str, begin: int, end: int, report: Report
     return step
 
 
-def _within(calls: Sequence[Call], burst: Burst) -> list[Call]:
+def _within(calls: Sequence[HostEvent], burst: Burst) -> list[HostEvent]:
     return [call for call in calls if burst.begin <= call.begin < burst.end]
 
 
-def _returns_after(call: Call, works: Sequence[Work]) -> bool:
+def _returns_after(call: HostEvent, works: Sequence[Work]) -> bool:
     """Whether a copy's call comes back only after the copy: from the GPU to memory that isn't pinned."""
     return all(work.copy and "DtoH" in work.name and work.end <= call.end for work in works)
 
 
-def _comms(step: MeasuredStep) -> list[tuple[Comm, Call, Work | None]]:
+def _comms(step: MeasuredStep) -> list[tuple[RecordedComm, HostEvent, Work | None]]:
     """Collectives and messages in order of their beginning, each with its first NCCL kernel."""
     kernels: dict[int, Work] = {}
-    found: list[tuple[Comm, Call]] = []
+    found: list[tuple[RecordedComm, HostEvent]] = []
     for _, _, item in step.items:
         if item.what is What.COMM and item.call is not None and item.call.comm is not None:
             if item.call.comm.kind != "wait" and item.call.comm.kind not in SILENT:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from cosim.formats.pytorch.communication import RECORD
-from cosim.formats.pytorch.kineto import SYNCHRONIZE, WAIT, Call
+from cosim.formats.pytorch.kineto import SYNCHRONIZE, WAIT, HostEvent
 
 AUTOGRAD = "autograd::engine::"
 HOST = "between operators"
@@ -46,8 +46,8 @@ class Item:
     begin: int
     end: int
     what: What
-    call: Call | None
-    inside: Call | None = None
+    call: HostEvent | None
+    inside: HostEvent | None = None
     bursts: list[Burst] = field(default_factory=list)
 
     @property
@@ -57,7 +57,7 @@ class Item:
 
 
 def items(
-    calls: Sequence[Call], begin: int, end: int, launches: set[int], copies_back: set[int]
+    calls: Sequence[HostEvent], begin: int, end: int, launches: set[int], copies_back: set[int]
 ) -> list[Item]:
     """A thread's calls, in order of their beginning, as items from ``begin`` to ``end``.
 
@@ -68,9 +68,9 @@ def items(
 
 
 def _items(
-    calls: Sequence[Call], begin: int, end: int, launches: set[int], copies_back: set[int]
+    calls: Sequence[HostEvent], begin: int, end: int, launches: set[int], copies_back: set[int]
 ) -> Iterator[Item]:
-    stack: list[tuple[int, Call]] = []
+    stack: list[tuple[int, HostEvent]] = []
     now = begin
 
     def until(time: int) -> Iterator[Item]:
@@ -107,7 +107,7 @@ def _items(
     yield from until(end)
 
 
-def hand_over(main: list[Item], other: Sequence[Call]) -> list[Burst]:
+def hand_over(main: list[Item], other: Sequence[HostEvent]) -> list[Burst]:
     """The times in which autograd's thread works for ``main``; none where the thread does its own.
 
     PyTorch's engine runs backward on threads of its own, while the one that called it stands still (but for
@@ -142,8 +142,8 @@ def hand_over(main: list[Item], other: Sequence[Call]) -> list[Burst]:
     return bursts
 
 
-def _outermost(calls: Sequence[Call]) -> list[Call]:
-    found: list[Call] = []
+def _outermost(calls: Sequence[HostEvent]) -> list[HostEvent]:
+    found: list[HostEvent] = []
     end = -1
     for call in calls:
         if call.begin >= end or not found:

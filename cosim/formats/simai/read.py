@@ -57,7 +57,7 @@ _MOST_LAYERS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _LayerPass:
     """A computation and the collective after it; ``kind`` is empty where there is none."""
 
     compute_ns: int
@@ -67,11 +67,11 @@ class _Step:
 
 
 @dataclass(frozen=True, slots=True)
-class _Layer:
+class _SimaiLayer:
     name: str
-    forward: _Step
-    input_gradient: _Step
-    weight_gradient: _Step
+    forward: _LayerPass
+    input_gradient: _LayerPass
+    weight_gradient: _LayerPass
     update_ns: int
 
 
@@ -82,7 +82,7 @@ class _File:
     sizes: dict[str, int] = field(default_factory=dict)
     checkpoints: frozenset[int] = frozenset()
     initiates: frozenset[int] = frozenset()
-    layers: list[_Layer] = field(default_factory=list)
+    layers: list[_SimaiLayer] = field(default_factory=list)
 
 
 class SimAIWorkload(WorkloadSpec):
@@ -102,7 +102,7 @@ class SimAIWorkload(WorkloadSpec):
         path = context.base / self.path
         said = _read(path)
         mesh = self._mesh(said, Location(str(path), 1))
-        return _Writer(path.stem, said, mesh).workload()
+        return _SimaiProgram(path.stem, said, mesh).workload()
 
     def _mesh(self, said: _File, place: Location) -> DeviceMesh:
         sizes = {"tp": 1, "ep": 1, "pp": 1, **said.sizes}
@@ -183,10 +183,10 @@ def _header(line: str, place: Location) -> _File:
     return said
 
 
-def _layer(words: list[str], place: Location) -> _Layer:
+def _layer(words: list[str], place: Location) -> _SimaiLayer:
     if len(words) != 12:
         raise WorkloadError(f"a layer has 12 entries, this one {len(words)}", location=place)
-    return _Layer(
+    return _SimaiLayer(
         words[0],
         _step(words[2:5], "forward", "tp", place),
         _step(words[5:8], "input gradient", "tp", place),
@@ -195,11 +195,11 @@ def _layer(words: list[str], place: Location) -> _Layer:
     )
 
 
-def _step(words: list[str], what: str, group: str, place: Location) -> _Step:
+def _step(words: list[str], what: str, group: str, place: Location) -> _LayerPass:
     compute = _number(words[0], f"{what} time", place)
     size = _number(words[2], f"{what} bytes", place)
     if words[1] == "NONE" or size == 0:
-        return _Step(compute, "", "", 0)
+        return _LayerPass(compute, "", "", 0)
     match = _TYPE.match(words[1])
     if match is None:
         raise WorkloadError(
@@ -207,7 +207,9 @@ def _step(words: list[str], what: str, group: str, place: Location) -> _Step:
             location=place,
             hint=f"known are: NONE, {', '.join(_KINDS)}, each also with _EP or _DP_EP",
         )
-    return _Step(compute, _KINDS[match[1]], {None: group, "_EP": "ep", "_DP_EP": "dp_ep"}[match[2]], size)
+    return _LayerPass(
+        compute, _KINDS[match[1]], {None: group, "_EP": "ep", "_DP_EP": "dp_ep"}[match[2]], size
+    )
 
 
 def _number(word: str, what: str, place: Location) -> int:
@@ -216,7 +218,7 @@ def _number(word: str, what: str, place: Location) -> int:
     return int(word)
 
 
-class _Writer:
+class _SimaiProgram:
     """The one program: what follows what."""
 
     def __init__(self, name: str, said: _File, mesh: DeviceMesh) -> None:
@@ -246,7 +248,7 @@ class _Writer:
             since = max((c for c in self.said.checkpoints if c <= number), default=0)
             yield from range(since, number + 1)
 
-    def _backward(self, layer: _Layer, name: str) -> None:
+    def _backward(self, layer: _SimaiLayer, name: str) -> None:
         self._wait_for(layer.input_gradient, f"{name} input gradient", "backward")
         step = layer.weight_gradient
         self._compute(step.compute_ns, f"{name} weight gradient", "backward")
@@ -257,7 +259,7 @@ class _Writer:
                 Operation(f"{name} update", OpKind.MEMORY, "update", (reduced,), duration, phase="optimizer")
             )
 
-    def _wait_for(self, step: _Step, name: str, phase: str) -> None:
+    def _wait_for(self, step: _LayerPass, name: str, phase: str) -> None:
         self._compute(step.compute_ns, name, phase)
         done = self._collective(step, name, "comm", phase)
         if done is not None:
@@ -272,7 +274,7 @@ class _Writer:
             )
             self.last = (len(self.operations) - 1,)
 
-    def _collective(self, step: _Step, name: str, stream: str, phase: str) -> int | None:
+    def _collective(self, step: _LayerPass, name: str, stream: str, phase: str) -> int | None:
         if not step.kind:
             return None
         axes = self.groups[step.group]

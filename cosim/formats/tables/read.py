@@ -20,7 +20,7 @@ from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import DeviceMesh, Operation, Program, Workload
 
 
-class _Tables(WorkloadSpec):
+class _TablesWorkload(WorkloadSpec):
     suffix: ClassVar[Suffix]
 
     path: str = Field(description="the folder of the tables")
@@ -34,24 +34,24 @@ class _Tables(WorkloadSpec):
         WorkloadError, MismatchError, StallError
             Tables that are missing or can't be meant; names file, line and cell.
         """
-        workload = _Reader(context.base / self.path, self.suffix, self.job).workload()
+        workload = _TablesReader(context.base / self.path, self.suffix, self.job).workload()
         check(workload)
         return workload
 
 
-class CsvWorkload(_Tables):
+class CsvWorkload(_TablesWorkload):
     """A job in CSV tables (operations, dependencies, ranks ...), as cosim translate writes them"""
 
     suffix: ClassVar[Suffix] = "csv"
 
 
-class ParquetWorkload(_Tables):
+class ParquetWorkload(_TablesWorkload):
     """A job in Parquet tables (operations, dependencies, ranks ...), as cosim translate writes them"""
 
     suffix: ClassVar[Suffix] = "parquet"
 
 
-class _Reader:
+class _TablesReader:
     def __init__(self, folder: Path, suffix: Suffix, job: int) -> None:
         self._folder, self._suffix, self._job = folder, suffix, job
         self._report = ReportBuilder()

@@ -31,7 +31,7 @@ _COLLECTIVES = (Says.ALGORITHMS, Says.ENDPOINT_DELAY, Says.REDUCTION)
 """Not in the operations: the ``collectives`` section of a scenario says them."""
 
 
-class _Tables(Format):
+class _TablesFormat(Format):
     suffix: ClassVar[Suffix]
 
     level: Literal["operations", "messages"] = Field(
@@ -69,13 +69,13 @@ class _Tables(Format):
             report.written(table, rows, f"{table}.{self.suffix}")
 
 
-class CsvFormat(_Tables):
+class CsvFormat(_TablesFormat):
     """Jobs as CSV tables: operations and dependencies, or messages; nothing of the model is lost"""
 
     suffix: ClassVar[Suffix] = "csv"
 
 
-class ParquetFormat(_Tables):
+class ParquetFormat(_TablesFormat):
     """Jobs as Parquet tables: operations and dependencies, or messages; nothing of the model is lost"""
 
     suffix: ClassVar[Suffix] = "parquet"

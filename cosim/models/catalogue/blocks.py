@@ -48,7 +48,7 @@ _FUSED_SOFTMAX = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Edge:
+class _ExchangePair:
     """What is exchanged after a part, and in its place in backward."""
 
     forward: Exchange | None = None
@@ -56,13 +56,13 @@ class _Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _BlockPart:
     """Kernels, then an exchange. ``again``: what backward runs first; ``fetch``: what it exchanges first."""
 
     name: str
     kernels: tuple[Kernel, ...]
-    then: _Edge = _Edge()
-    beside: _Edge = _Edge()
+    then: _ExchangePair = _ExchangePair()
+    beside: _ExchangePair = _ExchangePair()
     again: tuple[Kernel, ...] = ()
     fetch: Exchange | None = None
     plain: bool = False
@@ -80,8 +80,8 @@ class Blocks:
         opens, closes = cut.exchanges(model.hidden)
         # Without sequence parallelism nothing opens forward, and what closes it opens backward.
         gathered = Exchange("all_gather", TP, cut.state_bytes(model.hidden) // self.tp) if opens else None
-        self.opens = _Edge(opens, closes)
-        self.closes = _Edge(closes, gathered)
+        self.opens = _ExchangePair(opens, closes)
+        self.closes = _ExchangePair(closes, gathered)
 
     @property
     def mlp_tensors(self) -> int:
@@ -99,15 +99,15 @@ class Blocks:
         """One layer, for training or, its forward pieces, for inference."""
         name = f"layer {number}"
         parts = [
-            _Part(f"{name} norm", (self._norm(),), self.opens, plain=True),
+            _BlockPart(f"{name} norm", (self._norm(),), self.opens, plain=True),
             *self._attention(f"{name} attention", self.model.window_of(number)),
-            _Part(f"{name} norm", (self._add(), self._norm()), plain=True),
+            _BlockPart(f"{name} norm", (self._add(), self._norm()), plain=True),
             *(
                 self._experts(name, self.model.experts)
                 if self.model.experts is not None and self.model.has_experts(number)
                 else self._dense(f"{name} mlp", self.model.ffn)
             ),
-            _Part(f"{name} residual", (self._add(),), plain=True),
+            _BlockPart(f"{name} residual", (self._add(),), plain=True),
         ]
         dense, experts, tensors = self.parameters(number)
         accumulate = memory(3 * (dense + experts) * self.cut.width, launches=tensors)
@@ -221,21 +221,24 @@ class Blocks:
         """The product of a linear layer; converting what goes in is added where kernels are issued."""
         return replace(matmul(rows, inner, columns, self.cut.width), narrow=self.cut.narrow)
 
-    def _attention(self, name: str, window: int | None) -> list[_Part]:
+    def _attention(self, name: str, window: int | None) -> list[_BlockPart]:
         first, core, last = self._latent_attention() if self.model.latent else self._grouped_attention(window)
         again = core if self.cut.recompute == "selective" else ()
         parallel = self.cut.parallel
         if parallel.cp == 1:
-            return [_Part(name, (*first, *core, *last), self.closes, again=again)]
+            return [_BlockPart(name, (*first, *core, *last), self.closes, again=again)]
         own = self._kept_bytes() * self.cut.tokens
         gather = Exchange("all_gather", ("cp",), own)
         if parallel.cp_exchange == "ring":
-            beside = _Edge(gather, Exchange("all_reduce", ("cp",), own * parallel.cp))
-            return [_Part(f"{name} in", first), _Part(name, (*core, *last), self.closes, beside, again)]
+            beside = _ExchangePair(gather, Exchange("all_reduce", ("cp",), own * parallel.cp))
+            return [
+                _BlockPart(f"{name} in", first),
+                _BlockPart(name, (*core, *last), self.closes, beside, again),
+            ]
         scatter = Exchange("reduce_scatter", ("cp",), own * parallel.cp)
         return [
-            _Part(f"{name} in", first, _Edge(gather, scatter)),
-            _Part(name, (*core, *last), self.closes, again=again, fetch=gather),
+            _BlockPart(f"{name} in", first, _ExchangePair(gather, scatter)),
+            _BlockPart(name, (*core, *last), self.closes, again=again, fetch=gather),
         ]
 
     def _kept_bytes(self) -> int:
@@ -327,10 +330,13 @@ class Blocks:
             self._linear(cut.tokens, own, hidden),
         )
 
-    def _dense(self, name: str, ffn: int) -> list[_Part]:
-        return [_Part(f"{name} in", (), self.opens, plain=True), _Part(name, self._mlp(ffn), self.closes)]
+    def _dense(self, name: str, ffn: int) -> list[_BlockPart]:
+        return [
+            _BlockPart(f"{name} in", (), self.opens, plain=True),
+            _BlockPart(name, self._mlp(ffn), self.closes),
+        ]
 
-    def _experts(self, name: str, experts: Experts) -> list[_Part]:
+    def _experts(self, name: str, experts: Experts) -> list[_BlockPart]:
         """Shared experts as an MLP; the router; tokens to their experts, and back."""
         cut, hidden, width = self.cut, self.model.hidden, self.cut.width
         parts = self._dense(f"{name} shared experts", experts.shared * experts.ffn) if experts.shared else []
@@ -338,7 +344,7 @@ class Blocks:
         rows = sent * (self.tp if cut.parallel.sequence_parallel else 1)
         size = sent * hidden * width
         exchange = Exchange("all_to_all", ("ep",), size)
-        turn = _Edge(exchange, exchange)
+        turn = _ExchangePair(exchange, exchange)
         opens, closes = self._spread(size)
         move = memory(2 * size, launches=2)  # into the experts' order, or back
         touched = min(experts.num // cut.parallel.ep, rows)
@@ -353,22 +359,22 @@ class Blocks:
         choose = memory(cut.own_tokens * experts.num * (width + 2 * _FP32), launches=4)
         return [
             *parts,
-            _Part(f"{name} router", (router, choose, move), turn),
-            _Part(f"{name} experts in", (), opens),
-            _Part(f"{name} experts", compute, closes),
-            _Part(f"{name} experts out", (), turn),
-            _Part(f"{name} combine", (move,)),
+            _BlockPart(f"{name} router", (router, choose, move), turn),
+            _BlockPart(f"{name} experts in", (), opens),
+            _BlockPart(f"{name} experts", compute, closes),
+            _BlockPart(f"{name} experts out", (), turn),
+            _BlockPart(f"{name} combine", (move,)),
         ]
 
-    def _spread(self, size: int) -> tuple[_Edge, _Edge]:
+    def _spread(self, size: int) -> tuple[_ExchangePair, _ExchangePair]:
         """What tensor-parallel ranks exchange before and after their parts of the experts."""
         if self.tp == 1:
-            return _Edge(), _Edge()
+            return _ExchangePair(), _ExchangePair()
         if not self.cut.parallel.sequence_parallel:
             closes = Exchange("all_reduce", TP, size)
-            return _Edge(None, closes), _Edge(closes, None)
+            return _ExchangePair(None, closes), _ExchangePair(closes, None)
         gather, scatter = Exchange("all_gather", TP, size), Exchange("reduce_scatter", TP, size * self.tp)
-        return _Edge(gather, scatter), _Edge(scatter, gather)
+        return _ExchangePair(gather, scatter), _ExchangePair(scatter, gather)
 
 
 def _grouped(rows: int, inner: int, columns: int, groups: int, width: int, narrow: Narrow | None) -> Kernel:
@@ -379,7 +385,7 @@ def _grouped(rows: int, inner: int, columns: int, groups: int, width: int, narro
     return Kernel(KernelKind.MATMUL, flops, moved, groups, each, inner, columns, narrow=narrow)
 
 
-def _forward(parts: Sequence[_Part], width: int) -> Iterable[Piece]:
+def _forward(parts: Sequence[_BlockPart], width: int) -> Iterable[Piece]:
     for part in parts:
         yield Piece(part.name, _issued(part.kernels, width), part.then.forward, part.beside.forward)
 
@@ -403,7 +409,7 @@ def _turned_too(convert: Kernel, product: Kernel, width: int) -> Kernel:
     return replace(convert, bytes_moved=convert.bytes_moved + own)
 
 
-def _backward(parts: Sequence[_Part], width: int) -> Iterable[Piece]:
+def _backward(parts: Sequence[_BlockPart], width: int) -> Iterable[Piece]:
     """Last part first; what is exchanged after a part is the dual of what came before it in forward."""
     for number in reversed(range(len(parts))):
         part = parts[number]
@@ -414,7 +420,7 @@ def _backward(parts: Sequence[_Part], width: int) -> Iterable[Piece]:
         yield Piece(part.name, kernels, then, part.beside.backward)
 
 
-def _kernels_backward(part: _Part, width: int) -> Iterable[Kernel]:
+def _kernels_backward(part: _BlockPart, width: int) -> Iterable[Kernel]:
     """Two products for each product, and one conversion; for others one and a half times the traffic."""
     for kernel in reversed(part.kernels):
         if kernel.kind is KernelKind.MATMUL:

@@ -18,7 +18,7 @@ from cosim.gpu.kernels import Kernel, KernelKind, memory
 from cosim.models.catalogue.architecture import Experts
 from cosim.models.parts import Exchange, Mark
 from cosim.models.pytorch.operators import FP32, INDEX
-from cosim.models.pytorch.tape import Event, Tensor
+from cosim.models.pytorch.tape import TapeEvent, Tensor
 
 if TYPE_CHECKING:
     from cosim.models.pytorch.blocks import Writer
@@ -35,7 +35,7 @@ def mixture(made: Writer, experts: Experts, x: Tensor, inner: Tensor) -> Tensor:
     scores = at.softmax(at.cast(made.linear("router", flat, experts.num), FP32), FP32)
     weights = _best(made, scores, experts.top_k)
     numbers, counted = rows * INDEX, experts.num * INDEX
-    order: list[Event] = [
+    order: list[TapeEvent] = [
         memory(3 * numbers),  # sorted, and in which order
         memory(numbers + counted),  # tokens of each expert
         memory(2 * numbers),  # which token each row is
@@ -50,7 +50,7 @@ def mixture(made: Writer, experts: Experts, x: Tensor, inner: Tensor) -> Tensor:
         mine = _exchanged(made, mine, arriving)
         own = experts.num // ranks
         arrived = arriving * INDEX
-        by_expert: list[Event] = [
+        by_expert: list[TapeEvent] = [
             memory(own * INDEX), memory((own + experts.num) * INDEX),  # experts of this rank, for each rank
             memory(counted + arrived), memory(2 * arrived + counted),  # for each row
             memory(3 * arrived),  # sorted
@@ -71,7 +71,7 @@ def mixture(made: Writer, experts: Experts, x: Tensor, inner: Tensor) -> Tensor:
     return made.residual(x, made.view(whole, inner.shape))
 
 
-def _note(made: Writer, events: list[Event]) -> None:
+def _note(made: Writer, events: list[TapeEvent]) -> None:
     """Work on numbers of tokens, which has no gradient."""
     made.tape.forward.extend(events)
 
@@ -142,8 +142,8 @@ def _product(made: Writer, name: str, x: Tensor, groups: int, columns: int, apar
     def kernel(first: int, second: int, third: int) -> Kernel:
         return Kernel(KernelKind.MATMUL, flops, moved, groups, first, second, third)
 
-    def backward(needed: frozenset[int]) -> list[Event]:
-        made_for: list[Event] = []
+    def backward(needed: frozenset[int]) -> list[TapeEvent]:
+        made_for: list[TapeEvent] = []
         if 1 in needed:
             made_for.append(kernel(inner, each, columns))
         if 0 in needed:

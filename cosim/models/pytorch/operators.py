@@ -25,7 +25,7 @@ from cosim.gpu.kernels import (
     memory,
     narrowed,
 )
-from cosim.models.pytorch.tape import Event, Tape, Tensor
+from cosim.models.pytorch.tape import Tape, TapeEvent, Tensor
 
 FP32 = 4
 INDEX = 8
@@ -80,7 +80,7 @@ class Operators:
             forward = [*narrowed(forward[0], x.width, self.narrow)]
         summed = memory(out.size_bytes + columns * x.width)
 
-        def backward(needed: frozenset[int]) -> Iterable[Event]:
+        def backward(needed: frozenset[int]) -> Iterable[TapeEvent]:
             yield from before
             if 1 in needed:
                 yield for_weight
@@ -135,7 +135,7 @@ class Operators:
         """Of one shape; a gradient goes through as it is, cast where an operand was of a narrower type."""
         out = Tensor(x.shape, max(x.width, y.width))
 
-        def backward(needed: frozenset[int]) -> Iterable[Event]:
+        def backward(needed: frozenset[int]) -> Iterable[TapeEvent]:
             for place in sorted(needed):
                 width = (x, y)[place].width
                 if width != out.width:
@@ -148,7 +148,7 @@ class Operators:
         """``y`` of the same shape, or broadcast: then its gradient is a product and a sum."""
         out = Tensor(x.shape, max(x.width, y.width))
 
-        def backward(needed: frozenset[int]) -> Iterable[Event]:
+        def backward(needed: frozenset[int]) -> Iterable[TapeEvent]:
             for place in sorted(needed):
                 mine, other = (x, y)[place], (x, y)[1 - place]
                 yield memory(2 * out.size_bytes + other.size_bytes)

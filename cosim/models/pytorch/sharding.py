@@ -14,7 +14,7 @@ from cosim.gpu.kernels import Kernel, memory
 from cosim.models.catalogue.cut import TP
 from cosim.models.parts import Exchange
 from cosim.models.pytorch.operators import FP32, INDEX, Operators
-from cosim.models.pytorch.tape import Event, Tape, Tensor
+from cosim.models.pytorch.tape import Tape, TapeEvent, Tensor
 
 _BOOL = 1
 
@@ -77,7 +77,7 @@ class Sharded:
         if self.tp == 1:
             return x
         out = Tensor((*x.shape[:-1], x.shape[-1] * self.tp), x.width)
-        events: list[Event] = [Exchange("all_gather", TP, x.size_bytes), memory(2 * out.size_bytes)]
+        events: list[TapeEvent] = [Exchange("all_gather", TP, x.size_bytes), memory(2 * out.size_bytes)]
         return self.tape.run(events, out, (x,), lambda _: [memory(2 * x.size_bytes)], keeps=False)
 
     def cross_entropy(self, at: Operators, logits: Tensor) -> Tensor:
@@ -94,7 +94,7 @@ class Sharded:
             memory(number + flag), memory(number + flag), memory(3 * flag),
             memory(2 * number), memory(2 * number), memory(number + flag),
         ]  # fmt: skip
-        forward: list[Event] = [
+        forward: list[TapeEvent] = [
             memory(size + column), reduce,  # largest
             memory(2 * size + column),  # difference
             memory(2 * size),  # exponential
@@ -106,7 +106,7 @@ class Sharded:
             memory(2 * column), memory(number + flag), memory(2 * column + flag),
             memory(number + flag), memory(flag), memory(INDEX), memory(column), memory(FP32),
         ]  # fmt: skip
-        back: list[Event] = [
+        back: list[TapeEvent] = [
             memory(FP32), memory(FP32),
             memory(size),  # zeros
             *masked,
@@ -117,11 +117,11 @@ class Sharded:
         ]  # fmt: skip
         return self.tape.run(forward, Tensor((), FP32), (logits,), lambda _: back)
 
-    def _gather(self, own: Tensor, whole: Tensor) -> list[Event]:
-        events: list[Event] = [Exchange("all_gather", TP, own.size_bytes)]
+    def _gather(self, own: Tensor, whole: Tensor) -> list[TapeEvent]:
+        events: list[TapeEvent] = [Exchange("all_gather", TP, own.size_bytes)]
         if own.shape[0] > 1:
             events.append(memory(2 * whole.size_bytes))
         return events
 
-    def _scatter(self, whole: Tensor) -> list[Event]:
+    def _scatter(self, whole: Tensor) -> list[TapeEvent]:
         return [memory(2 * whole.size_bytes), Exchange("reduce_scatter", TP, whole.size_bytes)]

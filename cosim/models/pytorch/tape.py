@@ -25,7 +25,7 @@ class Ready:
     weight: Weight
 
 
-Event = Kernel | Exchange | Mark | Ready
+TapeEvent = Kernel | Exchange | Mark | Ready
 
 
 @dataclass(eq=False, slots=True)
@@ -49,29 +49,29 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class _TapeNode:
     """An operator that was run: its result, and for each tensor that it read what its gradient takes."""
 
     out: Tensor
     inputs: tuple[Tensor, ...]
-    backward: Callable[[frozenset[int]], Iterable[Event]]
+    backward: Callable[[frozenset[int]], Iterable[TapeEvent]]
 
 
 @dataclass(eq=False)
 class Tape:
     """What a stretch of a model launches; ``forward`` grows as operators are called."""
 
-    forward: list[Event] = field(default_factory=list)
+    forward: list[TapeEvent] = field(default_factory=list)
     kept: int = 0
     """How much of ``forward`` there was when the last operator that keeps something for backward began."""
-    _nodes: list[_Node] = field(default_factory=list)
+    _nodes: list[_TapeNode] = field(default_factory=list)
 
     def run(
         self,
-        events: Iterable[Event],
+        events: Iterable[TapeEvent],
         out: Tensor,
         inputs: tuple[Tensor, ...],
-        backward: Callable[[frozenset[int]], Iterable[Event]],
+        backward: Callable[[frozenset[int]], Iterable[TapeEvent]],
         *,
         keeps: bool = True,
     ) -> Tensor:
@@ -86,13 +86,13 @@ class Tape:
         self.forward.extend(events)
         out.grad = wanted
         if wanted:
-            self._nodes.append(_Node(out, inputs, backward))
+            self._nodes.append(_TapeNode(out, inputs, backward))
         return out
 
-    def backward(self, *results: Tensor) -> list[Event]:
+    def backward(self, *results: Tensor) -> list[TapeEvent]:
         """What backward launches, given gradients of the results."""
         given: dict[int, int] = {id(result): 1 for result in results}
-        made: list[Event] = []
+        made: list[TapeEvent] = []
         for node in reversed(self._nodes):
             if id(node.out) not in given:
                 continue
@@ -109,7 +109,7 @@ class Tape:
         return made
 
 
-def pieces(name: str, events: Iterable[Event]) -> tuple[Piece, ...]:
+def pieces(name: str, events: Iterable[TapeEvent]) -> tuple[Piece, ...]:
     """Events as pieces: one ends with an exchange, or where a gradient is complete."""
     made: list[Piece] = []
     kernels: list[Kernel] = []

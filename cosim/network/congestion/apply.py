@@ -18,7 +18,7 @@ from typing import Any
 
 from cosim.network.calendar import push
 from cosim.network.congestion.changes import change, own_changed, touch
-from cosim.network.congestion.columns import BYTES_PER_BPS_PS, UPDATE, Fluid
+from cosim.network.congestion.columns import BYTES_PER_BPS_PS, UPDATE, CongestionState
 from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.pauses import expect_crossing, expect_empty
 from cosim.network.congestion.ports import is_hot, passes, settle_link
@@ -40,7 +40,7 @@ _DROP = 64.0
 
 
 @inlined
-def detach(fluid: Fluid, c: int) -> None:
+def detach(fluid: CongestionState, c: int) -> None:
     """Take a connection that brings nothing anywhere off its ports."""
     hops = fluid.hops
     one = fluid.conns[c]
@@ -65,7 +65,7 @@ def on_grid(time: float, grid: int, now: int) -> int:
 
 
 @inlined
-def wake(fluid: Fluid, c: int, now: int) -> None:
+def wake(fluid: CongestionState, c: int, now: int) -> None:
     """Let a connection that rests go on with its rounds, as if it had not rested; time leaves the instant by
     way of :func:`apply`, which puts the end of its round into the calendar.
     """
@@ -88,7 +88,7 @@ def wake(fluid: Fluid, c: int, now: int) -> None:
 
 
 @once
-def _set_wants(fluid: Fluid, now: int) -> None:
+def _set_wants(fluid: CongestionState, now: int) -> None:
     """What controls let changed connections send, from queues as they are."""
     counts = fluid.counts[0]
     for k in range(counts.num_updated):
@@ -108,7 +108,7 @@ def _set_wants(fluid: Fluid, now: int) -> None:
 
 
 @once
-def _change_own(fluid: Fluid, p: int, now: int) -> None:
+def _change_own(fluid: CongestionState, p: int, now: int) -> None:
     """All connections that begin at a port are changed: it is shared otherwise."""
     hops = fluid.hops
     m = fluid.ports[p].first
@@ -123,7 +123,7 @@ def _change_own(fluid: Fluid, p: int, now: int) -> None:
 
 
 @once
-def _share_own_ports(fluid: Fluid, now: int) -> None:
+def _share_own_ports(fluid: CongestionState, now: int) -> None:
     """Share hosts' own ports among what wants to begin there, class by class."""
     counts = fluid.counts[0]
     ports = fluid.ports
@@ -149,7 +149,7 @@ def _share_own_ports(fluid: Fluid, now: int) -> None:
 
 
 @once
-def _passed_on(fluid: Fluid, at: int, least: float) -> int:
+def _passed_on(fluid: CongestionState, at: int, least: float) -> int:
     """The rate that comes to hop ``at``, not its connection's first, from the port before."""
     hop = fluid.hops[at - 1]
     before = fluid.ports[hop.port]
@@ -165,7 +165,7 @@ def _passed_on(fluid: Fluid, at: int, least: float) -> int:
 
 
 @once
-def _bring(core: Core, fluid: Fluid, level: int, count: int, least: float, now: int) -> None:
+def _bring(core: Core, fluid: CongestionState, level: int, count: int, least: float, now: int) -> None:
     """Bring the rates of the first ``count`` changed connections to their ports number ``level``: all are
     read before any is written.
     """
@@ -187,7 +187,7 @@ def _bring(core: Core, fluid: Fluid, level: int, count: int, least: float, now: 
 
 
 @once
-def _change_others(fluid: Fluid, level: int, count: int, least: float) -> None:
+def _change_others(fluid: CongestionState, level: int, count: int, least: float) -> None:
     """Where a port passes on its rate, a share that changes is that of all others on it too."""
     hops = fluid.hops
     for k in range(count):
@@ -205,7 +205,7 @@ def _change_others(fluid: Fluid, level: int, count: int, least: float) -> None:
 
 
 @once
-def _set_loads(core: Core, fluid: Fluid, least: float, now: int) -> None:
+def _set_loads(core: Core, fluid: CongestionState, least: float, now: int) -> None:
     """Bring new rates to the ports, hop by hop; more connections may change on the way."""
     counts = fluid.counts[0]
     conns = fluid.conns
@@ -228,7 +228,7 @@ def _set_loads(core: Core, fluid: Fluid, least: float, now: int) -> None:
 
 
 @once
-def _let_go(fluid: Fluid, least: float) -> None:
+def _let_go(fluid: CongestionState, least: float) -> None:
     """Who has nothing to send leaves when the queues on the way have passed on what it sent."""
     hops = fluid.hops
     for k in range(fluid.counts[0].num_changed):
@@ -245,7 +245,7 @@ def _let_go(fluid: Fluid, least: float) -> None:
 
 
 @once
-def _wake_all(fluid: Fluid, link: int, now: int) -> None:
+def _wake_all(fluid: CongestionState, link: int, now: int) -> None:
     """Wake who rests on a link that begins to queue: data of every class, and acknowledgements."""
     hops = fluid.hops
     p = link
@@ -264,7 +264,7 @@ def _wake_all(fluid: Fluid, link: int, now: int) -> None:
 
 
 @once
-def _watch_queues(core: Core, fluid: Fluid, least: float, now: int) -> None:
+def _watch_queues(core: Core, fluid: CongestionState, least: float, now: int) -> None:
     """Ports whose load changed: they may begin to queue, be empty, or cross a threshold of pauses."""
     counts = fluid.counts[0]
     ports = fluid.ports
@@ -285,7 +285,7 @@ def _watch_queues(core: Core, fluid: Fluid, least: float, now: int) -> None:
 
 
 @once
-def _may_rest(fluid: Fluid, one: Any) -> bool:
+def _may_rest(fluid: CongestionState, one: Any) -> bool:
     """Whether nothing on the path of connection ``one`` waits."""
     for m in range(one.hop, one.hop + one.hops):
         hop = fluid.hops[m]
@@ -295,7 +295,7 @@ def _may_rest(fluid: Fluid, one: Any) -> bool:
 
 
 @once
-def _rest(fluid: Fluid, one: Any, period: int, due: int) -> None:
+def _rest(fluid: CongestionState, one: Any, period: int, due: int) -> None:
     """Leave out the rounds of connection ``one`` until a link on its path begins to queue."""
     for m in range(one.hop, one.hop + one.hops):
         hop = fluid.hops[m]
@@ -309,7 +309,7 @@ def _rest(fluid: Fluid, one: Any, period: int, due: int) -> None:
 
 
 @once
-def _set_rounds(core: Core, fluid: Fluid, now: int) -> None:
+def _set_rounds(core: Core, fluid: CongestionState, now: int) -> None:
     """When the rounds end that began here, or their rest; and those that were woken."""
     counts = fluid.counts[0]
     settings = fluid.settings[0]
@@ -347,7 +347,7 @@ def _set_rounds(core: Core, fluid: Fluid, now: int) -> None:
 
 
 @once
-def _set_drains(fluid: Fluid, now: int) -> None:
+def _set_drains(fluid: CongestionState, now: int) -> None:
     """When each has sent what it has, or may, if that is before its round ends and all is looked at again."""
     counts = fluid.counts[0]
     for k in range(counts.num_changed):
@@ -364,7 +364,7 @@ def _set_drains(fluid: Fluid, now: int) -> None:
 
 
 @once
-def apply(core: Core, fluid: Fluid, now: int) -> None:
+def apply(core: Core, fluid: CongestionState, now: int) -> None:
     """Bring everything that changed at ``now`` into force. The caller saw to the room in the calendar."""
     settings = fluid.settings[0]
     least = _DROP if settings.lossless != 0.0 else settings.mss

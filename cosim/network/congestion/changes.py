@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from cosim.network.congestion.columns import Fluid
+from cosim.network.congestion.columns import CongestionState
 from cosim.network.jit import inlined
 
 _NONE = -1
 
 
 @inlined
-def change(fluid: Fluid, c: int) -> None:
+def change(fluid: CongestionState, c: int) -> None:
     """Mark a connection as having a new rate to send at."""
     counts = fluid.counts[0]
     if fluid.conns[c].stamp != counts.stamp:
@@ -20,7 +20,7 @@ def change(fluid: Fluid, c: int) -> None:
 
 
 @inlined
-def touch(fluid: Fluid, port: int) -> None:
+def touch(fluid: CongestionState, port: int) -> None:
     """Mark a port as having a new load."""
     counts = fluid.counts[0]
     if fluid.ports[port].stamp != counts.stamp:
@@ -31,7 +31,7 @@ def touch(fluid: Fluid, port: int) -> None:
 
 
 @inlined
-def own_changed(fluid: Fluid, port: int, more: int) -> None:
+def own_changed(fluid: CongestionState, port: int, more: int) -> None:
     """What the flows that begin at a port want changes by ``more``."""
     counts = fluid.counts[0]
     ports = fluid.ports
@@ -45,7 +45,7 @@ def own_changed(fluid: Fluid, port: int, more: int) -> None:
 
 
 @inlined
-def tell(fluid: Fluid, u: int) -> None:
+def tell(fluid: CongestionState, u: int) -> None:
     """Everything that passes port ``u`` is to be looked at."""
     touch(fluid, u)
     m = fluid.ports[u].first

@@ -265,7 +265,7 @@ TELEMETRY = np.dtype([("queue", "f8"), ("tx", "f8"), ("capacity", "f8")])
 none."""
 
 
-class Fluid(Arrays):
+class CongestionState(Arrays):
     """The model's state; ``counts`` and ``settings`` are one record each.
 
     ``channel_of`` runs beside ``path_ptr``, ``traits`` are numbered by the groups. ``histogram``: bytes

@@ -20,7 +20,7 @@ LEAST_PACKETS, LEAST_SHARE = 1e-3, 1e-6
 _ANSWERS = ("window", "rate", "wait", "slow_start")
 
 
-class Columns:
+class ConnectionBatch:
     """Rows of a batch, as attributes; assigning checks shape and type."""
 
     def __init__(self, owner: str, rows: Records, telemetry: Records, state: dict[str, F64]) -> None:
@@ -94,7 +94,7 @@ def _ask(control: Control, rows: Records, telemetry: Records, state: F64, what: 
     own = state[conn]
     if what == "start":
         own[:, : len(control.state)] = list(control.state.values())
-    c = Columns(owner, rows, telemetry, {key: own[:, k] for k, key in enumerate(control.state)})
+    c = ConnectionBatch(owner, rows, telemetry, {key: own[:, k] for k, key in enumerate(control.state)})
     try:
         (control.start if what == "start" else control.update)(c)
     except NetworkError:

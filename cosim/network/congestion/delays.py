@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from cosim.network.congestion.columns import Fluid
+from cosim.network.congestion.columns import CongestionState
 from cosim.network.congestion.ports import service
 from cosim.network.jit import inlined
 
 
 @inlined
-def path_rtt(fluid: Fluid, c: int) -> float:
+def path_rtt(fluid: CongestionState, c: int) -> float:
     """The round-trip time (ps) with queues as they are, and acknowledgements in them."""
     one = fluid.conns[c]
     hops = fluid.hops
@@ -39,7 +39,7 @@ def path_rtt(fluid: Fluid, c: int) -> float:
 
 
 @inlined
-def arrival(fluid: Fluid, c: int, size: int, now: int) -> int:
+def arrival(fluid: CongestionState, c: int, size: int, now: int) -> int:
     """When the last byte, sent at ``now``, is at the receiver; the path's links are settled."""
     one = fluid.conns[c]
     wait = 0.0

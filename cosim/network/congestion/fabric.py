@@ -42,7 +42,7 @@ def zeros(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def make_settings(control: Control, scaling: tuple[float, float], ports: Ports) -> NDArray[Any]:
-    """What control and scenario say, for ``Fluid.settings``."""
+    """What control and scenario say, for ``CongestionState.settings``."""
     found = np.zeros(1, SETTINGS)
     found["mss"] = ports.mtu_bytes
     found["gives_rate"] = control.gives == "rate"

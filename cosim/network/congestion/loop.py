@@ -9,7 +9,7 @@ from __future__ import annotations
 from cosim.network.calendar import free, room, take_instant
 from cosim.network.congestion.apply import apply, wake
 from cosim.network.congestion.changes import change, tell
-from cosim.network.congestion.columns import EMPTY, START, UPDATE, Fluid
+from cosim.network.congestion.columns import EMPTY, START, UPDATE, CongestionState
 from cosim.network.congestion.delays import arrival, path_rtt
 from cosim.network.congestion.pauses import at_threshold, pause_from
 from cosim.network.congestion.ports import is_hot, settle_link
@@ -38,7 +38,7 @@ _NONE = -1
 
 
 @once
-def _take_place(fluid: Fluid, c: int) -> None:
+def _take_place(fluid: CongestionState, c: int) -> None:
     """Put a connection on the ports of its path."""
     hops = fluid.hops
     one = fluid.conns[c]
@@ -57,7 +57,7 @@ def _take_place(fluid: Fluid, c: int) -> None:
 
 
 @once
-def _send(core: Core, fluid: Fluid, c: int, now: int) -> None:
+def _send(core: Core, fluid: CongestionState, c: int, now: int) -> None:
     """A connection that took its next flow begins to send it."""
     counts = fluid.counts[0]
     hops = fluid.hops
@@ -96,7 +96,7 @@ def _send(core: Core, fluid: Fluid, c: int, now: int) -> None:
 
 
 @once
-def _begin(core: Core, fluid: Fluid) -> None:
+def _begin(core: Core, fluid: CongestionState) -> None:
     """A connection takes its next flow."""
     counts = fluid.counts[0]
     c = counts.begin - 1
@@ -121,7 +121,7 @@ def _begin(core: Core, fluid: Fluid) -> None:
 
 
 @once
-def _start(core: Core, fluid: Fluid, handle: int, rep: int, row: int) -> None:
+def _start(core: Core, fluid: CongestionState, handle: int, rep: int, row: int) -> None:
     """A flow starts: a mark completes, any other goes to the end of its connection."""
     counts = fluid.counts[0]
     flows = fluid.flows
@@ -154,7 +154,7 @@ def _start(core: Core, fluid: Fluid, handle: int, rep: int, row: int) -> None:
 
 
 @once
-def _serve(core: Core, fluid: Fluid) -> None:
+def _serve(core: Core, fluid: CongestionState) -> None:
     """The next event of the instant. One whose connection or port expects another time by now is stale."""
     state = core.state[0]
     now = state.instant
@@ -184,7 +184,7 @@ def _serve(core: Core, fluid: Fluid) -> None:
 
 
 @once
-def _is_sent(fluid: Fluid, c: int, size: int, now: int) -> bool:
+def _is_sent(fluid: CongestionState, c: int, size: int, now: int) -> bool:
     """Whether a flow has drained: neither is its window used up, nor was a part of it lost."""
     one = fluid.conns[c]
     if one.budget <= 0.5 and one.remaining > 0.5:
@@ -211,7 +211,7 @@ def _is_sent(fluid: Fluid, c: int, size: int, now: int) -> bool:
 
 
 @once
-def _fall_idle(fluid: Fluid, c: int, now: int) -> None:
+def _fall_idle(fluid: CongestionState, c: int, now: int) -> None:
     """A connection has nothing more to send."""
     one = fluid.conns[c]
     if one.settled != 0 and met_nothing(fluid, one):
@@ -226,7 +226,7 @@ def _fall_idle(fluid: Fluid, c: int, now: int) -> None:
 
 
 @once
-def _drain(core: Core, fluid: Fluid) -> None:
+def _drain(core: Core, fluid: CongestionState) -> None:
     """The next drain: all that a connection has, or may send, has left."""
     counts = fluid.counts[0]
     now = fluid.drains[0].time
@@ -258,7 +258,7 @@ def _drain(core: Core, fluid: Fluid) -> None:
 
 
 @once
-def _take_events(core: Core, fluid: Fluid) -> None:
+def _take_events(core: Core, fluid: CongestionState) -> None:
     """Go to the next events: rounds end before flows start; flows of one connection start in their order."""
     state = core.state[0]
     state.instant = core.calendar.heap[0].time
@@ -290,7 +290,7 @@ def _take_events(core: Core, fluid: Fluid) -> None:
 
 
 @compiled
-def run_congestion(core: Core, fluid: Fluid, horizon: int) -> int:
+def run_congestion(core: Core, fluid: CongestionState, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter."""
     state = core.state[0]
     counts = fluid.counts[0]

@@ -56,7 +56,7 @@ from cosim.network.congestion.columns import (
     ROW,
     SIGHT,
     TELEMETRY,
-    Fluid,
+    CongestionState,
 )
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.control import ask_in_python, check_answers
@@ -105,7 +105,7 @@ class CongestionNetwork(CompiledNetwork):
         if self._control.acks_wait:
             self._back = other_way(topology.link_src, topology.link_dst)
         self._numbers = ChannelNumbers()
-        self._view: Fluid | None = None
+        self._view: CongestionState | None = None
         self._hops_used = 0
         self._max_hops = 1
         self._coflows: dict[int, int] = {}
@@ -292,11 +292,11 @@ class CongestionNetwork(CompiledNetwork):
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
         return run_congestion
 
-    def columns(self) -> Fluid:
+    def columns(self) -> CongestionState:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
         if self._fluid["telemetry"].shape[1] < self._max_hops:
             self._fluid["telemetry"] = np.zeros((len(self._fluid["rows"]), self._max_hops), TELEMETRY)
-        self._view = Fluid.of(self._view, **self._fluid)
+        self._view = CongestionState.of(self._view, **self._fluid)
         return self._view
 
     def _ask(self) -> None:

@@ -14,7 +14,7 @@ import math
 
 from cosim.network.calendar import Calendar, push
 from cosim.network.congestion.changes import tell, touch
-from cosim.network.congestion.columns import BYTES_PER_BPS_PS, CROSS, EMPTY, Fluid
+from cosim.network.congestion.columns import BYTES_PER_BPS_PS, CROSS, EMPTY, CongestionState
 from cosim.network.congestion.ports import settle_link
 from cosim.network.core import Core
 from cosim.network.jit import compiled, inlined
@@ -26,7 +26,7 @@ _LEAST_PS = 1000
 
 
 @inlined
-def expect_crossing(calendar: Calendar, fluid: Fluid, p: int, now: int) -> None:
+def expect_crossing(calendar: Calendar, fluid: CongestionState, p: int, now: int) -> None:
     """Look again when the queue of a port, as loads are now, would cross the threshold."""
     links = fluid.links
     ports = fluid.ports
@@ -53,7 +53,7 @@ def expect_crossing(calendar: Calendar, fluid: Fluid, p: int, now: int) -> None:
 
 
 @inlined
-def expect_empty(calendar: Calendar, fluid: Fluid, p: int, least: float, now: int) -> None:
+def expect_empty(calendar: Calendar, fluid: CongestionState, p: int, least: float, now: int) -> None:
     """Look again when a queue of over ``least`` bytes, as loads are now, is gone: its port passes on less."""
     links = fluid.links
     ports = fluid.ports
@@ -75,7 +75,7 @@ def expect_empty(calendar: Calendar, fluid: Fluid, p: int, least: float, now: in
 
 
 @inlined
-def _hold(core: Core, fluid: Fluid, u: int, now: int) -> None:
+def _hold(core: Core, fluid: CongestionState, u: int, now: int) -> None:
     """One more port pauses port ``u``."""
     port = fluid.ports[u]
     if port.paused == 0:
@@ -88,7 +88,7 @@ def _hold(core: Core, fluid: Fluid, u: int, now: int) -> None:
 
 
 @inlined
-def _free(core: Core, fluid: Fluid, u: int, now: int) -> None:
+def _free(core: Core, fluid: CongestionState, u: int, now: int) -> None:
     """One port fewer pauses port ``u``; what share of its time it may send follows from the last cycle."""
     port = fluid.ports[u]
     port.paused -= 1
@@ -107,7 +107,7 @@ def _free(core: Core, fluid: Fluid, u: int, now: int) -> None:
 
 
 @inlined
-def closes_circle(fluid: Fluid, u: int) -> bool:
+def closes_circle(fluid: CongestionState, u: int) -> bool:
     """Whether port ``u``, paused now, pauses itself by way of others: none of them can ever send again."""
     counts = fluid.counts[0]
     ports = fluid.ports
@@ -131,7 +131,7 @@ def closes_circle(fluid: Fluid, u: int) -> bool:
 
 
 @compiled
-def pause_from(core: Core, fluid: Fluid, m: int, now: int) -> None:
+def pause_from(core: Core, fluid: CongestionState, m: int, now: int) -> None:
     """Pause the port before hop ``m``, whose own port is full; once for all that come from there."""
     if fluid.conns[fluid.hops[m].conn].hop == m:
         return
@@ -151,7 +151,7 @@ def pause_from(core: Core, fluid: Fluid, m: int, now: int) -> None:
 
 
 @compiled
-def at_threshold(core: Core, fluid: Fluid, p: int, now: int) -> None:
+def at_threshold(core: Core, fluid: CongestionState, p: int, now: int) -> None:
     """A queue may have crossed its threshold."""
     port = fluid.ports[p]
     link = port.link

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from cosim.network.congestion.columns import BINS, BYTES_PER_BPS_PS, QUEUE_BINS, Fluid
+from cosim.network.congestion.columns import BINS, BYTES_PER_BPS_PS, QUEUE_BINS, CongestionState
 from cosim.network.core import Core, add_share
 from cosim.network.flows import F64
 from cosim.network.jit import compiled, inlined, once
@@ -80,7 +80,7 @@ def count_served(histogram: F64, start: float, end: float, sent: float) -> None:
 
 
 @inlined
-def settle_link(core: Core, fluid: Fluid, link: int, now: int) -> None:
+def settle_link(core: Core, fluid: CongestionState, link: int, now: int) -> None:
     """Bring the queues of a link to ``now``."""
     counts = fluid.counts[0]
     ports = fluid.ports
@@ -116,7 +116,7 @@ def _spread(core: Core, link: int, begin: int, now: int, share: float) -> None:
 
 
 @once
-def _until_bend(fluid: Fluid, link: int, capacity: float, left: float) -> float:
+def _until_bend(fluid: CongestionState, link: int, capacity: float, left: float) -> float:
     """How long all goes on as it does, at most ``left``: until a class's queue empties, and leaves more to
     those after it.
     """
@@ -141,7 +141,7 @@ def _until_bend(fluid: Fluid, link: int, capacity: float, left: float) -> float:
 
 
 @compiled
-def _settle_queues(fluid: Fluid, one: Any, link: int, begin: int, now: int) -> float:
+def _settle_queues(fluid: CongestionState, one: Any, link: int, begin: int, now: int) -> float:
     """Move the queues of link ``one`` from ``begin`` to ``now``; bits that left, times 10^12."""
     classes = fluid.counts[0].num_classes
     lossless = fluid.settings[0].lossless
@@ -198,14 +198,14 @@ def _settle_queues(fluid: Fluid, one: Any, link: int, begin: int, now: int) -> f
 
 
 @compiled
-def settle_all(core: Core, fluid: Fluid, now: int) -> None:
+def settle_all(core: Core, fluid: CongestionState, now: int) -> None:
     """Bring the queues of every link to ``now``."""
     for link in range(len(fluid.links)):
         settle_link(core, fluid, link, now)
 
 
 @inlined
-def service(fluid: Fluid, port: int) -> float:
+def service(fluid: CongestionState, port: int) -> float:
     """Bits per second that a port serves with, in the mean: less what classes before it take, and pauses."""
     links = fluid.links
     ports = fluid.ports
@@ -219,7 +219,7 @@ def service(fluid: Fluid, port: int) -> float:
 
 
 @inlined
-def passes(fluid: Fluid, port: int, least: float) -> float:
+def passes(fluid: CongestionState, port: int, least: float) -> float:
     """The share of its load that a port passes on: less than all of it where it can't serve more, more where
     it works off a queue of over ``least`` bytes, which leaves in the proportions of what comes in.
     """
@@ -239,7 +239,7 @@ def passes(fluid: Fluid, port: int, least: float) -> float:
 
 
 @inlined
-def is_hot(fluid: Fluid, port: int) -> bool:
+def is_hot(fluid: CongestionState, port: int) -> bool:
     """Whether anything on this link may wait."""
     links = fluid.links
     ports = fluid.ports

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cosim.network.congestion.columns import BYTES_PER_BPS_PS, MAX_STATE, Fluid
+from cosim.network.congestion.columns import BYTES_PER_BPS_PS, MAX_STATE, CongestionState
 from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.ports import is_hot, mean_mark, settle_link
 from cosim.network.core import Core
@@ -30,7 +30,7 @@ def chance(salt: int, now: int) -> float:
 
 
 @inlined
-def settle_conn(fluid: Fluid, c: int, now: int) -> None:
+def settle_conn(fluid: CongestionState, c: int, now: int) -> None:
     """Count what a connection has sent up to ``now``."""
     one = fluid.conns[c]
     if one.touched == now:
@@ -61,7 +61,7 @@ def is_clean(one: Any) -> bool:
 
 
 @inlined
-def met_nothing(fluid: Fluid, one: Any) -> bool:
+def met_nothing(fluid: CongestionState, one: Any) -> bool:
     """Whether the round under way of connection ``one``, whose links are settled, met no queue so far."""
     if not is_clean(one):
         return False
@@ -77,7 +77,7 @@ def met_nothing(fluid: Fluid, one: Any) -> bool:
 
 
 @inlined
-def is_unlimited(fluid: Fluid, one: Any) -> bool:
+def is_unlimited(fluid: CongestionState, one: Any) -> bool:
     """Whether connection ``one`` can't be limited by its control in a round that meets no queue."""
     if fluid.settings[0].gives_rate != 0.0:
         return bool(one.pace >= float(one.line))
@@ -86,7 +86,7 @@ def is_unlimited(fluid: Fluid, one: Any) -> bool:
 
 
 @inlined
-def set_want(fluid: Fluid, c: int, now: int) -> int:
+def set_want(fluid: CongestionState, c: int, now: int) -> int:
     """The bits per second that the control lets a connection send, and its budget at them.
 
     A window that nothing paces goes out at the port's rate in the first round after an idle one, and then
@@ -116,7 +116,7 @@ def set_want(fluid: Fluid, c: int, now: int) -> int:
 
 
 @inlined
-def open_round(fluid: Fluid, c: int, now: int) -> None:
+def open_round(fluid: CongestionState, c: int, now: int) -> None:
     """Begin a round: remember the counters of the path, whose links are settled."""
     one = fluid.conns[c]
     hops = fluid.hops
@@ -137,7 +137,7 @@ def open_round(fluid: Fluid, c: int, now: int) -> None:
 
 
 @inlined
-def count_losses(fluid: Fluid, c: int, now: int) -> int:
+def count_losses(fluid: CongestionState, c: int, now: int) -> int:
     """Whole packets lost since this was last asked; what is less than one is kept for later.
 
     The first is known of a round trip after it was sent.
@@ -168,7 +168,7 @@ def count_losses(fluid: Fluid, c: int, now: int) -> int:
 
 
 @inlined
-def _show(fluid: Fluid, n: int, c: int, now: int) -> None:
+def _show(fluid: CongestionState, n: int, c: int, now: int) -> None:
     """What a control is shown of a connection in any round."""
     one = fluid.conns[c]
     row = fluid.rows[n]
@@ -193,7 +193,7 @@ def _show(fluid: Fluid, n: int, c: int, now: int) -> None:
 
 
 @inlined
-def first_round(fluid: Fluid, c: int, now: int) -> None:
+def first_round(fluid: CongestionState, c: int, now: int) -> None:
     """Put a connection that its control does not know into the batch; the links of its path are settled."""
     one = fluid.conns[c]
     counts = fluid.counts[0]
@@ -222,7 +222,7 @@ def first_round(fluid: Fluid, c: int, now: int) -> None:
 
 
 @once
-def _look_along(core: Core, fluid: Fluid, c: int, now: int, span: float) -> tuple[float, float]:
+def _look_along(core: Core, fluid: CongestionState, c: int, now: int, span: float) -> tuple[float, float]:
     """Bring a connection's path up to now: what part of its bytes was marked in the round, and is now."""
     hops = fluid.hops
     one = fluid.conns[c]
@@ -244,7 +244,7 @@ def _look_along(core: Core, fluid: Fluid, c: int, now: int, span: float) -> tupl
 
 
 @once
-def _tell_losses(fluid: Fluid, n: int, c: int, now: int, span: float) -> None:
+def _tell_losses(fluid: CongestionState, n: int, c: int, now: int, span: float) -> None:
     """What the round lost is sent again; the control hears of it when the sender would, or of a timeout."""
     row = fluid.rows[n]
     one = fluid.conns[c]
@@ -271,7 +271,7 @@ def _tell_losses(fluid: Fluid, n: int, c: int, now: int, span: float) -> None:
 
 
 @once
-def _tell_hops(fluid: Fluid, n: int, c: int, span: float) -> None:
+def _tell_hops(fluid: CongestionState, n: int, c: int, span: float) -> None:
     """Telemetry: what the hops were like when the round before this one ended, as it comes back now."""
     one = fluid.conns[c]
     for k in range(one.hops):
@@ -289,7 +289,9 @@ def _tell_hops(fluid: Fluid, n: int, c: int, span: float) -> None:
 
 
 @once
-def _tell_marks(fluid: Fluid, n: int, c: int, share: float, ends_marking: float, span: float) -> None:
+def _tell_marks(
+    fluid: CongestionState, n: int, c: int, share: float, ends_marking: float, span: float
+) -> None:
     """Which of the round's marks the control hears of now, and which with the next round."""
     row = fluid.rows[n]
     one = fluid.conns[c]
@@ -317,7 +319,7 @@ def _tell_marks(fluid: Fluid, n: int, c: int, share: float, ends_marking: float,
 
 
 @inlined
-def end_round(core: Core, fluid: Fluid, c: int, now: int) -> None:
+def end_round(core: Core, fluid: CongestionState, c: int, now: int) -> None:
     """Put a connection into the batch: show it what the round before this one saw, keep what this one saw."""
     one = fluid.conns[c]
     counts = fluid.counts[0]
@@ -350,7 +352,7 @@ def end_round(core: Core, fluid: Fluid, c: int, now: int) -> None:
 
 
 @inlined
-def ask(fluid: Fluid) -> None:
+def ask(fluid: CongestionState) -> None:
     """Fill in what only the whole batch says, and remember what growth and rest are measured against."""
     states = fluid.settings[0].num_states
     for n in range(fluid.counts[0].batch_size):
@@ -372,7 +374,7 @@ def ask(fluid: Fluid) -> None:
 
 
 @inlined
-def answer(fluid: Fluid, now: int) -> None:
+def answer(fluid: CongestionState, now: int) -> None:
     """Take what the control said, and open the next round of who has something to send."""
     counts = fluid.counts[0]
     settings = fluid.settings[0]

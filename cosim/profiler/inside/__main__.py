@@ -27,11 +27,11 @@ def main() -> None:
 def carry_out(order_file: Path) -> None:
     """One order, and the end of this process."""
     order = json.loads(order_file.read_text())
-    from cosim.profiler.inside.session import Session
+    from cosim.profiler.inside.session import ProfilingSession
 
     own = os.getpid()
     try:
-        answer = Session(order).run_script()
+        answer = ProfilingSession(order).run_script()
         if os.getpid() != own:  # a fork of the script's
             os._exit(0)
         order_file.with_suffix(".answer").write_text(json.dumps(answer))

@@ -39,12 +39,12 @@ class Stream(torch.Stream):
 
     def record_event(self, event: Any = None) -> Any:
         """As torch's, with events of this module."""
-        event = Event() if event is None else event
+        event = CudaEvent() if event is None else event
         event.record(self)
         return event
 
 
-class Event(torch.Event):
+class CudaEvent(torch.Event):
     """``torch.cuda.Event``, on the shim; times between events are not known while profiling."""
 
     def __new__(cls, enable_timing: bool = False, blocking: bool = False, **_: Any) -> Any:  # noqa: D102
@@ -201,7 +201,7 @@ def _about_devices(shim: Shim, device_count: int) -> dict[str, Any]:
         if index is not None:
             shim.set_device(index)
 
-    class Device:
+    class DeviceGuard:
         def __init__(self, device: Any) -> None:
             given = (
                 None if device is None else device if isinstance(device, int) else torch.device(device).index
@@ -223,7 +223,7 @@ def _about_devices(shim: Shim, device_count: int) -> dict[str, Any]:
         "_device_count_nvml": lambda: device_count,
         "current_device": shim.device,
         "set_device": set_device,
-        "device": Device,
+        "device": DeviceGuard,
         "can_device_access_peer": lambda *_, **__: True,
         "synchronize": lambda *_, **__: torch._C._accelerator_synchronizeDevice(shim.device()),
         "current_stream": lambda *_, **__: _stream(shim.stream()),
@@ -232,7 +232,7 @@ def _about_devices(shim: Shim, device_count: int) -> dict[str, Any]:
         "StreamContext": _on_stream,
         "set_stream": lambda to: torch._C._accelerator_setStream(to),
         "Stream": Stream,
-        "Event": Event,
+        "Event": CudaEvent,
     }
 
 

@@ -17,10 +17,10 @@ from torch._C._distributed_c10d import Work
 from torch.distributed import distributed_c10d as c10d
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from cosim.profiler.inside.exchanged import Exchange
+from cosim.profiler.inside.exchanged import ValueExchange
 from cosim.profiler.inside.host import tell
 from cosim.profiler.inside.kernels import size_of
-from cosim.profiler.inside.recorder import Recorder
+from cosim.profiler.inside.recorder import DispatchRecorder
 from cosim.profiler.inside.shared_folder import SharedFolder
 from cosim.profiler.inside.values import known, real
 from cosim.profiler.trace import Communication
@@ -29,7 +29,7 @@ from cosim.profiler.trace import Communication
 class Pending(Work):
     """A collective under way: ``wait`` is noted, ``get_future`` is done already (its results are tensors)."""
 
-    def __init__(self, recorder: Recorder, operations: list[int], results: list[Any]) -> None:
+    def __init__(self, recorder: DispatchRecorder, operations: list[int], results: list[Any]) -> None:
         super().__init__()
         self.recorder, self.operations, self.results = recorder, operations, results
 
@@ -84,7 +84,7 @@ _AXES = {
 """What Megatron-LM calls its groups, and the axes that they are."""
 
 
-class _Call(NamedTuple):
+class _GroupCall(NamedTuple):
     """What a call of c10d exchanges; ``size`` in bytes, ``peer`` -1 where there is no one other rank."""
 
     kind: str
@@ -95,10 +95,10 @@ class _Call(NamedTuple):
     peer: int = -1
 
 
-class Groups:
+class ProcessGroups:
     """Turns c10d's operators into communications. ``coalescing`` collects a batch of messages."""
 
-    def __init__(self, recorder: Recorder, imbalance: float, exchange: Exchange) -> None:
+    def __init__(self, recorder: DispatchRecorder, imbalance: float, exchange: ValueExchange) -> None:
         self.recorder = recorder
         self.imbalance = imbalance
         self.exchange = exchange
@@ -153,28 +153,28 @@ class Groups:
         self.kept.append(work)
         return self._answer(func, arguments, work)
 
-    def _described(self, short: str, arguments: dict[str, Any], ranks: tuple[int, ...]) -> _Call | None:
+    def _described(self, short: str, arguments: dict[str, Any], ranks: tuple[int, ...]) -> _GroupCall | None:
         """What a call of c10d exchanges; None where it isn't known."""
         tensors = arguments.get("tensors", [])
         if short in ("allreduce_", "allreduce_coalesced_"):
-            return _Call("all_reduce", tensors, tensors, _total(tensors))
+            return _GroupCall("all_reduce", tensors, tensors, _total(tensors))
         if short == "broadcast_":
             root = int(arguments.get("root_rank", 0))
-            return _Call("broadcast", tensors, tensors, _total(tensors), root=root)
+            return _GroupCall("broadcast", tensors, tensors, _total(tensors), root=root)
         if short == "reduce_":
             self.recorder.assume_now("a reduce to one rank is taken for an all-reduce")
-            return _Call("all_reduce", tensors, tensors, _total(tensors))
+            return _GroupCall("all_reduce", tensors, tensors, _total(tensors))
         if short in ("send", "recv_", "recv_any_source_"):
             peer = ranks[int(arguments.get("dst", arguments.get("src", 0)))]
             if short == "send":
-                return _Call("send", tensors, [], _total(tensors), peer=peer)
-            return _Call("recv", [], tensors, _total(tensors), peer=peer)
+                return _GroupCall("send", tensors, [], _total(tensors), peer=peer)
+            return _GroupCall("recv", [], tensors, _total(tensors), peer=peer)
         if short in ("barrier", "monitored_barrier_"):
-            return _Call("barrier", [], [], 0)
+            return _GroupCall("barrier", [], [], 0)
         kind = _KINDS.get(short)
         return None if kind is None else self._between_all(short, kind, arguments)
 
-    def _between_all(self, short: str, kind: str, arguments: dict[str, Any]) -> _Call:
+    def _between_all(self, short: str, kind: str, arguments: dict[str, Any]) -> _GroupCall:
         """A collective whose inputs and outputs are tensors of their own."""
         inputs, outputs = (
             _flat(next((arguments[name] for name in names if arguments.get(name) is not None), None))
@@ -188,7 +188,7 @@ class Groups:
             said = f"a {short.rstrip('_')} is taken for an all-gather of what each rank gives"
             self.recorder.assume_now(said)
             size = min(size or _total(outputs), _total(outputs) or size)
-        return _Call(kind, inputs, outputs, size)
+        return _GroupCall(kind, inputs, outputs, size)
 
     def _record(
         self, kind: str, ranks: tuple[int, ...], size: int, inputs: Any, outputs: Any, *, root: int = 0,
@@ -297,7 +297,7 @@ def _total(tensors: Any) -> int:
     return sum(size_of(t) for t in _flat(tensors))
 
 
-def _reductions(groups: Groups) -> None:
+def _reductions(groups: ProcessGroups) -> None:
     """An all-reduce says how it reduces."""
     plain = c10d.all_reduce
 
@@ -314,7 +314,7 @@ def _reductions(groups: Groups) -> None:
     everywhere(plain, all_reduce)
 
 
-def install(rank: int, world_size: int, per_node: int, folder: SharedFolder, groups: Groups) -> None:
+def install(rank: int, world_size: int, per_node: int, folder: SharedFolder, groups: ProcessGroups) -> None:
     """Torchrun's environment and fake process groups; ``folder``: files that ranks leave for each other."""
     _torchrun_environment(rank, world_size, per_node)
     original = c10d.init_process_group

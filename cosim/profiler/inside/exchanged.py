@@ -23,7 +23,7 @@ MOST_SENT = 1024
 _ALIKE = frozenset({"avg", "max", "min", "band", "bor"})
 
 
-class Exchange:
+class ValueExchange:
     """Values across ranks; ``assume(text)`` notes what was taken for granted."""
 
     def __init__(self, mode: Any, folder: SharedFolder, assume: Any) -> None:

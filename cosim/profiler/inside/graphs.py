@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
-from cosim.profiler.inside.recorder import Recorder
+from cosim.profiler.inside.recorder import DispatchRecorder
 from cosim.profiler.trace import Recorded
 
 
-def install(recorder: Recorder, stepped: Callable[[], None]) -> None:
+def install(recorder: DispatchRecorder, stepped: Callable[[], None]) -> None:
     """Make ``torch.cuda.graph`` and its like record. ``stepped()``: a replay had an optimizer's step."""
     from torch.cuda import graphs
 
@@ -71,7 +71,7 @@ def install(recorder: Recorder, stepped: Callable[[], None]) -> None:
 class _Captured:
     """What was issued between ``begin`` and the end of a capture, by its own numbers, and what it wrote."""
 
-    def __init__(self, recorder: Recorder, state: Any, origin: str) -> None:
+    def __init__(self, recorder: DispatchRecorder, state: Any, origin: str) -> None:
         self.origin, begin = origin, state.length
         self.steps, self.backwards = state.steps, recorder.backwards - state.backwards
         self.operations: list[Recorded] = recorder.operations[begin:]
@@ -80,7 +80,7 @@ class _Captured:
         self.written = [(n - begin, store) for n, store in recorder.writers.values() if n >= begin]
         recorder.end_capture(state)
 
-    def replay(self, recorder: Recorder, stepped: Callable[[], None]) -> None:
+    def replay(self, recorder: DispatchRecorder, stepped: Callable[[], None]) -> None:
         """Issue it all again."""
         here = recorder.stream
         before = recorder.ordering.before(here)

@@ -26,7 +26,7 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._pytree import tree_map_only
 
-from cosim.profiler.inside.routing import Routing
+from cosim.profiler.inside.routing import TokenRouting
 
 _HOST = torch.device("cpu")
 MOST_ON_HOST = 1 << 20
@@ -99,7 +99,7 @@ def values_of(tensor: Any) -> torch.Tensor | None:
 class KnownValues:
     """Carries operators out beside the fake mode's doing, where all operands are known."""
 
-    def __init__(self, mode: FakeTensorMode, routing: Routing) -> None:
+    def __init__(self, mode: FakeTensorMode, routing: TokenRouting) -> None:
         self.mode, self.routing = mode, routing
         self._random: dict[Any, bool] = {}
 

@@ -15,11 +15,13 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 from torch.distributed.pipelining import _backward, _utils, schedules, stage
 
-from cosim.profiler.inside.distributed import Groups, Pending, everywhere
+from cosim.profiler.inside.distributed import Pending, ProcessGroups, everywhere
 from cosim.profiler.inside.shared_folder import SharedFolder
 
 
-def install(folder: SharedFolder, groups: Groups, guesses: dict[str, str], stages: dict[str, str]) -> None:
+def install(
+    folder: SharedFolder, groups: ProcessGroups, guesses: dict[str, str], stages: dict[str, str]
+) -> None:
     """Stages talk through ``folder``; ``guesses``: what was taken for a file that wasn't there; ``stages``:
     what was told.
     """
@@ -67,7 +69,7 @@ def _tell_shapes(folder: SharedFolder, guesses: dict[str, str], stages: dict[str
     stage.PipelineStage._recv_meta = receive_meta  # type: ignore[method-assign]
 
 
-def _batched(groups: Groups) -> Any:
+def _batched(groups: ProcessGroups) -> Any:
     """``batch_isend_irecv`` whose messages are waited for together."""
 
     def batch_isend_irecv(p2p_op_list: list[Any]) -> list[Any]:

@@ -23,7 +23,7 @@ _EVERY = 5_000
 _SILENCE_S = float(os.environ.get("COSIM_PROFILE_SILENCE_S", "60"))
 
 
-class Progress:
+class OperatorCount:
     """Counts operators until the first optimizer step."""
 
     def __init__(self, folder: Path, rank: int) -> None:

@@ -81,7 +81,7 @@ class _Capture:
     steps: int = 0
 
 
-class Recorder(TorchDispatchMode):
+class DispatchRecorder(TorchDispatchMode):
     """Keeps what is issued, in order."""
 
     supports_higher_order_operators = True

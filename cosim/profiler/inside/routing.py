@@ -19,7 +19,7 @@ from torch.utils._mode_utils import no_dispatch
 MOST_EXPERTS = 1024
 
 
-class Routing:
+class TokenRouting:
     """Shares of the experts, and tokens assigned by them; ``assume(text)`` notes what was taken."""
 
     def __init__(self, said: str, assume: Callable[[str], None]) -> None:

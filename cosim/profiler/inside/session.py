@@ -62,7 +62,7 @@ class ProfileDoneError(BaseException):
     """Enough iterations were seen: unwinds the user's script."""
 
 
-class Session:
+class ProfilingSession:
     """Puts the machine up; ``order`` says rank, world_size, per_node, iteration, script, arguments and
     more.
     """
@@ -101,8 +101,8 @@ class Session:
             values,
             wrappers,
         )
-        from cosim.profiler.inside.exchanged import Exchange
-        from cosim.profiler.inside.recorder import Recorder
+        from cosim.profiler.inside.exchanged import ValueExchange
+        from cosim.profiler.inside.recorder import DispatchRecorder
         from cosim.profiler.inside.shared_folder import SharedFolder
 
         order = self.order
@@ -114,11 +114,11 @@ class Session:
         self._stand_in_for_cuda(min(per_node, world_size), local)
         fakes.install()
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
-        routed = routing.Routing(order["routing"], self.assume)
-        self.recorder = Recorder(self.shim, home, host.KnownValues(self.mode, routed))
+        routed = routing.TokenRouting(order["routing"], self.assume)
+        self.recorder = DispatchRecorder(self.shim, home, host.KnownValues(self.mode, routed))
         folder = SharedFolder(Path(order["shared"]), rank, order.get("beside", ()))
-        exchange = Exchange(self.mode, folder, self.recorder.assume_now)
-        groups = distributed.Groups(self.recorder, order["imbalance"], exchange)
+        exchange = ValueExchange(self.mode, folder, self.recorder.assume_now)
+        groups = distributed.ProcessGroups(self.recorder, order["imbalance"], exchange)
         self.recorder.groups = groups
         distributed.install(rank, world_size, per_node, folder, groups)
         processes.install(local)
@@ -128,7 +128,7 @@ class Session:
         wrappers.install(self.assume)
         pipeline.install(folder, groups, self.guesses, self.stages)
         triton_kernels.install(self.recorder.launched)
-        self.recorder.progress = progress.Progress(folder.folder, rank)
+        self.recorder.progress = progress.OperatorCount(folder.folder, rank)
         if order.get("skip_evaluation"):
             progress.skip_evaluation(self.recorder)
             self.assume("forwards before the first backward, without gradients, are carried out once")

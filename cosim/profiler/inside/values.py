@@ -20,7 +20,7 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from cosim.profiler.inside import host, lines
-from cosim.profiler.inside.routing import Routing
+from cosim.profiler.inside.routing import TokenRouting
 
 _TRUE = frozenset({"all", "isfinite", "is_same_size", "_has_same_storage_numel"})
 
@@ -47,7 +47,7 @@ def note(assume: Any, found: Any) -> None:
     assume(f"{lines.current()}: the value of a tensor isn't known; it reads as {found}")
 
 
-def install(assume: Any, host_reads: Any, routing: Routing) -> None:
+def install(assume: Any, host_reads: Any, routing: TokenRouting) -> None:
     """Make reads of values go on. ``assume(text)`` notes what was assumed, ``host_reads(tensor)`` a wait."""
     aten = torch.ops.aten
     table: Any = fake_impls.op_implementations_dict

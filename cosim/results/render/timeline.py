@@ -23,7 +23,7 @@ from cosim.results.optable import OpTable, op_table
 from cosim.units import PS_PER_US
 from cosim.workload.program import NO_STREAM, Operation, OpKind
 
-Event = dict[str, Any]
+TraceEvent = dict[str, Any]
 I64 = NDArray[np.int64]
 
 _LINKS_PID = 1
@@ -119,7 +119,7 @@ def _chosen_ranks(records: Records, max_ranks: int) -> list[tuple[int, int]]:
 
 def _rank_events(
     records: Records, table: OpTable, where: tuple[int, int], rows: I64, pid: int, details: _Details
-) -> list[Event]:
+) -> list[TraceEvent]:
     """Names of the process and of its threads, and a complete event for each operation of one rank."""
     j, rank = where
     job, ops = records.jobs[j], records.ops
@@ -155,9 +155,11 @@ def _rank_events(
     return events
 
 
-def _arguments(operation: Operation, iteration: int, number: int, found: CollectiveRecord | None) -> Event:
+def _arguments(
+    operation: Operation, iteration: int, number: int, found: CollectiveRecord | None
+) -> TraceEvent:
     """What a click on an operation shows."""
-    args: Event = {"iteration": iteration, "operation": number}
+    args: TraceEvent = {"iteration": iteration, "operation": number}
     if operation.phase:
         args["phase"] = operation.phase
     if operation.kind in (OpKind.COLLECTIVE, OpKind.SEND, OpKind.RECV):
@@ -175,7 +177,7 @@ def _arguments(operation: Operation, iteration: int, number: int, found: Collect
     return args
 
 
-def _link_events(records: Records, max_links: int) -> list[Event]:
+def _link_events(records: Records, max_links: int) -> list[TraceEvent]:
     """A counter for each of the busiest links: utilisation in percent, a value where it changes."""
     events = _named(_LINKS_PID, f"network {records.network}, {records.topology.name}", 0)
     lengths = bin_lengths(records.links, records.end_ps)
@@ -194,7 +196,7 @@ def _link_events(records: Records, max_links: int) -> list[Event]:
     return events
 
 
-def _named(pid: int, name: str, sort: int) -> list[Event]:
+def _named(pid: int, name: str, sort: int) -> list[TraceEvent]:
     """Name and place of a process."""
     return [
         {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "ts": 0, "args": {"name": name}},
@@ -209,5 +211,5 @@ def _named(pid: int, name: str, sort: int) -> list[Event]:
     ]
 
 
-def _thread(pid: int, tid: int, name: str) -> Event:
+def _thread(pid: int, tid: int, name: str) -> TraceEvent:
     return {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "ts": 0, "args": {"name": name}}

@@ -180,10 +180,10 @@ class Flattener:
 
     def rank(self, rank: int) -> RankProgram:
         """The nodes of one rank."""
-        return _Rank(self, rank).make()
+        return _RankBuilder(self, rank).make()
 
 
-class _Rank:
+class _RankBuilder:
     """A rank's nodes under construction."""
 
     def __init__(self, flat: Flattener, rank: int) -> None:

@@ -83,10 +83,10 @@ class TemplateIndex:
 
 def share_of(index: TemplateIndex, place: int) -> PlaceNodes:
     """The share of one place."""
-    return _Share(index, place).share()
+    return _TemplateShare(index, place).share()
 
 
-class _Share:
+class _TemplateShare:
     def __init__(self, index: TemplateIndex, place: int) -> None:
         t = self.t = index.template
         self.place = place
