@@ -195,7 +195,16 @@ class DeviceMesh:
         for name, size in self.axes.items():
             steps = np.arange(size) if name in axes else np.array([where[name]])
             ranks = (ranks[:, None] * size + steps[None, :]).reshape(-1)
-        return tuple(int(r) for r in ranks)
+        return tuple(ranks.tolist())
+
+    def groups(self, ranks: NDArray[np.int64], axes: tuple[str, ...]) -> NDArray[np.int64]:
+        """The groups along ``axes`` that any of ``ranks`` is in, each once, as :meth:`group` has them:
+        int64[groups, ranks of one], by their first rank.
+        """
+        where = np.array(np.unravel_index(ranks, tuple(self.axes.values())))
+        where[[not axes or name in axes for name in self.axes]] = 0
+        first = np.unique(np.ravel_multi_index(tuple(where), tuple(self.axes.values())))
+        return np.asarray(first[:, None] + np.array(self.group(0, axes)), np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from cosim.engine.folding.folding import Folding
-from cosim.engine.folding.links import SendingPairs, link_orbits
+from cosim.engine.folding.links import Routes, SendingPairs, link_orbits
 from cosim.engine.folding.template import fold_plan, representatives
 from cosim.engine.folding.translations import Translations, group_grid
 from cosim.engine.programs import COLLECTIVES, grid_dims
@@ -67,6 +67,7 @@ class _Search:
     def __init__(self, topology: Topology, job: JobInfo, planner: Planner) -> None:
         self.topology, self.job, self.planner = topology, job, planner
         self.mesh = job.workload.mesh
+        self.routes = Routes(topology, job.endpoints)
 
     def run(self) -> tuple[Folding | None, tuple[str, ...]]:
         steps: dict[str, int] = {}
@@ -156,7 +157,7 @@ class _Search:
                 parts.append(found)
         table = np.unique(np.concatenate(parts), axis=0) if parts else np.zeros((0, 3), np.int64)
         pairs = SendingPairs(table[:, 0], table[:, 1], table[:, 2])
-        orbits = link_orbits(self.topology, self.job.endpoints, pairs, translations)
+        orbits = link_orbits(self.topology, self.routes, pairs, translations)
         if isinstance(orbits, str):
             return orbits
         return Folding(self.job, translations, self.topology, orbits)
@@ -196,21 +197,17 @@ class _Search:
         ]
         sent = np.unique(np.concatenate(rows), axis=0)
         sent = sent[sent[:, 0] != sent[:, 1]]
-        out = [
-            np.stack([ranks[sent[:, 0]], ranks[sent[:, 1]], sent[:, 2]], axis=1)
-            for ranks in self.groups(translations, operation, members)
-        ]
-        return np.concatenate(out)
+        ranks = self.groups(translations, operation, members)
+        src, dst = ranks[:, sent[:, 0]], ranks[:, sent[:, 1]]
+        channel = np.broadcast_to(sent[:, 2], src.shape)
+        return np.stack([one.reshape(-1) for one in (src, dst, channel)], axis=1)
 
-    def groups(self, translations: Translations, operation: Operation, members: I64) -> Iterator[I64]:
-        """Ranks of each group that representatives are in: these first, then those that they stand for."""
+    def groups(self, translations: Translations, operation: Operation, members: I64) -> I64:
+        """Ranks of each group that representatives are in, these first, then those that they stand for:
+        int64[groups, ranks].
+        """
         order = representatives(group_grid(translations, operation.axes))
-        seen: set[int] = set()
-        for rank in translations.representatives[members].tolist():
-            ranks = np.array(self.mesh.group(rank, operation.axes), np.int64)
-            if int(ranks[0]) not in seen:
-                seen.add(int(ranks[0]))
-                yield ranks[order]
+        return self.mesh.groups(translations.representatives[members], operation.axes)[:, order]
 
     def same_dims(self, translations: Translations, operation: Operation, members: I64) -> bool:
         """Whether all images of a group lie alike in the topology's dimensions."""

@@ -43,20 +43,55 @@ class FoldedPaths(Paths):
         return ptr, np.ascontiguousarray(self.stands_for[links])
 
 
+class Routes:
+    """Paths between ranks, each found once however many foldings are tried.
+
+    ``hops`` int64[found] and ``ptr`` int64[found] say how long the path of each is and where in ``links``
+    int32 it begins.
+    """
+
+    def __init__(self, topology: Topology, endpoints: I32) -> None:
+        self._topology, self._endpoints = topology, endpoints
+        self._codes = np.zeros(0, np.int64)
+        self.ptr, self.hops, self.links = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32)
+
+    def find(self, src: I64, dst: I64, channel: I64) -> I64:
+        """The number of the path of each (source rank, destination rank, channel)."""
+        world = len(self._endpoints)
+        codes = (channel * world + src) * world + dst
+        at = np.searchsorted(self._codes, codes)
+        is_new = np.ones(codes.shape, np.bool_)
+        inside = at < len(self._codes)
+        is_new[inside] = self._codes[at[inside]] != codes[inside]
+        if not is_new.any():
+            return at
+        self._add(np.unique(codes[is_new]))
+        return np.searchsorted(self._codes, codes)
+
+    def _add(self, codes: I64) -> None:
+        world = len(self._endpoints)
+        channel, src, dst = codes // world**2, codes // world % world, codes % world
+        ptr, links = self._topology.paths(
+            self._endpoints[src], self._endpoints[dst], channel.astype(np.int32)
+        )
+        every = np.concatenate([self._codes, codes])
+        order = np.argsort(every)
+        self._codes = every[order]
+        self.ptr = np.concatenate([self.ptr, ptr[:-1] + len(self.links)])[order]
+        self.hops = np.concatenate([self.hops, np.diff(ptr)])[order]
+        self.links = np.concatenate([self.links, links])
+
+
 def link_orbits(
-    topology: Topology, endpoints: I32, pairs: SendingPairs, translations: Translations
+    topology: Topology, routes: Routes, pairs: SendingPairs, translations: Translations
 ) -> I64 | str:
     """Orbits of the links in use, int64[orbits, copies], the first of each standing for the rest.
 
     A text where translations are no symmetry, which says what differs.
     """
     src, dst = translations.images(pairs.src), translations.images(pairs.dst)
-    shape, copies = src.shape, translations.copies
-    channel = np.broadcast_to(pairs.channel, shape).astype(np.int32)
-    ptr, links = topology.paths(
-        endpoints[src.reshape(-1)], endpoints[dst.reshape(-1)], np.ascontiguousarray(channel.reshape(-1))
-    )
-    hops = np.diff(ptr).reshape(shape)
+    path = routes.find(src, dst, np.broadcast_to(pairs.channel, src.shape))
+    hops = routes.hops[path]
     uneven = np.argwhere(hops != hops[0])
     if len(uneven):
         g, p = uneven[0].tolist()
@@ -64,7 +99,8 @@ def link_orbits(
             f"ranks {pairs.src[p]} and {pairs.dst[p]} are {hops[0, p]} links apart, ranks {src[g, p]} and "
             f"{dst[g, p]} in their place {hops[g, p]}"
         )
-    rows = links.reshape(copies, -1).T.astype(np.int64)
+    along = np.arange(int(hops[0].sum())) - np.repeat(np.cumsum(hops[0]) - hops[0], hops[0])
+    rows = routes.links[np.repeat(routes.ptr[path], hops[0], axis=1) + along].T.astype(np.int64)
     for name, column in (("rate", topology.link_rate_bps), ("latency", topology.link_latency_ps)):
         values = column[rows]
         unlike = np.argwhere(values != values[:, :1])
@@ -78,9 +114,16 @@ def link_orbits(
         k, g = twice[0].tolist()
         shared = topology.link_name(int(ordered[k, g]))
         return f"{shared} is shared by messages of ranks in the same place"
-    orbits = np.unique(translations.canonical(rows), axis=0)
+    orbits = _different(translations.canonical(rows))
     used, count = np.unique(orbits, return_counts=True)
     if len(used) != orbits.size:
         crossed = topology.link_name(int(used[count > 1][0]))
         return f"{crossed} has different neighbours seen from different ranks"
-    return np.asarray(orbits, np.int64)
+    return orbits
+
+
+def _different(rows: I64) -> I64:
+    """Each row once, in their order: by their first values alone where those tell them apart."""
+    _, first, of = np.unique(rows[:, 0], return_index=True, return_inverse=True)
+    chosen = rows[first]
+    return chosen if np.array_equal(chosen[of], rows) else np.unique(rows, axis=0)
