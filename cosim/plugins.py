@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         TopologyError,
         WorkloadError,
     )
-    from cosim.files.report import ImportReport
+    from cosim.files.import_report import ImportReport
     from cosim.gpu.contract import GpuSpec
     from cosim.gpu.efficiency import Calibration, Efficiency
     from cosim.gpu.gpus import DType, Gpu
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from cosim.network.flows import F64, I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
     from cosim.network.forwarding import ForwardingNetwork
     from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
-    from cosim.pattern.build import COMPLETION, START, Block, assemble, entries, exits
+    from cosim.pattern.assemble import COMPLETION, START, Block, assemble, entries, exits
     from cosim.pattern.contract import Algorithm
     from cosim.pattern.costs import Costs
     from cosim.pattern.template import COPY, NO_DATA, REDUCE, Collective, Template
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from cosim.topology.grid import Dimension
     from cosim.topology.scale_up import HostShape
     from cosim.translation.contract import Format, Progress
-    from cosim.translation.report import LossReport, TranslationError
+    from cosim.translation.loss_report import LossReport, TranslationError
     from cosim.translation.says import Says
     from cosim.translation.source import Source
     from cosim.workload.contract import WorkloadSpec
@@ -90,7 +90,7 @@ _FROM = {
     "cosim.context": "Context",
     "cosim.engine.records": "JobInfo Records",
     "cosim.errors": "AlgorithmError InputError Location NetworkError TopologyError WorkloadError",
-    "cosim.files.report": "ImportReport",
+    "cosim.files.import_report": "ImportReport",
     "cosim.gpu.contract": "GpuSpec",
     "cosim.gpu.efficiency": "Calibration Efficiency",
     "cosim.gpu.gpus": "DType Gpu",
@@ -107,7 +107,7 @@ _FROM = {
     "cosim.network.flows": "F64 I32 I64 Completions FlowBatch FlowGroup FlowTable",
     "cosim.network.forwarding": "ForwardingNetwork",
     "cosim.network.simulator": "Advance Capabilities NetworkSimulator NetworkStatistics",
-    "cosim.pattern.build": "COMPLETION START Block assemble entries exits",
+    "cosim.pattern.assemble": "COMPLETION START Block assemble entries exits",
     "cosim.pattern.contract": "Algorithm",
     "cosim.pattern.costs": "Costs",
     "cosim.pattern.template": "COPY NO_DATA REDUCE Collective Template",
@@ -119,7 +119,7 @@ _FROM = {
     "cosim.topology.grid": "Dimension",
     "cosim.topology.scale_up": "HostShape",
     "cosim.translation.contract": "Format Progress",
-    "cosim.translation.report": "LossReport TranslationError",
+    "cosim.translation.loss_report": "LossReport TranslationError",
     "cosim.translation.says": "Says",
     "cosim.translation.source": "Source",
     "cosim.workload.contract": "WorkloadSpec",

@@ -7,8 +7,8 @@ interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to std
 ``run``          run, and sweeps
 ``answers``      compare, list, prove
 ``jobs``         profile, calibrate, translate
-``measured``     fit, validate
-``networks``     serve, conformance, adapters
+``fit``          fit, validate
+``serve``        serve, conformance, adapters
 ===============  =========================================
 """
 
@@ -24,7 +24,7 @@ from typing import Annotated
 
 import typer
 
-from cosim.cli import answers, jobs, measured, networks, run
+from cosim.cli import answers, fit, jobs, run, serve
 from cosim.cli.say import say
 from cosim.errors import CosimError, InputError
 from cosim.plugin_file import plugin_errors
@@ -62,16 +62,16 @@ for _command in (
     answers.schema,
     jobs.translate,
     answers.prove,
-    networks.serve,
-    networks.conformance,
+    serve.serve,
+    serve.conformance,
     jobs.calibrate,
     jobs.profile,
-    measured.fit,
-    measured.validate,
+    fit.fit,
+    fit.validate,
 ):
     app.command()(plugin_errors()(_command))
 app.command("list")(answers.list_names)
-app.add_typer(networks.adapters, name="adapters")
+app.add_typer(serve.adapters, name="adapters")
 
 
 def main() -> None:

@@ -37,8 +37,8 @@ def profile(
     """Profile a training script without a GPU: one iteration becomes a workload of any number of ranks."""
     from cosim.profiler import file
     from cosim.profiler.launch import ProfileRequest
+    from cosim.profiler.profile_page import tell
     from cosim.profiler.scale import profile_scaled
-    from cosim.profiler.tell import tell
 
     request = ProfileRequest(
         script,

@@ -21,7 +21,7 @@ from cosim.experiment.simulate import simulate
 from cosim.files.located_yaml import Document
 from cosim.registry import Named, name_of
 from cosim.translation.contract import Format, Progress, no_progress
-from cosim.translation.report import MOVED_STREAMS, LossReport
+from cosim.translation.loss_report import MOVED_STREAMS, LossReport
 from cosim.translation.source import Source
 from cosim.units import format_time
 

@@ -146,7 +146,7 @@ ask_at = _caller(numba_types.int64)
 """Returns the integer that the function does."""
 
 
-_CONGESTION = ("apply", "changes", "columns", "loop", "pauses", "ports", "rounds")
+_CONGESTION = ("apply", "changes", "loop", "pauses", "ports", "rounds", "state")
 
 
 def _watched(dispatcher: Any) -> Any:

@@ -10,7 +10,7 @@
 
         def build(self, collective, num_ranks, size_bytes, costs, *, reverse=False, chunk=0, root=0):
             self.check(collective, num_ranks)
-            ...  # blocks of messages: see cosim.pattern.build
+            ...  # blocks of messages: see cosim.pattern.assemble
             return assemble(self.name, collective, num_ranks, size_bytes, blocks, num_chunks=num_ranks)
 
 Each template is proved before it is timed: replayed on data, it has to leave every rank with what the

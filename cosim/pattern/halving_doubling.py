@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cosim.pattern.build import COMPLETION, START, Block, assemble, entries, exits
+from cosim.pattern.assemble import COMPLETION, START, Block, assemble, entries, exits
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.template import COPY, I64, REDUCE, Collective, Template

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from cosim.errors import AlgorithmError
-from cosim.pattern.tell import Teller
+from cosim.pattern.teller import Teller
 from cosim.pattern.template import NO_DATA, REDUCE, Collective, Template
 
 RACE_LIMIT = 4096

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.pattern.build import COMPLETION, START, Block, assemble, entries, exits
+from cosim.pattern.assemble import COMPLETION, START, Block, assemble, entries, exits
 from cosim.pattern.costs import Costs
 from cosim.pattern.template import COPY, I64, REDUCE, Collective, Template
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.context import HERE, Context
 from cosim.errors import AlgorithmError
-from cosim.pattern.build import alone
+from cosim.pattern.assemble import alone
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.happens_before import RACE_LIMIT

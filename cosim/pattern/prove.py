@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from cosim.errors import AlgorithmError
 from cosim.pattern.happens_before import EXIT_LIMIT, RACE_LIMIT, check_exits, check_races
-from cosim.pattern.tell import Teller
+from cosim.pattern.teller import Teller
 from cosim.pattern.template import I64, NO_DATA, Collective, Template
 
 U64 = NDArray[np.uint64]

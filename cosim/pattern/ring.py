@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from cosim.pattern.build import COMPLETION, START, Block, assemble, entries, exits, rank_column
+from cosim.pattern.assemble import COMPLETION, START, Block, assemble, entries, exits, rank_column
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.template import COPY, I32, I64, REDUCE, Collective, Template

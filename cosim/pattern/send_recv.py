@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from cosim.errors import AlgorithmError
-from cosim.pattern.build import COMPLETION, Block, assemble, entries, exits
+from cosim.pattern.assemble import COMPLETION, Block, assemble, entries, exits
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.template import COPY, Collective, Template

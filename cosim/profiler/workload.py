@@ -15,7 +15,7 @@ from pydantic import Field
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
-from cosim.files.report import ImportReport
+from cosim.files.import_report import ImportReport
 from cosim.gpu.contract import GpuSpec
 from cosim.gpu.gpus import DType, Gpu
 from cosim.gpu.kernels import Kernel, KernelKind

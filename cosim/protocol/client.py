@@ -17,10 +17,10 @@ import numpy as np
 from cosim.errors import FeatureError, NetworkError, ProtocolError
 from cosim.network.flows import FlowBatch
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
-from cosim.protocol.columns import array
+from cosim.protocol.advance_parts import advance_parts, make_paths
 from cosim.protocol.digest import Digest
+from cosim.protocol.flat_flows import array
 from cosim.protocol.injector import Injection, Injector
-from cosim.protocol.messages import advance_parts, make_paths
 from cosim.protocol.open_groups import known_paths
 from cosim.protocol.recovery import RecoveringSession
 from cosim.protocol.settings import FailurePolicy, SessionSettings, Target

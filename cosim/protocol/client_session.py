@@ -16,9 +16,9 @@ from cosim.errors import (
     ServerDiedError,
     VersionError,
 )
+from cosim.protocol.advance_parts import numbered
 from cosim.protocol.connection import MAX_MESSAGE_BYTES, Connection
 from cosim.protocol.launcher import ServerProcess
-from cosim.protocol.messages import numbered
 from cosim.protocol.settings import FailurePolicy, Target
 from cosim.protocol.v1 import VERSION
 from cosim.protocol.v1 import network_simulator_pb2 as pb

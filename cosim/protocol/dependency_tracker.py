@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cosim.network.flows import I64
 from cosim.network.jit import compiled
-from cosim.protocol.columns import FlatFlows
+from cosim.protocol.flat_flows import FlatFlows
 from cosim.protocol.pages import Pages
 
 FLOW = np.dtype(

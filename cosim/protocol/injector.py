@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from cosim.errors import OverloadError, ProtocolError
 from cosim.network.flows import I32, I64, Completions, FlowBatch
-from cosim.protocol.columns import DEFAULTS, LATER, FlatFlows, join
 from cosim.protocol.digest import Digest
+from cosim.protocol.flat_flows import DEFAULTS, LATER, FlatFlows, join
 from cosim.protocol.open_groups import OpenGroups
 from cosim.protocol.pages import Pages
 from cosim.protocol.partial_group import PartialGroup

@@ -136,7 +136,7 @@ class OpenGroups:
         return src.astype(np.int32), dst.astype(np.int32), channel.astype(np.int32)
 
     def columns(self, handle: I32, index: I64) -> dict[str, NDArray[Any]]:
-        """What the flows (handle, index) are, as :data:`cosim.protocol.columns.DEFAULTS` names it.
+        """What the flows (handle, index) are, as :data:`cosim.protocol.flat_flows.DEFAULTS` names it.
 
         Raises
         ------

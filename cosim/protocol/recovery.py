@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cosim.errors import DivergenceError, InputError, Location, ServerDiedError
+from cosim.protocol.advance_parts import advance_parts
 from cosim.protocol.client_session import ClientSession
 from cosim.protocol.digest import Digest
 from cosim.protocol.launcher import ServerProcess
-from cosim.protocol.messages import advance_parts
 from cosim.protocol.replay_log import LoggedAdvance, LogReader, LogWriter, RecordKind
 from cosim.protocol.replay_plan import ReplayPlan, as_recorded, few_advances
 from cosim.protocol.settings import FailurePolicy, Target

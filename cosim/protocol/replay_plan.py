@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cosim.network.flows import I64
-from cosim.protocol.columns import LATER, FlatFlows, array, decode, join
 from cosim.protocol.digest import Digest
+from cosim.protocol.flat_flows import LATER, FlatFlows, array, decode, join
 from cosim.protocol.replay_log import LoggedAdvance
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.units import NEVER

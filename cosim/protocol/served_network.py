@@ -16,9 +16,9 @@ import numpy as np
 
 from cosim.network.flows import I32, I64, FlowBatch, FlowGroup, FlowTable, flat_table
 from cosim.network.simulator import NetworkSimulator
-from cosim.protocol.columns import LATER, TRAITS, FlatFlows
 from cosim.protocol.dependency_tracker import DependencyTracker
 from cosim.protocol.digest import Digest
+from cosim.protocol.flat_flows import LATER, TRAITS, FlatFlows
 from cosim.protocol.refusal import Refusal
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.topology.graph import Topology

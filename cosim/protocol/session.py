@@ -13,7 +13,7 @@ from cosim import __version__
 from cosim.errors import CosimError
 from cosim.network.flows import I64
 from cosim.network.simulator import NetworkSimulator
-from cosim.protocol.columns import array, batches, decode
+from cosim.protocol.flat_flows import array, batches, decode
 from cosim.protocol.refusal import Refusal, refusal_of
 from cosim.protocol.served_network import AdvanceResult, ServedNetwork
 from cosim.protocol.topology_messages import GivenPaths, decode_topology

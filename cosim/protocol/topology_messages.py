@@ -6,7 +6,7 @@ import numpy as np
 
 from cosim.errors import UnreachableError
 from cosim.network.flows import I32, I64
-from cosim.protocol.columns import array
+from cosim.protocol.flat_flows import array
 from cosim.protocol.refusal import Refusal
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.topology.graph import Paths, Topology

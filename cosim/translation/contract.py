@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 
 from cosim.engine.records import Records
 from cosim.spec import Spec
-from cosim.translation.report import LossReport, TranslationError
+from cosim.translation.loss_report import LossReport, TranslationError
 from cosim.translation.says import Says, report_unsaid
 from cosim.translation.source import Source
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from cosim.network.flows import I32
-from cosim.translation.report import LossReport, TranslationError
+from cosim.translation.loss_report import LossReport, TranslationError
 from cosim.translation.source import Source
 
 By = Literal["auto", "ranks", "endpoints"]

@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 
 from cosim.engine.records import JobInfo
-from cosim.translation.report import LossReport
+from cosim.translation.loss_report import LossReport
 from cosim.translation.source import Source
 from cosim.workload.program import COMM_STREAM, COMPUTE_STREAM, NO_STREAM, Operation, OpKind
 

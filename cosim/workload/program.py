@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import WorkloadError
-from cosim.files.report import ImportReport
+from cosim.files.import_report import ImportReport
 
 COMPUTE_STREAM = "compute"
 COMM_STREAM = "comm"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cosim.engine.records import Records
 from cosim.network.simulator import NetworkSimulator
-from cosim.pattern.build import COMPLETION, START, Block, assemble, entries, exits
+from cosim.pattern.assemble import COMPLETION, START, Block, assemble, entries, exits
 from cosim.pattern.costs import Costs
 from cosim.pattern.dissemination import Dissemination
 from cosim.pattern.planner import Planner

@@ -39,7 +39,7 @@ from cosim.network.fair_share import FairShareNetwork
 from cosim.pattern.planner import Planner
 from cosim.translation.contract import Format, no_progress
 from cosim.translation.flat.view import FlatView
-from cosim.translation.report import LossReport
+from cosim.translation.loss_report import LossReport
 from cosim.translation.source import Source
 from cosim.units import PS_PER_NS, PS_PER_US
 from cosim.workload.program import DeviceMesh, Operation, OpKind, Peer, Program, Workload

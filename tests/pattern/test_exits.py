@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cosim.errors import AlgorithmError
-from cosim.pattern.build import COMPLETION, Block, assemble, entries, exits
+from cosim.pattern.assemble import COMPLETION, Block, assemble, entries, exits
 from cosim.pattern.prove import prove
 from cosim.pattern.template import COPY, Collective, Template
 

@@ -8,9 +8,9 @@ import pytest
 
 from cosim.errors import RefusedError
 from cosim.network.flows import ON_START, FlowBatch, FlowGroup, flat_table
+from cosim.protocol.advance_parts import advance_parts, numbered
 from cosim.protocol.client import connect
 from cosim.protocol.connection import Connection
-from cosim.protocol.messages import advance_parts, numbered
 from cosim.protocol.server import Server
 from cosim.protocol.session import ServerConfig, Session
 from cosim.testing.conformance.cases import flows, star

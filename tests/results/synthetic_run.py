@@ -22,7 +22,7 @@ from cosim.engine.records import (
     Records,
     TrafficRecord,
 )
-from cosim.files.report import ImportReport
+from cosim.files.import_report import ImportReport
 from cosim.network.simulator import NetworkStatistics
 from cosim.topology.graph import Paths, Topology
 from cosim.workload.program import (

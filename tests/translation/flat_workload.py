@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.translation.flat.columns import COMPUTE, SEND, Nodes
+from cosim.translation.flat.nodes import COMPUTE, SEND, Nodes
 from cosim.translation.flat.view import FlatView
 from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Peer, Program, Workload
 

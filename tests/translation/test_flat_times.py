@@ -18,7 +18,7 @@ from cosim.pattern.planner import Planner
 from cosim.topology.grid import Dimension, grid_topology
 from cosim.translation.contract import no_progress
 from cosim.translation.flat.view import FlatView
-from cosim.translation.report import LossReport
+from cosim.translation.loss_report import LossReport
 from cosim.units import PS_PER_US
 from cosim.workload.program import OpKind, Workload
 from tests.translation.worlds import (

@@ -20,7 +20,7 @@ from cosim.experiment.translate import REPORT_FILE, find_format
 from cosim.formats.htsim.file import Matrix, read_matrix
 from cosim.registry import GROUPS, find, names
 from cosim.translation.contract import Format, Progress
-from cosim.translation.report import LossReport, TranslationError
+from cosim.translation.loss_report import LossReport, TranslationError
 from cosim.translation.says import Says, count
 from cosim.translation.source import Source
 

@@ -16,7 +16,7 @@ from cosim.testing.strategies.jobs import job_mixes as worlds
 from cosim.testing.strategies.jobs import workloads
 from cosim.topology.graph import Topology
 from cosim.translation.flat.view import FlatView, StreamOrder
-from cosim.translation.report import LossReport
+from cosim.translation.loss_report import LossReport
 from cosim.translation.source import Source
 from tests.engine.worlds import (
     NETWORKS,

@@ -32,8 +32,8 @@ from cosim.network.aware import CongestionAware
 from cosim.network.unaware import CongestionUnaware
 from cosim.spec import TimePs
 from cosim.translation.contract import Progress
+from cosim.translation.loss_report import LossReport
 from cosim.translation.numbering import By
-from cosim.translation.report import LossReport
 from cosim.translation.says import Says
 from cosim.translation.source import Source
 from cosim.units import PS_PER_NS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from cosim.translation.report import LossReport
+from cosim.translation.loss_report import LossReport
 from cosim.translation.source import Source
 from cosim.units import PS_PER_NS
 from cosim.workload.program import OpKind

@@ -14,7 +14,7 @@ import numpy as np
 from cosim.formats.astra_sim.topology import BPS_PER_GIB
 from cosim.topology.graph import Topology
 from cosim.topology.grid import Dimension, DimensionOrdered, grid_links
-from cosim.translation.report import LossReport
+from cosim.translation.loss_report import LossReport
 from cosim.units import PS_PER_NS
 
 

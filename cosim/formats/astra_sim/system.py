@@ -12,7 +12,7 @@ from cosim.pattern.double_binary_tree import DoubleBinaryTree
 from cosim.pattern.halving_doubling import HalvingDoubling
 from cosim.pattern.ring import Ring
 from cosim.pattern.template import Collective
-from cosim.translation.report import LossReport
+from cosim.translation.loss_report import LossReport
 from cosim.translation.says import count_operations
 from cosim.translation.source import Source
 from cosim.units import PS_PER_NS

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import AlgorithmError
-from cosim.pattern.build import COMPLETION, Block, assemble, entries, exits
+from cosim.pattern.assemble import COMPLETION, Block, assemble, entries, exits
 from cosim.pattern.template import I8, I32, I64, Collective, Template
 
 SEND, RECV, COMP = 0, 1, 2

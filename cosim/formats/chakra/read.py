@@ -13,7 +13,7 @@ from pydantic import Field, PositiveInt
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
-from cosim.files.report import ReportBuilder
+from cosim.files.import_report import ReportBuilder
 from cosim.formats.chakra.et_def_pb2 import Node, NodeType
 from cosim.formats.chakra.file import read_trace
 from cosim.formats.chakra.folder import rank_files

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from cosim.files.report import ReportBuilder
+from cosim.files.import_report import ReportBuilder
 from cosim.formats.chakra.attributes import Attributes, node_error
 from cosim.formats.chakra.et_def_pb2 import CollectiveCommType, Node, NodeType
 from cosim.formats.chakra.groups import Groups, read_metadata_groups

@@ -25,8 +25,8 @@ from cosim.formats.chakra.read_nodes import COLLECTIVES
 from cosim.formats.chakra.write_nodes import node, write_trace
 from cosim.network.flows import I32
 from cosim.translation.contract import Format, Progress
+from cosim.translation.loss_report import MOVED_STREAMS, LossReport
 from cosim.translation.numbering import By, Numbering, number, report_idle
-from cosim.translation.report import MOVED_STREAMS, LossReport
 from cosim.translation.says import Says, count_operations
 from cosim.translation.source import Source
 from cosim.units import PS_PER_US

@@ -18,11 +18,11 @@ from cosim.formats.chakra.et_def_pb2 import Node
 from cosim.formats.chakra.write_nodes import node, write_trace
 from cosim.network.flows import I32
 from cosim.translation.contract import Progress
-from cosim.translation.flat.columns import COMPUTE, SEND
+from cosim.translation.flat.nodes import COMPUTE, SEND
 from cosim.translation.flat.view import FlatView, Part
-from cosim.translation.messages import SAID, MessageLevel, chains, delays
+from cosim.translation.loss_report import LossReport
+from cosim.translation.message_level import SAID, MessageLevel, chains, delays
 from cosim.translation.numbering import report_idle
-from cosim.translation.report import LossReport
 from cosim.translation.says import Says
 from cosim.translation.source import Source
 from cosim.units import PS_PER_US

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cosim.formats.chakra.et_def_pb2 import GlobalMetadata, Node
 from cosim.formats.chakra.file import framed
-from cosim.translation.report import TranslationError
+from cosim.translation.loss_report import TranslationError
 from cosim.units import PS_PER_US
 
 SCHEMA = "0.0.4"

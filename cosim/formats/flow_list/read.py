@@ -18,7 +18,7 @@ from pydantic import Field, PositiveInt
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
-from cosim.files.report import ReportBuilder
+from cosim.files.import_report import ReportBuilder
 from cosim.files.text import MOST_RANKS, lines_of
 from cosim.units import NEVER, PS_PER_S
 from cosim.workload.by_rank import FlowOperations

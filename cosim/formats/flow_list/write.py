@@ -17,8 +17,8 @@ from pydantic import Field
 from cosim.errors import SimulationError
 from cosim.formats.flow_list.read import Flow
 from cosim.translation.contract import Format, Progress
-from cosim.translation.messages import SAID
-from cosim.translation.report import LossReport
+from cosim.translation.loss_report import LossReport
+from cosim.translation.message_level import SAID
 from cosim.translation.says import Says
 from cosim.translation.source import Source
 from cosim.units import PS_PER_S

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
-from cosim.files.report import ReportBuilder
+from cosim.files.import_report import ReportBuilder
 from cosim.files.text import MOST_RANKS, lines_of
 from cosim.units import NEVER, PS_PER_NS
 from cosim.workload.by_rank import rank_workload

@@ -30,10 +30,10 @@ from pydantic import Field
 
 from cosim.network.flows import I32
 from cosim.translation.contract import Progress
-from cosim.translation.flat.columns import COMPUTE, SEND
+from cosim.translation.flat.nodes import COMPUTE, SEND
 from cosim.translation.flat.view import Part
-from cosim.translation.messages import MessageLevel, chains, delays
-from cosim.translation.report import LossReport, TranslationError
+from cosim.translation.loss_report import LossReport, TranslationError
+from cosim.translation.message_level import MessageLevel, chains, delays
 from cosim.translation.source import Source
 from cosim.units import PS_PER_NS
 

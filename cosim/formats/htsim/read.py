@@ -15,7 +15,7 @@ from pydantic import Field
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
-from cosim.files.report import ReportBuilder
+from cosim.files.import_report import ReportBuilder
 from cosim.formats.htsim.file import HtsimConnection, Matrix, Trigger, read_matrix
 from cosim.workload.by_rank import FlowOperations
 from cosim.workload.check import check

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cosim.formats.htsim.file import HtsimConnection, Matrix, Trigger
-from cosim.translation.report import LossReport
+from cosim.translation.loss_report import LossReport
 
 CARRIER_BYTES = 1
 

@@ -19,10 +19,10 @@ from cosim.formats.htsim.file import HtsimConnection, Matrix
 from cosim.formats.htsim.triggers import with_triggers
 from cosim.network.flows import I32
 from cosim.translation.contract import Progress
-from cosim.translation.flat.columns import COMPUTE, SEND
+from cosim.translation.flat.nodes import COMPUTE, SEND
 from cosim.translation.flat.view import Part
-from cosim.translation.messages import MessageLevel
-from cosim.translation.report import LossReport
+from cosim.translation.loss_report import LossReport
+from cosim.translation.message_level import MessageLevel
 from cosim.translation.source import Source
 
 LARGEST = 2**31 - 1

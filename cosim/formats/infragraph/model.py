@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
-from cosim.files.report import ReportBuilder
+from cosim.files.import_report import ReportBuilder
 from cosim.formats.infragraph.mapping import Map
 from cosim.formats.infragraph.parts import MAX_NODES, Component, ComponentPart, Device, Edge, Joined, part
 from cosim.registry import nearest

@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, Field
 
 from cosim.context import Context
 from cosim.errors import TopologyError
-from cosim.files.report import ReportBuilder
+from cosim.files.import_report import ReportBuilder
 from cosim.formats.infragraph.mapping import Map, read_located
 from cosim.formats.infragraph.model import Infrastructure
 from cosim.formats.infragraph.parts import Joined

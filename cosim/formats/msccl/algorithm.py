@@ -85,7 +85,7 @@ class ReadMsccl(_Msccl):
         root: int = 0,
     ) -> Template:
         """See :meth:`Algorithm.build`; the data is proved on the program, chunk by chunk."""
-        from cosim.formats.msccl.messages import program_template
+        from cosim.formats.msccl.program_template import program_template
         from cosim.formats.msccl.prove import prove_schedule
         from cosim.formats.msccl.schedule import schedule
 

@@ -23,7 +23,7 @@ from cosim.formats.msccl.read import read_program
 from cosim.formats.msccl.write import write_program
 from cosim.pattern.planner import Planner
 from cosim.translation.contract import Format, Progress
-from cosim.translation.report import LossReport, TranslationError
+from cosim.translation.loss_report import LossReport, TranslationError
 from cosim.translation.says import Says
 from cosim.translation.source import Source
 from cosim.workload.program import Operation, OpKind

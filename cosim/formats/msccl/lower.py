@@ -21,12 +21,12 @@ import numpy as np
 
 from cosim.errors import AlgorithmError
 from cosim.formats.msccl.cells import Places, Regions
-from cosim.formats.msccl.messages import program_template
 from cosim.formats.msccl.program import GpuProgram, MscclProgram, Place, Step, ThreadBlock
+from cosim.formats.msccl.program_template import program_template
 from cosim.formats.msccl.prove import prove_schedule
 from cosim.formats.msccl.rows import Rows, Wait, add_template
 from cosim.formats.msccl.schedule import schedule
-from cosim.pattern.build import COMPLETION
+from cosim.pattern.assemble import COMPLETION
 from cosim.pattern.costs import Costs
 from cosim.pattern.plan import Plan
 from cosim.pattern.template import REDUCE, Collective, Template

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import AlgorithmError
-from cosim.pattern.build import COMPLETION, START, Block, assemble, entries, exits
+from cosim.pattern.assemble import COMPLETION, START, Block, assemble, entries, exits
 from cosim.pattern.template import NO_DATA, Collective, Template
 
 REDUCED_LIMIT = 1 << 14

@@ -37,9 +37,9 @@ from pydantic import Field
 
 from cosim.context import Context
 from cosim.errors import TopologyError
+from cosim.files.import_report import ReportBuilder
 from cosim.files.located_xml import read_xml
-from cosim.files.report import ReportBuilder
-from cosim.formats.nccl_topology.server import PCI_COST, NcclSystem, Speeds, read_server
+from cosim.formats.nccl_topology.system import PCI_COST, NcclSystem, Speeds, read_server
 from cosim.topology.builder import Builder
 from cosim.topology.contract import Count, Latency, Rate, TopologySpec
 from cosim.topology.graph import I64, Topology

@@ -9,12 +9,13 @@ from typing import Literal
 import numpy as np
 
 from cosim.errors import Location, WorkloadError
-from cosim.files.report import ReportBuilder
-from cosim.formats.pytorch import kineto, measured
+from cosim.files.import_report import ReportBuilder
+from cosim.formats.pytorch import kineto
 from cosim.formats.pytorch.communication import MESSAGES, RECORD, SILENT, RecordedComm
 from cosim.formats.pytorch.kineto import Timeline
 from cosim.formats.pytorch.link import MatchedComm, align_clocks, match_comms, resolve_groups
-from cosim.formats.pytorch.measured import CommPart
+from cosim.formats.pytorch.measured_program import CommPart
+from cosim.formats.pytorch.measured_program import write as write_program
 from cosim.formats.pytorch.step import MeasuredStep, sort_out
 from cosim.units import NEVER, format_time
 from cosim.workload.program import DeviceMesh, Program, Workload
@@ -50,7 +51,7 @@ class TracedJob:
         for rank, step in enumerate(self.steps):
             skew = 0 if self.together else self.begin_ps[rank]
             programs.append(
-                Program(f"rank {rank}", measured.write(step, rank, self.parts[rank], skew, self.report))
+                Program(f"rank {rank}", write_program(step, rank, self.parts[rank], skew, self.report))
             )
         return as_workload(self.name, programs, self.world_size, self.report)
 

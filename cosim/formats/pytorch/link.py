@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median_low
 
 from cosim.errors import MismatchError, WorkloadError
-from cosim.files.report import ReportBuilder
+from cosim.files.import_report import ReportBuilder
 from cosim.formats.pytorch.communication import MESSAGES, RECORD, SILENT, RecordedComm
 from cosim.formats.pytorch.execution_trace import ExecutionTrace
 from cosim.formats.pytorch.kineto import HostEvent, Timeline

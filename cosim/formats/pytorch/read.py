@@ -10,8 +10,8 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
-from cosim.files.report import ReportBuilder
-from cosim.formats.pytorch import estimated, execution_trace, kineto
+from cosim.files.import_report import ReportBuilder
+from cosim.formats.pytorch import estimated_program, execution_trace, kineto
 from cosim.formats.pytorch.communication import RecordedComm
 from cosim.formats.pytorch.execution_trace import ExecutionTrace
 from cosim.formats.pytorch.files import open_traces, rank_in_name
@@ -190,12 +190,12 @@ class PyTorchWorkload(WorkloadSpec):
             ) -> Operation:
                 ranks = groups[id(comm)]
                 return Operation(
-                    f"{comm.kind} {number}", OpKind.COLLECTIVE, estimated.stream_for(comm), deps,
+                    f"{comm.kind} {number}", OpKind.COLLECTIVE, estimated_program.stream_for(comm), deps,
                     collective=comm.kind, ranks=None if len(ranks) == world_size else ranks,
                     size_bytes=comm.size_bytes,
                 )  # fmt: skip
 
-            ops = estimated.write(trace, chosen[rank], gpu, communicate, report)
+            ops = estimated_program.write(trace, chosen[rank], gpu, communicate, report)
             programs.append(Program(f"rank {rank}", ops))
         report.read("operator of the step", sum(len(nodes) for nodes in chosen.values()))
         return as_workload(Path(place).name, programs, world_size, report)
@@ -256,7 +256,7 @@ def _said(timelines: Mapping[int, Timeline]) -> int | None:
 def _chosen(
     trace: ExecutionTrace, wanted: int | str, report: ReportBuilder
 ) -> list[execution_trace.TraceNode]:
-    there = estimated.steps(trace)
+    there = estimated_program.steps(trace)
     if isinstance(wanted, int) and wanted not in there:
         raise WorkloadError(
             f"there is no ProfilerStep#{wanted}; there are: {few(sorted(there)) or 'none'}",
@@ -268,7 +268,7 @@ def _chosen(
         wanted = max(there)
     if isinstance(wanted, int):
         report.read(f"step: ProfilerStep#{wanted}")
-    nodes = estimated.of_step(trace, wanted if isinstance(wanted, int) else None)
+    nodes = estimated_program.of_step(trace, wanted if isinstance(wanted, int) else None)
     report.ignored("ET node outside the step", trace.count - len(nodes))
     return nodes
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cosim.files.report import ReportBuilder
+from cosim.files.import_report import ReportBuilder
 from cosim.formats.pytorch.communication import SILENT, RecordedComm
 from cosim.formats.pytorch.kineto import HostEvent, Timeline, Work
 from cosim.formats.pytorch.threads import Burst, Item, What, hand_over, items

@@ -30,7 +30,7 @@ from pydantic import Field
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
-from cosim.files.report import ImportReport
+from cosim.files.import_report import ImportReport
 from cosim.units import PS_PER_NS, format_size, format_time
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import DeviceMesh, Operation, OpKind, Program, Workload

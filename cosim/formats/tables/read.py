@@ -11,7 +11,7 @@ from pydantic import Field
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
-from cosim.files.report import ReportBuilder
+from cosim.files.import_report import ReportBuilder
 from cosim.files.text import MOST_RANKS
 from cosim.formats.tables.file import Suffix, read_table
 from cosim.formats.tables.rows import operation_of

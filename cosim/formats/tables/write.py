@@ -19,10 +19,10 @@ from cosim.engine.records import JobInfo
 from cosim.formats.tables.file import Suffix, TableWriter, check_parquet
 from cosim.formats.tables.rows import dependency_columns, operation_columns
 from cosim.translation.contract import Format, Progress
-from cosim.translation.flat.columns import COMPUTE
+from cosim.translation.flat.nodes import COMPUTE
 from cosim.translation.flat.view import FlatView, Part, StreamOrder
-from cosim.translation.messages import SAID
-from cosim.translation.report import LossReport
+from cosim.translation.loss_report import LossReport
+from cosim.translation.message_level import SAID
 from cosim.translation.says import OUTSIDE, Says, count
 from cosim.translation.source import Source
 

@@ -9,11 +9,11 @@ from pydantic import Field, PositiveInt, model_validator
 
 from cosim.context import Context
 from cosim.errors import WorkloadError
-from cosim.files.report import ImportReport
+from cosim.files.import_report import ImportReport
 from cosim.gpu.contract import GpuSpec
 from cosim.gpu.gpus import DType, Gpu
 from cosim.gpu.timer import GpuTimer
-from cosim.models.build import build_training
+from cosim.models.build_training import build_training
 from cosim.models.catalogue.assemble import Graphed
 from cosim.models.catalogue.cut import Attention, Parallel, Recipe, Recompute
 from cosim.models.catalogue.fits import divides

@@ -18,11 +18,11 @@ from typing import Any
 
 from cosim.network.calendar import push
 from cosim.network.congestion.changes import change, own_changed, touch
-from cosim.network.congestion.columns import BYTES_PER_BPS_PS, UPDATE, CongestionState
 from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.pauses import expect_crossing, expect_empty
 from cosim.network.congestion.ports import is_hot, passes, settle_link
 from cosim.network.congestion.rounds import set_want, settle_conn
+from cosim.network.congestion.state import BYTES_PER_BPS_PS, UPDATE, CongestionState
 from cosim.network.core import Core
 from cosim.network.drains import drain_time, set_drain
 from cosim.network.jit import inlined, once

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cosim.network.congestion.columns import CongestionState
+from cosim.network.congestion.state import CongestionState
 from cosim.network.jit import inlined
 
 _NONE = -1

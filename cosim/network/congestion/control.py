@@ -9,8 +9,8 @@ import numpy as np
 
 from cosim.errors import NetworkError
 from cosim.network.calendar import Records
-from cosim.network.congestion.columns import MAX_STATE, ROW
 from cosim.network.congestion.contract import Control
+from cosim.network.congestion.state import MAX_STATE, ROW
 from cosim.network.flows import F64
 
 _SHOWN = dict.fromkeys(ROW.names or ())

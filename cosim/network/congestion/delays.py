@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from cosim.network.congestion.columns import CongestionState
 from cosim.network.congestion.ports import service
+from cosim.network.congestion.state import CongestionState
 from cosim.network.jit import inlined
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.network.congestion.columns import BINS, LINE, LINK, PORT, SETTINGS
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.control import marks_of, state_width
+from cosim.network.congestion.state import BINS, LINE, LINK, PORT, SETTINGS
 from cosim.network.flows import F64, I32, I64
 from cosim.topology.graph import Topology
 

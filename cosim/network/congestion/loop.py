@@ -9,7 +9,6 @@ from __future__ import annotations
 from cosim.network.calendar import free, room, take_instant
 from cosim.network.congestion.apply import apply, wake
 from cosim.network.congestion.changes import change, tell
-from cosim.network.congestion.columns import EMPTY, START, UPDATE, CongestionState
 from cosim.network.congestion.delays import arrival, path_rtt
 from cosim.network.congestion.pauses import at_threshold, pause_from
 from cosim.network.congestion.ports import is_hot, settle_link
@@ -25,6 +24,7 @@ from cosim.network.congestion.rounds import (
     open_round,
     settle_conn,
 )
+from cosim.network.congestion.state import EMPTY, START, UPDATE, CongestionState
 from cosim.network.core import DONE, NEED_CALENDAR, NEED_MORE, NEED_PENDING, Core, complete, release
 from cosim.network.drains import set_drain
 from cosim.network.jit import call_at, compiled, once

@@ -42,7 +42,21 @@ from numpy.typing import NDArray
 from cosim.errors import NetworkError
 from cosim.network.channels import ChannelNumbers
 from cosim.network.compiled import CompiledNetwork
-from cosim.network.congestion.columns import (
+from cosim.network.congestion.contract import Control
+from cosim.network.congestion.control import ask_in_python, check_answers
+from cosim.network.congestion.fabric import (
+    Ports,
+    circle,
+    make_links,
+    make_ports,
+    make_settings,
+    other_way,
+    percentile,
+    zeros,
+)
+from cosim.network.congestion.loop import ASK, DEADLOCK, NEED_FLOWS, NEED_ROWS, run_congestion
+from cosim.network.congestion.ports import settle_all
+from cosim.network.congestion.state import (
     COFLOW,
     CONN,
     COUNTS,
@@ -58,20 +72,6 @@ from cosim.network.congestion.columns import (
     TELEMETRY,
     CongestionState,
 )
-from cosim.network.congestion.contract import Control
-from cosim.network.congestion.control import ask_in_python, check_answers
-from cosim.network.congestion.fabric import (
-    Ports,
-    circle,
-    make_links,
-    make_ports,
-    make_settings,
-    other_way,
-    percentile,
-    zeros,
-)
-from cosim.network.congestion.loop import ASK, DEADLOCK, NEED_FLOWS, NEED_ROWS, run_congestion
-from cosim.network.congestion.ports import settle_all
 from cosim.network.drains import DRAIN
 from cosim.network.flows import F64, I32, FlowGroup
 from cosim.network.jit import compiled_for

@@ -14,8 +14,8 @@ import math
 
 from cosim.network.calendar import Calendar, push
 from cosim.network.congestion.changes import tell, touch
-from cosim.network.congestion.columns import BYTES_PER_BPS_PS, CROSS, EMPTY, CongestionState
 from cosim.network.congestion.ports import settle_link
+from cosim.network.congestion.state import BYTES_PER_BPS_PS, CROSS, EMPTY, CongestionState
 from cosim.network.core import Core
 from cosim.network.jit import compiled, inlined
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from cosim.network.congestion.columns import BINS, BYTES_PER_BPS_PS, QUEUE_BINS, CongestionState
+from cosim.network.congestion.state import BINS, BYTES_PER_BPS_PS, QUEUE_BINS, CongestionState
 from cosim.network.core import Core, add_share
 from cosim.network.flows import F64
 from cosim.network.jit import compiled, inlined, once

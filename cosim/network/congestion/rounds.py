@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from cosim.network.congestion.columns import BYTES_PER_BPS_PS, MAX_STATE, CongestionState
 from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.ports import is_hot, mean_mark, settle_link
+from cosim.network.congestion.state import BYTES_PER_BPS_PS, MAX_STATE, CongestionState
 from cosim.network.core import Core
 from cosim.network.jit import inlined, once
 

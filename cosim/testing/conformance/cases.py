@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cosim.protocol.columns import FlatFlows, make
+from cosim.protocol.flat_flows import FlatFlows, make
 from cosim.testing.conformance.kit import Probe
 from cosim.testing.conformance.report import expect
 from cosim.topology.graph import Topology

@@ -15,7 +15,7 @@ import numpy as np
 
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.simulator import NetworkSimulator
-from cosim.protocol.columns import DEFAULTS, LATER, FlatFlows, decode, encode
+from cosim.protocol.flat_flows import DEFAULTS, LATER, FlatFlows, decode, encode
 from cosim.protocol.refusal import Refusal
 from cosim.protocol.served_network import AdvanceResult
 from cosim.protocol.session import GONE, ServerConfig, Session

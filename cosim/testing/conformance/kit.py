@@ -16,7 +16,7 @@ import numpy as np
 from cosim.errors import CausalityError, CosimError, FeatureError, OverloadError, RefusedError, VersionError
 from cosim.network.flows import I64
 from cosim.network.simulator import Capabilities, NetworkStatistics
-from cosim.protocol.columns import FlatFlows
+from cosim.protocol.flat_flows import FlatFlows
 from cosim.testing.conformance.report import (
     CheckFailed,
     CheckSkipped,

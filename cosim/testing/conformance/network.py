@@ -11,8 +11,8 @@ from cosim.context import HERE
 from cosim.network.contract import NetworkSpec
 from cosim.network.flows import I64, Completions, FlowBatch, FlowGroup, FlowTable
 from cosim.network.simulator import Capabilities, NetworkSimulator, NetworkStatistics
-from cosim.protocol.columns import LATER, FlatFlows
 from cosim.protocol.digest import Digest
+from cosim.protocol.flat_flows import LATER, FlatFlows
 from cosim.testing.conformance.cases import star
 from cosim.testing.conformance.kit import Answer, Kit, Probe, Starts, run_checks
 from cosim.testing.conformance.report import ConformanceError, Report, Result

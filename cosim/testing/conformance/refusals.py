@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cosim.protocol.columns import LATER
+from cosim.protocol.flat_flows import LATER
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.testing.conformance.cases import LATENCY_PS, MESSAGE, flows
 from cosim.testing.conformance.kit import check, refused

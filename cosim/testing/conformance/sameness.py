@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cosim.protocol.columns import FlatFlows, join
+from cosim.protocol.flat_flows import FlatFlows, join
 from cosim.testing.conformance.cases import LATENCY_PS, flows, long_run
 from cosim.testing.conformance.kit import Kit, Probe, check
 from cosim.testing.conformance.report import expect

@@ -10,10 +10,10 @@ import numpy as np
 from cosim.errors import ProtocolError
 from cosim.network.flows import I64
 from cosim.network.simulator import Capabilities, NetworkStatistics
-from cosim.protocol.columns import FlatFlows, array
+from cosim.protocol.advance_parts import advance_parts, make_paths, numbered
 from cosim.protocol.connection import Connection
+from cosim.protocol.flat_flows import FlatFlows, array
 from cosim.protocol.launcher import ServerProcess
-from cosim.protocol.messages import advance_parts, make_paths, numbered
 from cosim.protocol.open_groups import known_paths
 from cosim.protocol.topology_messages import encode_topology
 from cosim.protocol.v1 import VERSION

@@ -9,8 +9,8 @@ import time
 import numpy as np
 
 from cosim.errors import NetworkError
-from cosim.protocol.columns import LATER, FlatFlows, make
 from cosim.protocol.digest import Digest
+from cosim.protocol.flat_flows import LATER, FlatFlows, make
 from cosim.protocol.v1 import VERSION
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.testing.conformance.cases import LATENCY_PS, MESSAGE, flows, long_run

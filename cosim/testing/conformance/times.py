@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cosim.network.flows import ON_START
-from cosim.protocol.columns import LATER
+from cosim.protocol.flat_flows import LATER
 from cosim.testing.conformance.cases import HOPS, LATENCY_PS, flows, ideal_ps
 from cosim.testing.conformance.kit import Kit, Probe, check
 from cosim.testing.conformance.report import expect

@@ -13,11 +13,11 @@ from cosim.network.flows import I32, I64
 from cosim.pattern.plan import FIRST, Plan
 from cosim.pattern.planner import Planner
 from cosim.pattern.template import Template
-from cosim.translation.flat.columns import COMPUTE, ENTRY, RECV, SEND, NodeBuilder, Nodes
 from cosim.translation.flat.gates import Gates, gates_of
+from cosim.translation.flat.nodes import COMPUTE, ENTRY, RECV, SEND, NodeBuilder, Nodes
 from cosim.translation.flat.order import Order, order_of
 from cosim.translation.flat.share import PlaceNodes, TemplateIndex, share_of
-from cosim.translation.report import TranslationError
+from cosim.translation.loss_report import TranslationError
 from cosim.workload.match_messages import peers
 from cosim.workload.program import Operation, OpKind
 
@@ -27,7 +27,7 @@ _KEPT_NODES = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class RankProgram:
-    """One iteration of a rank. A dependency on :data:`~cosim.translation.flat.columns.ENTRY` is one on the
+    """One iteration of a rank. A dependency on :data:`~cosim.translation.flat.nodes.ENTRY` is one on the
     iteration's beginning; ``ends[op]`` are the nodes that an operation's end waits for, ``last`` those that
     the iteration's does.
     """

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cosim.errors import AlgorithmError
 from cosim.network.flows import I8, I32, I64, ON_COMPLETION, ON_START
 from cosim.pattern.template import Template
-from cosim.translation.flat.columns import COMPUTE, ENTRY, RECV, SEND
+from cosim.translation.flat.nodes import COMPUTE, ENTRY, RECV, SEND
 
 Mask = NDArray[np.bool_]
 
@@ -25,7 +25,7 @@ Mask = NDArray[np.bool_]
 @dataclass(frozen=True, eq=False)
 class PlaceNodes:
     """Nodes of one place in a template. ``peer`` is a place, ``sequence`` counts the messages of a pair;
-    dependencies are numbered within the share, or :data:`~cosim.translation.flat.columns.ENTRY`; ``ends`` are
+    dependencies are numbered within the share, or :data:`~cosim.translation.flat.nodes.ENTRY`; ``ends`` are
     what the rank's exit waits for.
     """
 

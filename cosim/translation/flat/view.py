@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from cosim.network.flows import I64
-from cosim.translation.flat.columns import COMPUTE, ENTRY, NodeBuilder, Nodes
+from cosim.translation.flat.nodes import COMPUTE, ENTRY, NodeBuilder, Nodes
 from cosim.translation.flat.program import Flattener
-from cosim.translation.report import LossReport
+from cosim.translation.loss_report import LossReport
 from cosim.translation.source import Source
 from cosim.workload.program import OpKind
 

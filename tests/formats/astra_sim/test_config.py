@@ -140,7 +140,7 @@ def test_memory_accesses_get_a_latency_and_a_bandwidth(tmp_path: Path) -> None:
     import numpy as np
 
     from cosim.formats.astra_sim.memory import memory_of
-    from cosim.translation.report import LossReport
+    from cosim.translation.loss_report import LossReport
     from cosim.workload.program import DeviceMesh, Operation, OpKind, Program, Workload
 
     scenario = cosim.loads(SCENARIO)

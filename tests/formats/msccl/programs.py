@@ -205,7 +205,7 @@ def any_program(draw: st.DrawFn) -> MscclProgram:
 
 def fuzz_targets() -> list[tuple[str, list[bytes], Callable[[bytes], object]]]:
     """(name, valid files, reader): a reader of mutated files may raise a CosimError, and nothing else."""
-    from cosim.formats.msccl.messages import program_template
+    from cosim.formats.msccl.program_template import program_template
     from cosim.formats.msccl.prove import collective_of, prove_schedule
     from cosim.formats.msccl.schedule import schedule
     from cosim.pattern.costs import Costs

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cosim.errors import AlgorithmError
 from cosim.formats.msccl.lower import Lowered, lower_plan
-from cosim.formats.msccl.messages import program_template
+from cosim.formats.msccl.program_template import program_template
 from cosim.formats.msccl.read import parse_program
 from cosim.formats.msccl.rows import normal
 from cosim.formats.msccl.schedule import schedule

@@ -10,7 +10,7 @@ import pytest
 
 import cosim
 from cosim.errors import AlgorithmError
-from cosim.formats.msccl.messages import program_template
+from cosim.formats.msccl.program_template import program_template
 from cosim.formats.msccl.read import parse_program, read_program
 from cosim.formats.msccl.rows import normal
 from cosim.formats.msccl.schedule import schedule

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.files.report import ImportReport
+from cosim.files.import_report import ImportReport
 from cosim.models.issuer import Issuer
 from cosim.models.parts import Layer
 from cosim.models.stage import StageBuilder

@@ -20,7 +20,7 @@ from math import prod
 from typing import Any
 
 from cosim.errors import Location, WorkloadError
-from cosim.files.report import ReportBuilder
+from cosim.files.import_report import ReportBuilder
 from cosim.formats.pytorch.communication import SILENT, RecordedComm, tensors
 from cosim.formats.pytorch.execution_trace import ExecutionTrace, TraceNode
 from cosim.gpu.gpus import DTYPE_BYTES, DType, Gpu

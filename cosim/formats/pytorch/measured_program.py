@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median_low
 
-from cosim.files.report import ReportBuilder
+from cosim.files.import_report import ReportBuilder
 from cosim.formats.pytorch.communication import MESSAGES, SILENT, RecordedComm
 from cosim.formats.pytorch.kineto import HostEvent, Work
 from cosim.formats.pytorch.link import MatchedComm

@@ -12,9 +12,9 @@ from cosim.engine.counters import mix_columns
 from cosim.errors import InputError, LaunchError
 from cosim.network.flows import ON_COMPLETION, ON_START
 from cosim.protocol.address import Tls, check_address
-from cosim.protocol.columns import DEFAULTS, FlatFlows, decode, encode, join, make
+from cosim.protocol.advance_parts import advance_parts, numbered
 from cosim.protocol.digest import Digest
-from cosim.protocol.messages import advance_parts, numbered
+from cosim.protocol.flat_flows import DEFAULTS, FlatFlows, decode, encode, join, make
 from cosim.protocol.replay_log import LogReader, LogWriter, RecordKind, frame, frames
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 

@@ -28,8 +28,8 @@ def fit(
     ),
 ) -> None:
     """Set a GPU's numbers by measured jobs: which the measurements tell apart, error before and after."""
-    from cosim.experiment.measured import MeasuredJob, fitted_table, read_jobs, seconds_of
-    from cosim.experiment.measured import fit as fitted_to
+    from cosim.experiment.measured_jobs import MeasuredJob, fitted_table, read_jobs, seconds_of
+    from cosim.experiment.measured_jobs import fit as fitted_to
     from cosim.gpu.calibrate import write_table
 
     if (table is None) == (scenario is None or measured is None):
@@ -50,8 +50,8 @@ def validate(
     ] = None,
 ) -> None:
     """Simulate a table of measured jobs: each one's error, and the mean."""
-    from cosim.experiment.measured import read_jobs
-    from cosim.experiment.measured import validate as simulated
+    from cosim.experiment.measured_jobs import read_jobs
+    from cosim.experiment.measured_jobs import validate as simulated
 
     found = simulated(read_jobs(table))
     typer.echo(str(found))

@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.errors import OverloadError
 from cosim.network.flows import I32, I64
-from cosim.protocol.columns import FlatFlows, batches, encode
+from cosim.protocol.flat_flows import FlatFlows, batches, encode
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 
 _ROOM = 64

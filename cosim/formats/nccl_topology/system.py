@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from cosim.files.import_report import ReportBuilder
 from cosim.files.located_xml import Element
-from cosim.files.report import ReportBuilder
 from cosim.units import PS_PER_US
 
 GBPS = 8e9

@@ -10,10 +10,10 @@ from pydantic import Field
 
 from cosim.network.flows import I32
 from cosim.translation.contract import Format
-from cosim.translation.flat.columns import COMPUTE, SEND, Nodes
+from cosim.translation.flat.nodes import COMPUTE, SEND, Nodes
 from cosim.translation.flat.view import FlatView, StreamOrder
+from cosim.translation.loss_report import LossReport
 from cosim.translation.numbering import By, Numbering, number
-from cosim.translation.report import LossReport
 from cosim.translation.says import Says, count
 from cosim.translation.source import Source
 

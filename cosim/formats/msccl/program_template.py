@@ -26,7 +26,7 @@ from fractions import Fraction
 from cosim.formats.msccl.program import REDUCES, SENDS
 from cosim.formats.msccl.rows import REDUCED_LIMIT, Rows, Wait
 from cosim.formats.msccl.schedule import Schedule
-from cosim.pattern.build import COMPLETION, START
+from cosim.pattern.assemble import COMPLETION, START
 from cosim.pattern.costs import Costs
 from cosim.pattern.template import Collective, Template
 

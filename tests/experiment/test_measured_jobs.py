@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from cosim.errors import InputError
-from cosim.experiment.measured import MeasuredJob, fit, fitted_table, read_jobs, validate
+from cosim.experiment.measured_jobs import MeasuredJob, fit, fitted_table, read_jobs, validate
 from cosim.gpu.calibrate import gpu_values, write_table
 
 JOB = """
