@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cosim.engine.engine import Engine
 from cosim.engine.groups import Comm, Planned
+from cosim.engine.kinds import kinds
 from cosim.engine.programs import ReadyJob
 from cosim.engine.records import I64, CollectiveRecord
 
@@ -67,14 +68,10 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
         """(A row of each kind, the kind of each row), where rows of a kind have equal ``names`` of ``comm``,
         ``plan``, ``program`` and ``op``. Kinds are numbered in the order in which they first come.
         """
-        rows = self._rows
-        kind = np.zeros(len(rows), np.int64)
-        for name in names:
-            column = self._programs[rows["rank"]] if name == "program" else rows[name]
-            wide = kind * (int(column.max(initial=0)) + 1) + column
-            _, first, kind = np.unique(wide, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        return first[order], np.argsort(order)[kind]
+        columns = (
+            self._programs[self._rows["rank"]] if name == "program" else self._rows[name] for name in names
+        )
+        return kinds(*columns)
 
     def column(self, name: str) -> I64:
         """``iteration``, ``number`` (a record's ``op``), ``start``, ``ready`` or ``end`` of each row."""

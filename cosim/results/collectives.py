@@ -10,11 +10,11 @@ is nccl-tests': for all-gather the gathered whole, which is n times the ``size_b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.engine.kinds import kinds
 from cosim.engine.records import JobInfo
 from cosim.pattern.template import Collective
 from cosim.results.collective_columns import CollectiveColumns
@@ -78,12 +78,17 @@ def summarize_collectives(
     """Group and sum; the kind that took most time in all comes first."""
     if not len(columns):
         return ()
-    codes = (columns.job, columns.collective.codes, columns.algorithm.codes)
-    kinds = np.stack([*codes, columns.size_bytes, columns.group_size])
-    found, which = np.unique(kinds, axis=1, return_inverse=True)
-    ends = np.cumsum(np.bincount(which.reshape(-1)))
-    parts = np.split(np.argsort(which.reshape(-1), kind="stable"), ends[:-1])
-    rows = [(job, _one(columns, part, jobs[job].name)) for job, part in zip(found[0], parts, strict=True)]
+    first, which = kinds(
+        columns.job,
+        columns.collective.codes,
+        columns.algorithm.codes,
+        columns.size_bytes,
+        columns.group_size,
+    )
+    ends = np.cumsum(np.bincount(which))
+    parts = np.split(np.argsort(which, kind="stable"), ends[:-1])
+    found = columns.job[first].tolist()
+    rows = [(job, _one(columns, part, jobs[job].name)) for job, part in zip(found, parts, strict=True)]
     rows.sort(key=lambda row: (-row[1].total_ps, row[0], *_kind(row[1])))
     return tuple(row for _, row in rows)
 
@@ -98,12 +103,10 @@ def _one(columns: CollectiveColumns, rows: I64, job: str) -> CollectiveSummary:
     collective = columns.collective.names[columns.collective.codes[first]]
     algorithm = columns.algorithm.names[columns.algorithm.codes[first]]
     ranks, size_bytes = int(columns.group_size[first]), int(columns.size_bytes[first])
-    copies = columns.copies[rows].tolist()
-    times = (columns.end_ps - columns.ready_ps)[rows].tolist()
-    waits = (columns.ready_ps - columns.start_ps)[rows].tolist()
-    # Python's numbers: picoseconds times copies of many collectives can leave 64 bits.
-    count, total = sum(copies), sum(map(mul, times, copies))
-    waited = sum(map(mul, waits, copies))
+    copies = columns.copies[rows]
+    times = (columns.end_ps - columns.ready_ps)[rows]
+    waits = (columns.ready_ps - columns.start_ps)[rows]
+    count, total, waited = int(copies.sum()), _total(times, copies), _total(waits, copies)
     size = nccl_size_bytes(collective, size_bytes, ranks)
     algbw = size * 8 * PS_PER_S * count / total if size and total else None
     factor = bus_factor(collective, ranks)
@@ -114,15 +117,24 @@ def _one(columns: CollectiveColumns, rows: I64, job: str) -> CollectiveSummary:
         size_bytes=size_bytes,
         group_size=ranks,
         count=count,
-        messages=sum(map(mul, columns.messages[rows].tolist(), copies)),
+        messages=_total(columns.messages[rows], copies),
         mean_ps=_rounded(total, count),
-        min_ps=min(times),
-        max_ps=max(times),
+        min_ps=int(times.min()),
+        max_ps=int(times.max()),
         wait_mean_ps=_rounded(waited, count),
-        wait_max_ps=max(waits),
+        wait_max_ps=int(waits.max()),
         total_ps=total,
         algbw_bps=algbw,
         busbw_bps=None if algbw is None else algbw * factor,
+    )
+
+
+def _total(values: I64, copies: I64) -> int:
+    """The sum of values, each ``copies`` times, which may leave 64 bits; values are not below 0."""
+    return sum(
+        each * ((int((mine >> 32).sum()) << 32) + int((mine & 0xFFFFFFFF).sum()))
+        for each in np.unique(copies).tolist()
+        for mine in [values[copies == each]]
     )
 
 
