@@ -30,28 +30,31 @@ def time_in_states(key: I64, layer: I8, start_ps: I64, end_ps: I64, num_keys: in
     count = int(some.sum())
     if count == 0:
         return out
-    keys = np.tile(key[some].astype(np.int64), 2)
-    layers = np.tile(layer[some], 2)
     times = np.concatenate([start_ps[some], end_ps[some]])
-    order = _order(keys, times, num_keys)
-    keys, times, layers = keys[order], times[order], layers[order]
-    step = np.where(order < count, 1, -1).astype(np.int32)
+    first, span = int(times.min()), int(times.max()) - int(times.min()) + 1
+    moments = None
+    kinds = 2 * num_layers
+    if num_keys * span * kinds >= 1 << 62:
+        moments, times = np.unique(times, return_inverse=True)
+        first, span = 0, len(moments)
+    # One number for each start and end, so that they are sorted as they are and not by their places.
+    kind = np.concatenate([layer[some].astype(np.int64), layer[some].astype(np.int64) + num_layers])
+    events = (np.tile(key[some].astype(np.int64), 2) * span + times - first) * kinds + kind
+    events.sort()
+    when, kind = np.divmod(events, kinds)
     state = np.zeros(2 * count, np.int64)
     for bit in range(num_layers):
+        step = np.zeros(kinds, np.int32)
+        step[[bit, bit + num_layers]] = 1, -1
         # Every interval that a key opens it closes, so the sum is 0 again where the next key begins.
-        under_way = np.cumsum(np.where(layers == bit, step, 0)) > 0
-        state |= under_way.astype(np.int64) << bit
-    lasting = state[:-1] > 0
-    np.add.at(out, (keys[:-1][lasting], state[:-1][lasting]), np.diff(times)[lasting])
+        state |= (np.cumsum(step[kind]) > 0).astype(np.int64) << bit
+    lasting = np.flatnonzero(state[:-1])
+    keys, times = np.divmod(when[lasting], span)
+    lengths = when[lasting + 1] - when[lasting]
+    if moments is not None:
+        lengths = moments[times + lengths] - moments[times]
+    np.add.at(out.reshape(-1), (keys << num_layers) + state[lasting], lengths)
     return out
-
-
-def _order(keys: I64, times: I64, num_keys: int) -> I64:
-    """Permutation that sorts by (key, time); the order of equals doesn't matter to a sum of lengths."""
-    low, span = int(times.min()), int(times.max()) - int(times.min()) + 1
-    if num_keys * span < 1 << 62:
-        return np.argsort(keys * span + (times - low))
-    return np.lexsort((times, keys))
 
 
 def lanes(start_ps: I64, end_ps: I64) -> I64:
