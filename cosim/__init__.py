@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from cosim.results.table import Table
     from cosim.topology.graph import Topology
     from cosim.workload.program import DeviceMesh, Operation, OpKind, Peer, Program, Workload
+    from cosim.workload.table import OperationTable
 
 __version__ = "0.1.0"
 
@@ -82,7 +83,9 @@ _HOMES = {
     "cosim.results.sweep": "SweepRun",
     "cosim.results.table": "Table",
     "cosim.topology.graph": "Topology",
-    "cosim.workload.program": "DeviceMesh OpKind Operation Peer Program Workload",
+    "cosim.workload.operation": "OpKind Operation Peer Program",
+    "cosim.workload.program": "DeviceMesh Workload",
+    "cosim.workload.table": "OperationTable",
 }
 """Where each name is made."""
 
@@ -103,6 +106,7 @@ __all__ = [
     "NetworkError",
     "OpKind",
     "Operation",
+    "OperationTable",
     "OverloadError",
     "Peer",
     "Program",

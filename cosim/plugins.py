@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         Program,
         Workload,
     )
+    from cosim.workload.table import OperationTable
 
 _FROM = {
     "cosim.cluster.contract": "Arrival Placement Wanted",
@@ -126,6 +127,7 @@ _FROM = {
     "cosim.workload.draws": "draw exponential",
     "cosim.workload.program": "COMM_STREAM COMPUTE_STREAM NO_STREAM DeviceMesh Operation OpKind "
     "Peer Program Workload",
+    "cosim.workload.table": "OperationTable",
 }
 _HOMES = {name: module for module, names in _FROM.items() for name in names.split()}
 
@@ -191,6 +193,7 @@ __all__ = [
     "NetworkStatistics",
     "OpKind",
     "Operation",
+    "OperationTable",
     "Parallel",
     "Paths",
     "Peer",

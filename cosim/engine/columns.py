@@ -57,6 +57,8 @@ _ROWS: dict[str, Any] = {
     "info": np.int64,
 }
 """What each array that grows is made of."""
+_LEAST_ROWS = 1024
+"""Of a table that has any: whenever one is replaced, the loop returns, and all of them are looked at."""
 _LOG_ROWS = 1 << 16
 _USED = {
     "agenda": s.AGENDA_N,
@@ -114,7 +116,7 @@ class Columns:
         """Have room for ``need`` rows."""
         old = self.arrays[name]
         if need > len(old):
-            new = np.zeros(max(need, 2 * len(old), 16), old.dtype)
+            new = np.zeros(max(need, 2 * len(old), _LEAST_ROWS), old.dtype)
             new[: len(old)] = old
             self.replace(name, new)
 

@@ -7,13 +7,16 @@ meet by (sender, receiver, tag) in the order in which they are posted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import overload
 
 import numpy as np
 
 from cosim.engine.folding.folding import Folding
 from cosim.engine.folding.template import Grid, representatives
 from cosim.engine.folding.translations import group_grid
+from cosim.engine.ready_table import ReadyTable, ready_table
 from cosim.engine.records import JobInfo
 from cosim.errors import WorkloadError
 from cosim.network.flows import I32
@@ -64,34 +67,18 @@ def naming(operation: Operation, mesh: DeviceMesh) -> Naming:
 
 
 def ready_program(
-    program: Program, mesh: DeviceMesh, known: dict[tuple[object, object], Naming]
+    ready: ReadyTable,
+    number: int,
+    program: Program,
+    mesh: DeviceMesh,
+    known: dict[tuple[object, object], Naming],
 ) -> ReadyProgram:
-    """Turn a program's dependencies round. ``known`` keeps namings for other programs of the job.
-
-    Raises
-    ------
-    WorkloadError
-        A dependency on an operation that isn't there.
-    """
-    operations = program.operations
-    streams = tuple(sorted({o.stream for o in operations} - {NO_STREAM}))
-    number = {name: k for k, name in enumerate(streams)}
-    successors: list[list[int]] = [[] for _ in operations]
-    waits = []
+    """A program made ready. ``known`` keeps namings for other programs of the job."""
     seen: dict[Naming, int] = {}
     collective: dict[tuple[Naming, int], int] = {}
     names: list[Naming] = []
     occurrence = []
-    for at, operation in enumerate(operations):
-        deps = sorted(set(operation.deps))
-        for dep in deps:
-            if not 0 <= dep < len(operations) or dep == at:
-                raise WorkloadError(
-                    f"program {program.name!r}: operation {at} {operation.name!r} depends on {dep}, "
-                    f"which is not another of its {len(operations)} operations"
-                )
-            successors[dep].append(at)
-        waits.append(len(deps))
+    for at, operation in enumerate(program.operations):
         name: Naming = ()
         if operation.kind is OpKind.COLLECTIVE:
             said = (operation.axes, operation.ranks)
@@ -103,13 +90,16 @@ def ready_program(
         if operation.kind is OpKind.COLLECTIVE:
             collective[name, occurrence[at]] = at
             seen[name] = occurrence[at] + 1
+    streams = sorted({operation.stream for operation in program.operations} - {NO_STREAM})
+    stream = {name: k for k, name in enumerate(streams)}
+    waits, successors = ready.of(number)
     return ReadyProgram(
         program.name,
-        operations,
-        streams,
-        tuple(number.get(o.stream, -1) for o in operations),
-        tuple(waits),
-        tuple(tuple(s) for s in successors),
+        program.operations,
+        tuple(streams),
+        tuple(stream.get(operation.stream, -1) for operation in program.operations),
+        waits,
+        successors,
         tuple(at for at, count in enumerate(waits) if count == 0),
         tuple(names),
         tuple(occurrence),
@@ -155,13 +145,40 @@ def grid_dims(endpoints: I32, dims: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 @dataclass(eq=False, slots=True)
+class ReadyPrograms(Sequence[ReadyProgram]):
+    """A job's programs, each made ready when it is asked for: what is simulated is mostly the table."""
+
+    programs: Sequence[Program]
+    mesh: DeviceMesh
+    table: ReadyTable
+    _known: dict[tuple[object, object], Naming] = field(default_factory=dict)
+    _made: dict[int, ReadyProgram] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.programs)
+
+    @overload
+    def __getitem__(self, number: int) -> ReadyProgram: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[ReadyProgram, ...]: ...
+    def __getitem__(self, number: int | slice) -> ReadyProgram | tuple[ReadyProgram, ...]:
+        if isinstance(number, slice):
+            return tuple(self[k] for k in range(*number.indices(len(self))))
+        number = range(len(self))[number]
+        if number not in self._made:
+            program = self.programs[number]
+            self._made[number] = ready_program(self.table, number, program, self.mesh, self._known)
+        return self._made[number]
+
+
+@dataclass(eq=False, slots=True)
 class ReadyJob:
     """A job with its programs made ready, and its groups, made when first met."""
 
     number: int
     info: JobInfo
     topology: Topology
-    programs: tuple[ReadyProgram, ...]
+    programs: ReadyPrograms
     coflow_bytes: int = 0
     _groups: dict[tuple[int, ...], Group] = field(default_factory=dict)
     _by_axes: dict[tuple[int, tuple[str, ...]], Group] = field(default_factory=dict)
@@ -257,10 +274,9 @@ def ready_job(number: int, info: JobInfo, topology: Topology) -> ReadyJob:
     ):
         if value >= limit:
             raise WorkloadError(f"{what}: {name} must stay below {limit}, for flow keys; here {value}")
-    workload, known = info.workload, dict[tuple[object, object], Naming]()
+    workload = info.workload
     mesh = workload.mesh if info.folding is None else info.folding.translations.mesh
-    programs = tuple(ready_program(program, mesh, known) for program in workload.programs)
-    return ReadyJob(number, info, topology, programs)
+    return ReadyJob(number, info, topology, ReadyPrograms(workload.programs, mesh, ready_table(workload)))
 
 
 COLLECTIVES = {c.value: c for c in Collective}

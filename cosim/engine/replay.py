@@ -20,7 +20,7 @@ from cosim.engine.collective_records import CollectiveRecords
 from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.operation_log import OperationLog, evenly
-from cosim.engine.programs import ReadyJob, ready_job
+from cosim.engine.programs import ReadyJob, ReadyProgram, ready_job
 from cosim.engine.records import JobInfo, Records
 from cosim.engine.releasing import ReleasingNetwork
 from cosim.engine.stall import unmatched, waits
@@ -137,9 +137,8 @@ class Replay:
         self._engine.columns.on_operations = self._operations.take
         self._starting: dict[int, list[ReadyJob]] = {}
         self._total = sum(
-            len(one.program(rank).operations) * one.info.iterations
-            for one in self._jobs
-            for rank in range(one.info.workload.world_size)
+            int(np.diff(one.table.first)[one.program_of].sum()) * info.iterations
+            for info, one in ((job, job.workload) for job in jobs)
         )
 
     def run(self) -> Records:
@@ -207,26 +206,32 @@ class Replay:
 
     def _iteration_bytes(self, job: ReadyJob) -> int:
         """Bytes that one iteration of a job sends, over all its ranks; plans its collectives on the way."""
-        total = 0
-        program_of = job.info.workload.program_of
-        for number, program in enumerate(job.programs):
-            members = np.flatnonzero(program_of == number)
-            if not len(members):
-                continue
-            mine, shares = 0.0, dict[tuple[object, ...], float]()
-            for operation in program.operations:
-                if operation.kind is OpKind.SEND:
-                    mine += operation.size_bytes
-                elif operation.kind is OpKind.COLLECTIVE:
-                    what = operation.collective, operation.size_bytes, operation.root
-                    key = *what, operation.axes, operation.ranks
-                    if key not in shares:
-                        group = job.group(int(members[0]), operation)
-                        plan = self._engine.plans.whole(operation, group)
-                        shares[key] = plan.total_bytes / len(group.members)
-                    mine += shares[key]
-            total += round(mine * len(members) * job.info.copies)
-        return total
+        workload = job.info.workload
+        table = workload.table
+        ranks = np.bincount(workload.program_of, minlength=table.num_programs)
+        sent = np.where(table.is_kind(OpKind.SEND), table.size_bytes, 0).astype(np.float64)
+        each = np.bincount(table.program, sent, minlength=table.num_programs)
+        talking = np.unique(table.program[table.is_kind(OpKind.COLLECTIVE)])
+        for number in talking[ranks[talking] > 0].tolist():
+            member = int((workload.program_of == number).argmax())
+            each[number] = self._bytes_of_rank(job, job.programs[number], member)
+        return sum(map(round, (each * ranks * job.info.copies).tolist()))
+
+    def _bytes_of_rank(self, job: ReadyJob, program: ReadyProgram, member: int) -> float:
+        """Bytes that one iteration of a rank sends, of collectives its share."""
+        mine, shares = 0.0, dict[tuple[object, ...], float]()
+        for operation in program.operations:
+            if operation.kind is OpKind.SEND:
+                mine += operation.size_bytes
+            elif operation.kind is OpKind.COLLECTIVE:
+                what = operation.collective, operation.size_bytes, operation.root
+                key = *what, operation.axes, operation.ranks
+                if key not in shares:
+                    group = job.group(member, operation)
+                    plan = self._engine.plans.whole(operation, group)
+                    shares[key] = plan.total_bytes / len(group.members)
+                mine += shares[key]
+        return mine
 
     # -- the end -------------------------------------------------------------------------------------
 
@@ -260,7 +265,7 @@ class Replay:
 
     def _check_room(self) -> None:
         """Of a run that stands still: whether it only waits for what comes later than times go."""
-        sizes = [op.size_bytes for job in self._jobs for one in job.programs for op in one.operations]
+        sizes = [int(job.info.workload.table.size_bytes.max(initial=0)) for job in self._jobs]
         largest, slowest = max(sizes, default=0), float(self._topology.link_rate_bps.min(initial=np.inf))
         if int(self.environment.now) + largest * 8e12 / slowest >= NEVER:
             slow = f"{format_size(largest)} over a link of {format_rate(slowest)}"

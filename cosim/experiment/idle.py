@@ -101,11 +101,8 @@ def _over_time(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
 
 def _computing(workload: Workload) -> set[int]:
     """Ranks that have a computation which takes time."""
-    busy = [
-        number
-        for number, program in enumerate(workload.programs)
-        if any(op.kind in (OpKind.COMPUTE, OpKind.MEMORY) and op.duration_ps for op in program.operations)
-    ]
+    table = workload.table
+    busy = table.program[table.is_kind(OpKind.COMPUTE, OpKind.MEMORY) & (table.duration_ps != 0)]
     return {*np.flatnonzero(np.isin(workload.program_of, busy)).tolist()}
 
 
@@ -140,11 +137,7 @@ def _collectives(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found
     """Settings of collectives that no job has."""
     given = scenario.collectives.model_fields_set
     used = {
-        op.collective
-        for job in jobs
-        for program in job.workload.programs
-        for op in program.operations
-        if op.kind is OpKind.COLLECTIVE
+        op.collective for job in jobs for op in job.workload.table.prototypes if op.kind is OpKind.COLLECTIVE
     }
     named = {kind.value for kind in Collective}
     algorithms = [one for name in sorted(used) for _, one in _algorithms(scenario, name)]

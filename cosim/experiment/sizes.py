@@ -80,7 +80,7 @@ def check_run(jobs: Sequence[JobInfo]) -> None:
     """
     total = 0
     for job in jobs:
-        lengths = np.array([len(one.operations) for one in job.workload.programs], np.float64)
+        lengths = np.diff(job.workload.table.first).astype(np.float64)
         ranks = np.bincount(job.workload.program_of, minlength=len(lengths))
         total += int(lengths @ ranks) * job.iterations
     check_size(total, "operations", PER_OPERATION_RUN)

@@ -58,9 +58,9 @@ class Arrays:
                 table.append(one.address)
             else:
                 assert one.flags.c_contiguous
-                table += one.__array_interface__["data"][0], *one.shape
+                table += one.ctypes.data, *one.shape  # its array interface would spell out its type, too
         self._table = np.array(table, np.int64)
-        self.address = int(self._table.__array_interface__["data"][0])
+        self.address = self._table.ctypes.data
         self._numba_type_ = _type_of(self)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -104,8 +104,9 @@ def is_missing(function: Callable[..., Any], signature: Any) -> bool:
 
 
 def is_new(function: Callable[..., Any]) -> bool:
-    """Whether nothing of a compiled function is on disk yet, for any arguments."""
-    return not cast("Any", function)._cache._cache_file._load_index()
+    """Whether nothing of a compiled function is in this process or on disk yet, for any arguments."""
+    made = cast("Any", function)
+    return not made.overloads and not made._cache._cache_file._load_index()
 
 
 def _by_address(function: Callable[..., Any], signature: Any) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.engine.records import JobInfo, OpRecords, Records
+from cosim.engine.records import OpRecords, Records
 from cosim.workload.program import CPU_STREAM, OpKind
 
 I8 = NDArray[np.int8]
@@ -70,12 +70,19 @@ class OpTable:
 
 def op_table(records: Records) -> OpTable:
     """The table of a run's jobs."""
+    tables = [job.workload.table for job in records.jobs]
     streams: dict[str, int] = {}
-    kinds: list[int] = []
-    stream_of: list[int] = []
-    firsts = [_append_programs(job, kinds, stream_of, streams) for job in records.jobs]
-    kind = np.array(kinds, np.int8)
-    stream = np.array(stream_of, np.int32)
+    numbers = [
+        np.array([streams.setdefault(name, len(streams)) for name in table.streams], np.int32)[table.stream]
+        for table in tables
+    ]
+    base = np.cumsum([0, *map(len, tables)])
+    firsts = [
+        at + table.first[job.workload.program_of]
+        for at, table, job in zip(base, tables, records.jobs, strict=False)
+    ]
+    kind = np.concatenate([np.zeros(0, np.int8), *(table.kind for table in tables)])
+    stream = np.concatenate([np.zeros(0, np.int32), *numbers])
     layer = np.where(_IS_COMMUNICATION[kind], COMMUNICATION, COMPUTE).astype(np.int8)
     host = [number for name, number in streams.items() if name.split(" ")[0] == CPU_STREAM]  # "cpu thread 1"
     on_host = (kind == _CODE[OpKind.COMPUTE.value]) & np.isin(stream, host)
@@ -89,15 +96,3 @@ def op_table(records: Records) -> OpTable:
         rank_base=np.concatenate([np.zeros(1, np.int64), np.cumsum(np.array(sizes, np.int64))]),
         first=np.concatenate(firsts) if firsts else np.zeros(0, np.int64),
     )
-
-
-def _append_programs(job: JobInfo, kinds: list[int], stream_of: list[int], streams: dict[str, int]) -> I64:
-    """Add a job's operations; the row of operation 0 of each of its ranks."""
-    base = []
-    for program in job.workload.programs:
-        base.append(len(kinds))
-        # An Enum hashes and yields its value through Python code; its _value_ is a plain attribute, which
-        # matters for traces with a program of many operations for each rank.
-        kinds += [_CODE[op.kind._value_] for op in program.operations]
-        stream_of += [streams.setdefault(op.stream, len(streams)) for op in program.operations]
-    return np.array(base, np.int64)[job.workload.program_of]

@@ -164,8 +164,8 @@ class RunTables:
         records = self.records
         table, ops = op_table(records), records.ops
         rows = table.rows(ops)
-        programs = (program for job in records.jobs for program in job.workload.programs)
-        names = labels([operation.name for program in programs for operation in program.operations])
+        named = (job.workload.table for job in records.jobs)
+        names = labels([one.names[at] for one in named for at in one.name.tolist()])
         folded = any(job.folding is not None for job in records.jobs)
         return operations_table(
             [job.name for job in records.jobs],

@@ -36,7 +36,7 @@ _INTERPRETED: dict[Any, int] = {}
 def for_work(loop: Any, steps: int) -> Callable[..., Any]:
     """The compiled loop, or the same interpreted where it has few steps to do, now and so far."""
     _INTERPRETED[loop] = _INTERPRETED.get(loop, 0) + steps
-    if steps > LITTLE_WORK or _INTERPRETED[loop] > 64 * LITTLE_WORK:
+    if loop.overloads or steps > LITTLE_WORK or _INTERPRETED[loop] > 64 * LITTLE_WORK:
         compiled: Callable[..., Any] = loop
         return compiled
 

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from cosim.files.import_report import ReportBuilder
 from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Peer, Program, Workload
 
-_NOTHING = (Operation("nothing", OpKind.COMPUTE, NO_STREAM),)
+NOTHING = Operation("nothing", OpKind.COMPUTE, NO_STREAM)
+"""What a rank without operations has."""
+NOTHING_IS_INVENTED = "a computation of 0 for a rank without operations"
 
 
 def rank_workload(
@@ -26,8 +28,8 @@ def rank_workload(
 
     Ranks with the same operations share a program; one without any computes for 0 ps.
     """
-    report.invented("a computation of 0 for a rank without operations", sum(not own for own in operations))
-    programs, program_of = share_programs([own or _NOTHING for own in operations])
+    report.invented(NOTHING_IS_INVENTED, sum(not own for own in operations))
+    programs, program_of = share_programs([own or (NOTHING,) for own in operations])
     mesh = mesh if mesh is not None else DeviceMesh({"rank": len(operations)})
     return Workload(name, mesh, programs, program_of, report.build(), rendezvous)
 
@@ -46,9 +48,13 @@ def share_programs(
             if by_identity[id(own)] == len(first):
                 first.append(rank)
         program_of[rank] = by_identity[id(own)]
-    names = [f"rank {rank}" for rank in first] if len(first) > 1 else ["every rank"]
-    programs = tuple(Program(name, own) for name, own in zip(names, number, strict=True))
+    programs = tuple(Program(name, own) for name, own in zip(program_names(first), number, strict=True))
     return programs, program_of
+
+
+def program_names(first: Sequence[int]) -> list[str]:
+    """Names of programs by the first rank of each."""
+    return [f"rank {rank}" for rank in first] if len(first) > 1 else ["every rank"]
 
 
 class FlowOperations:

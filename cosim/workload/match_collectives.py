@@ -25,6 +25,8 @@ def check_collectives(workload: Workload) -> None:
     MismatchError
         Unequal number, kind, size or root; names ranks, operations and sizes.
     """
+    if not workload.table.is_kind(OpKind.COLLECTIVE).any():
+        return
     programs = [_collectives(program, workload.mesh) for program in workload.programs]
     _check_membership(workload)
     explicit = any(group and isinstance(group[0], int) for found in programs for group in found)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from cosim.errors import MismatchError, StallError, WorkloadError
 from cosim.units import format_size
 from cosim.workload.program import OpKind, Peer, Workload
+from cosim.workload.table import OperationTable
 
 I64 = NDArray[np.int64]
 
@@ -59,30 +60,36 @@ def peers(workload: Workload, ranks: I64, peer: Peer) -> I64:
 
 def _table(workload: Workload, kind: OpKind) -> tuple[I64, I64]:
     """int64 [messages, 4] (source, destination, tag, bytes), sorted, and each row's operation number."""
-    rows: list[I64] = []
-    numbers: list[I64] = []
-    for index, program in enumerate(workload.programs):
-        ranks = np.flatnonzero(workload.program_of == index).astype(np.int64)
-        if not len(ranks):
-            continue
-        for number, op in enumerate(program.operations):
-            if op.kind is not kind or op.peer is None:
-                continue
-            others = peers(workload, ranks, op.peer)
-            bad = np.flatnonzero((others < 0) | (others == ranks))
-            if len(bad):
-                rank = int(ranks[bad[0]])
-                why = "itself" if others[bad[0]] == rank else f"beyond the edge of axis {op.peer.axis!r}"
-                raise WorkloadError(f"rank {rank}: {kind.value} op {number} {op.name!r} has a peer {why}")
-            ends = (ranks, others) if kind is OpKind.SEND else (others, ranks)
-            tags, sizes = np.full_like(ranks, op.tag), np.full_like(ranks, op.size_bytes)
-            rows.append(np.stack([*ends, tags, sizes], axis=1))
-            numbers.append(np.full_like(ranks, number))
-    if not rows:
-        return np.empty((0, 4), np.int64), np.empty(0, np.int64)
-    table, ops = np.concatenate(rows), np.concatenate(numbers)
-    order = np.lexsort((ops, table[:, 3], table[:, 2], table[:, 1], table[:, 0]))
-    return table[order], ops[order]
+    table = workload.table
+    mine = np.flatnonzero(table.is_kind(kind) & _has_peer(table))
+    rows = np.bincount(table.program[mine], minlength=table.num_programs)  # of each program
+    count = rows[workload.program_of]  # of each rank
+    rank = np.repeat(np.arange(workload.world_size), count)
+    within = np.arange(len(rank)) - np.repeat(np.cumsum(count) - count, count)
+    row = mine[(np.cumsum(rows) - rows)[workload.program_of[rank]] + within]
+    other = table.peer[row]
+    for like in np.unique(table.like[row[other < 0]]).tolist():
+        along = (other < 0) & (table.like[row] == like)
+        peer = table.prototypes[like].peer
+        assert peer is not None
+        other[along] = peers(workload, rank[along], peer)
+    number = row - table.first[table.program[row]]
+    bad = np.flatnonzero((other < 0) | (other == rank))
+    if len(bad):
+        at = bad[np.lexsort((rank[bad], row[bad]))[0]]
+        op = workload.program(int(rank[at])).operations[number[at]]
+        why = f"beyond the edge of axis {op.peer.axis!r}" if op.peer and other[at] < 0 else "itself"
+        raise WorkloadError(f"rank {rank[at]}: {kind.value} op {number[at]} {op.name!r} has a peer {why}")
+    ends = (rank, other) if kind is OpKind.SEND else (other, rank)
+    order = np.lexsort((number, table.size_bytes[row], table.tag[row], ends[1], ends[0]))
+    columns = np.stack([*ends, table.tag[row], table.size_bytes[row]], axis=1)
+    return columns[order], number[order]
+
+
+def _has_peer(table: OperationTable) -> NDArray[np.bool_]:
+    """bool[rows]: somebody is named as the other end."""
+    said = np.array([one.peer is not None for one in table.prototypes], np.bool_)
+    return (table.peer >= 0) | said[table.like]
 
 
 def _unmatched(workload: Workload, sends: I64, send_ops: I64, receives: I64, receive_ops: I64) -> list[str]:

@@ -1,17 +1,10 @@
-"""A workload: a mesh of ranks and a few programs, whose size does not grow with the world size.
-
-A program is the operations of one class of ranks. An operation is started when its dependencies have
-ended and its stream is free; of several that could start, the lowest-numbered goes first (Chakra's
-feeder issues so). One operation runs at a time on a stream of a rank; ``stream=""`` has no limit (RECV).
-To have a stream in strict program order, as CUDA has it, chain its operations by dependencies.
-"""
+"""A workload: a mesh of ranks and a few programs, whose size does not grow with the world size."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
 
 import numpy as np
@@ -19,117 +12,30 @@ from numpy.typing import NDArray
 
 from cosim.errors import WorkloadError
 from cosim.files.import_report import ImportReport
+from cosim.workload.operation import (
+    COMM_STREAM,
+    COMPUTE_STREAM,
+    CPU_STREAM,
+    NO_STREAM,
+    Operation,
+    OpKind,
+    Peer,
+    Program,
+)
+from cosim.workload.table import OperationTable, table_of
 
-COMPUTE_STREAM = "compute"
-COMM_STREAM = "comm"
-CPU_STREAM = "cpu"
-NO_STREAM = ""
-
-
-class OpKind(Enum):
-    """What an operation is. MEMORY is timed like compute, but counted apart.
-
-    Examples
-    --------
-    >>> import cosim
-    >>> [kind.value for kind in cosim.OpKind]
-    ['compute', 'memory', 'collective', 'send', 'recv']
-    """
-
-    COMPUTE = "compute"
-    MEMORY = "memory"
-    COLLECTIVE = "collective"
-    SEND = "send"
-    RECV = "recv"
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """The other end of a send or receive: a rank, or an offset along a mesh axis (no wrap-around).
-
-    Examples
-    --------
-    >>> import cosim
-    >>> next_stage = cosim.Peer(axis="pp", offset=1)
-    >>> cosim.Operation("activations", cosim.OpKind.SEND, size_bytes=1 << 20, peer=next_stage).peer.offset
-    1
-    """
-
-    rank: int | None = None
-    axis: str | None = None
-    offset: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One operation of a program; which fields matter follows from ``kind``.
-
-    Attributes
-    ----------
-    deps
-        Numbers of operations of the same program that must have ended.
-    duration_ps
-        COMPUTE, MEMORY: the time it takes, measured or worked out by a compute model.
-    flops, bytes_moved
-        COMPUTE: what ``duration_ps`` was worked out from, where it was; shown, never timed again.
-    collective
-        COLLECTIVE: the name of a ``Collective`` (``all_reduce`` ...).
-    axes, ranks
-        COLLECTIVE: the group as mesh axes (all ranks that differ in these only), or as explicit
-        ranks in group order. Neither: all ranks of the job.
-    size_bytes
-        COLLECTIVE (as ``Collective`` counts it), SEND, RECV.
-    root
-        COLLECTIVE broadcast: position in the group.
-    peer, tag
-        SEND, RECV. The n-th SEND to a rank with a tag meets the n-th RECV from there with it.
-    channel
-        SEND: messages of one (source, destination, channel) go in order; a routing may choose by it.
-    phase
-        ``forward``, ``backward``, ``optimizer`` ...: for reports only.
-
-    Examples
-    --------
-    >>> import cosim
-    >>> forward = cosim.Operation("forward", cosim.OpKind.COMPUTE, duration_ps=5 * 10**9)
-    >>> reduce = cosim.Operation("gradients", cosim.OpKind.COLLECTIVE, stream="comm", deps=(0,),
-    ...                          collective="all_reduce", axes=("dp",), size_bytes=64 << 20)
-    >>> reduce.kind.value
-    'collective'
-    """
-
-    name: str
-    kind: OpKind
-    stream: str = COMPUTE_STREAM
-    deps: tuple[int, ...] = ()
-    duration_ps: int = 0
-    flops: float = 0.0
-    bytes_moved: float = 0.0
-    collective: str = ""
-    axes: tuple[str, ...] = ()
-    ranks: tuple[int, ...] | None = None
-    size_bytes: int = 0
-    root: int = 0
-    peer: Peer | None = None
-    tag: int = 0
-    channel: int = 0
-    phase: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Program:
-    """The operations of one class of ranks; of those that could start, the first in the tuple does.
-
-    Examples
-    --------
-    >>> import cosim
-    >>> step = cosim.Operation("step", cosim.OpKind.COMPUTE, duration_ps=10**9)
-    >>> len(cosim.Program("all ranks", (step,)).operations)
-    1
-    """
-
-    name: str
-    operations: tuple[Operation, ...]
+__all__ = [
+    "COMM_STREAM",
+    "COMPUTE_STREAM",
+    "CPU_STREAM",
+    "NO_STREAM",
+    "DeviceMesh",
+    "OpKind",
+    "Operation",
+    "Peer",
+    "Program",
+    "Workload",
+]
 
 
 @dataclass(frozen=True)
@@ -218,7 +124,7 @@ class Workload:
     mesh
         The ranks.
     programs
-        One for each class of ranks.
+        One for each class of ranks: a tuple, or ``OperationTable.programs()``, which makes them when asked.
     program_of
         int32[ranks].
     report
@@ -245,7 +151,7 @@ class Workload:
 
     name: str
     mesh: DeviceMesh
-    programs: tuple[Program, ...]
+    programs: Sequence[Program]
     program_of: NDArray[np.int32]
     report: ImportReport = field(default_factory=ImportReport)
     rendezvous: bool = False
@@ -255,6 +161,11 @@ class Workload:
     def world_size(self) -> int:
         """Ranks in all."""
         return len(self.program_of)
+
+    @cached_property
+    def table(self) -> OperationTable:
+        """The operations of all programs as columns."""
+        return table_of(self.programs)
 
     def program(self, rank: int) -> Program:
         """The program that ``rank`` runs."""

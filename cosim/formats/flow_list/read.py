@@ -9,21 +9,31 @@ doi:10.1145/3341302.3342085).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Context as Precision
 from decimal import Decimal, InvalidOperation
-from fractions import Fraction
+from itertools import islice
+from operator import eq
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from pydantic import Field, PositiveInt
 
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
 from cosim.files.import_report import ReportBuilder
 from cosim.files.text import MOST_RANKS, lines_of
-from cosim.units import NEVER, PS_PER_S
-from cosim.workload.by_rank import FlowOperations
+from cosim.units import NEVER
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import Workload
+from cosim.workload.table import I64
+from cosim.workload.timed_flows import TimedFlows
+
+_END = ";"
+_BLOCK = 1 << 16
+"""Lines that are read at once."""
+_EXACT = Precision(prec=60)
+"""Digits enough for any time of less than 40 characters."""
 
 
 class Flow(NamedTuple):
@@ -54,8 +64,8 @@ class FlowListWorkload(WorkloadSpec):
             A file that is missing or can't be meant; names file and line.
         """
         path = context.base / self.path
-        flows = list(read_flows(path))
-        last = max((max(flow.src, flow.dst) for flow in flows), default=0)
+        flows = read_columns(path)
+        last = int(max(flows.src.max(initial=0), flows.dst.max(initial=0)))
         count = self.nodes if self.nodes is not None else last + 1
         if last >= count:
             raise WorkloadError(
@@ -67,11 +77,52 @@ class FlowListWorkload(WorkloadSpec):
         report.read("flow", len(flows))
         report.ignored("pg, the priority group of a flow (a job has a priority)", len(flows))
         report.ignored("dport, the port of a flow", len(flows))
-        operations = FlowOperations(count)
-        for at, flow in enumerate(flows):
-            waits = operations.wait(flow.src, at, flow.start_ps)
-            operations.message(f"flow {at}", flow.src, flow.dst, flow.size_bytes, waits)
-        return operations.workload(path.stem, report)
+        return flows.workload(path.stem, count, report)
+
+
+def read_columns(path: Path) -> TimedFlows:
+    """Flows in file order.
+
+    Raises
+    ------
+    WorkloadError
+        As :func:`read_flows` does.
+    """
+    lines = (text for _, text in lines_of(path))
+    begin = next(lines, "").strip()
+    blocks = [np.zeros((4, 0), np.int64)]
+    plain = _is_number(begin)
+    while plain and (block := list(islice(lines, _BLOCK))):
+        found = _plain(block)
+        plain = found is not None
+        blocks += [] if found is None else [found]
+    # Whatever isn't plain is looked at line by line, which says what is wrong, if anything is.
+    if not plain or int(begin) != sum(one.shape[1] for one in blocks):
+        flows = [(one.src, one.dst, one.size_bytes, one.start_ps) for one in read_flows(path)]
+        blocks = [np.array(flows, np.int64).reshape(-1, 4).T]
+    return TimedFlows(*np.concatenate(blocks, axis=1))
+
+
+def _plain(lines: list[str]) -> I64 | None:
+    """int64[4, flows]: ``src``, ``dst``, ``size``, ``start`` of lines that :func:`_flow` takes; or None."""
+    # One flat list: lists for lines would have the garbage collector look at all of them again and again.
+    words = f" {_END} ".join([*lines, ""]).split()
+    if len(words) != 7 * len(lines) or {*words[6::7]} != {_END}:
+        return None
+    src, dst, group, port, size, start = (words[k::7] for k in range(6))
+    for column in (src, dst, group, port, size):
+        digits = "".join(column)
+        if not (digits.isascii() and digits.isdigit()) or max(map(len, column)) >= 20:
+            return None
+    times = {text: _picoseconds(text) for text in {*start}}
+    found = [*([*map(int, column)] for column in (src, dst, size)), [round(times[text]) for text in start]]
+    right = (
+        max(*found[0], *found[1]) < MOST_RANKS
+        and not any(map(eq, found[0], found[1]))
+        and max(found[2]) <= NEVER
+        and 0 <= min(times.values()) <= max(times.values()) <= NEVER
+    )
+    return np.array(found, np.int64) if right else None
 
 
 def read_flows(path: Path) -> Iterator[Flow]:
@@ -116,19 +167,19 @@ def _flow(path: Path, line: int, parts: list[str]) -> Flow:
     src, dst, group, port, size = map(int, parts[:5])
     if max(src, dst) >= MOST_RANKS or src == dst:
         raise _wrong(path, line, f"a flow from {src} to {dst}", f"two different nodes, 0 to {MOST_RANKS - 1}")
-    start = _seconds(parts[5]) * PS_PER_S
+    start = _picoseconds(parts[5])
     if not 0 <= start <= NEVER or size > NEVER:
         raise _wrong(path, line, f"{size} bytes at {parts[5][:40]} s", "bytes, and seconds from 0 to 53 days")
     return Flow(src, dst, group, port, size, round(start))
 
 
-def _seconds(text: str) -> Fraction:
-    """A time; -1 for what is none. A large exponent is none either: 1e999999999 would take for ever."""
+def _picoseconds(text: str) -> Decimal:
+    """A time, exactly; -1 for what is none, nor is a large exponent: 1e999999999 would take for ever."""
     try:
         value = Decimal(text) if len(text) < 40 else Decimal(-1)
     except InvalidOperation:
-        return Fraction(-1)
-    return Fraction(value) if value.is_finite() and abs(value.adjusted()) < 30 else Fraction(-1)
+        return Decimal(-1)
+    return value.scaleb(12, _EXACT) if value.is_finite() and abs(value.adjusted()) < 30 else Decimal(-1)
 
 
 def _is_number(text: str) -> bool:
