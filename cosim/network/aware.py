@@ -39,7 +39,7 @@ from cosim.network.core import (
     release,
 )
 from cosim.network.flows import I32
-from cosim.network.jit import compiled, once
+from cosim.network.jit import once
 from cosim.network.order import sort_instant
 from cosim.network.simulator import NetworkSimulator
 from cosim.topology.graph import Topology
@@ -132,7 +132,6 @@ def _reach_link(core: Core, queues: LinkQueues, at: int) -> None:
         push(core.calendar, arrival, start, origin, handle, rep, row, hop + 1)
 
 
-@compiled
 def run_aware(core: Core, queues: LinkQueues, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter."""
     state = core.state[0]

@@ -7,8 +7,10 @@ arrays only grow in Python, between two calls of the loop, which goes on where i
 
 from __future__ import annotations
 
+import ctypes
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from functools import cache, cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -58,6 +60,13 @@ def no_core() -> Core:
     room_for_none = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.int64)
     arrays = np.zeros(1, STATE), make_calendar(1), FlowStore().view(), np.zeros(0, PENDING), *room_for_none
     return Core(*arrays, np.zeros((0, 0), np.int64))
+
+
+@cache
+def _loop_at(address: int) -> Callable[[int, int, int], int]:
+    """A loop, called at :meth:`CompiledNetwork.entry` as other compiled loops call it."""
+    call = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+    return cast("Callable[[int, int, int], int]", call(address))
 
 
 class CompiledNetwork(NetworkSimulator):
@@ -125,8 +134,8 @@ class CompiledNetwork(NetworkSimulator):
     @property
     @abstractmethod
     def loop(self) -> Callable[[Core, Any, int], int]:
-        """The model's compiled loop: takes the core, :meth:`columns` and a horizon; returns :data:`DONE`, or
-        what must grow.
+        """The model's loop, to be compiled by :func:`~cosim.network.jit.compiled_for`: takes the core,
+        :meth:`columns` and a horizon; returns :data:`DONE`, or what must grow.
         """
 
     @abstractmethod
@@ -134,11 +143,16 @@ class CompiledNetwork(NetworkSimulator):
         """The model's own state as it is now."""
 
     def _run(self, core: Core, horizon_ps: int) -> int:
-        return int(self.loop(core, self.columns(), horizon_ps))
+        columns = self.columns()  # held while its address is used
+        return _loop_at(self._entry)(core.address, columns.address, horizon_ps)
+
+    @cached_property
+    def _entry(self) -> int:
+        return self.entry()
 
     def entry(self) -> int:
-        """Where the model's loop is, for other compiled loops: called with addresses of the core and of
-        :meth:`columns`, and a horizon.
+        """Where the model's compiled loop is: called with addresses of the core and of :meth:`columns`, and
+        a horizon.
         """
         return int(compiled_for(self.loop, self.signature()).address)
 

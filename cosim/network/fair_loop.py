@@ -193,7 +193,6 @@ def _take_starts(core: Core, fluid: Fluid) -> None:
         sort_instant(core, fluid.instant, fluid.spare, fluid.other, found)
 
 
-@compiled
 def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter."""
     state = core.state[0]

@@ -112,7 +112,6 @@ def _cross(core: Core, rates: Rates, at: int) -> None:
     complete(core, handle, rep, row, time, arrival, cause)
 
 
-@compiled
 def run_unaware(core: Core, rates: Rates, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter.
 

@@ -27,7 +27,7 @@ from cosim.network.congestion.rounds import (
 from cosim.network.congestion.state import EMPTY, START, UPDATE, CongestionState
 from cosim.network.core import DONE, NEED_CALENDAR, NEED_MORE, NEED_PENDING, Core, complete, release
 from cosim.network.drains import set_drain
-from cosim.network.jit import call_at, compiled, once
+from cosim.network.jit import call_at, once
 from cosim.network.order import sort_instant
 from cosim.units import NEVER
 
@@ -289,7 +289,6 @@ def _take_events(core: Core, fluid: CongestionState) -> None:
     state.instant_size = found + starts
 
 
-@compiled
 def run_congestion(core: Core, fluid: CongestionState, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter."""
     state = core.state[0]
