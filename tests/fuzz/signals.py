@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,10 +15,11 @@ from hypothesis import strategies as st
 
 import cosim
 from cosim.errors import InputError
+from tests.cli.processes import OWN, PATIENCE_S, all_gone, descendants, wait_for, wait_until_it_worked
 from tests.fuzz.tally import Target
 from tests.protocol.small_run import GOOD
 
-COSIM = (sys.executable, "-c", "from cosim.cli import main; main()")
+COSIM = (sys.executable, "-c", OWN)
 SCENARIO = """
 topology: {kind: ring, endpoints: 8, rate: 80Gbps, latency: 1us}
 network: NETWORK
@@ -28,33 +28,30 @@ jobs:
   - workload: {kind: collective, collective: all_to_all, ranks: 8, size: 4MB}
     iterations: 300
 """
-SERVED = f"{{command: {[*GOOD]!r}, answer_timeout: 4s}}"
+SERVED = f"{{command: {[*GOOD]!r}, answer_timeout: 20s}}"
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGHUP)
 CLOSED = [("HOME",), ("TMPDIR",), ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")]
-_LONGEST_S = 120.0
 
 
 def ended(given: tuple[bool, signal.Signals, float]) -> None:
-    """A run that gets a signal after some time: its folder is a run or none, and nobody is left."""
-    served, number, after = given
+    """A run that gets a signal when it has worked for some time: its folder is a run or none, and nobody is
+    left."""
+    served, number, worked = given
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / "x.yaml").write_text(SCENARIO.replace("NETWORK", SERVED if served else "fair_share"))
         process = subprocess.Popen(
             [*COSIM, "run", "x.yaml", "--out", "out", "-q"], cwd=folder, stderr=subprocess.PIPE, text=True
         )
-        time.sleep(after)
+        wait_until_it_worked(process.pid, worked)
         below = descendants(process.pid)
         process.send_signal(number)
         try:
-            _, said = process.communicate(timeout=_LONGEST_S)
+            _, said = process.communicate(timeout=PATIENCE_S)
         finally:
             process.kill()
         assert "Traceback" not in said, said
-        until = time.monotonic() + 10
-        while any(map(alive, below)):
-            assert time.monotonic() < until, "a process outlives the run"
-            time.sleep(0.05)
+        wait_for("the end of what the run started", lambda: all_gone(below))
         assert whole_or_none(folder / "out") or number is signal.SIGKILL, "half a run"
 
 
@@ -67,33 +64,8 @@ def whole_or_none(folder: Path) -> bool:
     return len(run.operations.end_ps) >= 0 and not [*folder.glob(".writing*")]
 
 
-def descendants(pid: int) -> list[int]:
-    """Processes that a process started, and theirs."""
-    place = Path(f"/proc/{pid}/task/{pid}/children")
-    own = [int(one) for one in place.read_text().split()] if place.exists() else []
-    return [*own, *(further for one in own for further in descendants(one))]
-
-
-def alive(pid: int) -> bool:
-    """Whether a process is there and no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def listens(pid: int) -> bool:
-    """Whether a process has a unix socket that it accepts connections on."""
-    try:
-        own = {str(one.readlink()) for one in Path(f"/proc/{pid}/fd").iterdir()}
-    except OSError:  # it has ended
-        return False
-    sockets = (line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:])
-    return any(f"socket:[{one[6]}]" in own for one in sockets if one[3] == "00010000")
-
-
-def frozen(after: float) -> None:
-    """A server that freezes is replaced, and the result is the same."""
+def frozen(log_bytes: int) -> None:
+    """A server that freezes, once the log of its session is so long, is replaced; the result is the same."""
     scenario = SCENARIO.replace("iterations: 300", "iterations: 20").replace("record: {messages: npz}\n", "")
     right = cosim.run(scenario.replace("NETWORK", "congestion_aware")).digest
     with tempfile.TemporaryDirectory() as place:
@@ -101,15 +73,16 @@ def frozen(after: float) -> None:
         process = subprocess.Popen(
             [*COSIM, "run", "x.yaml", "--out", "out", "-q"], cwd=place, stderr=subprocess.PIPE, text=True
         )
-        until = time.monotonic() + _LONGEST_S  # one that freezes while it starts is refused, not replaced
-        while process.poll() is None and not any(map(listens, descendants(process.pid))):
-            assert time.monotonic() < until, "no server that listens"
-            time.sleep(0.02)
-        time.sleep(after)
+        log = Path(place) / "out" / "injections.log"
+
+        def is_so_far() -> bool:
+            return process.poll() is not None or (log.exists() and log.stat().st_size >= log_bytes)
+
+        wait_for("a log", is_so_far)
         for pid in descendants(process.pid):
             os.kill(pid, signal.SIGSTOP)
         try:
-            _, said = process.communicate(timeout=_LONGEST_S)
+            _, said = process.communicate(timeout=PATIENCE_S)
         finally:
             process.kill()
         assert process.returncode == 0, said
@@ -128,7 +101,7 @@ def no_room(most_bytes: int) -> None:
         (Path(place) / "x.yaml").write_text(text)
         done = subprocess.run(
             [*COSIM, "run", "x.yaml", "--out", "out", "-q"],
-            cwd=place, capture_output=True, text=True, preexec_fn=limited, timeout=_LONGEST_S, check=False,
+            cwd=place, capture_output=True, text=True, preexec_fn=limited, timeout=PATIENCE_S, check=False,
         )  # fmt: skip
         assert "Traceback" not in done.stderr, done.stderr
         assert whole_or_none(Path(place) / "out"), "half a run"
@@ -149,7 +122,7 @@ def unwritable(names: tuple[str, ...]) -> None:
         environment = {**os.environ, **{name: str(closed / "x") for name in names}}
         done = subprocess.run(
             [*COSIM, "run", "x.yaml", "--out", "out", "-q"],
-            cwd=place, env=environment, capture_output=True, text=True, timeout=4 * _LONGEST_S, check=False,
+            cwd=place, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
         )  # fmt: skip
         assert "Traceback" not in done.stderr, done.stderr
         assert whole_or_none(Path(place) / "out"), "half a run"
@@ -163,7 +136,7 @@ def targets() -> list[Target]:
             st.tuples(st.booleans(), st.sampled_from(SIGNALS), st.floats(0.05, 6.0)),
             ended,
         ),
-        ("a frozen server", st.floats(0.5, 5.0), frozen),
+        ("a frozen server", st.integers(1_000, 130_000), frozen),
         ("a full disk", st.sampled_from([0, 1, 100, 4096, 20_000, 65_536, 1 << 20, 1 << 24]), no_room),
         (
             "nowhere to write",

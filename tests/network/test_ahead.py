@@ -6,10 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from tests.cli.processes import PATIENCE_S, is_gone, wait_for
 
 _PROGRAM = """
 import os, subprocess, sys, time
@@ -71,7 +72,7 @@ def _start(program: str, cache: Path) -> subprocess.Popen[str]:
 def test_a_second_process_compiles(program: str, said: str, tmp_path: Path) -> None:
     """See the cases' names."""
     with _start(program, tmp_path) as running:
-        assert running.communicate(timeout=120)[0] == said
+        assert running.communicate(timeout=PATIENCE_S)[0] == said
 
 
 def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
@@ -80,9 +81,4 @@ def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
         assert running.stdout is not None
         child = int(running.stdout.readline())
         running.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 60
-    while Path(f"/proc/{child}/stat").exists() and time.monotonic() < deadline:
-        if Path(f"/proc/{child}/stat").read_text().split(")")[1].split()[0] == "Z":
-            return  # ended; nobody has asked for its status
-        time.sleep(0.1)
-    assert not Path(f"/proc/{child}").exists()
+    wait_for("its end", lambda: is_gone(child))
