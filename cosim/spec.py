@@ -15,10 +15,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 from pydantic.fields import FieldInfo
 
 from cosim.registry import located, refuse_unknown_keys
-from cosim.units import parse_rate, parse_size, parse_time
+from cosim.units import parse_rate, parse_size, parse_span, parse_time
 
 TimePs = Annotated[int, BeforeValidator(parse_time)]
 """Field type: ``"10us"`` becomes integer picoseconds."""
+LongPs = Annotated[int, BeforeValidator(parse_span)]
+"""Field type: the same, also where it is longer than simulated time can be: ``"54d"``."""
 SizeBytes = Annotated[int, BeforeValidator(parse_size)]
 """Field type: ``"64MiB"`` becomes bytes."""
 RateBps = Annotated[float, BeforeValidator(parse_rate)]

@@ -36,6 +36,9 @@ _TIME = {
     "µs": PS_PER_US,
     "ms": PS_PER_MS,
     "s": PS_PER_S,
+    "min": 60 * PS_PER_S,
+    "h": 3600 * PS_PER_S,
+    "d": 86_400 * PS_PER_S,
 }
 _SIZE = {
     "b": 1,
@@ -88,23 +91,35 @@ def _split(text: str, what: str, example: str) -> tuple[Fraction, str]:
 
 
 def parse_time(value: str | int | float) -> int:
-    """Picoseconds from ``"1.5us"``; a bare 0 is zero, any other bare number lacks its unit.
+    """Picoseconds of simulated time from ``"1.5us"``; a bare 0 is zero, any other bare number lacks its unit.
 
     Raises
     ------
     ValueError
         Unknown or missing unit, finer than a picosecond, or longer than 53 days.
     """
+    exact = parse_span(value)
+    if abs(exact) >= NEVER:
+        raise ValueError(f"{value!r} is longer than the 53 days that picoseconds count to")
+    return exact
+
+
+def parse_span(value: str | int | float) -> int:
+    """The same, however long: of times that no simulation has to reach.
+
+    Raises
+    ------
+    ValueError
+        Unknown or missing unit, or finer than a picosecond.
+    """
     number, unit = _split(str(value), "time", "'10us' or '1.5ms'")
     if number == 0 and not unit:
         return 0
     if unit not in _TIME:
-        raise ValueError(f"{value!r} needs a time unit (ps, ns, us, ms, s), as in '10us'")
+        raise ValueError(f"{value!r} needs a time unit (ps, ns, us, ms, s, min, h, d), as in '10us'")
     exact = number * _TIME[unit]
     if exact.denominator != 1:
         raise ValueError(f"{value!r} is finer than a picosecond")
-    if abs(exact) >= NEVER:
-        raise ValueError(f"{value!r} is longer than the 53 days that picoseconds count to")
     return int(exact)
 
 

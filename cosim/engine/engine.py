@@ -26,6 +26,7 @@ from cosim.workload.program import Operation, OpKind
 
 _MOST_TURNS = 1 << 20
 """Turns of the loop between two stops of a long run: less than a second. It begins with few."""
+_MILLION = 1_000_000
 
 
 class Engine:
@@ -47,6 +48,7 @@ class Engine:
         self._no_core = no_core()
         self._until = 0
         self._turns = 64
+        self._slowness: dict[int, int] = {}
 
     # -- time ----------------------------------------------------------------------------------------
 
@@ -217,15 +219,27 @@ class Engine:
     def _pace(self, rank: int) -> None:
         """Work out how long a rank's computations take in its next iteration."""
         row = self.columns.arrays["ranks"][rank]
+        row["paced"] = int(row["iteration"]) + 2
+        self._work_out(rank)
+
+    def _work_out(self, rank: int) -> None:
+        row = self.columns.arrays["ranks"][rank]
         job = self.jobs[int(row["job"])]
-        pace, number, iteration = job.info.pace, int(row["number"]), int(row["iteration"]) + 1
+        pace, number, iteration = job.info.pace, int(row["number"]), int(row["paced"]) - 1
         assert pace is not None
-        first = int(row["pace0"])
+        first, slowness = int(row["pace0"]), self._slowness.get(rank, _MILLION)
         durations = self.columns.arrays["pace"]
         for op, one in enumerate(job.program(number).operations):
             if one.kind in (OpKind.COMPUTE, OpKind.MEMORY):
-                durations[first + op] = pace.duration_ps(number, iteration, op, one.duration_ps)
-        row["paced"] = iteration + 1
+                own = pace.duration_ps(number, iteration, op, one.duration_ps)
+                durations[first + op] = own * slowness // _MILLION
+
+    def slow_down(self, job: int, rank: int, millionths: int) -> None:
+        """What a job's rank begins to compute from now on takes longer, or as long as before."""
+        number = self.tables.rank0[job] + rank
+        self._slowness[number] = millionths
+        if self.columns.arrays["ranks"]["paced"][number] > 0:
+            self._work_out(number)
 
     def operation(self, rank: int, op: int) -> tuple[int, Operation]:
         """(Number of the rank in its job, its operation)."""

@@ -7,7 +7,7 @@ Operation rows come in the order in which they ended (then job, rank, stream, op
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -32,10 +32,19 @@ class Pace(Protocol):
         """Of a computation or memory access that the workload says takes ``duration_ps``."""
 
 
+class Slowdown(NamedTuple):
+    """From ``time_ps`` on what a rank begins to compute takes ``millionths`` of a millionth of its time."""
+
+    time_ps: int
+    rank: int
+    millionths: int
+
+
 @dataclass(frozen=True, eq=False)
 class JobInfo:
     """One job as it was run: rank r of the workload sat on endpoint ``endpoints[r]``.
 
+    ``slowdowns`` come in order of time, and may never end; a job that has some has a ``pace``.
     With a ``folding``, these are the representatives of a larger job, which it knows.
     """
 
@@ -47,6 +56,7 @@ class JobInfo:
     weight: float = 1.0
     priority: int = 0
     pace: Pace | None = None
+    slowdowns: Iterable[Slowdown] = ()
     folding: Folding | None = None
 
     @property

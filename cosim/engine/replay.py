@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -21,10 +22,11 @@ from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.operation_log import OperationLog, evenly
 from cosim.engine.programs import ReadyJob, ReadyProgram, ready_job
-from cosim.engine.records import JobInfo, Records
+from cosim.engine.records import JobInfo, Records, Slowdown
 from cosim.engine.releasing import ReleasingNetwork
 from cosim.engine.stall import unmatched, waits
 from cosim.errors import SimulationError, StallError
+from cosim.network.changes import MOST_IN_VAIN
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.flows import I64, Completions
 from cosim.network.simulator import NetworkSimulator
@@ -136,6 +138,9 @@ class Replay:
         self._operations = OperationLog(worlds, self._kept)
         self._engine.columns.on_operations = self._operations.take
         self._starting: dict[int, list[ReadyJob]] = {}
+        self._slowing: dict[int, list[tuple[int, Slowdown]]] = {}
+        self._slowdowns = [iter(one.info.slowdowns) for one in self._jobs]
+        self._done_before = self._in_vain = 0
         self._total = sum(
             int(np.diff(one.table.first)[one.program_of].sum()) * info.iterations
             for info, one in ((job, job.workload) for job in jobs)
@@ -155,6 +160,7 @@ class Replay:
                 job.coflow_bytes = self._iteration_bytes(job)
                 self._starting.setdefault(job.info.start_ps, []).append(job)
                 self.environment.wake(job.info.start_ps)
+                self._expect_slowdown(job.number)
             self.environment.run()
             self._check_finished()
         except KeyboardInterrupt:
@@ -182,6 +188,9 @@ class Replay:
 
     def _instant(self, now: int) -> None:
         """One instant: all that ended, then all starts, until neither is left."""
+        for number, slowdown in self._slowing.pop(now, ()):
+            self._engine.slow_down(number, slowdown.rank, slowdown.millionths)
+            self._expect_slowdown(number)
         for job in self._starting.pop(now, ()):
             self._engine.begin(job.number, now)
         if self._joint is None:
@@ -189,6 +198,16 @@ class Replay:
                 self._tell_progress()
             self.environment.outbox.add(self._engine.outbox())
             self._wake_next()
+
+    def _expect_slowdown(self, job: int) -> None:
+        """Wake when a rank of a job gets slower or faster next, while there is something to do."""
+        done = int(self._engine.columns.meta[s.OPS_DONE])
+        self._in_vain = self._in_vain + 1 if done == self._done_before else 0
+        self._done_before = done
+        if done < self._total and self._in_vain < MOST_IN_VAIN:
+            for one in islice(self._slowdowns[job], 1):
+                self._slowing.setdefault(one.time_ps, []).append((job, one))
+                self.environment.wake(one.time_ps)
 
     def _go_on(self, horizon: int) -> int:
         """Engine and network up to SimPy's next time, which is not theirs yet."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,13 +12,14 @@ from cosim.cluster.locality import domains
 from cosim.cluster.pace import pace
 from cosim.context import Context
 from cosim.engine.records import JobInfo
-from cosim.errors import CosimError, InputError, Location, SimulationError
+from cosim.errors import InputError
+from cosim.experiment.events import check_can_change, with_changes, with_slowdowns
 from cosim.experiment.idle import idle_settings
+from cosim.experiment.place import at
 from cosim.experiment.scenario import Job, Scenario
 from cosim.experiment.sizes import PER_LINK, PER_OPERATION_BUILT, check_size
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
-from cosim.plugin_file import failures_named
 from cosim.spec import Spec
 from cosim.topology.contract import TopologySpec
 from cosim.topology.graph import Topology
@@ -41,25 +41,6 @@ class Built:
     warnings: tuple[str, ...]
 
 
-@contextmanager
-def at(place: Location | None, *only: type[CosimError]) -> Iterator[None]:
-    """Give an error (of ``only`` these classes, where given) the place in the scenario that led to it."""
-    try:
-        with failures_named():
-            yield
-    except InputError as error:
-        if place is None or (only and not isinstance(error, only)):
-            raise
-        if error.location is not None:
-            within = str(error.location) if place.key is None else f"{place.key}: {error.location}"
-            place = Location(place.file, place.line, within)
-        raise type(error)(error.message, location=place, hint=error.hint) from error
-    except SimulationError as error:
-        if place is not None and not only:
-            error.args = (f"{place}: {error}",)
-        raise
-
-
 def build(scenario: Scenario) -> Built:
     """Make everything that the scenario names.
 
@@ -72,11 +53,13 @@ def build(scenario: Scenario) -> Built:
         if isinstance(scenario.topology, TopologySpec):
             check_size(scenario.topology.size_about(), "links", PER_LINK)
         topology = _topology(scenario)
-    jobs = _jobs(scenario, topology)
+    topology = with_changes(scenario, topology)
+    jobs = with_slowdowns(scenario, _jobs(scenario, topology))
     with at(scenario.locate("network")):
         scenario.network.check_topology(topology)
         network = scenario.network.build(scenario.context)
         check_built(scenario.network, network, NetworkSimulator)
+    check_can_change(scenario, topology, network)
     with at(scenario.locate("collectives")):
         planner = Planner(scenario.collectives, scenario.context, host_shape(topology))
     return Built(topology, network, jobs, planner, tuple(idle_settings(scenario, topology, jobs)))

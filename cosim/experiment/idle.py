@@ -35,6 +35,7 @@ def idle_settings(scenario: Scenario, topology: Topology, jobs: Sequence[JobInfo
         *_workloads(scenario, jobs),
         *_networks(scenario, topology, jobs),
         *_over_time(scenario, jobs),
+        *_events(scenario, jobs),
         *_link_shares(scenario),
         *_seed(scenario),
         *_collectives(scenario, jobs),
@@ -99,6 +100,18 @@ def _over_time(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
                 yield (*where, "ranks"), "they compute nothing"
 
 
+def _events(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
+    """Ranks that get slower at what they don't do, and a detection of nothing."""
+    made = {info.name: info for info in jobs}
+    for number, event in enumerate(scenario.events):
+        if event.rank is not None:
+            busy = _computing(made[event.job or jobs[0].name].workload)
+            if not busy or (isinstance(event.rank, int) and event.rank not in busy):
+                yield ("events", number), "the rank computes nothing"
+    if "detection" in scenario.model_fields_set and not any(event.down for event in scenario.events):
+        yield ("detection",), "no link or node goes down"
+
+
 def _computing(workload: Workload) -> set[int]:
     """Ranks that have a computation which takes time."""
     table = workload.table
@@ -127,6 +140,7 @@ def _seed(scenario: Scenario) -> Iterator[_Found]:
     users = [
         scenario.network.uses_seed(),
         *(job.uses_seed() for job in scenario.jobs),
+        *(event.uses_seed() for event in scenario.events),
         isinstance(scenario.topology, TopologySpec) and scenario.topology.uses_seed(),
     ]
     if not any(users):

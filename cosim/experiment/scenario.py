@@ -25,11 +25,13 @@ from cosim.context import Context
 from cosim.errors import Location, ScenarioError
 from cosim.experiment import settings
 from cosim.experiment.mistakes import scenario_error
+from cosim.faults.event import Event
 from cosim.files import located_yaml
 from cosim.network.named import NetworkName
 from cosim.pattern.config import CollectiveConfig
 from cosim.registry import Named, located
 from cosim.spec import Spec, TimePs
+from cosim.topology.changes import DETECTION_PS
 from cosim.topology.contract import TopologySpec
 from cosim.topology.graph import Topology
 from cosim.workload.contract import WorkloadSpec
@@ -130,6 +132,12 @@ class Scenario(Spec):
     jobs: tuple[Job, ...] = Field(min_length=1, description="the jobs that share the fabric")
     collectives: CollectiveConfig = Field(
         default_factory=CollectiveConfig, description="which algorithms carry the collectives"
+    )
+    events: tuple[Event, ...] = Field(
+        (), description="links, nodes and ranks that fail, slow down and come back"
+    )
+    detection: TimePs = Field(
+        DETECTION_PS, ge=0, description="how long it takes until routes avoid a dead link, or use it again"
     )
     release: Literal["network", "engine"] = Field(
         "network", description="who starts a message once what it waits for is there; same results"

@@ -255,8 +255,9 @@ def simulate(
     ``messages`` has the run keep every message, whether the scenario writes them or not.
     """
     from cosim.engine.replay import replay
-    from cosim.experiment.build import at
+    from cosim.experiment.events import too_late
     from cosim.experiment.fold import fold
+    from cosim.experiment.place import at
     from cosim.experiment.sizes import check_run
 
     messages = messages or scenario.record.messages is not False
@@ -281,16 +282,20 @@ def simulate(
             progress=None if progress is None else _passed_on(progress),
         )
     records.info["folding"] = folding
-    return Run(scenario, records, built.warnings, interrupted=records.interrupted)
+    late = () if records.interrupted else too_late(scenario, records.end_ps)
+    return Run(scenario, records, (*built.warnings, *late), interrupted=records.interrupted)
 
 
 @contextmanager
 def _stalls_explained(scenario: Scenario, topology: Topology) -> Iterator[None]:
-    """With what the network was asked to do that may be why."""
+    """With what the network was asked to do, or was to happen to it, that may be why."""
+    from cosim.experiment.events import never_back
+
     try:
         yield
     except StallError as error:
-        raise StallError(error.message, [*scenario.network.why_stalled(topology), *error.waits]) from error
+        why = [*never_back(scenario), *scenario.network.why_stalled(topology)]
+        raise StallError(error.message, [*why, *error.waits]) from error
 
 
 def _release(scenario: Scenario, network: NetworkSimulator) -> Literal["network", "engine"]:

@@ -21,6 +21,7 @@ from cosim import units
 from cosim.errors import CausalityError, NetworkError, SimulationError
 from cosim.network.arrays import Arrays
 from cosim.network.calendar import Calendar, grown, make_calendar
+from cosim.network.changes import ChangeTable
 from cosim.network.core import (
     DONE,
     NEED_CALENDAR,
@@ -34,6 +35,7 @@ from cosim.network.core import (
     give,
     report,
 )
+from cosim.network.detours import Detours
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
 from cosim.network.jit import compiled_for
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
@@ -76,6 +78,7 @@ class CompiledNetwork(NetworkSimulator):
     quantum_ps = 1
     symmetric = False
     peeks = True
+    link_changes = False
 
     def __init__(self) -> None:
         self._opened = False
@@ -89,6 +92,7 @@ class CompiledNetwork(NetworkSimulator):
             peek=self.peeks,
             quantum_ps=self.quantum_ps,
             symmetric=self.symmetric,
+            link_changes=self.link_changes,
         )
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
@@ -97,6 +101,8 @@ class CompiledNetwork(NetworkSimulator):
             raise NetworkError(f"{self.name}: a network is opened once")
         if options:
             raise NetworkError(f"{self.name} has no options; got {', '.join(sorted(options))}")
+        if topology.changes is not None and not self.link_changes:
+            raise NetworkError(f"{self.name} has no links that fail or slow down")
         self._opened = True
         self._topology = topology
         self._store = FlowStore()
@@ -121,6 +127,8 @@ class CompiledNetwork(NetworkSimulator):
         self._bindings: dict[tuple[int, bytes, int, int], int] = {}
         self._ptr_used = 0
         self._link_used = 0
+        self._changes = ChangeTable(topology.changes)
+        self._detours = Detours(topology, self._append_paths)
         self._groups: dict[int, FlowGroup] = {}
         self._open_rows = 0
         self._peeked: int | None = None
@@ -215,17 +223,23 @@ class CompiledNetwork(NetworkSimulator):
 
     def _add_paths(self, job: int, src: I32, dst: I32, channel: I32) -> int:
         """Find the paths of rows; where the first one's is."""
-        ptr, links = self._topology.paths(src, dst, channel)
-        first, rows = self._ptr_used, len(src)
-        self._reserve("path_ptr", first + rows + 1)
-        self._reserve("path_link", self._link_used + len(links))
-        self._reserve("path_source", first + rows + 1)
-        self._arrays["path_ptr"][first : first + rows + 1] = ptr + self._link_used
-        self._arrays["path_link"][self._link_used : self._link_used + len(links)] = links
-        self._arrays["path_source"][first : first + rows] = src
-        self._ptr_used += rows + 1
-        self._link_used += len(links)
+        first = self._append_paths(*self._topology.paths(src, dst, channel))
+        self._reserve("path_source", self._ptr_used)
+        self._arrays["path_source"][first : first + len(src)] = src
+        if self._topology.changes is not None:
+            self._detours.add(first, src, dst, channel)
         self._bind_model(first, job, src, dst, channel)
+        return first
+
+    def _append_paths(self, ptr: I64, links: I32) -> int:
+        """Keep paths; where the first one's is."""
+        first, rows = self._ptr_used, len(ptr)
+        self._reserve("path_ptr", first + rows)
+        self._reserve("path_link", self._link_used + len(links))
+        self._arrays["path_ptr"][first : first + rows] = ptr + self._link_used
+        self._arrays["path_link"][self._link_used : self._link_used + len(links)] = links
+        self._ptr_used += rows
+        self._link_used += len(links)
         return first
 
     def _take(self, flows: FlowBatch) -> None:
@@ -369,6 +383,9 @@ class CompiledNetwork(NetworkSimulator):
                 "link_bytes": np.zeros(links, np.int64),
                 "link_busy": np.zeros((2, links), np.int64),
             },
+            "_ptr_used": self._ptr_used,
+            "_link_used": self._link_used,
+            "_detours": self._detours.copy(),
             **self._copy_model(),
         }
         kept = {name: getattr(self, name) for name in ahead}

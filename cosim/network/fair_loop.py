@@ -8,62 +8,19 @@ from __future__ import annotations
 import numpy as np
 
 from cosim.network.calendar import Records, free, take_instant
+from cosim.network.changes import MOST_IN_VAIN
 from cosim.network.core import DONE, NEED_MORE, NEED_PENDING, Core, add_share, complete, release
 from cosim.network.drains import set_drain
-from cosim.network.jit import compiled, inlined, once
+from cosim.network.jit import compiled, once
+from cosim.network.membership import is_alive, join_path, leave_path
 from cosim.network.order import sort_instant
-from cosim.network.sharing import Fluid, mark, share
+from cosim.network.rerouting import next_change, take_change
+from cosim.network.sharing import Fluid, share
 from cosim.units import NEVER
 
 NEED_FLOWS, NEED_MEMBERS = 20, 21
 
 _NONE = -1
-
-
-@inlined
-def _join(fluid: Fluid, f: int, link: int, sibling: int) -> int:
-    """Put a flow on a link; its membership, before ``sibling`` among the flow's."""
-    counts = fluid.counts[0]
-    m = counts.free_member
-    if m == _NONE:
-        m = counts.members_used
-        counts.members_used = m + 1
-    else:
-        counts.free_member = fluid.members[m].after
-    first = fluid.links[link].first
-    member = fluid.members[m]
-    member.flow = f
-    member.link = link
-    member.before = _NONE
-    member.after = first
-    member.sibling = sibling
-    if first != _NONE:
-        fluid.members[first].before = m
-    else:
-        fluid.links[link].last = m
-    fluid.links[link].first = m
-    mark(fluid, link)
-    return int(m)
-
-
-@inlined
-def _leave(fluid: Fluid, m: int) -> None:
-    """Take a flow off a link, by its membership."""
-    counts = fluid.counts[0]
-    member = fluid.members[m]
-    ahead = member.before
-    behind = member.after
-    if ahead != _NONE:
-        fluid.members[ahead].after = behind
-    else:
-        fluid.links[member.link].first = behind
-    if behind != _NONE:
-        fluid.members[behind].before = ahead
-    else:
-        fluid.links[member.link].last = ahead
-    member.after = counts.free_member
-    counts.free_member = m
-    mark(fluid, member.link)
 
 
 @once
@@ -72,21 +29,17 @@ def _begin(core: Core, fluid: Fluid) -> bool:
     counts = fluid.counts[0]
     f = counts.begin - 1
     flow = fluid.flows[f]
-    path = core.store.groups[flow.handle].path + flow.row
+    path = fluid.path_now[core.store.groups[flow.handle].path + flow.row]
     hops = core.path_ptr[path + 1] - core.path_ptr[path]
     if counts.num_members + hops > len(fluid.members):
         return False
     counts.begin = 0
     now = core.state[0].instant
-    if flow.remaining == 0.0:
+    if flow.remaining == 0.0 and is_alive(core, fluid, path):
         counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.flows, f, now)
         return True
     flow.touched = now
-    counts.num_members += hops
-    last = _NONE
-    for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
-        last = _join(fluid, f, core.path_link[k], last)
-    flow.member = last
+    join_path(core, fluid, f, path)
     return True
 
 
@@ -150,17 +103,13 @@ def _drain(core: Core, fluid: Fluid) -> None:
     core.state[0].instant = now
     core.state[0].num_events += 1
     flow = fluid.flows[f]
-    path = core.store.groups[flow.handle].path + flow.row
+    path = fluid.path_now[core.store.groups[flow.handle].path + flow.row]
     arrival = now
     for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
         link = core.path_link[k]
         core.link_bytes[link] += core.store.rows[flow.row].size
         arrival += fluid.links[link].latency
-    m = flow.member
-    while m != _NONE:
-        counts.num_members -= 1
-        _leave(fluid, m)
-        m = fluid.members[m].sibling
+    leave_path(fluid, f)
     fluid.channels[flow.channel].head = flow.next
     counts.begin = flow.next + 1
     flow.next = counts.free_flow
@@ -218,19 +167,26 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
         limit = min(horizon, state.bound)
         next_start = core.calendar.heap[0].time if core.calendar.state[0].num_instants > 0 else NEVER
         drain = fluid.drains[0].time if counts.num_drains > 0 else NEVER
-        if counts.num_dirty > 0 and min(next_start, drain) > state.instant:
+        change = next_change(core, fluid)
+        coming = min(next_start, change)
+        if counts.num_dirty > 0 and min(coming, drain) > state.instant:
             if limit <= state.instant:
                 return DONE
             share(core, fluid, state.instant)
             continue
-        if state.num_pending >= state.report_at and min(next_start, drain) > state.instant:
+        if state.num_pending >= state.report_at and min(coming, drain) > state.instant:
             return DONE
         # A drain follows from the past, so it may lie at the limit; the caller may still give starts there.
-        if counts.num_drains > 0 and drain <= next_start and drain <= limit:
+        if counts.num_drains > 0 and drain <= coming and drain <= limit:
             _drain(core, fluid)
             continue
-        if next_start >= limit:
+        if coming >= limit or (limit == NEVER and counts.in_vain > MOST_IN_VAIN):
             return DONE
+        if change <= next_start:
+            status = take_change(core, fluid)
+            if status != DONE:
+                return status
+            continue
         if len(fluid.instant) < len(core.calendar.events):
             return NEED_MORE
         _take_starts(core, fluid)

@@ -30,19 +30,20 @@ from numpy.typing import NDArray
 
 from cosim.context import Context
 from cosim.errors import NetworkError
+from cosim.network.changes import CHANGE
 from cosim.network.channels import CHANNEL, ChannelNumbers
 from cosim.network.compiled import CompiledNetwork, live
 from cosim.network.contract import NetworkSpec
 from cosim.network.drains import DRAIN
 from cosim.network.fair_loop import NEED_FLOWS, NEED_MEMBERS, run_fair, settle
 from cosim.network.flows import I32, FlowGroup
-from cosim.network.sharing import CLASS, COUNTS, FLOW, LINK, MEMBER, MOMENT, Fluid
+from cosim.network.rerouting import NEED_CHANGES, NEED_ROUTES, move_flows
+from cosim.network.sharing import BPS_PER_BYTE_PS, CLASS, COUNTS, FLOW, LINK, MEMBER, MOMENT, Fluid
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics
 from cosim.topology.graph import Topology
 
 MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1e3
 _WEIGHT_UNIT = 10**9
-_PS_PER_S_AND_BYTE = 8e12
 _NONE = -1
 
 
@@ -51,12 +52,13 @@ class FairShareNetwork(CompiledNetwork):
 
     name = "fair_share"
     symmetric = True
+    link_changes = True
 
     def _open_model(self, topology: Topology, seed: int) -> None:
         del seed
         count = topology.num_links
         links = np.zeros(count, LINK)
-        links["capacity"] = topology.link_rate_bps / _PS_PER_S_AND_BYTE
+        links["capacity"] = topology.link_rate_bps / BPS_PER_BYTE_PS
         links["latency"] = topology.link_latency_ps
         links["first"] = _NONE
         self._numbers = ChannelNumbers()
@@ -71,6 +73,8 @@ class FairShareNetwork(CompiledNetwork):
             "ahead": np.zeros(count, MOMENT),
             "channels": np.zeros(0, CHANNEL),
             "classes": np.zeros(64, CLASS),
+            "changes": np.zeros(0, CHANGE),
+            "path_now": np.zeros(64, np.int64),
             "channel_of": np.zeros(64, np.int32),
             "found": np.zeros(0, np.int32),
         }
@@ -80,15 +84,42 @@ class FairShareNetwork(CompiledNetwork):
             self._fluid[name] = np.zeros(0, np.int32)
         counts = self._fluid["counts"]
         counts["free_flow"] = counts["free_member"] = _NONE
+        self._take_changes()
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         numbers = self._numbers.number(job, src, dst, channel)
         self._extend("channel_of", first + len(src))
+        self._extend("path_now", first + len(src))
+        self._fluid["path_now"][first : first + len(src)] = np.arange(first, first + len(src))
+        self._avoid_dead_links()
         self._fluid["channel_of"][first : first + len(src)] = numbers
         old = len(self._fluid["channels"])
         if len(self._numbers) > old:
             self._extend("channels", len(self._numbers))
             self._fluid["channels"]["head"][old:] = _NONE
+
+    def _take_changes(self) -> None:
+        """Have more of the changes of links at hand, where there are more."""
+        counts = self._fluid["counts"][0]
+        self._fluid["changes"] = self._changes.beyond(int(counts["num_changes"]))
+        counts["num_changes"] = len(self._fluid["changes"])
+        counts["more_changes"] = not self._changes.ends
+
+    def _reroute(self) -> None:
+        """Find paths for the change of routes that was just taken, and move flows under way."""
+        self._detours.dead = self._changes.dead(int(self._fluid["counts"]["change"][0]) - 1)
+        before = self._fluid["path_now"]
+        self._fluid["path_now"] = np.arange(self._ptr_used)
+        self._avoid_dead_links()
+        longest = int(np.diff(self._arrays["path_ptr"][: self._ptr_used]).max())
+        self._extend("members", longest * int(self._fluid["counts"]["flows_used"][0]))
+        move_flows(self.core(), self.columns(), before)
+        if self._fluid["counts"]["change"][0] == len(self._fluid["changes"]):
+            self._take_changes()
+
+    def _avoid_dead_links(self) -> None:
+        rows, places = self._detours.places(self._arrays["path_ptr"], self._arrays["path_link"])
+        self._fluid["path_now"][rows] = places
 
     def traits(self, group: FlowGroup) -> int:
         """See :class:`~cosim.network.compiled.CompiledNetwork`: weight and priority."""
@@ -138,6 +169,10 @@ class FairShareNetwork(CompiledNetwork):
             self._make_flows(max(1024, 2 * len(self._fluid["flows"])))
         elif what == NEED_MEMBERS:
             self._extend("members", max(1024, 2 * len(self._fluid["members"])))
+        elif what == NEED_CHANGES:
+            self._take_changes()
+        elif what == NEED_ROUTES:
+            self._reroute()
         else:
             for name in ("instant", "spare", "other"):
                 self._extend(name, len(self._arrays["calendar"].events))
@@ -160,6 +195,8 @@ class FairShareNetwork(CompiledNetwork):
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         so_far = super().statistics()
+        # What was sent before a flow was moved is taken off its new links in advance: see move_flows.
+        so_far = replace(so_far, link_bytes=np.maximum(so_far.link_bytes, 0))
         if not (self._fluid["links"]["used"] > 0).any():
             return so_far
         copy = self.core().replaced(state=self._arrays["state"].copy(), link_busy=so_far.busy_ps)

@@ -27,7 +27,7 @@ from cosim.network.arrays import Arrays
 from cosim.network.calendar import Records
 from cosim.network.core import Core, add_share
 from cosim.network.drains import drain_time, set_drain
-from cosim.network.flows import I32
+from cosim.network.flows import I32, I64
 from cosim.network.jit import inlined, internal, once
 
 COUNTS = np.dtype(
@@ -48,12 +48,19 @@ COUNTS = np.dtype(
         ("num_shares", "i8"),
         ("num_looked", "i8"),
         ("num_changed", "i8"),
+        ("change", "i8"),
+        ("num_changes", "i8"),
+        ("more_changes", "i8"),
+        ("in_vain", "i8"),
+        ("progress", "i8"),
     ]
 )
 """``begin``: the flow that transfers next in its channel, plus one; 0: none. Flows and memberships are taken
 from free lists, then from the untouched rest that starts at ``_used``. Of the filling number ``visit``: links
 ``reached``, flows ``found`` on them, how many of those are ``rising``, and moments ``ahead``. In all so far:
-fillings (``num_shares``), and flows found in them (``num_looked``)."""
+fillings (``num_shares``), and flows found in them (``num_looked``). Of the table of changes ``num_changes``
+are here, the next is number ``change``; ``more_changes``: there are others. ``in_vain``: changes since the
+events numbered ``progress``, the last."""
 FLOW = np.dtype(
     [
         ("touched", "i8"),
@@ -115,6 +122,9 @@ CLASS = np.dtype([("weight", "i8"), ("priority", "i8")])
 MOMENT = np.dtype([("level", "f8"), ("priority", "i8"), ("what", "i8")])
 """``what``: a link that froze flows there before, or -1 - a link that is full there at the earliest."""
 
+BPS_PER_BYTE_PS = 8e12
+"""Bits per second of a byte in a picosecond."""
+
 _NONE = -1
 _NO_CLASS = 2**31 - 1
 _TOGETHER = 1.0 + 1e-12
@@ -122,8 +132,9 @@ _EMPTY = 1e-12
 
 
 class Fluid(Arrays):
-    """The model's state; ``counts`` is one record. ``channel_of`` runs beside ``path_ptr``, ``classes``
-    beside the groups. ``ahead`` is a heap of moments.
+    """The model's state; ``counts`` is one record. ``channel_of`` runs beside ``path_ptr``, and so does
+    ``path_now``: where the links of a path are now; ``classes`` beside the groups. ``ahead`` is a heap of
+    moments.
     """
 
     counts: Records
@@ -134,6 +145,8 @@ class Fluid(Arrays):
     ahead: Records
     channels: Records
     classes: Records
+    changes: Records
+    path_now: I64
     channel_of: I32
     dirty: I32
     found: I32

@@ -39,6 +39,7 @@ class Capabilities:
     ``deterministic``: same input, same completions. ``quantum_ps``: completions are multiples of it.
     ``symmetric``: flows meet on shared links only, and nothing goes by who was first at an instant; so where
     everything looks the same from two places, everything happens at the same times there.
+    ``link_changes``: links fail, slow down and come back as the topology says.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Capabilities:
     deterministic: bool = True
     quantum_ps: int = 1
     symmetric: bool = False
+    link_changes: bool = False
 
 
 class Advance(NamedTuple):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import TopologyError
+from cosim.topology.changes import LinkChanges
 from cosim.units import PS_PER_S, format_time
 
 MOST_LATENCY_PS = 1000 * PS_PER_S
@@ -48,6 +49,17 @@ class Paths(ABC):
             No path; names both endpoints.
         """
 
+    def around(
+        self, topology: Topology, dead: NDArray[np.bool_], src: I32, dst: I32, channel: I32
+    ) -> tuple[I64, I32]:
+        """The same where links are dead (bool[L]): paths that avoid them, without links where there is none.
+
+        Unless a routing knows better, the cheapest path over what is left.
+        """
+        from cosim.topology.around import cheapest_around
+
+        return cheapest_around(topology, dead, src, dst, channel)
+
 
 @dataclass(frozen=True, eq=False)
 class Topology:
@@ -74,6 +86,8 @@ class Topology:
         bool[L]: links within a scale-up domain (GPU to NVSwitch); None where there is no such thing.
     link_number
         int32[L], in a part of a topology: the number of each link in the whole; None: this is the whole.
+    changes
+        Links that fail, slow down and come back; None: they don't.
 
     Examples
     --------
@@ -101,6 +115,7 @@ class Topology:
     info: Mapping[str, Any] = field(default_factory=dict)
     scale_up: NDArray[np.bool_] | None = None
     link_number: I32 | None = None
+    changes: LinkChanges | None = None
 
     def __post_init__(self) -> None:
         """Refuse what times can't be worked out with."""

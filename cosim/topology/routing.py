@@ -7,10 +7,11 @@ Routing is static: paths do not react to load, and (source, destination, channel
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cosim.errors import UnreachableError
 from cosim.topology.graph import I32, I64, Paths, Topology
@@ -36,6 +37,19 @@ class _TableRouting(Paths):
             self._kept[:] = [*links, HopTables.of(topology, self.endpoints_forward, self.link_cost)]
         tables: HopTables = self._kept[2]
         return tables
+
+    def around(
+        self, topology: Topology, dead: NDArray[np.bool_], src: I32, dst: I32, channel: I32
+    ) -> tuple[I64, I32]:
+        """See :class:`~cosim.topology.graph.Paths`: as this routes where nothing is dead."""
+        from cosim.topology.around import paths_over
+
+        cost = self.link_cost
+
+        def routing(alive: NDArray[np.bool_]) -> _TableRouting:
+            return replace(self, link_cost=None if cost is None else cost[alive])
+
+        return paths_over(topology, ~dead, routing, src, dst, channel)
 
     def _route(
         self,
@@ -171,7 +185,7 @@ class DModK(_TableRouting):
 
 def unreachable(topology: Topology, src: int, dst: int, endpoints_forward: bool) -> UnreachableError:
     """The error for a pair without a path: both names, and how many nodes either side has."""
-    side = _closure(topology, src, topology.link_src, topology.link_dst, endpoints_forward)
+    side = reached_from(topology, src, endpoints_forward)
     other = _closure(topology, dst, topology.link_dst, topology.link_src, endpoints_forward)
     names = topology.node_names
     text = (
@@ -179,12 +193,17 @@ def unreachable(topology: Topology, src: int, dst: int, endpoints_forward: bool)
         f"{topology.num_nodes} nodes, {names[src]} reaches {side.sum()} (itself included), and "
         f"{other.sum()} reach {names[dst]}"
     )
-    if (
-        not endpoints_forward
-        and _closure(topology, src, topology.link_src, topology.link_dst, everyone=True)[dst]
-    ):
+    if not endpoints_forward and reached_from(topology, src, endpoints_forward=True)[dst]:
         text += "; there is a way through other endpoints, but endpoints do not forward here"
     return UnreachableError(text)
+
+
+def reached_from(topology: Topology, src: int, endpoints_forward: bool) -> NDArray[np.bool_]:
+    """Nodes that an endpoint has a path to: bool[nodes]."""
+    reached: NDArray[np.bool_] = _closure(
+        topology, src, topology.link_src, topology.link_dst, endpoints_forward
+    )
+    return reached
 
 
 def _closure(topology: Topology, start: int, tail: I32, head: I32, everyone: bool) -> Any:

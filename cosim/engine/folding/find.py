@@ -52,7 +52,9 @@ def find_folding(
             f"{network.name} may serve first who comes first, so that equal ranks need not fare equally",
         )
     if jobs[0].pace is not None:
-        return None, ("stragglers or jitter: ranks do not compute alike",)
+        return None, ("stragglers, jitter or events: ranks do not compute alike",)
+    if topology.changes is not None:
+        return None, ("events of links: what looks the same now need not later",)
     if len(np.unique(jobs[0].endpoints)) < len(jobs[0].endpoints):
         return None, ("several ranks sit on one endpoint",)
     search = _Search(topology, jobs[0], planner)

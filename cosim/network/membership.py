@@ -1,0 +1,85 @@
+"""Flows on the links of ``fair_share``: they join those of their path, and leave them."""
+
+from __future__ import annotations
+
+from cosim.network.core import Core
+from cosim.network.jit import inlined, once
+from cosim.network.sharing import Fluid, mark
+
+_NONE = -1
+
+
+@inlined
+def _join(fluid: Fluid, f: int, link: int, sibling: int) -> int:
+    """Put a flow on a link; its membership, before ``sibling`` among the flow's."""
+    counts = fluid.counts[0]
+    m = counts.free_member
+    if m == _NONE:
+        m = counts.members_used
+        counts.members_used = m + 1
+    else:
+        counts.free_member = fluid.members[m].after
+    first = fluid.links[link].first
+    member = fluid.members[m]
+    member.flow = f
+    member.link = link
+    member.before = _NONE
+    member.after = first
+    member.sibling = sibling
+    if first != _NONE:
+        fluid.members[first].before = m
+    else:
+        fluid.links[link].last = m
+    fluid.links[link].first = m
+    mark(fluid, link)
+    return int(m)
+
+
+@inlined
+def _leave(fluid: Fluid, m: int) -> None:
+    """Take a flow off a link, by its membership."""
+    counts = fluid.counts[0]
+    member = fluid.members[m]
+    ahead = member.before
+    behind = member.after
+    if ahead != _NONE:
+        fluid.members[ahead].after = behind
+    else:
+        fluid.links[member.link].first = behind
+    if behind != _NONE:
+        fluid.members[behind].before = ahead
+    else:
+        fluid.links[member.link].last = ahead
+    member.after = counts.free_member
+    counts.free_member = m
+    mark(fluid, member.link)
+
+
+@once
+def is_alive(core: Core, fluid: Fluid, path: int) -> bool:
+    """Whether no link of a path is dead."""
+    for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
+        if fluid.links[core.path_link[k]].capacity == 0.0:
+            return False
+    return True
+
+
+@once
+def join_path(core: Core, fluid: Fluid, f: int, path: int) -> None:
+    """Put a flow on the links of a path, for which there is room."""
+    last = _NONE
+    for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
+        fluid.counts[0].num_members += 1
+        last = _join(fluid, f, core.path_link[k], last)
+    fluid.flows[f].member = last
+
+
+@once
+def leave_path(fluid: Fluid, f: int) -> None:
+    """Take a flow off the links that it is on."""
+    m = fluid.flows[f].member
+    fluid.flows[f].member = _NONE
+    while m != _NONE:
+        fluid.counts[0].num_members -= 1
+        _leave(fluid, m)
+        m = fluid.members[m].sibling

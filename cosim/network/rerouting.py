@@ -1,0 +1,79 @@
+"""Links of ``fair_share`` that fail, slow down and come back, and flows that go on by another path."""
+
+from __future__ import annotations
+
+import math
+
+from cosim.network.changes import ROUTES
+from cosim.network.core import DONE, Core, add_share
+from cosim.network.flows import I64
+from cosim.network.jit import compiled, inlined, once
+from cosim.network.membership import join_path, leave_path
+from cosim.network.sharing import BPS_PER_BYTE_PS, Fluid, mark
+from cosim.units import NEVER
+
+NEED_CHANGES, NEED_ROUTES = 22, 23
+
+_NONE = -1
+
+
+@inlined
+def next_change(core: Core, fluid: Fluid) -> int:
+    """When the next change comes; NEVER where it matters to nobody, for there is no flow."""
+    counts = fluid.counts[0]
+    if counts.change == counts.num_changes:
+        return int(NEVER)
+    if counts.num_members == 0 and core.calendar.state[0].num_instants == 0:
+        return int(NEVER)
+    return int(fluid.changes[counts.change].time)
+
+
+@once
+def take_change(core: Core, fluid: Fluid) -> int:
+    """The next change: a link's rate, at once; or the routes, which are found outside of the loop."""
+    counts = fluid.counts[0]
+    state = core.state[0]
+    one = fluid.changes[counts.change]
+    counts.change += 1
+    state.instant = one.time
+    counts.in_vain = counts.in_vain + 1 if counts.progress == state.num_events else 0
+    counts.progress = state.num_events
+    if one.link == ROUTES:
+        return NEED_ROUTES
+    link = fluid.links[one.link]
+    if link.used > 0.0:
+        add_share(core, one.link, link.since, one.time, link.used / link.capacity)
+        link.used = 0.0
+    link.since = one.time
+    link.capacity = one.rate / BPS_PER_BYTE_PS
+    mark(fluid, one.link)
+    return NEED_CHANGES if counts.change == counts.num_changes and counts.more_changes != 0 else DONE
+
+
+@compiled
+def move_flows(core: Core, fluid: Fluid, before: I64) -> None:
+    """Flows under way whose path is another one than ``before`` go on there; there is room for that.
+
+    What was sent has arrived, and counts where it went. All of a flow's bytes count on its last links when it
+    drains: there, what was sent elsewhere is taken off in advance.
+    """
+    now = core.state[0].instant
+    for f in range(fluid.counts[0].flows_used):
+        flow = fluid.flows[f]
+        if flow.member == _NONE:
+            continue
+        row = core.store.groups[flow.handle].path + flow.row
+        old = before[row]
+        path = fluid.path_now[row]
+        if path == old:
+            continue
+        flow.remaining = max(flow.remaining - flow.rate * (now - flow.touched), 0.0)
+        flow.touched = now
+        sent = core.store.rows[flow.row].size - math.ceil(flow.remaining)
+        for k in range(core.path_ptr[old], core.path_ptr[old + 1]):
+            core.link_bytes[core.path_link[k]] += sent
+        for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
+            core.link_bytes[core.path_link[k]] -= sent
+        leave_path(fluid, f)
+        flow.level = -1.0
+        join_path(core, fluid, f, path)

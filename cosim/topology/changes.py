@@ -1,0 +1,58 @@
+"""Links whose rate changes over time: that fail, slow down and come back.
+
+A topology says so itself (:attr:`~cosim.topology.graph.Topology.changes`), so that every network that is
+opened on it sees the same. Rates change at once; routes follow ``detection_ps`` later, after a failure as
+after a repair, for that is how long it takes until the routing has heard. Not modelled: routers that hear
+sooner than others, which for a while may send in circles.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+DETECTION_PS = 50_000_000
+"""How long routing takes to hear of it, unless somebody says otherwise."""
+
+
+class LinkChange(NamedTuple):
+    """From ``time_ps`` on a link has ``rate_bps``; 0: it is dead."""
+
+    time_ps: int
+    link: int
+    rate_bps: float
+
+
+class RouteChange(NamedTuple):
+    """From ``time_ps`` on routes avoid the links ``dead``, ascending."""
+
+    time_ps: int
+    dead: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LinkChanges:
+    """Changes in order of (time, link). May be iterated any number of times, and may never end."""
+
+    changes: Iterable[LinkChange]
+    detection_ps: int = DETECTION_PS
+
+    def __iter__(self) -> Iterator[LinkChange | RouteChange]:
+        """Changes of links, and what follows for routes; at one time, links come first."""
+        dead: set[int] = set()
+        heard: deque[RouteChange] = deque()
+        for time_ps, together in groupby(self.changes, key=lambda one: one.time_ps):
+            while heard and heard[0].time_ps < time_ps:
+                yield heard.popleft()
+            before = frozenset(dead)
+            for one in together:
+                (dead.discard if one.rate_bps > 0 else dead.add)(one.link)
+                yield one
+            if dead != before:
+                heard.append(RouteChange(time_ps + self.detection_ps, tuple(sorted(dead))))
+            while heard and heard[0].time_ps <= time_ps:
+                yield heard.popleft()
+        yield from heard

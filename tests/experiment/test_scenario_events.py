@@ -1,0 +1,144 @@
+"""Events in scenarios: closed forms through the whole, mistakes, and what is said of them."""
+
+from __future__ import annotations
+
+import pytest
+
+import cosim
+from cosim.errors import InputError, StallError
+from cosim.units import PS_PER_MS
+
+ONE_WAY = """
+topology: {kind: ring, endpoints: 2, rate: 8Gbps, latency: 0ns}
+network: fair_share
+jobs: [{name: pair, workload: {kind: collective, collective: all_to_all, ranks: 2, size: 20MB}}]
+"""
+FABRIC = """
+topology:
+  {kind: leaf_spine, leaves: 2, spines: 2, endpoints_per_leaf: 2, rate: 8Gbps, latency: 0s, routing: shortest}
+network: fair_share
+jobs: [{workload: {kind: collective, collective: all_to_all, ranks: 4, size: 4MB}}]
+"""
+COMPUTING = """
+topology: {kind: ring, endpoints: 2, rate: 8Gbps, latency: 0ns}
+network: fair_share
+jobs:
+- workload: {kind: periodic, ranks: 2, compute: 10ms, size: 1MB}
+  iterations: 3
+"""
+
+
+def times(text: str, events: str, **more: object) -> tuple[int, ...]:
+    run = cosim.run(text, set={"events": cosim_value(events), **more})
+    return tuple(run.summary.jobs[0].iteration_ps)
+
+
+def cosim_value(text: str) -> object:
+    from cosim.files.located_yaml import parse_value
+
+    return parse_value(text)
+
+
+def test_a_halved_link_and_a_dead_one_by_closed_form() -> None:
+    # 10 MB each way at 1 GB/s: 10 ms.
+    assert times(ONE_WAY, "[]") == (10 * PS_PER_MS,)
+    half = "[{link: npu0 -> npu1, rate: 4Gbps, at: 2ms, until: 3ms}]"
+    assert times(ONE_WAY, half) == (10 * PS_PER_MS + PS_PER_MS // 2,)
+    dead = "[{link: npu0 <-> npu1, down: true, at: 2ms, until: 9ms}]"
+    assert times(ONE_WAY, dead) == (17 * PS_PER_MS,)
+    often = "[{node: npu1, down: true, at: 1ms, until: 2ms, every: 2ms, times: 3}]"
+    assert times(ONE_WAY, often) == (13 * PS_PER_MS,)
+
+
+@pytest.mark.parametrize("release", ["network", "engine"])
+def test_the_engine_may_release_and_messages_may_be_asked_for(release: str) -> None:
+    events = (
+        "[{node: spine0, down: true, at: 1ms, until: 5ms}, {link: 'leaf* -> spine1', rate: 1Gbps, at: 2ms}]"
+    )
+    one = cosim.run(FABRIC, set={"events": cosim_value(events)})
+    other = cosim.run(FABRIC, set={"events": cosim_value(events), "release": release}, messages=True)
+    assert one.digest == other.digest
+    assert one.digest != cosim.run(FABRIC).digest
+
+
+def test_flows_go_round_a_dead_spine_after_the_detection() -> None:
+    # 1 MB from each to each: 3 ms out of each endpoint, and 4 of 4 ms by way of the first spine, both ways.
+    assert times(FABRIC, "[]") == (4 * PS_PER_MS,)
+    # The other spine does as well, but for the 50 us before it is known.
+    assert times(FABRIC, "[{node: spine0, down: true}]") == (4 * PS_PER_MS + 50_000_000,)
+    assert times(FABRIC, "[{node: spine0, down: true}]", detection="2ms") == (6 * PS_PER_MS,)
+
+
+def test_a_slow_rank_takes_longer_from_then_on() -> None:
+    plain = times(COMPUTING, "[]")
+    exchange = plain[0] - 10 * PS_PER_MS
+    found = times(COMPUTING, "[{rank: 0, slow: 1.5, at: 5ms, until: 12ms}]")
+    # What had begun goes on as it was; all of the second is slow, though the event ends during it.
+    assert found == (plain[0], 15 * PS_PER_MS + exchange, plain[2])
+
+
+def test_without_a_way_the_run_ends_and_names_link_and_ranks() -> None:
+    with pytest.raises(StallError) as error:
+        times(ONE_WAY, "[{link: npu0 -> npu1, down: true, at: 2ms}]")
+    assert error.value.waits[0] == "the link npu0 -> npu1 fails at 2 ms and never comes back"
+    assert any("ranks 0, 1" in line or "rank 1" in line for line in error.value.waits[1:])
+
+
+def test_events_that_never_end_do_not_keep_a_dead_run_going() -> None:
+    with pytest.raises(StallError):
+        times(
+            ONE_WAY,
+            "[{link: npu0 -> npu1, down: true}, "
+            "{link: npu1 -> npu0, rate: 1Gbps, at: 1us, until: 2us, every: 2us}, "
+            "{rank: 0, slow: 2, at: 1us, until: 2us, every: 2us}]",
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "events", "said"),
+    [
+        (
+            ONE_WAY,
+            "[{link: npu0 -> npu7, down: true}]",
+            r"events\[0\].link: Ring\(2\) has no node 'npu7'; did you mean",
+        ),
+        (ONE_WAY, "[{rank: 7, slow: 2}]", r"events\[0\].rank: there is no rank 7; the job has ranks 0 to 1"),
+        (ONE_WAY, "[{rank: x, slow: 2}]", r"'x' is not a rank; write its number, or '\*'"),
+        (
+            ONE_WAY,
+            "[{rank: 0, job: pai, slow: 2}]",
+            r"events\[0\].job: there is no job 'pai'; did you mean 'pair'",
+        ),
+        (ONE_WAY, "[{link: 0, down: true, at: 2ms, until: 1ms}]", r"events\[0\]: .*it ends after it began"),
+        (ONE_WAY, "[{link: 0, down: true, at: -2ms}]", r"events\[0\].at"),
+        (ONE_WAY, "[{link: 0, dwon: true}]", "unknown key 'dwon'; did you mean 'down'"),
+        (
+            ONE_WAY.replace("fair_share", "congestion_aware"),
+            "[{link: 0, down: true}]",
+            r"events\[0\]: congestion_aware has no links that fail or slow down",
+        ),
+    ],
+)
+def test_mistakes_are_named_with_their_place(text: str, events: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        times(text, events)
+
+
+def test_what_can_not_matter_draws_a_warning() -> None:
+    def warnings(events: str, **more: object) -> str:
+        return "\n".join(cosim.run(ONE_WAY, set={"events": cosim_value(events), **more}).warnings)
+
+    assert warnings("[{link: 0, down: true, at: 1ms, until: 2ms}]", detection="1ms") == ""
+    assert "events[0]: has no effect: the run ends at 10 ms, before 20 ms" in warnings(
+        "[{link: 0, down: true, at: 20ms}]"
+    )
+    assert "events[0]: has no effect: the rank computes nothing" in warnings("[{rank: 0, slow: 2}]")
+    assert "detection=1ms: has no effect: no link or node goes down" in warnings("[]", detection="1ms")
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    events = "[{link: '* <-> *', down: true, mtbf: 4ms, repair: 500us}]"
+    one, again, other = (
+        cosim.run(FABRIC, set={"events": cosim_value(events), "seed": seed}).digest for seed in (1, 1, 2)
+    )
+    assert one == again != other
