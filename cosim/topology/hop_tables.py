@@ -4,6 +4,9 @@ Most destinations share a table. Say that d is reached through *near* nodes, eac
 most from nodes that forward (a GPU's NVSwitch and its NIC), and these from one *root* (the leaf switch). Then
 whoever is not near d reaches it through the root, at the root's distance plus the rest, an *offset*. So
 16,384 GPUs behind 512 leaf switches need 512 rows. A destination with several such roots has its own row.
+
+Nor need a row have all nodes. A *stub* (that NIC) leads to one node that forwards and no other leads to it,
+so that nobody passes through it: it is as far as that node and one link. Rows are of the others, the *core*.
 """
 
 from __future__ import annotations
@@ -25,8 +28,6 @@ class HopTables:
 
     Attributes
     ----------
-    first_node
-        Nodes from here on forward.
     cost
         int32[L].
     out_ptr, out_link
@@ -39,11 +40,15 @@ class HopTables:
         CSR per endpoint: near nodes and their cost to it.
     last_link
         int32 per endpoint: the only link into it, or -1.
+    core, column_of, stub_cost
+        int64[C]: the nodes of the core. int32 per node: its number there, or that of the node that a stub
+        leads to, at this cost (0 in the core); -1 where there is none.
+    core_ptr, core_link
+        CSR: links into each node from the core.
     row_of, rows
-        int32 per node (-1: none yet), int32[rows, forwarding nodes]; ``used`` rows are filled.
+        int32 per node (-1: none yet), int32[rows, C]; ``used`` rows are filled.
     """
 
-    first_node: int
     cost: I32
     out_ptr: I64
     out_link: I32
@@ -55,6 +60,11 @@ class HopTables:
     near_node: I32
     near_cost: I32
     last_link: I32
+    core: I64
+    column_of: I32
+    stub_cost: I32
+    core_ptr: I64
+    core_link: I32
     row_of: I32
     rows: Any
     used: int = 0
@@ -76,8 +86,12 @@ class HopTables:
         root, offset, near = np.arange(n), np.zeros(n, np.int64), np.empty((0, 3), np.int64)
         if not endpoints_forward:
             root, offset, near = _roots(topology, cost, in_ptr, in_link)
+        stub_of, stub_cost = _stubs(topology, cost, first, root, in_link)
+        is_core = stub_of == np.arange(nodes)
+        core = np.flatnonzero(is_core)
+        column_of = np.where(stub_of >= 0, np.cumsum(is_core)[stub_of] - 1, -1).astype(np.int32)
+        core_link = in_link[is_core[tail[in_link]]]
         return cls(
-            first_node=first,
             cost=cost,
             out_ptr=pointer(np.bincount(tail, minlength=nodes)),
             out_link=np.argsort(tail, kind="stable").astype(np.int32),
@@ -89,8 +103,13 @@ class HopTables:
             near_node=near[:, 1].astype(np.int32),
             near_cost=near[:, 2].astype(np.int32),
             last_link=last_link,
+            core=core,
+            column_of=column_of,
+            stub_cost=stub_cost,
+            core_ptr=pointer(np.bincount(head[core_link], minlength=nodes)),
+            core_link=core_link,
             row_of=np.full(nodes, -1, np.int32),
-            rows=np.empty((0, max(1, nodes - first)), np.int32),
+            rows=np.empty((0, max(1, len(core))), np.int32),
         )
 
     def batches(self, roots: I64) -> list[I64]:
@@ -113,9 +132,10 @@ class HopTables:
         distances = kernels.for_work(kernels.distances, len(missing) * topology.num_links)
         distances(
             missing,
-            self.first_node,
-            self.in_ptr,
-            self.in_link,
+            self.column_of,
+            self.core,
+            self.core_ptr,
+            self.core_link,
             topology.link_src,
             self.cost,
             self.rows[self.used : end],
@@ -153,6 +173,30 @@ def _roots(topology: Topology, cost: I32, in_ptr: I64, in_link: I32) -> tuple[I6
     keep = is_near & shared[goal]
     near = np.stack([goal[keep], node[keep], left[keep]], axis=1)
     return root, np.where(shared, offset, 0), near
+
+
+def _stubs(topology: Topology, cost: I32, first: int, root: I64, in_link: I32) -> tuple[I32, I32]:
+    """The core node that each leads to (itself in the core, -1 where there is none), and the cost to there.
+
+    Roots, and what leads straight to a destination with a row of its own, are of the core.
+    """
+    nodes, tail, head = topology.num_nodes, topology.link_src, topology.link_dst
+    inner = np.flatnonzero((tail >= first) & (head >= first))
+    ahead = np.full(nodes, -1, np.int64)
+    ahead[tail[inner]] = head[inner]
+    price = np.zeros(nodes, np.int64)
+    price[tail[inner]] = cost[inner]
+    ways = np.bincount(tail[inner], minlength=nodes)
+    is_stub = (ways <= 1) & (np.arange(nodes) >= first)
+    is_stub[head[inner][tail[inner] != ahead[head[inner]]]] = False
+    is_stub[root] = False
+    has_own = np.zeros(nodes, np.bool_)
+    has_own[np.flatnonzero(root == np.arange(len(root)))] = True
+    is_stub[tail[in_link[has_own[head[in_link]]]]] = False
+    is_stub[is_stub & (ahead >= 0) & is_stub[ahead]] = False
+    itself = np.where(np.arange(nodes) >= first, np.arange(nodes), -1)
+    of = np.where(is_stub, ahead, itself)
+    return of.astype(np.int32), np.where(is_stub & (ahead >= 0), price, 0).astype(np.int32)
 
 
 def pointer(counts: Any) -> I64:

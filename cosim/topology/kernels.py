@@ -109,13 +109,13 @@ def grid_paths(
 
 @njit(cache=True)
 def distances(
-    roots: I64, first_node: int, in_ptr: I64, in_link: I32, link_src: I32, cost: I32, rows: Any
+    roots: I64, column_of: I32, core: I64, in_ptr: I64, in_link: I32, link_src: I32, cost: I32, rows: Any
 ) -> None:
-    """Cost of the cheapest way from each forwarding node to each root, into ``rows`` int32[R, F].
+    """Cost of the cheapest way from each core node to each root, into ``rows`` int32[R, F].
 
-    Forwarding nodes are ``first_node`` and up; column c is node ``first_node + c``. ``in_ptr``/``in_link``
-    list, per node, the links into it whose source forwards. Label-correcting with a FIFO queue, which is
-    plain breadth-first search where every cost is 1.
+    Column c is node ``core[c]``, ``column_of`` a node's column. ``in_ptr``/``in_link`` list, per node, the
+    links into it from core nodes. Label-correcting with a FIFO queue, which is plain breadth-first search
+    where every cost is 1.
     """
     width = rows.shape[1]
     queue = np.empty(width + 1, np.int64)
@@ -125,12 +125,12 @@ def distances(
             rows[r, column] = FAR
         head, tail = 0, 0
         node, far = np.int64(roots[r]), np.int32(0)
-        if node >= first_node:
-            rows[r, node - first_node] = 0
+        if column_of[node] >= 0:
+            rows[r, column_of[node]] = 0
         while True:
             for k in range(in_ptr[node], in_ptr[node + 1]):
                 link = in_link[k]
-                column = link_src[link] - first_node
+                column = column_of[link_src[link]]
                 d = far + cost[link]
                 if d < rows[r, column]:
                     rows[r, column] = d
@@ -143,7 +143,7 @@ def distances(
             column = queue[head]
             head = head + 1 if head < width else 0
             queued[column] = False
-            node, far = column + first_node, rows[r, column]
+            node, far = core[column], rows[r, column]
 
 
 @register_jitable
@@ -155,28 +155,55 @@ def _mix(x: Any) -> Any:
 
 
 @register_jitable
-def _left(
-    node: Any,
-    dst: Any,
-    first_node: int,
-    rows: Any,
-    row: Any,
-    offset: Any,
-    near_node: I32,
-    near_cost: I32,
-    begin: Any,
-    end: Any,
+def _ways_down(
+    root: Any,
+    goal: Any,
+    in_ptr: I64,
+    in_link: I32,
+    link_src: I32,
+    cost: I32,
+    pool: I32,
+    used: Any,
 ) -> Any:
-    """Cost from a node to the destination, :data:`FAR` or more where there is no way."""
-    if node == dst:
-        return np.int32(0)
-    if node < first_node:
-        return FAR
-    left = rows[row, node - first_node] + offset
-    for k in range(begin, end):
+    """How many links out of a root are on a cheapest way: into ``pool`` from ``used`` on, by number.
+
+    Looked for from the destination's side, for a root may have hundreds of links.
+    """
+    best, ways = FAR, 0
+    for k in range(in_ptr[goal], in_ptr[goal + 1]):
+        link, d = in_link[k], cost[in_link[k]]
+        near = link_src[link]
+        if near != root:
+            if in_ptr[near + 1] - in_ptr[near] != 1 or link_src[in_link[in_ptr[near]]] != root:
+                continue
+            link = in_link[in_ptr[near]]
+            d += cost[link]
+        if d > best:
+            continue
+        if d < best:
+            best, ways = d, 0
+        at = ways
+        while at > 0 and pool[used + at - 1] > link:
+            at -= 1
+        if at > 0 and pool[used + at - 1] == link:
+            continue
+        for later in range(ways, at, -1):
+            pool[used + later] = pool[used + later - 1]
+        pool[used + at] = link
+        ways += 1
+    return ways
+
+
+@register_jitable
+def _is_near(node: Any, near_node: I32, begin: Any, end: Any) -> bool:
+    for k in range(begin, end):  # noqa: SIM110 - compiled
         if near_node[k] == node:
-            left = min(left, near_cost[k])
-    return left
+            return True
+    return False
+
+
+_KNOWN = 1 << 12
+"""Places of :func:`walk`'s memory; a power of two."""
 
 
 @njit(cache=True)
@@ -184,17 +211,20 @@ def walk(
     src: I32,
     dst: I32,
     channel: I32,
-    first_node: int,
     root_of: I32,
     offset_of: I32,
     near_ptr: I64,
     near_node: I32,
     near_cost: I32,
     last_link: I32,
+    column_of: I32,
+    stub_cost: I32,
     row_of: I32,
     rows: Any,
     out_ptr: I64,
     out_link: I32,
+    in_ptr: I64,
+    in_link: I32,
     link_src: I32,
     link_dst: I32,
     cost: I32,
@@ -208,13 +238,17 @@ def walk(
 
     At each node the candidates are the out-links on a cheapest way, in link order. ``choice`` says which is
     taken: the first; by a hash of (src, dst, channel, seed) and the node; or by the destination's place, of
-    which each node with w candidates takes one digit in base w.
+    which each node with w candidates takes one digit in base w. On the way to a root the candidates are those
+    of all who go there, and remembered.
     """
     golden = np.uint64(0x9E3779B97F4A7C15)
     n = len(src)
     ptr = np.zeros(n + 1, np.int64)
     links = np.empty(max(16, 4 * n), np.int32)
-    candidates = np.empty(len(out_link), np.int32)
+    pool = np.empty(2 * len(out_link) + 16, np.int32)
+    pool_used = 0
+    known_node, known_root = np.full(_KNOWN, -1), np.full(_KNOWN, -1)
+    known_at, known_ways = np.zeros(_KNOWN, np.int64), np.zeros(_KNOWN, np.int64)
     at = 0
     for i in range(n):
         node, goal = np.int64(src[i]), np.int64(dst[i])
@@ -222,25 +256,49 @@ def walk(
         if choice == HASHED:
             h = _mix(_mix(_mix(np.uint64(seed) + golden) + np.uint64(node)) + np.uint64(goal))
             h = _mix(h + np.uint64(channel[i]))
-        row, offset = max(row_of[root_of[goal]], 0), offset_of[goal]
+        root = np.int64(root_of[goal])
         begin, end = near_ptr[goal], near_ptr[goal + 1]
+        row, offset = max(row_of[root], 0), offset_of[goal]
         last = last_link[goal]
         digits = place_of[goal]
         while node != goal:
             if last >= 0 and link_src[last] == node:
                 pick = last
             else:
-                best, ways = FAR, 0
-                for k in range(out_ptr[node], out_ptr[node + 1]):
-                    link = out_link[k]
-                    d = cost[link] + _left(
-                        link_dst[link], goal, first_node, rows, row, offset, near_node, near_cost, begin, end
-                    )
-                    if d < best:
-                        best, ways = d, 0
-                    if d == best and d < FAR:
-                        candidates[ways] = link
-                        ways += 1
+                first, slot = pool_used, (node * 31 + root) & (_KNOWN - 1)
+                is_core = column_of[node] >= 0 and stub_cost[node] == 0
+                goes_to_root = is_core and not _is_near(node, near_node, begin, end)
+                if node == root:
+                    ways = _ways_down(root, goal, in_ptr, in_link, link_src, cost, pool, first)
+                elif goes_to_root and known_node[slot] == node and known_root[slot] == root:
+                    first, ways = known_at[slot], known_ways[slot]
+                else:
+                    if pool_used > len(out_link):
+                        pool_used, first = 0, 0
+                        for k in range(_KNOWN):
+                            known_node[k] = -1
+                    best, ways = FAR, 0
+                    for k in range(out_ptr[node], out_ptr[node + 1]):
+                        link = out_link[k]
+                        to = link_dst[link]
+                        column, left = column_of[to], FAR
+                        if to == goal:
+                            left = np.int32(0)
+                        elif column >= 0:
+                            left = rows[row, column] + stub_cost[to] + offset
+                        for near in range(begin, end):
+                            if near_node[near] == to:
+                                left = min(left, near_cost[near])
+                        d = cost[link] + left
+                        if d < best:
+                            best, ways = d, 0
+                        if d == best and d < FAR:
+                            pool[first + ways] = link
+                            ways += 1
+                    if goes_to_root:
+                        known_node[slot], known_root[slot] = node, root
+                        known_at[slot], known_ways[slot] = first, ways
+                        pool_used += ways
                 if ways == 0:
                     return ptr, links, i
                 chosen = np.int64(0)
@@ -250,7 +308,7 @@ def walk(
                 elif choice == BY_DESTINATION:
                     chosen = digits % ways
                     digits //= ways
-                pick = candidates[chosen]
+                pick = pool[first + chosen]
             if at == len(links):
                 grown = np.empty(2 * len(links), np.int32)
                 for k in range(at):  # a loop compiles far faster than an assigned slice
