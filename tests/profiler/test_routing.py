@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,9 +14,6 @@ from cosim.profiler.launch import ProfileRequest, profile
 from tests.profiler.profiled import SCRIPTS, needs_torch
 
 pytestmark = needs_torch
-pytest.importorskip("torch")
-
-from cosim.profiler.inside.routing import TokenRouting, divided, read_counts  # noqa: E402
 
 _LAYER = """
 import torch
@@ -32,6 +30,14 @@ for _ in range(3):
     out.sum().backward()
     optimizer.step()
 """
+
+
+@pytest.fixture(scope="module")
+def routing() -> Any:
+    """Imports torch, which takes seconds: of the processes that run tests, only in one that gets here."""
+    from cosim.profiler.inside import routing
+
+    return routing
 
 
 def rows(folder: Path, routing: str) -> list[int]:
@@ -59,18 +65,20 @@ def test_even_zipf_and_counts_of_a_file_reach_the_experts(tmp_path: Path) -> Non
 
 @given(st.integers(1, 500), st.lists(st.floats(0, 100), min_size=1, max_size=20).filter(sum), st.data())
 def test_counts_add_up_and_none_is_over_the_most(
-    total: int, shares: list[float], data: st.DataObject
+    routing: Any, total: int, shares: list[float], data: st.DataObject
 ) -> None:
     most = data.draw(st.integers(-(-total // len(shares)), total))
-    found = divided(total, shares, most)
+    found = routing.divided(total, shares, most)
     assert sum(found) == total
     assert max(found) <= most
 
 
 @given(st.integers(2, 60), st.integers(2, 12), st.data(), st.sampled_from(["even", "zipf:1.1", "zipf:4"]))
-def test_each_token_gets_different_experts(tokens: int, experts: int, data: st.DataObject, how: str) -> None:
+def test_each_token_gets_different_experts(
+    routing: Any, tokens: int, experts: int, data: st.DataObject, how: str
+) -> None:
     each = data.draw(st.integers(1, experts - 1))
-    chosen = TokenRouting(how, lambda _: None).experts(tokens, each, experts).tolist()
+    chosen = routing.TokenRouting(how, lambda _: None).experts(tokens, each, experts).tolist()
     assert all(len(set(row)) == each for row in chosen)
     assert len(chosen) == tokens
 
@@ -82,7 +90,7 @@ def test_a_routing_that_is_none_is_refused(said: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1 two 3", "0 0", "-1 2"])
-def test_a_file_without_counts_names_its_line(tmp_path: Path, text: str) -> None:
+def test_a_file_without_counts_names_its_line(routing: Any, tmp_path: Path, text: str) -> None:
     (tmp_path / "counts").write_text(text)
     with pytest.raises(ValueError, match="counts"):
-        read_counts(str(tmp_path / "counts"))
+        routing.read_counts(str(tmp_path / "counts"))

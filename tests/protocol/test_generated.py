@@ -32,7 +32,7 @@ def test_the_generated_messages_are_what_protoc_makes_of_the_proto(tmp_path: Pat
 
 
 def test_the_command_that_the_protocols_page_gives_makes_messages_and_stubs(tmp_path: Path) -> None:
-    pytest.importorskip("grpc_tools", reason="grpcio-tools is not installed")
+    pytest.importorskip("grpc_tools", reason="needs protoc: pip install grpcio-tools")
     shutil.copytree(ROOT / "proto", tmp_path / "proto")
     page = (ROOT / "proto/cosim/protocol/v1/README.md").read_text(encoding="utf-8")
     block = re.search(r"\$ (python -m grpc_tools.*?)\n```", page, re.DOTALL)
