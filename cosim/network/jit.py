@@ -21,6 +21,7 @@ from numba import njit
 from numba import types as numba_types
 from numba.extending import intrinsic
 
+from cosim.network.compile_turns import in_turns
 from cosim.network.pipeline import Pipeline
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -38,7 +39,7 @@ _PART = _OPTIONS | {"no_cpython_wrapper": True, "cache": False}
 
 def compiled(function: _F) -> _F:
     """Compile a function that is called from Python, or seldom."""
-    return cast("_F", _for_any_integer(_watched(cast("Any", njit)(**_OPTIONS)(function))))
+    return cast("_F", _for_any_integer(in_turns(_watched(cast("Any", njit)(**_OPTIONS)(function)))))
 
 
 def inlined(function: _F) -> _F:
@@ -119,7 +120,7 @@ def _by_address(function: Callable[..., Any], signature: Any) -> Any:
     made = CFunc(plain, types, locals={}, options={"_nrt": False}, **more)
     if ours:
         made.enable_caching()
-        _watched(made)
+        in_turns(_watched(made))
     return made
 
 

@@ -53,10 +53,25 @@ with ahead.compiling(close_group, wanted):
     print(started[0].pid, flush=True)
     time.sleep(60)
 """
+_IN_TURN = """
+from pathlib import Path
+from cosim.network.pipeline import Pipeline
+
+compile_core = Pipeline._compile_core
+def noted(self):
+    print("compiles", flush=True)
+    while not Path(sys.argv[1]).exists():
+        time.sleep(0.01)
+    return compile_core(self)
+Pipeline._compile_core = noted
+print("begins", flush=True)
+jit.compiled_for(close_group, wanted)
+print("ends")
+"""
 
 
-def _start(program: str, cache: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", _PROGRAM + program]
+def _start(program: str, cache: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", _PROGRAM + program, *arguments]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
@@ -73,6 +88,20 @@ def test_a_second_process_compiles(program: str, said: str, tmp_path: Path) -> N
     """See the cases' names."""
     with _start(program, tmp_path) as running:
         assert running.communicate(timeout=PATIENCE_S)[0] == said
+
+
+def test_what_one_process_compiles_another_waits_for(tmp_path: Path) -> None:
+    """The second one begins while the first compiles, and would say so if it compiled, too."""
+    go = tmp_path / "go"
+    with _start(_IN_TURN, tmp_path / "cache", str(go)) as first:
+        assert first.stdout is not None
+        assert [first.stdout.readline() for _ in range(2)] == ["begins\n", "compiles\n"]
+        with _start(_IN_TURN, tmp_path / "cache", str(go)) as second:
+            assert second.stdout is not None
+            assert second.stdout.readline() == "begins\n"
+            go.touch()
+            assert second.communicate(timeout=PATIENCE_S)[0] == "ends\n"
+        assert first.communicate(timeout=PATIENCE_S)[0].splitlines()[-1] == "ends"
 
 
 def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
