@@ -20,7 +20,8 @@ from cosim.workload.program import NO_STREAM, OpKind
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
-_MOST_AT_ONCE = 1 << 20
+_MOST_AT_ONCE = 1 << 17
+"""Operations: columns of as many stay in the cache, where larger ones would be new pages each time."""
 
 
 @dataclass(frozen=True, eq=False)
