@@ -63,6 +63,7 @@ microsecond. ``parameters()`` is what it is given; ``rows`` has the columns abov
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
@@ -110,6 +111,12 @@ class Control(Spec):
     def scaling(self) -> tuple[float, float]:
         """(slope, intercept) by the share of the iteration sent, for growth."""
         return 0.0, 1.0
+
+    def longest_rtt_ps(self, hops: int) -> float:  # noqa: ARG002 - for controls that aim at a delay
+        """The longest round trip without queues on a path of so many links that it can work with, ps: with a
+        longer one it would take the path itself for a queue, and send its least for ever.
+        """
+        return math.inf
 
     def uses_seed(self) -> bool:
         """Whether the run's seed matters: where ``chance`` does."""

@@ -7,6 +7,7 @@ import math
 from cosim.network.congestion.ports import service
 from cosim.network.congestion.state import CongestionState
 from cosim.network.jit import inlined
+from cosim.units import NEVER
 
 
 @inlined
@@ -39,25 +40,40 @@ def path_rtt(fluid: CongestionState, c: int) -> float:
 
 
 @inlined
+def on_wires(fluid: CongestionState, c: int, size: int) -> int:
+    """What a flow's last byte takes without queues: latencies, and its packet's time on each further link."""
+    one = fluid.conns[c]
+    store = 0.0
+    if size > 0:
+        store = float(one.store) * min(float(size) / fluid.settings[0].mss, 1.0)
+    return int(one.latency + math.ceil(store - 1e-3))
+
+
+@inlined
 def arrival(fluid: CongestionState, c: int, size: int, now: int) -> int:
-    """When the last byte, sent at ``now``, is at the receiver; the path's links are settled."""
+    """When the last byte, sent at ``now``, is at the receiver; the path's links are settled.
+
+    NEVER: that can't be said, as a port on the way is paused now and then, or would be.
+    """
     one = fluid.conns[c]
     wait = 0.0
     for k in range(one.hop, one.hop + one.hops if size > 0 else one.hop):
         port = fluid.ports[fluid.hops[k].port]
         queue = port.queue
         rate = service(fluid, fluid.hops[k].port)
+        if port.paused > 0 or port.duty < 1.0:
+            return int(NEVER)
         if wait > 0.0:
             # What is in the queues before comes with it, and what others send meanwhile before it.
             link = fluid.links[port.link]
-            most = link.pause if fluid.settings[0].lossless != 0.0 else link.buffer
-            queue = min(queue + (float(port.load) - rate) * wait / 8.0, max(queue, most))
+            meets = queue + (float(port.load) - rate) * wait / 8.0
+            if fluid.settings[0].lossless == 0.0:
+                meets = min(meets, max(queue, link.buffer))
+            elif meets > link.pause:
+                return int(NEVER)
+            queue = meets
         if queue > 0.0:
             wait += queue * 8.0 / rate
-    store = 0.0
-    if size > 0:
-        store = float(one.store) * min(float(size) / fluid.settings[0].mss, 1.0)
-    at = now + one.latency + math.ceil(wait * 1e12 - 1e-3) + math.ceil(store - 1e-3)
-    at = max(at, one.arrived)
+    at = max(now + math.ceil(wait * 1e12 - 1e-3) + on_wires(fluid, c, size), one.arrived)
     one.arrived = at
     return int(at)

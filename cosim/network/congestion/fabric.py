@@ -92,7 +92,7 @@ def make_ports(links: int, before: NDArray[Any] | None = None) -> NDArray[Any]:
     if before is not None:
         ports[:old] = before
     new = ports[old:]
-    new["first"] = new["blocks"] = _NONE
+    new["first"] = new["blocks"] = new["head"] = new["tail"] = _NONE
     new["share"] = new["duty"] = 1.0
     new["link"] = np.arange(links)
     return ports

@@ -10,6 +10,7 @@ from cosim.network.calendar import free, room, take_instant
 from cosim.network.congestion.apply import apply, wake
 from cosim.network.congestion.changes import change, tell
 from cosim.network.congestion.delays import arrival, path_rtt
+from cosim.network.congestion.last_bytes import follow, has_left
 from cosim.network.congestion.pauses import at_threshold, pause_from
 from cosim.network.congestion.ports import is_hot, settle_link
 from cosim.network.congestion.rounds import (
@@ -24,7 +25,7 @@ from cosim.network.congestion.rounds import (
     open_round,
     settle_conn,
 )
-from cosim.network.congestion.state import EMPTY, START, UPDATE, CongestionState
+from cosim.network.congestion.state import CROSS, EMPTY, START, UPDATE, CongestionState
 from cosim.network.core import DONE, NEED_CALENDAR, NEED_MORE, NEED_PENDING, Core, complete, release
 from cosim.network.drains import set_drain
 from cosim.network.jit import call_at, once
@@ -159,13 +160,15 @@ def _serve(core: Core, fluid: CongestionState) -> None:
     state = core.state[0]
     now = state.instant
     at = fluid.instant[state.cursor]
-    state.cursor += 1
-    state.num_events += 1
     event = core.calendar.events[at]
     handle = event.handle
     rep = event.rep
     number = event.row
     kind = event.hop
+    if kind == CROSS and fluid.ports[number].check == now and has_left(core, fluid, number, now):
+        return  # and again: others may leave with it
+    state.cursor += 1
+    state.num_events += 1
     free(core.calendar, at)
     if kind == START:
         _start(core, fluid, handle, rep, number)
@@ -252,6 +255,11 @@ def _drain(core: Core, fluid: CongestionState) -> None:
         counts.begin = c + 1
     elif one.active != 0:
         _fall_idle(fluid, c, now)
+    if arrives == NEVER:
+        flow.conn = c
+        flow.priority = one.priority
+        follow(core, fluid, f, one.hop, now)
+        return
     flow.next = counts.free_flow
     counts.free_flow = f
     complete(core, flow.handle, flow.rep, flow.row, flow.origin, arrives, now)

@@ -9,10 +9,10 @@ that nothing paces leaves in a burst where no queue spreads it, and then waits f
 A flow brings its rate to every port of its path (``apply``: what a port can't serve is not passed on),
 queues are straight lines between changes (``ports``), marks and losses are integrated along them. A flow
 completes when its last byte has left, plus latencies, the queues of its path at that time, and a packet's
-time on each further link. The first packet of a round that is lost is known of a round trip after it was
-sent, and the round ends then; lost packets are sent again from there on, and where some of those are lost
-again the sender is silent until its timeout. TCP's acknowledgements wait in the queues of data that goes the
-other way.
+time on each further link; where ports pause, its last byte stands in those queues (``last_bytes``). The first
+packet of a round that is lost is known of a round trip after it was sent, and the round ends then; lost
+packets are sent again from there on, and where some of those are lost again the sender is silent until its
+timeout. TCP's acknowledgements wait in the queues of data that goes the other way.
 
 A connection whose control has settled, on a path where nothing queues, rests: its rounds are left out until
 a link there begins to queue, which changes no result. So does one that begins anew after such a rest, with a
@@ -76,8 +76,9 @@ from cosim.network.drains import DRAIN
 from cosim.network.flows import F64, I32, FlowGroup
 from cosim.network.jit import compiled_for
 from cosim.network.simulator import NetworkStatistics
+from cosim.registry import name_of
 from cosim.topology.graph import Topology
-from cosim.units import format_rate
+from cosim.units import format_rate, format_time
 
 _NONE = -1
 
@@ -159,6 +160,21 @@ class CongestionNetwork(CompiledNetwork):
                 f"rates from {low} to {high} are modelled"
             )
 
+    def _check_round_trips(self, conns: NDArray[Any], ends: NDArray[Any]) -> None:
+        """Refuse paths that the control would take for a queue."""
+        hops, number = np.unique(conns["hops"], return_inverse=True)
+        longest = np.array([self._control.longest_rtt_ps(one) for one in hops.tolist()])
+        for conn in np.flatnonzero(conns["base"] > longest[number])[:1].tolist():
+            names, (_, src, dst, _) = self._topology.node_names, ends[conn].tolist()
+            kind = type(self._control)
+            name = name_of("cosim.controls", kind) or kind.__name__
+            most, bare = (format_time(round(ps)) for ps in (longest[number[conn]], conns["base"][conn]))
+            raise NetworkError(
+                f"congestion: {name} aims at a round trip of {most} at most, but from {names[src]} to "
+                f"{names[dst]} it takes {bare} without any queue, so that it would send its least for ever; "
+                "raise its target, or take a smaller mtu"
+            )
+
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         numbers = self._numbers.number(job, src, dst, channel)
         self._extend("channel_of", first + len(src))
@@ -205,6 +221,7 @@ class CongestionNetwork(CompiledNetwork):
         has = hops > 0
         mine["latency"] = both[:, 0]
         mine["base"] = 2 * both[:, 0] + both[:, 1]
+        self._check_round_trips(mine, ends[row])
         mine["line"][has] = np.floor(self._rate[link[heads[has]]])
         mine["store"][has] = both[has, 1] - packet[heads[has]]
         grid = np.maximum(mine["base"] / 8, 1.0).astype(np.int64)

@@ -18,6 +18,7 @@ from cosim.network.congestion.ports import settle_link
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, CROSS, EMPTY, CongestionState
 from cosim.network.core import Core
 from cosim.network.jit import compiled, inlined
+from cosim.units import NEVER
 
 _NONE = -1
 _NEAR = 1e-6
@@ -27,7 +28,7 @@ _LEAST_PS = 1000
 
 @inlined
 def expect_crossing(calendar: Calendar, fluid: CongestionState, p: int, now: int) -> None:
-    """Look again when the queue of a port, as loads are now, would cross the threshold."""
+    """Look again when a port's queue, as loads are, would cross the threshold, or a last byte leave it."""
     links = fluid.links
     ports = fluid.ports
     port = ports[p]
@@ -39,14 +40,20 @@ def expect_crossing(calendar: Calendar, fluid: CongestionState, p: int, now: int
         while k < p:
             rate -= float(ports[k].load)
             k += len(links)
-    slope = (float(port.load) - max(rate, 0.0)) * BYTES_PER_BPS_PS
+    rate = max(rate, 0.0)
+    slope = (float(port.load) - rate) * BYTES_PER_BPS_PS
     away = links[link].pause - port.queue
     if port.full != 0:
         slope = -slope
         away = port.queue - links[link].resume
-    if slope <= 0.0:
+    at = NEVER
+    if slope > 0.0:
+        at = now + max(math.ceil(min(away / slope, 1e17)), _LEAST_PS)
+    if port.head != _NONE and rate > 0.0:
+        before = fluid.flows[port.head].leaves - port.served
+        at = min(at, now + max(math.ceil(min(before / (rate * BYTES_PER_BPS_PS), 1e17)), 1))
+    if at == NEVER:
         return
-    at = now + max(math.ceil(min(away / slope, 1e17)), _LEAST_PS)
     if port.check <= now or at < port.check:
         port.check = at
         push(calendar, at, now, now, _NONE, 0, p, CROSS)

@@ -177,9 +177,10 @@ PORT = np.dtype(
         ("marked", "f8"),
         ("drop_from", "i8"),
         ("first", "i4"),
-        ("hot", "i4"),
-        ("listed", "i4"),
+        ("hot", "i2"),
+        ("listed", "i2"),
         ("full", "i4"),
+        ("head", "i4"),
         ("dropped", "f8"),
         ("paused_ps", "i8"),
         ("since", "i8"),
@@ -187,14 +188,16 @@ PORT = np.dtype(
         ("check", "i8"),
         ("empties", "i8"),
         ("visit", "i8"),
-        ("blocks", "i8"),
+        ("blocks", "i4"),
+        ("tail", "i4"),
     ]
 )
 """One class of priority on one link: load (bits/s) and queue; ``marks``, ``losses`` (the fraction marked or
 lost, times ps) and ``served`` (bytes) ever growing; ``own``: what the flows that begin here want, of which
 they get ``share``; ``told``: the load when all that pass here were last looked at; ``empties``: when the
 queue is expected to be gone; ``drop_from``: when it began to drop; ``paused`` by so many ports downstream,
-``full``: it pauses those before it. Class k of link l is number k * links + l: those of the first class lie
+``full``: it pauses those before it; ``head``, ``tail``: the flows whose last bytes
+wait in its queue. Class k of link l is number k * links + l: those of the first class lie
 side by side."""
 LINK = np.dtype(
     [
@@ -217,8 +220,22 @@ LINK = np.dtype(
     ]
 )
 """``onward``: the connections on it that go on from where it ends."""
-FLOW = np.dtype([("origin", "i8"), ("handle", "i4"), ("rep", "i4"), ("row", "i4"), ("next", "i4")])
-"""A flow that has started and not drained; ``next`` on its connection."""
+FLOW = np.dtype(
+    [
+        ("origin", "i8"),
+        ("handle", "i4"),
+        ("rep", "i4"),
+        ("row", "i4"),
+        ("next", "i4"),
+        ("leaves", "f8"),
+        ("conn", "i4"),
+        ("hop", "i4"),
+        ("priority", "i4"),
+        ("pad", "i4"),
+    ]
+)
+"""A flow that has started and not drained; ``next`` on its connection. Or one whose last byte waits in the
+queue of ``hop``, and leaves it when that port has served ``leaves`` bytes; ``next`` at that port."""
 GROUP_TRAITS = np.dtype(
     [("weight", "f8"), ("coflow", "i4"), ("priority", "i4"), ("job", "i4"), ("pad", "i4")]
 )

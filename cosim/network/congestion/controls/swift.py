@@ -8,6 +8,8 @@ max_mdf).
 Source: G. Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter",
 SIGCOMM 2020, doi:10.1145/3387514.3406591; where it gives no number (fs_range = 5 base_target, h = base_target
 / 6.55, fs_min = 0.1, fs_max = 100), those of htsim's Swift. The first window is a bandwidth-delay product.
+A path whose bare round trip is longer than any target is refused: as published, Swift would cut down to its
+least window there.
 Not modelled: the host's own delay and its window, retransmission timeouts.
 """
 
@@ -76,6 +78,11 @@ class Swift(Control):
     )
     fs_min: float = Field(0.1, gt=0, description="window that gets all of it, packets")
     fs_max: float = Field(100.0, gt=0, description="window that gets none of it, packets")
+
+    def longest_rtt_ps(self, hops: int) -> float:
+        """The target of the smallest window."""
+        target, per_hop, *_, most, _, _ = self.parameters()
+        return target + hops * per_hop + most
 
     def parameters(self) -> list[float]:
         """See the kernel."""

@@ -17,7 +17,8 @@ t_low to t_high the rate grows by (1 - w) delta and is cut by beta w (rtt - t_lo
 1 as the gradient goes from -1/4 to 1/4, beta 0.008. It settles where rtt = t_low (1 + delta / (beta rate)),
 as long as that is not many round trips; as TIMELY was published there is no such point.
 
-Starts at line rate, with PFC. Not modelled: segments sent in bursts, NIC timestamps' noise.
+Starts at line rate, with PFC. A path whose bare round trip is above t_high is refused: TIMELY would cut down
+to its least rate there. Not modelled: segments sent in bursts, NIC timestamps' noise.
 """
 
 from __future__ import annotations
@@ -90,6 +91,10 @@ class Timely(Control):
     min_rate: RateBps = Field(1e8, gt=0, description="least rate, at 10 Gb/s")
     patched: bool = Field(False, description="the form with a fixed point (CoNEXT 2016)")
     patched_beta: float = Field(0.008, gt=0, le=1, description="its beta, from t_low to t_high")
+
+    def longest_rtt_ps(self, hops: int) -> float:  # noqa: ARG002
+        """Beyond ``t_high`` it only cuts."""
+        return float(self.t_high)
 
     def parameters(self) -> list[float]:
         """See the kernel."""
