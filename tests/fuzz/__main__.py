@@ -1,7 +1,8 @@
 """``python -m tests.fuzz``: a table of what was tried, and everything that ended otherwise than it should.
 
-Each kind runs in processes of its own, one after the other, with its share of the minutes; a process that
-does not come back is a find, too.
+Each kind runs in processes of its own, one after the other, with its share of the minutes. Such a process
+makes its world ready once and tries inputs in it, tens of thousands a minute where they are read only; it may
+take no more than so much memory, and one that does not come back, or dies, is a find, too.
 """
 
 from __future__ import annotations
@@ -9,51 +10,66 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
+import os
 import pickle
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from tests.fuzz.tally import Tally, run
+from tests.fuzz.tally import Tally, run, table
 
-KINDS = ("scenarios", "importers", "wire", "store", "signals", "plug-ins")
-_SLICE_S = 120.0
-_LATE_S = 180.0
+KINDS = ("scenarios", "runs", "importers", "wire", "store", "signals", "plug-ins")
+_SLICE_S = 300.0
+_LATE_S = 1800.0
 """So much longer than its slice a process may take, to be made ready and for its last inputs."""
+_ROUND = 1000
+"""Inputs of each target before the next one's turn; a few seconds of each."""
+_ROUND_S = 20.0
+_MOST_BYTES = 4 << 30
+"""What a process may take beside what it had when it was ready; more is a MemoryError, and a find."""
 
 
-def tried_here(kind: str, seconds: float, seed: int) -> Tally:
-    """Inputs of one kind, in this process."""
+def tried_here(kind: str, seconds: float, seed: int, place: Path) -> None:
+    """Inputs of one kind, in this process; how many so far is written to ``place`` after each round."""
     logging.disable(logging.CRITICAL)
-    module = importlib.import_module(f"tests.fuzz.{kind.replace('-', '_')}")
-    targets = module.targets()
+    targets = importlib.import_module(f"tests.fuzz.{kind.replace('-', '_')}").targets()
+    if kind != "signals":  # its commands have limits of their own
+        ready = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (ready + _MOST_BYTES, ready + _MOST_BYTES))
     tally, until, number = Tally(), time.monotonic() + seconds, 0
     while (left := until - time.monotonic()) > 0:
-        # hypothesis learns from a thousand examples, and takes longer for each further one
-        tally.add(run(targets, 500, seed * 10_000 + number, seconds=left))
+        tally.add(run(targets, _ROUND, seed * 10_000 + number, seconds=min(left, _ROUND_S * len(targets))))
         number += 1
-    return tally
+        whole = place.with_suffix(".new")
+        whole.write_bytes(pickle.dumps(tally))
+        whole.rename(place)
+
+
+def _in_memory() -> dict[str, str]:
+    """An environment whose temporary files lie in memory, where there is such a place: none is to stay."""
+    return {**os.environ, "TMPDIR": "/dev/shm"} if Path("/dev/shm").is_dir() else {**os.environ}
 
 
 def tried(kind: str, seconds: float, seed: int) -> Tally:
     """The same in a process of its own."""
-    with tempfile.TemporaryDirectory() as place:
-        answer = Path(place) / "tally"
-        command = [sys.executable, "-W", "ignore", "-m", "tests.fuzz", "--here", kind, str(answer)]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "tally"
+        command = [sys.executable, "-W", "ignore", "-m", "tests.fuzz", "--here", kind, str(place)]
         command += ["--seconds", str(seconds), "--seed", str(seed)]
-        tally = Tally()
+        how = ""
         try:
-            done = subprocess.run(command, timeout=seconds + _LATE_S, check=False)
-            if done.returncode == 0:
-                found: Tally = pickle.loads(answer.read_bytes())
-                return found
-            how = f"ended with {done.returncode}"
+            done = subprocess.run(command, timeout=seconds + _LATE_S, check=False, env=_in_memory())
+            if done.returncode:
+                how = f"ended with {done.returncode}"
         except subprocess.TimeoutExpired:
             how = "did not come back"
-        tally.failed[kind] += 1
-        tally.failures.append(f"{kind}, seed {seed}: the process {how}")
+        tally: Tally = pickle.loads(place.read_bytes()) if place.exists() else Tally()
+        if how:
+            tally.failed[kind] += 1
+            tally.failures.append(f"{kind}, seed {seed}: the process {how}")
         return tally
 
 
@@ -67,21 +83,20 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.here:
-        Path(given.here[1]).write_bytes(pickle.dumps(tried_here(given.here[0], given.seconds, given.seed)))
+        tried_here(given.here[0], given.seconds, given.seed, Path(given.here[1]))
         return 0
-    kinds = given.only or list(KINDS)
-    total, began = Tally(), time.monotonic()
-    share = 60 * given.minutes / len(kinds)
-    for kind in kinds:
-        left, number = share, given.seed
+    tallies, began = {kind: Tally() for kind in given.only or KINDS}, time.monotonic()
+    for kind, tally in tallies.items():
+        left, number = 60 * given.minutes / len(tallies), given.seed
         while left > 1:
-            total.add(tried(kind, min(left, _SLICE_S), number))
+            tally.add(tried(kind, min(left, _SLICE_S), number))
             left, number = left - _SLICE_S, number + 1
         print(f"{kind}: {time.monotonic() - began:.0f} s gone by", file=sys.stderr, flush=True)
-    print(total)
-    for failure in total.failures:
+    print(table(tallies))
+    failures = [failure for tally in tallies.values() for failure in tally.failures]
+    for failure in failures:
         print(f"\n{failure}")
-    return int(bool(total.failures))
+    return int(bool(failures))
 
 
 if __name__ == "__main__":

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from random import Random
 from typing import Any
-
-from hypothesis import strategies as st
 
 import cosim
 from cosim.context import Context
@@ -20,7 +19,7 @@ from cosim.formats.tables.read import CsvWorkload, ParquetWorkload
 from tests.formats import topology_files
 from tests.formats.msccl import programs
 from tests.fuzz.damage import damaged
-from tests.fuzz.tally import Target
+from tests.fuzz.tally import Inputs, Target, drawn
 
 _SEEDS = """
 topology: {kind: ring, endpoints: 4, rate: 400Gbps, latency: 500ns}
@@ -64,34 +63,46 @@ def written(name: str) -> Mapping[str, bytes]:
     return files
 
 
-def one_damaged(files: Mapping[str, bytes]) -> st.SearchStrategy[dict[str, bytes]]:
-    """A folder of which one file is damaged."""
-    bodies = [*files.values()]
+class Folder:
+    """A folder of valid files, of which an input replaces one."""
 
-    def folder(victim: str) -> st.SearchStrategy[dict[str, bytes]]:
-        first = [files[victim], *bodies]
-        return damaged(first[:1]).map(lambda body: {**files, victim: body}) | damaged(bodies).map(
-            lambda body: {**files, victim: body}
-        )
+    def __init__(self, files: Mapping[str, bytes], read: Callable[[Path], Any]) -> None:
+        self._kept = tempfile.TemporaryDirectory()
+        self._place = Path(self._kept.name)
+        self._files = files
+        self._read = read
+        self._names = sorted(files)
+        for name, body in files.items():
+            (self._place / name).write_bytes(body)
 
-    return st.sampled_from(sorted(files)).flatmap(folder)
+    def inputs(self) -> Inputs:
+        """A file's name, and what is in it: its own bytes damaged, or now and then another's."""
+        bodies = [*self._files.values()]
 
+        def make(draw: Random) -> tuple[str, bytes]:
+            name = draw.choice(self._names)
+            return name, damaged(draw, [self._files[name]] if draw.random() < 0.9 else bodies)
 
-def in_folder(read: Callable[[Path], Any]) -> Callable[[Mapping[str, bytes]], object]:
-    """``read``, given the files of a folder rather than the folder."""
+        return drawn(make)
 
-    def attempt(files: Mapping[str, bytes]) -> object:
-        with tempfile.TemporaryDirectory() as place:
-            for name, body in files.items():
-                (Path(place) / name).write_bytes(body)
-            return read(Path(place))
+    def attempt(self, given: tuple[str, bytes]) -> object:
+        """Read the folder with one file as given."""
+        name, body = given
+        file = self._place / name
+        file.write_bytes(body)
+        try:
+            return self._read(self._place)
+        finally:
+            file.write_bytes(self._files[name])
 
-    return attempt
+    def target(self, name: str) -> Target:
+        """All of it."""
+        return Target(name, self.inputs(), self.attempt)
 
 
 def targets() -> list[Target]:
     """A target for each format."""
-    found = [Target(name, one_damaged(written(name)), in_folder(read)) for name, read in READERS.items()]
+    found = [Folder(written(name), read).target(name) for name, read in READERS.items()]
     for name, seeds, read in (*programs.fuzz_targets(), *topology_files.fuzz_targets()):
-        found.append(Target(name, damaged(seeds), read))
+        found.append(Target(name, drawn(partial(damaged, bodies=seeds)), read))
     return found

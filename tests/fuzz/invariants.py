@@ -9,9 +9,6 @@ from cosim.workload.program import OpKind
 
 UNSHARED = frozenset({"congestion_unaware"})
 """Networks that give a link away more than once, on purpose."""
-LOOSE = {"congestion": 0.05}
-"""Networks in which a link may be said to have sent so much more than it can: under PFC, ``congestion`` lets
-an incast end 2.4 % too early (:file:`tests/network/congestion/test_pfc.py`)."""
 _NS = 1000
 
 
@@ -59,7 +56,7 @@ def links_keep_to_their_rates(records: Records) -> None:
     slack = _NS * (1.0 + records.num_messages) if records.network == "congestion_aware" else 1.0
     over = sent * 8e12 / rate - latest - slack
     worst = int(np.argmax(over)) if len(over) else 0
-    assert not len(over) or over[worst] <= LOOSE.get(records.network, 1e-9) * latest, (
+    assert not len(over) or over[worst] <= 1e-9 * latest, (
         f"{records.topology.link_name(worst)} sent {sent[worst]:g} bytes in {latest:g} ps"
     )
 

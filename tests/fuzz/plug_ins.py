@@ -5,12 +5,11 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-
-from hypothesis import strategies as st
+from random import Random
 
 import cosim
 from cosim.experiment.progress import RunProgress
-from tests.fuzz.tally import Target
+from tests.fuzz.tally import Target, drawn
 
 ANSWERS = (
     "c.window", "[0, 0]", "np.arange(2, dtype=np.int32)", "wanted.free[:2]",
@@ -76,11 +75,11 @@ def answering(given: tuple[str, str, str]) -> None:
 def targets() -> list[Target]:
     """One of each kind; what they need is compiled before any is timed."""
     answering(("CONTROL", "c.window", "None"))
-    return [
-        Target(
-            f"plug-in: {kind.lower()}",
-            st.tuples(st.just(kind), st.sampled_from(ANSWERS), st.sampled_from(("None", *ANSWERS))),
-            answering,
-        )
-        for kind in KINDS
-    ]
+
+    def of(kind: str) -> Target:
+        def make(draw: Random) -> tuple[str, str, str]:
+            return kind, draw.choice(ANSWERS), draw.choice(("None", *ANSWERS))
+
+        return Target(f"plug-in: {kind.lower()}", drawn(make), answering)
+
+    return [of(kind) for kind in KINDS]

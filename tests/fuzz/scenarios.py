@@ -1,33 +1,20 @@
-"""Shipped scenarios with something changed: read; where small, built, run and held to invariants."""
+"""Shipped scenarios with something changed, read."""
 
 from __future__ import annotations
 
 import copy
 import math
-import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
-from hypothesis import strategies as st
-
-from cosim.experiment.build import Built, build
-from cosim.experiment.progress import RunProgress
 from cosim.experiment.scenario import Scenario, from_document
-from cosim.experiment.simulate import simulate
 from cosim.files.located_yaml import Document, parse
-from cosim.protocol.remote import Remote
-from tests.fuzz import worlds
 from tests.fuzz.damage import damaged
-from tests.fuzz.invariants import check
-from tests.fuzz.tally import Target
+from tests.fuzz.tally import Target, drawn
 from tests.inputs import ROOT
-
-PATIENCE_S = 1.0
-"""After so long a run is interrupted, and what there is of it looked at."""
-_FEW = 20_000
-"""Operations of a run, links of a topology, operations of a program, that are tried."""
 
 WRONG: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2, 3, 7, 64, 10**9, 10**19, 10**400, 0.5, -0.5, 1e-9, 1e300, math.nan,
@@ -36,13 +23,6 @@ WRONG: tuple[Any, ...] = (
     {"plugin": "x.py:X"}, "ring", "dctcp", "../x", "a\nb", "\x1b[2J", "²", "x" * 5000, "fair_share",
     "congestion_aware", "congestion_unaware",
 )  # fmt: skip
-
-_CONGESTION = {"model": "congestion", "control": "dctcp"}
-_SMALL: dict[str, Any] = {
-    "topology": {"kind": "ring", "endpoints": 4, "rate": "80Gbps", "latency": "1us"},
-    "jobs": [{"workload": {"kind": "collective", "collective": "all_reduce", "ranks": 4, "size": "4MB"}}],
-}
-_EDITS = st.tuples(st.integers(0, 5), st.integers(0, 1 << 16), st.integers(0, 1 << 16))
 
 
 @cache
@@ -107,40 +87,9 @@ def changed(name: str, edits: list[tuple[int, int, int]]) -> Any:
     return value
 
 
-def tried(value: Any) -> None:
-    """Read; build what is small; run what is short."""
-    scenario = from_document(Document("x.yaml", value), ROOT / "scenarios", "x")
-    if isinstance(scenario.network, Remote) or _is_large(scenario):
-        return
-    built = build(scenario)
-    try:
-        if _operations(built) > _FEW or len(built.topology.link_src) > _FEW:
-            return
-        began = time.monotonic()
-
-        def patience(_: RunProgress) -> None:
-            if time.monotonic() - began > PATIENCE_S:
-                raise KeyboardInterrupt
-
-        done = simulate(scenario, built, progress=patience, messages=True)
-    finally:
-        built.network.close()
-    check(done.records)
-    str(done)
-
-
-def _is_large(scenario: Scenario) -> bool:
-    sizes = [getattr(scenario.topology, "size_about", lambda: 0)()]
-    sizes += [getattr(job.workload, "size_about", lambda: 0)() + job.count for job in scenario.jobs]
-    return max(sizes) > _FEW and max(sizes) < 10**8  # beyond it, it has to be refused
-
-
-def _operations(built: Built) -> int:
-    return sum(
-        job.iterations * len(job.workload.program(rank).operations)
-        for job in built.jobs
-        for rank in range(min(job.workload.world_size, _FEW))
-    )
+def read(value: Any) -> Scenario:
+    """A scenario, as if it had been read from a file."""
+    return from_document(Document("x.yaml", value), ROOT / "scenarios", "x")
 
 
 def read_text(body: bytes) -> None:
@@ -149,15 +98,19 @@ def read_text(body: bytes) -> None:
     from_document(parse(text, "x.yaml"), Path(), "x")
 
 
+def mutant(draw: Random) -> Any:
+    """A shipped scenario with one to four things changed."""
+    edits = [
+        (draw.randrange(6), draw.randrange(1 << 16), draw.randrange(1 << 16))
+        for _ in range(draw.randint(1, 4))
+    ]
+    return changed(draw.choice(sorted(shipped())), edits)
+
+
 def targets() -> list[Target]:
-    """Shipped ones, and random ones."""
-    for network in ("congestion_aware", "congestion_unaware", "fair_share", _CONGESTION):
-        tried({**_SMALL, "network": network})  # compiled before any is timed
-    names = st.sampled_from(sorted(shipped()))
-    mutants = st.builds(changed, names, st.lists(_EDITS, min_size=1, max_size=4))
+    """Values and text."""
     bodies = [*shipped().values()]
     return [
-        Target("scenarios", mutants, tried),
-        Target("scenarios' text", damaged(bodies), read_text),
-        *worlds.targets(),
+        Target("scenarios", drawn(mutant), read),
+        Target("scenarios' text", drawn(lambda draw: damaged(draw, bodies)), read_text),
     ]

@@ -10,13 +10,13 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-
-from hypothesis import strategies as st
+from random import Random
+from typing import Any
 
 import cosim
 from cosim.errors import InputError
 from tests.cli.processes import OWN, PATIENCE_S, all_gone, descendants, wait_for, wait_until_it_worked
-from tests.fuzz.tally import Target
+from tests.fuzz.tally import Target, drawn
 from tests.protocol.small_run import GOOD
 
 COSIM = (sys.executable, "-c", OWN)
@@ -128,20 +128,19 @@ def unwritable(names: tuple[str, ...]) -> None:
         assert whole_or_none(Path(place) / "out"), "half a run"
 
 
+ROOMS = (0, 1, 100, 4096, 20_000, 65_536, 1 << 20, 1 << 24)
+
+
 def targets() -> list[Target]:
     """What happens to a command."""
-    found: list[tuple[str, st.SearchStrategy[object], Callable[..., object]]] = [
+    found: list[tuple[str, Callable[[Random], Any], Callable[[Any], object]]] = [
         (
             "a signal",
-            st.tuples(st.booleans(), st.sampled_from(SIGNALS), st.floats(0.05, 6.0)),
+            lambda draw: (draw.random() < 0.5, draw.choice(SIGNALS), draw.uniform(0.05, 6.0)),
             ended,
         ),
-        ("a frozen server", st.integers(1_000, 130_000), frozen),
-        ("a full disk", st.sampled_from([0, 1, 100, 4096, 20_000, 65_536, 1 << 20, 1 << 24]), no_room),
-        (
-            "nowhere to write",
-            st.sampled_from([("HOME",), ("TMPDIR",), ("HOME", "XDG_CACHE_HOME")]),
-            unwritable,
-        ),
+        ("a frozen server", lambda draw: draw.randint(1_000, 130_000), frozen),
+        ("a full disk", lambda draw: draw.choice(ROOMS), no_room),
+        ("nowhere to write", lambda draw: draw.choice(CLOSED), unwritable),
     ]
-    return [Target(*one) for one in found]
+    return [Target(name, drawn(make), attempt) for name, make, attempt in found]

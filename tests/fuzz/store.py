@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -16,8 +17,7 @@ from cosim.protocol.client import connect
 from cosim.protocol.replay_log import LogReader
 from cosim.protocol.server import Server
 from cosim.protocol.session import ServerConfig
-from tests.fuzz.damage import damaged
-from tests.fuzz.importers import in_folder, one_damaged
+from tests.fuzz.importers import Folder
 from tests.fuzz.tally import Target
 from tests.inputs import ROOT
 from tests.protocol import small_run
@@ -72,13 +72,26 @@ def read_unfinished(folder: Path) -> None:
         pass
 
 
+@cache
+def a_profile() -> Mapping[str, bytes]:
+    """The beginning of the shipped one."""
+    whole = profiles.read(ROOT / "scenarios" / "profiles" / "llama-3d.yaml")
+    programs = tuple(replace(one, steps=whole.programs[0].steps[:6]) for one in whole.programs)
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place) / "x.yaml"
+        profiles.write(replace(whole, kernels=whole.kernels[:13], programs=programs), file)
+        read_profile(file.parent)
+        return {file.name: file.read_bytes()}
+
+
+def read_profile(folder: Path) -> None:
+    """A profile, edited by hand."""
+    profiles.read(folder / "x.yaml")
+
+
 def targets() -> list[Target]:
     """A target for each kind of folder or file."""
-    found = [
-        Target(f"run ({kind})", one_damaged(a_run(kind)), in_folder(read_run)) for kind in ("npz", "parquet")
-    ]
-    found.append(Target("unfinished run", one_damaged(an_unfinished_run()), in_folder(read_unfinished)))
-    bodies = [path.read_bytes() for path in sorted((ROOT / "scenarios" / "profiles").glob("*.yaml"))]
-    read = in_folder(lambda folder: profiles.read(folder / "x.yaml"))
-    found.append(Target("profile", damaged(bodies).map(lambda body: {"x.yaml": body}), read))
+    found = [Folder(a_run(kind), read_run).target(f"run ({kind})") for kind in ("npz", "parquet")]
+    found.append(Folder(an_unfinished_run(), read_unfinished).target("unfinished run"))
+    found.append(Folder(a_profile(), read_profile).target("profile"))
     return found

@@ -6,8 +6,10 @@ import signal
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from random import Random
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -18,81 +20,134 @@ from cosim.errors import CosimError
 SLOW_S = 20.0
 """CPU seconds: longer than this, for the small inputs that there are here, is a hang."""
 _SHOWN = 600
+_ALIKE = 3
+"""Finds that ended at one place are told so often; all are counted."""
+
+Inputs = Callable[[int, int, Callable[[Any], bool]], None]
+"""Given a seed and a number: gives so many inputs to a function, until that says False."""
+
+
+def drawn(make: Callable[[Random], Any]) -> Inputs:
+    """Inputs that ``make`` draws: hundreds of thousands a second."""
+
+    def give(number: int, count: int, judge: Callable[[Any], bool]) -> None:
+        draw = Random(number)
+        for _ in range(count):
+            if not judge(make(draw)):
+                return
+
+    return give
+
+
+def from_strategy(strategy: st.SearchStrategy[Any]) -> Inputs:
+    """Inputs of a hypothesis strategy: a few hundred a second, fewer the more there were."""
+
+    def give(number: int, count: int, judge: Callable[[Any], bool]) -> None:
+        going = True
+
+        @seed(number)
+        @settings(
+            max_examples=min(count, 500),
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(strategy)
+        def one(value: Any) -> None:
+            nonlocal going
+            going = going and judge(value)
+
+        one()
+
+    return give
 
 
 @dataclass(frozen=True)
 class Target:
-    """One kind of input: how it is made, and what is tried with it."""
+    """One kind of input: where they come from, and what is tried with each."""
 
     name: str
-    inputs: st.SearchStrategy[Any]
+    inputs: Inputs
     attempt: Callable[[Any], object]
 
 
 @dataclass
 class Tally:
-    """Counts by target; ``failures`` has a text for each input that ended otherwise."""
+    """Counts by target; ``failures`` has a text for inputs that ended otherwise, a few of each place."""
 
     read: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
+    microseconds: Counter[str] = field(default_factory=Counter)
+    places: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
-    seconds: Counter[str] = field(default_factory=Counter)
 
     def judge(self, target: Target, value: Any) -> None:
-        """Try one input."""
-        before = signal.signal(signal.SIGPROF, _hangs)
+        """Try one input; to be called in :func:`watched`."""
         signal.setitimer(signal.ITIMER_PROF, SLOW_S, 1.0)  # again: a callback may drop it
-        began = time.perf_counter()
+        began = time.process_time_ns()
         try:
             target.attempt(value)
             self.read[target.name] += 1
         except CosimError as error:
             if wrong := not_a_refusal(str(error)):
-                self._fail(target, value, f"{wrong}: {error}")
+                self._fail(target, value, f"{wrong}: {error}", wrong)
             else:
                 self.refused[target.name] += 1
-        except Exception:  # what is looked for
-            self._fail(target, value, traceback.format_exc(limit=-6))
+        except Exception as error:  # what is looked for
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            self._fail(target, value, traceback.format_exc(limit=-6), f"{last.filename}:{last.lineno}")
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-            signal.signal(signal.SIGPROF, before)
-            self.seconds[target.name] += time.perf_counter() - began  # type: ignore[assignment]
+            self.microseconds[target.name] += (time.process_time_ns() - began) // 1000
 
-    def _fail(self, target: Target, value: Any, how: str) -> None:
+    def _fail(self, target: Target, value: Any, how: str, place: str) -> None:
         self.failed[target.name] += 1
-        shown = repr(value)
-        shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]} ..."
-        self.failures.append(f"{target.name}: {shown}\n{how}")
+        self.places[place] += 1
+        if self.places[place] <= _ALIKE:
+            shown = repr(value)
+            shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]} ..."
+            self.failures.append(f"{target.name}: {shown}\n{how}")
 
     def add(self, other: Tally) -> None:
         """What another one counted."""
-        for mine, theirs in (
-            (self.read, other.read),
-            (self.refused, other.refused),
-            (self.failed, other.failed),
-            (self.seconds, other.seconds),
-        ):
-            mine.update(theirs)
+        for one in fields(self):
+            mine = getattr(self, one.name)
+            if isinstance(mine, Counter):
+                mine.update(getattr(other, one.name))
         self.failures += other.failures
 
-    def __str__(self) -> str:
-        rows: list[tuple[str, ...]] = [("input", "tried", "read", "refused", "otherwise", "seconds")]
-        names = sorted({*self.read, *self.refused, *self.failed})
-        for name in names:
-            counts = self.read[name], self.refused[name], self.failed[name]
-            rows.append((name, *(f"{n:,}" for n in (sum(counts), *counts)), f"{self.seconds[name]:.0f}"))
-        counts = self.read.total(), self.refused.total(), self.failed.total()
-        total = (f"{n:,}" for n in (sum(counts), *counts))
-        rows.append(("all", *total, f"{self.seconds.total():.0f}"))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join(
-            "  ".join(
-                cell.rjust(w) if n else cell.ljust(w)
-                for n, (cell, w) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
+    def row(self, name: str, targets: Sequence[str]) -> tuple[str, ...]:
+        """A line of the table: some targets together."""
+        counts = [sum(one[target] for target in targets) for one in (self.read, self.refused, self.failed)]
+        seconds = sum(self.microseconds[target] for target in targets) / 1e6
+        rate = sum(counts) / seconds if seconds else 0.0
+        return (name, *(f"{n:,}" for n in (sum(counts), *counts)), f"{seconds:.0f}", f"{rate:,.0f}")
+
+    @property
+    def targets(self) -> list[str]:
+        """Names of what was tried."""
+        return sorted({*self.read, *self.refused, *self.failed})
+
+
+def table(tallies: Mapping[str, Tally]) -> str:
+    """By kind and target: tried, read, refused, otherwise; CPU seconds of the inputs alone."""
+    rows: list[tuple[str, ...]] = [("input", "tried", "read", "refused", "otherwise", "seconds", "a second")]
+    whole = Tally()
+    for kind, tally in tallies.items():
+        whole.add(tally)
+        rows.append(tally.row(kind, tally.targets))
+        if len(tally.targets) > 1:
+            rows += [tally.row(f"  {name}", [name]) for name in tally.targets]
+    rows.append(whole.row("all", whole.targets))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(w) if n else cell.ljust(w) for n, (cell, w) in enumerate(zip(row, widths, strict=True))
         )
+        for row in rows
+    )
 
 
 def not_a_refusal(text: str) -> str:
@@ -104,31 +159,32 @@ def not_a_refusal(text: str) -> str:
     return "an address of a manual" if "errors.pydantic.dev" in text else ""
 
 
-def _hangs(number: int, frame: object) -> None:
-    raise TimeoutError("longer than it may take")
+@contextmanager
+def watched() -> Iterator[None]:
+    """An input that takes too long here is a TimeoutError."""
+
+    def hangs(number: int, frame: object) -> None:
+        raise TimeoutError("longer than it may take")
+
+    before = signal.signal(signal.SIGPROF, hangs)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGPROF, before)
 
 
 def run(targets: Sequence[Target], examples: int, number: int, *, seconds: float | None = None) -> Tally:
     """Try ``examples`` inputs of each target, those of seed ``number``; fewer when ``seconds`` are over."""
     tally = Tally()
-    for target in targets:
-        until = None if seconds is None else time.perf_counter() + seconds / len(targets)
-        _run_one(tally, target, examples, number, until)
+    with watched():
+        for target in targets:
+            until = None if seconds is None else time.perf_counter() + seconds / len(targets)
+
+            def judge(value: Any, target: Target = target, until: float | None = until) -> bool:
+                if until is not None and time.perf_counter() > until:
+                    return False
+                tally.judge(target, value)
+                return True
+
+            target.inputs(number, examples, judge)
     return tally
-
-
-def _run_one(tally: Tally, target: Target, examples: int, number: int, until: float | None) -> None:
-    @seed(number)
-    @settings(
-        max_examples=examples,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(target.inputs)
-    def one(value: Any) -> None:
-        if until is None or time.perf_counter() < until:
-            tally.judge(target, value)
-
-    one()

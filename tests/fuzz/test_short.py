@@ -7,10 +7,11 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import strategies as st
 
-from tests.fuzz.tally import Tally, Target, not_a_refusal, run
+from tests.fuzz.tally import Tally, Target, drawn, from_strategy, not_a_refusal, run, table, watched
 
-EXAMPLES = {"scenarios": 12, "importers": 12, "wire": 12, "store": 6, "plug_ins": 20}
+EXAMPLES = {"scenarios": 200, "runs": 12, "importers": 100, "wire": 60, "store": 40, "plug_ins": 20}
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +26,7 @@ def _quiet() -> Iterator[None]:
 def test_what_is_given_is_read_or_refused(kind: str) -> None:
     targets: list[Target] = importlib.import_module(f"tests.fuzz.{kind}").targets()
     tally = run(targets, EXAMPLES[kind], 1)
-    print(tally)
+    print(table({kind: tally}))
     assert not tally.failures, "\n\n".join(tally.failures)
     assert tally.refused.total() > 0
     assert tally.read.total() > 0
@@ -39,26 +40,51 @@ def test_signals_leave_nothing_half() -> None:
 
 
 def test_what_ends_otherwise_is_told_with_its_input() -> None:
-    from hypothesis import strategies as st
-
     def fails(value: int) -> None:
         assert value != 3
 
-    tally = run([Target("threes", st.just(3), fails)], 1, 1)
-    assert tally.failed["threes"] == 1
+    tally = run([Target("threes", drawn(lambda _: 3), fails)], 5, 1)
+    assert tally.failed["threes"] == 5
+    assert len(tally.failures) == 3  # those that end at one place are told a few times
     assert tally.failures[0].startswith("threes: 3\n")
     assert "AssertionError" in tally.failures[0]
+
+
+def test_the_same_seed_gives_the_same_inputs() -> None:
+    def inputs(number: int) -> list[float]:
+        seen: list[float] = []
+        run([Target("numbers", drawn(lambda draw: draw.random()), seen.append)], 20, number)
+        run([Target("numbers", from_strategy(st.integers()), seen.append)], 20, number)
+        return seen
+
+    assert inputs(1) == inputs(1)
+    assert inputs(1) != inputs(2)
+
+
+def test_the_table_has_a_line_for_each_kind_and_target() -> None:
+    first, second = Tally(), Tally()
+    first.read.update(a=3, b=4)
+    second.refused.update(c=5)
+    lines = [line.split()[:4] for line in table({"one": first, "two": second}).splitlines()]
+    assert lines[1:] == [
+        ["one", "7", "7", "0"],
+        ["a", "3", "3", "0"],
+        ["b", "4", "4", "0"],
+        ["two", "5", "0", "5"],
+        ["all", "12", "7", "5"],
+    ]
 
 
 def test_hangs_are_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.fuzz.tally.SLOW_S", 0.05)
 
-    def hangs() -> None:
+    def hangs(_: object) -> None:
         while True:
             pass
 
     tally = Tally()
-    tally.judge(Target("hang", None, lambda _: hangs()), 0)  # type: ignore[arg-type]
+    with watched():
+        tally.judge(Target("hang", drawn(lambda _: 0), hangs), 0)
     assert "TimeoutError" in tally.failures[0]
 
 

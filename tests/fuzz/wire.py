@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from functools import cache, partial
+from random import Random
 
-from hypothesis import strategies as st
-
+from cosim.engine.replay import replay
 from cosim.errors import CosimError, InputError
+from cosim.experiment.build import Built, build
+from cosim.experiment.scenario import loads
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.protocol.refusal import Refusal
 from cosim.protocol.session import ServerConfig, Session
 from cosim.protocol.v1 import network_simulator_pb2 as pb
-from tests.fuzz.damage import damaged, edited
+from tests.fuzz.damage import damaged
 from tests.fuzz.loop import Loop, looped
-from tests.fuzz.tally import Target
+from tests.fuzz.tally import Target, drawn
 from tests.protocol.small_run import run
 
 SERVED = ServerConfig(CongestionAwareNetwork)
+SCENARIO = """
+topology: {kind: ring, endpoints: 2, rate: 80Gbps, latency: 1us}
+network: congestion_aware
+jobs: [{workload: {kind: collective, collective: all_gather, ranks: 2, size: 4kB}, iterations: 3}]
+"""
 
 
 class _Kept(Loop):
@@ -62,36 +70,54 @@ def serve(requests: Sequence[bytes]) -> None:
             session.close()
 
 
-def spoiled(given: tuple[int, list[tuple[int, int, int]]]) -> None:
+@cache
+def a_small_world() -> tuple[Built, int]:
+    """Two messages on two links, and how many answers a server gives about them."""
+    built = build(loads(SCENARIO))
+    count = 0
+
+    def counted(answer: bytes) -> bytes:
+        nonlocal count
+        count += 1
+        return answer
+
+    replay(built.topology, looped(SERVED, counted), built.jobs, built.planner)
+    return built, count
+
+
+def spoiled(given: tuple[int, int]) -> None:
     """A run whose server's n-th answer is damaged ends as it should, or with a named error."""
-    which, edits = given
+    which, number = given
+    built, _ = a_small_world()
     count = 0
 
     def spoil(answer: bytes) -> bytes:
         nonlocal count
         count += 1
-        return edited(answer, edits, answer) if count == which else answer
+        return damaged(Random(number), [answer]) if count == which else answer
 
-    run(looped(SERVED, spoil))
+    replay(built.topology, looped(SERVED, spoil), built.jobs, built.planner)
 
 
-def _out_of_order(requests: Sequence[bytes]) -> st.SearchStrategy[list[bytes]]:
+def out_of_order(draw: Random, requests: Sequence[bytes]) -> list[bytes]:
     """A beginning of a conversation, with some requests damaged, twice, elsewhere, or from another."""
-    any_request = st.sampled_from(requests[:12]) | damaged(requests[:12])
-
-    def begun(count: int) -> st.SearchStrategy[list[bytes]]:
-        return st.lists(any_request, max_size=4).map(lambda rest: [*requests[:count], *rest])
-
-    return st.integers(0, 6).flatmap(begun)
+    first = requests[:12]
+    return [
+        *requests[: draw.randrange(7)],
+        *(
+            damaged(draw, first) if draw.random() < 0.7 else draw.choice(first)
+            for _ in range(draw.randrange(1, 4))
+        ),
+    ]
 
 
 def targets() -> list[Target]:
     """What a server may be sent, and a client."""
-    edits = st.lists(
-        st.tuples(st.integers(0, 8), st.integers(0, 1 << 16), st.integers(0, 1 << 16)), min_size=1, max_size=3
-    )
-    return [
-        Target("requests (engine)", _out_of_order(a_conversation("engine")), serve),
-        Target("requests (network)", _out_of_order(a_conversation("network")), serve),
-        Target("answers", st.tuples(st.integers(1, 60), edits), spoiled),
-    ]
+    found = []
+    for release in ("engine", "network"):
+        requests = a_conversation(release)
+        inputs = drawn(partial(out_of_order, requests=requests))
+        found.append(Target(f"requests ({release})", inputs, serve))
+    _, answers = a_small_world()
+    inputs = drawn(lambda draw: (draw.randint(1, answers), draw.randrange(1 << 30)))
+    return [*found, Target("answers", inputs, spoiled)]

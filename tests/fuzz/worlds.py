@@ -19,7 +19,7 @@ from cosim.testing.strategies.jobs import JobMix, job_mixes
 from cosim.workload.program import Program, Workload
 from tests.fuzz.invariants import check
 from tests.fuzz.loop import looped
-from tests.fuzz.tally import Target
+from tests.fuzz.tally import Target, from_strategy
 
 NETWORKS = (CongestionAwareNetwork, CongestionUnawareNetwork, FairShareNetwork)
 
@@ -68,7 +68,8 @@ def scaled(mix: JobMix) -> None:
 def targets() -> list[Target]:
     """Random jobs."""
     mixes = job_mixes()
+    which = st.integers(0, len(NETWORKS) - 1)
     return [
-        Target("random jobs", st.tuples(mixes, st.integers(0, len(NETWORKS) - 1)), one_world),
-        Target("random jobs, doubled", mixes, scaled),
+        Target("random jobs", from_strategy(st.tuples(mixes, which)), one_world),
+        Target("random jobs, doubled", from_strategy(mixes), scaled),
     ]

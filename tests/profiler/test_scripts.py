@@ -177,6 +177,11 @@ def test_what_cannot_be_profiled_is_refused_before_anything_starts(tmp_path: Pat
             "programs: [{at: {}, operations: [[forward, compute, [3], [[0, 1]]]]}]",
             "waits for",
         ),
+        (  # found by tests.fuzz: infinity is no integer
+            "cosim_profile: 1\nname: x\ngpu: h100-sxm\nmesh: {dp: 2}\n"
+            "kernels: [[aten.mm, matmul, bf16, 1e999, 24, 1, 2, 2, 2]]\nprograms: []",
+            "is broken: OverflowError",
+        ),
     ],
 )
 def test_a_broken_profile_says_what_is_wrong(tmp_path: Path, text: str, said: str) -> None:
