@@ -188,6 +188,8 @@ class ClientSession:
             self.disconnect()
             if gone:
                 raise ServerDiedError(f"{self.name} is gone before it was asked", server_log=log) from error
+            if self._target.command and isinstance(error, ServerDiedError):  # it listened, and froze
+                raise ServerDiedError(f"{self.name} listened, but {error.message}", server_log=log) from error
             raise LaunchError(f"no network simulator at {address}: {error}", server_log=log) from error
         try:
             self._check(there)

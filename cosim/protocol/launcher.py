@@ -21,7 +21,7 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
-from cosim.errors import LaunchError
+from cosim.errors import LaunchError, ServerDiedError
 
 _TAIL_BYTES = 4096
 _DIE_WITH_PARENT = """
@@ -51,7 +51,9 @@ class ServerProcess:
     Raises
     ------
     LaunchError
-        No such program; it ended, or did not listen in time. With the end of its standard error.
+        No such program, or it ended by itself. With the end of its standard error.
+    ServerDiedError
+        It was killed, or froze: it did not listen in time. Another may do better.
     """
 
     def __init__(
@@ -151,15 +153,14 @@ class ServerProcess:
                     continue
                 piece = os.read(out.fileno(), 65536)
                 if not piece:
-                    raise LaunchError(
-                        f"{self.command[0]} {self.how_it_ended()} before it listened",
-                        server_log=self.stderr_tail(),
-                    )
+                    said = f"{self.command[0]} {self.how_it_ended()} before it listened"
+                    killed = (self._process.returncode or 0) < 0
+                    raise (ServerDiedError if killed else LaunchError)(said, server_log=self.stderr_tail())
                 text += piece
                 for line in text.splitlines(keepends=True):
                     if line.startswith(b"LISTENING ") and line.endswith(b"\n"):
                         return line.split(None, 1)[1].strip().decode()
-        raise LaunchError(
+        raise ServerDiedError(
             f"{self.command[0]} did not say LISTENING within {timeout_s:g} s", server_log=self.stderr_tail()
         )
 

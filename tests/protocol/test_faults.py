@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -243,8 +244,35 @@ def test_a_server_that_ends_at_once_shows_its_last_words() -> None:
 
 
 def test_a_server_that_says_nothing_is_given_up_and_ended() -> None:
-    with pytest.raises(LaunchError, match=r"did not say LISTENING within 0\.2 s"):
+    with pytest.raises(ServerDiedError, match=r"did not say LISTENING within 0\.2 s"):
         ServerProcess(shell("sleep 60"), timeout_s=0.2)
+
+
+def dying_at_first(flag: Path, times: int, how: str) -> tuple[str, ...]:
+    """A command that ends otherwise so many times, then serves."""
+    count = f'n=$(cat {flag} 2>/dev/null || echo 0); echo $((n + 1)) > {flag}; [ "$n" -ge {times} ] || {how}'
+    return (*shell(f'{count}; exec {shlex.join(GOOD)} "$@"'), "server")
+
+
+def test_servers_that_are_killed_before_they_listen_are_replaced(tmp_path: Path) -> None:
+    network = RemoteNetwork(Target(command=dying_at_first(tmp_path / "n", 2, "kill -9 $$")))
+    assert run(network).records.digest == run().records.digest
+    assert network.session.deaths == 2
+
+
+def test_servers_that_freeze_before_they_listen_are_given_up_when_too_many_do(tmp_path: Path) -> None:
+    policy = FailurePolicy(start_s=0.2, most_deaths=2)
+    network = RemoteNetwork(Target(command=dying_at_first(tmp_path / "n", 9, "sleep 60")), policy=policy)
+    with pytest.raises(ServerDiedError, match=r"did not say LISTENING within 0\.2 s; it died 3 times"):
+        network.describe()
+    assert (tmp_path / "n").read_text().strip() == "3"
+
+
+def test_a_server_that_ends_by_itself_is_not_started_again(tmp_path: Path) -> None:
+    network = RemoteNetwork(Target(command=dying_at_first(tmp_path / "n", 9, "exit 3")))
+    with pytest.raises(LaunchError, match="exit code 3"):
+        network.describe()
+    assert (tmp_path / "n").read_text().strip() == "1"
 
 
 def test_no_such_program() -> None:
