@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -67,8 +69,8 @@ class Folder:
     """A folder of valid files, of which an input replaces one."""
 
     def __init__(self, files: Mapping[str, bytes], read: Callable[[Path], Any]) -> None:
-        self._kept = tempfile.TemporaryDirectory()
-        self._place = Path(self._kept.name)
+        self._place = Path(tempfile.mkdtemp(prefix="cosim-fuzz-"))
+        weakref.finalize(self, shutil.rmtree, self._place, ignore_errors=True)
         self._files = files
         self._read = read
         self._names = sorted(files)

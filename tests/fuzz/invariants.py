@@ -25,7 +25,7 @@ def check(records: Records) -> None:
     bytes_are_conserved(records)
     for number, job in enumerate(records.jobs):
         if job.pace is None and job.folding is None:
-            no_iteration_beats_its_computation(records, number, job)
+            no_iteration_beats_its_critical_path(records, number, job)
     no_collective_beats_its_bandwidth(records)
 
 
@@ -73,17 +73,20 @@ def bytes_are_conserved(records: Records) -> None:
     assert int(records.links.link_bytes.sum()) >= int(away), "links carried less than was sent"
 
 
-def no_iteration_beats_its_computation(records: Records, number: int, job: JobInfo) -> None:
-    """On a stream computations follow one another."""
+def no_iteration_beats_its_critical_path(records: Records, number: int, job: JobInfo) -> None:
+    """On a stream computations follow one another, and each comes after what it waits for."""
     ends = records.iteration_end_ps[number]
     if not len(ends):
         return
     for rank in range(job.workload.world_size):
         streams: dict[str, int] = {}
+        done: list[int] = []
         for op in job.workload.program(rank).operations:
-            if op.kind is OpKind.COMPUTE and op.stream:
-                streams[op.stream] = streams.get(op.stream, 0) + op.duration_ps
-        least = max(streams.values(), default=0)
+            computed = op.duration_ps if op.kind is OpKind.COMPUTE else 0
+            if computed and op.stream:
+                streams[op.stream] = streams.get(op.stream, 0) + computed
+            done.append(computed + max((done[one] for one in op.deps), default=0))
+        least = max([*streams.values(), *done], default=0)
         own = ends[:, rank] - job.start_ps
         counts = np.arange(1, len(own) + 1)
         assert (own >= least * counts).all(), (
@@ -91,21 +94,36 @@ def no_iteration_beats_its_computation(records: Records, number: int, job: JobIn
         )
 
 
+def _bytes_of(collective: str, ranks: int, size: int) -> tuple[float, float]:
+    """What each rank has to send at least, and to receive; ``size`` as the collective counts it."""
+    most = (ranks - 1) / ranks * size
+    return {
+        "all_reduce": (most, most),
+        "reduce_scatter": (most, size / ranks if ranks > 1 else 0.0),
+        "all_gather": (size if ranks > 1 else 0.0, (ranks - 1.0) * size),
+        "all_to_all": (most, most),
+    }.get(collective, (0.0, 0.0))
+
+
 def no_collective_beats_its_bandwidth(records: Records) -> None:
-    """Each rank of an all-reduce sends (n-1)/n of the data at least, by all links of its endpoint."""
+    """All that a rank has to send goes by the links of its endpoint, all that it receives comes by them.
+
+    A byte a message may be missing where sizes are rounded.
+    """
     if records.network in UNSHARED:
         return
     topology = records.topology
-    out = np.zeros(topology.num_nodes)
+    out, into = np.zeros(topology.num_nodes), np.zeros(topology.num_nodes)
     np.add.at(out, topology.link_src, topology.link_rate_bps)
+    np.add.at(into, topology.link_dst, topology.link_rate_bps)
     for one in records.collectives:
         job = records.jobs[one.job]
         ranks = [rank for rank in one.ranks if rank < len(job.endpoints)]
         places = job.endpoints[ranks]
-        if one.collective != "all_reduce" or len(set(places.tolist())) != len(one.ranks):
+        if len(set(places.tolist())) != len(one.ranks):
             continue
-        share = (len(ranks) - 1) / len(ranks) * one.size_bytes
-        least = share * 8e12 / out[places].min()
-        slack = _NS * (one.messages + 1) + 1e-9 * least
+        sent, received = _bytes_of(one.collective, len(ranks), one.size_bytes)
+        least = 8e12 * max(sent / out[places].min(), received / into[places].min())
+        slack = (_NS + 8e12 / min(out[places].min(), into[places].min())) * (one.messages + 1) + 1e-9 * least
         took = one.end_ps - one.start_ps
         assert took >= least - slack, f"{one.name} took {took} ps, {least:g} ps is the least its bytes take"

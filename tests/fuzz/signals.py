@@ -30,7 +30,7 @@ jobs:
 """
 SERVED = f"{{command: {[*GOOD]!r}, answer_timeout: 20s}}"
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGHUP)
-CLOSED = [("HOME",), ("TMPDIR",), ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")]
+CLOSED = (("HOME",), ("TMPDIR",), ("HOME", "XDG_CACHE_HOME"))
 
 
 def ended(given: tuple[bool, signal.Signals, float]) -> None:

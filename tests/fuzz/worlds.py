@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from cosim.engine.records import Records
+from cosim.context import HERE
+from cosim.engine.folding.find import find_folding
+from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import replay
 from cosim.network.aware import CongestionAwareNetwork
-from cosim.network.fair_share import FairShareNetwork
+from cosim.network.congestion.controls.fixed import Fixed
+from cosim.network.congestion.network import Ports
+from cosim.network.fair_share import FairShare, FairShareNetwork
 from cosim.network.simulator import NetworkSimulator
 from cosim.network.unaware import CongestionUnawareNetwork
+from cosim.pattern.planner import Planner
 from cosim.protocol.session import ServerConfig
 from cosim.testing.strategies.jobs import JobMix, job_mixes
+from cosim.topology.graph import Topology
 from cosim.workload.program import Program, Workload
+from tests.engine.test_folding import cases, same
+from tests.engine.worlds import Hesitant, ShortSighted, Shuffled
 from tests.fuzz.invariants import check
 from tests.fuzz.loop import looped
 from tests.fuzz.tally import Target, from_strategy
+from tests.network.congestion.worlds import graph, watch
 
 NETWORKS = (CongestionAwareNetwork, CongestionUnawareNetwork, FairShareNetwork)
 
@@ -65,11 +75,79 @@ def scaled(mix: JobMix) -> None:
     assert np.array_equal(before.ops.end_ps, after.ops.end_ps), "sizes and rates doubled change a time"
 
 
+def cut(given: tuple[JobMix, int, int]) -> None:
+    """A network that grants little, looks not ahead, and is given flows in any order changes nothing."""
+    mix, which, number = given
+    digest = run(mix, NETWORKS[which]()).digest
+    for other in (
+        Hesitant(NETWORKS[which](), number),
+        ShortSighted(NETWORKS[which]()),
+        Shuffled(NETWORKS[which](), number),
+    ):
+        assert run(mix, other, "engine").digest == digest, f"{type(other).__name__} changes the result"
+
+
+def elsewhere(given: tuple[JobMix, int, int]) -> None:
+    """The same jobs on other endpoints of a fabric that is the same from each: nothing takes another time.
+
+    In networks where nothing is first come, first served: of two that come at once one is first there.
+    """
+    mix, which, number = given
+    if mix.topology.name.startswith("Ring"):
+        moved = (np.arange(mix.topology.num_endpoints) + number) % mix.topology.num_endpoints
+    else:
+        moved = np.random.default_rng(number).permutation(mix.topology.num_endpoints)
+    jobs = tuple(replace(job, endpoints=moved[job.endpoints].astype(np.int32)) for job in mix.jobs)
+    before, after = run(mix, NETWORKS[which]()), run(replace(mix, jobs=jobs), NETWORKS[which]())
+    for one, other in zip(before.iteration_end_ps, after.iteration_end_ps, strict=True):
+        assert np.array_equal(one, other), "on other endpoints of an even fabric it takes another time"
+
+
+def folded(given: tuple[Topology, JobInfo, Planner]) -> None:
+    """Where a job folds, each rank that was left out fares as its representative."""
+    topology, job, planner = given
+    folding, _ = find_folding(topology, FairShare().build(HERE).describe(), [job], planner)
+    if folding is not None:
+        same(topology, FairShare, job, planner, folding)
+
+
+LONE = st.tuples(
+    st.lists(st.sampled_from((1e9, 10e9, 40e9, 100e9)), min_size=1, max_size=4),
+    st.sampled_from((0, 1000, 1_000_000)),
+    st.integers(1, 3_000_000),
+)
+"""Rates of links in a row, their latency (ps), bytes."""
+
+
+def lone(given: tuple[Sequence[float], int, int]) -> None:
+    """One flow under a window that never closes is as fast as its fair share, but for packets that each
+    further link stores first; queues of less than 64 bytes are not followed.
+    """
+    rates, latency, size = given
+    last = len(rates)
+    links = [(k if k else 0, k + 1, rate, latency) for k, rate in enumerate(rates)]
+    ends = [{0: 0, last: 1}.get(node, node + (node != 0)) for node in range(last + 1)]  # endpoints come first
+    topology = graph(2, last + 1, [(ends[a], ends[b], rate, lat) for a, b, rate, lat in links])
+    mtu = 1000
+    fluid = watch(topology, Fixed(bdp=1000), [(0, 1, size)], Ports(mtu_bytes=mtu)).done_ps[0]
+    share = size * 8e12 / min(rates) + last * latency
+    stored = sum(min(size, mtu) * 8e12 / rate for rate in rates[1:])
+    dust = 64 * 8e12 / min(rates)
+    assert share - 1 <= fluid <= share + stored + dust, f"{fluid} ps; {share:g} is its share's"
+
+
 def targets() -> list[Target]:
     """Random jobs."""
-    mixes = job_mixes()
+    mixes, number = job_mixes(), st.integers(1, 7)
     which = st.integers(0, len(NETWORKS) - 1)
+    even = job_mixes(("Ring", "Switch"))
     return [
         Target("random jobs", from_strategy(st.tuples(mixes, which)), one_world),
         Target("random jobs, doubled", from_strategy(mixes), scaled),
+        Target("random jobs, cut", from_strategy(st.tuples(mixes, which, number)), cut),
+        Target(
+            "random jobs, elsewhere", from_strategy(st.tuples(even, st.integers(1, 2), number)), elsewhere
+        ),
+        Target("random jobs, folded", from_strategy(cases()), folded),
+        Target("one flow", from_strategy(LONE), lone),
     ]
