@@ -5,6 +5,7 @@ a scenario's                base                        entry points in the grou
 ==========================  ==========================  ========================
 ``network``                 :class:`NetworkSpec`        ``cosim.networks``
 ``network.control``         :class:`Control`            ``cosim.controls``
+``network.balancer``        :class:`Balancer`           ``cosim.balancers``
 ``topology``                :class:`TopologySpec`       ``cosim.topologies``
 ``topology.routing``        :class:`RoutingSpec`        ``cosim.routings``
 ``jobs[0].workload``        :class:`WorkloadSpec`       ``cosim.workloads``
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from cosim.models.frameworks import Megatron
     from cosim.models.job import ModelJob
     from cosim.models.parts import Exchange, Layer, Piece
+    from cosim.network.balancing.contract import Balancer
     from cosim.network.congestion.contract import Control
     from cosim.network.contract import NetworkSpec
     from cosim.network.flows import F64, I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
@@ -103,6 +105,7 @@ _FROM = {
     "cosim.models.frameworks": "Megatron",
     "cosim.models.job": "ModelJob",
     "cosim.models.parts": "Exchange Layer Piece",
+    "cosim.network.balancing.contract": "Balancer",
     "cosim.network.congestion.contract": "Control",
     "cosim.network.contract": "NetworkSpec",
     "cosim.network.flows": "F64 I32 I64 Completions FlowBatch FlowGroup FlowTable",
@@ -147,6 +150,7 @@ __all__ = [
     "Algorithm",
     "AlgorithmError",
     "Arrival",
+    "Balancer",
     "Block",
     "Builder",
     "Calibration",

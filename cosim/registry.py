@@ -52,6 +52,7 @@ class PluginGroup(NamedTuple):
 GROUPS = {
     "cosim.networks": PluginGroup("network", "cosim.network.contract:NetworkSpec", "model"),
     "cosim.controls": PluginGroup("congestion control", "cosim.network.congestion.contract:Control"),
+    "cosim.balancers": PluginGroup("load balancer", "cosim.network.balancing.contract:Balancer"),
     "cosim.topologies": PluginGroup("topology", "cosim.topology.contract:TopologySpec"),
     "cosim.routings": PluginGroup("routing", "cosim.topology.contract:RoutingSpec"),
     "cosim.workloads": PluginGroup("workload", "cosim.workload.contract:WorkloadSpec"),

@@ -7,18 +7,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.network.calendar import Records, free, take_instant
+from cosim.network.balancing.choosing import begin_batch, choose_at_end, first_wrong
+from cosim.network.calendar import Records, free, room, take_instant
 from cosim.network.changes import MOST_IN_VAIN
-from cosim.network.core import DONE, NEED_MORE, NEED_PENDING, Core, add_share, complete, release
+from cosim.network.core import (
+    DONE,
+    NEED_CALENDAR,
+    NEED_MORE,
+    NEED_PENDING,
+    Core,
+    add_share,
+    complete,
+    release,
+)
 from cosim.network.drains import set_drain
-from cosim.network.jit import compiled, once
+from cosim.network.fair_routes import AGAIN, begin_on_route, end_on_route, look, take
+from cosim.network.jit import call_at, compiled, once
 from cosim.network.membership import is_alive, join_path, leave_path
 from cosim.network.order import sort_instant
 from cosim.network.rerouting import next_change, take_change
 from cosim.network.sharing import Fluid, share
 from cosim.units import NEVER
 
-NEED_FLOWS, NEED_MEMBERS = 20, 21
+NEED_FLOWS, NEED_MEMBERS, NEED_CHOICES, CHOOSE, WRONG_CHOICE = 20, 21, 24, 25, 26
+"""What the loop stops for: more room, the balancer's answers on a batch, or to have one refused."""
 
 _NONE = -1
 
@@ -35,10 +47,14 @@ def _begin(core: Core, fluid: Fluid) -> bool:
         return False
     counts.begin = 0
     now = core.state[0].instant
-    if flow.remaining == 0.0 and is_alive(core, fluid, path):
+    balanced = fluid.balance.counts[0].on != 0
+    if flow.remaining == 0.0 and (balanced or is_alive(core, fluid, path)):
         counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.flows, f, now)
         return True
     flow.touched = now
+    if balanced:  # its path is chosen when time leaves the instant
+        begin_on_route(fluid, flow.channel)
+        return True
     join_path(core, fluid, f, path)
     return True
 
@@ -105,10 +121,13 @@ def _drain(core: Core, fluid: Fluid) -> None:
     flow = fluid.flows[f]
     path = fluid.path_now[core.store.groups[flow.handle].path + flow.row]
     arrival = now
-    for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
-        link = core.path_link[k]
-        core.link_bytes[link] += core.store.rows[flow.row].size
-        arrival += fluid.links[link].latency
+    if fluid.balance.counts[0].on != 0 and flow.member != _NONE:
+        arrival = end_on_route(core, fluid, f, now)
+    else:
+        for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
+            link = core.path_link[k]
+            core.link_bytes[link] += core.store.rows[flow.row].size
+            arrival += fluid.links[link].latency
     leave_path(fluid, f)
     fluid.channels[flow.channel].head = flow.next
     counts.begin = flow.next + 1
@@ -127,9 +146,16 @@ def _take_starts(core: Core, fluid: Fluid) -> None:
     found = 0
     clash = False
     while at != _NONE:
+        event = core.calendar.events[at]
+        if event.hop == AGAIN:  # a connection wanted to choose again, unless it did meanwhile
+            if fluid.balance.routes[event.row].due == state.instant:
+                choose_at_end(fluid.balance, event.row, 0)
+            after = event.next
+            free(core.calendar, at)
+            at = after
+            continue
         fluid.instant[found] = at
         found += 1
-        event = core.calendar.events[at]
         row = core.store.rows[event.row]
         if row.src != row.dst:
             channel = fluid.channels[fluid.channel_of[core.store.groups[event.handle].path + event.row]]
@@ -140,6 +166,33 @@ def _take_starts(core: Core, fluid: Fluid) -> None:
     state.instant_size = found
     if clash:
         sort_instant(core, fluid.instant, fluid.spare, fluid.other, found)
+
+
+@once
+def _choose(core: Core, fluid: Fluid, now: int) -> int:
+    """Have a batch of those that choose at this instant do so: shown, asked, checked, taken."""
+    balance = fluid.balance
+    counts = balance.counts[0]
+    if counts.asked == 0:
+        if not begin_batch(balance):
+            return NEED_CHOICES
+        look(core, fluid, now)
+        counts.asked = 1
+        if counts.kernel == 0:
+            return CHOOSE
+        call_at(
+            counts.kernel,
+            (counts.num_rows, balance.rows, balance.seen, balance.state, balance.parameters),
+        )
+    if counts.taken == 0:
+        counts.wrong = first_wrong(balance)
+        if counts.wrong >= 0:
+            return WRONG_CHOICE
+        if not room(core.calendar, counts.num_rows):
+            return NEED_CALENDAR
+    if not take(core, fluid, now):
+        return NEED_MEMBERS
+    return DONE
 
 
 def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
@@ -169,6 +222,13 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
         drain = fluid.drains[0].time if counts.num_drains > 0 else NEVER
         change = next_change(core, fluid)
         coming = min(next_start, change)
+        if fluid.balance.counts[0].num_choosing > 0 and min(coming, drain) > state.instant:
+            if limit <= state.instant:
+                return DONE
+            status = _choose(core, fluid, state.instant)
+            if status != DONE:
+                return status
+            continue
         if counts.num_dirty > 0 and min(coming, drain) > state.instant:
             if limit <= state.instant:
                 return DONE

@@ -29,13 +29,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.context import Context
-from cosim.errors import NetworkError
+from cosim.errors import InputError, NetworkError
+from cosim.network.balancing.contract import Balancer
+from cosim.network.balancing.named import BalancerName, balancer_field, check_balancer
+from cosim.network.balancing.session import Balancing
 from cosim.network.changes import CHANGE
 from cosim.network.channels import CHANNEL, ChannelNumbers
 from cosim.network.compiled import CompiledNetwork, live
 from cosim.network.contract import NetworkSpec
 from cosim.network.drains import DRAIN
-from cosim.network.fair_loop import NEED_FLOWS, NEED_MEMBERS, run_fair, settle
+from cosim.network.fair_loop import (
+    CHOOSE,
+    NEED_CHOICES,
+    NEED_FLOWS,
+    NEED_MEMBERS,
+    WRONG_CHOICE,
+    run_fair,
+    settle,
+)
+from cosim.network.fair_routes import choose_anew
 from cosim.network.flows import I32, FlowGroup
 from cosim.network.rerouting import NEED_CHANGES, NEED_ROUTES, move_flows
 from cosim.network.sharing import BPS_PER_BYTE_PS, CLASS, COUNTS, FLOW, LINK, MEMBER, MOMENT, Fluid
@@ -54,8 +66,15 @@ class FairShareNetwork(CompiledNetwork):
     symmetric = True
     link_changes = True
 
+    def __init__(self, balancer: Balancer | None = None, *, in_python: bool = False) -> None:
+        super().__init__()
+        self._balancer = balancer
+        self._in_python = in_python
+        # A balancer draws lots, and spreads over so many paths only: places that look alike fare otherwise.
+        self.symmetric = balancer is None or not balancer.chooses
+
     def _open_model(self, topology: Topology, seed: int) -> None:
-        del seed
+        self._balancing = Balancing(self._balancer, topology, seed, in_python=self._in_python)
         count = topology.num_links
         links = np.zeros(count, LINK)
         links["capacity"] = topology.link_rate_bps / BPS_PER_BYTE_PS
@@ -97,6 +116,7 @@ class FairShareNetwork(CompiledNetwork):
         if len(self._numbers) > old:
             self._extend("channels", len(self._numbers))
             self._fluid["channels"]["head"][old:] = _NONE
+        self._balancing.bind(len(self._numbers), numbers, job, src, dst, channel)
 
     def _take_changes(self) -> None:
         """Have more of the changes of links at hand, where there are more."""
@@ -111,9 +131,13 @@ class FairShareNetwork(CompiledNetwork):
         before = self._fluid["path_now"]
         self._fluid["path_now"] = np.arange(self._ptr_used)
         self._avoid_dead_links()
+        if self._balancing.balancer is not None:
+            self._balancing.avoid(self._detours.dead)
+            choose_anew(self.columns())
         longest = int(np.diff(self._arrays["path_ptr"][: self._ptr_used]).max())
         self._extend("members", longest * int(self._fluid["counts"]["flows_used"][0]))
-        move_flows(self.core(), self.columns(), before)
+        if self._balancing.balancer is None:
+            move_flows(self.core(), self.columns(), before)
         if self._fluid["counts"]["change"][0] == len(self._fluid["changes"]):
             self._take_changes()
 
@@ -161,6 +185,7 @@ class FairShareNetwork(CompiledNetwork):
             "links": len(self._fluid["links"]),
         }
         return {
+            "_balancing": self._balancing.copied(),
             "_fluid": {**self._fluid, **{name: live(self._fluid[name], n) for name, n in used.items()}},
         }
 
@@ -169,6 +194,12 @@ class FairShareNetwork(CompiledNetwork):
             self._make_flows(max(1024, 2 * len(self._fluid["flows"])))
         elif what == NEED_MEMBERS:
             self._extend("members", max(1024, 2 * len(self._fluid["members"])))
+        elif what == NEED_CHOICES:
+            self._balancing.make_room()
+        elif what == CHOOSE:
+            self._balancing.ask()
+        elif what == WRONG_CHOICE:
+            self._balancing.refuse()
         elif what == NEED_CHANGES:
             self._take_changes()
         elif what == NEED_ROUTES:
@@ -184,7 +215,7 @@ class FairShareNetwork(CompiledNetwork):
 
     def columns(self) -> Fluid:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        self._view = Fluid.of(self._view, **self._fluid)
+        self._view = Fluid.of(self._view, balance=self._balancing.view(), **self._fluid)
         return self._view
 
     def _next_instant(self) -> int:
@@ -194,7 +225,7 @@ class FairShareNetwork(CompiledNetwork):
 
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        so_far = super().statistics()
+        so_far = replace(super().statistics(), balancing=self._balancing.used())
         # What was sent before a flow was moved is taken off its new links in advance: see move_flows.
         so_far = replace(so_far, link_bytes=np.maximum(so_far.link_bytes, 0))
         if not (self._fluid["links"]["used"] > 0).any():
@@ -207,6 +238,27 @@ class FairShareNetwork(CompiledNetwork):
 class FairShare(NetworkSpec):
     """Flow-level max-min fair sharing with weights and strict priorities."""
 
+    balancer: BalancerName = balancer_field()
+
+    def uses_seed(self) -> bool:
+        """Where the balancer draws lots."""
+        return self.balancer.uses_seed()
+
+    def check_topology(self, topology: Topology) -> None:
+        """Refuse what leaves the balancer no choice. See :class:`NetworkSpec`."""
+        check_balancer(self.balancer, topology)
+
     def build(self, context: Context) -> NetworkSimulator:  # noqa: ARG002 - nothing of it matters
-        """A fresh network."""
-        return FairShareNetwork()
+        """A fresh network.
+
+        Raises
+        ------
+        InputError
+            The balancer goes by queues, which this network does not have.
+        """
+        if self.balancer.needs_queues:
+            raise InputError(
+                f"network.balancer: {type(self.balancer).__name__} goes by queues and marks, which "
+                "fair_share does not have; take model: congestion"
+            )
+        return FairShareNetwork(self.balancer)

@@ -10,8 +10,8 @@ _NONE = -1
 
 
 @inlined
-def _join(fluid: Fluid, f: int, link: int, sibling: int) -> int:
-    """Put a flow on a link; its membership, before ``sibling`` among the flow's."""
+def join(fluid: Fluid, f: int, link: int, sibling: int, weight: int) -> int:
+    """Put a flow, or a part of it, on a link; its membership, before ``sibling`` among the flow's."""
     counts = fluid.counts[0]
     m = counts.free_member
     if m == _NONE:
@@ -21,6 +21,7 @@ def _join(fluid: Fluid, f: int, link: int, sibling: int) -> int:
         counts.free_member = fluid.members[m].after
     first = fluid.links[link].first
     member = fluid.members[m]
+    member.weight = weight
     member.flow = f
     member.link = link
     member.before = _NONE
@@ -70,7 +71,7 @@ def join_path(core: Core, fluid: Fluid, f: int, path: int) -> None:
     last = _NONE
     for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
         fluid.counts[0].num_members += 1
-        last = _join(fluid, f, core.path_link[k], last)
+        last = join(fluid, f, core.path_link[k], last, fluid.flows[f].weight)
     fluid.flows[f].member = last
 
 

@@ -33,6 +33,7 @@ def merge(parts: Sequence[tuple[NetworkStatistics, I64]], num_links: int) -> Net
         sum(found.flows_completed for found, _ in parts),
         sum(found.events for found, _ in parts),
         extra,
+        next((found.balancing for found, _ in parts if found.balancing is not None), None),
     )
 
 

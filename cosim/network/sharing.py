@@ -24,6 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from cosim.network.arrays import Arrays
+from cosim.network.balancing.state import Balance
 from cosim.network.calendar import Records
 from cosim.network.core import Core, add_share
 from cosim.network.drains import drain_time, set_drain
@@ -87,9 +88,21 @@ FLOW = np.dtype(
 since; ``level`` at which it was frozen (below 0: never yet) ``by`` a link, ``fresh`` in this filling (below
 0: it rises); ``chain``: the next flow found that this link froze; ``member``: its first membership; ``place``
 in the heap of drains; ``next`` in its channel."""
-MEMBER = np.dtype([("flow", "i4"), ("link", "i4"), ("before", "i4"), ("after", "i4"), ("sibling", "i4")])
+MEMBER = np.dtype(
+    [
+        ("weight", "i8"),
+        ("flow", "i4"),
+        ("link", "i4"),
+        ("before", "i4"),
+        ("after", "i4"),
+        ("sibling", "i4"),
+        ("pad", "i4"),
+    ]
+)
 """A flow on a link: ``before`` and ``after`` among the link's flows, ``sibling`` on the flow's next link.
-Between fillings, a link's flows are in the order in which they were frozen."""
+``weight`` is the flow's, or the part of it that goes this way. Between fillings, a link's flows are in the
+order in which they were frozen.
+"""
 LINK = np.dtype(
     [
         ("capacity", "f8"),
@@ -137,6 +150,7 @@ class Fluid(Arrays):
     moments.
     """
 
+    balance: Balance
     counts: Records
     flows: Records
     members: Records
@@ -257,14 +271,15 @@ def _go_on(fluid: Fluid, number: int) -> None:
     link.priority = _NO_CLASS
     m = link.first
     while m != _NONE:
-        flow = fluid.flows[fluid.members[m].flow]
-        m = fluid.members[m].after
+        member = fluid.members[m]
+        flow = fluid.flows[member.flow]
+        m = member.after
         if flow.fresh < 0.0:
             if flow.priority < link.priority:
                 link.priority = flow.priority
                 link.weight = 0
             if flow.priority == link.priority:
-                link.weight += flow.weight
+                link.weight += member.weight
     _settle(link)
     link.level = 0.0
     _expect(fluid, number)
@@ -322,8 +337,9 @@ def _differ(fluid: Fluid, number: int, priority: int, level: float) -> None:
     lowest = np.int64(_NO_CLASS)
     m = link.first
     while m != _NONE:
-        f = fluid.members[m].flow
-        m = fluid.members[m].after
+        member = fluid.members[m]
+        f = member.flow
+        m = member.after
         flow = fluid.flows[f]
         frozen = flow.fresh
         if flow.visit != counts.visit:
@@ -337,14 +353,14 @@ def _differ(fluid: Fluid, number: int, priority: int, level: float) -> None:
                 _settle(link)
                 link.level = 0.0
                 past = flow.priority
-            _lose(link, frozen, flow.weight)
+            _lose(link, frozen, member.weight)
             continue
         link.rising += 1
         if flow.priority < lowest:
             lowest = flow.priority
             link.weight = 0
         if flow.priority == lowest:
-            link.weight += flow.weight
+            link.weight += member.weight
     link.priority = lowest
     if link.rising > 0:
         if lowest != past:
@@ -382,11 +398,12 @@ def _freeze(fluid: Fluid, f: int, level: float, by: int) -> None:
     counts.num_rising -= 1
     one = flow.member
     while one != _NONE:
-        number = fluid.members[one].link
+        member = fluid.members[one]
+        number = member.link
         link = fluid.links[number]
         if link.visit == counts.visit:
-            _lose(link, level, flow.weight)
-            link.weight -= flow.weight
+            _lose(link, level, member.weight)
+            link.weight -= member.weight
             link.rising -= 1
             _put_last(fluid, one, link)
         elif level != flow.level:
@@ -490,7 +507,10 @@ def _rate(fluid: Fluid, f: int) -> float:
         member = fluid.members[one]
         if member.before != _NONE or member.after != _NONE:
             return float(flow.fresh * flow.weight)
-        rate = min(rate, fluid.links[member.link].capacity)
+        most = fluid.links[member.link].capacity
+        if member.weight != flow.weight:  # a part of it
+            most = most / member.weight * flow.weight
+        rate = min(rate, most)
         one = member.sibling
     return float(rate)
 

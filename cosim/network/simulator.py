@@ -58,6 +58,19 @@ class Advance(NamedTuple):
     completions: Completions
 
 
+@dataclass(frozen=True)
+class BalancingUse:
+    """What a load balancer did: how often a connection chose, and how often that changed a path it had;
+    ``paths`` that a pair of endpoints had to choose from, in the mean, and how many of them it ``used``.
+    """
+
+    balancer: str
+    choices: int
+    changes: int
+    paths: float
+    used: float
+
+
 @dataclass(frozen=True, eq=False)
 class NetworkStatistics:
     """Per directed link, since ``open``: bytes sent, time spent sending, and the latter over time.
@@ -73,6 +86,7 @@ class NetworkStatistics:
     flows_completed: int
     events: int
     extra: Mapping[str, F64] = field(default_factory=dict)
+    balancing: BalancingUse | None = None
 
     @property
     def link_busy_ps(self) -> I64:

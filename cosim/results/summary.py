@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cosim.engine.records import Records
 from cosim.errors import InputError
+from cosim.network.simulator import BalancingUse
 from cosim.results.breakdown import Breakdown, break_down
 from cosim.results.certainty import interval_ps
 from cosim.results.collective_columns import collective_columns
@@ -171,6 +172,8 @@ class Summary:
     """What was read, ignored and invented to make the topology, where it was imported."""
     queues: QueueSummary | None = None
     overlap: Overlap | None = None
+    balancing: BalancingUse | None = None
+    """What the load balancer did, where there is one."""
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain values; tuples become lists once it is written."""
@@ -257,6 +260,7 @@ def summarize(
         },
         queues=summarize_queues(records.topology, records.links),
         overlap=find_overlap(records, table, collectives),
+        balancing=records.links.balancing,
     )
 
 

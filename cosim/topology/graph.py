@@ -60,6 +60,21 @@ class Paths(ABC):
 
         return cheapest_around(topology, dead, src, dst, channel)
 
+    @property
+    def has_alternatives(self) -> bool:
+        """Whether :meth:`alternatives` finds more than the one path that :meth:`paths` does."""
+        return False
+
+    def alternatives(self, topology: Topology, src: I32, dst: I32, most: int) -> tuple[I64, I64, I32]:
+        """The equal-cost paths of each pair, at most so many: what a load balancer chooses among.
+
+        (count int64[n], ptr int64[paths + 1], links int32): the paths of the first pair, of the second ...
+        Here: the one that :meth:`paths` gives channel 0.
+        """
+        del most
+        ptr, links = self.paths(topology, src, dst, np.zeros(len(src), np.int32))
+        return np.ones(len(src), np.int64), ptr, links
+
 
 @dataclass(frozen=True, eq=False)
 class Topology:

@@ -51,6 +51,28 @@ class PartOf(Paths):
             )
         return ptr, mine
 
+    @property
+    def has_alternatives(self) -> bool:
+        """The whole's."""
+        return self.whole.routing.has_alternatives
+
+    def alternatives(self, topology: Topology, src: I32, dst: I32, most: int) -> tuple[I64, I64, I32]:
+        """See :class:`~cosim.topology.graph.Paths`: those of the whole that stay within the part."""
+        count, ptr, links = self.whole.routing.alternatives(self.whole, src, dst, most)
+        mine = self.number[links]
+        pair = np.repeat(np.arange(len(src)), count)
+        stays = np.ones(len(pair), np.bool_)
+        stays[np.repeat(np.arange(len(pair)), np.diff(ptr))[mine < 0]] = False
+        kept = np.bincount(pair[stays], minlength=len(src)).astype(np.int64)
+        if (kept == 0).any():
+            self.paths(topology, src, dst, np.zeros(len(src), np.int32))  # says which of them leaves it
+        sizes = np.diff(ptr)[stays]
+        return (
+            kept,
+            np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
+            mine[np.repeat(stays, np.diff(ptr))],
+        )
+
 
 def part_of(whole: Topology, links: NDArray[np.bool_], name: str) -> Topology:
     """The links chosen by a mask; ``link_number`` of the part says what they are in the whole."""

@@ -91,6 +91,54 @@ class _TableRouting(Paths):
             out[np.arange(len(links)) + shift] = links
         return total, out
 
+    @property
+    def has_alternatives(self) -> bool:
+        """Every cheapest path."""
+        return True
+
+    def alternatives(self, topology: Topology, src: I32, dst: I32, most: int) -> tuple[I64, I64, I32]:
+        """See :class:`~cosim.topology.graph.Paths`."""
+        from cosim.topology.equal_paths import equal_paths
+
+        src, dst, _ = check_endpoints(topology, src, dst, dst)
+        tables = self._tables(topology)
+        root = tables.root_of[dst]
+        counts, sizes, found = np.zeros(len(src), np.int64), [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+        order = []
+        for batch in tables.batches(np.unique(root).astype(np.int64)):
+            tables.fill(topology, batch)
+            rows = tables.rows if len(tables.rows) else np.empty((1, tables.rows.shape[1]), np.int32)
+            at = np.flatnonzero(np.isin(root, batch))
+            count, ptr, links, failed = equal_paths(
+                src[at],
+                dst[at],
+                most,
+                tables.root_of,
+                tables.offset_of,
+                tables.near_ptr,
+                tables.near_node,
+                tables.near_cost,
+                tables.last_link,
+                tables.column_of,
+                tables.stub_cost,
+                tables.row_of,
+                rows,
+                tables.out_ptr,
+                tables.out_link,
+                topology.link_src,
+                topology.link_dst,
+                tables.cost,
+            )
+            if failed >= 0:
+                pair = int(src[at[failed]]), int(dst[at[failed]])
+                raise unreachable(topology, *pair, self.endpoints_forward)
+            total = int(count.sum())
+            counts[at] = count
+            order.append(np.repeat(at, count))
+            sizes.append(np.diff(ptr[: total + 1]))
+            found.append(links[: ptr[total]])
+        return counts, *in_order(np.concatenate([*order, np.zeros(0, np.int64)]), sizes, found)
+
     def _walk(
         self,
         topology: Topology,
@@ -184,6 +232,20 @@ class DModK(_TableRouting):
         if place_of is None:
             place_of = np.arange(topology.num_endpoints, dtype=np.int64)
         return self._route(topology, src, dst, channel, _BY_DESTINATION, place_of=place_of)
+
+
+def in_order(pair: I64, sizes: list[I64], found: list[I32]) -> tuple[I64, I32]:
+    """Paths (ptr, links), given portion by portion with the pair of each, by the number of their pair."""
+    size, links = np.concatenate(sizes), np.concatenate(found)
+    if len(found) <= _ONE_PORTION:
+        return pointer(size), links
+    order = np.argsort(pair, kind="stable")
+    ptr, old = pointer(size[order]), pointer(size)
+    shift = np.repeat(old[order] - ptr[:-1], size[order])
+    return ptr, links[np.arange(len(links)) + shift]
+
+
+_ONE_PORTION = 2
 
 
 def unreachable(topology: Topology, src: int, dst: int, endpoints_forward: bool) -> UnreachableError:

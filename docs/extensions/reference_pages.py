@@ -36,6 +36,11 @@ WHERE = {
         "how fast a sender sends",
         "control",
     ),
+    "cosim.balancers": (
+        "network: {model: fair_share, balancer: {kind: NAME, ...}}",
+        "which of its equal-cost paths a message takes",
+        "balancer",
+    ),
     "cosim.topologies": (
         "topology: {kind: NAME, ...}",
         "nodes and links",

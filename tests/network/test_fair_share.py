@@ -273,7 +273,8 @@ def rates(network: FairShareNetwork, *, anew: bool) -> NDArray[np.float64]:
     under_way &= np.isin(np.arange(len(under_way)), fluid.members["flow"][_used(fluid)])
     if not anew:
         return np.asarray(fluid.flows["rate"][under_way])
-    copy = fluid.replaced(**{name: getattr(fluid, name).copy() for name in fluid._names})
+    arrays = [name for name in fluid._names if name != "balance"]
+    copy = fluid.replaced(**{name: getattr(fluid, name).copy() for name in arrays})
     copy.flows["level"] = -1.0
     copy.dirty[:] = np.arange(len(copy.links))
     copy.links["dirty"], copy.counts["num_dirty"] = 1, len(copy.links)

@@ -17,6 +17,7 @@ from cosim.registry import GROUPS
 
 HERE = Path(__file__).parent
 SCENARIO = HERE / "one-of-each.yaml"
+PATHS = HERE / "one-of-each-paths.yaml"
 
 RUN = """
 import json, sys
@@ -59,10 +60,16 @@ def test_the_scenario_names_one_of_each_kind() -> None:
 
     project = tomllib.loads((HERE / "one_of_each" / "pyproject.toml").read_text())["project"]
     assert {*project["entry-points"]} == {*GROUPS}
-    text = SCENARIO.read_text()
+    text = SCENARIO.read_text() + PATHS.read_text()
     for group, points in project["entry-points"].items():
         (name,) = points
         assert group == "cosim.formats" or name in text, f"{name} of {group}"
+
+
+def test_its_balancer_takes_every_path_in_turn(installed: dict[str, str]) -> None:
+    words = [sys.executable, "-c", "import cosim, sys; print(cosim.run(sys.argv[1]).summary.balancing.used)"]
+    found = subprocess.run([*words, str(PATHS)], env=installed, check=True, capture_output=True, text=True)
+    assert float(found.stdout) == 4
 
 
 def test_what_its_plug_ins_say_is_what_happens(answer: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ CONTEXT = "build(self, context: Context) ->"
 WRONG = {
     "cosim.networks": ("Network", f"{CONTEXT} NetworkSimulator, which it lacks"),
     "cosim.controls": ("CongestionControl", "update(self, c), which it lacks"),
+    "cosim.balancers": ("ABalancer", "choose(self, c), which it lacks"),
     "cosim.topologies": ("Topology", f"{CONTEXT} Topology, which it lacks"),
     "cosim.routings": (
         "Routing",

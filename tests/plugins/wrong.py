@@ -7,6 +7,7 @@ from typing import Any
 from cosim.plugins import (
     Algorithm,
     Arrival,
+    Balancer,
     Control,
     Format,
     Framework,
@@ -95,3 +96,7 @@ class AnArrival(Arrival):
 
 class AFormat(Format):
     """Writes nothing."""
+
+
+class ABalancer(Balancer):
+    """Chooses nothing."""

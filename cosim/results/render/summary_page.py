@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from cosim.network.simulator import BalancingUse
 from cosim.results.queues import QueueSummary
 from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.results.render.text import BLOCKS, percent, sparkline, trend
@@ -213,7 +214,17 @@ def _messages(summary: Summary) -> list[str]:
         lines.append("message times: " + ", ".join(f"{name} {format_time(t)}" for name, t in marks.items()))
     if summary.queues is not None:
         lines.append(render_queues(summary.queues))
+    if summary.balancing is not None:
+        lines.append(render_balancing(summary.balancing))
     return lines
+
+
+def render_balancing(use: BalancingUse) -> str:
+    """What a load balancer did, in one line."""
+    paths = f"{use.used:.3g} of {use.paths:.3g} paths used by a pair of endpoints, in the mean"
+    return (
+        f"balancer {use.balancer}: {use.choices:,} choices, {use.changes:,} of them changed a path; {paths}"
+    )
 
 
 def render_queues(queues: QueueSummary) -> str:

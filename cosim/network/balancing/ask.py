@@ -1,0 +1,152 @@
+"""Asking a balancer: batches of connections as columns, and its answers checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.errors import NetworkError
+from cosim.network.balancing.contract import Balancer
+from cosim.network.balancing.state import CHOICE, LEAST_AGAIN_PS, MAX_STATE, SEEN, Balance
+from cosim.network.flows import F64
+
+_SHOWN = [name for name in CHOICE.names or () if name != "conn"]
+_PATHS = {f"path_{name}": name for name in SEEN.names or () if name != "part"} | {"parts": "part"}
+
+
+class ChoiceColumns:
+    """Rows of a batch, as attributes; assigning checks shape and type."""
+
+    def __init__(self, balancer: Balancer, rows: Any, seen: Any, state: dict[str, F64]) -> None:
+        self.__dict__["_of"] = (balancer, rows, seen, state)
+
+    def __len__(self) -> int:
+        return len(self.__dict__["_of"][1])
+
+    def __getattr__(self, name: str) -> Any:
+        balancer, rows, seen, state = self.__dict__["_of"]
+        if name in state:
+            return state[name]
+        if name in _SHOWN:
+            return rows[name]
+        if name in _PATHS:
+            return seen[_PATHS[name]]
+        known = ", ".join([*_SHOWN, *_PATHS, *state])
+        raise NetworkError(f"{type(balancer).__name__}: there is no column {name!r}; there are {known}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        balancer, rows, seen, state = self.__dict__["_of"]
+        owner, answer = type(balancer).__name__, balancer.gives
+        targets = state | {
+            "again": rows["again"],
+            answer: rows["path"] if answer == "path" else seen["part"],
+        }
+        if name not in targets:
+            raise NetworkError(
+                f"{owner}: column {name!r} can't be set; a balancer that gives {answer!r} "
+                f"sets {', '.join(sorted(targets))}"
+            )
+        try:
+            if np.iscomplexobj(value):
+                raise TypeError
+            array = np.asarray(value, np.float64)
+            targets[name][...] = np.broadcast_to(array, targets[name].shape)
+        except (TypeError, ValueError):
+            shape = targets[name].shape
+            raise NetworkError(
+                f"{owner}: column {name!r} was given {value!r}, not numbers of shape {shape}"
+            ) from None
+
+
+def ask_in_python(balancer: Balancer, balance: Balance) -> None:
+    """Have a balancer that is not compiled answer the batch under way.
+
+    Raises
+    ------
+    NetworkError
+        It raised; names the class.
+    """
+    count = int(balance.counts["num_rows"][0])
+    rows, seen = balance.rows[:count], balance.seen[:count]
+    kernel = type(balancer).kernel
+    if kernel is not None:
+        plain = getattr(kernel, "py_func", kernel)
+        own = rows.view(np.recarray), seen.view(np.recarray)
+        plain(count, *own, balance.state, np.array(balancer.parameters(), np.float64))
+        return
+    conn = rows["conn"]
+    state = balance.state[conn]
+    state[rows["first"] != 0.0, : len(balancer.state)] = list(balancer.state.values())
+    c = ChoiceColumns(balancer, rows, seen, {key: state[:, k] for k, key in enumerate(balancer.state)})
+    try:
+        balancer.choose(c)
+    except NetworkError:
+        raise
+    except Exception as error:
+        raise NetworkError(
+            f"{type(balancer).__name__}.choose failed: {type(error).__name__}: {error}"
+        ) from error
+    balance.state[conn] = state
+
+
+def wrong_answer(
+    balancer: Balancer, balance: Balance, n: int, describe: Callable[[int], str]
+) -> NetworkError:
+    """The error for the ``n``-th row of the batch: class, column, value and connection."""
+    row, seen = balance.rows[n], balance.seen[n]
+    count, path, again = int(row["paths"]), float(row["path"]), float(row["again"])
+    who, name = describe(int(row["conn"])), type(balancer).__name__
+    if not (np.isfinite(again) and (again == 0.0 or again >= LEAST_AGAIN_PS)):
+        return NetworkError(
+            f"{name}: column 'again' is {again:g} for {who}; it is 0, or at least {LEAST_AGAIN_PS:g} ps"
+        )
+    own = balance.state[int(row["conn"]), : len(balancer.state)]
+    for key, value in zip(balancer.state, own.tolist(), strict=True):
+        if not np.isfinite(value):
+            return NetworkError(f"{name}: column {key!r} is {value} for {who}; it has to be a finite number")
+    if balancer.gives == "path":
+        what = "a link of that path is down"
+        if not (path == np.floor(path) and 0 <= path < count):
+            what = f"it has {count} path{'s' if count > 1 else ''}, from 0"
+        return NetworkError(f"{name}: column 'path' is {path:g} for {who}; {what}")
+    parts = seen["part"]
+    place = np.arange(len(parts))
+    no_part = (place >= count) | (seen["alive"] == 0.0)
+    for k in np.flatnonzero(~(np.isfinite(parts) & (parts >= 0.0)) | (no_part & (parts != 0.0)))[:1].tolist():
+        why = "that path is down" if k < count else f"it has {count} paths"
+        why = why if np.isfinite(parts[k]) and parts[k] >= 0.0 else "a part is a finite number, at least 0"
+        return NetworkError(f"{name}: column 'parts' is {parts[k]:g} at path {k} for {who}; {why}")
+    return NetworkError(f"{name}: column 'parts' adds up to {parts.sum():g} for {who}; it has to be 1")
+
+
+def state_width(balancer: Balancer) -> int:
+    """How many state columns a balancer has.
+
+    Raises
+    ------
+    NetworkError
+        More than there is room for.
+    """
+    if len(balancer.state) > MAX_STATE:
+        raise NetworkError(
+            f"{type(balancer).__name__} has {len(balancer.state)} state columns, at most {MAX_STATE} fit"
+        )
+    return len(balancer.state)
+
+
+@cache
+def kernel_signature() -> Any:
+    """The types that a kernel is called with."""
+    import numba
+
+    some: tuple[NDArray[Any], ...] = (
+        np.zeros(1, CHOICE),
+        np.zeros((1, 1), SEEN),
+        np.zeros((1, 1)),
+        np.zeros(1),
+    )
+    return numba.types.void(numba.types.int64, *map(cast("Any", numba).typeof, some))

@@ -1,0 +1,1 @@
+"""The balancers that are built in, one file each."""

@@ -1,0 +1,185 @@
+"""What a network of a run has for its balancer: the arrays, who is bound to what, and the asking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.network.balancing.ask import ask_in_python, kernel_signature, state_width, wrong_answer
+from cosim.network.balancing.candidates import Candidates
+from cosim.network.balancing.contract import Balancer
+from cosim.network.balancing.state import CHOICE, COUNTS, MAX_STATE, ROUTE, SEEN, Balance
+from cosim.network.flows import I32
+from cosim.network.jit import compiled_for
+from cosim.network.simulator import BalancingUse
+from cosim.registry import name_of
+from cosim.topology.graph import Topology
+
+_NONE = -1
+_LOOP_WRITES = ("counts", "dead", "routes", "parts", "state", "rows", "seen", "choosing", "crowd", "spot")
+
+
+class Balancing:
+    """Of one network; without a balancer, or with one that does not choose, arrays of no length."""
+
+    def __init__(
+        self, balancer: Balancer | None, topology: Topology, seed: int, *, in_python: bool = False
+    ) -> None:
+        self.balancer = balancer if balancer is not None and balancer.chooses else None
+        self._topology = topology
+        self._seed = seed
+        self._bound = 0
+        self._ends = np.zeros((0, 3), np.int64)
+        self._parts_used = 0
+        self._view: Balance | None = None
+        self.candidates = Candidates(topology, detours=self.balancer is not None and self.balancer.detours)
+        links = topology.num_links if self.balancer is not None else 0
+        self._arrays: dict[str, NDArray[Any]] = {
+            "counts": np.zeros(1, COUNTS),
+            "routes": np.zeros(0, ROUTE),
+            "pairs": self.candidates.pairs,
+            "paths": self.candidates.paths,
+            "links": self.candidates.links,
+            "parts": np.zeros(0, np.float64),
+            "state": np.zeros((0, MAX_STATE), np.float64),
+            "rows": np.zeros(0, CHOICE),
+            "seen": np.zeros((0, 1), SEEN),
+            "choosing": np.zeros(0, np.int32),
+            "crowd": np.zeros(links, np.int64),
+            "dead": np.zeros(links, np.int32),
+            "spot": np.full(links, _NONE, np.int32),
+            "parameters": np.zeros(0, np.float64),
+        }
+        if self.balancer is not None:
+            self._set_up(self.balancer, in_python=in_python)
+
+    def _set_up(self, balancer: Balancer, *, in_python: bool) -> None:
+        counts = self._arrays["counts"][0]
+        counts["on"] = 1
+        counts["splits"] = balancer.gives == "parts"
+        counts["looks"] = balancer.looks
+        counts["one_by_one"] = balancer.one_by_one
+        counts["num_states"] = state_width(balancer)
+        self._arrays["parameters"] = np.array(balancer.parameters(), np.float64)
+        kernel = None if in_python else type(balancer).kernel
+        if kernel is not None:
+            counts["kernel"] = int(compiled_for(kernel, kernel_signature()).address)
+
+    def view(self) -> Balance:
+        """The arrays as they are now."""
+        self._view = Balance.of(self._view, **self._arrays)
+        return self._view
+
+    def bind(self, count: int, numbers: I32, job: int, src: I32, dst: I32, channel: I32) -> None:
+        """Make room for ``count`` connections, of which some have just got the numbers in ``numbers``; find
+        what the new ones may choose among.
+        """
+        old = self._bound
+        if self.balancer is None or count == old:
+            return
+        number, row = np.unique(numbers, return_index=True)
+        row = row[number >= old]
+        src, dst, channel = src[row], dst[row], channel[row]
+        self._ends = np.concatenate([self._ends, np.stack([np.full(len(src), job), src, dst], axis=1)])
+        pair = self.candidates.of(src, dst)
+        for name in ("pairs", "paths", "links"):
+            self._arrays[name] = getattr(self.candidates, name)
+        self._bound = count
+        for name in ("routes", "state", "choosing"):
+            self._extend(name, count)
+        mine = self._arrays["routes"][old:count]
+        mine["pair"], mine["job"] = pair, job
+        mine["path"] = mine["part"] = mine["due"] = _NONE
+        mine["salt"] = _salts(self._seed, np.stack([np.full(len(src), job), src, dst, channel], axis=1))
+        if self._arrays["counts"]["splits"][0]:
+            room = self.candidates.pairs["count"][pair]
+            mine["part"] = self._parts_used + np.cumsum(room) - room
+            self._parts_used += int(room.sum())
+            self._extend("parts", self._parts_used)
+        widest = int(self.candidates.pairs["count"].max(initial=1))
+        if widest > self._arrays["seen"].shape[1]:
+            self._make_rows(len(self._arrays["rows"]), widest)
+
+    def _make_rows(self, count: int, widest: int) -> None:
+        self._arrays["rows"] = np.zeros(count, CHOICE)
+        self._arrays["seen"] = np.zeros((count, widest), SEEN)
+
+    def _extend(self, name: str, need: int) -> None:
+        old = self._arrays[name]
+        if need > len(old):
+            new = np.zeros((max(need, 2 * len(old)), *old.shape[1:]), old.dtype)
+            new[: len(old)] = old
+            self._arrays[name] = new
+
+    def avoid(self, dead: Iterable[int]) -> None:
+        """These links, and no others, are known to be dead."""
+        self._arrays["dead"][:] = 0
+        self._arrays["dead"][list(dead)] = 1
+
+    def make_room(self) -> None:
+        """Rows for all that choose now; nobody was asked yet."""
+        need = int(self._arrays["counts"]["num_rows"][0])
+        self._make_rows(max(need, 2 * len(self._arrays["rows"]), 16), self._arrays["seen"].shape[1])
+
+    def ask(self) -> None:
+        """Have a balancer that is not compiled answer."""
+        assert self.balancer is not None
+        ask_in_python(self.balancer, self.view())
+
+    def _describe(self, c: int) -> str:
+        job, src, dst = self._ends[c].tolist()
+        names = self._topology.node_names
+        return f"the connection of job {job} from {names[src]} to {names[dst]}"
+
+    def refuse(self) -> None:
+        """Say which answer of the batch can't be followed.
+
+        Raises
+        ------
+        NetworkError
+            Names class, column, value and connection.
+        """
+        assert self.balancer is not None
+        wrong = int(self._arrays["counts"]["wrong"][0])
+        raise wrong_answer(self.balancer, self.view(), wrong, self._describe)
+
+    def copied(self) -> Self:
+        """The same, with copies of what a loop writes."""
+        if self.balancer is None:
+            return self
+        other = copy(self)
+        other._arrays = {
+            name: array.copy() if name in (*_LOOP_WRITES, "paths") else array
+            for name, array in self._arrays.items()
+        }
+        return other
+
+    def used(self) -> BalancingUse | None:
+        """What the balancer did so far, for the page; None without one."""
+        if self.balancer is None:
+            return None
+        counts, pairs = self._arrays["counts"][0], self.candidates.pairs
+        users = np.concatenate([[0], np.cumsum(self._arrays["paths"]["users"] > 0)])
+        taken = users[pairs["first"] + pairs["count"]] - users[pairs["first"]]
+        busy = taken > 0
+        return BalancingUse(
+            name_of("cosim.balancers", type(self.balancer)) or type(self.balancer).__name__,
+            int(counts["num_choices"]),
+            int(counts["num_changes"]),
+            float(pairs["count"][busy].mean()) if busy.any() else 0.0,
+            float(taken[busy].mean()) if busy.any() else 0.0,
+        )
+
+
+def _salts(seed: int, ends: NDArray[Any]) -> NDArray[np.int64]:
+    """What a connection's chances come from: the run's seed and who it is, not when it was first met."""
+    found = np.full(len(ends), seed & 0xFFFFFFFFFFFFFFFF, np.uint64)
+    for column in ends.astype(np.uint64).T:
+        found = (found ^ column) * np.uint64(0x9E3779B97F4A7C15)
+        found = (found ^ (found >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
+        found ^= found >> np.uint64(29)
+    return found.view(np.int64)
