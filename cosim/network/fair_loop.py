@@ -22,17 +22,16 @@ from cosim.network.core import (
 )
 from cosim.network.drains import set_drain
 from cosim.network.fair_routes import AGAIN, begin_on_route, end_on_route, look, take
+from cosim.network.fluid import NONE, Fluid
 from cosim.network.jit import call_at, compiled, once
 from cosim.network.membership import is_alive, join_path, leave_path
 from cosim.network.order import sort_instant
 from cosim.network.rerouting import next_change, take_change
-from cosim.network.sharing import Fluid, share
+from cosim.network.sharing import share
 from cosim.units import NEVER
 
 NEED_FLOWS, NEED_MEMBERS, NEED_CHOICES, CHOOSE, WRONG_CHOICE = 20, 21, 24, 25, 26
 """What the loop stops for: more room, the balancer's answers on a batch, or to have one refused."""
-
-_NONE = -1
 
 
 @once
@@ -73,13 +72,13 @@ def _start(core: Core, fluid: Fluid) -> None:
     handle = event.handle
     rep = event.rep
     row = event.row
-    free(core.calendar, at)
+    free(core.calendar, at)  # before a completion releases what may need the place
     path = core.store.groups[handle].path + row
     if core.path_ptr[path] == core.path_ptr[path + 1]:  # a mark, or two participants on one endpoint
         complete(core, handle, rep, row, now, now, now)
         return
     f = counts.free_flow
-    if f == _NONE:
+    if f == NONE:
         f = counts.flows_used
         counts.flows_used = f + 1
     else:
@@ -96,11 +95,11 @@ def _start(core: Core, fluid: Fluid) -> None:
     flow.remaining = core.store.rows[row].size
     flow.rate = 0.0
     flow.level = -1.0
-    flow.member = _NONE
-    flow.place = _NONE
-    flow.next = _NONE
+    flow.member = NONE
+    flow.place = NONE
+    flow.next = NONE
     queue = fluid.channels[flow.channel]
-    if queue.head == _NONE:
+    if queue.head == NONE:
         queue.head = f
         counts.begin = f + 1
     else:
@@ -121,7 +120,7 @@ def _drain(core: Core, fluid: Fluid) -> None:
     flow = fluid.flows[f]
     path = fluid.path_now[core.store.groups[flow.handle].path + flow.row]
     arrival = now
-    if fluid.balance.counts[0].on != 0 and flow.member != _NONE:
+    if fluid.balance.counts[0].on != 0 and flow.member != NONE:
         arrival = end_on_route(core, fluid, f, now)
     else:
         for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
@@ -145,7 +144,7 @@ def _take_starts(core: Core, fluid: Fluid) -> None:
     at = take_instant(core.calendar)
     found = 0
     clash = False
-    while at != _NONE:
+    while at != NONE:
         event = core.calendar.events[at]
         if event.hop == AGAIN:  # a connection wanted to choose again, unless it did meanwhile
             if fluid.balance.routes[event.row].due == state.instant:
@@ -157,6 +156,7 @@ def _take_starts(core: Core, fluid: Fluid) -> None:
         fluid.instant[found] = at
         found += 1
         row = core.store.rows[event.row]
+        # The order of starts is seen by channels only: where no channel has two, nothing is sorted.
         if row.src != row.dst:
             channel = fluid.channels[fluid.channel_of[core.store.groups[event.handle].path + event.row]]
             clash = clash or channel.seen == state.serial
@@ -206,7 +206,7 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
             return status
         if state.num_pending == len(core.pending):
             return NEED_PENDING
-        if counts.free_flow == _NONE and counts.flows_used == len(fluid.flows):
+        if counts.free_flow == NONE and counts.flows_used == len(fluid.flows):
             return NEED_FLOWS
         # Then the rest of the instant, one flow a turn.
         if counts.begin != 0:

@@ -13,14 +13,13 @@ from cosim.network.balancing.choosing import choose_at_end, differs, end_batch, 
 from cosim.network.balancing.state import WEIGHT_UNIT
 from cosim.network.calendar import push
 from cosim.network.core import Core
+from cosim.network.fluid import NONE, Fluid
 from cosim.network.jit import compiled, inlined, internal, once
 from cosim.network.membership import join, leave_path
-from cosim.network.sharing import Fluid
 
 AGAIN = 1
 """``hop`` of an event: a connection (row) asked to be asked again."""
 
-_NONE = -1
 _DUST = 1e-3
 _BPS = 8e12
 """Bits per second in a byte per picosecond."""
@@ -39,7 +38,7 @@ def _crowd(fluid: Fluid, f: int, sign: int) -> None:
     balance = fluid.balance
     whole = float(fluid.flows[f].weight)
     m = fluid.flows[f].member
-    while m != _NONE:
+    while m != NONE:
         member = fluid.members[m]
         balance.crowd[member.link] += sign * int(float(member.weight) / whole * WEIGHT_UNIT + 0.5)
         m = member.sibling
@@ -53,7 +52,7 @@ def _count(core: Core, fluid: Fluid, f: int, sent: int) -> None:
     more = float(sent - route.sent)
     route.sent = sent
     m = flow.member
-    while m != _NONE:
+    while m != NONE:
         member = fluid.members[m]
         core.link_bytes[member.link] += int(more * (float(member.weight) / float(flow.weight)) + 0.5)
         m = member.sibling
@@ -66,7 +65,7 @@ def end_on_route(core: Core, fluid: Fluid, f: int, now: int) -> int:
     route = fluid.balance.routes[flow.channel]
     _count(core, fluid, f, core.store.rows[flow.row].size)
     _crowd(fluid, f, -1)
-    route.due = _NONE
+    route.due = NONE
     route.idle_since = now
     route.arrives = max(now + route.latency, route.arrives)
     return int(route.arrives)
@@ -81,7 +80,7 @@ def _look_along(fluid: Fluid, n: int, f: int) -> None:
     for k in range(pair.count):
         path = balance.paths[pair.first + k]
         seen = balance.seen[n, k]
-        mine = seen.part if flow.member != _NONE else 0.0
+        mine = seen.part if flow.member != NONE else 0.0
         for at in range(path.own, path.own_end):
             link = fluid.links[balance.links[at]]
             load = 1.0
@@ -120,7 +119,7 @@ def choose_anew(fluid: Fluid) -> None:
     """Links failed, or came back: all that send choose again, at this instant."""
     for c in range(min(len(fluid.channels), len(fluid.balance.routes))):
         f = fluid.channels[c].head
-        if f != _NONE and fluid.flows[f].member != _NONE:
+        if f != NONE and fluid.flows[f].member != NONE:
             choose_at_end(fluid.balance, c, 0)
 
 
@@ -145,7 +144,7 @@ def _go(core: Core, fluid: Fluid, f: int, now: int) -> None:
     flow = fluid.flows[f]
     route = balance.routes[flow.channel]
     pair = balance.pairs[route.pair]
-    if flow.member != _NONE:
+    if flow.member != NONE:
         flow.level = -1.0  # to the filling it is a new one
         left = max(flow.remaining - flow.rate * (now - flow.touched), 0.0)
         _count(core, fluid, f, int(core.store.rows[flow.row].size) - math.ceil(left))
@@ -153,7 +152,7 @@ def _go(core: Core, fluid: Fluid, f: int, now: int) -> None:
         leave_path(fluid, f)
         route.arrives = max(route.arrives, now + route.latency)
     route.latency = 0
-    last = _NONE
+    last = NONE
     for k in range(pair.count):
         part = part_of(balance, flow.channel, k)
         if part == 0.0:
@@ -165,15 +164,15 @@ def _go(core: Core, fluid: Fluid, f: int, now: int) -> None:
         for at in range(path.begin, path.end):
             link = balance.links[at]
             m = balance.spot[link]
-            if m == _NONE:
+            if m == NONE:
                 last = join(fluid, f, link, last, 0)
                 fluid.counts[0].num_members += 1
                 balance.spot[link] = last
                 m = last
             fluid.members[m].weight = min(fluid.members[m].weight + max(weight, 1), flow.weight)
     flow.member = last
-    while last != _NONE:
-        balance.spot[fluid.members[last].link] = _NONE
+    while last != NONE:
+        balance.spot[fluid.members[last].link] = NONE
         last = fluid.members[last].sibling
     _crowd(fluid, f, 1)
 
@@ -200,11 +199,11 @@ def take(core: Core, fluid: Fluid, now: int) -> bool:
         route.known = 1
         route.fresh = 0
         route.choosing = 0
-        if changed or fluid.flows[f].member == _NONE:
+        if changed or fluid.flows[f].member == NONE:
             _go(core, fluid, f, now)
-        route.due = _NONE
+        route.due = NONE
         if balance.rows[n].again > 0.0:
             route.due = now + int(balance.rows[n].again)
-            push(core.calendar, route.due, now, now, _NONE, 0, c, AGAIN)
+            push(core.calendar, route.due, now, now, NONE, 0, c, AGAIN)
     end_batch(balance)
     return True

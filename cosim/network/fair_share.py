@@ -49,14 +49,13 @@ from cosim.network.fair_loop import (
 )
 from cosim.network.fair_routes import choose_anew
 from cosim.network.flows import I32, FlowGroup
+from cosim.network.fluid import BPS_PER_BYTE_PS, CLASS, COUNTS, FLOW, LINK, MEMBER, MOMENT, NONE, Fluid
 from cosim.network.rerouting import NEED_CHANGES, NEED_ROUTES, move_flows
-from cosim.network.sharing import BPS_PER_BYTE_PS, CLASS, COUNTS, FLOW, LINK, MEMBER, MOMENT, Fluid
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics
 from cosim.topology.graph import Topology
 
 MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1e3
 _WEIGHT_UNIT = 10**9
-_NONE = -1
 
 
 class FairShareNetwork(CompiledNetwork):
@@ -79,7 +78,7 @@ class FairShareNetwork(CompiledNetwork):
         links = np.zeros(count, LINK)
         links["capacity"] = topology.link_rate_bps / BPS_PER_BYTE_PS
         links["latency"] = topology.link_latency_ps
-        links["first"] = _NONE
+        links["first"] = NONE
         self._numbers = ChannelNumbers()
         self._view: Fluid | None = None
         self._traits: dict[tuple[int, int], int] = {}
@@ -102,7 +101,7 @@ class FairShareNetwork(CompiledNetwork):
         for name in ("instant", "spare", "other"):
             self._fluid[name] = np.zeros(0, np.int32)
         counts = self._fluid["counts"]
-        counts["free_flow"] = counts["free_member"] = _NONE
+        counts["free_flow"] = counts["free_member"] = NONE
         self._take_changes()
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
@@ -115,7 +114,7 @@ class FairShareNetwork(CompiledNetwork):
         old = len(self._fluid["channels"])
         if len(self._numbers) > old:
             self._extend("channels", len(self._numbers))
-            self._fluid["channels"]["head"][old:] = _NONE
+            self._fluid["channels"]["head"][old:] = NONE
         self._balancing.bind(len(self._numbers), numbers, job, src, dst, channel)
 
     def _take_changes(self) -> None:

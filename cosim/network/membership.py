@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from cosim.network.core import Core
+from cosim.network.fluid import NONE, Fluid, mark
 from cosim.network.jit import inlined, once
-from cosim.network.sharing import Fluid, mark
-
-_NONE = -1
 
 
 @inlined
@@ -14,7 +12,7 @@ def join(fluid: Fluid, f: int, link: int, sibling: int, weight: int) -> int:
     """Put a flow, or a part of it, on a link; its membership, before ``sibling`` among the flow's."""
     counts = fluid.counts[0]
     m = counts.free_member
-    if m == _NONE:
+    if m == NONE:
         m = counts.members_used
         counts.members_used = m + 1
     else:
@@ -24,10 +22,10 @@ def join(fluid: Fluid, f: int, link: int, sibling: int, weight: int) -> int:
     member.weight = weight
     member.flow = f
     member.link = link
-    member.before = _NONE
+    member.before = NONE
     member.after = first
     member.sibling = sibling
-    if first != _NONE:
+    if first != NONE:
         fluid.members[first].before = m
     else:
         fluid.links[link].last = m
@@ -43,11 +41,11 @@ def _leave(fluid: Fluid, m: int) -> None:
     member = fluid.members[m]
     ahead = member.before
     behind = member.after
-    if ahead != _NONE:
+    if ahead != NONE:
         fluid.members[ahead].after = behind
     else:
         fluid.links[member.link].first = behind
-    if behind != _NONE:
+    if behind != NONE:
         fluid.members[behind].before = ahead
     else:
         fluid.links[member.link].last = ahead
@@ -68,7 +66,7 @@ def is_alive(core: Core, fluid: Fluid, path: int) -> bool:
 @once
 def join_path(core: Core, fluid: Fluid, f: int, path: int) -> None:
     """Put a flow on the links of a path, for which there is room."""
-    last = _NONE
+    last = NONE
     for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
         fluid.counts[0].num_members += 1
         last = join(fluid, f, core.path_link[k], last, fluid.flows[f].weight)
@@ -79,8 +77,8 @@ def join_path(core: Core, fluid: Fluid, f: int, path: int) -> None:
 def leave_path(fluid: Fluid, f: int) -> None:
     """Take a flow off the links that it is on."""
     m = fluid.flows[f].member
-    fluid.flows[f].member = _NONE
-    while m != _NONE:
+    fluid.flows[f].member = NONE
+    while m != NONE:
         fluid.counts[0].num_members -= 1
         _leave(fluid, m)
         m = fluid.members[m].sibling

@@ -7,14 +7,12 @@ import math
 from cosim.network.changes import ROUTES
 from cosim.network.core import DONE, Core, add_share
 from cosim.network.flows import I64
+from cosim.network.fluid import BPS_PER_BYTE_PS, NONE, Fluid, mark
 from cosim.network.jit import compiled, inlined, once
 from cosim.network.membership import join_path, leave_path
-from cosim.network.sharing import BPS_PER_BYTE_PS, Fluid, mark
 from cosim.units import NEVER
 
 NEED_CHANGES, NEED_ROUTES = 22, 23
-
-_NONE = -1
 
 
 @inlined
@@ -60,7 +58,7 @@ def move_flows(core: Core, fluid: Fluid, before: I64) -> None:
     now = core.state[0].instant
     for f in range(fluid.counts[0].flows_used):
         flow = fluid.flows[f]
-        if flow.member == _NONE:
+        if flow.member == NONE:
             continue
         row = core.store.groups[flow.handle].path + flow.row
         old = before[row]

@@ -18,7 +18,8 @@ from cosim.context import HERE
 from cosim.errors import NetworkError
 from cosim.network.fair_share import FairShare, FairShareNetwork
 from cosim.network.flows import FlowGroup, flat_table, pack_key
-from cosim.network.sharing import Fluid, share
+from cosim.network.fluid import Fluid
+from cosim.network.sharing import share
 from cosim.network.simulator import NetworkSimulator
 from cosim.testing.strategies.traffic import RATES, table_of, topologies
 from cosim.testing.strategies.traffic import Traffic as World

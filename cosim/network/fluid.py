@@ -1,0 +1,158 @@
+"""The state of ``fair_share``: flows that have started and not drained, on links that share by max-min."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cosim.network.arrays import Arrays
+from cosim.network.balancing.state import Balance
+from cosim.network.calendar import Records
+from cosim.network.flows import I32, I64
+from cosim.network.jit import inlined
+
+NONE = -1
+NO_CLASS = 2**31 - 1
+"""After all classes of priority."""
+
+COUNTS = np.dtype(
+    [
+        ("num_dirty", "i8"),
+        ("num_drains", "i8"),
+        ("visit", "i8"),
+        ("begin", "i8"),
+        ("free_flow", "i8"),
+        ("flows_used", "i8"),
+        ("free_member", "i8"),
+        ("members_used", "i8"),
+        ("num_members", "i8"),
+        ("num_reached", "i8"),
+        ("num_found", "i8"),
+        ("num_rising", "i8"),
+        ("num_ahead", "i8"),
+        ("num_shares", "i8"),
+        ("num_looked", "i8"),
+        ("num_changed", "i8"),
+        ("change", "i8"),
+        ("num_changes", "i8"),
+        ("more_changes", "i8"),
+        ("in_vain", "i8"),
+        ("progress", "i8"),
+    ]
+)
+"""``begin``: the flow that transfers next in its channel, plus one; 0: none. Flows and memberships are taken
+from free lists, then from the untouched rest that starts at ``_used``. Of the filling number ``visit``: links
+``reached``, flows ``found`` on them, how many of those are ``rising``, and moments ``ahead``. In all so far:
+fillings (``num_shares``), and flows found in them (``num_looked``). Of the table of changes ``num_changes``
+are here, the next is number ``change``; ``more_changes``: there are others. ``in_vain``: changes since the
+events numbered ``progress``, the last."""
+FLOW = np.dtype(
+    [
+        ("touched", "i8"),
+        ("origin", "i8"),
+        ("weight", "i8"),
+        ("visit", "i8"),
+        ("remaining", "f8"),
+        ("rate", "f8"),
+        ("level", "f8"),
+        ("fresh", "f8"),
+        ("handle", "i4"),
+        ("rep", "i4"),
+        ("row", "i4"),
+        ("channel", "i4"),
+        ("priority", "i4"),
+        ("member", "i4"),
+        ("place", "i4"),
+        ("next", "i4"),
+        ("by", "i4"),
+        ("chain", "i4"),
+    ]
+)
+"""A flow that has started and not drained. ``remaining`` bytes at ``touched``, at ``rate`` (bytes per ps)
+since; ``level`` at which it was frozen (below 0: never yet) ``by`` a link, ``fresh`` in this filling (below
+0: it rises); ``chain``: the next flow found that this link froze; ``member``: its first membership; ``place``
+in the heap of drains; ``next`` in its channel."""
+MEMBER = np.dtype(
+    [
+        ("weight", "i8"),
+        ("flow", "i4"),
+        ("link", "i4"),
+        ("before", "i4"),
+        ("after", "i4"),
+        ("sibling", "i4"),
+        ("pad", "i4"),
+    ]
+)
+"""A flow on a link: ``before`` and ``after`` among the link's flows, ``sibling`` on the flow's next link.
+``weight`` is the flow's, or the part of it that goes this way. Between fillings, a link's flows are in the
+order in which they were frozen.
+"""
+LINK = np.dtype(
+    [
+        ("capacity", "f8"),
+        ("used", "f8"),
+        ("left", "f8"),
+        ("level", "f8"),
+        ("full_level", "f8"),
+        ("latency", "i8"),
+        ("since", "i8"),
+        ("weight", "i8"),
+        ("gone", "i8"),
+        ("visit", "i8"),
+        ("chained", "i8"),
+        ("rising", "i8"),
+        ("first", "i4"),
+        ("last", "i4"),
+        ("chain", "i4"),
+        ("dirty", "i4"),
+        ("priority", "i4"),
+        ("full_priority", "i4"),
+    ]
+)
+"""``capacity`` in bytes per ps, of which ``used`` since ``since``; when it was first full: at ``full_level``
+of ``full_priority`` (:data:`NO_CLASS`: it was not). In a filling: flows that are ``rising``, the lowest
+class among them (``priority``) and what that weighs (``weight``); what is ``left`` of it but for ``gone``,
+the weight frozen at ``level``, the last moment of its class so far; and the ``chain`` of flows found that it
+froze before (if it is ``chained`` in that filling)."""
+CLASS = np.dtype([("weight", "i8"), ("priority", "i8")])
+"""What a group's flows weigh, in billionths, and their class."""
+MOMENT = np.dtype([("level", "f8"), ("priority", "i8"), ("what", "i8")])
+"""``what``: a link that froze flows there before, or -1 - a link that is full there at the earliest."""
+
+BPS_PER_BYTE_PS = 8e12
+"""Bits per second of a byte in a picosecond."""
+
+
+class Fluid(Arrays):
+    """The model's state; ``counts`` is one record. ``channel_of`` runs beside ``path_ptr``, and so does
+    ``path_now``: where the links of a path are now; ``classes`` beside the groups. ``ahead`` is a heap of
+    moments.
+    """
+
+    balance: Balance
+    counts: Records
+    flows: Records
+    members: Records
+    links: Records
+    drains: Records
+    ahead: Records
+    channels: Records
+    classes: Records
+    changes: Records
+    path_now: I64
+    channel_of: I32
+    dirty: I32
+    found: I32
+    reached: I32
+    instant: I32
+    spare: I32
+    other: I32
+
+
+@inlined
+def mark(fluid: Fluid, link: int) -> None:
+    """A flow came to this link, or left it."""
+    counts = fluid.counts[0]
+    if fluid.links[link].dirty == 0:
+        fluid.links[link].dirty = 1
+        fluid.dirty[counts.num_dirty] = link
+        counts.num_dirty += 1
