@@ -92,6 +92,41 @@ def meet(state: State, number: int, op: int, now: int) -> int:
     return MET
 
 
+@once
+def _free_rendezvous(state: State) -> int:
+    """A row for one more rendezvous; there is room."""
+    meta = state.meta
+    found = meta[RENDEZVOUS_FREE]
+    if found == NONE:
+        found = meta[RENDEZVOUS_TOP]
+        meta[RENDEZVOUS_TOP] += 1
+    else:
+        meta[RENDEZVOUS_FREE] = state.rendezvous[found].next
+    return int(found)
+
+
+@once
+def _free_words(state: State, plan_number: int) -> int:
+    """Words for one more rendezvous of a plan, as they are before anyone comes: where they begin."""
+    words = state.words
+    plan = state.plans[plan_number]
+    first = int(plan.free)
+    if first != NONE:
+        plan.free = words[first]
+    else:
+        first = state.meta[WORDS_TOP]
+        state.meta[WORDS_TOP] += plan.words
+    for k in range(first, first + plan.ranks):
+        words[k] = NONE
+        words[k + plan.ranks] = plan.chunks
+    handles = first + 2 * plan.ranks
+    for k in range(handles, handles + plan.instances):
+        words[k] = NONE
+    for k in range(handles + plan.instances, first + plan.words):
+        words[k] = 0
+    return int(first)
+
+
 @internal
 def _first(state: State, number: int, op: int, now: int) -> int:
     """A group's first rank comes: its rendezvous, or NONE where its plan is not known."""
@@ -109,12 +144,7 @@ def _first(state: State, number: int, op: int, now: int) -> int:
     plan = state.plans[plan_number]
     group.turn = plan.turn
     group.iteration = rank.iteration
-    found = meta[RENDEZVOUS_FREE]
-    if found == NONE:
-        found = meta[RENDEZVOUS_TOP]
-        meta[RENDEZVOUS_TOP] += 1
-    else:
-        meta[RENDEZVOUS_FREE] = state.rendezvous[found].next
+    found = _free_rendezvous(state)
     met = state.rendezvous[found]
     met.comm = comm_number
     met.occurrence = one.occurrence
@@ -133,22 +163,7 @@ def _first(state: State, number: int, op: int, now: int) -> int:
     meta[SERIAL] += 1
     met.next = comm.open
     comm.open = found
-    if plan.free != NONE:
-        met.words = plan.free
-        plan.free = state.words[met.words]
-    else:
-        met.words = meta[WORDS_TOP]
-        meta[WORDS_TOP] += plan.words
-    words = state.words
-    first = met.words
-    for k in range(first, first + plan.ranks):
-        words[k] = NONE
-        words[k + plan.ranks] = plan.chunks
-    handles = first + 2 * plan.ranks
-    for k in range(handles, handles + plan.instances):
-        words[k] = NONE
-    for k in range(handles + plan.instances, first + plan.words):
-        words[k] = 0
+    met.words = _free_words(state, plan_number)
     return int(found)
 
 

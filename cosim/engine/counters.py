@@ -15,7 +15,7 @@ from cosim.engine.flows import let_go
 from cosim.engine.heap import push
 from cosim.engine.state import LOG_N, NONE, REACTIONS_N, State
 from cosim.network.flows import I32, I64
-from cosim.network.jit import compiled, inlined, internal
+from cosim.network.jit import compiled, inlined, internal, once
 
 DIGEST_A, DIGEST_B = 0, 1
 MESSAGES, FCT_MIN, FCT_MAX, FCT_SUM, TRAFFIC_BIN = range(5)
@@ -84,6 +84,15 @@ def _widen_bins(state: State) -> None:
     state.counts[TRAFFIC_BIN] *= 2
 
 
+@once
+def _count_bytes(state: State, one: int, time: int) -> None:
+    """The bytes of a bound row arrived."""
+    counts = state.counts
+    while time >= len(state.traffic) * counts[TRAFFIC_BIN]:
+        _widen_bins(state)
+    state.traffic[time // counts[TRAFFIC_BIN], one >> SIZE_BITS] += one & ((1 << SIZE_BITS) - 1)
+
+
 def fct_edges() -> I64:
     """Edges of the flow completion time bins, ps: exact below 64, then 64 to each power of two."""
     fine = np.arange(64, dtype=np.int64)
@@ -150,9 +159,7 @@ def count(state: State, handle: I32, index: I64, start: I64, time: I64, cause: I
         state.fct[last_bin] += 1
         counts[FCT_SUM] += took
         counts[MESSAGES] += 1
-        while time[k] >= len(state.traffic) * counts[TRAFFIC_BIN]:
-            _widen_bins(state)
-        state.traffic[time[k] // counts[TRAFFIC_BIN], one >> SIZE_BITS] += one & ((1 << SIZE_BITS) - 1)
+        _count_bytes(state, one, time[k])
     state.digest[DIGEST_A] = sum_a
     state.digest[DIGEST_B] = sum_b
     return NONE

@@ -91,11 +91,16 @@ class Groups:
         if comm is None:
             comm = self._add(job, group, naming)
         members = self._columns.arrays["members"]
-        ref0 = self._columns.arrays["ranks"]["ref0"][self._tables.rank0[job] + np.array(group.ranks)].tolist()
-        for position, (member, first) in enumerate(zip(group.ranks, ref0, strict=True)):
-            for ref, (one, said) in enumerate(self._tables.program(job, member).groups):
+        ranks = np.array(group.ranks)
+        ref0 = self._columns.arrays["ranks"]["ref0"][self._tables.rank0[job] + ranks]
+        program_of = ready.info.workload.program_of[ranks]
+        for of in np.unique(program_of).tolist():
+            position = np.flatnonzero(program_of == of)
+            table = self._tables.programs[self._tables.program0[job] + of]
+            for ref, (one, said) in enumerate(table.groups):
                 if said == naming and (one.ranks is None or one.ranks == group.ranks):
-                    members[first + ref] = (comm.number, position)
+                    members["comm"][ref0[position] + ref] = comm.number
+                    members["position"][ref0[position] + ref] = position
 
     def _add(self, job: int, group: Group, naming: Naming) -> Comm:
         columns = self._columns

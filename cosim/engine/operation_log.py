@@ -56,7 +56,8 @@ class OperationLog:
         if not len(rows):
             return
         rows = np.concatenate([self._instant, rows])
-        over = int(np.searchsorted(rows["end"], rows["end"][-1]))  # the last instant may go on
+        end = np.ascontiguousarray(rows["end"])
+        over = int(np.searchsorted(end, end[-1]))  # the last instant may go on
         self._instant = rows[over:]
         self._write(rows[:over])
 
@@ -97,14 +98,15 @@ def _in_order(rows: NDArray[Any]) -> NDArray[Any]:
     They come by time, and within an instant by rounds, nearly all of which have one: only the other instants
     are sorted.
     """
-    who = (rows["rank"].astype(np.int64) << 32) | rows["op"]
-    starts = np.flatnonzero(np.diff(rows["end"], prepend=-1))
-    late = np.flatnonzero((np.diff(who, prepend=-1) < 0) & (np.diff(rows["end"], prepend=-1) == 0))
+    end, who = np.ascontiguousarray(rows["end"]), (rows["rank"].astype(np.int64) << 32) | rows["op"]
+    goes_on = end[1:] == end[:-1]
+    late = np.flatnonzero(goes_on & (who[1:] < who[:-1])) + 1
     if not len(late):
         return rows
+    starts = np.concatenate([[0], np.flatnonzero(~goes_on) + 1])
     several = np.zeros(len(starts), np.bool_)
     several[np.searchsorted(starts, late, side="right") - 1] = True
     chosen = np.flatnonzero(np.repeat(several, np.diff(starts, append=len(rows))))
     order = np.arange(len(rows))
-    order[chosen] = chosen[np.lexsort((who[chosen], rows["end"][chosen]))]
+    order[chosen] = chosen[np.lexsort((who[chosen], end[chosen]))]
     return rows[order]
