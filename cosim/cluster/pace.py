@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from cosim.errors import WorkloadError
 from cosim.spec import Spec
-from cosim.workload.draws import UNIT, draw, normal
+from cosim.workload.draws import UNIT, draw, normals
+from cosim.workload.millionths import MILLION, scaled
+from cosim.workload.table import I64
 
-_MILLION = 1_000_000
+_WHOLE = MILLION * UNIT
 
 
 class Stragglers(Spec):
@@ -56,7 +59,7 @@ class Stragglers(Spec):
 
 
 @dataclass(frozen=True, slots=True)
-class _Slow:
+class SlowRanks:
     """Stragglers, worked out: parts per million of a computation's time."""
 
     ranks: frozenset[int]
@@ -71,17 +74,20 @@ class JobPace:
 
     seed: int
     jitter: int
-    slow: tuple[_Slow, ...]
+    slow: tuple[SlowRanks, ...]
 
-    def duration_ps(self, rank: int, iteration: int, operation: int, duration_ps: int) -> int:
-        """Of an operation that would take ``duration_ps``; never below zero."""
+    def durations_ps(self, rank: int, iteration: int, operation: I64, duration_ps: I64) -> I64:
+        """Of operations of a rank's program that would take ``duration_ps``; never below zero."""
         for one in self.slow:
             begun = iteration >= one.first and (one.last is None or iteration <= one.last)
             if begun and rank in one.ranks:
-                duration_ps = duration_ps * one.millionths // _MILLION
+                duration_ps = scaled(duration_ps, one.millionths)
         if self.jitter:
-            factor = _MILLION * UNIT + self.jitter * normal(self.seed, rank, iteration, operation)
-            duration_ps = max(0, duration_ps * factor // (_MILLION * UNIT))
+            drawn = normals(self.seed, (rank, iteration), operation).tolist()
+            # The products leave int64, so they are Python's: the draws are what costs.
+            own = zip(duration_ps.tolist(), drawn, strict=True)
+            paced = [max(0, one * (_WHOLE + self.jitter * more) // _WHOLE) for one, more in own]
+            duration_ps = np.array(paced, np.int64)
         return duration_ps
 
 
@@ -97,9 +103,9 @@ def pace(
     """
     own = draw(seed, job)
     slow = tuple(
-        _Slow(
+        SlowRanks(
             frozenset(one.chosen(num_ranks, own, number)),
-            round(one.factor * _MILLION),
+            round(one.factor * MILLION),
             one.first_iteration,
             None if one.iterations is None else one.first_iteration + one.iterations - 1,
         )
@@ -107,4 +113,4 @@ def pace(
     )
     if not slow and jitter == 0:
         return None
-    return JobPace(own, round(jitter * _MILLION), slow)
+    return JobPace(own, round(jitter * MILLION), slow)

@@ -22,11 +22,11 @@ from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, Flo
 from cosim.network.jit import is_new
 from cosim.pattern.planner import Planner
 from cosim.units import NEVER, TOO_LATE, format_size
-from cosim.workload.program import Operation, OpKind
+from cosim.workload.millionths import MILLION, scaled
+from cosim.workload.program import Operation
 
 _MOST_TURNS = 1 << 20
 """Turns of the loop between two stops of a long run: less than a second. It begins with few."""
-_MILLION = 1_000_000
 
 
 class Engine:
@@ -227,12 +227,13 @@ class Engine:
         job = self.jobs[int(row["job"])]
         pace, number, iteration = job.info.pace, int(row["number"]), int(row["paced"]) - 1
         assert pace is not None
-        first, slowness = int(row["pace0"]), self._slowness.get(rank, _MILLION)
-        durations = self.columns.arrays["pace"]
-        for op, one in enumerate(job.program(number).operations):
-            if one.kind in (OpKind.COMPUTE, OpKind.MEMORY):
-                own = pace.duration_ps(number, iteration, op, one.duration_ps)
-                durations[first + op] = own * slowness // _MILLION
+        arrays = self.columns.arrays
+        program = arrays["programs"][row["program"]]
+        ops = arrays["ops"][int(program["op0"]) :][: int(program["ops"])]
+        op = np.flatnonzero(ops["kind"] == s.COMPUTE)
+        own = pace.durations_ps(number, iteration, op, ops["duration"][op])
+        slowness = self._slowness.get(rank, MILLION)
+        arrays["pace"][int(row["pace0"]) + op] = scaled(own, slowness)
 
     def slow_down(self, job: int, rank: int, millionths: int) -> None:
         """What a job's rank begins to compute from now on takes longer, or as long as before."""

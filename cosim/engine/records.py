@@ -28,8 +28,10 @@ I64 = NDArray[np.int64]
 class Pace(Protocol):
     """How long computations take in fact: stragglers, jitter."""
 
-    def duration_ps(self, rank: int, iteration: int, operation: int, duration_ps: int) -> int:
-        """Of a computation or memory access that the workload says takes ``duration_ps``."""
+    def durations_ps(self, rank: int, iteration: int, operation: I64, duration_ps: I64) -> I64:
+        """Of computations and memory accesses, numbers in the rank's program, that the workload says take
+        ``duration_ps``.
+        """
 
 
 class Slowdown(NamedTuple):

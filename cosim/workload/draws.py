@@ -38,23 +38,30 @@ def draw(seed: int, *what: int) -> int:
 
 def splitmix64(value: U64, seed: int) -> U64:
     """Output number ``value`` of SplitMix64 from a seed."""
-    mixed = (value + np.uint64(1)) * np.uint64(_GOLDEN) + np.uint64(seed % 2**64)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
+    return _mixed((value + np.uint64(1)) * np.uint64(_GOLDEN) + np.uint64(seed % 2**64))
 
 
-def normal(seed: int, *what: int) -> int:
+def _mixed(value: U64) -> U64:
+    """:func:`mix` of each."""
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+def normals(seed: int, what: tuple[int, ...], last: NDArray[np.int64]) -> NDArray[np.int64]:
     """About normal, mean 0 and deviation :data:`UNIT`, within 6 deviations: twelve uniform draws, added.
 
+    One for each of ``last``, which ``seed``, ``what`` and it decide: halves of such draws.
     The Irwin-Hall sum of twelve has exactly that mean and deviation; only its tails, beyond three
     deviations, are lighter than a normal's.
     """
-    total = 0
+    golden = np.uint64(_GOLDEN)
+    state = _mixed(last.astype(np.uint64) * golden + np.uint64(draw(seed, *what) + _GOLDEN & _MASK))
+    total = np.zeros(len(last), np.uint64)
     for k in range(6):
-        bits = draw(seed, *what, k)
-        total += (bits >> 32) + (bits & (UNIT - 1))
-    return total - 6 * UNIT
+        bits = _mixed(state + np.uint64(k * _GOLDEN + _GOLDEN & _MASK))
+        total += (bits >> np.uint64(32)) + (bits & np.uint64(UNIT - 1))
+    return total.astype(np.int64) - 6 * UNIT
 
 
 def exponential(seed: int, *what: int) -> int:

@@ -8,20 +8,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import cosim
 from cosim.cluster.arrivals import At, Offsets, Poisson, Regular
 from cosim.cluster.contract import Wanted
 from cosim.cluster.locality import Local, domains
-from cosim.cluster.pace import Stragglers, pace
+from cosim.cluster.pace import JobPace, SlowRanks, Stragglers, pace
 from cosim.context import HERE, Context
 from cosim.errors import ScenarioError, WorkloadError
 from cosim.experiment.scenario import loads
 from cosim.topology.fat_tree import FatTree
 from cosim.topology.leaf_spine import LeafSpine
 from cosim.workload.background import Background, mean_bytes, size_bytes
-from cosim.workload.draws import UNIT, draw, exponential, normal
+from cosim.workload.draws import UNIT, draw, exponential, normals
 from cosim.workload.program import OpKind, Workload
 
 MS = 10**9
@@ -33,13 +35,13 @@ def test_exponential_draws_are_exponential() -> None:
 
 
 def test_normal_draws_are_about_normal() -> None:
-    drawn = [normal(7, k) / UNIT for k in range(4000)]
+    drawn = normals(7, (), np.arange(4000)) / UNIT
     assert stats.kstest(drawn, "norm").pvalue > 0.01
 
 
 def test_draws_are_the_same_on_every_machine() -> None:
     # Pinned: a change here changes every seeded scenario.
-    assert [draw(1, 2), exponential(1, 2), normal(1, 2)] == PINNED
+    assert [draw(1, 2), exponential(1, 2), *normals(1, (), np.array([2]))] == PINNED
 
 
 PINNED = [834844254806117752, 6448514112, -6311045665]
@@ -56,22 +58,56 @@ def test_arrivals() -> None:
         At(starts=["1ms"]).times(2, HERE)
 
 
+def took(pace: JobPace, rank: int, iteration: int, operation: int, duration_ps: int) -> int:
+    return int(pace.durations_ps(rank, iteration, np.array([operation]), np.array([duration_ps]))[0])
+
+
 def test_a_straggler_takes_its_factor_longer_for_its_iterations() -> None:
     slow = Stragglers(factor=1.5, ranks=(2,), first_iteration=1, iterations=2)
     one = pace((slow,), 0.0, 4, 0, 0)
     assert one is not None
-    assert [one.duration_ps(2, k, 0, 1000) for k in range(4)] == [1000, 1500, 1500, 1000]
-    assert one.duration_ps(1, 1, 0, 1000) == 1000
+    assert [took(one, 2, k, 0, 1000) for k in range(4)] == [1000, 1500, 1500, 1000]
+    assert took(one, 1, 1, 0, 1000) == 1000
 
 
 def test_jitter_has_its_deviation_and_depends_on_nothing_but_its_place() -> None:
     one, two = pace((), 0.05, 4, 9, 0), pace((), 0.05, 8, 9, 0)
     assert one is not None
     assert two is not None
-    drawn = np.array([one.duration_ps(rank, it, 3, MS) for rank in range(4) for it in range(500)]) / MS
+    drawn = np.array([took(one, rank, it, 3, MS) for rank in range(4) for it in range(500)]) / MS
     assert abs(drawn.mean() - 1) < 4 * 0.05 / math.sqrt(len(drawn))
     assert abs(drawn.std() - 0.05) < 0.004
-    assert one.duration_ps(3, 7, 1, MS) == two.duration_ps(3, 7, 1, MS)
+    assert took(one, 3, 7, 1, MS) == took(two, 3, 7, 1, MS)
+
+
+TIMES = st.one_of(st.integers(0, 10**7), st.integers(0, 1 << 61))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 1 << 20), TIMES), max_size=5),
+    st.integers(0, 3 * 10**8),
+    st.one_of(st.just(0), st.integers(1, 10**6)),
+    st.integers(0, 1 << 64),
+)
+def test_paces_of_many_are_those_of_each(
+    operations: list[tuple[int, int]], slow: int, jitter: int, seed: int
+) -> None:
+    """By columns as by the formula, in Python's integers, whose products have no limit."""
+    numbers, durations = (np.array([one[k] for one in operations], np.int64) for k in (0, 1))
+    wanted = []
+    for number, duration in operations:
+        own = duration * slow // 10**6
+        if jitter:
+            halves = [
+                draw(seed, 3, 7, number, k) >> shift & 0xFFFFFFFF for k in range(6) for shift in (32, 0)
+            ]
+            whole = 10**6 << 32
+            own = max(0, own * (whole + jitter * (sum(halves) - (6 << 32))) // whole)
+        wanted.append(own)
+    one = JobPace(seed, jitter, (SlowRanks(frozenset([3]), slow, 0, None),))
+    if max(wanted, default=0) < 1 << 63 and all(duration * slow < 10**6 << 63 for _, duration in operations):
+        assert one.durations_ps(3, 7, numbers, durations).tolist() == wanted
 
 
 SCENARIO = """

@@ -10,6 +10,7 @@ from cosim.engine.records import Records
 from cosim.engine.replay import Release, Replay
 from cosim.errors import AlgorithmError
 from cosim.network.aware import CongestionAwareNetwork
+from cosim.network.flows import I64
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.planner import Planner
@@ -226,7 +227,7 @@ def test_an_algorithm_whose_exit_does_not_wait_for_the_rank_is_named() -> None:
 class Growing:
     """Operation o of iteration k takes (k + 1) (o + 1) times as long, less the number of the rank."""
 
-    def duration_ps(self, rank: int, iteration: int, operation: int, duration_ps: int) -> int:
+    def durations_ps(self, rank: int, iteration: int, operation: I64, duration_ps: I64) -> I64:
         return duration_ps * (iteration + 1) * (operation + 1) - rank
 
 
