@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -115,6 +116,17 @@ def test_a_failed_link_holds_its_messages_until_it_is_back() -> None:
     assert 3000 * US < end < 10_000 * US
     [whole] = send(star(2), [(0, 1, 1_000_000)]).end_ps
     assert whole < 100 * US
+
+
+@pytest.mark.parametrize("queue", [{"queue_discipline": "drop_tail"}, {"transport": "dctcp"}])
+def test_what_is_sent_on_a_failed_link_counts_as_dropped_there_under_every_queue(
+    queue: dict[str, Any],
+) -> None:
+    """Marks and drops of a queue discipline are read from ns-3, which knows nothing of the link."""
+    events = [LinkEvent(20 * US, 0, False), LinkEvent(3000 * US, 0, True)]
+    extra = send(star(2), [(0, 1, 1_000_000)], link_events=events, **queue).statistics.extra
+    assert extra["drops"][0] > 0
+    assert extra["drops"][1:].sum() == 0
 
 
 def test_mltcp_favours_the_job_that_has_sent_more_of_its_iteration() -> None:

@@ -73,7 +73,7 @@ std::vector<LinkMeasure>
 MeasuresOf(const std::vector<LinkMeter>& meters)
 {
     return {
-        Measure("drops", meters, [](const LinkMeter& m) { return m.drops; }),
+        Measure("drops", meters, [](const LinkMeter& m) { return m.drops + m.cut; }),
         Measure("marks", meters, [](const LinkMeter& m) { return m.marks; }),
         Measure("queue_p50_bytes", meters, [](const LinkMeter& m) { return m.Percentile(0.5); }),
         Measure("queue_p99_bytes", meters, [](const LinkMeter& m) { return m.Percentile(0.99); }),

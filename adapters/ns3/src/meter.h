@@ -15,6 +15,8 @@ struct LinkMeter
 {
     uint64_t bytes = 0;
     uint64_t drops = 0;
+    /// Packets sent while the link was down: no queue dropped them.
+    uint64_t cut = 0;
     uint64_t marks = 0;
     uint64_t queue_max = 0;
     uint64_t samples = 0;

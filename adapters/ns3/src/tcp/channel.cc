@@ -43,7 +43,7 @@ DirectedChannel::TransmitStart(ns3::Ptr<const ns3::Packet> packet,
     }
     if (!direction.up)
     {
-        ++direction.meter->drops;
+        ++direction.meter->cut;
         return false;
     }
     if (direction.link == kNoLink)
