@@ -30,6 +30,7 @@ KINDS = {
         "cc-shootout",
         "why-not-synthetic",
     ],
+    "Load balancing": ["load-balancers"],
     "A packet simulator in the loop": ["closed-loop-ns3", "incast-rdma", "hybrid-ns3"],
 }
 """Headings of the gallery, and what stands under each; what is named nowhere stands under the last."""

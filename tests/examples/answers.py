@@ -32,6 +32,11 @@ SHORT = {
     "incast": ("only.control=[dcqcn, hpcc]", "only.senders=['8:1']", "seeds=[1]"),
     "cc-shootout": ("only.control=[dctcp, swift]", "only.fabric=['2:1']", "seeds=[3]"),
     "simai-sharing": ("only.control=[dctcp]", "only.llama starts=[at once]"),
+    "load-balancers": (
+        "only.balancer=[ecmp, two and the last, spray]",
+        "only.traffic=[permutation]",
+        "seeds=[1]",
+    ),
     "incast-rdma": ("only.control=[hpcc, swift]",),
     "why-not-synthetic": ("only.control=[dctcp, mltcp]", "only.traffic=[incast, data parallel]", "seeds=[1]"),
 }

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from cosim.errors import TopologyError
+from cosim.network.balancing.balancers.ecmp import Ecmp
 from cosim.network.balancing.contract import Balancer
 from cosim.registry import Named
 from cosim.topology.graph import Topology
@@ -20,7 +21,7 @@ BalancerName = Annotated[Balancer, Named("cosim.balancers")]
 def balancer_field() -> Any:
     """The field of a network that has balancers: by default each connection keeps its path."""
     return Field(
-        "ecmp", validate_default=True, description="what chooses among equal-cost paths while the run goes on"
+        default_factory=Ecmp, description="what chooses among equal-cost paths while the run goes on"
     )
 
 
