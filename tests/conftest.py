@@ -1,10 +1,16 @@
 """What every room's tests may ask for."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.formats.chakra import small_traces as traces
+from tests.inputs import ROOT
+
+# What tests start imports the cosim that they import, wherever it is started: an installed copy would be
+# another one, and compile its loops anew.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 
 
 @pytest.fixture(scope="session")

@@ -139,8 +139,11 @@ def _mark(mark: str) -> dict[str, Any]:
 
 
 def prepare(page: Path, folder: Path) -> None:
-    """Make ``folder`` what a reader works in: the checkout, the files of the how-tos, those of the page."""
-    for name in ("scenarios", "tests", "adapters", "proto", "cosim", "docs"):
+    """Make ``folder`` what a reader works in: the checkout, the files of the how-tos, those of the page.
+
+    Without ``cosim``, which would be another one than that of the tests, and compile all of its loops anew.
+    """
+    for name in ("scenarios", "tests", "adapters", "proto", "docs"):
         (folder / name).symlink_to(ROOT / name)
     shutil.copytree(DOCS / "howto" / "files", folder, dirs_exist_ok=True)
     for block in blocks(page):

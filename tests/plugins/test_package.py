@@ -44,7 +44,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
     where = ["--no-build-isolation", "--target", str(folder / "site"), str(folder / "source")]
     subprocess.run([*pip, *where], check=True)
-    return {**os.environ, "PYTHONPATH": str(folder / "site")}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(folder / "site"), os.environ["PYTHONPATH"]))}
 
 
 @pytest.fixture(scope="module")
