@@ -138,12 +138,13 @@ def plugin_errors() -> Iterator[None]:
 
     ``sys.exit`` in it would end everything, and with 0 without a word; the script that calls cosim may end
     itself, in a signal's handler for instance. What it makes with settings that can't be (``Gpu(...)``) is
-    refused as a scenario's settings are.
+    refused as a scenario's settings are. What else is raised in a plug-in's file, or by what it called, is an
+    error of the input, too.
 
     Raises
     ------
     InputError
-        Instead of SystemExit, and of pydantic's error where the plug-in asked for it.
+        Instead of such an error.
     """
     try:
         yield
@@ -157,10 +158,17 @@ def plugin_errors() -> Iterator[None]:
             location=Location(frame.f_code.co_filename, line, frame.f_code.co_name),
             hint="a plug-in raises an error instead",
         ) from None
-    except ValidationError as error:
-        if (refusal := _refusal(error)) is None:
-            raise
-        raise refusal from None
+    except CosimError:
+        raise
+    except Exception as error:
+        if isinstance(error, ValidationError) and (refusal := _refusal(error)) is not None:
+            raise refusal from error
+        files = {str(path) for run in _RUNS.values() for path in run.contents}
+        for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):
+            if frame.f_code.co_filename in files:
+                place = Location(frame.f_code.co_filename, line, frame.f_code.co_name)
+                raise InputError(f"{type(error).__name__}: {error}", location=place) from error
+        raise
 
 
 def _refusal(error: ValidationError) -> InputError | None:
@@ -182,30 +190,6 @@ def _refusal(error: ValidationError) -> InputError | None:
 
 def _is_of(frame: FrameType, package: str) -> bool:
     return str(frame.f_globals.get("__name__")).partition(".")[0] == package
-
-
-@contextmanager
-def failures_named() -> Iterator[None]:
-    """Where code of a plug-in runs: what it raises by mistake is an error of the input, with its line.
-
-    Raises
-    ------
-    InputError
-        Instead of an error that was raised in a plug-in's file, or of what the plug-in called.
-    """
-    try:
-        yield
-    except CosimError:
-        raise
-    except Exception as error:
-        if isinstance(error, ValidationError) and (refusal := _refusal(error)) is not None:
-            raise refusal from error
-        files = {str(path) for run in _RUNS.values() for path in run.contents}
-        for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):
-            if frame.f_code.co_filename in files:
-                place = Location(frame.f_code.co_filename, line, frame.f_code.co_name)
-                raise InputError(f"{type(error).__name__}: {error}", location=place) from error
-        raise
 
 
 def _said(error: BaseException) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from cosim.cluster.contract import I32, Placement, Wanted
 from cosim.context import HERE, Context
 from cosim.errors import InputError, Location, WorkloadError
-from cosim.plugin_file import failures_named
+from cosim.plugin_file import plugin_errors
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def arrange(
         free = np.flatnonzero((owner < 0) | share_endpoints).astype(np.int32)
         try:
             wanted = Wanted(request.num_ranks, free, num_endpoints, context, domains)
-            with failures_named():
+            with plugin_errors():
                 endpoints = _checked(request, request.placement.choose(wanted), num_endpoints)
         except InputError as error:
             message = error.message if error.location is None else f"{error.location}: {error.message}"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cosim.engine import state as s
 from cosim.engine.state import State
 from cosim.network.core import Reported
+from cosim.network.growing import GrowingArrays
 
 _ROWS: dict[str, Any] = {
     "ops": s.OP,
@@ -85,7 +86,7 @@ class Columns:
     """Owns the arrays by name; ``meta`` has the loop's scalars."""
 
     def __init__(self) -> None:
-        self.arrays: dict[str, Any] = {name: np.zeros(0, kind) for name, kind in _ROWS.items()}
+        self.arrays = GrowingArrays({name: np.zeros(0, kind) for name, kind in _ROWS.items()})
         self.meta = self.arrays["meta"] = np.zeros(s.NUM_SCALARS, np.int64)
         for scalar in (s.HANDLE_FREE, s.RENDEZVOUS_FREE, s.MESSAGE_FREE, s.AT_RANK, s.AT_OP):
             self.meta[scalar] = s.NONE
@@ -114,11 +115,8 @@ class Columns:
 
     def reserve(self, name: str, need: int) -> None:
         """Have room for ``need`` rows."""
-        old = self.arrays[name]
-        if need > len(old):
-            new = np.zeros(max(need, 2 * len(old), _LEAST_ROWS), old.dtype)
-            new[: len(old)] = old
-            self.replace(name, new)
+        if need and self.arrays.reserve(name, max(need, _LEAST_ROWS)):
+            self._view = None
 
     def append(self, name: str, rows: NDArray[Any]) -> int:
         """Add rows to a table; the number of the first."""

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cosim.errors import CosimError, InputError, Location, SimulationError
-from cosim.plugin_file import failures_named
+from cosim.plugin_file import plugin_errors
 
 
 @contextmanager
 def at(place: Location | None, *only: type[CosimError]) -> Iterator[None]:
     """Give an error (of ``only`` these classes, where given) the place in the scenario that led to it."""
     try:
-        with failures_named():
+        with plugin_errors():
             yield
     except InputError as error:
         if place is None or (only and not isinstance(error, only)):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cosim.errors import AlgorithmError, ScenarioError, StallError, WorkloadError
 from cosim.experiment.progress import OnProgress, RunProgress
-from cosim.plugin_file import failures_named
+from cosim.plugin_file import plugin_errors
 from cosim.results.tables import RunTables
 from cosim.units import format_time
 
@@ -265,7 +265,7 @@ def simulate(
         at(scenario.locate("jobs"), WorkloadError),
         at(scenario.locate("collectives"), AlgorithmError),
         _stalls_explained(scenario, built.topology),
-        failures_named(),
+        plugin_errors(),
         closing(built.network),
     ):
         jobs, folding = fold(scenario, built, messages=messages)

@@ -37,6 +37,7 @@ from cosim.network.core import (
 )
 from cosim.network.detours import Detours
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
+from cosim.network.growing import GrowingArrays
 from cosim.network.jit import compiled_for
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.network.store import NEED_GROUPS, NEED_OUT, NEED_PAGES, NEED_POOL, NEED_WORK, FlowStore
@@ -114,16 +115,18 @@ class CompiledNetwork(NetworkSimulator):
         state["bound"] = NEVER
         state["report_at"] = REPORT_LIMIT
         state["bin_ps"] = _FIRST_BIN_PS
-        self._arrays: dict[str, Any] = {
-            "state": state,
-            "calendar": make_calendar(1 << 12),
-            "pending": np.zeros(1 << 12, PENDING),
-            "path_ptr": np.zeros(64, np.int64),
-            "path_link": np.zeros(64, np.int32),
-            "path_source": np.zeros(64, np.int32),
-            "link_bytes": np.zeros(links, np.int64),
-            "link_busy": np.zeros((bins, links), np.int64),
-        }
+        self._arrays = GrowingArrays(
+            {
+                "state": state,
+                "calendar": make_calendar(1 << 12),
+                "pending": np.zeros(1 << 12, PENDING),
+                "path_ptr": np.zeros(64, np.int64),
+                "path_link": np.zeros(64, np.int32),
+                "path_source": np.zeros(64, np.int32),
+                "link_bytes": np.zeros(links, np.int64),
+                "link_busy": np.zeros((bins, links), np.int64),
+            }
+        )
         self._bindings: dict[tuple[int, bytes, int, int], int] = {}
         self._ptr_used = 0
         self._link_used = 0
@@ -185,13 +188,6 @@ class CompiledNetwork(NetworkSimulator):
         self._core = Core.of(self._core, **self._arrays, store=self._store.view())
         return self._core
 
-    def _reserve(self, name: str, need: int) -> None:
-        old = self._arrays[name]
-        if need > len(old):
-            new = np.zeros(max(need, 2 * len(old)), old.dtype)
-            new[: len(old)] = old
-            self._arrays[name] = new
-
     def bind(self, table: FlowTable, endpoints: I32, job: int, channel: int = 0) -> tuple[int, int]:
         """(Number of a table, where its rows on these endpoints find their links): worked out once.
 
@@ -224,7 +220,7 @@ class CompiledNetwork(NetworkSimulator):
     def _add_paths(self, job: int, src: I32, dst: I32, channel: I32) -> int:
         """Find the paths of rows; where the first one's is."""
         first = self._append_paths(*self._topology.paths(src, dst, channel))
-        self._reserve("path_source", self._ptr_used)
+        self._arrays.reserve("path_source", self._ptr_used)
         self._arrays["path_source"][first : first + len(src)] = src
         if self._topology.changes is not None:
             self._detours.add(first, src, dst, channel)
@@ -234,8 +230,8 @@ class CompiledNetwork(NetworkSimulator):
     def _append_paths(self, ptr: I64, links: I32) -> int:
         """Keep paths; where the first one's is."""
         first, rows = self._ptr_used, len(ptr)
-        self._reserve("path_ptr", first + rows)
-        self._reserve("path_link", self._link_used + len(links))
+        self._arrays.reserve("path_ptr", first + rows)
+        self._arrays.reserve("path_link", self._link_used + len(links))
         self._arrays["path_ptr"][first : first + rows] = ptr + self._link_used
         self._arrays["path_link"][self._link_used : self._link_used + len(links)] = links
         self._ptr_used += rows
@@ -276,7 +272,7 @@ class CompiledNetwork(NetworkSimulator):
 
     def _expect(self, rows: int) -> None:
         """Make room for as many flows at once as rows are open: a guess, and more than is touched."""
-        self._reserve("pending", rows)
+        self._arrays.reserve("pending", rows)
         have = len(self._arrays["calendar"].events)
         if rows > have:
             self._grow_calendar(1 << (rows - 1).bit_length())
@@ -347,7 +343,7 @@ class CompiledNetwork(NetworkSimulator):
         if what == NEED_CALENDAR:
             self._grow_calendar(2 * len(self._arrays["calendar"].events))
         elif what == NEED_PENDING:
-            self._reserve("pending", 2 * len(self._arrays["pending"]))
+            self._arrays.reserve("pending", 2 * len(self._arrays["pending"]))
         elif what in (NEED_WORK, NEED_OUT, NEED_POOL, NEED_PAGES, NEED_GROUPS):
             self._store.grow(what)
         else:
@@ -376,13 +372,15 @@ class CompiledNetwork(NetworkSimulator):
         state["bound"] = int(pending["time"].min()) if len(pending) else NEVER
         links = self._topology.num_links
         ahead = {
-            "_arrays": {
-                **arrays,
-                "state": state,
-                "calendar": grown(arrays["calendar"], len(arrays["calendar"].events)),
-                "link_bytes": np.zeros(links, np.int64),
-                "link_busy": np.zeros((2, links), np.int64),
-            },
+            "_arrays": GrowingArrays(
+                arrays
+                | {
+                    "state": state,
+                    "calendar": grown(arrays["calendar"], len(arrays["calendar"].events)),
+                    "link_bytes": np.zeros(links, np.int64),
+                    "link_busy": np.zeros((2, links), np.int64),
+                }
+            ),
             "_ptr_used": self._ptr_used,
             "_link_used": self._link_used,
             "_detours": self._detours.copy(),

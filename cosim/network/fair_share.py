@@ -26,7 +26,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cosim.context import Context
 from cosim.errors import InputError, NetworkError
@@ -50,6 +49,7 @@ from cosim.network.fair_loop import (
 from cosim.network.fair_routes import choose_anew
 from cosim.network.flows import I32, FlowGroup
 from cosim.network.fluid import BPS_PER_BYTE_PS, CLASS, COUNTS, FLOW, LINK, MEMBER, MOMENT, NONE, Fluid
+from cosim.network.growing import GrowingArrays
 from cosim.network.rerouting import NEED_CHANGES, NEED_ROUTES, move_flows
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics
 from cosim.topology.graph import Topology
@@ -82,20 +82,22 @@ class FairShareNetwork(CompiledNetwork):
         self._numbers = ChannelNumbers()
         self._view: Fluid | None = None
         self._traits: dict[tuple[int, int], int] = {}
-        self._fluid: dict[str, NDArray[Any]] = {
-            "counts": np.zeros(1, COUNTS),
-            "flows": np.zeros(0, FLOW),
-            "members": np.zeros(0, MEMBER),
-            "links": links,
-            "drains": np.zeros(0, DRAIN),
-            "ahead": np.zeros(count, MOMENT),
-            "channels": np.zeros(0, CHANNEL),
-            "classes": np.zeros(64, CLASS),
-            "changes": np.zeros(0, CHANGE),
-            "path_now": np.zeros(64, np.int64),
-            "channel_of": np.zeros(64, np.int32),
-            "found": np.zeros(0, np.int32),
-        }
+        self._fluid = GrowingArrays(
+            {
+                "counts": np.zeros(1, COUNTS),
+                "flows": np.zeros(0, FLOW),
+                "members": np.zeros(0, MEMBER),
+                "links": links,
+                "drains": np.zeros(0, DRAIN),
+                "ahead": np.zeros(count, MOMENT),
+                "channels": np.zeros(0, CHANNEL),
+                "classes": np.zeros(64, CLASS),
+                "changes": np.zeros(0, CHANGE),
+                "path_now": np.zeros(64, np.int64),
+                "channel_of": np.zeros(64, np.int32),
+                "found": np.zeros(0, np.int32),
+            }
+        )
         for name in ("dirty", "reached"):
             self._fluid[name] = np.zeros(count, np.int32)
         for name in ("instant", "spare", "other"):
@@ -106,14 +108,14 @@ class FairShareNetwork(CompiledNetwork):
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         numbers = self._numbers.number(job, src, dst, channel)
-        self._extend("channel_of", first + len(src))
-        self._extend("path_now", first + len(src))
+        self._fluid.reserve("channel_of", first + len(src))
+        self._fluid.reserve("path_now", first + len(src))
         self._fluid["path_now"][first : first + len(src)] = np.arange(first, first + len(src))
         self._avoid_dead_links()
         self._fluid["channel_of"][first : first + len(src)] = numbers
         old = len(self._fluid["channels"])
         if len(self._numbers) > old:
-            self._extend("channels", len(self._numbers))
+            self._fluid.reserve("channels", len(self._numbers))
             self._fluid["channels"]["head"][old:] = NONE
         self._balancing.bind(len(self._numbers), numbers, job, src, dst, channel)
 
@@ -134,7 +136,7 @@ class FairShareNetwork(CompiledNetwork):
             self._balancing.avoid(self._detours.dead)
             choose_anew(self.columns())
         longest = int(np.diff(self._arrays["path_ptr"][: self._ptr_used]).max())
-        self._extend("members", longest * int(self._fluid["counts"]["flows_used"][0]))
+        self._fluid.reserve("members", longest * int(self._fluid["counts"]["flows_used"][0]))
         if self._balancing.balancer is None:
             move_flows(self.core(), self.columns(), before)
         if self._fluid["counts"]["change"][0] == len(self._fluid["changes"]):
@@ -152,25 +154,18 @@ class FairShareNetwork(CompiledNetwork):
             raise NetworkError(f"fair_share: priority {group.priority} is below 0, the class served first")
         weight = round(group.weight * _WEIGHT_UNIT)
         number = self._traits.setdefault((weight, group.priority), len(self._traits))
-        self._extend("classes", number + 1)
+        self._fluid.reserve("classes", number + 1)
         self._fluid["classes"][number] = weight, group.priority
         return number
 
-    def _extend(self, name: str, need: int) -> None:
-        old = self._fluid[name]
-        if need > len(old):
-            new = np.zeros(max(need, 2 * len(old)), old.dtype)
-            new[: len(old)] = old
-            self._fluid[name] = new
-
     def _expect_model(self, rows: int) -> None:
         self._make_flows(rows)
-        self._extend("members", min(2 * rows, self._link_used))
+        self._fluid.reserve("members", min(2 * rows, self._link_used))
 
     def _make_flows(self, rows: int) -> None:
         for name in ("flows", "drains", "found"):
-            self._extend(name, rows)
-        self._extend("ahead", len(self._fluid["flows"]) + len(self._fluid["links"]))
+            self._fluid.reserve(name, rows)
+        self._fluid.reserve("ahead", len(self._fluid["flows"]) + len(self._fluid["links"]))
 
     def _copy_model(self) -> dict[str, Any]:
         counts = self._fluid["counts"][0]
@@ -185,14 +180,16 @@ class FairShareNetwork(CompiledNetwork):
         }
         return {
             "_balancing": self._balancing.copied(),
-            "_fluid": {**self._fluid, **{name: live(self._fluid[name], n) for name, n in used.items()}},
+            "_fluid": GrowingArrays(
+                self._fluid | {name: live(self._fluid[name], n) for name, n in used.items()}
+            ),
         }
 
     def _grow_model(self, what: int) -> None:
         if what == NEED_FLOWS:
             self._make_flows(max(1024, 2 * len(self._fluid["flows"])))
         elif what == NEED_MEMBERS:
-            self._extend("members", max(1024, 2 * len(self._fluid["members"])))
+            self._fluid.reserve("members", max(1024, 2 * len(self._fluid["members"])))
         elif what == NEED_CHOICES:
             self._balancing.make_room()
         elif what == CHOOSE:
@@ -205,7 +202,7 @@ class FairShareNetwork(CompiledNetwork):
             self._reroute()
         else:
             for name in ("instant", "spare", "other"):
-                self._extend(name, len(self._arrays["calendar"].events))
+                self._fluid.reserve(name, len(self._arrays["calendar"].events))
 
     @property
     def loop(self) -> Any:

@@ -41,6 +41,7 @@ from cosim.network.dependencies import (
     turn_round,
 )
 from cosim.network.flows import I32, I64, FlowGroup, FlowTable
+from cosim.network.growing import GrowingArrays
 
 __all__ = [
     "COMPLETED",
@@ -85,7 +86,7 @@ class FlowStore:
     """Owns the arrays, and grows them; compiled loops see them as a :class:`Store`."""
 
     def __init__(self) -> None:
-        self._arrays: dict[str, NDArray[Any]] = {name: np.zeros(64, dtype) for name, dtype in _DTYPES.items()}
+        self._arrays = GrowingArrays({name: np.zeros(64, dtype) for name, dtype in _DTYPES.items()})
         self._arrays["state"] = np.zeros(1, STATE)
         self._state = self._arrays["state"][0]
         self._state["max_page"] = 1
@@ -99,32 +100,23 @@ class FlowStore:
 
     def view(self) -> Store:
         """The arrays as they are now; stale after anything here was called."""
-        if self._view is None:
-            self._view = Store(**self._arrays)
+        self._view = Store.of(self._view, **self._arrays)
         return self._view
-
-    def _reserve(self, name: str, need: int) -> None:
-        old = self._arrays[name]
-        if need > len(old):
-            new = np.zeros(max(need, 2 * len(old)), old.dtype)
-            new[: len(old)] = old
-            self._arrays[name] = new
-            self._view = None
 
     def _append(self, name: str, count: int) -> tuple[int, NDArray[Any]]:
         """(First, view) of ``count`` more entries."""
         first = self._used[name]
         self._used[name] = first + count
-        self._reserve(name, first + count)
+        self._arrays.reserve(name, first + count)
         return first, self._arrays[name][first : first + count]
 
     def grow(self, what: int) -> None:
         """Double what a compiled function found too small."""
-        self._reserve(_GROWS[what], max(4096, 2 * len(self._arrays[_GROWS[what]])))
+        self._arrays.reserve(_GROWS[what], max(4096, 2 * len(self._arrays[_GROWS[what]])))
 
     def reserve_work(self, count: int) -> None:
         """Make room to :func:`note` ``count`` more flows."""
-        self._reserve("work", int(self._state["num_work"]) + count)
+        self._arrays.reserve("work", int(self._state["num_work"]) + count)
 
     def table(self, table: FlowTable) -> _NumberedTable:
         """Register a table, once."""

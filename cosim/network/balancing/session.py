@@ -14,6 +14,7 @@ from cosim.network.balancing.candidates import Candidates
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.state import CHOICE, COUNTS, MAX_STATE, ROUTE, SEEN, Balance
 from cosim.network.flows import I32
+from cosim.network.growing import GrowingArrays
 from cosim.network.jit import compiled_for
 from cosim.network.simulator import BalancingUse
 from cosim.registry import name_of
@@ -38,22 +39,24 @@ class Balancing:
         self._view: Balance | None = None
         self.candidates = Candidates(topology, detours=self.balancer is not None and self.balancer.detours)
         links = topology.num_links if self.balancer is not None else 0
-        self._arrays: dict[str, NDArray[Any]] = {
-            "counts": np.zeros(1, COUNTS),
-            "routes": np.zeros(0, ROUTE),
-            "pairs": self.candidates.pairs,
-            "paths": self.candidates.paths,
-            "links": self.candidates.links,
-            "parts": np.zeros(0, np.float64),
-            "state": np.zeros((0, MAX_STATE), np.float64),
-            "rows": np.zeros(0, CHOICE),
-            "seen": np.zeros((0, 1), SEEN),
-            "choosing": np.zeros(0, np.int32),
-            "crowd": np.zeros(links, np.int64),
-            "dead": np.zeros(links, np.int32),
-            "spot": np.full(links, _NONE, np.int32),
-            "parameters": np.zeros(0, np.float64),
-        }
+        self._arrays = GrowingArrays(
+            {
+                "counts": np.zeros(1, COUNTS),
+                "routes": np.zeros(0, ROUTE),
+                "pairs": self.candidates.pairs,
+                "paths": self.candidates.paths,
+                "links": self.candidates.links,
+                "parts": np.zeros(0, np.float64),
+                "state": np.zeros((0, MAX_STATE), np.float64),
+                "rows": np.zeros(0, CHOICE),
+                "seen": np.zeros((0, 1), SEEN),
+                "choosing": np.zeros(0, np.int32),
+                "crowd": np.zeros(links, np.int64),
+                "dead": np.zeros(links, np.int32),
+                "spot": np.full(links, _NONE, np.int32),
+                "parameters": np.zeros(0, np.float64),
+            }
+        )
         if self.balancer is not None:
             self._set_up(self.balancer, in_python=in_python)
 
@@ -90,7 +93,7 @@ class Balancing:
             self._arrays[name] = getattr(self.candidates, name)
         self._bound = count
         for name in ("routes", "state", "choosing"):
-            self._extend(name, count)
+            self._arrays.reserve(name, count)
         mine = self._arrays["routes"][old:count]
         mine["pair"], mine["job"] = pair, job
         mine["path"] = mine["part"] = mine["due"] = _NONE
@@ -99,7 +102,7 @@ class Balancing:
             room = self.candidates.pairs["count"][pair]
             mine["part"] = self._parts_used + np.cumsum(room) - room
             self._parts_used += int(room.sum())
-            self._extend("parts", self._parts_used)
+            self._arrays.reserve("parts", self._parts_used)
         widest = int(self.candidates.pairs["count"].max(initial=1))
         if widest > self._arrays["seen"].shape[1]:
             self._make_rows(len(self._arrays["rows"]), widest)
@@ -107,13 +110,6 @@ class Balancing:
     def _make_rows(self, count: int, widest: int) -> None:
         self._arrays["rows"] = np.zeros(count, CHOICE)
         self._arrays["seen"] = np.zeros((count, widest), SEEN)
-
-    def _extend(self, name: str, need: int) -> None:
-        old = self._arrays[name]
-        if need > len(old):
-            new = np.zeros((max(need, 2 * len(old)), *old.shape[1:]), old.dtype)
-            new[: len(old)] = old
-            self._arrays[name] = new
 
     def avoid(self, dead: Iterable[int]) -> None:
         """These links, and no others, are known to be dead."""
@@ -152,10 +148,12 @@ class Balancing:
         if self.balancer is None:
             return self
         other = copy(self)
-        other._arrays = {
-            name: array.copy() if name in (*_LOOP_WRITES, "paths") else array
-            for name, array in self._arrays.items()
-        }
+        other._arrays = GrowingArrays(
+            {
+                name: array.copy() if name in (*_LOOP_WRITES, "paths") else array
+                for name, array in self._arrays.items()
+            }
+        )
         return other
 
     def used(self) -> BalancingUse | None:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.control import marks_of, state_width
-from cosim.network.congestion.state import BINS, LINE, LINK, PORT, SETTINGS
+from cosim.network.congestion.state import BINS, LINK, PORT, SETTINGS
 from cosim.network.flows import F64, I32, I64
+from cosim.network.growing import zeros
 from cosim.topology.graph import Topology
 
 _NONE = -1
@@ -32,13 +33,6 @@ class Ports:
     pause_bytes: int | None = None
     least_rto_ps: int = 500_000_000
     rest: bool = True
-
-
-def zeros(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Records that begin with a cache line."""
-    room = np.zeros(count * dtype.itemsize + LINE, np.uint8)
-    skip = -room.ctypes.data % LINE
-    return room[skip : skip + count * dtype.itemsize].view(dtype)
 
 
 def make_settings(control: Control, scaling: tuple[float, float], ports: Ports) -> NDArray[Any]:
@@ -60,7 +54,7 @@ def make_settings(control: Control, scaling: tuple[float, float], ports: Ports) 
 def make_links(control: Control, ports: Ports, topology: Topology) -> NDArray[Any]:
     """The links of a topology, with the thresholds of their queues."""
     rate_bps = topology.link_rate_bps
-    links = zeros(len(rate_bps), LINK)
+    links = zeros((len(rate_bps),), LINK)
     links["back_first"] = _NONE
     links["capacity"] = np.floor(rate_bps)
     links["latency"] = topology.link_latency_ps
@@ -88,7 +82,7 @@ def make_links(control: Control, ports: Ports, topology: Topology) -> NDArray[An
 def make_ports(links: int, before: NDArray[Any] | None = None) -> NDArray[Any]:
     """The ports of one class, after those of the classes before it."""
     old = 0 if before is None else len(before)
-    ports = zeros(old + links, PORT)
+    ports = zeros((old + links,), PORT)
     if before is not None:
         ports[:old] = before
     new = ports[old:]

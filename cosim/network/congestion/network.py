@@ -52,7 +52,6 @@ from cosim.network.congestion.fabric import (
     make_settings,
     other_way,
     percentile,
-    zeros,
 )
 from cosim.network.congestion.loop import ASK, DEADLOCK, NEED_FLOWS, NEED_ROWS, run_congestion
 from cosim.network.congestion.ports import settle_all
@@ -74,6 +73,7 @@ from cosim.network.congestion.state import (
 )
 from cosim.network.drains import DRAIN
 from cosim.network.flows import F64, I32, FlowGroup
+from cosim.network.growing import GrowingArrays
 from cosim.network.jit import compiled_for
 from cosim.network.simulator import NetworkStatistics
 from cosim.registry import name_of
@@ -112,33 +112,35 @@ class CongestionNetwork(CompiledNetwork):
         self._coflows: dict[int, int] = {}
         self._traits: dict[tuple[float, int, int, int], int] = {}
         self._conns_used = 0
-        self._fluid: dict[str, NDArray[Any]] = {
-            "counts": np.zeros(1, COUNTS),
-            "settings": make_settings(control, self._scaling, self._ports),
-            "conns": np.zeros(0, CONN),
-            "ends": np.zeros((0, 4), np.int64),
-            "hops": np.zeros(0, HOP),
-            "sights": np.zeros(0, SIGHT),
-            "ports": make_ports(count),
-            "links": make_links(control, self._ports, topology),
-            "flows": np.zeros(0, FLOW),
-            "drains": np.zeros(0, DRAIN),
-            "traits": np.zeros(64, GROUP_TRAITS),
-            "coflows": np.zeros(64, COFLOW),
-            "pairs": np.zeros(0, PAIR),
-            "rows": np.zeros(0, ROW),
-            "telemetry": np.zeros((0, 1), TELEMETRY),
-            "before": np.zeros((0, MAX_STATE + 2), np.float64),
-            "state": np.zeros((0, MAX_STATE), np.float64),
-            "histogram": np.zeros((count, QUEUE_BINS), np.float64),
-            "channel_of": np.zeros(64, np.int32),
-            "changed": np.zeros(0, np.int32),
-            "updated": np.zeros(0, np.int32),
-            "woken": np.zeros(0, np.int32),
-            "hosts": np.zeros(count, np.int32),
-            "scan": np.zeros(count, np.int32),
-            "touched": np.zeros(count, np.int32),
-        }
+        self._fluid = GrowingArrays(
+            {
+                "counts": np.zeros(1, COUNTS),
+                "settings": make_settings(control, self._scaling, self._ports),
+                "conns": np.zeros(0, CONN),
+                "ends": np.zeros((0, 4), np.int64),
+                "hops": np.zeros(0, HOP),
+                "sights": np.zeros(0, SIGHT),
+                "ports": make_ports(count),
+                "links": make_links(control, self._ports, topology),
+                "flows": np.zeros(0, FLOW),
+                "drains": np.zeros(0, DRAIN),
+                "traits": np.zeros(64, GROUP_TRAITS),
+                "coflows": np.zeros(64, COFLOW),
+                "pairs": np.zeros(0, PAIR),
+                "rows": np.zeros(0, ROW),
+                "telemetry": np.zeros((0, 1), TELEMETRY),
+                "before": np.zeros((0, MAX_STATE + 2), np.float64),
+                "state": np.zeros((0, MAX_STATE), np.float64),
+                "histogram": np.zeros((count, QUEUE_BINS), np.float64),
+                "channel_of": np.zeros(64, np.int32),
+                "changed": np.zeros(0, np.int32),
+                "updated": np.zeros(0, np.int32),
+                "woken": np.zeros(0, np.int32),
+                "hosts": np.zeros(count, np.int32),
+                "scan": np.zeros(count, np.int32),
+                "touched": np.zeros(count, np.int32),
+            }
+        )
         for name in ("instant", "spare", "other", "third"):
             self._fluid[name] = np.zeros(0, np.int32)
         counts = self._fluid["counts"]
@@ -177,7 +179,7 @@ class CongestionNetwork(CompiledNetwork):
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         numbers = self._numbers.number(job, src, dst, channel)
-        self._extend("channel_of", first + len(src))
+        self._fluid.reserve("channel_of", first + len(src))
         self._fluid["channel_of"][first : first + len(src)] = numbers
         old = self._conns_used
         if len(self._numbers) > old:
@@ -201,16 +203,16 @@ class CongestionNetwork(CompiledNetwork):
         link = links[np.repeat(begin, hops) + place]
         self._max_hops = max(self._max_hops, int(hops.max(initial=1)))
         self._hops_used += total
-        self._extend("hops", self._hops_used)
-        self._extend("sights", self._hops_used)
-        self._extend("pairs", self._hops_used)
+        self._fluid.reserve("hops", self._hops_used)
+        self._fluid.reserve("sights", self._hops_used)
+        self._fluid.reserve("pairs", self._hops_used)
         added = fluid["hops"][self._hops_used - total : self._hops_used]
         added["link"], added["conn"], added["port"] = link, conn, link
         self._chain_backs(added, fluid["sights"], self._hops_used - total)
         ends_at = np.cumsum(hops)
         packet = np.ceil(self._ports.mtu_bytes * 8e12 / self._rate[link])
         latency = self._latency[link].astype(np.float64)
-        self._extend("conns", count)
+        self._fluid.reserve("conns", count)
         mine = fluid["conns"][old:count]
         mine["hop"], mine["hops"] = base, hops
         mine["flow"] = mine["tail"] = mine["place"] = mine["rtt_at"] = mine["due"] = mine["coflow"] = _NONE
@@ -226,14 +228,14 @@ class CongestionNetwork(CompiledNetwork):
         mine["store"][has] = both[has, 1] - packet[heads[has]]
         grid = np.maximum(mine["base"] / 8, 1.0).astype(np.int64)
         mine["grid"] = [1 << (int(one).bit_length() - 1) for one in grid.tolist()]
-        self._extend("ends", count)
+        self._fluid.reserve("ends", count)
         fluid["ends"][old:count] = ends[row]
         mine["salt"] = _salts(self._seed, ends[row])
-        self._extend("drains", count)
-        self._extend("state", count)
-        self._extend("changed", count)
-        self._extend("updated", 2 * count + 2)
-        self._extend("woken", 2 * count + 2)
+        self._fluid.reserve("drains", count)
+        self._fluid.reserve("state", count)
+        self._fluid.reserve("changed", count)
+        self._fluid.reserve("updated", 2 * count + 2)
+        self._fluid.reserve("woken", 2 * count + 2)
 
     def _chain_backs(self, added: NDArray[Any], sights: NDArray[Any], first: int) -> None:
         """Where acknowledgements of new hops (the first of them is number ``first``) wait behind data."""
@@ -256,12 +258,12 @@ class CongestionNetwork(CompiledNetwork):
         coflow = _NONE
         if group.coflow_bytes > 0:
             coflow = self._coflows.setdefault(group.coflow, len(self._coflows))
-            self._extend("coflows", coflow + 1)
+            self._fluid.reserve("coflows", coflow + 1)
             self._fluid["coflows"]["size"][coflow] = group.coflow_bytes
         self._add_classes(group.priority)
         key = group.weight, group.priority, group.job, coflow
         number = self._traits.setdefault(key, len(self._traits))
-        self._extend("traits", number + 1)
+        self._fluid.reserve("traits", number + 1)
         one = self._fluid["traits"][number]
         one["weight"], one["priority"], one["job"], one["coflow"] = key
         return number
@@ -274,18 +276,10 @@ class CongestionNetwork(CompiledNetwork):
             counts["num_classes"] += 1
             fluid["ports"] = make_ports(num_links, fluid["ports"])
             for name in ("scan", "touched"):
-                self._extend(name, int(counts["num_classes"]) * num_links)
-
-    def _extend(self, name: str, need: int) -> None:
-        old = self._fluid[name]
-        if need > len(old):
-            size = max(need, 2 * len(old))
-            new = zeros(size, old.dtype) if old.ndim == 1 else np.zeros((size, *old.shape[1:]), old.dtype)
-            new[: len(old)] = old
-            self._fluid[name] = new
+                self._fluid.reserve(name, int(counts["num_classes"]) * num_links)
 
     def _expect_model(self, rows: int) -> None:
-        self._extend("flows", min(rows, 1 << 16))
+        self._fluid.reserve("flows", min(rows, 1 << 16))
 
     def _grow_model(self, what: int) -> None:
         fluid = self._fluid
@@ -294,7 +288,7 @@ class CongestionNetwork(CompiledNetwork):
         if what == ASK:
             self._ask()
         elif what == NEED_FLOWS:
-            self._extend("flows", max(1024, 2 * len(fluid["flows"])))
+            self._fluid.reserve("flows", max(1024, 2 * len(fluid["flows"])))
         elif what == NEED_ROWS:
             need = max(256, 2 * len(fluid["rows"]), len(fluid["instant"]))
             fluid["rows"] = np.zeros(need, ROW)
@@ -302,7 +296,7 @@ class CongestionNetwork(CompiledNetwork):
             fluid["before"] = np.zeros((need, MAX_STATE + 2))
         else:
             for name in ("instant", "spare", "other", "third"):
-                self._extend(name, len(self._arrays["calendar"].events))
+                self._fluid.reserve(name, len(self._arrays["calendar"].events))
 
     @property
     def loop(self) -> Any:

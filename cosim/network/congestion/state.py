@@ -69,8 +69,7 @@ BYTES_PER_BPS_PS = 1.25e-13
 MAX_STATE = 8
 NUM_CLASSES = 8
 
-LINE = 64
-"""Bytes of a cache line: records of whole lines, in the order in which a round asks for them."""
+# Records are whole cache lines of 64 bytes, their fields in the order in which a round asks for them.
 CONN = np.dtype(
     [
         ("due", "i8"),
