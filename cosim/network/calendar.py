@@ -123,16 +123,12 @@ def _home(calendar: Calendar, time: int) -> np.int64:
     return np.int64((np.uint64(time) * _GOLDEN) >> np.uint64(calendar.state[0].hash_shift))
 
 
-@inlined
-def push(
-    calendar: Calendar, time: int, cause: int, origin: int, handle: int, rep: int, row: int, hop: int
-) -> None:
-    """Add an event; the caller has checked :func:`room`."""
+@once
+def _new_event(
+    calendar: Calendar, cause: int, origin: int, handle: int, rep: int, row: int, hop: int
+) -> np.int64:
     state = calendar.state[0]
     events = calendar.events
-    buckets = calendar.buckets
-    hashes = calendar.hashes
-    heap = calendar.heap
     at = state.free_event
     if at == _NONE:
         at = state.events_used
@@ -148,23 +144,22 @@ def push(
     event.row = row
     event.hop = hop
     event.next = _NONE
-    # An instant that is known: the event goes behind those that are there.
-    mask = len(hashes) - 1
-    slot = _home(calendar, time)
-    while hashes[slot] != 0:
-        bucket = buckets[hashes[slot] - 1]
-        if bucket.time == time:
-            events[bucket.tail].next = at
-            bucket.tail = at
-            return
-        slot = (slot + 1) & mask
+    return np.int64(at)
+
+
+@once
+def _open_instant(calendar: Calendar, slot: np.int64, time: int, at: np.int64) -> None:
+    """A bucket for a time that no event had, ``at`` the first in it, and its place in the heap."""
+    state = calendar.state[0]
+    buckets = calendar.buckets
+    heap = calendar.heap
     new = state.free_bucket
     if new == _NONE:
         new = state.buckets_used
         state.buckets_used = new + 1
     else:
         state.free_bucket = buckets[new].head
-    hashes[slot] = new + 1
+    calendar.hashes[slot] = new + 1
     bucket = buckets[new]
     bucket.time = time
     bucket.head = at
@@ -180,6 +175,31 @@ def push(
         place = parent
     heap[place].time = time
     heap[place].bucket = new
+
+
+@inlined
+def push(
+    calendar: Calendar, time: int, cause: int, origin: int, handle: int, rep: int, row: int, hop: int
+) -> None:
+    """Add an event; the caller has checked :func:`room`.
+
+    Most events fall on an instant that others fall on, too (equal messages of a collective end together): a
+    hash table finds it, and the heap holds each instant once.
+    """
+    at = _new_event(calendar, cause, origin, handle, rep, row, hop)
+    buckets = calendar.buckets
+    hashes = calendar.hashes
+    mask = len(hashes) - 1
+    slot = _home(calendar, time)
+    while hashes[slot] != 0:
+        bucket = buckets[hashes[slot] - 1]
+        if bucket.time == time:
+            # Behind those that are there: events of an instant are taken in the order in which they came.
+            calendar.events[bucket.tail].next = at
+            bucket.tail = at
+            return
+        slot = (slot + 1) & mask
+    _open_instant(calendar, slot, time, at)
 
 
 @once

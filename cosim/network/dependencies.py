@@ -226,6 +226,45 @@ def note(store: Store, handle: int, rep: int, row: int, time: int, kind: int) ->
 
 
 @once
+def _let_start(store: Store, handle: int, rep: int, row: int, ready: int) -> None:
+    """A flow whose last dependency was met goes to ``out``, and those that wait for its start are told."""
+    state = store.state[0]
+    start = ready + store.rows[row].delay
+    one = store.out[state.num_out]
+    one.start = start
+    one.cause = ready
+    one.handle = handle
+    one.rep = rep
+    one.row = row
+    state.num_out += 1
+    if store.rows[row].middle < store.rows[row].last:
+        note(store, handle, rep, row, start, STARTED)
+
+
+@once
+def _tell(store: Store, handle: int, page_number: int, rep: int, row: int, time: int) -> None:
+    """One dependency of a flow was met at ``time``; the last one lets it start.
+
+    Cells of a repetition are there from the first that is told until the last of its flows is released: what
+    is under way, not the size of the group, is what takes memory.
+    """
+    page = store.pages[page_number]
+    if page.cell == _NONE:
+        touch_page(store, page_number, rep)
+    mine = store.cells[page.cell + row - store.reps[rep].row]
+    if mine.ready < time:
+        mine.ready = time
+    mine.waits -= 1
+    if mine.waits > 0:
+        return
+    _let_start(store, handle, rep, row, mine.ready)
+    page.left -= 1
+    if page.left == 0:
+        _give_page(store, page.cell, store.reps[rep].rows)
+        page.cell = _NONE
+
+
+@once
 def drain(store: Store) -> int:
     """Pass noted times to dependents; flows whose last dependency that was go to ``out``.
 
@@ -257,36 +296,24 @@ def drain(store: Store) -> int:
         rep0 = store.groups[handle].rep
         for at in range(first, last):
             successor = store.successors[at]
-            to_rep = rep + successor.rep
-            in_table = to_rep - rep0
-            if in_table < successor.low or in_table > successor.high:
-                continue
-            page = store.pages[page0 + in_table]
-            if page.cell == _NONE:
-                touch_page(store, page0 + in_table, to_rep)
-            mine = store.cells[page.cell + successor.row - store.reps[to_rep].row]
-            if mine.ready < time:
-                mine.ready = time
-            mine.waits -= 1
-            if mine.waits > 0:
-                continue
-            # Its last dependency: it may start.
-            to_row = store.rows[successor.row]
-            start = mine.ready + to_row.delay
-            one = store.out[state.num_out]
-            one.start = start
-            one.cause = mine.ready
-            one.handle = handle
-            one.rep = to_rep
-            one.row = successor.row
-            state.num_out += 1
-            if to_row.middle < to_row.last:
-                note(store, handle, to_rep, successor.row, start, STARTED)
-            page.left -= 1
-            if page.left == 0:
-                _give_page(store, page.cell, store.reps[to_rep].rows)
-                page.cell = _NONE
+            in_table = rep + successor.rep - rep0
+            # A dependency may reach out of the repetitions of its block: there is nobody to tell.
+            if successor.low <= in_table <= successor.high:
+                _tell(store, handle, page0 + in_table, rep + successor.rep, successor.row, time)
     return DRAINED
+
+
+@once
+def _place(
+    flow: int, block: int, first_rep: int, block_row: I64, block_repeat: I64, block_base: I64
+) -> tuple[int, int]:
+    """Row and repetition of a flow that lies in a block, whose first repetition is given, or before it."""
+    while block_base[block] > flow:
+        block -= 1
+        first_rep -= block_repeat[block]
+    rows = block_row[block + 1] - block_row[block]
+    offset = flow - block_base[block]
+    return block_row[block] + offset % rows, first_rep + offset // rows
 
 
 @compiled
@@ -319,28 +346,18 @@ def turn_round(
                 singles = min(crossing, block_repeat[block])
                 for k in range(singles + (1 if singles < block_repeat[block] else 0)):
                     flow = block_base[block] + k * rows + back
-                    source_block = block
-                    source_rep = first_rep
-                    while block_base[source_block] > flow:
-                        source_block -= 1
-                        source_rep -= block_repeat[source_block]
-                    source_rows = block_row[source_block + 1] - block_row[source_block]
-                    offset = flow - block_base[source_block]
-                    source_row = block_row[source_block] + offset % source_rows
-                    source_rep += offset // source_rows
+                    source_row, source_rep = _place(
+                        flow, block, first_rep, block_row, block_repeat, block_base
+                    )
                     total += 1
                     if not fill:
                         ptr[source_row] += 1
                         if dep_kind[dep] == COMPLETED:
                             mid[source_row] += 1
                         continue
-                    at = 0
-                    if dep_kind[dep] == COMPLETED:
-                        at = mid[source_row]
-                        mid[source_row] += 1
-                    else:
-                        at = ptr[source_row]
-                        ptr[source_row] += 1
+                    places = mid if dep_kind[dep] == COMPLETED else ptr
+                    at = places[source_row]
+                    places[source_row] = at + 1
                     successors[at].row = row0 + row
                     successors[at].rep = first_rep + k - source_rep
                     successors[at].low = first_rep + k

@@ -36,6 +36,8 @@ ASK, NEED_FLOWS, NEED_ROWS, DEADLOCK = 30, 31, 32, 33
 """What the loop stops for: the control's answer on the batch, or more room."""
 
 _NONE = -1
+_AGAIN = -1
+"""The loop goes round once more."""
 
 
 @once
@@ -297,67 +299,94 @@ def _take_events(core: Core, fluid: CongestionState) -> None:
     state.instant_size = found + starts
 
 
-def run_congestion(core: Core, fluid: CongestionState, horizon: int) -> int:
-    """Run every instant before the horizon and before any completion's reaction could matter."""
+@once
+def _make_ready(core: Core, fluid: CongestionState) -> int:
+    """What follows from the turn before: dependents that it released, room for what comes. :data:`DONE`, or
+    why the loop stops.
+    """
     state = core.state[0]
     counts = fluid.counts[0]
+    status = release(core)
+    if status != DONE:
+        return status
+    if state.num_pending == len(core.pending):
+        return NEED_PENDING
+    if counts.free_flow == _NONE and counts.flows_used == len(fluid.flows):
+        return NEED_FLOWS
+    return DEADLOCK if counts.stuck != 0 else DONE
+
+
+@once
+def _within_instant(core: Core, fluid: CongestionState) -> int:
+    """One thing of the instant that is left to do: :data:`_AGAIN`, where nothing is :data:`DONE`, else why
+    the loop stops. Controls are asked when all rounds have ended, with one call for all.
+    """
+    state = core.state[0]
+    counts = fluid.counts[0]
+    if counts.num_waiting > 0:
+        counts.num_waiting = 0
+        answer(fluid, state.instant)
+        counts.open = 1
+        return _AGAIN
+    if counts.begin != 0:
+        _begin(core, fluid)
+        return _AGAIN
+    if state.cursor < state.instant_size:
+        if state.cursor == 0 and state.instant_size > len(fluid.rows):
+            return NEED_ROWS
+        _serve(core, fluid)
+        return _AGAIN
+    if counts.batch_size == 0:
+        return DONE
+    ask(fluid)
+    counts.num_waiting = counts.batch_size
+    if counts.kernel == 0:
+        return ASK  # Python has the control, and comes back with its answers
+    call_at(counts.kernel, (counts.num_waiting, fluid.rows, fluid.telemetry, fluid.state, fluid.parameters))
+    return _AGAIN
+
+
+@once
+def _leave_instant(core: Core, fluid: CongestionState, horizon: int) -> int:
+    """Time leaves the instant: what changed in it comes into force, once, then the next drain or event is
+    taken. :data:`_AGAIN`, or why the loop stops.
+    """
+    state = core.state[0]
+    counts = fluid.counts[0]
+    limit = min(horizon, state.bound)
+    next_event = core.calendar.heap[0].time if core.calendar.state[0].num_instants > 0 else NEVER
+    drain = fluid.drains[0].time if counts.num_drains > 0 else NEVER
+    if counts.open != 0 and min(next_event, drain) > state.instant:
+        if limit <= state.instant:
+            return DONE
+        most = 4 * counts.num_active + 2 * len(fluid.links) * counts.num_classes + 64
+        if not room(core.calendar, most):
+            return NEED_CALENDAR
+        apply(core, fluid, state.instant)
+        return _AGAIN
+    if state.num_pending >= state.report_at and min(next_event, drain) > state.instant:
+        return DONE
+    # A drain follows from the past, so it may lie at the limit; the caller may still give starts there.
+    if counts.num_drains > 0 and drain <= next_event and drain <= limit:
+        if not room(core.calendar, 1):
+            return NEED_CALENDAR
+        _drain(core, fluid)
+        return _AGAIN
+    if next_event >= limit:
+        return DONE
+    if len(fluid.instant) < len(core.calendar.events):
+        return NEED_MORE
+    _take_events(core, fluid)
+    return _AGAIN
+
+
+def run_congestion(core: Core, fluid: CongestionState, horizon: int) -> int:
+    """Run every instant before the horizon and before any completion's reaction could matter."""
     while True:
-        # First what follows from the turn before: dependents that it released, room for what comes.
-        status = release(core)
-        if status != DONE:
+        status = _make_ready(core, fluid)
+        if status == DONE:
+            status = _within_instant(core, fluid)
+        if status == DONE:
+            status = _leave_instant(core, fluid, horizon)
+        if status != _AGAIN:
             return status
-        if state.num_pending == len(core.pending):
-            return NEED_PENDING
-        if counts.free_flow == _NONE and counts.flows_used == len(fluid.flows):
-            return NEED_FLOWS
-        if counts.stuck != 0:
-            return DEADLOCK
-        # Then the rest of the instant, one thing a turn: controls are asked when all rounds have ended.
-        if counts.num_waiting > 0:
-            counts.num_waiting = 0
-            answer(fluid, state.instant)
-            counts.open = 1
-            continue
-        if counts.begin != 0:
-            _begin(core, fluid)
-            continue
-        if state.cursor < state.instant_size:
-            if state.cursor == 0 and state.instant_size > len(fluid.rows):
-                return NEED_ROWS
-            _serve(core, fluid)
-            continue
-        if counts.batch_size > 0:
-            ask(fluid)
-            counts.num_waiting = counts.batch_size
-            if counts.kernel == 0:
-                return ASK
-            call_at(
-                counts.kernel,
-                (counts.num_waiting, fluid.rows, fluid.telemetry, fluid.state, fluid.parameters),
-            )
-            continue
-        # Time leaves the instant: what changed in it comes into force, once.
-        limit = min(horizon, state.bound)
-        next_event = core.calendar.heap[0].time if core.calendar.state[0].num_instants > 0 else NEVER
-        drain = fluid.drains[0].time if counts.num_drains > 0 else NEVER
-        if counts.open != 0 and min(next_event, drain) > state.instant:
-            if limit <= state.instant:
-                return DONE
-            most = 4 * counts.num_active + 2 * len(fluid.links) * counts.num_classes + 64
-            if not room(core.calendar, most):
-                return NEED_CALENDAR
-            apply(core, fluid, state.instant)
-            continue
-        if state.num_pending >= state.report_at and min(next_event, drain) > state.instant:
-            return DONE
-        # A drain follows from the past, so it may lie at the limit; the caller may still give starts there.
-        if counts.num_drains > 0 and drain <= next_event and drain <= limit:
-            if not room(core.calendar, 1):
-                return NEED_CALENDAR
-            _drain(core, fluid)
-            continue
-        if next_event >= limit:
-            return DONE
-        if len(fluid.instant) < len(core.calendar.events):
-            return NEED_MORE
-        _take_events(core, fluid)

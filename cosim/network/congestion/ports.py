@@ -140,6 +140,37 @@ def _until_bend(fluid: CongestionState, link: int, capacity: float, left: float)
     return step
 
 
+@once
+def _overflow(one: Any, port: Any, rate: float, step: float, left: float, now: int) -> float:
+    """Drop what the buffer can't hold; the queue's length after it.
+
+    What arrives while the buffer is full is lost in the share that the load is above the rate: of each flow
+    alike, as no queue tells them apart.
+    """
+    load = float(port.load)
+    queue = port.queue
+    change = (load - rate) * BYTES_PER_BPS_PS
+    over = step
+    if queue < one.buffer:
+        over -= (one.buffer - queue) / change
+        port.drop_from = now - int(left - step + over)
+    port.losses += over * (load - rate) / load
+    port.dropped += over * change
+    return float(max(one.buffer, queue))
+
+
+@once
+def _mark(one: Any, port: Any, end: float, step: float) -> None:
+    """Mark the share that RED would while the queue goes to ``end`` within ``step``."""
+    queue = port.queue
+    if max(queue, end) > one.mark_from:
+        part = mean_mark(queue, end, one.mark_from, one.mark_all, one.mark_most)
+        port.marks += part * step
+        port.marked += part * step * float(port.load) * BYTES_PER_BPS_PS
+    if end > port.peak:
+        port.peak = end
+
+
 @compiled
 def _settle_queues(fluid: CongestionState, one: Any, link: int, begin: int, now: int) -> float:
     """Move the queues of link ``one`` from ``begin`` to ``now``; bits that left, times 10^12."""
@@ -169,21 +200,9 @@ def _settle_queues(fluid: CongestionState, one: Any, link: int, begin: int, now:
                 end = queue + change * step
                 if change < 0.0 and end < _DUST:
                     end = 0.0
-                over = 0.0
                 if end > one.buffer and lossless == 0.0:
-                    over = step
-                    if queue < one.buffer:
-                        over -= (one.buffer - queue) / change
-                        port.drop_from = now - int(left - step + over)
-                    end = max(one.buffer, queue)
-                    port.losses += over * (load - rate) / load
-                    port.dropped += over * change
-                if max(queue, end) > one.mark_from:
-                    part = mean_mark(queue, end, one.mark_from, one.mark_all, one.mark_most)
-                    port.marks += part * step
-                    port.marked += part * step * load * BYTES_PER_BPS_PS
-                if end > port.peak:
-                    port.peak = end
+                    end = _overflow(one, port, rate, step, left, now)
+                _mark(one, port, end, step)
             else:
                 out = load
             port.queue = end
