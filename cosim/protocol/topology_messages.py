@@ -10,7 +10,7 @@ from cosim.protocol.flat_flows import array
 from cosim.protocol.refusal import Refusal
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.topology.graph import Paths, Topology
-from cosim.topology.routing import Ecmp
+from cosim.topology.routing import EcmpPaths
 
 
 def encode_topology(topology: Topology, into: pb.Topology) -> None:
@@ -62,7 +62,7 @@ def _routing(message: pb.Routing, link_src: I32, link_dst: I32) -> Paths:
     if message.kind == pb.ROUTING_KIND_GIVEN:
         return GivenPaths(link_src, link_dst)
     if message.kind == pb.ROUTING_KIND_ECMP:
-        return Ecmp(seed=message.seed, endpoints_forward=message.endpoints_forward)
+        return EcmpPaths(seed=message.seed, endpoints_forward=message.endpoints_forward)
     name = pb.RoutingKind.Name(message.kind) if message.kind in pb.RoutingKind.values() else message.kind
     raise Refusal("INVALID_OPEN", f"no routing of kind {name} here", field="routing")
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cosim.errors import UnreachableError
 from cosim.topology.graph import I32, I64, Paths, Topology
-from cosim.topology.routing import Shortest, reached_from
+from cosim.topology.routing import ShortestPaths, reached_from
 
 Mask = NDArray[np.bool_]
 
@@ -18,7 +18,7 @@ Mask = NDArray[np.bool_]
 def cheapest_around(topology: Topology, dead: Mask, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
     """The cheapest paths over what is left, each link one hop; see :meth:`Paths.around`."""
     forward = topology.routing.endpoints_forward
-    return paths_over(topology, ~dead, lambda _: Shortest(forward), src, dst, channel)
+    return paths_over(topology, ~dead, lambda _: ShortestPaths(forward), src, dst, channel)
 
 
 def paths_over(

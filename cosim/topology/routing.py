@@ -185,7 +185,7 @@ class _TableRouting(Paths):
 
 
 @dataclass(frozen=True, eq=False)
-class Shortest(_TableRouting):
+class ShortestPaths(_TableRouting):
     """The cheapest path; among equals, the lowest-numbered link at each node. The channel plays no part."""
 
     name: str = "shortest"
@@ -196,7 +196,7 @@ class Shortest(_TableRouting):
 
 
 @dataclass(frozen=True, eq=False)
-class Ecmp(_TableRouting):
+class EcmpPaths(_TableRouting):
     """Equal-cost multi-path, per flow: a hash of (source, destination, channel, seed) picks at each node.
 
     Each node mixes its own number into the hash, so that choices at successive nodes are independent;
@@ -213,7 +213,7 @@ class Ecmp(_TableRouting):
 
 
 @dataclass(frozen=True, eq=False)
-class DModK(_TableRouting):
+class DModKPaths(_TableRouting):
     """Destination modulo k: of k equal ways up, digit by digit the destination's place picks one.
 
     In a fat-tree with full bisection, shifts (each endpoint sends to the one n places on) share no link;

@@ -9,15 +9,15 @@ from pydantic import Field
 from cosim.context import Context
 from cosim.topology.contract import Fabric, RoutingSpec
 from cosim.topology.grid import DimensionOrdered
-from cosim.topology.routing import DModK, Ecmp, Shortest
+from cosim.topology.routing import DModKPaths, EcmpPaths, ShortestPaths
 
 
 class ShortestSpec(RoutingSpec):
     """Cheapest path; among equals, the lowest-numbered link at each node."""
 
-    def build(self, fabric: Fabric, context: Context) -> Shortest:  # noqa: ARG002
+    def build(self, fabric: Fabric, context: Context) -> ShortestPaths:  # noqa: ARG002
         """The routing; it draws nothing."""
-        return Shortest(fabric.endpoints_forward, fabric.link_cost)
+        return ShortestPaths(fabric.endpoints_forward, fabric.link_cost)
 
 
 class EcmpSpec(RoutingSpec):
@@ -25,10 +25,10 @@ class EcmpSpec(RoutingSpec):
 
     seed: int | None = Field(None, description="Seed of the hash; omitted: the run's seed.")
 
-    def build(self, fabric: Fabric, context: Context) -> Ecmp:
+    def build(self, fabric: Fabric, context: Context) -> EcmpPaths:
         """The routing."""
         own = context.seed if self.seed is None else self.seed
-        return Ecmp(fabric.endpoints_forward, fabric.link_cost, seed=own)
+        return EcmpPaths(fabric.endpoints_forward, fabric.link_cost, seed=own)
 
     def uses_seed(self) -> bool:
         """Without a seed of its own."""
@@ -38,9 +38,9 @@ class EcmpSpec(RoutingSpec):
 class DModKSpec(RoutingSpec):
     """Destination modulo k: of equal ways up, the destination's place picks one (fat-trees; InfiniBand)."""
 
-    def build(self, fabric: Fabric, context: Context) -> DModK:  # noqa: ARG002
+    def build(self, fabric: Fabric, context: Context) -> DModKPaths:  # noqa: ARG002
         """The routing; it draws nothing."""
-        return DModK(fabric.endpoints_forward, fabric.link_cost, place_of=fabric.place_of)
+        return DModKPaths(fabric.endpoints_forward, fabric.link_cost, place_of=fabric.place_of)
 
 
 class DimensionOrderedSpec(RoutingSpec):

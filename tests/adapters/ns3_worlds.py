@@ -20,7 +20,7 @@ from cosim.protocol.client import RemoteNetwork, launch
 from cosim.protocol.replay_log import LogReader
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.topology.graph import Topology
-from cosim.topology.routing import Ecmp
+from cosim.topology.routing import EcmpPaths
 from cosim.units import NEVER
 
 US = 10**6
@@ -64,7 +64,7 @@ def graph(
         link_dst=np.array(dst, np.int32),
         link_rate_bps=np.array(rate, np.float64) * 1e9,
         link_latency_ps=np.array(latency, np.int64),
-        routing=Ecmp(),
+        routing=EcmpPaths(),
     )
 
 

@@ -21,7 +21,7 @@ from cosim.protocol.launcher import ServerProcess
 from cosim.protocol.settings import Target
 from cosim.testing import check_server
 from cosim.topology.graph import Topology
-from cosim.topology.routing import Shortest
+from cosim.topology.routing import ShortestPaths
 from cosim.units import NEVER
 from tests.adapters.astrasim_worlds import astrasim, network
 
@@ -104,7 +104,7 @@ def parallel_links() -> Topology:
     rate = np.array([100, 40, 100, 40, 100, 40, 100, 40], np.float64) * 1e9
     latency = np.full(8, 300_000, np.int64)
     columns = (np.array(src, np.int32), np.array(dst, np.int32))
-    return Topology("parallel", 2, ("a", "b", "switch"), *columns, rate, latency, Shortest())
+    return Topology("parallel", 2, ("a", "b", "switch"), *columns, rate, latency, ShortestPaths())
 
 
 Row = tuple[int, int, int, int, int]
@@ -164,7 +164,7 @@ def no_latency() -> Topology:
     dst = np.roll(src, -1)
     both = (np.concatenate([src, dst]), np.concatenate([dst, src]))
     names = tuple("abcdef")
-    return Topology("none", 6, names, *both, np.full(12, 1e11), np.zeros(12, np.int64), Shortest(True))
+    return Topology("none", 6, names, *both, np.full(12, 1e11), np.zeros(12, np.int64), ShortestPaths(True))
 
 
 def small_messages(seed: int) -> list[Row]:

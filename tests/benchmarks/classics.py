@@ -15,7 +15,7 @@ from statistics import mean
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.controls.dcqcn import Dcqcn
 from cosim.network.congestion.controls.timely import Timely
-from cosim.network.congestion.network import Ports
+from cosim.network.congestion.network import PortSettings
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_US
 from tests.network.congestion.moves import MOVES
@@ -49,7 +49,7 @@ def packets(mtu: int = 9_000, seeds: int = 4) -> str:
         "",
         f"{'':<34}{'':<18}{'packets':>16}{'fluid':>16}{'off, mean':>11}{'last':>7}{'wall time':>11}",
     ]
-    ports = Ports(mtu_bytes=mtu, buffer_bytes=2 * _PAUSE, pause_bytes=_PAUSE)
+    ports = PortSettings(mtu_bytes=mtu, buffer_bytes=2 * _PAUSE, pause_bytes=_PAUSE)
     for name, topology, flows in worlds:
         for label, control in _CONTROLS:
             wall = [0.0, 0.0]

@@ -25,7 +25,7 @@ from cosim.experiment.build import build
 from cosim.experiment.scenario import loads
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.controls.mltcp import Mltcp
-from cosim.network.congestion.network import CongestionNetwork, Ports
+from cosim.network.congestion.network import CongestionNetwork, PortSettings
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import NetworkSimulator
 from cosim.registry import find
@@ -100,7 +100,9 @@ def pairwise() -> str:
     found = {}
     names = [*CONTROLS, "mltcp over dctcp"]
     for name in names:
-        times = [fcts(CongestionNetwork(_control(name), Ports(mtu_bytes=MTU)), case) for case in cases()]
+        times = [
+            fcts(CongestionNetwork(_control(name), PortSettings(mtu_bytes=MTU)), case) for case in cases()
+        ]
         found[name] = np.concatenate(times)
     lines = ["mean distance of flow completion times, |row / column - 1|", ""]
     lines.append(f"{'':<17}" + "".join(f"{name.replace('mltcp over ', 'ml '):>9}" for name in names))
@@ -276,7 +278,7 @@ def plugins() -> str:
 
 
 def _cost(control: Control, case: Case) -> tuple[float, int]:
-    network = CongestionNetwork(control, Ports(mtu_bytes=MTU))
+    network = CongestionNetwork(control, PortSettings(mtu_bytes=MTU))
     began = time.process_time()
     fcts(network, case)
     return time.process_time() - began, network.control_updates

@@ -30,7 +30,7 @@ from cosim.network.congestion.controls.cubic import Cubic
 from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.mltcp import Mltcp
 from cosim.network.congestion.controls.newreno import NewReno
-from cosim.network.congestion.network import CongestionNetwork, Ports
+from cosim.network.congestion.network import CongestionNetwork, PortSettings
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import Advance, NetworkSimulator
 from cosim.protocol import adapters
@@ -166,7 +166,7 @@ def fcts(network: NetworkSimulator, case: Case, seed: int | None = None) -> F64:
 
 def model(name: str, case: Case) -> tuple[F64, float]:
     """Completion times, and the least seconds of wall time of three runs: all of it, but compiling."""
-    ports = Ports(mtu_bytes=case.mtu, buffer_bytes=case.buffer * case.mtu)
+    ports = PortSettings(mtu_bytes=case.mtu, buffer_bytes=case.buffer * case.mtu)
     took = []
     for _ in range(4):
         network = CongestionNetwork(CONTROLS[name], ports)

@@ -8,7 +8,7 @@ import pytest
 from cosim.engine.records import JobInfo, Records
 from cosim.network.fair_share import FairShareNetwork
 from cosim.topology.graph import Topology
-from cosim.topology.routing import Shortest
+from cosim.topology.routing import ShortestPaths
 from cosim.units import PS_PER_MS, PS_PER_NS, PS_PER_US
 from tests.engine.worlds import (
     NETWORKS,
@@ -41,7 +41,7 @@ def one_link() -> Topology:
         link_dst=np.array([b for _, b in ends], np.int32),
         link_rate_bps=np.full(len(ends), LINK_BPS),
         link_latency_ps=np.zeros(len(ends), np.int64),
-        routing=Shortest(),
+        routing=ShortestPaths(),
     )
 
 

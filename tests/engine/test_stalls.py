@@ -22,7 +22,7 @@ from cosim.errors import (
 from cosim.formats.chakra.read import ChakraWorkload
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.topology.graph import Topology
-from cosim.topology.routing import Shortest
+from cosim.topology.routing import ShortestPaths
 from cosim.units import NEVER, PS_PER_US
 from cosim.workload.program import Operation, OpKind, Peer, Workload
 from tests.engine.worlds import (
@@ -211,7 +211,7 @@ def island() -> Topology:
         link_dst=np.array([1, 0], np.int32),
         link_rate_bps=np.array([8e9, 8e9]),
         link_latency_ps=np.array([0, 0], np.int64),
-        routing=Shortest(endpoints_forward=True),
+        routing=ShortestPaths(endpoints_forward=True),
     )
 
 

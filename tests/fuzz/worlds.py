@@ -15,7 +15,7 @@ from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import replay
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.congestion.controls.fixed import Fixed
-from cosim.network.congestion.network import Ports
+from cosim.network.congestion.network import PortSettings
 from cosim.network.fair_share import FairShare, FairShareNetwork
 from cosim.network.simulator import NetworkSimulator
 from cosim.network.unaware import CongestionUnawareNetwork
@@ -129,7 +129,7 @@ def lone(given: tuple[Sequence[float], int, int]) -> None:
     ends = [{0: 0, last: 1}.get(node, node + (node != 0)) for node in range(last + 1)]  # endpoints come first
     topology = graph(2, last + 1, [(ends[a], ends[b], rate, lat) for a, b, rate, lat in links])
     mtu = 1000
-    fluid = watch(topology, Fixed(bdp=1000), [(0, 1, size)], Ports(mtu_bytes=mtu)).done_ps[0]
+    fluid = watch(topology, Fixed(bdp=1000), [(0, 1, size)], PortSettings(mtu_bytes=mtu)).done_ps[0]
     share = size * 8e12 / min(rates) + last * latency
     stored = sum(min(size, mtu) * 8e12 / rate for rate in rates[1:])
     dust = 64 * 8e12 / min(rates)

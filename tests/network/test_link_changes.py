@@ -18,7 +18,7 @@ from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.topology.changes import LinkChange, LinkChanges, RouteChange
 from cosim.topology.graph import Topology
-from cosim.topology.routing import Ecmp
+from cosim.topology.routing import EcmpPaths
 from cosim.units import NEVER, PS_PER_MS
 from tests.network.test_fair_share import GB_PER_S, Message, finish, groups_of, one_link
 from tests.network.worlds import batch, drive, drive_by_caller, graph
@@ -93,7 +93,7 @@ def test_ecmp_hashes_over_what_is_left_and_moves_nobody_else() -> None:
     links = [(0, 2, GB_PER_S, 0), (3, 1, GB_PER_S, 0)]
     for spine in range(spines):
         links += [(2, 4 + spine, GB_PER_S, 0), (4 + spine, 3, GB_PER_S, 0)]
-    topology = replace(graph(leaves, 4 + spines, links), routing=Ecmp())
+    topology = replace(graph(leaves, 4 + spines, links), routing=EcmpPaths())
     channel = np.arange(64, dtype=np.int32)
     zeros = np.zeros(64, np.int32)
     _, before = topology.paths(zeros, zeros + 1, channel)

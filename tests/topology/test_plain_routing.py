@@ -7,7 +7,7 @@ import pytest
 
 from cosim.errors import UnreachableError
 from cosim.topology.graph import Topology
-from cosim.topology.routing import DModK, Shortest
+from cosim.topology.routing import DModKPaths, ShortestPaths
 
 FAR = 1 << 30
 
@@ -52,7 +52,7 @@ class Wiring:
                     for switch in self.draw.choice(self.switches, 1 + (self.draw.random() < 0.2)).tolist():
                         self.join(nic, switch)
 
-    def topology(self, routing: Shortest | DModK) -> Topology:
+    def topology(self, routing: ShortestPaths | DModKPaths) -> Topology:
         src, dst, _ = np.array(self.links, np.int32).reshape(-1, 3).T
         names = tuple(f"node{k}" for k in range(self.nodes))
         columns = np.ascontiguousarray(src), np.ascontiguousarray(dst)
@@ -96,7 +96,7 @@ class Wiring:
 def test_paths_are_those_of_the_definition(seed: int, by_destination: bool) -> None:
     wiring = Wiring(seed)
     cost = np.array([cost for *_, cost in wiring.links], np.int32)
-    routing = (DModK if by_destination else Shortest)(False, cost)
+    routing = (DModKPaths if by_destination else ShortestPaths)(False, cost)
     topology = wiring.topology(routing)
     for src in range(wiring.endpoints):
         for dst in range(wiring.endpoints):

@@ -21,7 +21,7 @@ _NONE = -1
 
 
 @dataclass(frozen=True)
-class Ports:
+class PortSettings:
     """What a scenario says of ports; None: as the control has it."""
 
     mtu_bytes: int = 9000
@@ -35,7 +35,7 @@ class Ports:
     rest: bool = True
 
 
-def make_settings(control: Control, scaling: tuple[float, float], ports: Ports) -> NDArray[Any]:
+def make_settings(control: Control, scaling: tuple[float, float], ports: PortSettings) -> NDArray[Any]:
     """What control and scenario say, for ``CongestionState.settings``."""
     found = np.zeros(1, SETTINGS)
     found["mss"] = ports.mtu_bytes
@@ -51,7 +51,7 @@ def make_settings(control: Control, scaling: tuple[float, float], ports: Ports) 
     return found
 
 
-def make_links(control: Control, ports: Ports, topology: Topology) -> NDArray[Any]:
+def make_links(control: Control, ports: PortSettings, topology: Topology) -> NDArray[Any]:
     """The links of a topology, with the thresholds of their queues."""
     rate_bps = topology.link_rate_bps
     links = zeros((len(rate_bps),), LINK)

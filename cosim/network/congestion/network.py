@@ -45,7 +45,7 @@ from cosim.network.compiled import CompiledNetwork
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.control import ask_in_python, check_answers
 from cosim.network.congestion.fabric import (
-    Ports,
+    PortSettings,
     circle,
     make_links,
     make_ports,
@@ -89,11 +89,13 @@ class CongestionNetwork(CompiledNetwork):
     name = "congestion"
     peeks = False
 
-    def __init__(self, control: Control, ports: Ports | None = None, *, in_python: bool = False) -> None:
+    def __init__(
+        self, control: Control, ports: PortSettings | None = None, *, in_python: bool = False
+    ) -> None:
         super().__init__()
         self._scaling = control.scaling()
         self._control = control = control.inner()
-        self._ports = ports or Ports()
+        self._ports = ports or PortSettings()
         self._in_python = in_python or control.kernel is None
 
     def _open_model(self, topology: Topology, seed: int) -> None:
@@ -396,4 +398,4 @@ def _signature() -> Any:
     return numba.types.void(numba.types.int64, *map(cast("Any", numba).typeof, some))
 
 
-__all__ = ["CongestionNetwork", "Ports"]
+__all__ = ["CongestionNetwork", "PortSettings"]

@@ -85,11 +85,11 @@ class Congestion(NetworkSpec):
 
     def build(self, context: Context) -> NetworkSimulator:  # noqa: ARG002 - nothing of it matters
         """A fresh network."""
-        from cosim.network.congestion.network import CongestionNetwork, Ports
+        from cosim.network.congestion.network import CongestionNetwork, PortSettings
 
         return CongestionNetwork(
             self.control,
-            Ports(
+            PortSettings(
                 mtu_bytes=self.mtu,
                 buffer_bytes=self.buffer,
                 mark_from_bytes=self.ecn_min,

@@ -12,7 +12,7 @@ from cosim.protocol.flat_flows import FlatFlows, make
 from cosim.testing.conformance.kit import Probe
 from cosim.testing.conformance.report import expect
 from cosim.topology.graph import Topology
-from cosim.topology.routing import Shortest
+from cosim.topology.routing import ShortestPaths
 
 RATE_BPS = 10e9
 LATENCY_PS = 1_000_000
@@ -51,7 +51,7 @@ def _cables(name: str, endpoints: int, switches: int, ends: Sequence[tuple[int, 
         np.concatenate([other, one]),
         np.full(2 * len(ends), RATE_BPS),
         np.full(2 * len(ends), LATENCY_PS, np.int64),
-        Shortest(),
+        ShortestPaths(),
         (endpoints,),
     )
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cosim.network.flows import ON_COMPLETION, ON_START, FlowBatch, FlowGroup, FlowTable, pack_key
 from cosim.network.simulator import NetworkSimulator
 from cosim.topology.graph import Topology
-from cosim.topology.routing import Shortest
+from cosim.topology.routing import ShortestPaths
 from cosim.units import NEVER
 
 RATES = (8e9, 16e9, 40e9, 50 * 2.0**33)
@@ -128,7 +128,7 @@ def topologies(draw: st.DrawFn, most_endpoints: int = 5) -> Topology:
         link_dst=np.array(columns[1], np.int32),
         link_rate_bps=np.array(columns[2], np.float64),
         link_latency_ps=np.array(columns[3], np.int64),
-        routing=Shortest(endpoints_forward=True),
+        routing=ShortestPaths(endpoints_forward=True),
         dims=(endpoints,),
     )
 

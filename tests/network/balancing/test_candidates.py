@@ -14,7 +14,7 @@ from cosim.context import HERE
 from cosim.network.balancing.candidates import MOST_PATHS, Candidates
 from cosim.topology.fat_tree import FatTree
 from cosim.topology.graph import Topology
-from cosim.topology.routing import Ecmp
+from cosim.topology.routing import EcmpPaths
 from tests.network.balancing.worlds import leaf_spine
 from tests.network.worlds import graph
 
@@ -63,7 +63,7 @@ def test_of_any_graph_they_are_all_shortest_paths_each_once(seed: int, nodes: in
     pairs |= {(k, ends + int(rng.integers(nodes))) for k in range(ends)}
     both = [(a, b, 1e9, 1000) for a, b in sorted(pairs)] + [(b, a, 1e9, 1000) for a, b in sorted(pairs)]
     topology = graph(ends, ends + nodes, both)
-    object.__setattr__(topology, "routing", Ecmp())
+    object.__setattr__(topology, "routing", EcmpPaths())
     src, dst = (np.array(x, np.int32) for x in zip(*itertools.permutations(range(ends), 2), strict=True))
     made = Candidates(topology, detours=False)
     for pair, (a, b) in enumerate(zip(src.tolist(), dst.tolist(), strict=True)):
@@ -103,7 +103,7 @@ def test_detours_are_longer_and_go_by_another_switch(kind: str) -> None:
 
         names = [(a, b, 1e9, 1000) for a in range(4) for b in range(4) if a != b]
         topology = graph(4, 4, names)
-        object.__setattr__(topology, "routing", Ecmp(endpoints_forward=True))
+        object.__setattr__(topology, "routing", EcmpPaths(endpoints_forward=True))
     made = Candidates(topology, detours=True)
     made.of(np.array([0], np.int32), np.array([topology.num_endpoints - 1], np.int32))
     minimal = made.paths["minimal"] == 1

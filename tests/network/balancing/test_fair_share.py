@@ -23,7 +23,7 @@ from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowGroup, flat_table, pack_key
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
-from cosim.topology.routing import Ecmp
+from cosim.topology.routing import EcmpPaths
 from cosim.units import NEVER
 from tests.network.balancing.worlds import leaf_spine, send, up_links
 from tests.network.worlds import batch, drive, graph
@@ -59,7 +59,7 @@ def test_a_sprayed_message_is_held_back_by_its_slowest_part() -> None:
     links = [(0, 4, 80e9, 0), (1, 4, 80e9, 0), (4, 5, 80e9, 0), (4, 6, 20e9, 0)]
     links += [(5, 7, 80e9, 0), (6, 7, 80e9, 0), (7, 2, 80e9, 0), (7, 3, 80e9, 0)]
     topology = graph(4, 8, links)
-    object.__setattr__(topology, "routing", Ecmp())
+    object.__setattr__(topology, "routing", EcmpPaths())
     times, counted = send(FairShareNetwork(Spray()), topology, [(0, 2, SIZE)])
     assert times[0] == 1_600_000_000  # half of it over 20 Gbps
     assert counted.link_bytes[2] == counted.link_bytes[3] == SIZE // 2
@@ -77,7 +77,7 @@ def test_weighted_draws_in_proportion_to_rates() -> None:
         (5, 1, 80e9, 0),
     ]
     topology = graph(2, 6, links)
-    object.__setattr__(topology, "routing", Ecmp())
+    object.__setattr__(topology, "routing", EcmpPaths())
     _, counted = send(FairShareNetwork(Weighted()), topology, [(0, 1, 1000)] * 4000)
     share = counted.link_bytes[1] / counted.link_bytes[0]
     assert abs(share - 0.75) < 4 * (0.75 * 0.25 / 4000) ** 0.5
@@ -95,7 +95,7 @@ def test_least_loaded_takes_the_free_path_where_one_is_busy() -> None:
 def test_ugal_goes_round_where_the_short_way_is_taken_and_valiant_always() -> None:
     everyone = [(a, b, 80e9, 0) for a in range(5) for b in range(5) if a != b]
     topology = graph(5, 5, everyone)
-    object.__setattr__(topology, "routing", Ecmp(endpoints_forward=True))
+    object.__setattr__(topology, "routing", EcmpPaths(endpoints_forward=True))
     direct = everyone.index((0, 1, 80e9, 0))
     one = [(0, 1, SIZE)]
     _, alone = send(FairShareNetwork(Ugal()), topology, one)
@@ -139,7 +139,7 @@ def test_a_flowlet_stays_on_its_path_within_the_gap_and_draws_after_it() -> None
 def test_cuts_order_and_lookahead_change_nothing(
     balancer: Callable[[], Balancer], world: World, seed: int
 ) -> None:
-    object.__setattr__(world.topology, "routing", Ecmp(world.topology.routing.endpoints_forward))
+    object.__setattr__(world.topology, "routing", EcmpPaths(world.topology.routing.endpoints_forward))
     whole = drive(FairShareNetwork(balancer()), world)
     assert drive(FairShareNetwork(balancer()), world.reacting(NEVER)) == whole
     assert drive(FairShareNetwork(balancer(), in_python=True), world, eager=False) == whole

@@ -14,7 +14,7 @@ from cosim.network.congestion.controls.hpcc import Hpcc
 from cosim.network.congestion.controls.newreno import NewReno
 from cosim.network.congestion.controls.swift import Swift
 from cosim.network.congestion.controls.timely import Timely
-from cosim.network.congestion.network import Ports
+from cosim.network.congestion.network import PortSettings
 from tests.network.congestion.worlds import Seen, star, watch
 
 MS, US = 10**9, 10**6
@@ -47,7 +47,7 @@ def long_flows(
         star(flows, rate, US),
         control,
         [(k, flows, 10**10) for k in range(flows)],
-        Ports(mtu_bytes=mtu),
+        PortSettings(mtu_bytes=mtu),
         until_ps=int(ms * MS),
         step_ps=10 * US,
     )

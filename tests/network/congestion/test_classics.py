@@ -13,7 +13,7 @@ from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.hpcc import Hpcc
 from cosim.network.congestion.controls.timely import Timely
-from cosim.network.congestion.network import Ports
+from cosim.network.congestion.network import PortSettings
 from cosim.units import PS_PER_US
 from tests.network.congestion.moves import MOVES, Move
 from tests.network.congestion.worlds import dumbbell, star, watch
@@ -53,7 +53,7 @@ def test_dctcp_oscillates_as_its_analysis_says(flows: int, threshold: int) -> No
         dumbbell(flows, 10e9, 16 * PS_PER_US, edge=40e9),
         Dctcp(threshold=threshold * packet),
         [(k, flows + k, 10**10) for k in range(flows)],
-        Ports(mtu_bytes=packet, buffer_bytes=3_000_000),
+        PortSettings(mtu_bytes=packet, buffer_bytes=3_000_000),
         until_ps=150 * MS,
         step_ps=20 * PS_PER_US,
     )
@@ -103,7 +103,7 @@ def test_dcqcn_settles_at_its_fixed_point(flows: int) -> None:
         star(flows, rate, PS_PER_US),
         Dcqcn(),
         [(k, flows, 10**10) for k in range(flows)],
-        Ports(mtu_bytes=packet),
+        PortSettings(mtu_bytes=packet),
         until_ps=250 * MS,
         step_ps=50 * PS_PER_US,
     )
@@ -128,7 +128,7 @@ def test_patched_timely_settles_at_its_fixed_point(flows: int) -> None:
         star(flows, rate, PS_PER_US),
         Timely(patched=True),
         [(k, flows, 10**10) for k in range(flows)],
-        Ports(mtu_bytes=1_000, buffer_bytes=10_000_000),
+        PortSettings(mtu_bytes=1_000, buffer_bytes=10_000_000),
         until_ps=80 * MS,
         step_ps=50 * PS_PER_US,
     )

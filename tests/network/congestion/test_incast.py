@@ -14,7 +14,7 @@ from cosim.network.congestion.controls.hpcc import Hpcc
 from cosim.network.congestion.controls.newreno import NewReno
 from cosim.network.congestion.controls.swift import Swift
 from cosim.network.congestion.controls.timely import Timely
-from cosim.network.congestion.network import CongestionNetwork, Ports
+from cosim.network.congestion.network import CongestionNetwork, PortSettings
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_US
 from tests.network.congestion.packets import simulate
@@ -84,7 +84,7 @@ def test_an_incast_goes_as_packets_one_by_one_do(
     """8 messages of 4 MB: mean completion time, over seeds, and the last one's to twice as much."""
     flows = [(k, 8, 4_000_000) for k in range(8)]
     pause = 1_150_000
-    ports = Ports(mtu_bytes=mtu, buffer_bytes=2 * pause, pause_bytes=pause)
+    ports = PortSettings(mtu_bytes=mtu, buffer_bytes=2 * pause, pause_bytes=pause)
     fluid, packets = [], []
     for seed in range(seeds):
         done, _ = simulate(topology, control, flows, mtu=mtu, pause=pause, seed=seed)
@@ -117,9 +117,9 @@ def test_notifications_in_a_row_are_one_event_unless_the_target_is_clamped() -> 
 def test_what_a_switch_is_sent_leaves_it(control: Control) -> None:
     """Queues in series, pauses, senders that stop: each switch sends on what it was sent, or still has it."""
     topology = leaf_spine()
-    network = CongestionNetwork(control, Ports(mtu_bytes=1_000))
+    network = CongestionNetwork(control, PortSettings(mtu_bytes=1_000))
     flows = [(k, 8, 4_000_000) for k in range(8)]
-    seen = watch(topology, control, flows, Ports(mtu_bytes=1_000), network=network)
+    seen = watch(topology, control, flows, PortSettings(mtu_bytes=1_000), network=network)
     assert max(seen.done_ps.values()) >= 0.99 * 32e6 * 80
     ports = network._fluid["ports"][: topology.num_links]
     for node in range(topology.num_endpoints, topology.num_nodes):
@@ -135,7 +135,7 @@ def test_queue_percentiles_are_those_of_a_known_queue() -> None:
         star(2, 100e9, 0),
         Fixed(bdp=1e6),
         [(0, 2, size), (1, 2, size)],
-        Ports(mtu_bytes=1_000, buffer_bytes=10**8),
+        PortSettings(mtu_bytes=1_000, buffer_bytes=10**8),
         until_ps=MS,
     )
     extra = seen.statistics.extra

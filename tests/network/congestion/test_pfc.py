@@ -6,7 +6,7 @@ import pytest
 
 import cosim
 from cosim.network.congestion.controls.fixed import Fixed
-from cosim.network.congestion.network import Ports
+from cosim.network.congestion.network import PortSettings
 from cosim.results.queues import summarize_queues
 from cosim.results.render.summary_page import render_queues
 from cosim.topology.graph import Topology
@@ -31,7 +31,7 @@ def test_pfc_never_drops_and_its_pauses_spread() -> None:
     """Senders behind two switches in a row flood one host: both switches' links pause, to the senders."""
     flows = [(k, 4, 2_000_000) for k in range(3)] + [(3, 5, 2_000_000)]
     fixed = Fixed(bdp=20)
-    paused = watch(in_a_row(), fixed, flows, Ports(pause_bytes=200_000, mtu_bytes=1_000))
+    paused = watch(in_a_row(), fixed, flows, PortSettings(pause_bytes=200_000, mtu_bytes=1_000))
     extra = paused.statistics.extra
     assert extra["drops"].sum() == 0
     assert extra["queue_max_bytes"].max() <= 200_000 * 1.001
@@ -39,7 +39,9 @@ def test_pfc_never_drops_and_its_pauses_spread() -> None:
     assert (by_link[[2, 4]] > 0).all()  # both links on the way ...
     assert (by_link[[8, 10, 12]] > 0).all()  # ... and the senders' own
     assert by_link[[0, 6]].sum() == 0  # not those to hosts
-    lossy = watch(in_a_row(), fixed, flows, Ports(lossless=False, buffer_bytes=200_000, mtu_bytes=1_000))
+    lossy = watch(
+        in_a_row(), fixed, flows, PortSettings(lossless=False, buffer_bytes=200_000, mtu_bytes=1_000)
+    )
     assert lossy.statistics.extra["drops"].sum() > 0
 
 
@@ -48,17 +50,17 @@ def test_a_flow_that_meets_no_congestion_waits_behind_those_that_do() -> None:
     of the bottleneck, a third of 10 Gb/s, though its own way is free; with drops it has far more.
     """
     flows = [(k, 4, 2_000_000) for k in range(3)] + [(3, 5, 2_000_000)]
-    paused = watch(in_a_row(), Fixed(bdp=20), flows, Ports(pause_bytes=100_000, mtu_bytes=1_000))
+    paused = watch(in_a_row(), Fixed(bdp=20), flows, PortSettings(pause_bytes=100_000, mtu_bytes=1_000))
     fair_ps = 2_000_000 * 8e12 / (10e9 / 3)
     assert paused.done_ps[3] == pytest.approx(fair_ps, rel=0.1)
-    alone = watch(in_a_row(), Fixed(bdp=20), flows[3:], Ports(pause_bytes=100_000, mtu_bytes=1_000))
+    alone = watch(in_a_row(), Fixed(bdp=20), flows[3:], PortSettings(pause_bytes=100_000, mtu_bytes=1_000))
     assert paused.done_ps[3] > 8 * alone.done_ps[0]
 
 
 def test_pauses_are_reported() -> None:
     topology = in_a_row()
     flows = [(k, 4, 2_000_000) for k in range(4)]
-    seen = watch(topology, Fixed(bdp=20), flows, Ports(pause_bytes=100_000, mtu_bytes=1_000))
+    seen = watch(topology, Fixed(bdp=20), flows, PortSettings(pause_bytes=100_000, mtu_bytes=1_000))
     queues = summarize_queues(topology, seen.statistics)
     assert queues is not None
     by_link = seen.statistics.extra["pause_ps"]
@@ -87,7 +89,7 @@ def test_the_last_bytes_of_an_incast_that_begins_to_pause_wait_for_the_bottlenec
         in_a_row(),
         Fixed(bdp=100),
         [(k, 4, size) for k in range(4)],
-        Ports(pause_bytes=50_000, mtu_bytes=1_000),
+        PortSettings(pause_bytes=50_000, mtu_bytes=1_000),
     )
     least = 4 * size * 8e12 / 10e9
     assert least <= max(seen.done_ps.values()) <= least + 7 * PS_PER_US
@@ -95,7 +97,7 @@ def test_the_last_bytes_of_an_incast_that_begins_to_pause_wait_for_the_bottlenec
 
 def test_flows_one_after_another_on_one_paused_connection_come_in_their_order() -> None:
     flows = [(k % 2, 4, 200_000) for k in range(20)]
-    seen = watch(in_a_row(), Fixed(bdp=100), flows, Ports(pause_bytes=50_000, mtu_bytes=1_000))
+    seen = watch(in_a_row(), Fixed(bdp=100), flows, PortSettings(pause_bytes=50_000, mtu_bytes=1_000))
     for source in range(2):
         done = [seen.done_ps[k] for k in range(source, 20, 2)]
         assert done == sorted(done)

@@ -18,12 +18,12 @@ from cosim.network.congestion import Control
 from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.newreno import NewReno
-from cosim.network.congestion.network import CongestionNetwork, Ports
+from cosim.network.congestion.network import CongestionNetwork, PortSettings
 from cosim.testing import check_network
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.topology.graph import Paths
-from cosim.topology.routing import Shortest
+from cosim.topology.routing import ShortestPaths
 from cosim.units import NEVER, PS_PER_MS
 from tests.network.congestion.worlds import dumbbell, graph, star, watch
 from tests.network.worlds import drive, drive_by_caller
@@ -33,15 +33,15 @@ some = settings(max_examples=25, deadline=None, suppress_health_check=list(Healt
 
 
 def marking(**change: Any) -> CongestionNetwork:
-    return CongestionNetwork(Dctcp(), Ports(mark_from_bytes=20_000, **change))
+    return CongestionNetwork(Dctcp(), PortSettings(mark_from_bytes=20_000, **change))
 
 
 def dropping(**change: Any) -> CongestionNetwork:
-    return CongestionNetwork(NewReno(), Ports(buffer_bytes=40_000, mtu_bytes=1_000, **change))
+    return CongestionNetwork(NewReno(), PortSettings(buffer_bytes=40_000, mtu_bytes=1_000, **change))
 
 
 def pausing(**change: Any) -> CongestionNetwork:
-    return CongestionNetwork(Dctcp(), Ports(lossless=True, pause_bytes=20_000, **change))
+    return CongestionNetwork(Dctcp(), PortSettings(lossless=True, pause_bytes=20_000, **change))
 
 
 @some
@@ -61,8 +61,8 @@ def test_cuts_releases_and_rests_change_nothing(world: World, seed: int, make: M
 @some
 @given(world=worlds())
 def test_compiled_and_in_python_are_the_same(world: World) -> None:
-    compiled = drive(CongestionNetwork(Dctcp(), Ports(mark_from_bytes=20_000)), world)
-    plain = drive(CongestionNetwork(Dctcp(), Ports(mark_from_bytes=20_000), in_python=True), world)
+    compiled = drive(CongestionNetwork(Dctcp(), PortSettings(mark_from_bytes=20_000)), world)
+    plain = drive(CongestionNetwork(Dctcp(), PortSettings(mark_from_bytes=20_000), in_python=True), world)
     assert plain == compiled
 
 
@@ -96,7 +96,7 @@ class NumpyDctcp(Control):
 
 def test_a_numpy_plug_in_gives_what_the_compiled_control_gives() -> None:
     flows = [(k, 4, 3_000_000) for k in range(4)]
-    ports = Ports(mark_from_bytes=100_000)
+    ports = PortSettings(mark_from_bytes=100_000)
     own = watch(star(4, 100e9, 1_000_000), NumpyDctcp(), flows, ports)
     built_in = watch(star(4, 100e9, 1_000_000), Dctcp(), flows, ports)
     assert own.done_ps == built_in.done_ps
@@ -148,18 +148,18 @@ def test_a_circle_of_pauses_is_named() -> None:
     topology = replace(graph(4, 8, ring + hosts), routing=Clockwise())
     flows = [(k, (k + 2) % 4, 10_000_000) for k in range(4)]
     with pytest.raises(NetworkError, match=r"PFC deadlock at \d+ ps: .*n4 -> n5"):
-        watch(topology, Fixed(bdp=100), flows, Ports(pause_bytes=20_000))
+        watch(topology, Fixed(bdp=100), flows, PortSettings(pause_bytes=20_000))
 
 
 def test_the_conformance_kit_finds_nothing() -> None:
-    check_network(lambda: CongestionNetwork(Fixed(), Ports(mtu_bytes=1_000)))
+    check_network(lambda: CongestionNetwork(Fixed(), PortSettings(mtu_bytes=1_000)))
 
 
 def test_hosts_that_pass_on_leave_nothing_behind() -> None:
     """On a row of hosts a queue is passed on by a host as by a switch, and is gone when it is empty."""
     links = [(0, 1, 40e9, 1_000_000), (1, 2, 10e9, 1_000_000), (2, 3, 10e9, 1_000_000)]
     late = 10 * PS_PER_MS
-    row = dataclasses.replace(graph(4, 4, links), routing=Shortest(endpoints_forward=True))
+    row = dataclasses.replace(graph(4, 4, links), routing=ShortestPaths(endpoints_forward=True))
     alone = watch(row, Fixed(), [(2, 3, 10**6)], starts_ps=[late])
     after = watch(row, Fixed(bdp=8), [(0, 3, 10**6), (2, 3, 10**6)], starts_ps=[0, late])
     assert after.done_ps[0] < 2 * PS_PER_MS

@@ -9,11 +9,11 @@ from cosim.network.congestion.contract import Control
 from cosim.network.congestion.controls.mltcp import Mltcp
 from cosim.network.congestion.controls.swift import Swift
 from cosim.network.congestion.controls.timely import Timely
-from cosim.network.congestion.network import Ports
+from cosim.network.congestion.network import PortSettings
 from cosim.units import PS_PER_US
 from tests.network.congestion.worlds import star, watch
 
-PORTS = Ports(mtu_bytes=1_000, buffer_bytes=1_000_000)
+PORTS = PortSettings(mtu_bytes=1_000, buffer_bytes=1_000_000)
 FLOW = [(0, 1, 1_000_000)]
 
 

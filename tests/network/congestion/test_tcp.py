@@ -15,7 +15,7 @@ from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.mltcp import Mltcp
 from cosim.network.congestion.controls.newreno import NewReno
-from cosim.network.congestion.network import Ports
+from cosim.network.congestion.network import PortSettings
 from cosim.units import PS_PER_US
 from tests.network.congestion.worlds import dumbbell, graph, star, watch
 
@@ -27,7 +27,7 @@ def test_slow_start_grows_by_a_packet_for_each_acknowledgement() -> None:
     """RFC 5681, section 3.1: with every second packet acknowledged a round trip brings half a window more."""
     latency = 100 * PS_PER_US
     rtt = 6 * latency
-    ports = Ports(mtu_bytes=MTU)
+    ports = PortSettings(mtu_bytes=MTU)
     for ack_every, growth in ((1.0, 2.0), (2.0, 1.5)):
         three = int(MTU * 10 * (1 + growth + growth**2))
         for size, rounds in ((three, 3), (three + 10 * MTU, 4)):
@@ -52,7 +52,7 @@ def test_acknowledgements_wait_where_data_goes_the_other_way(control: Control, w
         + [(5, k, 40e9, latency) for k in (2, 3)]
     )
     flows = [(2, 0, 10**9), (3, 1, 10**9), (0, 3, 10**9)]
-    ports = Ports(mtu_bytes=MTU, buffer_bytes=10**9)
+    ports = PortSettings(mtu_bytes=MTU, buffer_bytes=10**9)
     seen = watch(
         graph(4, 6, links), control, flows, ports, until_ps=20_000 * PS_PER_US, step_ps=100 * PS_PER_US
     )
@@ -67,7 +67,7 @@ def test_acknowledgements_wait_where_data_goes_the_other_way(control: Control, w
 
 def test_a_loss_is_known_a_round_trip_later_and_halves_what_is_on_its_way() -> None:
     """Two NewReno flows in slow start fill a queue of 260 packets: ns-3 drops 142 until they notice."""
-    ports = Ports(mtu_bytes=9000, buffer_bytes=260 * 9000)
+    ports = PortSettings(mtu_bytes=9000, buffer_bytes=260 * 9000)
     flows = [(0, 2, 10_000_000), (1, 2, 10_000_000)]
     seen = watch(star(2, RATE, PS_PER_US), NewReno(), flows, ports, starts_ps=[0, PS_PER_US])
     assert seen.statistics.extra["drops"].sum() == pytest.approx(142, rel=0.35)
@@ -79,7 +79,7 @@ def test_what_is_lost_twice_waits_for_the_timeout() -> None:
     starts = [k * 3 * PS_PER_US for k in range(12)]
     last = []
     for rto_us in (500, 5_000):
-        ports = Ports(mtu_bytes=9000, buffer_bytes=40 * 9000, least_rto_ps=rto_us * PS_PER_US)
+        ports = PortSettings(mtu_bytes=9000, buffer_bytes=40 * 9000, least_rto_ps=rto_us * PS_PER_US)
         seen = watch(star(12, RATE, PS_PER_US), NewReno(), flows, ports, starts_ps=starts)
         last.append(max(seen.done_ps.values()) / PS_PER_US)
     assert last[0] < 5_000 < last[1]
@@ -92,7 +92,7 @@ def test_cubic_grows_by_a_twentieth_until_its_first_cut() -> None:
         star(2, rate, latency),
         Cubic(friendly=False),
         [(0, 2, size), (1, 2, size)],
-        Ports(mtu_bytes=9000, buffer_bytes=10**8),
+        PortSettings(mtu_bytes=9000, buffer_bytes=10**8),
         until_ps=8_000 * PS_PER_US,
         step_ps=10 * PS_PER_US,
     )
@@ -124,7 +124,7 @@ def test_late_comers_take_as_long_as_in_ns3(name: str) -> None:
     control, ns3 = LATE_COMERS[name]
     flows = [(4 + k, 0, 8_000_000) for k in range(4)]
     starts = [300 * k * PS_PER_US for k in range(4)]
-    ports = Ports(mtu_bytes=9000, buffer_bytes=260 * 9000)
+    ports = PortSettings(mtu_bytes=9000, buffer_bytes=260 * 9000)
     seen = watch(build(loads(FABRIC)).topology, control, flows, ports, starts_ps=starts)
     took = np.array([seen.done_ps[k] - starts[k] for k in range(4)]) / PS_PER_US
     assert np.abs(took / np.array(ns3) - 1).mean() < 0.05

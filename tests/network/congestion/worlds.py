@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.network.congestion.contract import Control
-from cosim.network.congestion.network import CongestionNetwork, Ports
+from cosim.network.congestion.network import CongestionNetwork, PortSettings
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import NetworkStatistics
 from cosim.topology.graph import Topology
-from cosim.topology.routing import Shortest
+from cosim.topology.routing import ShortestPaths
 from cosim.units import NEVER
 
 Link = tuple[int, int, float, int]
@@ -31,7 +31,7 @@ def graph(endpoints: int, nodes: int, links: Sequence[Link]) -> Topology:
         np.array(dst, np.int32),
         np.array(rate, np.float64),
         np.array(latency, np.int64),
-        Shortest(),
+        ShortestPaths(),
     )
 
 
@@ -67,7 +67,7 @@ def watch(
     topology: Topology,
     control: Control,
     flows: Sequence[tuple[int, int, int]],
-    ports: Ports | None = None,
+    ports: PortSettings | None = None,
     *,
     until_ps: int = NEVER,
     step_ps: int = 0,
