@@ -176,6 +176,14 @@ def format_time(ps: int) -> str:
     return f"{ps} ps"
 
 
+def format_span(ps: int) -> str:
+    """The same, however long: ``54 d``, ``12.5 min``."""
+    for unit, scale in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if ps >= scale * PS_PER_S:
+            return f"{ps / (scale * PS_PER_S):.4g} {unit}"
+    return format_time(ps)
+
+
 def format_size(size_bytes: float) -> str:
     """``64 MiB`` or ``25 MB``: binary units where they are whole and below 1,024, decimal ones elsewhere."""
     for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):

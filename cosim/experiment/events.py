@@ -11,8 +11,10 @@ from cosim.errors import ScenarioError
 from cosim.experiment.place import at
 from cosim.experiment.scenario import Scenario
 from cosim.faults.event import Event
+from cosim.faults.failures import Failures
 from cosim.faults.links import EventsOfLinks, parts_of
 from cosim.faults.ranks import EventsOfRanks, ranks_of
+from cosim.faults.training import Lifetime, live
 from cosim.network.simulator import NetworkSimulator
 from cosim.registry import nearest
 from cosim.topology.changes import LinkChanges
@@ -71,7 +73,7 @@ def too_late(scenario: Scenario, end_ps: int) -> list[str]:
     """Events for which a run was over too soon, with their places."""
     shown = []
     for number, event in enumerate(scenario.events):
-        if event.at >= end_ps and event.mtbf is None:
+        if event.at >= end_ps and event.mtbf is None and not event.fails:
             place = scenario.locate("events", number) or f"{scenario.name}: events[{number}]"
             what = f"the run ends at {format_time(end_ps)}, before {format_time(event.at)}"
             shown.append(f"{place}: has no effect: {what}")
@@ -82,15 +84,19 @@ def _said(event: Event) -> str:
     return f"node {event.node}" if event.node else f"link {event.link}"
 
 
-def with_slowdowns(scenario: Scenario, jobs: Sequence[JobInfo]) -> tuple[JobInfo, ...]:
-    """The jobs with ranks that compute slower as the scenario's events say.
+_Found = dict[int, list[tuple[int, Event, list[int]]]]
+"""Of each job by its number: events by theirs, and the ranks that they happen to."""
+
+
+def events_of_ranks(scenario: Scenario, jobs: Sequence[JobInfo]) -> _Found:
+    """Whose ranks the scenario's events are of.
 
     Raises
     ------
     ScenarioError, WorkloadError
         An event of a job or a rank that is not there.
     """
-    found: dict[int, list[tuple[int, Event, list[int]]]] = {}
+    found: _Found = {}
     names = [job.name for job in jobs]
     for number, event in enumerate(scenario.events):
         if event.rank is None:
@@ -104,9 +110,38 @@ def with_slowdowns(scenario: Scenario, jobs: Sequence[JobInfo]) -> tuple[JobInfo
         with at(scenario.locate("events", number, "rank")):
             ranks = ranks_of(event, jobs[which].workload.world_size)
         found.setdefault(which, []).append((number, event, ranks))
-    return tuple(
-        replace(job, pace=job.pace or JobPace(0, 0, ()), slowdowns=EventsOfRanks(found[n], scenario.seed))
-        if n in found
-        else job
-        for n, job in enumerate(jobs)
-    )
+    return found
+
+
+def with_slowdowns(scenario: Scenario, jobs: Sequence[JobInfo]) -> tuple[JobInfo, ...]:
+    """The jobs with ranks that compute slower as the scenario's events say.
+
+    Raises
+    ------
+    ScenarioError, WorkloadError
+        As :func:`events_of_ranks`.
+    """
+    made = list(jobs)
+    for which, events in events_of_ranks(scenario, jobs).items():
+        slow = [one for one in events if one[1].slow is not None]
+        if slow:
+            slowdowns = EventsOfRanks(slow, scenario.seed)
+            made[which] = replace(
+                jobs[which], pace=jobs[which].pace or JobPace(0, 0, ()), slowdowns=slowdowns
+            )
+    return tuple(made)
+
+
+def lifetimes(
+    scenario: Scenario, jobs: Sequence[JobInfo], iterations: Sequence[int | None]
+) -> dict[str, Lifetime]:
+    """What becomes of each job's training, by its name, from the mean time of its iterations in ps."""
+    events = events_of_ranks(scenario, jobs)
+    asked = [job.training for job in scenario.jobs for _ in job.names()]
+    found = {}
+    for number, (job, training, iteration) in enumerate(zip(jobs, asked, iterations, strict=True)):
+        if training is not None and iteration:
+            fails = [one for one in events.get(number, []) if one[1].fails]
+            failures = Failures(fails, scenario.seed, training.lasts)
+            found[job.name] = live(training, iteration, failures, failures.mtbf_ps())
+    return found

@@ -101,10 +101,17 @@ def _over_time(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
 
 
 def _events(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
-    """Ranks that get slower at what they don't do, and a detection of nothing."""
+    """Ranks that get slower at what they don't do, or fail in no training, and a detection of nothing."""
     made = {info.name: info for info in jobs}
+    trainings = {name: job.training for job in scenario.jobs for name in job.names()}
     for number, event in enumerate(scenario.events):
-        if event.rank is not None:
+        if event.fails:
+            training = trainings[event.job or jobs[0].name]
+            if training is None:
+                yield ("events", number), "its job says nothing of a training that it could interrupt"
+            elif event.at >= training.lasts:
+                yield ("events", number), "the training is over by then"
+        elif event.rank is not None:
             busy = _computing(made[event.job or jobs[0].name].workload)
             if not busy or (isinstance(event.rank, int) and event.rank not in busy):
                 yield ("events", number), "the rank computes nothing"

@@ -26,6 +26,7 @@ from cosim.errors import Location, ScenarioError
 from cosim.experiment import settings
 from cosim.experiment.mistakes import scenario_error
 from cosim.faults.event import Event
+from cosim.faults.training import TrainingRun
 from cosim.files import located_yaml
 from cosim.network.named import NetworkName
 from cosim.pattern.config import CollectiveConfig
@@ -63,6 +64,10 @@ class Job(Spec):
     stragglers: tuple[Stragglers, ...] = Field((), description="ranks that compute slower")
     jitter: float = Field(
         0.0, ge=0, le=1, description="standard deviation of computation times, as a fraction of each"
+    )
+    training: TrainingRun | None = Field(
+        None,
+        description="the whole training of which these iterations are a sample, and how it survives failures",
     )
     placement: Annotated[Placement, Named("cosim.placements")] = Field(
         Packed(), description="which endpoints its ranks sit on"

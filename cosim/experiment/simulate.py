@@ -255,10 +255,11 @@ def simulate(
     ``messages`` has the run keep every message, whether the scenario writes them or not.
     """
     from cosim.engine.replay import replay
-    from cosim.experiment.events import too_late
+    from cosim.experiment.events import lifetimes, too_late
     from cosim.experiment.fold import fold
     from cosim.experiment.place import at
     from cosim.experiment.sizes import check_run
+    from cosim.results.summary import mean_iterations
 
     messages = messages or scenario.record.messages is not False
     with (
@@ -282,6 +283,7 @@ def simulate(
             progress=None if progress is None else _passed_on(progress),
         )
     records.info["folding"] = folding
+    records.info["training"] = lifetimes(scenario, built.jobs, mean_iterations(records))
     late = () if records.interrupted else too_late(scenario, records.end_ps)
     return Run(scenario, records, (*built.warnings, *late), interrupted=records.interrupted)
 

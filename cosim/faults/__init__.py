@@ -5,5 +5,7 @@
 ``occasions``   when it happens: once, every so often, or drawn
 ``links``       events of links and nodes as changes of a topology's links
 ``ranks``       events of ranks: how much slower they compute, and from when on
+``failures``    ranks that fail
+``training``    a whole training with its failures, checkpoints and restarts
 ==============  =====================================================================
 """

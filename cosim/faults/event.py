@@ -23,6 +23,12 @@ class Event(Spec):
     slow: float | None = Field(
         None, gt=0, allow_inf_nan=False, description="the rank's computations take so many times as long"
     )
+    fails: bool = Field(
+        False, description="the rank is gone, and its job starts again from its last checkpoint (training)"
+    )
+    cause: str = Field(
+        "", description="of failures of ranks: how the page calls them; omitted: event 0, 1 ..."
+    )
     at: TimePs = Field(0, ge=0, description="when, or from when on it is drawn")
     until: TimePs | None = Field(None, gt=0, description="when all is as before; omitted: never")
     every: TimePs | None = Field(None, gt=0, description="again so long after it began, and so on")
@@ -32,7 +38,11 @@ class Event(Spec):
         gt=0,
         description="drawn: mean time, exponential, until it happens, and from its end until it does again",
     )
-    repair: LongPs | None = Field(None, gt=0, description="drawn: how long it lasts each time")
+    repair: LongPs | None = Field(
+        None,
+        gt=0,
+        description="drawn: how long it lasts each time; of a rank that fails: until its job can start again",
+    )
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Event:
@@ -47,22 +57,26 @@ class Event(Spec):
         if len(given) != 1:
             this = " and ".join(given) or "none"
             return f"an event is of a link, a node or a rank, one of them; this has {this}"
-        happens = [name for name in ("down", "rate", "slow") if getattr(self, name)]
+        happens = [name for name in ("down", "rate", "slow", "fails") if getattr(self, name)]
         of_rank = given == ["rank"]
-        can = ("slow",) if of_rank else ("down", "rate")
+        can = ("slow", "fails") if of_rank else ("down", "rate")
         if len(happens) != 1 or happens[0] not in can:
-            what = "slow: 1.3" if of_rank else "down: true or rate: 50Gbps"
+            what = "slow: 1.3 or fails: true" if of_rank else "down: true or rate: 50Gbps"
             return f"of a {given[0]}, say what happens: {what}; this has {' and '.join(happens) or 'neither'}"
         if self.slow == 1:
             return "slow: 1 changes nothing"
         if self.job and not of_rank:
             return "job is for events of a rank"
+        if self.cause and not self.fails:
+            return "cause is for ranks that fail"
         return ""
 
     def _when(self) -> str:
         """What is wrong with when it says that it happens; empty: nothing."""
         if self.until is not None and self.until <= self.at:
             return "until is before at: it ends after it began"
+        if self.fails:
+            return self._when_it_fails()
         if self.mtbf is not None:
             if self.until is not None or self.every is not None:
                 return "an event that is drawn (mtbf) has a repair, neither until nor every"
@@ -75,6 +89,15 @@ class Event(Spec):
             return "times is for events that happen again: every or mtbf" if self.times is not None else ""
         if self.until is None or self.until - self.at >= self.every:
             return "an event that happens again (every) has an until, less than that after at"
+        return ""
+
+    def _when_it_fails(self) -> str:
+        if self.until is not None:
+            return "a rank that fails has a repair, no until: its job starts again"
+        if self.mtbf is not None and self.every is not None:
+            return "a failure comes every so often, or is drawn (mtbf), not both"
+        if self.times is not None and self.mtbf is None and self.every is None:
+            return "times is for events that happen again: every or mtbf"
         return ""
 
     def uses_seed(self) -> bool:

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cosim.engine.records import Records
 from cosim.errors import InputError
+from cosim.faults.training import Lifetime
 from cosim.network.simulator import BalancingUse
 from cosim.results.breakdown import Breakdown, break_down
 from cosim.results.certainty import interval_ps
@@ -75,6 +76,8 @@ class JobSummary:
         What was read, ignored and invented to make the workload, each with its count.
     folding
         Which ranks were simulated once and multiplied, and why others were not; empty where none was to be.
+    training
+        What came of the whole training with its failures; None where nothing was said of one.
     error
         The compute model's relative error of an iteration time, one sigma: common to jobs of its GPU, and
         this job's own; None: computation wasn't worked out.
@@ -112,6 +115,7 @@ class JobSummary:
     ignored: tuple[str, ...]
     invented: tuple[str, ...]
     folding: tuple[str, ...] = ()
+    training: Lifetime | None = None
     error: tuple[float, float] | None = None
     interval_ps: tuple[int, int] | None = None
 
@@ -274,6 +278,15 @@ def iteration_times(iteration_end_ps: I64, start_ps: int) -> I64:
     return np.diff(iteration_ends(iteration_end_ps), prepend=np.int64(start_ps))
 
 
+def mean_iterations(records: Records) -> list[int | None]:
+    """Of each job the mean time of its iterations, in ps; None where it ended none."""
+    times = [
+        iteration_times(ends, job.start_ps)
+        for ends, job in zip(records.iteration_end_ps, records.jobs, strict=True)
+    ]
+    return [round(int(one.sum()) / len(one)) if len(one) else None for one in times]
+
+
 def _job(
     records: Records, j: int, parts: Breakdown, ranks: slice, stragglers: tuple[Straggler, ...]
 ) -> JobSummary:
@@ -316,6 +329,7 @@ def _job(
         ignored=job.workload.report.ignored,
         invented=job.workload.report.invented,
         folding=tuple(records.info.get("folding", ())),
+        training=records.info.get("training", {}).get(job.name),
         error=job.workload.error,
         interval_ps=interval_ps(round(sum(times) / len(times)), job.workload.error)
         if times and job.workload.error

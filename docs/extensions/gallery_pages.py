@@ -31,6 +31,7 @@ KINDS = {
         "why-not-synthetic",
     ],
     "Load balancing": ["load-balancers"],
+    "What breaks": ["link-failure", "failures-54-days"],
     "A packet simulator in the loop": ["closed-loop-ns3", "incast-rdma", "hybrid-ns3"],
 }
 """Headings of the gallery, and what stands under each; what is named nowhere stands under the last."""

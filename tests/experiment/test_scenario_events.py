@@ -142,3 +142,36 @@ def test_the_same_seed_draws_the_same() -> None:
         cosim.run(FABRIC, set={"events": cosim_value(events), "seed": seed}).digest for seed in (1, 1, 2)
     )
     assert one == again != other
+
+
+TRAINED = """
+topology: {kind: switch, endpoints: 4, rate: 8Gbps, latency: 0ns}
+network: fair_share
+jobs:
+- name: long
+  workload:
+    kind: operations
+    world_size: 4
+    programs: [{operations: [{name: iteration, kind: compute, duration: 2s}]}]
+  iterations: 2
+  training: {lasts: 100d, restart: 1s, checkpoint: {every: 10s, time: 1s}}
+events: [{rank: 1, fails: true, at: 25s, cause: disk}, {rank: 2, fails: true, at: 101d}]
+"""
+
+
+def test_a_training_lasts_longer_than_simulated_time_can() -> None:
+    run = cosim.run(TRAINED)
+    life = run.summary.jobs[0].training
+    assert life is not None
+    # Of each 11 s 10; but for 3 s computed again, 1 s down, and where the end falls.
+    assert life.goodput == pytest.approx(10 / 11, abs=1e-6)
+    assert (life.failures, life.redone_ps, life.down_ps) == (1, 3 * 10**12, 10**12)
+    assert cosim.Summary.from_json(run.summary.to_json()).jobs[0].training == life
+    assert "training of 100 d: goodput 90.91%" in str(run.summary)
+    assert "disk: 1 time, 0.00% computed again, 0.00% down" in str(run.summary)
+    assert [line for line in run.warnings if "events[1]" in line and "the training is over by then" in line]
+
+
+def test_a_failure_in_no_training_draws_a_warning() -> None:
+    [warning] = cosim.run(ONE_WAY, set={"events": cosim_value("[{rank: 0, fails: true}]")}).warnings
+    assert "its job says nothing of a training" in warning

@@ -8,6 +8,7 @@ from cosim.network.simulator import BalancingUse
 from cosim.results.queues import QueueSummary
 from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.results.render.text import BLOCKS, percent, sparkline, trend
+from cosim.results.render.training import about_training
 from cosim.results.summary import BACKGROUND, JobSummary, RankStatistics, Summary
 from cosim.units import format_rate, format_size, format_time
 
@@ -125,6 +126,8 @@ def _about_job(job: JobSummary, who: str, blocks: str) -> Iterator[str]:
             f" collectives; others waited up to {format_time(worst.waited_ps)} in all{more}"
         )
     yield from (f"  {who}{line}" for line in job.folding)
+    if job.training is not None:
+        yield from (f"  {who}{line}" for line in about_training(job.training))
     if job.free_communication_speedup is not None and job.free_communication_iteration_ps is not None:
         bound = format_time(job.free_communication_iteration_ps)
         yield (
