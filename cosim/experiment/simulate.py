@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cosim.experiment.scenario import Scenario
     from cosim.experiment.settings import Changes
     from cosim.network.simulator import NetworkSimulator
+    from cosim.pattern.planner import Planner
     from cosim.results.matrices import TrafficMatrix
     from cosim.results.open_loop import LoopComparison
     from cosim.results.render.page import Page
@@ -284,8 +285,20 @@ def simulate(
         )
     records.info["folding"] = folding
     records.info["training"] = lifetimes(scenario, built.jobs, mean_iterations(records))
-    late = () if records.interrupted else too_late(scenario, records.end_ps)
-    return Run(scenario, records, (*built.warnings, *late), interrupted=records.interrupted)
+    said = [*built.warnings, *unchecked(scenario, built.planner)]
+    if not records.interrupted:
+        said += too_late(scenario, records.end_ps)
+    return Run(scenario, records, tuple(said), interrupted=records.interrupted)
+
+
+def unchecked(scenario: Scenario, planner: Planner) -> list[str]:
+    """Algorithms that were used, but of whose data nothing is proved, each with its place."""
+    said = []
+    for collective, algorithm in sorted(planner.unchecked):
+        place = scenario.locate("collectives", collective) or scenario.name
+        what = f"its data was not checked, so that it may not be an {collective} at all"
+        said.append(f"{place}: {algorithm} is deadlock-free, but {what}: its messages carry no chunks")
+    return said
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from cosim.spec import LongPs, RateBps, Spec, TimePs
+from cosim.spec import LongPs, RateBps, Spec
 
 
 class Event(Spec):
@@ -29,9 +29,9 @@ class Event(Spec):
     cause: str = Field(
         "", description="of failures of ranks: how the page calls them; omitted: event 0, 1 ..."
     )
-    at: TimePs = Field(0, ge=0, description="when, or from when on it is drawn")
-    until: TimePs | None = Field(None, gt=0, description="when all is as before; omitted: never")
-    every: TimePs | None = Field(None, gt=0, description="again so long after it began, and so on")
+    at: LongPs = Field(0, ge=0, description="when, or from when on it is drawn")
+    until: LongPs | None = Field(None, gt=0, description="when all is as before; omitted: never")
+    every: LongPs | None = Field(None, gt=0, description="again so long after it began, and so on")
     times: int | None = Field(None, ge=1, description="so often in all; omitted: as long as the run lasts")
     mtbf: LongPs | None = Field(
         None,

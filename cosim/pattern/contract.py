@@ -45,6 +45,8 @@ class Algorithm(Spec):
     """The data may be split into chunks, each carried on its own."""
     variants: ClassVar[int] = 1
     """Chunk c uses the template of c mod variants."""
+    checks_data: ClassVar[bool] = False
+    """What it reads is proved for its data, too, though its templates have no chunks."""
     fixed: ClassVar[bool] = False
     """Its messages are what they are: neither sizes nor delays of the section change them."""
 

@@ -16,7 +16,7 @@ from cosim.pattern.happens_before import RACE_LIMIT
 from cosim.pattern.hierarchical import Queues, chunk_sizes, phases, sub_groups
 from cosim.pattern.plan import FIRST, Phase, Plan, Turn
 from cosim.pattern.prove import prove
-from cosim.pattern.template import Collective, Template
+from cosim.pattern.template import Collective, Template, has_data
 from cosim.topology.scale_up import HostShape
 
 _ONE_GROUP = (Collective.BROADCAST, Collective.BARRIER, Collective.SEND_RECV)
@@ -49,6 +49,8 @@ class Planner:
         """Algorithms as their files have them."""
         self._plans: dict[tuple[object, ...], Plan] = {}
         self._templates: dict[tuple[object, ...], Template] = {}
+        self.unchecked: set[tuple[str, str]] = set()
+        """(Collective, template) of what was planned, but of whose data nothing is proved."""
         self._proved: set[tuple[object, ...]] = set()
         """What was read from files and proved."""
 
@@ -222,6 +224,8 @@ class Planner:
                     self._prove_small(read, collective, num_ranks, reverse, chunk, root)
                 prove(template)
                 proved.add(structure)
+            if not (has_data(template) or read.checks_data):
+                self.unchecked.add((collective.value, template.name))
             self._templates[key] = template
         return template
 

@@ -116,3 +116,8 @@ class Template:
     def exit_base(self) -> int:
         """Flow number of rank 0's exit; rank r's is ``exit_base + r``."""
         return int(self.block_base[-2])
+
+
+def has_data(template: Template) -> bool:
+    """Whether its messages carry chunks, so that a proof covers what ranks end with; a barrier's needn't."""
+    return template.num_chunks > 0 or template.collective is Collective.BARRIER

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -14,8 +15,10 @@ from cosim.protocol.topology_messages import encode_topology
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.registry import nearest
 from cosim.topology.graph import Topology
+from cosim.units import format_rate
 
 RoutingName = Literal["auto", "given", "ecmp", "spray"]
+_MOST_LINK_EVENTS = 100_000
 _ROUTINGS = {
     "given": (pb.ROUTING_KIND_GIVEN, pb.FEATURE_GIVEN_PATHS),
     "ecmp": (pb.ROUTING_KIND_ECMP, pb.FEATURE_ECMP),
@@ -139,11 +142,12 @@ class SessionSettings:
         found = {
             (event.time_ps, link, event.up) for event in self.link_events for link in event.links(topology)
         }
+        found |= _ups_and_downs(topology)
         for time_ps, link, up in sorted(found):
             message.link_events.time_ps.append(time_ps)
             message.link_events.link.append(link)
             message.link_events.up.append(up)
-        return [pb.FEATURE_LINK_EVENTS] if self.link_events else []
+        return [pb.FEATURE_LINK_EVENTS] if found else []
 
     def _routing(self, topology: Topology, there: pb.DescribeResponse) -> tuple[pb.RoutingKind, pb.Feature]:
         """As asked; else given paths where they are taken; else ECMP where the topology routes so."""
@@ -157,6 +161,32 @@ class SessionSettings:
             f"{there.simulator} can't route as this topology does ({topology.routing.name}); "
             "set routing: ecmp or spray to have it route by itself"
         )
+
+
+def _ups_and_downs(topology: Topology) -> set[tuple[int, int, bool]]:
+    """The changes of a topology's links, as (time, link, up).
+
+    Raises
+    ------
+    FeatureError
+        They never end, or a link has another rate than its own, which the wire can't say.
+    """
+    found = set()
+    changes = iter(topology.changes.changes if topology.changes is not None else ())
+    for one in islice(changes, _MOST_LINK_EVENTS + 1):
+        if one.rate_bps not in (0.0, topology.link_rate_bps[one.link]):
+            what = f"the link {topology.link_name(one.link)} would have {format_rate(one.rate_bps)}"
+            raise FeatureError(
+                f"events: {what}, but a simulator elsewhere can be told of links that go down and come back, "
+                "of no rates"
+            )
+        found.add((one.time_ps, one.link, one.rate_bps > 0))
+    if len(found) > _MOST_LINK_EVENTS:
+        raise FeatureError(
+            f"events: a simulator elsewhere is told of all when it begins, at most {_MOST_LINK_EVENTS:,}; "
+            "say how often (times)"
+        )
+    return found
 
 
 _SHORTEST_PING_S = 0.25

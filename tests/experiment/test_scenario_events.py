@@ -175,3 +175,27 @@ def test_a_training_lasts_longer_than_simulated_time_can() -> None:
 def test_a_failure_in_no_training_draws_a_warning() -> None:
     [warning] = cosim.run(ONE_WAY, set={"events": cosim_value("[{rank: 0, fails: true}]")}).warnings
     assert "its job says nothing of a training" in warning
+
+
+def test_a_simulator_elsewhere_is_told_by_number_and_refused_what_the_wire_can_not_say() -> None:
+    from cosim.errors import FeatureError
+    from cosim.experiment.build import build
+    from cosim.protocol.settings import SessionSettings
+    from cosim.protocol.v1 import network_simulator_pb2 as pb
+
+    there = pb.DescribeResponse(features=[pb.FEATURE_GIVEN_PATHS, pb.FEATURE_LINK_EVENTS])
+
+    def asked(events: str) -> pb.LinkEvents:
+        topology = build(cosim.loads(FABRIC, set={"events": cosim_value(events)})).topology
+        return SessionSettings().request(topology, 0, there, 1 << 20).link_events
+
+    told = asked("[{link: leaf0 <-> spine1, down: true, at: 1ms, until: 3ms}]")
+    built = build(cosim.loads(FABRIC)).topology
+    both = {n for n in range(built.num_links) if {*built.link_name(n).split(" -> ")} == {"leaf0", "spine1"}}
+    assert [*told.time_ps] == [PS_PER_MS] * 2 + [3 * PS_PER_MS] * 2
+    assert ({*told.link[:2]}, {*told.link[2:]}) == (both, both)
+    assert [*told.up] == [False, False, True, True]
+    with pytest.raises(FeatureError, match="leaf0 -> spine1 would have 1 Gbps, but a simulator elsewhere"):
+        asked("[{link: leaf0 -> spine1, rate: 1Gbps}]")
+    with pytest.raises(FeatureError, match=r"at most 100,000; say how often \(times\)"):
+        asked("[{link: 0, down: true, at: 1us, until: 2us, every: 3us}]")

@@ -18,6 +18,7 @@ from cosim.pattern.unread import Unread
 
 class _Msccl(Algorithm):
     name: ClassVar[str] = "msccl"
+    checks_data: ClassVar[bool] = True
     carries: ClassVar[frozenset[Collective]] = frozenset(
         {
             Collective.ALL_REDUCE,
