@@ -6,6 +6,7 @@ interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to std
 ===============  =========================================
 ``run``          run, and sweeps
 ``answers``      compare, list, prove
+``topology``     topology
 ``jobs``         profile, calibrate, translate
 ``fit``          fit, validate
 ``serve``        serve, conformance, adapters
@@ -24,7 +25,7 @@ from typing import Annotated
 
 import typer
 
-from cosim.cli import answers, fit, jobs, run, serve
+from cosim.cli import answers, fit, jobs, run, serve, topology
 from cosim.cli.say import say
 from cosim.errors import CosimError, InputError
 from cosim.plugin_file import plugin_errors
@@ -62,6 +63,7 @@ for _command in (
     answers.schema,
     jobs.translate,
     answers.prove,
+    topology.topology,
     serve.serve,
     serve.conformance,
     jobs.calibrate,

@@ -21,7 +21,6 @@ from cosim.experiment.sizes import PER_LINK, PER_OPERATION_BUILT, check_size
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
 from cosim.spec import Spec
-from cosim.topology.contract import TopologySpec
 from cosim.topology.graph import Topology
 from cosim.topology.scale_up import host_shape
 from cosim.units import NEVER
@@ -49,11 +48,7 @@ def build(scenario: Scenario) -> Built:
     InputError
         Something that can't be made, or doesn't fit together; with its place in the scenario.
     """
-    with at(scenario.locate("topology")):
-        if isinstance(scenario.topology, TopologySpec):
-            check_size(scenario.topology.size_about(), "links", PER_LINK)
-        topology = _topology(scenario)
-    topology = with_changes(scenario, topology)
+    topology = with_changes(scenario, fabric(scenario))
     jobs = with_slowdowns(scenario, _jobs(scenario, topology))
     with at(scenario.locate("network")):
         scenario.network.check_topology(topology)
@@ -156,12 +151,21 @@ def _jobs(scenario: Scenario, topology: Topology) -> tuple[JobInfo, ...]:
     return tuple(jobs)
 
 
-def _topology(scenario: Scenario) -> Topology:
-    if isinstance(scenario.topology, Topology):
-        return scenario.topology
-    built = scenario.topology.build(scenario.context)
-    check_built(scenario.topology, built, Topology)
-    return built
+def fabric(scenario: Scenario) -> Topology:
+    """The scenario's topology, before any event.
+
+    Raises
+    ------
+    InputError
+        It can't be made; with its place in the scenario.
+    """
+    with at(scenario.locate("topology")):
+        if isinstance(scenario.topology, Topology):
+            return scenario.topology
+        check_size(scenario.topology.size_about(), "links", PER_LINK)
+        built = scenario.topology.build(scenario.context)
+        check_built(scenario.topology, built, Topology)
+        return built
 
 
 def check_built(spec: Spec, built: object, wanted: type[object]) -> None:
