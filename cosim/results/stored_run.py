@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import tokenize
 import zipfile
 import zlib
 from dataclasses import dataclass, fields
@@ -193,8 +195,8 @@ def load_run(directory: str | Path) -> StoredRun:
             )
     place = path / SUMMARY_FILE
     try:
-        data = json.loads(place.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        data = json.loads(place.read_text(encoding="utf-8"), parse_float=_finite)
+    except (ValueError, RecursionError) as error:  # of JSON, UTF-8, an integer of 4,301 digits
         raise InputError(f"not JSON: {error}", location=Location(str(place))) from error
     try:
         summary = Summary.from_json(data)
@@ -207,7 +209,15 @@ def load_run(directory: str | Path) -> StoredRun:
 _UNREADABLE = (
     *(OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error),
     *(NotImplementedError, RuntimeError),  # of a zip: a way of packing, or a password
+    tokenize.TokenError,  # of a column's header, which is Python
 )
+
+
+def _finite(text: str) -> float:
+    """A number that fits."""
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is beyond what a number can be")
+    return number
 
 
 def _broken(path: Path, error: Exception) -> InputError:

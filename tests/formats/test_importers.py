@@ -142,3 +142,14 @@ def test_table_mistakes_name_line_and_cell(tmp_path: Path) -> None:
         assert says in str(wrong.value)
     with pytest.raises(WorkloadError, match="there are 0 jobs of number 3"):
         CsvWorkload(path=".", job=3).build(Context(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "line", ["send {}b to 1", "send 8b to {}", "send 8b to 1 tag {}", "send 8b to 1 cpu {}", "calc {}"]
+)
+def test_goal_numbers_that_python_will_not_read_are_refused(tmp_path: Path, line: str) -> None:
+    """Found by tests.fuzz: more than 4,300 digits were a ValueError."""
+    body = f"num_ranks 2\n\nrank 0 {{\nl0: {line.format('9' * 4301)}\n}}\nrank 1 {{\n}}\n"
+    (tmp_path / "x.goal").write_text(body)
+    with pytest.raises(WorkloadError, match="is no operation"):
+        GoalWorkload(path="x.goal").build(Context(tmp_path))

@@ -7,12 +7,12 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 
 from cosim.errors import CosimError
@@ -39,12 +39,14 @@ def drawn(make: Callable[[Random], Any]) -> Inputs:
     return give
 
 
+class _TimeIsOver(Exception):  # noqa: N818 - no error
+    """Ends what hypothesis would go on with."""
+
+
 def from_strategy(strategy: st.SearchStrategy[Any]) -> Inputs:
     """Inputs of a hypothesis strategy: a few hundred a second, fewer the more there were."""
 
     def give(number: int, count: int, judge: Callable[[Any], bool]) -> None:
-        going = True
-
         @seed(number)
         @settings(
             max_examples=min(count, 500),
@@ -52,13 +54,15 @@ def from_strategy(strategy: st.SearchStrategy[Any]) -> Inputs:
             deadline=None,
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
+            verbosity=Verbosity.quiet,
         )
         @given(strategy)
         def one(value: Any) -> None:
-            nonlocal going
-            going = going and judge(value)
+            if not judge(value):
+                raise _TimeIsOver
 
-        one()
+        with suppress(_TimeIsOver):
+            one()
 
     return give
 

@@ -61,6 +61,16 @@ def test_the_same_seed_gives_the_same_inputs() -> None:
     assert inputs(1) != inputs(2)
 
 
+def test_inputs_end_when_the_time_is_over() -> None:
+    targets = [
+        Target("drawn", drawn(lambda draw: draw.random()), lambda _: None),
+        Target("hypothesis", from_strategy(st.integers()), lambda _: None),
+    ]
+    tally = run(targets, 10**9, 1, seconds=0.2)
+    assert not tally.failures
+    assert tally.read["drawn"] > 0
+
+
 def test_the_table_has_a_line_for_each_kind_and_target() -> None:
     first, second = Tally(), Tally()
     first.read.update(a=3, b=4)

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -147,3 +149,30 @@ def test_a_way_of_packing_that_is_not_known_is_a_broken_file(tmp_path: Path) -> 
     path.write_bytes(body)
     with pytest.raises(InputError, match="compression method is not supported"):
         load_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [("9" * 4301, "not JSON"), ("1e999", "beyond what a number can be")]
+)
+def test_numbers_that_no_number_can_be_are_refused(tmp_path: Path, number: str, said: str) -> None:
+    """Found by tests.fuzz: the page of such a run was an OverflowError."""
+    path = saved(tmp_path) / "summary.json"
+    path.write_text(re.sub(r'"wall_s": [0-9.e-]+', f'"wall_s": {number}', path.read_text()))
+    with pytest.raises(InputError, match=said):
+        load_run(tmp_path)
+
+
+def test_a_columns_header_that_is_no_python_is_a_broken_file(tmp_path: Path) -> None:
+    """Found by tests.fuzz: numpy raises a TokenError."""
+    path = saved(tmp_path) / "columns.npz"
+    with np.load(path, allow_pickle=False) as stored:
+        names = stored.files
+    with zipfile.ZipFile(path) as old:
+        bodies = {name: old.read(f"{name}.npy") for name in names}
+    at = bodies["op_start_ps"].index(b"{") if "op_start_ps" in bodies else 10
+    with zipfile.ZipFile(path, "w") as new:
+        for name, body in bodies.items():
+            spoiled = body if name == "format" else body[:at] + b"{'d" + body[at + 3 :].replace(b"}", b"x", 1)
+            new.writestr(f"{name}.npy", spoiled)
+    with pytest.raises(InputError, match="broken, or not what cosim wrote"):
+        repr(load_run(tmp_path).operations)

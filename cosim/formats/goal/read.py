@@ -37,13 +37,13 @@ from cosim.workload.program import (
 _LABEL = r"[A-Za-z][A-Za-z0-9_]*"
 _OP = re.compile(
     rf"(?:(?P<label>{_LABEL})\s*:\s*)?(?:"
-    r"(?P<kind>send|recv)\s+(?P<size>\d+)\s*b\s+(?P<way>to|from)\s+(?P<peer>-1|\d+)"
-    r"(?:\s+tag\s+(?P<tag>-1|\d+))?(?:\s+cpu\s+(?P<cpu>\d+))?(?:\s+nic\s+(?P<nic>\d+))?"
-    r"|calc\s+(?P<calc>\d+)(?:\s+cpu\s+(?P<calc_cpu>\d+))?)"
+    r"(?P<kind>send|recv)\s+(?P<size>\d{1,40})\s*b\s+(?P<way>to|from)\s+(?P<peer>-1|\d{1,40})"
+    r"(?:\s+tag\s+(?P<tag>-1|\d{1,40}))?(?:\s+cpu\s+(?P<cpu>\d{1,40}))?(?:\s+nic\s+(?P<nic>\d{1,40}))?"
+    r"|calc\s+(?P<calc>\d{1,40})(?:\s+cpu\s+(?P<calc_cpu>\d{1,40}))?)"
 )
 _NEEDS = re.compile(rf"(?P<what>{_LABEL})\s+(?P<how>i?requires)\s+(?P<on>{_LABEL})")
-_RANK = re.compile(r"rank\s+(\d+)\s*\{")
-_NUM_RANKS = re.compile(r"num_ranks\s+(\d+)")
+_RANK = re.compile(r"rank\s+(\d{1,40})\s*\{")
+_NUM_RANKS = re.compile(r"num_ranks\s+(\d{1,40})")
 
 _RIGHT = "a line is `[label:] send 8b to 1 tag 0`, `recv 8b from 0 tag 0`, `calc 100`, or `a requires b`"
 
