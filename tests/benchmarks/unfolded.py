@@ -130,7 +130,9 @@ def measure(row: Row) -> dict[str, object]:
     from cosim.experiment.run import run
     from cosim.experiment.scenario import loads
 
-    run(loads(Row("small", 64, network=row.network, model="{kind: llama3-70b, layers: 4}").scenario()))
+    fold = "never" if row.fold == "never" else "always"
+    model = "{kind: llama3-70b, layers: 4}"
+    run(loads(Row("small", 64, network=row.network, fold=fold, routing=row.routing, model=model).scenario()))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     cpu = time.process_time()
     done = run(loads(row.scenario()))
