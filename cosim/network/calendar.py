@@ -86,6 +86,7 @@ def make_calendar(capacity: int) -> Calendar:
 def grown(old: Calendar, capacity: int) -> Calendar:
     """The same calendar with more room (a power of two); events and buckets keep their numbers."""
     new = make_calendar(capacity)
+    # Where a time hashes to depends on the table's size: that is filled anew, below.
     shift = new.state["hash_shift"][0]
     new.state[:] = old.state
     new.state["hash_shift"] = shift
@@ -215,6 +216,7 @@ def take_instant(calendar: Calendar) -> int:
     state.free_bucket = bucket
     last = state.num_instants - 1
     state.num_instants = last
+    # The last of the heap fills the gap at its head, and sinks to where it belongs.
     time = heap[last].time
     moved = heap[last].bucket
     place = 0

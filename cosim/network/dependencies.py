@@ -167,6 +167,7 @@ def open_group(
     group.release = 1 if release else 0
     group.table = table
     group.traits = traits
+    # Repetitions get cells when a dependency reaches them: a group of millions costs what is under way.
     for k in range(known.reps):
         store.pages[page + k].cell = _NONE
         if release and known.eager != 0:
@@ -222,6 +223,7 @@ def note(store: Store, handle: int, rep: int, row: int, time: int, kind: int) ->
     one.rep = rep
     one.row = row
     one.kind = kind
+    # A stack, not recursion: a chain of marks may be as long as a job, and compiled code has a small stack.
     state.num_work += 1
 
 
@@ -291,6 +293,7 @@ def drain(store: Store) -> int:
         handle = known.handle
         rep = known.rep
         time = known.time
+        # Only now is it taken: from here on nothing can be short of room.
         state.num_work = n
         page0 = store.groups[handle].page
         rep0 = store.groups[handle].rep

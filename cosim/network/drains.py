@@ -43,6 +43,7 @@ def set_drain(count: int, drains: Records, flows: Records, flow: int, time: int)
         if at == _NONE:
             return count
         flows[flow].place = _NONE
+        # What is last fills the gap; it may belong above or below it, so both loops follow.
         count -= 1
         if at == count:
             return count

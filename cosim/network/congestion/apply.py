@@ -53,6 +53,7 @@ def detach(fluid: CongestionState, c: int) -> None:
         if hop.after != _NONE:
             hops[hop.after].before = hop.before
         if k < one.hop + one.hops - 1:
+            # Not of the last hop: what a port passes to a receiver is brought to no further port.
             fluid.links[hop.link].onward -= 1
     one.attached = 0
 
@@ -61,6 +62,8 @@ def detach(fluid: CongestionState, c: int) -> None:
 def on_grid(time: float, grid: int, now: int) -> int:
     """The first whole multiple of ``grid`` that is not before ``now + time``, and after ``now``."""
     at = now + math.ceil(time)
+    # Rounds of equal connections end in the same instants, so that their controls are asked in one batch; and
+    # never at ``now``, or an instant would not end.
     return int(max((at + grid - 1) // grid * grid, (now // grid + 1) * grid))
 
 
@@ -75,10 +78,12 @@ def wake(fluid: CongestionState, c: int, now: int) -> None:
     settle_conn(fluid, c, now)
     one.due = one.ends
     if now >= one.ends:
+        # The rounds that were left out ended on their grid; the one under way is what is left of the last.
         one.round = one.ends + (now - one.ends) // one.period * one.period
         one.due = one.round + one.period
         one.bursts = 0
         one.lost_since = one.round
+        # Its rate stood still while it rested: a changed rate would have woken it.
         sent = one.rate * BYTES_PER_BPS_PS * float(now - one.round)
         one.round_sent = sent
         one.loss_sent = sent
@@ -91,11 +96,13 @@ def wake(fluid: CongestionState, c: int, now: int) -> None:
 def _set_wants(fluid: CongestionState, now: int) -> None:
     """What controls let changed connections send, from queues as they are."""
     counts = fluid.counts[0]
+    # Whose control has answered is changed, too, whether its want is another one or not: its drain is.
     for k in range(counts.num_updated):
         change(fluid, fluid.updated[k])
     for k in range(counts.num_changed):
         c = fluid.changed[k]
         one = fluid.conns[c]
+        # It was let go of meanwhile, and is on no port that could be shared.
         if one.attached == 0:
             continue
         want = 0
@@ -114,6 +121,7 @@ def _change_own(fluid: CongestionState, p: int, now: int) -> None:
     m = fluid.ports[p].first
     while m != _NONE:
         c = hops[m].conn
+        # On a host's own link others may pass that began elsewhere; those keep what the port before gives.
         if fluid.conns[c].hop == m:
             settle_conn(fluid, c, now)
             if fluid.conns[c].asleep != 0:
@@ -133,6 +141,7 @@ def _share_own_ports(fluid: CongestionState, now: int) -> None:
         p = fluid.hosts[k // counts.num_classes]
         if k % counts.num_classes == 0:
             ports[p].listed = 0
+            # Class 0 is first: what it leaves is what the next class finds.
             room = float(links[p].capacity)
         p += k % counts.num_classes * len(links)
         port = ports[p]
@@ -140,6 +149,7 @@ def _share_own_ports(fluid: CongestionState, now: int) -> None:
         if port.paused > 0:
             share = 0.0
         elif float(port.own) > room:
+            # In proportion to wants, whole numbers in any order: what changed first plays no part.
             share = room / float(port.own) * _FLOOR
         room -= share * float(port.own)
         if share != port.share:
@@ -156,6 +166,7 @@ def _passed_on(fluid: CongestionState, at: int, least: float) -> int:
     fresh = hop.load
     part = passes(fluid, hop.port, least)
     if part != 1.0:
+        # Rounded down: what leaves a port must not add up to more than it serves.
         fresh = int(fresh * part)
     if fresh > 0:
         fluid.sights[at].kept = fresh
@@ -172,6 +183,7 @@ def _bring(core: Core, fluid: CongestionState, level: int, count: int, least: fl
     hops = fluid.hops
     for k in range(count):
         one = fluid.conns[fluid.changed[k]]
+        # Read first, written below: the order of connections in ``changed`` must not show in the rates.
         if one.attached != 0 and level < one.hops:
             at = one.hop + level
             hops[at].fresh = one.rate if level == 0 else _passed_on(fluid, at, least)
@@ -180,6 +192,7 @@ def _bring(core: Core, fluid: CongestionState, level: int, count: int, least: fl
         if one.attached != 0 and level < one.hops:
             hop = hops[one.hop + level]
             if hop.fresh != hop.load:
+                # Up to now the queue grew by the old load; it is brought up to date before that is gone.
                 settle_link(core, fluid, hop.link, now)
                 fluid.ports[hop.port].load += hop.fresh - hop.load
                 hop.load = hop.fresh
@@ -194,6 +207,8 @@ def _change_others(fluid: CongestionState, level: int, count: int, least: float)
         one = fluid.conns[fluid.changed[k]]
         if one.attached != 0 and 0 < level < one.hops - 1:
             port = fluid.ports[hops[one.hop + level].port]
+            # Every change would change all others on the port, and theirs the next ports': most of the
+            # work, for differences that the next round levels out.
             if abs(port.load - port.told) * _ALIKE > port.told and (
                 port.queue > least or port.load > fluid.links[port.link].capacity
             ):
@@ -218,6 +233,7 @@ def _set_loads(core: Core, fluid: CongestionState, least: float, now: int) -> No
             one.rate = one.want if share == 1.0 else int(one.want * share)
     level = 0
     while level < most:
+        # Those that join on the way have brought their rates to the ports before; they change from here on.
         count = counts.num_changed
         _bring(core, fluid, level, count, least, now)
         _change_others(fluid, level, count, least)
@@ -237,6 +253,8 @@ def _let_go(fluid: CongestionState, least: float) -> None:
             gone = True
             for m in range(one.hop, one.hop + one.hops):
                 port = fluid.ports[hops[m].port]
+                # A queue that nobody feeds still sends to the next port: off its list, nothing would
+                # bring that there.
                 passed_on = m == one.hop + one.hops - 1 or port.queue <= least or port.load != 0
                 if hops[m].load != 0 or not passed_on:
                     gone = False
@@ -272,6 +290,7 @@ def _watch_queues(core: Core, fluid: CongestionState, least: float, now: int) ->
     for k in range(counts.num_touched):
         p = fluid.touched[k]
         link = ports[p].link
+        # Once for all that rest here: the flag stays until somebody rests again.
         if ports[link].hot == 0 and is_hot(fluid, p):
             ports[link].hot = 1
             _wake_all(fluid, link, now)
@@ -317,6 +336,7 @@ def _set_rounds(core: Core, fluid: CongestionState, now: int) -> None:
     for k in range(counts.num_updated):
         c = fluid.updated[k]
         one = fluid.conns[c]
+        # Nothing to send, or woken in this instant: its round has its end already.
         if one.active == 0 or one.due > now:
             continue
         time = one.wait
@@ -324,8 +344,10 @@ def _set_rounds(core: Core, fluid: CongestionState, now: int) -> None:
             time = path_rtt(fluid, c)
         due = on_grid(time, one.grid, now)
         if one.timeout_at > 0:
+            # Silent until the timer: no acknowledgement comes that could end the round before.
             due = on_grid(float(one.timeout_at - now), one.grid, now)
         elif one.known_at > 0:
+            # A loss ends the round: the sender reacts when it hears of it.
             due = min(due, on_grid(float(one.known_at - now), one.grid, now))
         left = one.window - one.round_sent
         if bursts and one.rate * BYTES_PER_BPS_PS * time > _OVER * left:
@@ -357,6 +379,7 @@ def _set_drains(fluid: CongestionState, now: int) -> None:
             left = min(one.remaining, one.budget)
             rate = one.rate * BYTES_PER_BPS_PS
             when = int(NEVER)
+            # A drain that lies beyond the end of the round would be moved then anyhow: the heap stays small.
             if left <= rate * float(one.due - now + 1):
                 when = drain_time(now, left, rate)
             counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.conns, c, when)
@@ -368,6 +391,8 @@ def apply(core: Core, fluid: CongestionState, now: int) -> None:
     """Bring everything that changed at ``now`` into force. The caller saw to the room in the calendar."""
     settings = fluid.settings[0]
     least = _DROP if settings.lossless != 0.0 else settings.mss
+    # The order matters: wants need queues as they are, shares need all wants, loads need shares; who leaves,
+    # rests or drains depends on the loads.
     _set_wants(fluid, now)
     _share_own_ports(fluid, now)
     _set_loads(core, fluid, least, now)

@@ -50,6 +50,7 @@ def _take_place(fluid: CongestionState, c: int) -> None:
         hop = hops[k]
         hop.port = one.priority * len(fluid.links) + hop.link
         port = fluid.ports[hop.port]
+        # At the head of the port's list, doubly linked through hops: no search, here or when it leaves.
         hop.before = _NONE
         hop.after = port.first
         if port.first != _NONE:
@@ -77,6 +78,7 @@ def _send(core: Core, fluid: CongestionState, c: int, now: int) -> None:
             settle_link(core, fluid, hop.back, now)
     if one.attached == 0:
         _take_place(fluid, c)
+        # A port that was full before this connection came pauses what feeds it, and now that is one more.
         if fluid.settings[0].lossless != 0.0:
             for k in range(one.hop + 1, one.hop + one.hops):
                 if fluid.ports[hops[k].port].full != 0:
@@ -88,6 +90,7 @@ def _send(core: Core, fluid: CongestionState, c: int, now: int) -> None:
         return
     if one.due < 0:
         one.seen_rtt = path_rtt(fluid, c)
+        # After a silence the window may mean another rate than it did: what was settled need not be.
         if one.settled != 0 and not (is_unlimited(fluid, one) and is_clean(one)):
             one.settled = 0
         open_round(fluid, c, now)
@@ -114,9 +117,11 @@ def _begin(core: Core, fluid: CongestionState) -> None:
     one.coflow = trait.coflow
     one.weight = trait.weight
     one.job = trait.job
+    # While its bytes stand in queues of a class it can't change to another: they would change with it.
     if one.attached == 0:
         one.priority = trait.priority
     now = core.state[0].instant
+    # A message without bytes takes its turn, too: it arrives when those before it have been sent.
     if row.size == 0:
         counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.conns, c, now)
     else:
@@ -148,6 +153,7 @@ def _start(core: Core, fluid: CongestionState, handle: int, rep: int, row: int) 
     flow.next = _NONE
     c = fluid.channel_of[path]
     one = fluid.conns[c]
+    # Flows of a connection go one after another, as on a queue pair or a socket.
     if one.flow == _NONE:
         one.flow = f
         counts.begin = c + 1
@@ -271,6 +277,7 @@ def _drain(core: Core, fluid: CongestionState) -> None:
 def _take_events(core: Core, fluid: CongestionState) -> None:
     """Go to the next events: rounds end before flows start; flows of one connection start in their order."""
     state = core.state[0]
+    # ``serial`` tells connections that were seen in this instant, without clearing marks.
     state.instant = core.calendar.heap[0].time
     state.serial += 1
     at = take_instant(core.calendar)
@@ -283,6 +290,7 @@ def _take_events(core: Core, fluid: CongestionState) -> None:
             fluid.spare[starts] = at
             starts += 1
             row = core.store.rows[event.row]
+            # Only flows of one connection have an order to keep, and most instants have no two of one.
             if row.src != row.dst:
                 one = fluid.conns[fluid.channel_of[core.store.groups[event.handle].path + event.row]]
                 clash = clash or one.seen == state.serial

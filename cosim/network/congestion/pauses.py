@@ -43,17 +43,20 @@ def expect_crossing(calendar: Calendar, fluid: CongestionState, p: int, now: int
     rate = max(rate, 0.0)
     slope = (float(port.load) - rate) * BYTES_PER_BPS_PS
     away = links[link].pause - port.queue
+    # A full one is watched on its way down, to the lower of the two thresholds.
     if port.full != 0:
         slope = -slope
         away = port.queue - links[link].resume
     at = NEVER
     if slope > 0.0:
+        # At least a nanosecond on: rounding may leave it just short of the threshold, again and again.
         at = now + max(math.ceil(min(away / slope, 1e17)), _LEAST_PS)
     if port.head != _NONE and rate > 0.0:
         before = fluid.flows[port.head].leaves - port.served
         at = min(at, now + max(math.ceil(min(before / (rate * BYTES_PER_BPS_PS), 1e17)), 1))
     if at == NEVER:
         return
+    # One that is to be looked at earlier already is left: it is looked at then, and expected anew.
     if port.check <= now or at < port.check:
         port.check = at
         push(calendar, at, now, now, _NONE, 0, p, CROSS)
@@ -86,6 +89,7 @@ def _hold(core: Core, fluid: CongestionState, u: int, now: int) -> None:
     """One more port pauses port ``u``."""
     port = fluid.ports[u]
     if port.paused == 0:
+        # Up to now it sent: its queue is brought up to date while that is still so.
         settle_link(core, fluid, port.link, now)
         port.since = now
         port.paused = 1
@@ -101,6 +105,7 @@ def _free(core: Core, fluid: CongestionState, u: int, now: int) -> None:
     port.paused -= 1
     if port.paused > 0:
         return
+    # Paused until now: settled as such, though nobody pauses it any more.
     port.paused = 1
     settle_link(core, fluid, port.link, now)
     port.paused = 0
@@ -108,6 +113,7 @@ def _free(core: Core, fluid: CongestionState, u: int, now: int) -> None:
     cycle = float(now - port.resumed)
     port.duty = 1.0
     if cycle > 0.0:
+        # From release to release; never 0, or those behind it would never be given a rate again.
         port.duty = max(1.0 - float(now - port.since) / cycle, _LEAST_DUTY)
     port.resumed = now
     tell(fluid, u)
@@ -118,6 +124,7 @@ def closes_circle(fluid: CongestionState, u: int) -> bool:
     """Whether port ``u``, paused now, pauses itself by way of others: none of them can ever send again."""
     counts = fluid.counts[0]
     ports = fluid.ports
+    # A search in breadth; a number of its own for each saves clearing marks on all ports.
     counts.visit += 1
     count = 1
     fluid.scan[0] = u
@@ -127,6 +134,7 @@ def closes_circle(fluid: CongestionState, u: int) -> bool:
         at += 1
         while m != _NONE:
             v = fluid.pairs[m].port
+            # 802.1Qbb has no way out of such a circle but a watchdog, which is not modelled.
             if v == u:
                 return True
             if ports[v].visit != counts.visit:
@@ -146,6 +154,7 @@ def pause_from(core: Core, fluid: CongestionState, m: int, now: int) -> None:
     port = fluid.ports[fluid.hops[m].port]
     at = port.blocks
     while at != _NONE:
+        # It is paused from here already: counted twice, it would be released once and stay paused for ever.
         if fluid.pairs[at].port == u:
             return
         at = fluid.pairs[at].next
@@ -165,6 +174,7 @@ def at_threshold(core: Core, fluid: CongestionState, p: int, now: int) -> None:
     settle_link(core, fluid, link, now)
     touch(fluid, p)
     if port.full == 0 and port.queue >= fluid.links[link].pause * (1.0 - _NEAR):
+        # All that come through a port before it, whomever they go to: 802.1Qbb knows classes, not flows.
         port.full = 1
         m = port.first
         while m != _NONE:

@@ -33,6 +33,7 @@ def chance(salt: int, now: int) -> float:
 def settle_conn(fluid: CongestionState, c: int, now: int) -> None:
     """Count what a connection has sent up to ``now``."""
     one = fluid.conns[c]
+    # Called wherever a rate may change; most connections of an instant are asked for more than once.
     if one.touched == now:
         return
     if one.rate > 0:
@@ -41,6 +42,7 @@ def settle_conn(fluid: CongestionState, c: int, now: int) -> None:
         one.budget -= sent
         one.round_sent += sent
         one.loss_sent += sent
+        # Coflows are counted in whole bytes, so that sums don't depend on the order of connections.
         whole = int(one.size - one.remaining)
         if one.coflow >= 0:
             fluid.coflows[one.coflow].sent += whole - one.sent
@@ -69,6 +71,7 @@ def met_nothing(fluid: CongestionState, one: Any) -> bool:
     ports = fluid.ports
     for k in range(one.hop, one.hop + one.hops):
         port = ports[hops[k].port]
+        # Also what came and went meanwhile: counters moved since the round began.
         if port.queue > 0.0 or port.paused > 0 or port.marks != hops[k].marks or port.losses != hops[k].lost:
             return False
         if hops[k].back >= 0 and is_hot(fluid, hops[k].back):
@@ -81,6 +84,7 @@ def is_unlimited(fluid: CongestionState, one: Any) -> bool:
     """Whether connection ``one`` can't be limited by its control in a round that meets no queue."""
     if fluid.settings[0].gives_rate != 0.0:
         return bool(one.pace >= float(one.line))
+    # A round may be longer than the bare round trip by its place on the grid.
     most = float(one.line) * BYTES_PER_BPS_PS * (one.base + float(2 * one.grid))
     return bool(one.window * _LIMITED > most)
 
@@ -95,18 +99,23 @@ def set_want(fluid: CongestionState, c: int, now: int) -> int:
     settings = fluid.settings[0]
     one = fluid.conns[c]
     one.budget = _INF
+    # Its window is used up, or it waits to hear of a loss: silent until the round ends.
     if one.spent != 0:
         return 0
     if settings.gives_rate != 0.0:
+        # A bit a second at least: at 0 there would be no drain, and nothing to wait for.
         return int(max(1.0, min(one.pace, float(one.line))))
+    # Asked for once in an instant: queues of a path don't change within one.
     if one.rtt_at != now:
         one.rtt = path_rtt(fluid, c)
     rtt = one.rtt
     rate = one.window * 8e12 / rtt
+    # More than a round's worth: acknowledgements come back before the window is used up.
     if rate >= float(one.line):
         return int(one.line)
     if settings.paced == 0.0 and one.bursts != 0:
         one.budget = one.window - one.round_sent
+        # Less than a byte is left of it: a drain of it would fall on this very instant.
         if one.budget < 1.0:
             one.budget = _INF
             one.spent = 1
@@ -130,6 +139,7 @@ def open_round(fluid: CongestionState, c: int, now: int) -> None:
     for k in range(one.hop, one.hop + one.hops):
         port = ports[hops[k].port]
         hops[k].marks = port.marks
+        # ``losses`` stands for the round; ``lost`` moves on each time losses are counted within it.
         hops[k].losses = port.losses
         hops[k].lost = port.losses
         if fluid.settings[0].wants_telemetry != 0.0:
@@ -152,16 +162,20 @@ def count_losses(fluid: CongestionState, c: int, now: int) -> int:
     for k in range(one.hop, one.hop + one.hops):
         port = ports[hops[k].port]
         if port.losses > hops[k].lost and span > 0.0:
+            # Not before it was last counted: what was lost then is known of already.
             first = min(first, max(port.drop_from, one.lost_since))
+            # A packet arrives where every queue lets it pass.
             kept *= 1.0 - min((port.losses - hops[k].lost) / span, 1.0)
         hops[k].lost = port.losses
     if kept < 1.0:
+        # Fractions of packets add up, so that small losses are not lost by rounding.
         one.debt += (1.0 - kept) * one.loss_sent
     one.lost_since = now
     one.loss_sent = 0.0
     packets = int(one.debt / mss)
     one.debt -= packets * mss
     one.lost += packets
+    # The first counts: later losses of the round are heard of with it, as one event.
     if packets > 0 and one.known_at == 0:
         one.known_at = first + int(path_rtt(fluid, c))
     return packets
@@ -251,6 +265,7 @@ def _tell_losses(fluid: CongestionState, n: int, c: int, now: int, span: float) 
     packets = count_losses(fluid, c, now)
     if packets > 0 and one.active != 0:
         one.remaining += packets * fluid.settings[0].mss
+        # What was lost can't be more than there is.
         one.remaining = min(one.remaining, one.size)
     if one.timeout_at > 0:
         row.timeout = 1.0
@@ -367,6 +382,7 @@ def ask(fluid: CongestionState) -> None:
         if row.coflow_size > 0.0:
             share = min(row.coflow_sent / row.coflow_size, 1.0)
         row.gain = fluid.settings[0].slope * share + fluid.settings[0].intercept
+        # Growth alone is scaled, and rest needs to know whether anything moved: both compare with this.
         fluid.before[n, MAX_STATE] = row.window
         fluid.before[n, MAX_STATE + 1] = row.rate
         for k in range(states):
@@ -396,6 +412,7 @@ def answer(fluid: CongestionState, now: int) -> None:
         one.window = row.window
         one.pace = row.rate
         one.wait = row.wait
+        # To rest, a control must have answered as before: window, rate and every number it remembers.
         still = settings.settles != 0.0 and known
         if fluid.before[n, MAX_STATE] != row.window or fluid.before[n, MAX_STATE + 1] != row.rate:
             still = False
