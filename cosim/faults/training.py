@@ -134,14 +134,14 @@ def live(
     every = max(1, round(wished / iteration_ps)) * iteration_ps
     life = Lifetime(training.lasts, iteration_ps, every)
     environment = simpy.Environment()
-    job = _Job(environment, training, life)
+    job = _TrainingProcess(environment, training, life)
     environment.process(job.fail(iter(failures)))
     environment.run(until=training.lasts)
     job.stop()
     return life
 
 
-class _Job:
+class _TrainingProcess:
     """The process, and what interrupts it."""
 
     def __init__(self, environment: simpy.Environment, training: TrainingRun, life: Lifetime) -> None:

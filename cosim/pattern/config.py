@@ -13,7 +13,7 @@ from cosim.pattern.costs import Costs
 from cosim.pattern.direct import Direct
 from cosim.pattern.dissemination import Dissemination
 from cosim.pattern.nccl import Nccl
-from cosim.pattern.ring import Ring
+from cosim.pattern.ring import RingAlgorithm
 from cosim.pattern.send_recv import SendRecv
 from cosim.pattern.template import Collective
 from cosim.pattern.tree import BinomialTree
@@ -76,11 +76,11 @@ class CollectiveConfig(Spec):
     active_chunks: int = Field(1, ge=1, description="chunks under way at once in a dimension of a rank")
     queues: int = Field(1, ge=1, le=64, description="queues of a dimension, which share active_chunks")
     all_reduce: Choice = Field(
-        Ring(),
+        RingAlgorithm(),
         description="NAME, {algorithm: NAME, its fields}, or a list by dimension; `cosim list collective`",
     )
-    all_gather: Choice = Field(Ring(), description="as all_reduce")
-    reduce_scatter: Choice = Field(Ring(), description="as all_reduce")
+    all_gather: Choice = Field(RingAlgorithm(), description="as all_reduce")
+    reduce_scatter: Choice = Field(RingAlgorithm(), description="as all_reduce")
     all_to_all: Choice = Field(Direct(), description="as all_reduce")
     broadcast: Choice = Field(BinomialTree(), description="as all_reduce, but no list")
     barrier: Choice = Field(Dissemination(), description="as all_reduce, but no list")

@@ -27,7 +27,7 @@ from cosim.pattern.costs import Costs
 from cosim.pattern.template import COPY, I32, I64, REDUCE, Collective, Template
 
 
-class Ring(Algorithm):
+class RingAlgorithm(Algorithm):
     """Neighbours only, in steps; least bytes for any number of ranks"""
 
     name: ClassVar[str] = "ring"

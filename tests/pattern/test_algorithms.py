@@ -17,7 +17,7 @@ from cosim.pattern.dissemination import Dissemination
 from cosim.pattern.double_binary_tree import DoubleBinaryTree
 from cosim.pattern.halving_doubling import HalvingDoubling
 from cosim.pattern.prove import prove
-from cosim.pattern.ring import Ring
+from cosim.pattern.ring import RingAlgorithm
 from cosim.pattern.send_recv import SendRecv
 from cosim.pattern.template import Collective, Template
 from cosim.pattern.tree import BinomialTree
@@ -68,11 +68,11 @@ def bytes_sent(template: Template) -> I64:
 @pytest.mark.parametrize("n", SIZES)
 def test_ring_takes_the_closed_forms_time(n: int) -> None:
     m = D // n
-    assert set(ends(Ring(), AR, n)) == {E_NS + 2 * (n - 1) * (t(m) + E_NS) + (n - 1) * reduction(m)}
-    assert set(ends(Ring(), RS, n)) == {E_NS + (n - 1) * (t(m) + E_NS + reduction(m))}
-    assert set(ends(Ring(), AG, n)) == {E_NS + (n - 1) * (t(D) + E_NS)}
-    assert set(ends(Ring(), A2A, n)) == {E_NS + n * (n - 1) // 2 * (t(m) + E_NS)}
-    assert set(ends(Ring(), AR, n, reverse=True)) == set(ends(Ring(), AR, n))
+    assert set(ends(RingAlgorithm(), AR, n)) == {E_NS + 2 * (n - 1) * (t(m) + E_NS) + (n - 1) * reduction(m)}
+    assert set(ends(RingAlgorithm(), RS, n)) == {E_NS + (n - 1) * (t(m) + E_NS + reduction(m))}
+    assert set(ends(RingAlgorithm(), AG, n)) == {E_NS + (n - 1) * (t(D) + E_NS)}
+    assert set(ends(RingAlgorithm(), A2A, n)) == {E_NS + n * (n - 1) // 2 * (t(m) + E_NS)}
+    assert set(ends(RingAlgorithm(), AR, n, reverse=True)) == set(ends(RingAlgorithm(), AR, n))
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -109,7 +109,12 @@ def test_double_binary_tree_leaves_take_the_closed_forms_time(n: int, chunk: int
 @pytest.mark.parametrize("n", SIZES)
 def test_bytes_of_each_rank_are_the_least_there_can_be(n: int) -> None:
     size = n * 1000 * 4
-    for algorithm in (Ring(), Ring(channels=4), Direct(), *([HalvingDoubling()] if n & (n - 1) == 0 else [])):
+    for algorithm in (
+        RingAlgorithm(),
+        RingAlgorithm(channels=4),
+        Direct(),
+        *([HalvingDoubling()] if n & (n - 1) == 0 else []),
+    ):
         for collective, want in (
             (AR, 2 * size * (n - 1) // n),
             (RS, size * (n - 1) // n),
@@ -118,12 +123,12 @@ def test_bytes_of_each_rank_are_the_least_there_can_be(n: int) -> None:
             template = algorithm.build(collective, n, size, Costs())
             assert set(bytes_sent(template)) == {want}
     assert set(bytes_sent(Direct().build(A2A, n, size, Costs()))) == {size * (n - 1) // n}
-    assert set(bytes_sent(Ring().build(A2A, n, size, Costs()))) == {size * (n - 1) // 2}
+    assert set(bytes_sent(RingAlgorithm().build(A2A, n, size, Costs()))) == {size * (n - 1) // 2}
 
 
 @pytest.mark.parametrize("n", SIZES)
 def test_ring_all_reduce_takes_2n_minus_2_steps(n: int) -> None:
-    template = Ring().build(AR, n, D, COSTS)
+    template = RingAlgorithm().build(AR, n, D, COSTS)
     assert template.num_messages == 2 * n * (n - 1)
     assert template.block_repeat[1:-1].sum() == 2 * n - 2
     assert template.num_flows == 2 * n * (n - 1) + 2 * n
@@ -133,11 +138,11 @@ def test_ring_all_reduce_takes_2n_minus_2_steps(n: int) -> None:
 def test_no_byte_is_lost_in_exact_sizing() -> None:
     for size in (1, 7, 1000, 1001, 65537):
         for n in (2, 4, 8):
-            for algorithm in (Ring(), Direct(), HalvingDoubling()):
+            for algorithm in (RingAlgorithm(), Direct(), HalvingDoubling()):
                 sent = bytes_sent(algorithm.build(RS, n, size, Costs()))
                 assert (sent * n >= size * (n - 1)).all()
                 assert (sent <= size * (n - 1) / n + n).all()
-    assert bytes_sent(Ring().build(RS, 4, 1001, Costs(floor=True))).tolist() == [750] * 4
+    assert bytes_sent(RingAlgorithm().build(RS, 4, 1001, Costs(floor=True))).tolist() == [750] * 4
 
 
 def test_floor_sizing_halves_and_doubles_as_astra_sim_does() -> None:
@@ -150,7 +155,7 @@ def test_floor_sizing_halves_and_doubles_as_astra_sim_does() -> None:
 @pytest.mark.parametrize("n", [2, 5, 8, 9])
 def test_broadcasts_reach_everyone_from_any_root(n: int, root: int) -> None:
     root %= n
-    for algorithm in (BinomialTree(), Ring(), Ring(channels=2, bidirectional=True)):
+    for algorithm in (BinomialTree(), RingAlgorithm(), RingAlgorithm(channels=2, bidirectional=True)):
         template = algorithm.build(Collective.BROADCAST, n, D, COSTS, root=root)
         prove(template)
         into = np.unique(template.dst[template.src != template.dst])
@@ -182,7 +187,7 @@ def test_a_late_rank_holds_up_its_neighbours_only_as_a_ring_does() -> None:
     n, late = 8, 10**7
     arrival = np.zeros(n, np.int64)
     arrival[3] = late
-    finish = exits_ns(Ring().build(AR, n, D, COSTS), arrival, took)
+    finish = exits_ns(RingAlgorithm().build(AR, n, D, COSTS), arrival, took)
     m = D // n
     alone = E_NS + 2 * (n - 1) * (t(m) + E_NS) + (n - 1) * reduction(m)
     assert finish.max() == late + alone
@@ -197,7 +202,7 @@ def test_window_keeps_messages_of_a_rank_under_way_few() -> None:
 
 
 def test_channels_carry_equal_parts_and_keep_apart() -> None:
-    template = Ring(channels=4, bidirectional=True).build(AR, 8, D, COSTS)
+    template = RingAlgorithm(channels=4, bidirectional=True).build(AR, 8, D, COSTS)
     sent = [int(template.bytes[template.channel == c].sum()) for c in range(4)]
     assert len(set(sent)) == 1
     for channel in range(4):
@@ -222,16 +227,16 @@ def test_direct_rows_stand_rank_by_rank_nearest_first() -> None:
 
 
 def test_large_templates_are_built_and_proved_fast() -> None:
-    prove(Ring().build(AR, 4, D, COSTS))  # compiles
+    prove(RingAlgorithm().build(AR, 4, D, COSTS))  # compiles
     began = time.process_time()
-    ring = Ring().build(AR, 4096, D, COSTS)
+    ring = RingAlgorithm().build(AR, 4096, D, COSTS)
     direct = Direct().build(A2A, 512, D, COSTS)
     built = time.process_time() - began
     assert ring.num_messages == 33_546_240
     assert len(ring.src) < 30_000
     assert direct.num_messages == 512 * 511
     began = time.process_time()
-    prove(Ring().build(AR, 1024, D, COSTS))
+    prove(RingAlgorithm().build(AR, 1024, D, COSTS))
     # Bounds are loose: they tell a compiled loop over columns from one over objects.
     assert built < 1
     assert time.process_time() - began < 2

@@ -14,14 +14,14 @@ from cosim.pattern.direct import Direct
 from cosim.pattern.double_binary_tree import DoubleBinaryTree
 from cosim.pattern.halving_doubling import HalvingDoubling
 from cosim.pattern.planner import Planner
-from cosim.pattern.ring import Ring
+from cosim.pattern.ring import RingAlgorithm
 from cosim.pattern.template import Collective
 from tests.inputs import find
 from tests.pattern.uncontended import Network, finish_ns
 
 REFERENCE = "reference/astra_sim_analytical.json"
 SPECS: dict[str, Algorithm] = {
-    "ring": Ring(),
+    "ring": RingAlgorithm(),
     "direct": Direct(),
     "halvingDoubling": HalvingDoubling(),
     "doubleBinaryTree": DoubleBinaryTree(),

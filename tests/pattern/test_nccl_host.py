@@ -7,7 +7,7 @@ from cosim.pattern.nccl import Nccl
 from cosim.pattern.nccl_fit import host_s
 from cosim.pattern.nccl_host import SYSTEMS, SystemName, system_of
 from cosim.pattern.planner import Planner
-from cosim.pattern.ring import Ring
+from cosim.pattern.ring import RingAlgorithm
 from cosim.pattern.template import Collective
 from cosim.topology.scale_up import HostShape
 from tests.validation.nccl_tables import LARGE, TABLES, predicted, rows_of
@@ -74,7 +74,7 @@ def test_hosts_with_nvlink_get_nccl_and_their_own_nics() -> None:
     assert isinstance(chosen, Nccl)
     assert (chosen.rails, chosen.network_rate, chosen.system) == (8, 3.2e12, "h100")
     named = Planner(CollectiveConfig.model_validate({"all_reduce": "ring"}), hosts=shape).config
-    assert isinstance(named.all_reduce, Ring)
+    assert isinstance(named.all_reduce, RingAlgorithm)
     assert isinstance(named.all_gather, Nccl)
     given = CollectiveConfig.model_validate(
         {"all_reduce": {"algorithm": "nccl", "rails": 2, "system": "none"}}

@@ -14,7 +14,7 @@ from cosim.pattern.double_binary_tree import DoubleBinaryTree
 from cosim.pattern.halving_doubling import HalvingDoubling
 from cosim.pattern.plan import Plan
 from cosim.pattern.planner import Planner
-from cosim.pattern.ring import Ring
+from cosim.pattern.ring import RingAlgorithm
 from cosim.pattern.template import REDUCE, Collective
 
 AR, AG, RS, A2A = (
@@ -23,7 +23,7 @@ AR, AG, RS, A2A = (
     Collective.REDUCE_SCATTER,
     Collective.ALL_TO_ALL,
 )
-MIXED = (Ring(), Direct(), HalvingDoubling())
+MIXED = (RingAlgorithm(), Direct(), HalvingDoubling())
 DIMS = (3, 2, 4)
 
 
@@ -112,7 +112,7 @@ def test_all_gather_over_dimensions_brings_everything_to_everyone() -> None:
 
 
 def test_local_bw_aware_all_reduce_shrinks_on_the_way_in_and_grows_on_the_way_back() -> None:
-    made = plan(AR, 2400, DIMS, all_reduce=(Ring(), Ring(), Ring()))
+    made = plan(AR, 2400, DIMS, all_reduce=(RingAlgorithm(), RingAlgorithm(), RingAlgorithm()))
     assert [
         (phase.template.collective, phase.template.num_ranks, phase.template.size_bytes, phase.queue)
         for phase in made.chunks[0]
@@ -133,7 +133,7 @@ def test_groups_of_a_phase_differ_in_its_dimension_only() -> None:
 
 
 def test_dimensions_of_one_rank_are_skipped() -> None:
-    made = plan(AR, 100, (1, 4, 1), all_reduce=(Ring(), Ring(), Ring()))
+    made = plan(AR, 100, (1, 4, 1), all_reduce=(RingAlgorithm(), RingAlgorithm(), RingAlgorithm()))
     assert [phase.template.num_ranks for phase in made.chunks[0]] == [4]
     assert made.chunks[0][0].queue == 1
 
@@ -160,18 +160,22 @@ def test_chunks_in_floor_sizing_are_astra_sims() -> None:
 
 
 def test_queues_and_active_chunks() -> None:
-    made = plan(AR, 4096, (4, 4), all_reduce=(Ring(), Ring()), splits=4, queues=4, active_chunks=8)
+    made = plan(
+        AR, 4096, (4, 4), all_reduce=(RingAlgorithm(), RingAlgorithm()), splits=4, queues=4, active_chunks=8
+    )
     assert made.active == 2
     assert made.num_queues == 8
     assert [[phase.queue for phase in chunk] for chunk in made.chunks] == [[0, 4, 2], [1, 5, 3]] * 2
-    other = plan(AG, 4096, (4, 4), all_gather=(Ring(), Ring()), splits=4, queues=4, active_chunks=3)
+    other = plan(
+        AG, 4096, (4, 4), all_gather=(RingAlgorithm(), RingAlgorithm()), splits=4, queues=4, active_chunks=3
+    )
     assert other.active == 1
     assert [[phase.queue for phase in chunk] for chunk in other.chunks] == [[4 + i, i] for i in range(4)]
     assert [int(chunk[0].template.dst[4]) for chunk in other.chunks] == [1, 1, 3, 3]
 
 
 def test_the_next_operation_goes_on_with_the_queue_and_tree_whose_turn_it_is() -> None:
-    config = CollectiveConfig(all_reduce=DoubleBinaryTree(), all_gather=Ring(), splits=3, queues=2)
+    config = CollectiveConfig(all_reduce=DoubleBinaryTree(), all_gather=RingAlgorithm(), splits=3, queues=2)
     planner = Planner(config)
     gather = planner.plan(AG, 8, 4096)
     again = planner.plan(AG, 8, 4096, turn=gather.turn)
@@ -207,13 +211,13 @@ def test_a_group_of_one_has_an_entry_and_an_exit() -> None:
 
 
 def test_mistakes_are_refused_with_what_would_be_right() -> None:
-    two = (Ring(), Ring())
+    two = (RingAlgorithm(), RingAlgorithm())
     with pytest.raises(AlgorithmError, match=r"lists 2 algorithms \(ring, ring\), but there are 3 dim"):
         plan(AR, 100, DIMS, all_reduce=two)
     with pytest.raises(AlgorithmError, match=r"isn't a full grid[\s\S]*name one algorithm"):
         Planner(CollectiveConfig(all_reduce=two)).plan(AR, 6, 100)
     with pytest.raises(AlgorithmError, match=r"power of two[\s\S]*all_reduce over 6 ranks can be carried by"):
-        plan(AR, 100, (4, 6), all_reduce=(Ring(), HalvingDoubling()))
+        plan(AR, 100, (4, 6), all_reduce=(RingAlgorithm(), HalvingDoubling()))
     with pytest.raises(AlgorithmError, match="don't multiply"):
         Planner().plan(AR, 6, 100, dims=(2, 2))
     with pytest.raises(AlgorithmError, match="can't be meant"):
@@ -224,7 +228,7 @@ def test_settings_that_cannot_matter_are_named() -> None:
     idle = CollectiveConfig(active_chunks=2, queues=2, optimization="baseline").idle_settings()
     assert [name for name, _ in idle] == ["active_chunks", "queues", "optimization"]
     assert CollectiveConfig(active_chunks=9, splits=4).idle_settings()[0][0] == "active_chunks"
-    idle = CollectiveConfig(all_reduce=(Ring(bidirectional=True), Ring())).idle_settings()
+    idle = CollectiveConfig(all_reduce=(RingAlgorithm(bidirectional=True), RingAlgorithm())).idle_settings()
     assert idle[0][0] == "all_reduce.0.bidirectional"
     assert not CollectiveConfig(splits=4, active_chunks=2).idle_settings()
 
@@ -238,7 +242,7 @@ def test_names_options_and_lists_are_understood() -> None:
             "reduction_rate": "1600GB/s",
         }
     )
-    assert config.all_reduce == (Ring(channels=2), HalvingDoubling())
+    assert config.all_reduce == (RingAlgorithm(channels=2), HalvingDoubling())
     assert config.all_to_all == Direct(window=4)
     assert config.costs.endpoint_delay_ps == 10_000
     assert config.costs.reduction_ps(65536) == 120_000

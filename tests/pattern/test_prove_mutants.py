@@ -20,15 +20,15 @@ from cosim.pattern.dissemination import Dissemination
 from cosim.pattern.double_binary_tree import DoubleBinaryTree
 from cosim.pattern.halving_doubling import HalvingDoubling
 from cosim.pattern.prove import prove
-from cosim.pattern.ring import Ring
+from cosim.pattern.ring import RingAlgorithm
 from cosim.pattern.template import COPY, REDUCE, Collective, Template
 from cosim.pattern.tree import BinomialTree
 
 ALGORITHMS: list[tuple[Algorithm, Collective]] = [
     (algorithm, collective)
     for algorithm in (
-        Ring(),
-        Ring(channels=2, bidirectional=True),
+        RingAlgorithm(),
+        RingAlgorithm(channels=2, bidirectional=True),
         Direct(),
         Direct(window=2),
         HalvingDoubling(),
@@ -283,7 +283,7 @@ def test_a_cycle_is_a_deadlock_that_names_the_messages(algorithm: Algorithm, col
 
 
 def test_a_message_that_waits_for_nothing_is_never_released() -> None:
-    template = built(Ring(), Collective.ALL_REDUCE, 4)
+    template = built(RingAlgorithm(), Collective.ALL_REDUCE, 4)
     ptr = template.dep_ptr.copy()
     ptr[5:] -= 1
     mutant = changed(
@@ -295,7 +295,7 @@ def test_a_message_that_waits_for_nothing_is_never_released() -> None:
 
 
 def test_an_exit_that_does_not_wait_for_the_last_message_is_refused() -> None:
-    template = built(Ring(), Collective.ALL_REDUCE, 4)
+    template = built(RingAlgorithm(), Collective.ALL_REDUCE, 4)
     kind = template.dep_kind.copy()
     kind[template.dep_ptr[-2]] = 1  # rank 3's exit: the last message's start is not its arrival
     said = refused(changed(template, dep_kind=kind))
@@ -305,7 +305,7 @@ def test_an_exit_that_does_not_wait_for_the_last_message_is_refused() -> None:
 
 def test_a_send_that_leaves_before_its_data_arrived_is_refused() -> None:
     for num_ranks in (4, 200):  # with and without the happens-before relation
-        template = built(Ring(), Collective.ALL_GATHER, num_ranks)
+        template = built(RingAlgorithm(), Collective.ALL_GATHER, num_ranks)
         row = int(template.block_row[2])
         distance = template.dep_distance.copy()
         distance[template.dep_ptr[row]] = num_ranks  # waits for its own first message instead

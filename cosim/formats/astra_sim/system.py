@@ -10,7 +10,7 @@ from cosim.pattern.contract import Algorithm
 from cosim.pattern.direct import Direct
 from cosim.pattern.double_binary_tree import DoubleBinaryTree
 from cosim.pattern.halving_doubling import HalvingDoubling
-from cosim.pattern.ring import Ring
+from cosim.pattern.ring import RingAlgorithm
 from cosim.pattern.template import Collective
 from cosim.translation.loss_report import LossReport
 from cosim.translation.says import count_operations
@@ -87,7 +87,7 @@ def _implementations(chosen: Algorithm | Sequence[Algorithm], num_dims: int) -> 
 
 
 def _name(algorithm: Algorithm) -> str | None:
-    if isinstance(algorithm, Ring):
+    if isinstance(algorithm, RingAlgorithm):
         return "ring" if algorithm.channels == 1 else None
     if isinstance(algorithm, Direct):
         return f"direct{algorithm.window or ''}"

@@ -16,7 +16,7 @@ from cosim.formats.msccl.rows import normal
 from cosim.formats.msccl.schedule import schedule
 from cosim.pattern.costs import Costs
 from cosim.pattern.prove import prove
-from cosim.pattern.ring import Ring
+from cosim.pattern.ring import RingAlgorithm
 from cosim.pattern.template import Collective, Template
 from tests.formats.msccl.programs import FILES, RING_BY_MSCCLANG, SMALL_RING
 from tests.inputs import needs
@@ -47,7 +47,7 @@ def template(path: Path, size: int, costs: Costs = Costs(), *, flags: bool = Fal
 @needs("chakra/custom_ring_allreduce_8npus_1MB")
 def test_the_ring_that_msccl_compiled_is_our_ring_column_by_column() -> None:
     theirs = template(RING_BY_MSCCLANG, 1 << 20)
-    ours = normal(Ring().build(Collective.ALL_REDUCE, 8, 1 << 20, Costs()))
+    ours = normal(RingAlgorithm().build(Collective.ALL_REDUCE, 8, 1 << 20, Costs()))
     for name in COLUMNS:
         assert np.array_equal(getattr(theirs, name), getattr(ours, name)), name
 
