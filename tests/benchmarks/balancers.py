@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
+from numba import njit
 
 from cosim.context import HERE
 from cosim.network.balancing.ask import kernel_signature
@@ -18,7 +20,7 @@ from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.state import CHOICE, MAX_STATE, SEEN
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowGroup, flat_table, pack_key
-from cosim.network.jit import compiled_for
+from cosim.network.jit import call_at, compiled_for
 from cosim.registry import find, names
 from cosim.topology.leaf_spine import LeafSpine
 from cosim.units import NEVER
@@ -46,16 +48,13 @@ def kernel_ns(balancer: Balancer) -> float:
     seen["alive"], seen["rate"], seen["minimal"] = 1, 1e11, np.arange(PATHS) < PATHS // 2
     seen["load"], seen["flows"] = rng.random((ROWS, PATHS)), rng.integers(0, 9, (ROWS, PATHS))
     state, parameters = np.zeros((ROWS, MAX_STATE)), np.array(balancer.parameters(), np.float64)
-    made = compiled_for(type(balancer).kernel, kernel_signature())  # type: ignore[arg-type]
-    from numba import njit
+    made = compiled_for(cast("Any", type(balancer).kernel), kernel_signature())
 
-    from cosim.network.jit import call_at
-
-    @njit(_nrt=False)  # type: ignore[misc]
-    def many(times: int, address: int, a: object, b: object, c: object, d: object) -> None:
+    def loop(times: int, address: int, a: Any, b: Any, c: Any, d: Any) -> None:
         for _ in range(times):
             call_at(address, (ROWS, a, b, c, d))
 
+    many = cast("Any", njit)(_nrt=False)(loop)
     arguments = int(made.address), rows, seen, state, parameters
     many(1, *arguments)
     return least(lambda: many(200, *arguments)) / (200 * ROWS) * 1e9
