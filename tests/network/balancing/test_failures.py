@@ -22,7 +22,7 @@ from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Topology
-from cosim.topology.routing import Ecmp
+from cosim.topology.routing import EcmpPaths
 from cosim.units import PS_PER_MS
 from tests.network.balancing.worlds import send
 from tests.network.test_fair_share import GB_PER_S
@@ -39,7 +39,9 @@ def fabric(rows: list[tuple[int, int, float]], detection_ps: int = PS_PER_MS) ->
     for spine in range(SPINES):
         links += [(2, 4 + spine, GB_PER_S / SPINES, 0), (4 + spine, 3, GB_PER_S / SPINES, 0)]
     changes = [LinkChange(time * PS_PER_MS, link, rate) for time, link, rate in rows]
-    return replace(graph(2, 4 + SPINES, links), routing=Ecmp(), changes=LinkChanges(changes, detection_ps))
+    return replace(
+        graph(2, 4 + SPINES, links), routing=EcmpPaths(), changes=LinkChanges(changes, detection_ps)
+    )
 
 
 @pytest.mark.parametrize("balancer", [Spray, Adaptive])
@@ -93,7 +95,7 @@ def test_cuts_change_nothing_where_links_fail_and_come_back(
     rates = world.topology.link_rate_bps
     rows = [LinkChange(10**6, k, 0.0) for k in sorted(chosen)]
     rows += [LinkChange(5 * 10**6, k, float(rates[k])) for k in sorted(chosen)]
-    object.__setattr__(world.topology, "routing", Ecmp(world.topology.routing.endpoints_forward))
+    object.__setattr__(world.topology, "routing", EcmpPaths(world.topology.routing.endpoints_forward))
     object.__setattr__(world.topology, "changes", LinkChanges(rows, detection))
     whole = drive(FairShareNetwork(balancer()), world)
     assert np.all([end >= start for start, end in whole.values()])
