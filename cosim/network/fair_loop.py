@@ -7,31 +7,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.network.balancing.choosing import begin_batch, choose_at_end, first_wrong
-from cosim.network.calendar import Records, free, room, take_instant
+from cosim.network.balancing.choosing import choose_at_end
+from cosim.network.calendar import Records, free, take_instant
 from cosim.network.changes import MOST_IN_VAIN
-from cosim.network.core import (
-    DONE,
-    NEED_CALENDAR,
-    NEED_MORE,
-    NEED_PENDING,
-    Core,
-    add_share,
-    complete,
-    release,
-)
+from cosim.network.core import DONE, NEED_MORE, NEED_PENDING, Core, add_share, complete, release
 from cosim.network.drains import set_drain
-from cosim.network.fair_routes import AGAIN, begin_on_route, end_on_route, look, take
+from cosim.network.fair_routes import AGAIN, NEED_MEMBERS, begin_on_route
 from cosim.network.fluid import NONE, Fluid
-from cosim.network.jit import call_at, compiled, once
+from cosim.network.jit import ask_at, compiled, once
 from cosim.network.membership import is_alive, join_path, leave_path
 from cosim.network.order import sort_instant
 from cosim.network.rerouting import next_change, take_change
 from cosim.network.sharing import share
 from cosim.units import NEVER
 
-NEED_FLOWS, NEED_MEMBERS, NEED_CHOICES, CHOOSE, WRONG_CHOICE = 20, 21, 24, 25, 26
-"""What the loop stops for: more room, the balancer's answers on a batch, or to have one refused."""
+NEED_FLOWS = 20
+"""What the loop stops for: more room."""
 
 
 @once
@@ -121,7 +112,7 @@ def _drain(core: Core, fluid: Fluid) -> None:
     path = fluid.path_now[core.store.groups[flow.handle].path + flow.row]
     arrival = now
     if fluid.balance.counts[0].on != 0 and flow.member != NONE:
-        arrival = end_on_route(core, fluid, f, now)
+        arrival = ask_at(fluid.balance.counts[0].end, (core, fluid, f))
     else:
         for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
             link = core.path_link[k]
@@ -168,33 +159,6 @@ def _take_starts(core: Core, fluid: Fluid) -> None:
         sort_instant(core, fluid.instant, fluid.spare, fluid.other, found)
 
 
-@once
-def _choose(core: Core, fluid: Fluid, now: int) -> int:
-    """Have a batch of those that choose at this instant do so: shown, asked, checked, taken."""
-    balance = fluid.balance
-    counts = balance.counts[0]
-    if counts.asked == 0:
-        if not begin_batch(balance):
-            return NEED_CHOICES
-        look(core, fluid, now)
-        counts.asked = 1
-        if counts.kernel == 0:
-            return CHOOSE
-        call_at(
-            counts.kernel,
-            (counts.num_rows, balance.rows, balance.seen, balance.state, balance.parameters),
-        )
-    if counts.taken == 0:
-        counts.wrong = first_wrong(balance)
-        if counts.wrong >= 0:
-            return WRONG_CHOICE
-        if not room(core.calendar, counts.num_rows):
-            return NEED_CALENDAR
-    if not take(core, fluid, now):
-        return NEED_MEMBERS
-    return DONE
-
-
 def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter."""
     state = core.state[0]
@@ -225,7 +189,7 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
         if fluid.balance.counts[0].num_choosing > 0 and min(coming, drain) > state.instant:
             if limit <= state.instant:
                 return DONE
-            status = _choose(core, fluid, state.instant)
+            status = int(ask_at(fluid.balance.counts[0].choose, (core, fluid, state.instant)))
             if status != DONE:
                 return status
             continue

@@ -3,20 +3,32 @@
 A flow that has parts is on each link with the part of its weight that goes that way, all of it at one rate:
 max-min sharing with a coefficient for each link. So the link with the least for its part holds back the
 others. What has gone by a path when its flow leaves it arrives by it.
+
+The loop calls ``choose`` and ``end_on_route`` by address: they are compiled where there is a balancer only.
 """
 
 from __future__ import annotations
 
 import math
 
-from cosim.network.balancing.choosing import choose_at_end, differs, end_batch, part_of, show
+from cosim.network.balancing.choosing import (
+    begin_batch,
+    choose_at_end,
+    differs,
+    end_batch,
+    first_wrong,
+    part_of,
+    show,
+)
 from cosim.network.balancing.state import WEIGHT_UNIT
-from cosim.network.calendar import push
-from cosim.network.core import Core
+from cosim.network.calendar import push, room
+from cosim.network.core import DONE, NEED_CALENDAR, Core
 from cosim.network.fluid import NONE, Fluid
-from cosim.network.jit import compiled, inlined, internal, once
+from cosim.network.jit import call_at, compiled, inlined, internal, once
 from cosim.network.membership import join, leave_path
 
+NEED_MEMBERS, NEED_CHOICES, CHOOSE, WRONG_CHOICE = 21, 24, 25, 26
+"""What the loop stops for: more room, the balancer's answers on a batch, or to have one refused."""
 AGAIN = 1
 """``hop`` of an event: a connection (row) asked to be asked again."""
 
@@ -58,9 +70,9 @@ def _count(core: Core, fluid: Fluid, f: int, sent: int) -> None:
         m = member.sibling
 
 
-@once
-def end_on_route(core: Core, fluid: Fluid, f: int, now: int) -> int:
+def end_on_route(core: Core, fluid: Fluid, f: int) -> int:
     """A flow that has drained is about to leave its links; when its last byte arrives."""
+    now = core.state[0].instant
     flow = fluid.flows[f]
     route = fluid.balance.routes[flow.channel]
     _count(core, fluid, f, core.store.rows[flow.row].size)
@@ -92,7 +104,7 @@ def _look_along(fluid: Fluid, n: int, f: int) -> None:
 
 
 @once
-def look(core: Core, fluid: Fluid, now: int) -> None:
+def _look(core: Core, fluid: Fluid, now: int) -> None:
     """Fill in the rows of a batch."""
     balance = fluid.balance
     for n in range(balance.counts[0].num_rows):
@@ -178,7 +190,7 @@ def _go(core: Core, fluid: Fluid, f: int, now: int) -> None:
 
 
 @once
-def take(core: Core, fluid: Fluid, now: int) -> bool:
+def _take(core: Core, fluid: Fluid, now: int) -> bool:
     """Have those of a batch go where the balancer said; False where there is no room for their memberships,
     and those that remain go on later.
     """
@@ -207,3 +219,29 @@ def take(core: Core, fluid: Fluid, now: int) -> bool:
             push(core.calendar, route.due, now, now, NONE, 0, c, AGAIN)
     end_batch(balance)
     return True
+
+
+def choose(core: Core, fluid: Fluid, now: int) -> int:
+    """Have a batch of those that choose at this instant do so: shown, asked, checked, taken."""
+    balance = fluid.balance
+    counts = balance.counts[0]
+    if counts.asked == 0:
+        if not begin_batch(balance):
+            return NEED_CHOICES
+        _look(core, fluid, now)
+        counts.asked = 1
+        if counts.kernel == 0:
+            return CHOOSE
+        call_at(
+            counts.kernel,
+            (counts.num_rows, balance.rows, balance.seen, balance.state, balance.parameters),
+        )
+    if counts.taken == 0:
+        counts.wrong = first_wrong(balance)
+        if counts.wrong >= 0:
+            return WRONG_CHOICE
+        if not room(core.calendar, counts.num_rows):
+            return NEED_CALENDAR
+    if not _take(core, fluid, now):
+        return NEED_MEMBERS
+    return DONE

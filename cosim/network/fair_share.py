@@ -37,16 +37,16 @@ from cosim.network.channels import CHANNEL, ChannelNumbers
 from cosim.network.compiled import CompiledNetwork, live
 from cosim.network.contract import NetworkSpec
 from cosim.network.drains import DRAIN
-from cosim.network.fair_loop import (
+from cosim.network.fair_loop import NEED_FLOWS, run_fair, settle
+from cosim.network.fair_routes import (
     CHOOSE,
     NEED_CHOICES,
-    NEED_FLOWS,
     NEED_MEMBERS,
     WRONG_CHOICE,
-    run_fair,
-    settle,
+    choose,
+    choose_anew,
+    end_on_route,
 )
-from cosim.network.fair_routes import choose_anew
 from cosim.network.flows import I32, FlowGroup
 from cosim.network.fluid import BPS_PER_BYTE_PS, CLASS, COUNTS, FLOW, LINK, MEMBER, MOMENT, NONE, Fluid
 from cosim.network.growing import GrowingArrays
@@ -105,6 +105,8 @@ class FairShareNetwork(CompiledNetwork):
         counts = self._fluid["counts"]
         counts["free_flow"] = counts["free_member"] = NONE
         self._take_changes()
+        if self._balancing.balancer is not None:
+            self._balancing.call(choose, end_on_route, self.signature())
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         numbers = self._numbers.number(job, src, dst, channel)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Any, Self
 
@@ -71,6 +71,12 @@ class Balancing:
         kernel = None if in_python else type(balancer).kernel
         if kernel is not None:
             counts["kernel"] = int(compiled_for(kernel, kernel_signature()).address)
+
+    def call(self, choose: Callable[..., int], end: Callable[..., int], signature: Any) -> None:
+        """Have the network's loop find its functions that have a batch choose, and that end a message."""
+        counts = self._arrays["counts"][0]
+        counts["choose"] = int(compiled_for(choose, signature).address)
+        counts["end"] = int(compiled_for(end, signature).address)
 
     def view(self) -> Balance:
         """The arrays as they are now."""

@@ -23,6 +23,8 @@ COUNTS = np.dtype(
         ("looks", "i8"),
         ("one_by_one", "i8"),
         ("kernel", "i8"),
+        ("choose", "i8"),
+        ("end", "i8"),
         ("num_choosing", "i8"),
         ("next", "i8"),
         ("num_rows", "i8"),
@@ -34,10 +36,11 @@ COUNTS = np.dtype(
         ("num_changes", "i8"),
     ]
 )
-"""``on``: there is a balancer, which ``splits`` (gives parts) and ``looks``, and is asked ``one_by_one``. Who
-is ``choosing`` at this instant, of whom the batch under way begins with the ``next`` and has so many rows;
-whether the balancer was ``asked``, how many answers are ``taken``, and the row of one that can't be followed
-(``wrong``). In all so far: choices, and those that changed a path.
+"""``on``: there is a balancer, which ``splits`` (gives parts) and ``looks``, and is asked ``one_by_one``;
+where its compiled ``kernel`` is, and the network's functions that have a batch choose and that end a message.
+Who is ``choosing`` at this instant, of whom the batch under way begins with the ``next`` and has so many
+rows; whether the balancer was ``asked``, how many answers are ``taken``, and the row of one that can't be
+followed (``wrong``). In all so far: choices, and those that changed a path.
 """
 ROUTE = np.dtype(
     [
