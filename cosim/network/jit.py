@@ -148,11 +148,6 @@ ask_at = _caller(numba_types.int64)
 """Returns the integer that the function does."""
 
 
-_CONGESTION = ("apply", "changes", "loop", "pauses", "ports", "rounds", "state")
-
-_BALANCING = ("choosing", "state")
-
-
 def _watched(dispatcher: Any) -> Any:
     index = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if index is not None:
@@ -182,9 +177,7 @@ def _sources(user: str) -> tuple[tuple[str, int, int], ...]:
     controls, each used by itself alone, left out.
     """
     room = Path(__file__).parent
-    inner = [*(room / "congestion" / f"{name}.py" for name in _CONGESTION)]
-    inner += [*(room / "balancing" / f"{name}.py" for name in _BALANCING)]
-    files = sorted([*room.glob("*.py"), *inner])
+    files = sorted([*room.glob("*.py"), *room.glob("congestion/*.py"), *room.glob("balancing/*.py")])
     if user == "engine":
         files += [room.parent / "engine" / f"{name}.py" for name in _ENGINE]
     return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)

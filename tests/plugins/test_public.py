@@ -47,7 +47,7 @@ def test_the_types_that_methods_are_given_and_give_are_here(base: type) -> None:
         for word in re.findall(r"[A-Z]\w+", " ".join(map(str, inspect.get_annotations(method).values())))
     }
     usual = {"None", "Any", "Callable", "Mapping", "Path", "Sequence", "Iterator"}
-    arrays = {"I32", "I64", "F64"}  # numpy's, under short names
+    arrays = {"I32", "I64", "F64", "NDArray"}  # numpy's, under short names and its own
     assert named - usual - arrays <= {*cosim.plugins.__all__}
 
 
