@@ -42,6 +42,7 @@ NETWORK_FAULTS = {
     "first_repeat": "repeats",
     "unbound": "endpoints",
     "first_come": "symmetry",
+    "unchanging": "link_changes",
     "unclaimed": "unclaimed",
     "lax": "causality",
     "time_back": "time",
@@ -98,6 +99,8 @@ class FaultInNetwork(ForwardingNetwork):
             return
         if self.fault == "no_latency":
             topology = replace(topology, link_latency_ps=np.zeros_like(topology.link_latency_ps))
+        if self.fault == "unchanging":
+            topology = replace(topology, changes=None)
         self.inner.open(topology, seed, options)
         self._is_open = True
 

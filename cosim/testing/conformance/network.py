@@ -97,6 +97,7 @@ class NetworkKit(Kit["NetworkProbe"]):
             "start_dependencies": there.dependent_flows,
             "peek": there.peek,
             "symmetric": there.symmetric,
+            "link_changes": there.link_changes,
         }.get(feature, False)
 
     def new_probe(self) -> NetworkProbe:

@@ -14,6 +14,7 @@ from cosim.testing.conformance.cases import LATENCY_PS, flows
 from cosim.testing.conformance.kit import check
 from cosim.testing.conformance.network import NetworkKit
 from cosim.testing.conformance.report import CheckSkipped, expect
+from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.units import NEVER
 
 _ENDS = np.arange(8, dtype=np.int32)
@@ -154,3 +155,34 @@ def unclaimed(kit: NetworkKit) -> None:
         with kit.probe() as probe:
             batch = _batch(FlowGroup(0, waiting, _ENDS[:3], (0, 0)), [0], 0)
             refuses(lambda: probe.network.advance(batch, NEVER), "a group that the network is to release")
+
+
+@check(
+    "link_changes",
+    "a link that fails carries nothing until it comes back; one that slows down, no more than its rate",
+    of=["network"],
+)
+def link_changes(kit: NetworkKit) -> None:
+    kit.needs("link_changes")
+    topology = kit.topology
+    one = np.zeros(1, np.int32)
+    link = int(topology.paths(one, one + 1, one)[1][-1])
+    rate = float(topology.link_rate_bps[link])
+    back = 2_000 * LATENCY_PS
+    group = FlowGroup(0, flat_table([0], [1], [_SIZE]), _ENDS[:2], (0, 0))
+
+    def arrives(*changes: LinkChange) -> int:
+        network = kit.make()
+        network.open(replace(topology, changes=LinkChanges(changes)), 1)
+        came = _run(network, _batch(group, [0], LATENCY_PS), 1)
+        network.close()
+        expect(len(came) == 1, "a message never completed over a link that changes")
+        return came[0]
+
+    came = arrives(LinkChange(0, link, 0.0), LinkChange(back, link, rate))
+    expect(came > back, f"a message over a link that works from {back} ps on arrived at {came} ps")
+    least = LATENCY_PS + round(_SIZE * 8e12 / (rate / 4))
+    came = arrives(LinkChange(0, link, rate / 4))
+    expect(
+        came > least, f"a message arrived at {came} ps that a quarter of its link's rate sends by {least} ps"
+    )
