@@ -60,7 +60,9 @@ def test_a_server_that_freezes_in_an_open_loop_is_replaced(frozen: list[int]) ->
 
 
 def test_a_server_of_ten_thousand_sessions_holds_none_of_them() -> None:
-    """Less than two kilobytes of each stay after the first thousand, which warm it up."""
+    """A session's columns are 1 MB: of nine thousand after the first, which warm the server up, fewer than
+    fifty may be there. Pages that the process keeps come and go by 8 MB, whatever it holds.
+    """
     requests = a_conversation("engine")[:4]
     server = ServerProcess(GOOD)
     try:
@@ -76,6 +78,6 @@ def test_a_server_of_ten_thousand_sessions_holds_none_of_them() -> None:
             pages = int(Path(f"/proc/{server.pid}/statm").read_text().split()[1])
             held.append(pages * os.sysconf("SC_PAGE_SIZE"))
         connection.close()
-        assert held[1] - held[0] < 9_000 * 2_000
+        assert held[1] - held[0] < 50 * 1_000_000
     finally:
         server.stop()
