@@ -9,20 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from cosim.network.balancing.state import LEAST_AGAIN_PS, NEAR_ONE, Balance
+from cosim.network.chance import chance
 from cosim.network.jit import inlined, internal
-
-
-@inlined
-def mix(salt: int, now: int) -> float:
-    """A number from 0 to 1 (splitmix64's mixing)."""
-    z = np.uint64(salt) ^ (np.uint64(now) * np.uint64(0x9E3779B97F4A7C15))
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return float(z >> np.uint64(11)) * 2.0**-53
 
 
 @inlined
@@ -48,8 +37,8 @@ def show(balance: Balance, n: int, now: int) -> Any:
     row.first = 1.0 if route.known == 0 else 0.0
     row.fresh = float(route.fresh)
     row.idle = float(now - route.idle_since) if route.fresh != 0 else 0.0
-    row.chance = mix(route.salt, now)
-    row.hash = mix(route.salt, -1)
+    row.chance = chance(route.salt, now)
+    row.hash = chance(route.salt, -1)
     row.job = float(route.job)
     row.paths = float(pair.count)
     row.path = float(route.path)

@@ -7,12 +7,12 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cosim.network.balancing.ask import ask_in_python, kernel_signature, state_width, wrong_answer
 from cosim.network.balancing.candidates import Candidates
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.state import CHOICE, COUNTS, MAX_STATE, ROUTE, SEEN, Balance
+from cosim.network.chance import salts
 from cosim.network.flows import I32
 from cosim.network.growing import GrowingArrays
 from cosim.network.jit import compiled_for
@@ -103,7 +103,7 @@ class Balancing:
         mine = self._arrays["routes"][old:count]
         mine["pair"], mine["job"] = pair, job
         mine["path"] = mine["part"] = mine["due"] = _NONE
-        mine["salt"] = _salts(self._seed, np.stack([np.full(len(src), job), src, dst, channel], axis=1))
+        mine["salt"] = salts(self._seed, np.stack([np.full(len(src), job), src, dst, channel], axis=1))
         if self._arrays["counts"]["splits"][0]:
             room = self.candidates.pairs["count"][pair]
             mine["part"] = self._parts_used + np.cumsum(room) - room
@@ -177,13 +177,3 @@ class Balancing:
             float(pairs["count"][busy].mean()) if busy.any() else 0.0,
             float(taken[busy].mean()) if busy.any() else 0.0,
         )
-
-
-def _salts(seed: int, ends: NDArray[Any]) -> NDArray[np.int64]:
-    """What a connection's chances come from: the run's seed and who it is, not when it was first met."""
-    found = np.full(len(ends), seed & 0xFFFFFFFFFFFFFFFF, np.uint64)
-    for column in ends.astype(np.uint64).T:
-        found = (found ^ column) * np.uint64(0x9E3779B97F4A7C15)
-        found = (found ^ (found >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
-        found ^= found >> np.uint64(29)
-    return found.view(np.int64)

@@ -40,6 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import NetworkError
+from cosim.network.chance import salts
 from cosim.network.channels import ChannelNumbers
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.congestion.contract import Control
@@ -232,7 +233,7 @@ class CongestionNetwork(CompiledNetwork):
         mine["grid"] = [1 << (int(one).bit_length() - 1) for one in grid.tolist()]
         self._fluid.reserve("ends", count)
         fluid["ends"][old:count] = ends[row]
-        mine["salt"] = _salts(self._seed, ends[row])
+        mine["salt"] = salts(self._seed, ends[row])
         self._fluid.reserve("drains", count)
         self._fluid.reserve("state", count)
         self._fluid.reserve("changed", count)
@@ -377,16 +378,6 @@ class CongestionNetwork(CompiledNetwork):
     def control_updates(self) -> int:
         """How often a control was asked about a connection."""
         return int(self._fluid["counts"]["num_updates"][0])
-
-
-def _salts(seed: int, ends: NDArray[Any]) -> NDArray[np.int64]:
-    """What a connection's chances come from: the run's seed and who it is, not when it was first met."""
-    found = np.full(len(ends), seed & 0xFFFFFFFFFFFFFFFF, np.uint64)
-    for column in ends.astype(np.uint64).T:
-        found = (found ^ column) * np.uint64(0x9E3779B97F4A7C15)
-        found = (found ^ (found >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
-        found ^= found >> np.uint64(29)
-    return found.view(np.int64)
 
 
 @cache

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from cosim.network.chance import chance
 from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.ports import is_hot, mean_mark, settle_link
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, MAX_STATE, CongestionState
@@ -15,18 +14,6 @@ from cosim.network.jit import inlined, once
 _INF = 1e30
 _LIMITED = 0.93
 _LOST_AGAIN = 0.5
-
-
-@inlined
-def chance(salt: int, now: int) -> float:
-    """A number from 0 to 1 for the connection's round that ends now (splitmix64's mixing); whether rounds
-    were left out before plays no part.
-    """
-    z = np.uint64(salt) ^ (np.uint64(now) * np.uint64(0x9E3779B97F4A7C15))
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return float(z >> np.uint64(11)) * 2.0**-53
 
 
 @inlined
