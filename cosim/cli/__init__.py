@@ -8,6 +8,7 @@ interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to std
 ``answers``      compare, list, prove
 ``topology``     topology
 ``jobs``         profile, calibrate, translate
+``partition``    partition
 ``fit``          fit, validate
 ``serve``        serve, conformance, adapters
 ===============  =========================================
@@ -25,7 +26,7 @@ from typing import Annotated
 
 import typer
 
-from cosim.cli import answers, fit, jobs, run, serve, topology
+from cosim.cli import answers, fit, jobs, partition, run, serve, topology
 from cosim.cli.say import say
 from cosim.errors import CosimError, InputError
 from cosim.plugin_file import plugin_errors
@@ -68,6 +69,7 @@ for _command in (
     serve.conformance,
     jobs.calibrate,
     jobs.profile,
+    partition.partition,
     fit.fit,
     fit.validate,
 ):

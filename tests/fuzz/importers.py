@@ -22,6 +22,7 @@ from tests.formats import topology_files
 from tests.formats.msccl import programs
 from tests.fuzz.damage import damaged
 from tests.fuzz.tally import Inputs, Target, drawn
+from tests.workload.layers import damaged_graphs
 
 _SEEDS = """
 topology: {kind: ring, endpoints: 4, rate: 400Gbps, latency: 500ns}
@@ -105,6 +106,7 @@ class Folder:
 def targets() -> list[Target]:
     """A target for each format."""
     found = [Folder(written(name), read).target(name) for name, read in READERS.items()]
-    for name, seeds, read in (*programs.fuzz_targets(), *topology_files.fuzz_targets()):
+    graphs = "pipedream", [damaged_graphs.CHAIN, damaged_graphs.SEVERAL], damaged_graphs.cut
+    for name, seeds, read in (*programs.fuzz_targets(), *topology_files.fuzz_targets(), graphs):
         found.append(Target(name, drawn(partial(damaged, bodies=seeds)), read))
     return found

@@ -1,0 +1,1 @@
+"""Training cut by layers: profiles of layers, PipeDream's partitioner, what a plan needs and takes."""
