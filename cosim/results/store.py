@@ -24,8 +24,11 @@ import numpy as np
 from cosim.engine.records import CollectiveRecord, MessageRecords, Records
 from cosim.errors import InputError, Location
 from cosim.results.collective_columns import collective_columns
+from cosim.results.critical_path import Step, critical_path
+from cosim.results.optable import op_table
 from cosim.results.summary import Summary
-from cosim.results.table import Array
+from cosim.results.table import Array, labels
+from cosim.workload.table import OperationTable
 
 FORMAT = 1
 SUMMARY_FILE = "summary.json"
@@ -76,6 +79,29 @@ COLUMNS = {
     "fct_counts": "int64[H]",
 }
 
+ADDED_COLUMNS = {
+    "row_name": "int32[R]: of each operation of each program, its place in row_text",
+    "row_kind": "int8[R]: compute, memory, collective, send, recv",
+    "row_stream": "int32[R]: place in stream_name",
+    "row_text": "str: what operations are called",
+    "stream_name": "str",
+    "rank_row": "int64[ranks]: the row of operation 0 of each rank's program, jobs one after the other",
+    "path_job": "int64[S]: steps of the critical path of each job's last iteration, in order of time",
+    "path_iteration": "int64[S]",
+    "path_kind": "str[S]",
+    "path_rank": "int64[S]: of the job; of a folded job, the simulated rank's place",
+    "path_op": "int64[S]",
+    "path_name": "str[S]",
+    "path_what": "str[S]",
+    "path_src": "int64[S]: endpoint, -1 where the step is no message",
+    "path_dst": "int64[S]",
+    "path_start_ps": "int64[S]",
+    "path_end_ps": "int64[S]",
+    "link_counted_name": "str[K]: what the network counted on each link: marks, drops, queues ...",
+    "link_counted": "float64[K, L]",
+}
+"""Columns that runs written before 2026-11-22 don't have."""
+
 
 def save(
     records: Records,
@@ -103,7 +129,7 @@ def save(
         target.mkdir(parents=True, exist_ok=True)
         for name in (SUMMARY_FILE, COLUMNS_FILE, *MESSAGE_FILES.values()):
             (target / name).unlink(missing_ok=True)
-        _write_npz(_columns(records), target / COLUMNS_FILE)
+        _write_npz(run_columns(records), target / COLUMNS_FILE)
         if messages is not None and records.messages is not None:
             writer = _write_parquet if messages == "parquet" else _write_npz
             _save_messages(records.messages, target / MESSAGE_FILES[messages], writer)
@@ -126,7 +152,8 @@ def check_format(messages: Literal["npz", "parquet"] | None) -> None:
         pyarrow_modules()
 
 
-def _columns(records: Records) -> dict[str, Array]:
+def run_columns(records: Records) -> dict[str, Array]:
+    """Everything that is written of a run, by the names of :data:`COLUMNS` and :data:`ADDED_COLUMNS`."""
     topology, ops, links, traffic = records.topology, records.ops, records.links, records.traffic
     folded = [job.rank_numbers for job in records.jobs] if any(j.folding for j in records.jobs) else None
     return {
@@ -154,6 +181,51 @@ def _columns(records: Records) -> dict[str, Array]:
         "traffic_bin_ps": np.int64(traffic.bin_ps),
         "fct_edges_ps": records.fct.edges_ps,
         "fct_counts": records.fct.counts,
+        **_program_columns(records),
+        **_path_columns(records),
+        **_counted_columns(records),
+    }
+
+
+def _program_columns(records: Records) -> dict[str, Array]:
+    """What operations are called, and on which stream they run."""
+    table = op_table(records)
+    named = labels([one.names[at] for one in _tables(records) for at in one.name.tolist()])
+    return {
+        "row_name": named.codes,
+        "row_kind": table.kind,
+        "row_stream": table.stream,
+        "row_text": np.array(named.names, np.str_),
+        "stream_name": np.array(table.streams, np.str_),
+        "rank_row": table.first,
+    }
+
+
+def _tables(records: Records) -> list[OperationTable]:
+    return [job.workload.table for job in records.jobs]
+
+
+def _path_columns(records: Records) -> dict[str, Array]:
+    """The critical path of the last iteration that each job ended."""
+    jobs = [job for job, ends in enumerate(records.iteration_end_ps) if ends.size]
+    paths = [critical_path(records, job) for job in jobs]
+    steps = [(path.job, path.iteration, *step) for path in paths for step in path.steps]
+    names = ("job", "iteration", *Step._fields)
+    named = dict(zip(names, zip(*steps, strict=True), strict=False))
+    texts = ("kind", "name", "what")
+    return {
+        f"path_{name}": np.array(named.get(name, ()), np.str_ if name in texts else np.int64)
+        for name in names
+    }
+
+
+def _counted_columns(records: Records) -> dict[str, Array]:
+    extra = {name: np.asarray(value) for name, value in records.links.extra.items()}
+    links = records.topology.num_links
+    kept = {name: value for name, value in extra.items() if value.shape == (links,)}
+    return {
+        "link_counted_name": np.array([*kept], np.str_),
+        "link_counted": np.array([*kept.values()], np.float64).reshape(len(kept), links),
     }
 
 

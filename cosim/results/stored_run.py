@@ -17,6 +17,7 @@ import numpy as np
 from cosim.engine.records import MessageRecords, OpRecords
 from cosim.errors import InputError, Location
 from cosim.files import located_yaml
+from cosim.results.critical_path import Step
 from cosim.results.store import (
     COLUMNS,
     COLUMNS_FILE,
@@ -35,14 +36,16 @@ from cosim.results.tables import (
     links_table,
     messages_table,
     operations_table,
+    path_table,
 )
+from cosim.workload.program import OpKind
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StoredRun:
     """A run read back: the summary at once, columns and messages when they are asked for.
 
-    Its tables are those of :class:`cosim.Run`, but for what operations are called, which isn't written.
+    Its tables are those of :class:`cosim.Run`.
 
     Attributes
     ----------
@@ -77,7 +80,7 @@ class StoredRun:
     @cached_property
     def columns(self) -> dict[str, Array]:
         """All columns of ``columns.npz`` by name."""
-        return _read_npz(self.directory / COLUMNS_FILE, tuple(COLUMNS))
+        return _read_npz(self.directory / COLUMNS_FILE, None)
 
     @cached_property
     def settings(self) -> Any:
@@ -99,7 +102,24 @@ class StoredRun:
     def operations(self) -> Table:
         """Every operation that ended, of every simulated rank."""
         names = [field.name for field in fields(OpRecords)]
-        return operations_table(self._jobs, OpRecords(*(self.columns[f"op_{name}"] for name in names)), {})
+        ops = OpRecords(*(self.columns[f"op_{name}"] for name in names))
+        return operations_table(self._jobs, ops, self._about(ops))
+
+    def _about(self, ops: OpRecords) -> dict[str, Array | Labels]:
+        """What each operation is, where the run says it."""
+        found = self.columns
+        if "rank_row" not in found:
+            return {}
+        base = found["job_ptr"][ops.job] + ops.rank
+        rows = found["rank_row"][base] + ops.op
+        numbers = found.get("job_rank_numbers")
+        kinds = tuple(kind.value for kind in OpKind)
+        return {
+            **({} if numbers is None else {"rank": numbers[base]}),
+            "name": Labels(found["row_name"][rows], tuple(found["row_text"].tolist())),
+            "kind": Labels(found["row_kind"][rows], kinds),
+            "stream": Labels(found["row_stream"][rows], tuple(found["stream_name"].tolist())),
+        }
 
     @cached_property
     def collectives(self) -> Table:
@@ -141,6 +161,29 @@ class StoredRun:
         ranks = np.diff(self.columns["job_ptr"])
         parts = [ends[a:b].reshape(-1, count) for a, b, count in zip(ptr[:-1], ptr[1:], ranks, strict=True)]
         return iterations_table(self._jobs, [job.start_ps for job in self.summary.jobs], parts)
+
+    def critical_path(self, job: int = 0) -> Table:
+        """What followed what in the last iteration that a job ended, without a gap, first to last.
+
+        Raises
+        ------
+        InputError
+            There is no such job, it ended no iteration, or the run is older than critical paths.
+        """
+        found = self.columns
+        if not 0 <= job < len(self._jobs):
+            raise InputError(f"there is no job {job}; there are {len(self._jobs)}, from 0")
+        mine = found["path_job"] == job if "path_job" in found else np.zeros(0, np.bool_)
+        if not mine.any():
+            raise InputError(
+                f"of job {self._jobs[job]!r} no critical path is written",
+                location=Location(str(self.directory)),
+                hint="it ended no iteration, or an older cosim wrote it: run the scenario again",
+            )
+        numbers = found.get("job_rank_numbers")
+        own = None if numbers is None else numbers[found["job_ptr"][job] :]
+        columns = [found[f"path_{name}"][mine].tolist() for name in Step._fields]
+        return path_table([Step(*row) for row in zip(*columns, strict=True)], own)
 
     @property
     def _jobs(self) -> tuple[str, ...]:
@@ -246,10 +289,11 @@ def _check_columns(path: Path) -> None:
         raise InputError(f"columns are missing: {', '.join(missing)}", location=Location(str(path)))
 
 
-def _read_npz(path: Path, names: tuple[str, ...]) -> dict[str, Array]:
+def _read_npz(path: Path, names: tuple[str, ...] | None) -> dict[str, Array]:
+    """Those named, or all."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return {name: stored[name] for name in names}
+            return {name: stored[name] for name in names or stored.files}
     except _UNREADABLE as error:
         raise _broken(path, error) from error
 

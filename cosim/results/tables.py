@@ -13,6 +13,7 @@ from cosim.engine.records import MessageRecords, OpRecords, Records
 from cosim.errors import InputError
 from cosim.network.simulator import NetworkStatistics
 from cosim.results.collective_columns import collective_columns
+from cosim.results.critical_path import KINDS, Step, critical_path
 from cosim.results.optable import op_table
 from cosim.results.summary import iteration_ends
 from cosim.results.table import Array, Labels, Table, labels
@@ -73,6 +74,17 @@ TEXTS: dict[str, dict[str, str]] = {
         "start_ps": "when the iteration before ended; of the first, the job's start",
         "end_ps": "when the last rank ended it",
         "duration_ps": "end less start",
+    },
+    "critical_path": {
+        "kind": ", ".join(KINDS),
+        "rank": "of the job, whose operation it is",
+        "operation": "number in the rank's program",
+        "name": "of the operation",
+        "what": "the same for operations alike: a phase, or a collective and its size",
+        "src": "endpoint that sent the message, -1 where the step is none",
+        "dst": "endpoint that received it; src itself: what it did between two messages",
+        "start_ps": "the end of the step before",
+        "end_ps": "the start of the step after",
     },
 }
 """What each column is."""
@@ -153,6 +165,20 @@ def _table(name: str, columns: Mapping[str, Array | Labels]) -> Table:
     return Table(name, columns, TEXTS[name])
 
 
+def path_table(steps: Sequence[Step], rank_numbers: I64 | None = None) -> Table:
+    """In order of time; ``rank_numbers`` is what each rank is called, where that is not its number."""
+    named = dict(zip(Step._fields, zip(*steps, strict=True), strict=False))
+    numbers = {
+        name: np.array(named.get(name, ()), np.int64)
+        for name in ("rank", "op", "src", "dst", "start_ps", "end_ps")
+    }
+    if rank_numbers is not None:
+        numbers["rank"] = np.asarray(rank_numbers, np.int64)[numbers["rank"]]
+    texts = {name: labels(named.get(name, ())) for name in ("kind", "name", "what")}
+    columns: dict[str, Array | Labels] = {**numbers, **texts, "operation": numbers["op"]}
+    return _table("critical_path", {name: columns[name] for name in TEXTS["critical_path"]})
+
+
 class RunTables:
     """Tables of a run that is in memory."""
 
@@ -220,6 +246,20 @@ class RunTables:
         return iterations_table(
             [job.name for job in jobs], [job.start_ps for job in jobs], self.records.iteration_end_ps
         )
+
+    def critical_path(self, job: int = 0, iteration: int | None = None) -> Table:
+        """What followed what in an iteration, without a gap: steps that add up to its time, first to last.
+
+        Of the last iteration that ended, if none is named. Where the run keeps messages
+        (``cosim.run(..., messages=True)``), collectives are steps by message.
+
+        Raises
+        ------
+        InputError
+            There is no such job or iteration.
+        """
+        path = critical_path(self.records, job, iteration)
+        return path_table(path.steps, self.records.jobs[job].rank_numbers)
 
 
 def _numbers(records: Records) -> I64:

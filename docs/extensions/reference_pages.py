@@ -21,7 +21,7 @@ from cosim.experiment.scenario import Scenario
 from cosim.experiment.sweep import Sweep
 from cosim.registry import GROUPS, find, names
 from cosim.results.measures import MEASURES
-from cosim.results.store import COLUMNS
+from cosim.results.store import ADDED_COLUMNS, COLUMNS
 from cosim.results.tables import TEXTS
 from cosim.spec import Spec
 
@@ -179,7 +179,9 @@ def write(folder: Path) -> None:
             Scenario,
         ),
     )
-    columns = "\n".join(f"`{name}`\n: {_escape(text)}\n" for name, text in COLUMNS.items())
+    columns = "\n".join(
+        f"`{name}`\n: {_escape(text)}\n" for name, text in {**COLUMNS, **ADDED_COLUMNS}.items()
+    )
     put(folder / "columns.md", f"# Columns of a run\n\nWhat `columns.npz` in `--out` has.\n\n{columns}")
     tables = "\n".join(
         f"## `run.{name}`\n\n"

@@ -1,0 +1,142 @@
+"""Operations of one iteration of a job: when each began and ended, what it followed, and who met whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.engine.programs import Naming, naming
+from cosim.engine.records import Records
+from cosim.workload.program import NO_STREAM, Operation, OpKind
+
+I64 = NDArray[np.int64]
+Place = tuple[int, int]
+"""A rank of the job, and the number of an operation in its program."""
+UNKNOWN = -1
+"""When an operation began that was not recorded."""
+
+
+@dataclass(frozen=True)
+class _Meetings:
+    """Collectives of a program: the group and the turn on it of each, and which one has those."""
+
+    of: dict[int, tuple[Naming, int]] = field(default_factory=dict)
+    op: dict[tuple[Naming, int], int] = field(default_factory=dict)
+
+
+class OneIteration:
+    """Iteration ``iteration`` of job ``job``, which all its ranks ended.
+
+    Parameters
+    ----------
+    records
+        Of the run.
+    job, iteration
+        Numbers, from 0.
+    """
+
+    def __init__(self, records: Records, job: int, iteration: int) -> None:
+        self.info = records.jobs[job]
+        self.workload = self.info.workload
+        ends, program_of = records.iteration_end_ps[job], self.workload.program_of
+        self.start_ps = int(ends[iteration - 1].max()) if iteration else self.info.start_ps
+        self.rank_ends: I64 = ends[iteration]
+        self.end_ps = int(self.rank_ends.max())
+        table, ops = self.workload.table, records.ops
+        counts = np.diff(table.first)[program_of]
+        self._base = np.concatenate([[0], np.cumsum(counts)])
+        self._begin = np.full(int(self._base[-1]), UNKNOWN, np.int64)
+        self._end = self._begin.copy()
+        mine = np.flatnonzero((ops.job == job) & (ops.iteration == iteration))
+        at = self._base[ops.rank[mine]] + ops.op[mine]
+        self._begin[at], self._end[at] = ops.start_ps[mine], ops.end_ps[mine]
+        self._meetings: dict[int, _Meetings] = {}
+
+    @cached_property
+    def _stream(self) -> I64:
+        """Of each row of the table; each operation without a stream has one of its own."""
+        table = self.workload.table
+        limited = np.array([name != NO_STREAM for name in table.streams], np.bool_)[table.stream]
+        return np.where(limited, table.stream, -1 - np.arange(len(table)))
+
+    def operation(self, place: Place) -> Operation:
+        """What the program says."""
+        return self.workload.program(place[0]).operations[place[1]]
+
+    def began(self, place: Place) -> int:
+        """When it started, picoseconds, or :data:`UNKNOWN`."""
+        return int(self._begin[self._base[place[0]] + place[1]])
+
+    def ended(self, place: Place) -> int:
+        """When it ended, picoseconds, or :data:`UNKNOWN`."""
+        return int(self._end[self._base[place[0]] + place[1]])
+
+    def ending_at(self, rank: int, time_ps: int) -> list[Place]:
+        """Operations of a rank that ended then."""
+        mine = self._end[self._base[rank] : self._base[rank + 1]]
+        return [(rank, op) for op in np.flatnonzero(mine == time_ps).tolist()]
+
+    def before(self, place: Place) -> list[Place]:
+        """What an operation waited for until the instant at which it started: dependencies, then its
+        stream.
+        """
+        rank, op = place
+        table = self.workload.table
+        first = int(table.first[self.workload.program_of[rank]])
+        row = first + op
+        needed = set(table.dep[table.dep_first[row] : table.dep_first[row + 1]].tolist())
+        ending = [one for _, one in self.ending_at(rank, self.began(place)) if one != op]
+        on_stream = {one for one in ending if self._stream[first + one] == self._stream[row]}
+        return [(rank, one) for one in ending if one in needed] + [
+            (rank, one) for one in ending if one in on_stream - needed
+        ]
+
+    def members(self, place: Place) -> list[Place]:
+        """The operations of one collective, rank by rank, with which its ranks take part in it."""
+        rank, op = place
+        name, turn = self._of_program(rank).of[op]
+        if not name:
+            return [place]
+        by_axes = tuple(one for one in name if isinstance(one, str))
+        ranks = self.workload.mesh.group(rank, by_axes) if by_axes else name
+        return [(int(one), self._of_program(int(one)).op[name, turn]) for one in ranks]
+
+    def other_end(self, place: Place) -> Place | None:
+        """The send whose arrival ended a receive, or the receive that took a send; None: not in this
+        iteration.
+        """
+        operation, (rank, _) = self.operation(place), place
+        there = self._peer(rank, operation)
+        wanted = OpKind.RECV if operation.kind is OpKind.SEND else OpKind.SEND
+        for one in self.ending_at(there, self.ended(place)):
+            other = self.operation(one)
+            if other.kind is wanted and other.tag == operation.tag and self._peer(there, other) == rank:
+                return one
+        return None
+
+    def _peer(self, rank: int, operation: Operation) -> int:
+        peer = operation.peer
+        assert peer is not None  # of a send or a receive
+        if peer.rank is not None:
+            return peer.rank
+        mesh = self.workload.mesh
+        where = mesh.coordinates(rank)
+        where[peer.axis or ""] += peer.offset
+        return mesh.rank(where)
+
+    def _of_program(self, rank: int) -> _Meetings:
+        number = int(self.workload.program_of[rank])
+        if number not in self._meetings:
+            found, turns = _Meetings(), dict[Naming, int]()
+            for op, operation in enumerate(self.workload.programs[number].operations):
+                if operation.kind is OpKind.COLLECTIVE:
+                    name = naming(operation, self.workload.mesh)
+                    turn = turns.get(name, 0)
+                    turns[name] = turn + 1
+                    found.of[op] = name, turn
+                    found.op[name, turn] = op
+            self._meetings[number] = found
+        return self._meetings[number]
