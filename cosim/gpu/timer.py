@@ -15,8 +15,8 @@ as those of large ones (Shah et al., "FlashAttention-3", arXiv 2407.08608, secti
 sequences. Under a causal mask the last block of queries has the most to do: no kernel ends before it.
 
 A kernel in a training is not a kernel alone: the power limit, which is of an average, lowers the clock
-(``sustained_clock``) unless the job keeps waiting, and ``gap_time`` passes between two. ``GpuTimer(...,
-alone=True)`` leaves both out, as benchmarks of kernels do.
+(``sustained_clock``), and ``gap_time`` passes between two. ``GpuTimer(..., alone=True)`` leaves both out, as
+benchmarks of kernels do.
 
 Only + - * / and square roots of doubles, so equal on every machine. Not modelled: what temperature does to a
 clock, caches (a kernel's operands come from memory even if the kernel before left them in L2), the numbers'
@@ -43,14 +43,13 @@ _HEAD = 128
 class GpuTimer:
     """Times kernels of one number type on a GPU; see ``cosim.models.training.Timer``.
 
-    ``alone``: one kernel at a time on a cool GPU, as benchmarks measure them. ``rested``: a job that waits
-    so often that the power limit leaves the clock alone.
+    ``alone``: one kernel at a time on a cool GPU, as benchmarks measure them.
     """
 
-    def __init__(self, gpu: Gpu, dtype: DType, *, alone: bool = False, rested: bool = False) -> None:
+    def __init__(self, gpu: Gpu, dtype: DType, *, alone: bool = False) -> None:
         self.gpu, self.dtype = gpu, dtype
         efficiency, self._alone = gpu.efficiency, alone
-        self._clock = 1.0 if alone or rested else efficiency.sustained_clock
+        self._clock = 1.0 if alone else efficiency.sustained_clock
         self._each_ps = efficiency.kernel_time + (0 if alone else efficiency.gap_time)
         self._peak = gpu.peak(dtype) * self._clock
         self._narrow = DTYPE_BYTES[dtype] <= 2

@@ -34,7 +34,7 @@ from tests.validation.surrogate import I64, NVLINK, Surrogate
 
 TABLES = ("single", "multi")
 START = {
-    "unaligned": 0.45, "memory_peak": 0.75, "gap_time": 8e6, "host_time": 50e6,
+    "unaligned": 0.45, "gap_time": 8e6, "host_time": 50e6,
     "step_time": 5e9,
 }  # fmt: skip
 WEIGHTS = (1.0, 3.0)

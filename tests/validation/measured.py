@@ -49,7 +49,7 @@ COLUMNS = {
 }
 TIME = "iteration time (ms)"
 FITTED = {
-    "gpu": ("unaligned", "memory_peak", "gap_time", "host_time", "step_time"),
+    "gpu": ("unaligned", "gap_time", "host_time", "step_time"),
     "nccl": ("latency", "nvlink_efficiency", "loop_gap"),
 }
 """Names of the parameters that were fitted; ``LAUNCH_PS`` of nccl-tests is one more."""

@@ -122,7 +122,7 @@ class Surrogate:
         return self._exchanges.setdefault(key, len(self._exchanges))
 
     def _kernel_s(self, efficiency: Efficiency) -> F64:
-        timer = GpuTimer(A100_80GB.model_copy(update={"efficiency": efficiency}), "fp16", rested=True)
+        timer = GpuTimer(A100_80GB.model_copy(update={"efficiency": efficiency}), "fp16")
         return np.array([timer.kernel_ps(kernel) / PS_PER_S for kernel in self._kernels])
 
     def _iteration_s(

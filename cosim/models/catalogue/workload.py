@@ -168,7 +168,7 @@ class ModelWorkload(TrainedWorkload):
             raise WorkloadError(str(error)) from error
         job = self.job()
         overlaps = job.training.bucket is not None and self.task == "training"
-        timer: Timer = GpuTimer(gpu, self.dtype, rested=job.training.synchronous_passes)
+        timer: Timer = GpuTimer(gpu, self.dtype)
         if self.task != "training" if self.cuda_graphs is None else self.cuda_graphs:
             timer = Graphed(timer)
         self._check_memory(job, gpu)
