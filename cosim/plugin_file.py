@@ -57,6 +57,13 @@ def named_in_file(kind: type) -> str | None:
     return _FOUND.get(kind)
 
 
+def source_of(kind: type) -> dict[Path, bytes] | None:
+    """The file of a class that was found in one, and those beside it that it imports, as they were run."""
+    if kind not in _FOUND:
+        return None
+    return _RUNS[Path(_FOUND[kind].rpartition(":")[0])].contents
+
+
 def load_module(text: str, folder: Path) -> tuple[ModuleType, str, Path]:
     """The module that FILE.py:CLASS names, the name of the class, and the file.
 

@@ -5,6 +5,7 @@ interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to std
 
 ===============  =========================================
 ``run``          run, and sweeps
+``runs``         what a store has: list, show, prune
 ``answers``      compare, list, prove
 ``topology``     topology
 ``jobs``         profile, calibrate, translate
@@ -26,7 +27,7 @@ from typing import Annotated
 
 import typer
 
-from cosim.cli import answers, fit, jobs, partition, run, serve, topology
+from cosim.cli import answers, fit, jobs, partition, run, runs, serve, topology
 from cosim.cli.say import say
 from cosim.errors import CosimError, InputError
 from cosim.plugin_file import plugin_errors
@@ -75,6 +76,7 @@ for _command in (
 ):
     app.command()(plugin_errors()(_command))
 app.command("list")(answers.list_names)
+app.add_typer(runs.app, name="runs")
 app.add_typer(serve.adapters, name="adapters")
 
 

@@ -69,6 +69,32 @@ Resume = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Go on with a run over a simulator elsewhere that broke off."),
 ]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PLACE",
+        help="Keep runs here, and take from here what was run before: a folder, or s3://...",
+    ),
+]
+Again = Annotated[bool, typer.Option("--again", help="Run also what the store has.")]
+
+# cosim runs
+StoreHere = Annotated[str, typer.Option("--store", metavar="PLACE", help="The store.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATH=VALUE",
+        help="Only runs with this setting, or name, version, network, seed, digest. Repeatable.",
+    ),
+]
+RunId = Annotated[str, typer.Argument(metavar="ID", help="A run's id, or how it begins.")]
+Older = Annotated[str | None, typer.Option(metavar="TIME", help="Only runs older than this: 30d.")]
+OtherVersions = Annotated[
+    bool, typer.Option("--other-versions", help="Only runs of other versions of cosim than this one.")
+]
+OnlyFailed = Annotated[bool, typer.Option("--failed", help="Only runs that could not go on.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and leave it.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print the table as CSV, with every measure.")]
 
 # cosim translate
 ScenarioFile = Annotated[Path, typer.Argument(help="A scenario file (YAML).", metavar="SCENARIO")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from cosim.cli.say import INTERRUPTED, logged, say
 if TYPE_CHECKING:
     from cosim.experiment.simulate import Run
     from cosim.results.networks import NetworkComparison
+    from cosim.results.stored_run import StoredRun
     from cosim.results.sweep import SweepRun
 
 
@@ -32,6 +33,8 @@ def run(
     workers: options.Workers = None,
     quiet: options.Quiet = False,
     resume: options.Resume = None,
+    store: options.Store = None,
+    again: options.Again = False,
     allow_large: options.AllowLarge = False,
 ) -> None:
     """Run a scenario, or a sweep of runs, and say what came of it."""
@@ -44,7 +47,7 @@ def run(
     source = None if scenario is None else experiment.read_source(scenario, changes)
     if isinstance(source, Sweep):
         workers = workers or num_cores()
-    call: Callable[..., Run | SweepRun | NetworkComparison] = experiment.run
+    call: Callable[..., Run | StoredRun | SweepRun | NetworkComparison] = experiment.run
     with logged(quiet), ProgressBar(shown=not quiet) as bar:
         done = call(
             source,
@@ -56,22 +59,35 @@ def run(
             alone=by_itself,
             open_loop=open_loop or None,
             figure=figure,
+            store=store,
+            again=again,
             workers=workers,
             allow_large=allow_large,
             progress=bar.show,
         )
     if as_json:
-        typer.echo(json.dumps(done.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
+        typer.echo(json.dumps(_json_of(done), indent=1, ensure_ascii=False, allow_nan=False))
     else:
         _print(done, quiet)
     _end(done, out)
 
 
-def _print(done: Run | SweepRun | NetworkComparison, quiet: bool) -> None:
+def _json_of(done: Run | StoredRun | SweepRun | NetworkComparison) -> Any:
+    from cosim.results.stored_run import StoredRun
+
+    return done.summary.to_json() if isinstance(done, StoredRun) else done.to_json()
+
+
+def _print(done: Run | StoredRun | SweepRun | NetworkComparison, quiet: bool) -> None:
     from cosim.experiment.simulate import Run
     from cosim.results.networks import NetworkComparison
     from cosim.results.render.terminal import show, show_page
+    from cosim.results.stored_run import StoredRun
 
+    if isinstance(done, StoredRun):
+        if not quiet:
+            show(done.summary)
+        return
     if not isinstance(done, Run):
         if not quiet or isinstance(done, NetworkComparison):  # asked for by name
             show_page(done.page())
@@ -83,15 +99,16 @@ def _print(done: Run | SweepRun | NetworkComparison, quiet: bool) -> None:
         show_page(beside)
 
 
-def _end(done: Run | SweepRun | NetworkComparison, out: Path | None) -> None:
+def _end(done: Run | StoredRun | SweepRun | NetworkComparison, out: Path | None) -> None:
     """What is wrong with it, and the exit code for that."""
     from cosim.experiment.simulate import Run
+    from cosim.results.stored_run import StoredRun
     from cosim.results.sweep import SweepRun
 
     if isinstance(done, Run) and done.scenario.record.messages and out is None and not done.interrupted:
         place = done.scenario.locate("record", "messages")
         say(f"warning: {place}: has no effect: messages are written with --out only")
-    if done.interrupted:
+    if not isinstance(done, StoredRun) and done.interrupted:
         say(f"interrupted: {done.interrupted}; what was computed until then is kept")
         raise typer.Exit(INTERRUPTED)
     if isinstance(done, SweepRun) and done.failed:

@@ -22,6 +22,7 @@ from cosim.written import plain
 if TYPE_CHECKING:
     from cosim.experiment.networks import Networks, Vary
     from cosim.results.networks import NetworkComparison
+    from cosim.results.stored_run import StoredRun
     from cosim.results.sweep import SweepRun
 
 Source = Scenario | Sweep | Mapping[str, Any] | str | Path
@@ -49,10 +50,28 @@ def run(
     out: str | Path | None = ...,
     *,
     figure: str | Path | None = ...,
+    store: str | Path | None = ...,
+    again: bool = ...,
     workers: int | None = ...,
     allow_large: bool = ...,
     progress: OnProgress | None = ...,
 ) -> SweepRun: ...
+@overload
+def run(
+    source: Scenario | Mapping[str, Any] | str | Path,
+    set: Changes = ...,
+    out: str | Path | None = ...,
+    *,
+    store: str | Path,
+    again: bool = ...,
+    alone: bool = ...,
+    open_loop: Changes | None = ...,
+    messages: bool = ...,
+    figure: str | Path | None = ...,
+    workers: int | None = ...,
+    allow_large: bool = ...,
+    progress: OnProgress | None = ...,
+) -> Run | StoredRun: ...
 @overload
 def run(
     source: Scenario | Mapping[str, Any] | str | Path | None = ...,
@@ -60,6 +79,7 @@ def run(
     out: str | Path | None = ...,
     *,
     resume: str | Path | None = ...,
+    store: None = None,
     networks: None = None,
     alone: bool = ...,
     open_loop: Changes | None = ...,
@@ -82,10 +102,12 @@ def run(
     open_loop: Changes | None = None,
     messages: bool = False,
     figure: str | Path | None = None,
+    store: str | Path | None = None,
+    again: bool = False,
     workers: int | None = None,
     allow_large: bool = False,
     progress: OnProgress | None = None,
-) -> Run | SweepRun | NetworkComparison:
+) -> Run | StoredRun | SweepRun | NetworkComparison:
     """Run a scenario or a sweep.
 
     Settings that can't affect the result are logged as warnings of the logger ``cosim``, before the run.
@@ -113,6 +135,10 @@ def run(
         Keep every message in the run, whether the scenario writes them or not.
     figure
         A file to draw to, png, svg or pdf: who communicates when; of a sweep its measures.
+    store
+        Where runs are kept, and taken from where they are there: a folder, or an address that fsspec knows.
+    again
+        Run also what the store has.
     workers
         Of a sweep: processes; 1 if not given. With more, a script needs ``if __name__ == "__main__":``.
     allow_large
@@ -125,6 +151,8 @@ def run(
     -------
     Run
         Of a scenario.
+    StoredRun
+        Of a scenario whose run was in the store.
     SweepRun
         Of a sweep, also where it is a file (which types can't tell: :func:`cosim.sweep` is typed so).
     NetworkComparison
@@ -165,6 +193,8 @@ def run(
         "open_loop": open_loop is not None,
         "messages": messages,
         "figure": figure,
+        "store": store,
+        "again": again,
         "workers": workers,
     }
     if resume is not None:
@@ -177,10 +207,16 @@ def run(
         if isinstance(scenario_or_sweep, Sweep):
             from cosim.experiment.trials import run_sweep
 
-            _refuse("a sweep", given, {"source", "set", "out", "figure", "workers"})
+            _refuse("a sweep", given, {"source", "set", "out", "figure", "store", "again", "workers"})
             with allowing_large(allow_large):
                 return run_sweep(
-                    scenario_or_sweep, out, figure=figure, workers=workers or 1, progress=progress
+                    scenario_or_sweep,
+                    out,
+                    figure=figure,
+                    store=store,
+                    again=again,
+                    workers=workers or 1,
+                    progress=progress,
                 )
         scenario = scenario_or_sweep
         if networks is not None:
@@ -189,12 +225,14 @@ def run(
             _refuse("networks", given, {"source", "set", "networks", "vary"})
             with allowing_large(allow_large):
                 return run_networks(scenario, networks, vary, progress=progress)
-        _refuse("a run on one network", given, {"source", "set", "out", *_BESIDE})
+        _refuse("a run on one network", given, {"source", "set", "out", "store", "again", *_BESIDE})
     with allowing_large(allow_large):
         return run_scenario(
             scenario,
             out,
             resume=resume is not None,
+            store=store,
+            again=again,
             messages=messages,
             alone=alone,
             open_loop=open_loop,
@@ -212,6 +250,8 @@ def sweep(
     measures: Iterable[str] | None = None,
     set: Changes = (),  # noqa: A002
     out: str | Path | None = None,
+    store: str | Path | None = None,
+    again: bool = False,
     workers: int | None = None,
     allow_large: bool = False,
     progress: OnProgress | None = None,
@@ -231,7 +271,7 @@ def sweep(
         Of `cosim list sweep`; the mean iteration if not given.
     set
         Changes of the scenario or the sweep.
-    out, workers, allow_large, progress
+    out, store, again, workers, allow_large, progress
         As for :func:`cosim.run`.
 
     Returns
@@ -275,7 +315,7 @@ def sweep(
         document = Document("sweep", {"scenario": read_in, "axes": dict(axes), **own})
         chosen = sweep_from(document, read_in.base, read_in.name)
     with allowing_large(allow_large):
-        return run_sweep(chosen, out, workers=workers or 1, progress=progress)
+        return run_sweep(chosen, out, store=store, again=again, workers=workers or 1, progress=progress)
 
 
 def read_source(source: Source, changes: Changes = ()) -> Scenario | Sweep:

@@ -29,10 +29,11 @@ def prepare(target: Path, scenario: Scenario, *, resume: bool) -> None:
 
     check_format(scenario.record.messages or None)
     if not resume:
-        forget(target, _files())
+        forget(target, run_files())
 
 
-def _files() -> tuple[str, ...]:
+def run_files() -> tuple[str, ...]:
+    """Every file that a run's folder may have; the first is written last."""
     from cosim.results.store import COLUMNS_FILE, MESSAGE_FILES, SCENARIO_FILE, SUMMARY_FILE
 
     return SUMMARY_FILE, COLUMNS_FILE, SCENARIO_FILE, TIMELINE_FILE, *MESSAGE_FILES.values()
@@ -46,15 +47,26 @@ def write_run(run: Run, target: Path) -> Path:
     InputError
         The folder can't be written.
     """
+    with written_whole(target, run_files()) as part:
+        write_files(run, part)
+    return target
+
+
+def write_files(run: Run, folder: Path) -> None:
+    """Write everything to a folder that nobody looks at yet.
+
+    Raises
+    ------
+    InputError
+        It can't be written.
+    """
     from cosim.results.render.timeline import write_timeline
     from cosim.results.store import SCENARIO_FILE, save
 
-    with written_whole(target, _files()) as part:
-        (part / SCENARIO_FILE).write_text(resolved_yaml(run.scenario), "utf-8", "backslashreplace")
-        write_timeline(run.records, part / TIMELINE_FILE)
-        messages = run.scenario.record.messages
-        save(run.records, run.summary, part, messages=messages or None)
-    return target
+    (folder / SCENARIO_FILE).write_text(resolved_yaml(run.scenario), "utf-8", "backslashreplace")
+    write_timeline(run.records, folder / TIMELINE_FILE)
+    messages = run.scenario.record.messages
+    save(run.records, run.summary, folder, messages=messages or None)
 
 
 def resolved_yaml(scenario: Scenario) -> str:

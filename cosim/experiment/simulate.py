@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from cosim.results.matrices import TrafficMatrix
     from cosim.results.open_loop import LoopComparison
     from cosim.results.render.page import Page
+    from cosim.results.stored_run import StoredRun
     from cosim.results.summary import Summary
     from cosim.topology.graph import Topology
 
@@ -174,34 +176,61 @@ def run_scenario(
     out: str | Path | None = None,
     *,
     resume: bool = False,
+    store: str | Path | None = None,
+    again: bool = False,
     messages: bool = False,
     alone: bool = False,
     open_loop: Changes | None = None,
     figure: str | Path | None = None,
     progress: OnProgress | None = None,
-) -> Run:
+) -> Run | StoredRun:
     """Run one scenario; the parameters are those of :func:`cosim.run`, ``resume`` goes on with ``out``.
+
+    What is looked at beside a run (``messages``, ``alone``, ``open_loop``, ``figure``) isn't in a store: with
+    it, the scenario is run.
 
     Raises
     ------
     InputError, SimulationError
         As :func:`cosim.run`.
     """
-    from cosim.experiment.build import build
+    from cosim.experiment.store.reads import reading
+    from cosim.experiment.store.runs import open_store
+    from cosim.experiment.store.single import keep_run, stored_run
     from cosim.results.render.figure import check_figure
 
     if figure is not None:
         check_figure(figure)
     messages = messages or figure is not None or open_loop is not None
-    if out is None:
-        done = _run_built(scenario, build(scenario), messages, progress)
-    else:
-        done = _run_into(out, scenario, resume, messages, progress)
-    if not done.interrupted:
-        _run_beside(done, alone, open_loop)
+    runs = None if store is None else open_store(store)
+    if runs is not None and not (again or messages or alone):
+        found = stored_run(runs, scenario, out)
+        if found is not None:
+            return found
+    began = time.time()
+    with reading() if runs is not None else nullcontext() as read:
+        done = _run_once(scenario, out, resume, messages, progress)
+        if not done.interrupted:
+            _run_beside(done, alone, open_loop)
+    if runs is not None and read is not None:
+        keep_run(runs, done, read, began)
     if figure is not None:
         _log.info("drawn: %s", done.draw(figure))
     return done
+
+
+def _run_once(
+    scenario: Scenario,
+    out: str | Path | None,
+    resume: bool,
+    messages: bool,
+    progress: OnProgress | None,
+) -> Run:
+    from cosim.experiment.build import build
+
+    if out is None:
+        return _run_built(scenario, build(scenario), messages, progress)
+    return _run_into(out, scenario, resume, messages, progress)
 
 
 def _run_built(scenario: Scenario, built: Built, messages: bool, progress: OnProgress | None) -> Run:

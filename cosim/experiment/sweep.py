@@ -86,6 +86,10 @@ class Sweep(Spec):
         {}, description="axis: [labels], to run a part of the sweep: --set only.control=[dctcp]"
     )
 
+    store: str = Field(
+        "", description="where runs are kept and taken from; a folder, from the sweep's own, or s3://..."
+    )
+
     @field_validator("only", mode="before")
     @classmethod
     def _as_labels(cls, value: Any) -> Any:
@@ -219,6 +223,11 @@ class Sweep(Spec):
         if self._document is None:
             return located_yaml.Document("", self.scenario), self._base
         return settings.part(self._document, "scenario"), self._base
+
+    @property
+    def store_address(self) -> str | None:
+        """Where its store is; None where it has none."""
+        return str(self._base / self.store) if self.store and "://" not in self.store else self.store or None
 
     @property
     def num_runs(self) -> int:

@@ -10,39 +10,26 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from cosim.errors import CosimError, InputError, SimulationError
-from cosim.experiment.alone import run_alone
-from cosim.experiment.build import build
+from cosim.errors import SimulationError
 from cosim.experiment.progress import OnProgress, RunProgress
-from cosim.experiment.scenario import Scenario
-from cosim.experiment.simulate import simulate
-from cosim.experiment.sizes import allowing_large, is_large_allowed
+from cosim.experiment.sizes import is_large_allowed
+from cosim.experiment.store.runs import Keeper, RunStore, open_store
+from cosim.experiment.store.trials import (
+    InterruptedRunError,
+    Task,
+    TrialAnswer,
+    run_task,
+    stored_trials,
+)
 from cosim.experiment.sweep import Sweep
 from cosim.files.folder import claimed, forget
-from cosim.results.measures import MEASURES
 from cosim.results.render.figure import check_figure
 from cosim.results.sweep import SWEEP_FILES, SweepRun, Trial
 
 _log = logging.getLogger("cosim")
-
-
-@dataclass(frozen=True)
-class _Task:
-    """One trial to be run."""
-
-    scenario: Scenario
-    labels: tuple[str, ...]
-    seed: int
-    measures: tuple[str, ...]
-    allow_large: bool
-
-
-class _InterruptedError(Exception):
-    """A run was interrupted: its part of a result is no result."""
 
 
 def run_sweep(
@@ -50,6 +37,8 @@ def run_sweep(
     out: str | Path | None = None,
     *,
     figure: str | Path | None = None,
+    store: str | Path | None = None,
+    again: bool = False,
     workers: int = 1,
     progress: OnProgress | None = None,
 ) -> SweepRun:
@@ -66,11 +55,15 @@ def run_sweep(
         A folder for trials.csv, table.txt and figures.
     figure
         A file to draw to.
+    store
+        Where runs are kept, and taken from; the sweep's own, if not given.
+    again
+        Run also what the store has.
     workers
         Processes. With more than one, a script needs ``if __name__ == "__main__":``, as for
         :mod:`multiprocessing`.
     progress
-        Called after each trial, in order.
+        Called after each trial.
 
     Raises
     ------
@@ -81,34 +74,50 @@ def run_sweep(
     """
     if figure is not None:
         check_figure(figure)
-    tasks = list(_tasks(sweep))
+    runs = None if (address := store or sweep.store_address) is None else open_store(address)
+    tasks = list(_tasks(sweep, runs, again))
     if out is None:
-        result = _run_all(sweep, tasks, workers, progress)
+        result = _run_all(sweep, tasks, runs, again, workers, progress)
     else:
         with claimed(out) as target:
             forget(target, SWEEP_FILES)
-            result = _run_all(sweep, tasks, workers, progress)
+            result = _run_all(sweep, tasks, runs, again, workers, progress)
             _log.info("written to %s: %s", out, ", ".join(file.name for file in result.save(out)))
     if figure is not None:
         _log.info("drawn: %s", result.draw(figure))
     return result
 
 
-def _run_all(sweep: Sweep, tasks: list[_Task], workers: int, progress: OnProgress | None) -> SweepRun:
-    done: list[Trial] = []
+def _run_all(
+    sweep: Sweep,
+    tasks: list[Task],
+    store: RunStore | None,
+    again: bool,
+    workers: int,
+    progress: OnProgress | None,
+) -> SweepRun:
+    done: dict[int, Trial] = {} if store is None or again else stored_trials(store, tasks)
+    if done:
+        _log.info("%d of %d runs are in the store %s", len(done), len(tasks), store and store.address)
+    left = [number for number in range(len(tasks)) if number not in done]
     interrupted = ""
+    keeper = Keeper(store)
     try:
-        for trial in _in_processes(tasks, workers) if workers > 1 else map(_run, tasks):
-            done.append(trial)
+        waiting = [tasks[number] for number in left]
+        answers = _in_processes(waiting, workers) if workers > 1 else map(run_task, waiting)
+        for number, answer in zip(left, answers, strict=False):
+            done[number] = answer.trial
+            keeper.keep(answer.kept)
             if progress is not None:
-                text = f"run {len(done)} of {len(tasks)}: {' / '.join(trial.labels)}"
+                text = f"run {len(done)} of {len(tasks)}: {' / '.join(answer.trial.labels)}"
                 progress(RunProgress(len(done), len(tasks), text))
-    except (KeyboardInterrupt, _InterruptedError):
+    except (KeyboardInterrupt, InterruptedRunError):
         interrupted = KeyboardInterrupt.__name__
         if not done:
             raise KeyboardInterrupt from None
     name = sweep.name or "sweep"
-    return SweepRun(name, sweep.labels, sweep.measures, tuple(done), interrupted, len(tasks))
+    trials = tuple(done[number] for number in sorted(done))
+    return SweepRun(name, sweep.labels, sweep.measures, trials, interrupted, len(tasks))
 
 
 def num_cores() -> int:
@@ -116,37 +125,23 @@ def num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _tasks(sweep: Sweep) -> Iterator[_Task]:
+def _tasks(sweep: Sweep, store: RunStore | None, again: bool) -> Iterator[Task]:
     for labels, merged in sweep.combinations():
         for seed in sweep.seeds:
-            yield _Task(
+            yield Task(
                 sweep.trial(labels, {**merged, "seed": seed}),
                 labels,
                 seed,
                 sweep.measures,
                 is_large_allowed(),
+                store,
+                again,
             )
 
 
-def _run(task: _Task) -> Trial:
-    try:
-        with allowing_large(task.allow_large):
-            done = simulate(task.scenario, build(task.scenario))
-        if done.interrupted:
-            raise _InterruptedError
-        with_alone = any(MEASURES[name].needs_alone for name in task.measures)
-        alone = run_alone(task.scenario) if with_alone else {}
-    except InputError as error:
-        raise InputError(f"{' / '.join(task.labels)}, seed {task.seed}: {error}") from error
-    except CosimError as error:
-        return Trial(task.labels, task.seed, {}, "", f"{type(error).__name__}: {error}")
-    measures = {name: MEASURES[name].of(done.summary, alone) for name in task.measures}
-    return Trial(task.labels, task.seed, measures, done.digest)
-
-
-def _in_processes(tasks: list[_Task], workers: int) -> Iterator[Trial]:
+def _in_processes(tasks: list[Task], workers: int) -> Iterator[TrialAnswer]:
     """Results in the order of the tasks. The first is run here: what it compiles, the others find on disk."""
-    yield _run(tasks[0])
+    yield run_task(tasks[0])
     if len(tasks) == 1:
         return
     others = {*multiprocessing.active_children()}
@@ -156,7 +151,7 @@ def _in_processes(tasks: list[_Task], workers: int) -> Iterator[Trial]:
         min(workers, len(tasks) - 1), mp_context=spawning, initializer=_prepare_worker, initargs=(theirs,)
     )
     try:
-        yield from pool.map(_run, tasks[1:])
+        yield from pool.map(run_task, tasks[1:])
     except BrokenProcessPool:
         raise SimulationError(
             "a process of the sweep was killed, by lack of memory perhaps; --workers 1 needs least"

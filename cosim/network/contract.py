@@ -57,6 +57,17 @@ class NetworkSpec(Spec):
         """Whether priorities of jobs may matter; as weights do, where nothing else is said."""
         return self.shares_by_weight()
 
+    def simulator_build(self) -> str | None:
+        """Which simulator answers, where that is none of this process: with the settings it determines all
+        that comes of a run. None: not known.
+
+        Raises
+        ------
+        InputError, LaunchError
+            It is not there.
+        """
+        return ""
+
     def why_stalled(self, topology: Topology) -> list[str]:  # noqa: ARG002 - nothing of it matters
         """What was asked of the network that may keep a run from going on, a line each."""
         return []

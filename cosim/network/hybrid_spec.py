@@ -58,6 +58,11 @@ class Hybrid(NetworkSpec):
         """Either does."""
         return self.scale_up.uses_seed() or self.scale_out.uses_seed()
 
+    def simulator_build(self) -> str | None:
+        """Of both."""
+        builds = [network.simulator_build() for network in (self.scale_up, self.scale_out)]
+        return None if None in builds else " ".join(filter(None, builds))
+
     def check_topology(self, topology: Topology) -> None:
         """Refuse a topology that has no scale-up domains. See :class:`NetworkSpec`."""
         scale_up_links(topology)

@@ -194,6 +194,10 @@ class Ns3Rdma(NetworkSpec):
             found.append(("routing_seed", "the paths are the topology's own"))
         return found
 
+    def simulator_build(self) -> str:
+        """The adapter's."""
+        return adapters.executable("ns3_rdma").parent.name
+
     def build(self, context: Context) -> NetworkSimulator:  # noqa: ARG002 - nothing of it matters
         """A session yet to be opened; the adapter is built here, if it is not yet.
 

@@ -1,0 +1,81 @@
+"""``cosim runs``: what a store has."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from cosim.cli import options
+from cosim.cli.say import say
+
+if TYPE_CHECKING:
+    from cosim.experiment.store.runs import RunStore
+
+app = typer.Typer(help="Runs that a store has: list, show, prune.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_runs(store: options.StoreHere, where: options.Where = None, as_csv: options.AsCsv = False) -> None:
+    """List the runs of a store, a line each."""
+    from cosim.experiment.store.table import chosen, columns, csv_rows, rows
+
+    found, broken = _opened(store).entries()
+    entries = chosen(found, where or ())
+    if as_csv:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(csv_rows(entries))
+    else:
+        for line in columns(rows(entries)):
+            typer.echo(line)
+        typer.echo(f"{len(entries)} of {len(found)} runs")
+    for id_, why in broken.items():
+        say(f"warning: {id_} can't be read: {why}; it is run again where it is asked for, `prune` removes it")
+
+
+@app.command()
+def show(id_: options.RunId, store: options.StoreHere) -> None:
+    """Show what came of a run, what it was asked and what it rests on."""
+    from cosim.experiment.store.table import about, begins_with
+    from cosim.results.render.terminal import show as show_summary
+
+    opened = _opened(store)
+    entry = begins_with(opened, id_)
+    typer.echo("\n".join(about(entry)))
+    if not entry.error:
+        typer.echo()
+        show_summary(opened.summary(entry))
+
+
+@app.command()
+def prune(
+    store: options.StoreHere,
+    where: options.Where = None,
+    older: options.Older = None,
+    other_versions: options.OtherVersions = False,
+    failed: options.OnlyFailed = False,
+    dry_run: options.DryRun = False,
+) -> None:
+    """Remove runs; without options, only what can't be read and what writers that died have left."""
+    from cosim.experiment.store.table import prunable
+
+    opened = _opened(store)
+    found, broken = opened.entries()
+    going = prunable(found, where or (), older, other_versions=other_versions, failed=failed)
+    ids = [*broken, *(entry.id for entry in going)]
+    if dry_run:
+        for id_ in ids:
+            typer.echo(id_)
+        typer.echo(f"{len(ids)} of {len(found) + len(broken)} runs would be removed")
+        return
+    for id_ in ids:
+        opened.remove(id_)
+    left = opened.clear()
+    typer.echo(f"{len(ids)} of {len(found) + len(broken)} runs removed, {left} unfinished files")
+
+
+def _opened(store: str) -> RunStore:
+    from cosim.experiment.store.runs import open_store
+
+    return open_store(store, new=False)

@@ -1,0 +1,12 @@
+"""The store: every run under the hash of what determines it, so that no question is computed twice.
+
+::
+
+    STORE/store.json                   which store this is
+    STORE/runs/4f/4f0c...-9a3e.json    one run: what was asked, what came of it; written last
+    STORE/parts/4f/4f0c...-9a3e/       summary.json, and of a single run all that `cosim run --out` writes
+
+The name is the hash of the question (:mod:`.question`: the scenario, plug-ins' sources, version, simulator's
+build) and that of the files that the run read (:mod:`.reads`). Every file appears whole or not at all, and
+who comes second finds what the first wrote; so any number of processes may share a store.
+"""

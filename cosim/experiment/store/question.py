@@ -1,0 +1,95 @@
+"""What determines a run, as one hash; but for the files that it reads, which are known when it has run."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from cosim.errors import InputError
+from cosim.experiment.scenario import Scenario
+from cosim.experiment.store.version import tree, version
+from cosim.plugin_file import source_of
+
+_SAYS_NOTHING = ("name", "description")
+"""Keys of a scenario that change no result."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a run answers: its hash, the scenario as plain values, and where its files lie."""
+
+    key: str
+    settings: dict[str, Any]
+    version: str
+    base: Path
+
+
+def question_of(scenario: Scenario) -> Question:
+    """The question that a scenario asks.
+
+    Raises
+    ------
+    InputError
+        It can't be said: an object that only Python can make, or a simulator of which only the address is
+        known.
+    """
+    build = scenario.network.simulator_build()
+    if build is None:
+        raise InputError("which simulator answers at an address is not known, so runs over it are not stored")
+    settings = scenario.as_written()
+    text = json.dumps(settings, sort_keys=True, ensure_ascii=False, default=_plain)
+    values = {key: value for key, value in json.loads(text).items() if key not in _SAYS_NOTHING}
+    whole = json.dumps([version(), build, sorted(_sources(scenario)), values], sort_keys=True)
+    key = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return Question(key, values, version(), scenario.base)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime.date | Path):
+        return str(value)
+    raise InputError(f"a {type(value).__name__} made in Python can't be said in a store")
+
+
+def _sources(value: object) -> set[str]:
+    """Hashes of the sources of every class in a scenario that isn't cosim's own."""
+    return {_source(kind) for kind in {*_kinds(value)} if kind.__module__.partition(".")[0] != "cosim"}
+
+
+def _kinds(value: object) -> Iterator[type]:
+    if isinstance(value, BaseModel):
+        yield type(value)
+        for name in type(value).model_fields:
+            yield from _kinds(getattr(value, name))
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _kinds(one)
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        for one in value:
+            yield from _kinds(one)
+
+
+def _source(kind: type) -> str:
+    """A hash of the file of a class and those beside it that it imports, or of the package it comes in."""
+    if (contents := source_of(kind)) is not None:
+        parts = [hashlib.sha256(text).hexdigest() for _, text in sorted(contents.items())]
+        return f"{kind.__qualname__} {' '.join(parts)}"
+    top = kind.__module__.partition(".")[0]
+    place = getattr(sys.modules.get(top), "__file__", None)
+    if place is None:
+        raise InputError(f"{kind.__module__}.{kind.__qualname__} has no source that a hash could stand for")
+    file = Path(place)
+    return f"{top} {_package(file.parent if file.name == '__init__.py' else file)}"
+
+
+@cache
+def _package(place: Path) -> str:
+    return tree(place) if place.is_dir() else hashlib.sha256(place.read_bytes()).hexdigest()[:12]

@@ -1,0 +1,85 @@
+"""One run, found in a store as the folder that ``cosim run --out`` writes, or put there."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+import time
+import weakref
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cosim.errors import CosimError, InputError
+from cosim.experiment.save import run_files, write_files
+from cosim.experiment.store.question import Question, question_of
+from cosim.experiment.store.reads import Reads
+from cosim.experiment.store.runs import Keeper, RunStore, kept, whole_parts
+from cosim.files.folder import claimed, written_whole
+from cosim.results.store import COLUMNS_FILE, SUMMARY_FILE
+from cosim.results.stored_run import StoredRun, load_run
+
+if TYPE_CHECKING:
+    from cosim.experiment.scenario import Scenario
+    from cosim.experiment.simulate import Run
+
+_log = logging.getLogger("cosim")
+
+
+def stored_run(store: RunStore, scenario: Scenario, out: str | Path | None) -> StoredRun | None:
+    """The run of a scenario, as the store has it, copied to ``out``; None where it is not there as a whole.
+
+    Raises
+    ------
+    InputError
+        ``out`` can't be written.
+    """
+    question = _question(scenario)
+    entry = None if question is None else store.find(question, parts=(SUMMARY_FILE, COLUMNS_FILE))
+    if entry is None:
+        return None
+    folder = Path(tempfile.mkdtemp(prefix="cosim-"))
+    try:
+        store.copy(entry, folder)
+        run = load_run(folder)
+    except InputError as error:
+        shutil.rmtree(folder)
+        _log.warning("%s; it is run again", error)
+        return None
+    run = replace(run, summary=replace(run.summary, name=scenario.name))
+    weakref.finalize(run, shutil.rmtree, folder, ignore_errors=True)
+    _log.info("from the store %s, where it is %s", store.address, entry.id)
+    for warning in run.summary.warnings:
+        _log.warning(warning)
+    if out is not None:
+        with claimed(out) as target, written_whole(target, run_files()) as part:
+            store.copy(entry, part)
+        _log.info("written to %s", out)
+    return run
+
+
+def keep_run(store: RunStore, run: Run, reads: Reads, began_s: float) -> None:
+    """Put a run into the store, as a whole; a warning says where that can't be done."""
+    question = _question(run.scenario)
+    if question is None or run.interrupted or reads.changed_since(began_s):
+        return
+    Keeper(store).keep(
+        kept(
+            question,
+            run.scenario.name,
+            run.summary,
+            reads.states(question.base),
+            time.time() - began_s,
+            run.alone,
+            parts=whole_parts(lambda folder: write_files(run, folder)),
+        )
+    )
+
+
+def _question(scenario: Scenario) -> Question | None:
+    try:
+        return question_of(scenario)
+    except CosimError as error:
+        _log.warning("not in the store: %s", error)
+        return None

@@ -1,0 +1,162 @@
+"""Trials of a sweep, found in a store and kept in one."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from cosim.errors import CosimError, InputError, RemoteError
+from cosim.experiment.alone import run_alone
+from cosim.experiment.build import build
+from cosim.experiment.scenario import Scenario
+from cosim.experiment.simulate import simulate
+from cosim.experiment.sizes import allowing_large
+from cosim.experiment.store.question import Question, question_of
+from cosim.experiment.store.reads import reading
+from cosim.experiment.store.runs import NewRun, RunStore, kept
+from cosim.results.measures import MEASURES
+from cosim.results.summary import Summary
+from cosim.results.sweep import Trial
+
+_log = logging.getLogger("cosim")
+
+
+class InterruptedRunError(Exception):
+    """A run was interrupted: its part of a result is no result."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One trial to be run. ``store`` is where others look for it; ``again``: run it although it is there."""
+
+    scenario: Scenario
+    labels: tuple[str, ...]
+    seed: int
+    measures: tuple[str, ...]
+    allow_large: bool
+    store: RunStore | None = None
+    again: bool = False
+
+    @property
+    def with_alone(self) -> bool:
+        """Whether a measure needs the jobs by themselves, too."""
+        return any(MEASURES[name].needs_alone for name in self.measures)
+
+
+@dataclass(frozen=True)
+class TrialAnswer:
+    """What came of a task, and what is still to be kept of it: where the store was not seen."""
+
+    trial: Trial
+    kept: NewRun | None = None
+
+
+def run_task(task: Task) -> TrialAnswer:
+    """Run a trial; keep it, where the store is seen from here.
+
+    Raises
+    ------
+    InputError
+        A mistake in its scenario.
+    InterruptedRunError
+        It was interrupted.
+    """
+    store = task.store
+    question = None if store is None else _question(task.scenario)
+    if store is None or question is None:
+        return TrialAnswer(_simulated(task).trial(task))
+    here = store.is_here()
+    if here and not task.again and (trial := _stored(store, question, task)) is not None:
+        return TrialAnswer(trial)  # another client's, since it was looked for
+    began = time.time()
+    with reading() as read:
+        made = _simulated(task)
+    if made.is_lasting and not read.changed_since(began):
+        files, seconds = read.states(question.base), time.time() - began
+        run = kept(question, task.scenario.name, made.summary, files, seconds, made.alone, made.error)
+        return TrialAnswer(made.trial(task), None if here and _keep(store, run) else run)
+    return TrialAnswer(made.trial(task))
+
+
+def stored_trials(store: RunStore, tasks: Sequence[Task]) -> dict[int, Trial]:
+    """Those that the store has, by their number among the tasks."""
+    listing, found = store.listing(), {}
+    for number, task in enumerate(tasks):
+        question = _question(task.scenario) if listing else None
+        trial = None if question is None else _stored(store, question, task, listing)
+        if trial is not None:
+            found[number] = trial
+    return found
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What came of a simulation; ``is_lasting``: it would come again."""
+
+    summary: Summary | None
+    alone: Mapping[str, float] | None = None
+    error: str = ""
+    is_lasting: bool = True
+
+    def trial(self, task: Task) -> Trial:
+        if self.summary is None:
+            return Trial(task.labels, task.seed, {}, "", self.error)
+        measures = {name: MEASURES[name].of(self.summary, self.alone or {}) for name in task.measures}
+        return Trial(task.labels, task.seed, measures, self.summary.digest)
+
+
+def _simulated(task: Task) -> _Made:
+    try:
+        with allowing_large(task.allow_large):
+            done = simulate(task.scenario, build(task.scenario))
+        if done.interrupted:
+            raise InterruptedRunError
+        alone = run_alone(task.scenario) if task.with_alone else None
+        made = _Made(done.summary, alone)
+        made.trial(task)
+    except InputError as error:
+        raise InputError(f"{' / '.join(task.labels)}, seed {task.seed}: {error}") from error
+    except CosimError as error:
+        lasting = not isinstance(error, RemoteError)  # what is elsewhere may answer another time
+        return _Made(None, None, f"{type(error).__name__}: {error}", lasting)
+    return made
+
+
+def _question(scenario: Scenario) -> Question | None:
+    try:
+        return question_of(scenario)
+    except CosimError as error:
+        _say_once(str(error))
+        return None
+
+
+@cache
+def _say_once(text: str) -> None:
+    _log.warning("not in the store: %s", text)
+
+
+def _stored(
+    store: RunStore, question: Question, task: Task, listing: Mapping[str, list[str]] | None = None
+) -> Trial | None:
+    """The trial, where the store has all that is measured of it."""
+    entry = store.find(question, listing=listing)
+    if entry is None or (task.with_alone and not entry.error and entry.alone is None):
+        return None
+    if entry.error:
+        return Trial(task.labels, task.seed, {}, "", entry.error)
+    if all(name in entry.measures for name in task.measures):
+        return Trial(
+            task.labels, task.seed, {name: entry.measures[name] for name in task.measures}, entry.digest
+        )
+    return None  # a network that reports none of it: running it says so
+
+
+def _keep(store: RunStore, run: NewRun) -> bool:
+    try:
+        store.keep(run)
+    except OSError:  # the client tries, too, and says why not
+        return False
+    return True
