@@ -56,12 +56,13 @@ class DimensionOrdered(Paths):
 
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
         """See :class:`~cosim.topology.graph.Paths`; a grid is connected, so that every path exists."""
-        from cosim.topology import kernels
+        from cosim.topology.grid_paths import grid_paths
+        from cosim.topology.kernels import for_work
 
         src, dst, channel = check_endpoints(topology, src, dst, channel)
         counts = [d.links_per_endpoint * topology.num_endpoints for d in self.dimensions]
-        grid_paths = kernels.for_work(kernels.grid_paths, 8 * len(src))
-        ptr, links = grid_paths(
+        paths = for_work(grid_paths, 8 * len(src))
+        ptr, links = paths(
             np.array([_CODES[d.kind] for d in self.dimensions], np.int64),
             np.array([d.size for d in self.dimensions], np.int64),
             np.concatenate([[0], np.cumsum(counts[:-1])]).astype(np.int64),

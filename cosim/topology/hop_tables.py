@@ -12,11 +12,14 @@ so that nobody passes through it: it is as far as that node and one link. Rows a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cosim.topology.graph import I32, I64, Topology
+
+if TYPE_CHECKING:  # numba is imported when something is to be routed
+    from cosim.topology.cheapest import Distances
 
 _TABLE_BYTES = 128 << 20
 """Rows kept at once; past it they are computed anew, which changes no path."""
@@ -142,6 +145,30 @@ class HopTables:
         )
         self.row_of[missing] = np.arange(self.used, end)
         self.used = end
+
+    def distances(self, topology: Topology) -> Distances:
+        """What is filled, as compiled loops take it."""
+        from cosim.topology.cheapest import Distances
+
+        return Distances(
+            topology.link_src,
+            topology.link_dst,
+            self.cost,
+            self.out_ptr,
+            self.out_link,
+            self.in_ptr,
+            self.in_link,
+            self.root_of,
+            self.offset_of,
+            self.near_ptr,
+            self.near_node,
+            self.near_cost,
+            self.last_link,
+            self.column_of,
+            self.stub_cost,
+            self.row_of,
+            self.rows if len(self.rows) else np.empty((1, self.rows.shape[1]), np.int32),
+        )
 
     @property
     def _limit(self) -> int:

@@ -19,7 +19,7 @@ from cosim.topology.hop_tables import HopTables, pointer
 from cosim.topology.ranges import check_endpoints
 
 _FIRST, _HASHED, _BY_DESTINATION = 0, 1, 2
-"""As :mod:`cosim.topology.kernels` numbers them, which is imported late."""
+"""As :mod:`cosim.topology.walk` numbers them, which is imported late."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,28 +107,8 @@ class _TableRouting(Paths):
         order = []
         for batch in tables.batches(np.unique(root).astype(np.int64)):
             tables.fill(topology, batch)
-            rows = tables.rows if len(tables.rows) else np.empty((1, tables.rows.shape[1]), np.int32)
             at = np.flatnonzero(np.isin(root, batch))
-            count, ptr, links, failed = equal_paths(
-                src[at],
-                dst[at],
-                most,
-                tables.root_of,
-                tables.offset_of,
-                tables.near_ptr,
-                tables.near_node,
-                tables.near_cost,
-                tables.last_link,
-                tables.column_of,
-                tables.stub_cost,
-                tables.row_of,
-                rows,
-                tables.out_ptr,
-                tables.out_link,
-                topology.link_src,
-                topology.link_dst,
-                tables.cost,
-            )
+            count, ptr, links, failed = equal_paths(tables.distances(topology), src[at], dst[at], most)
             if failed >= 0:
                 pair = int(src[at[failed]]), int(dst[at[failed]])
                 raise unreachable(topology, *pair, self.endpoints_forward)
@@ -150,38 +130,21 @@ class _TableRouting(Paths):
         seed: int,
         place_of: I64,
     ) -> tuple[I64, I32]:
-        from cosim.topology import kernels
+        from cosim.topology.kernels import for_work
+        from cosim.topology.walk import Flows, nothing_known, walk
 
-        rows = tables.rows if len(tables.rows) else np.empty((1, tables.rows.shape[1]), np.int32)
-        walk = kernels.for_work(kernels.walk, 32 * len(src))
-        ptr, links, failed = walk(
-            src,
-            dst,
-            channel,
-            tables.root_of,
-            tables.offset_of,
-            tables.near_ptr,
-            tables.near_node,
-            tables.near_cost,
-            tables.last_link,
-            tables.column_of,
-            tables.stub_cost,
-            tables.row_of,
-            rows,
-            tables.out_ptr,
-            tables.out_link,
-            tables.in_ptr,
-            tables.in_link,
-            topology.link_src,
-            topology.link_dst,
-            tables.cost,
-            choice,
-            np.uint64(seed & 0xFFFFFFFFFFFFFFFF),
-            place_of,
-        )
-        if failed >= 0:
-            raise unreachable(topology, int(src[failed]), int(dst[failed]), self.endpoints_forward)
-        return ptr, links[: ptr[-1]].copy()
+        n, first = len(src), 0
+        distances, known = tables.distances(topology), nothing_known(topology.num_links)
+        flows, mixed_in = Flows(src, dst, channel, place_of), np.uint64(seed & 0xFFFFFFFFFFFFFFFF)
+        follow = for_work(walk, 32 * n)
+        ptr, links = np.zeros(n + 1, np.int64), np.empty(max(16, 4 * n), np.int32)
+        while True:
+            first, has_path = follow(distances, known, flows, choice, mixed_in, ptr, links, first)
+            if not has_path:
+                raise unreachable(topology, int(src[first]), int(dst[first]), self.endpoints_forward)
+            if first == n:
+                return ptr, links[: ptr[-1]].copy()
+            links = np.concatenate([links, np.empty_like(links)])
 
 
 @dataclass(frozen=True, eq=False)
