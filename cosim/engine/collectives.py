@@ -70,10 +70,11 @@ def meet(state: State, number: int, op: int, now: int) -> int:
     if member.comm == NONE:
         return UNKNOWN_GROUP
     comm = state.comms[member.comm]
+    iteration = state.slots[rank.slot0 + one.slot].iteration
     found = int(comm.open)
     while found != NONE:
         met = state.rendezvous[found]
-        if met.occurrence == one.occurrence and met.iteration == rank.iteration:
+        if met.occurrence == one.occurrence and met.iteration == iteration:
             break
         found = int(met.next)
     if found == NONE:
@@ -136,25 +137,26 @@ def _first(state: State, number: int, op: int, now: int) -> int:
     comm_number = int(state.members[rank.ref0 + one.ref].comm)
     comm = state.comms[comm_number]
     group = state.groups[comm.group]
-    turn = int(group.turn) if group.iteration == rank.iteration else 0
+    iteration = state.slots[rank.slot0 + one.slot].iteration
+    turn = int(group.turn) if group.iteration == iteration else 0
     slot = plan_slot(state.plan_keys, plan_key(comm_number, int(one.what), turn))
     if state.plan_keys[slot] == NONE:
         return NONE
     plan_number = int(state.plan_values[slot])
     plan = state.plans[plan_number]
     group.turn = plan.turn
-    group.iteration = rank.iteration
+    group.iteration = iteration
     found = _free_rendezvous(state)
     met = state.rendezvous[found]
     met.comm = comm_number
     met.occurrence = one.occurrence
-    met.iteration = rank.iteration
+    met.iteration = iteration
     met.plan = plan_number
     # A stable operation number: that of the group's lowest rank, which all members agree on.
-    met.number = state.numbers[comm.op0 + one.occurrence] if one.occurrence < comm.ops else op
+    met.number = state.numbers[comm.op0 + one.occurrence] if one.occurrence < comm.ops else one.number
     met.what = one.what
     met.rank = number
-    met.op = op
+    met.op = one.number
     met.start = now
     met.ready = NONE
     met.arrived = 0

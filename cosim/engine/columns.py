@@ -21,6 +21,7 @@ _ROWS: dict[str, Any] = {
     "lane_base": np.int32,
     "jobs": s.JOB,
     "ranks": s.RANK,
+    "slots": s.SLOT,
     "cells": s.CELL,
     "lanes": s.LANE,
     "pace": np.int64,

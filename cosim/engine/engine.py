@@ -220,12 +220,12 @@ class Engine:
         """Work out how long a rank's computations take in its next iteration."""
         row = self.columns.arrays["ranks"][rank]
         row["paced"] = int(row["iteration"]) + 2
-        self._work_out(rank)
+        self._work_out(rank, int(row["paced"]) - 1)
 
-    def _work_out(self, rank: int) -> None:
+    def _work_out(self, rank: int, iteration: int) -> None:
         row = self.columns.arrays["ranks"][rank]
         job = self.jobs[int(row["job"])]
-        pace, number, iteration = job.info.pace, int(row["number"]), int(row["paced"]) - 1
+        pace, number = job.info.pace, int(row["number"])
         assert pace is not None
         arrays = self.columns.arrays
         program = arrays["programs"][row["program"]]
@@ -233,20 +233,28 @@ class Engine:
         op = np.flatnonzero(ops["kind"] == s.COMPUTE)
         own = pace.durations_ps(number, iteration, op, ops["duration"][op])
         slowness = self._slowness.get(rank, MILLION)
-        arrays["pace"][int(row["pace0"]) + op] = scaled(own, slowness)
+        first = int(row["pace0"]) + iteration % job.window.slots * int(program["ops"])
+        arrays["pace"][first + op] = scaled(own, slowness)
 
     def slow_down(self, job: int, rank: int, millionths: int) -> None:
         """What a job's rank begins to compute from now on takes longer, or as long as before."""
         number = self.tables.rank0[job] + rank
         self._slowness[number] = millionths
-        if self.columns.arrays["ranks"]["paced"][number] > 0:
-            self._work_out(number)
+        row = self.columns.arrays["ranks"][number]
+        for iteration in range(int(row["oldest"]), int(row["paced"])):
+            self._work_out(number, iteration)
 
     def operation(self, rank: int, op: int) -> tuple[int, Operation]:
-        """(Number of the rank in its job, its operation)."""
+        """(Number of the rank in its job, its operation), in whichever slot that is."""
         row = self.columns.arrays["ranks"][rank]
         number = int(row["number"])
-        return number, self.jobs[int(row["job"])].program(number).operations[op]
+        operations = self.jobs[int(row["job"])].program(number).operations
+        return number, operations[op % len(operations)]
+
+    def number_of(self, rank: int, op: int) -> int:
+        """An operation's number in its program, in whichever slot it is."""
+        row = self.columns.arrays["programs"][self.columns.arrays["ranks"]["program"][rank]]
+        return op % int(row["ops"])
 
     # -- mistakes ------------------------------------------------------------------------------------
 
@@ -261,10 +269,13 @@ class Engine:
         row = self.columns.arrays["messages"][message]
         sender, one = self.operation(int(row["send_rank"]), int(row["send_op"]))
         receiver, two = self.operation(int(row["recv_rank"]), int(row["recv_op"]))
+        send, receive = (
+            self.number_of(int(row[f"{end}_rank"]), int(row[f"{end}_op"])) for end in ("send", "recv")
+        )
         raise MismatchError(
             f"rank {sender} SENDs {one.size_bytes} bytes to rank {receiver} "
-            f"(op {row['send_op']} {one.name!r}, tag {one.tag}), which RECVs {two.size_bytes} bytes "
-            f"(op {row['recv_op']} {two.name!r})"
+            f"(op {send} {one.name!r}, tag {one.tag}), which RECVs {two.size_bytes} bytes "
+            f"(op {receive} {two.name!r})"
         )
 
     def _wrong_collective(self, rank: int, op: int, rendezvous: int) -> NoReturn:
@@ -278,7 +289,7 @@ class Engine:
             f"{met['iteration']} of their group {_short(ranks)}:\n"
             f"  rank {first}: op {met['op']} {theirs.name!r}: {theirs.collective} of "
             f"{theirs.size_bytes} bytes, root {theirs.root}\n"
-            f"  rank {number}: op {op} {mine.name!r}: {mine.collective} of "
+            f"  rank {number}: op {self.number_of(rank, op)} {mine.name!r}: {mine.collective} of "
             f"{mine.size_bytes} bytes, root {mine.root}"
         )
 

@@ -85,6 +85,7 @@ class Groups:
         job, number = int(row["job"]), int(row["number"])
         program = self._tables.program(job, number).program
         ready = self._tables.jobs[job]
+        op %= len(program.operations)  # in whichever slot
         group = ready.group(number, program.operations[op])
         naming = program.naming[op]
         comm = self._comms.get((job, group.ranks, naming))
@@ -148,8 +149,9 @@ class Groups:
         comm = self.comms[int(arrays["members"]["comm"][row["ref0"] + one["ref"]])]
         group_number = int(arrays["comms"]["group"][comm.number])
         group = arrays["groups"][group_number]
-        turn = int(group["turn"]) if group["iteration"] == row["iteration"] else 0
-        operation = self._tables.program(job, number).program.operations[op]
+        iteration = int(arrays["slots"]["iteration"][row["slot0"] + one["slot"]])
+        turn = int(group["turn"]) if group["iteration"] == iteration else 0
+        operation = self._tables.program(job, number).program.operations[int(one["number"])]
         plan = self._plans.whole(operation, comm.group, self._turn_of[turn])
         made = self._bind(comm, Planned(plan, self._plans.simulated(plan, comm.group)))
         if max(comm.number >> COMM_BITS, int(one["what"]) >> WHAT_BITS, turn >> TURN_BITS):

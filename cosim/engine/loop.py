@@ -14,7 +14,7 @@ from cosim.engine.counters import count_operation
 from cosim.engine.flows import let_go
 from cosim.engine.heap import pop, push
 from cosim.engine.messages import post, reached, send_out
-from cosim.engine.ranks import begin, end, take_ready
+from cosim.engine.ranks import begin, end, may_begin, take_ready
 from cosim.engine.state import (
     AGENDA_N,
     AT_LANE,
@@ -223,9 +223,9 @@ def _end_next(state: State, now: int) -> None:
     op = int(event.b)
     cause = int(event.cause)
     meta[AGENDA_N] = pop(state.agenda, meta[AGENDA_N])
-    is_last = end(state, number, op, now, cause)
+    may_go_on = end(state, number, op, now, cause)
     count_operation(state)
-    if is_last:
+    if may_go_on:
         state.begins[meta[BEGIN_N]] = number
         meta[BEGIN_N] += 1
 
@@ -240,10 +240,11 @@ def one_turn(state: State) -> int:
     if meta[BEGIN_AT] < meta[BEGIN_N]:
         number = int(state.begins[meta[BEGIN_AT]])
         rank = state.ranks[number]
-        if rank.pace0 != NONE and rank.paced <= rank.iteration + 1:  # of the iteration that begins
-            return NEED_PACE
+        while may_begin(state, number):
+            if rank.pace0 != NONE and rank.paced <= rank.iteration + 1:  # of the iteration that begins
+                return NEED_PACE
+            begin(state, number, now)
         meta[BEGIN_AT] += 1
-        begin(state, number, now)
         return DONE
     meta[BEGIN_AT] = 0
     meta[BEGIN_N] = 0

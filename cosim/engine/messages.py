@@ -90,16 +90,17 @@ def post(state: State, number: int, op: int, now: int) -> bool:
     one = state.ops[state.programs[rank.program].op0 + op]
     port = rank.port0 + one.ref
     is_send = one.kind == SEND
+    iteration = state.slots[rank.slot0 + one.slot].iteration
     found = _match(state, state.ports[port].channel, is_send)
     message = state.messages[found]
     if is_send:
         message.send_rank = number
         message.send_op = op
-        message.send_iteration = rank.iteration
+        message.send_iteration = iteration
     else:
         message.recv_rank = number
         message.recv_op = op
-        message.recv_iteration = rank.iteration
+        message.recv_iteration = iteration
         message.port = port
     if message.send_rank != NONE and message.recv_rank != NONE:
         other = state.ranks[message.recv_rank if is_send else message.send_rank]
@@ -138,15 +139,17 @@ def send_out(state: State, found: int, part: int, now: int, cause: int) -> None:
         iteration = int(message.send_iteration)
         kind = OF_MESSAGE
         rank = state.ranks[number]
-        port = rank.port0 + state.ops[state.programs[rank.program].op0 + op].ref
+        one = state.ops[state.programs[rank.program].op0 + op]
+        port = rank.port0 + one.ref
     else:
         number = int(message.recv_rank)
         op = int(message.recv_op)
         iteration = int(message.recv_iteration)
         kind = OF_REQUEST
         rank = state.ranks[number]
+        one = state.ops[state.programs[rank.program].op0 + op]
         port = message.port
-    key_high = (int(rank.job) << 51) | (iteration << 31) | op
+    key_high = (int(rank.job) << 51) | (iteration << 31) | int(one.number)
     key_low = (int(rank.number) << 44) | (part << 32)
     handle = open_flows(state, state.ports[port].binding, key_high, key_low, kind, found, iteration)
     start_flow(state, handle, 0, now, cause)

@@ -18,8 +18,18 @@ def touch(state: State, rank: int) -> None:
 
 
 @internal
+def _before(rank: Records, one: int, other: int) -> bool:
+    """Whether an operation goes before another: by iteration, then by number. Slots go round, so those before
+    the oldest iteration's are of later ones.
+    """
+    if (one >= rank.origin) == (other >= rank.origin):
+        return bool(one < other)
+    return bool(one >= rank.origin)
+
+
+@internal
 def _make_ready(state: State, rank: Records, program: Records, op: int) -> None:
-    """Put an operation into the heap of its lane, lowest number first."""
+    """Put an operation into the heap of its lane, the first of the oldest iteration first."""
     cells = state.cells
     lane_number = state.ops[program.op0 + op].lane
     lane = state.lanes[rank.lane0 + lane_number]
@@ -28,7 +38,7 @@ def _make_ready(state: State, rank: Records, program: Records, op: int) -> None:
     lane.count += 1
     while at > 0:
         parent = (at - 1) >> 1
-        if cells[base + parent].ready <= op:
+        if _before(rank, int(cells[base + parent].ready), op):
             break
         cells[base + at].ready = cells[base + parent].ready
         at = parent
@@ -37,7 +47,7 @@ def _make_ready(state: State, rank: Records, program: Records, op: int) -> None:
 
 @internal
 def take_ready(state: State, number: int, lane_number: int) -> int:
-    """Take the lowest operation that is ready in a lane of a rank, which has one."""
+    """Take the first operation that is ready in a lane of a rank, which has one."""
     rank = state.ranks[number]
     cells = state.cells
     lane = state.lanes[rank.lane0 + lane_number]
@@ -45,58 +55,98 @@ def take_ready(state: State, number: int, lane_number: int) -> int:
     lane.count -= 1
     count = int(lane.count)
     taken = int(cells[base].ready)
-    last = cells[base + count].ready
+    last = int(cells[base + count].ready)
     at = 0
     while True:
         child = 2 * at + 1
         if child >= count:
             break
-        if child + 1 < count and cells[base + child + 1].ready < cells[base + child].ready:
+        ready = int(cells[base + child].ready)
+        if child + 1 < count and _before(rank, int(cells[base + child + 1].ready), ready):
             child += 1
-        if cells[base + child].ready >= last:
+            ready = int(cells[base + child].ready)
+        if not _before(rank, ready, last):
             break
-        cells[base + at].ready = cells[base + child].ready
+        cells[base + at].ready = ready
         at = child
     cells[base + at].ready = last
     return taken
 
 
 @internal
+def may_begin(state: State, number: int) -> bool:
+    """Whether a rank has an iteration left to begin, and may now."""
+    rank = state.ranks[number]
+    job = state.jobs[rank.job]
+    return bool(rank.iteration + 1 < job.iterations and rank.iteration + 1 - rank.oldest < job.open)
+
+
+@internal
 def begin(state: State, number: int, now: int) -> None:
-    """Begin a rank's next iteration, if there is one; an empty program ends as it begins."""
+    """Begin a rank's next iteration, which it may; an empty program ends as it begins."""
+    rank = state.ranks[number]
+    program = state.programs[rank.program]
+    slots = 2 * state.jobs[rank.job].open - 1
+    if rank.iteration == NONE:
+        for op in range(slots * program.ops):
+            one = state.ops[program.op0 + op]
+            state.cells[rank.cell0 + op].waits = one.waits - one.early
+    rank.iteration += 1
+    slot = rank.iteration % slots
+    state.slots[rank.slot0 + slot].iteration = rank.iteration
+    state.slots[rank.slot0 + slot].left = program.ops
+    first = slot * program.ops
+    for k in range(program.root0, program.root0 + program.roots):
+        root = first + state.roots[k]
+        waiting = state.cells[rank.cell0 + root]
+        waiting.waits -= 1
+        if waiting.waits == 0:
+            _make_ready(state, rank, program, root)
+    if program.ops > 0:
+        touch(state, number)
+    elif rank.oldest == rank.iteration:
+        rank.finish = now
+        _close(state, number, now)
+
+
+@internal
+def _close(state: State, number: int, now: int) -> None:
+    """A rank's oldest iteration has ended, and with it those after it that ended before: have their slots
+    ready for the next.
+    """
     rank = state.ranks[number]
     program = state.programs[rank.program]
     job = state.jobs[rank.job]
-    while rank.iteration + 1 < job.iterations:
-        rank.iteration += 1
-        if program.ops > 0:
-            rank.left = program.ops
-            for op in range(program.ops):
-                state.cells[rank.cell0 + op].waits = state.ops[program.op0 + op].waits
-            for k in range(program.root0, program.root0 + program.roots):
-                _make_ready(state, rank, program, state.roots[k])
-            touch(state, number)
-            return
-        state.iteration_ends[job.end0 + rank.iteration * job.ranks + rank.number] = now
-        rank.finish = now
+    slots = 2 * job.open - 1
+    while rank.oldest <= rank.iteration:
+        slot = rank.oldest % slots
+        if state.slots[rank.slot0 + slot].left > 0:
+            break
+        state.iteration_ends[job.end0 + rank.oldest * job.ranks + rank.number] = now
+        first = slot * program.ops
+        for op in range(first, first + program.ops):
+            state.cells[rank.cell0 + op].waits = state.ops[program.op0 + op].waits
+        rank.oldest += 1
+    rank.origin = rank.oldest % slots * program.ops
 
 
 @internal
 def end(state: State, number: int, op: int, now: int, cause: int) -> bool:
-    """An operation ended: write it down, free its stream, let its successors follow; whether it was the
-    iteration's last.
+    """An operation ended: write it down, free its stream, let its successors follow; whether the rank's
+    oldest iteration ended with it.
     """
     meta = state.meta
     rank = state.ranks[number]
     program = state.programs[rank.program]
     one = state.ops[program.op0 + op]
     cell = state.cells[rank.cell0 + op]
+    slot = state.slots[rank.slot0 + one.slot]
     record = state.log[meta[LOG_N]]
     meta[LOG_N] += 1
     meta[OPS_DONE] += 1
     record.rank = number
-    record.op = op
-    record.iteration = rank.iteration
+    record.op = one.number
+    record.iteration = slot.iteration
     record.start = cell.started
     record.end = now
     cell.started = NONE
@@ -109,11 +159,10 @@ def end(state: State, number: int, op: int, now: int, cause: int) -> bool:
         waiting.waits -= 1
         if waiting.waits == 0:
             _make_ready(state, rank, program, successor)
-    rank.left -= 1
+    slot.left -= 1
     rank.finish = now
     touch(state, number)
-    if rank.left > 0:
+    if slot.left > 0 or slot.iteration > rank.oldest:
         return False
-    job = state.jobs[rank.job]
-    state.iteration_ends[job.end0 + rank.iteration * job.ranks + rank.number] = now
+    _close(state, number, now)
     return True

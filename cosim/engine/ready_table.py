@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from cosim.engine.window import SlotRows, Window, in_slots
 from cosim.errors import WorkloadError
 from cosim.network.flows import I32, I64
 from cosim.workload.program import NO_STREAM, Workload
@@ -15,7 +16,7 @@ from cosim.workload.table import OperationTable
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ReadyTable:
-    """What starts what, by rows of the table.
+    """What starts what within an iteration, by rows of the table.
 
     ``waits[row]`` operations must have ended; when row ends, those from ``successor_first[row]`` up to
     ``successor_first[row + 1]`` wait for one less: numbers within its program. ``roots`` wait for none, those
@@ -34,6 +35,12 @@ class ReadyTable:
     lanes: I64
     lane_first: I64
     lane_base: I32
+
+    def in_slots(self, window: Window) -> SlotRows:
+        """The operations once for each slot of a window, lags and all."""
+        before = np.repeat(np.arange(len(self.table)), np.diff(self.successor_first))
+        after = self.table.first[self.table.program[before]] + self.successor
+        return in_slots(self.table, before, after, window)
 
     def of(self, program: int) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
         """How many operations each one of a program waits for, and those that wait for it."""

@@ -270,7 +270,7 @@ class Replay:
     def _check_finished(self) -> None:
         ranks = self._engine.columns.arrays["ranks"][: self._engine.columns.used("ranks")]
         iterations = self._engine.columns.arrays["jobs"]["iterations"][ranks["job"]]
-        stuck = np.flatnonzero((ranks["left"] > 0) | (ranks["iteration"] + 1 < iterations))
+        stuck = np.flatnonzero(ranks["oldest"] < iterations)
         alone = list(unmatched(self._engine))
         if not len(stuck) and not alone:
             return
@@ -340,7 +340,7 @@ class Replay:
     def _iteration_ends(self, job: ReadyJob) -> I64:
         """int64 [iterations that every rank ended] x [ranks]."""
         ranks = self._rows(job)
-        done = int((ranks["iteration"] + (ranks["left"] == 0)).min(initial=job.info.iterations))
+        done = int(ranks["oldest"].min(initial=job.info.iterations))
         first = int(self._engine.columns.arrays["jobs"]["end0"][job.number])
         ends = self._engine.columns.arrays["iteration_ends"][first : first + done * len(ranks)]
         return np.array(ends.reshape(done, len(ranks)), np.int64)

@@ -76,7 +76,7 @@ def _one_end(engine: Engine, message: int, sender: int, receiver: int) -> str:
     sent = row["send_rank"] != s.NONE
     rank, op = (int(row[f"{'send' if sent else 'recv'}_{name}"]) for name in ("rank", "op"))
     _, one = engine.operation(rank, op)
-    what = f"op {op} {one.name!r}, {format_size(one.size_bytes)}, tag {one.tag}"
+    what = f"op {engine.number_of(rank, op)} {one.name!r}, {format_size(one.size_bytes)}, tag {one.tag}"
     if sent:
         return f"rank {sender}: SEND {what}: rank {receiver} never posts the RECV"
     return f"rank {receiver}: RECV {what}: rank {sender} never posts the SEND"
@@ -89,26 +89,33 @@ def _behind(engine: Engine, number: int) -> Iterator[str]:
     """
     arrays = engine.columns.arrays
     rank = arrays["ranks"][number]
-    own = int(rank["number"])
-    program = engine.jobs[int(rank["job"])].program(own)
+    own, job = int(rank["number"]), engine.jobs[int(rank["job"])]
+    program = job.program(own)
     row = arrays["programs"][int(rank["program"])]
     operations = program.operations
-    cells = arrays["cells"][int(rank["cell0"]) :][: len(operations)]
+    count, slots = len(operations), job.window.slots
+    cells = arrays["cells"][int(rank["cell0"]) :][: slots * count]
+    opened = range(int(rank["oldest"]), int(rank["iteration"]) + 1)
 
     def title(op: int) -> str:
-        return f"op {op} {operations[op].name!r}"
+        said = f"op {op % count} {operations[op % count].name!r}"
+        return said if len(opened) < 2 else f"{said} of iteration {iteration_of[op // count]}"
 
+    iteration_of = {iteration % slots: iteration for iteration in opened}
     for stream, name in enumerate(program.streams):
         lane = arrays["lanes"][int(rank["lane0"]) + stream]
         base = int(arrays["lane_base"][int(row["lane0"]) + stream])
         for op in sorted(cells["ready"][base : base + int(lane["count"])].tolist()):
             taken = f"stream {name!r}, which {title(int(lane['busy']))} holds"
             yield f"rank {own}: {title(op)} waits for {taken}"
-    waiting = cells["waits"].tolist()
-    left = set(np.flatnonzero(cells["started"] != s.NONE).tolist())
-    left = left or {op for op, count in enumerate(waiting) if count}
-    for op, count in enumerate(waiting):
-        behind = [dep for dep in operations[op].deps if dep in left] if count else []
+    mine = [it % slots * count + op for it in opened for op in range(count)]
+    waiting = {op for op in mine if cells["waits"][op]}
+    left = {op for op in mine if cells["started"][op] != s.NONE} or waiting
+    for op in sorted(waiting, key=lambda op: (iteration_of[op // count], op)):
+        slot, one = op // count, operations[op % count]
+        deps = [slot * count + dep for dep in one.deps]
+        deps += [(slot - lag) % slots * count + dep for dep, lag in one.lagged]
+        behind = [dep for dep in deps if dep in left]
         if behind:
             awaited = ", ".join(title(dep) for dep in behind[:_SHOWN])
             yield f"rank {own}: {title(op)} waits for {awaited}"

@@ -83,15 +83,23 @@ OP = np.dtype(
         ("what", "i4"),
         ("ref", "i4"),
         ("occurrence", "i4"),
+        ("slot", "i4"),
+        ("number", "i4"),
+        ("early", "i4"),
+        ("pad", "i4"),
     ]
 )
-"""An operation of a program: successors [first, last); ``lane``: its stream, the last of a program has no
-limit. A collective's ``what`` numbers (collective, size, root), ``ref`` its group among the program's,
-``occurrence`` the collectives there before it; a SEND's or RECV's ``ref`` its port among the program's."""
+"""An operation of a program, once for each slot (see :mod:`~cosim.engine.window`), of which it is ``number``;
+such a row is what is called an operation here and below. Successors [first, last); it ``waits`` for so many,
+of which ``early`` lie before the first iteration when that is new. ``lane``: its stream, the last of a
+program has no limit. A collective's ``what`` numbers (collective, size, root), ``ref`` its group among the
+program's, ``occurrence`` the collectives there before it; a SEND's or RECV's ``ref`` its port among the
+program's."""
 PROGRAM = np.dtype(
     [("op0", "i4"), ("ops", "i4"), ("lanes", "i4"), ("lane0", "i4"), ("roots", "i4"), ("root0", "i4")]
 )
-"""Its operations from ``op0`` on; ``lane_base[lane0 + lane]``: where a lane's heap is in a rank's cells."""
+"""Its operations from ``op0`` on, ``ops`` in each slot; ``lane_base[lane0 + lane]``: where a lane's heap is
+in a rank's cells."""
 JOB = np.dtype(
     [
         ("rank0", "i8"),
@@ -100,11 +108,12 @@ JOB = np.dtype(
         ("ranks", "i4"),
         ("iterations", "i4"),
         ("rendezvous", "i4"),
-        ("pad", "i4"),
+        ("open", "i4"),
     ]
 )
-"""Ranks from ``rank0`` on; ends of an iteration from ``iteration_ends[end0 + iteration * ranks]`` on.
-``traits[trait0 + iteration]``: what an in-process network calls its weight, priority and coflow."""
+"""Ranks from ``rank0`` on, each with up to ``open`` iterations under way; ends of an iteration from
+``iteration_ends[end0 + iteration * ranks]`` on. ``traits[trait0 + iteration]``: what an in-process network
+calls its weight, priority and coflow."""
 RANK = np.dtype(
     [
         ("cell0", "i8"),
@@ -116,7 +125,9 @@ RANK = np.dtype(
         ("number", "i4"),
         ("iteration", "i4"),
         ("paced", "i4"),
-        ("left", "i4"),
+        ("oldest", "i4"),
+        ("origin", "i4"),
+        ("slot0", "i4"),
         ("lane0", "i4"),
         ("ref0", "i4"),
         ("port0", "i4"),
@@ -124,7 +135,11 @@ RANK = np.dtype(
     ]
 )
 """``cell0``: its operations' cells; ``pace0``: its durations where they are its own, for iteration ``paced``;
-``left`` operations to end; ``cause``: when that became certain which lets operations start in this round."""
+``oldest``, ``iteration``: the first and last iteration that has begun and not ended, in the slots from
+``slot0`` on, the oldest one's operations from ``origin`` on; ``cause``: when that became certain which lets
+operations start in this round."""
+SLOT = np.dtype([("iteration", "i4"), ("left", "i4")])
+"""An iteration of a rank, and how many of its operations are to end."""
 CELL = np.dtype([("started", "i8"), ("waits", "i4"), ("ready", "i4")])
 """An operation on a rank: when it started (NONE: not under way), how many it waits for. ``ready`` is not the
 operation's: the cells of a lane hold the heap of its ready operations."""
@@ -278,6 +293,7 @@ class State(Arrays):
     lane_base: I32
     jobs: Records
     ranks: Records
+    slots: Records
     cells: Records
     lanes: Records
     pace: I64

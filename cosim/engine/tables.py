@@ -68,22 +68,26 @@ class Tables:
 
     def _programs(self, job: ReadyJob) -> Ports:
         """Write a job's programs into the columns; their ends of messages."""
-        columns, ready = self.columns, job.programs.table
+        columns, ready, window = self.columns, job.programs.table, job.window
         table = ready.table
-        first = columns.append("successors", ready.successor) + ready.successor_first
         ops = np.zeros(len(table), s.OP)
         ops["kind"] = _KINDS[table.kind]
         ops["duration"], ops["size"] = table.duration_ps, table.size_bytes
-        ops["lane"], ops["waits"] = ready.lane, ready.waits
-        ops["first"], ops["last"] = first[:-1], first[1:]
+        ops["lane"] = ready.lane
+        ops["number"] = np.arange(len(table)) - table.first[table.program]
         ports, ops["ref"] = ports_of(table)
         self.program0.append(len(self.programs))
         groups = self._collectives(job, ops)
+        rows = ready.in_slots(window)
+        ops = ops[rows.row]
+        first = columns.append("successors", rows.successor) + rows.successor_first
+        ops["first"], ops["last"] = first[:-1], first[1:]
+        ops["slot"], ops["waits"], ops["early"] = rows.slot, rows.waits, rows.early
         made = np.zeros(table.num_programs, s.PROGRAM)
-        made["op0"] = columns.append("ops", ops) + table.first[:-1]
+        made["op0"] = columns.append("ops", ops) + rows.first[:-1]
         made["ops"] = np.diff(table.first)
         made["lanes"] = ready.lanes
-        made["lane0"] = columns.append("lane_base", ready.lane_base) + ready.lane_first
+        made["lane0"] = columns.append("lane_base", window.slots * ready.lane_base) + ready.lane_first
         made["roots"] = np.diff(ready.root_first)
         made["root0"] = columns.append("roots", ready.roots) + ready.root_first[:-1]
         number = columns.append("programs", made)
@@ -119,8 +123,10 @@ class Tables:
         of, world = info.workload.program_of, info.workload.world_size
         mine = self.programs[self.program0[-1] :]
         ranks = np.zeros(world, s.RANK)
+        slots = job.window.slots
         lengths = {
-            "cell0": ("cells", np.diff(ready.table.first)),
+            "cell0": ("cells", slots * np.diff(ready.table.first)),
+            "slot0": ("slots", np.full(len(mine), slots)),
             "lane0": ("lanes", ready.lanes),
             "ref0": ("members", np.array([len(one.groups) for one in mine], np.int64)),
             "port0": ("ports", ports.count),
@@ -133,7 +139,7 @@ class Tables:
                 rows["started"] = s.NONE
             elif column == "lanes":
                 rows["busy"] = s.NONE
-            else:
+            elif column != "slots":
                 for name_of in rows.dtype.names or ():
                     rows[name_of] = s.NONE
         ranks["pace0"] = s.NONE
@@ -150,7 +156,7 @@ class Tables:
         made = np.zeros(1, s.JOB)
         made["rank0"], made["end0"], made["trait0"] = self.rank0[-1], ends, trait0
         made["ranks"], made["iterations"] = world, info.iterations
-        made["rendezvous"] = info.workload.rendezvous
+        made["rendezvous"], made["open"] = info.workload.rendezvous, job.window.open
         columns.append("jobs", made)
         self._ports(job, ports, np.asarray(ranks["port0"], np.int64))
 

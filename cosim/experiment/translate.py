@@ -6,13 +6,14 @@ import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from cosim.engine.records import JobInfo
 from cosim.errors import InputError, Location
 from cosim.experiment.build import build
 from cosim.experiment.mistakes import scenario_error
@@ -24,6 +25,7 @@ from cosim.translation.contract import Format, Progress, no_progress
 from cosim.translation.loss_report import MOVED_STREAMS, LossReport
 from cosim.translation.source import Source
 from cosim.units import format_time
+from cosim.workload.unroll import unrolled
 
 if TYPE_CHECKING:
     from cosim.engine.records import Records
@@ -33,6 +35,7 @@ REPORT_FILE = "translation.json"
 """The loss report and the list of files, in the folder that was written."""
 
 _PARTIAL = ".partial"
+_MOST_UNROLLED = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,12 +219,29 @@ def source_of(scenario: Scenario) -> Source:
     return Source(
         scenario.name,
         built.topology,
-        built.jobs,
+        tuple(_without_lags(job) for job in built.jobs),
         built.planner,
         partial(_recorded, scenario),
         scenario.network,
         scenario.seed,
     )
+
+
+def _without_lags(job: JobInfo) -> JobInfo:
+    """The job with its iterations unrolled into one, where operations wait for earlier ones': no other
+    simulator can be told that.
+    """
+    workload = job.workload
+    if not workload.table.longest_lag:
+        return job
+    operations = len(workload.table) * job.iterations
+    if operations > _MOST_UNROLLED:
+        raise InputError(
+            f"job {job.name!r}: {job.iterations} iterations that wait for each other are {operations:,} "
+            f"operations of its programs; up to {_MOST_UNROLLED:,} are unrolled",
+            hint="fewer iterations: --set jobs[0].iterations=8",
+        )
+    return replace(job, workload=unrolled(workload, job.iterations), iterations=1)
 
 
 def _recorded(scenario: Scenario) -> Records:

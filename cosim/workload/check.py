@@ -25,6 +25,10 @@ COLLECTIVES = frozenset(
 """Names that an operation may use; those of ``cosim.pattern.template.Collective``."""
 
 
+MOST_LAG = 1000
+"""A rank keeps room for twice as many iterations."""
+
+
 def check(workload: Workload) -> None:
     """Refuse a workload that can't be run to its end.
 
@@ -63,6 +67,14 @@ def check_program(program: Program, mesh: DeviceMesh) -> None:
                 )
         if len(set(op.deps)) != len(op.deps):
             raise _error(program, number, f"names a dependency twice: {list(op.deps)}")
+        for other, lag in op.lagged:
+            if not 0 <= other < count or not 1 <= lag <= MOST_LAG:
+                raise _error(
+                    program,
+                    number,
+                    f"waits for operation {other} of {lag} iterations before; the program has 0 to "
+                    f"{count - 1}, lags are 1 to {MOST_LAG}",
+                )
         wrong = _wrong(op, mesh)
         if wrong:
             raise _error(program, number, wrong)
@@ -87,6 +99,7 @@ def _is_right(table: OperationTable, mesh: DeviceMesh) -> bool:
     return bool(
         (table.dep >= 0).all()
         and (table.dep < own[row]).all()
+        and not len(table.lagged)
         and ascend.all()
         and (table.duration_ps >= 0).all()
         and (table.size_bytes >= 0).all()

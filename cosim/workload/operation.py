@@ -1,9 +1,15 @@
 """Operations, and programs of them.
 
 A program is the operations of one class of ranks. An operation is started when its dependencies have
-ended and its stream is free; of several that could start, the lowest-numbered goes first (Chakra's
-feeder issues so). One operation runs at a time on a stream of a rank; ``stream=""`` has no limit (RECV).
+ended and its stream is free; of several that could start, the lowest-numbered of the earliest iteration goes
+first (Chakra's feeder issues so). One operation runs at a time on a stream of a rank; ``stream=""`` has no
+limit (RECV).
 To have a stream in strict program order, as CUDA has it, chain its operations by dependencies.
+
+An operation may also wait for one of an earlier iteration: with lag 1 for that of the iteration before, with
+lag 2 for that of the one before that; those before the first iteration have ended. Where the longest lag of a
+job is L, a rank begins an iteration as soon as all but the L before it have ended: without lags, when the
+last one has.
 """
 
 from __future__ import annotations
@@ -59,6 +65,8 @@ class Operation:
     ----------
     deps
         Numbers of operations of the same program that must have ended.
+    lagged
+        (Number of an operation of the same program, lag): that of so many iterations before must have ended.
     duration_ps
         COMPUTE, MEMORY: the time it takes, measured or worked out by a compute model.
     flops, bytes_moved
@@ -105,6 +113,7 @@ class Operation:
     tag: int = 0
     channel: int = 0
     phase: str = ""
+    lagged: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

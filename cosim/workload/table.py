@@ -41,6 +41,9 @@ class OperationTable:
     deps
         (int64[rows + 1], int32[all dependencies]): row k waits for those from ``deps[0][k]`` up to
         ``deps[0][k + 1]``, numbers within its program.
+    lagged
+        int64[lagged dependencies, 3]: a row, the number within its program of what it waits for, and how many
+        iterations before, by rows.
 
     Raises
     ------
@@ -74,6 +77,7 @@ class OperationTable:
         peer: ArrayLike | None = None,
         tag: ArrayLike | None = None,
         deps: tuple[ArrayLike, ArrayLike] | None = None,
+        lagged: ArrayLike | None = None,
     ) -> None:
         self.prototypes = tuple(prototypes)
         self.like: I32 = np.asarray(like, np.int32)
@@ -106,9 +110,18 @@ class OperationTable:
             deps = np.concatenate([[0], np.cumsum(lengths)]), every
         self.dep_first, self.dep = np.asarray(deps[0], np.int64), np.asarray(deps[1], np.int32)
         _check_steps("deps", self.dep_first, len(self.dep), rows + 1)
+        if lagged is None:
+            late = np.flatnonzero(np.array([bool(one.lagged) for one in of], np.bool_)[self.like]).tolist()
+            lagged = [(row, other, lag) for row in late for other, lag in of[self.like[row]].lagged]
+        self.lagged: I64 = np.asarray(lagged, np.int64).reshape(-1, 3)
 
     def __len__(self) -> int:
         return len(self.like)
+
+    @property
+    def longest_lag(self) -> int:
+        """The most iterations that any operation looks back; 0: none does."""
+        return int(self.lagged[:, 2].max(initial=0))
 
     @property
     def num_programs(self) -> int:
@@ -148,6 +161,10 @@ class OperationTable:
         rows = slice(*self.first[program : program + 2].tolist())
         ends = self.dep_first[rows.start : rows.stop + 1].tolist()
         columns = (self.like, self.name, self.duration_ps, self.size_bytes, self.peer, self.tag)
+        mine = self.lagged[slice(*np.searchsorted(self.lagged[:, 0], (rows.start, rows.stop)).tolist())]
+        late: dict[int, list[tuple[int, int]]] = {}
+        for row, other, lag in mine.tolist():
+            late.setdefault(row - rows.start, []).append((other, lag))
         made = []
         for row, (like, name, duration, size, peer, tag) in enumerate(
             zip(*(column[rows].tolist() for column in columns), strict=True)
@@ -171,6 +188,7 @@ class OperationTable:
                     tag,
                     of.channel,
                     of.phase,
+                    tuple(late.get(row, ())),
                 )
             )
         return tuple(made)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
@@ -10,7 +10,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from cosim.context import Context
 from cosim.errors import WorkloadError
 from cosim.spec import SizeBytes, Spec, TimePs
-from cosim.workload.check import check
+from cosim.workload.check import MOST_LAG, check
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import (
     COMM_STREAM,
@@ -61,6 +61,11 @@ class WrittenOperation(Spec):
     name: str = Field(description="unique in the program; others depend on it by this name")
     kind: OpKind = Field(description="compute, memory, collective, send or recv")
     deps: list[str] = Field(default=[], description="names of operations that must have ended")
+    lagged: dict[str, Annotated[int, Field(ge=1, le=MOST_LAG)]] = Field(
+        default={},
+        description="names of operations of earlier iterations that must have ended, and of how many before: "
+        "{update: 1}",
+    )
     stream: str | None = Field(
         default=None,
         description="one operation at a time runs on it ('': no limit); default: compute, comm or '' (recv)",
@@ -119,6 +124,7 @@ class WrittenOperation(Spec):
             tag=self.tag or 0,
             channel=self.channel or 0,
             phase=self.phase,
+            lagged=tuple(sorted((number_of[name], lag) for name, lag in self.lagged.items())),
         )
 
 
@@ -137,7 +143,7 @@ class WrittenProgram(Spec):
                 raise ValueError(f"two operations are called {operation.name!r}")
             seen.add(operation.name)
         for operation in self.operations:
-            for name in operation.deps:
+            for name in (*operation.deps, *operation.lagged):
                 if name not in seen:
                     raise ValueError(
                         f"{operation.name!r} depends on {name!r}; there are: {', '.join(sorted(seen))}"

@@ -21,7 +21,7 @@ from pathlib import Path
 from cosim.errors import Location, WorkloadError
 from cosim.files.text import lines_of
 from cosim.units import LARGEST, PS_PER_MS
-from cosim.workload.layers.profile import ProfiledLayer, LayerProfile, in_order
+from cosim.workload.layers.profile import LayerProfile, ProfiledLayer, in_order
 
 _FIELDS = "forward_compute_time", "backward_compute_time", "activation_size", "parameter_size"
 _EDGE = re.compile(r"\s+(\S+) -- (\S+)\s*")
@@ -32,7 +32,7 @@ _MOST_LAYERS = 2000
 
 
 @dataclass(slots=True)
-class _GraphFile:
+class _ReadSoFar:
     """What was read so far: layers and their lines by name, edges with their lines."""
 
     path: Path
@@ -51,7 +51,7 @@ def read_graph(path: Path) -> LayerProfile:
     WorkloadError
         Not such a file, a number that can't be meant, an edge to nowhere, a cycle; with the line.
     """
-    graph = _GraphFile(path)
+    graph = _ReadSoFar(path)
     for number, line in lines_of(path):
         if not line.strip():
             continue
@@ -62,14 +62,14 @@ def read_graph(path: Path) -> LayerProfile:
     return _profile(graph)
 
 
-def _read_edge(graph: _GraphFile, number: int, line: str) -> None:
+def _read_edge(graph: _ReadSoFar, number: int, line: str) -> None:
     found = _EDGE.fullmatch(line)
     if found is None:
         raise graph.error(number, f"{line.strip()[:60]!r} is no edge", "an edge is `NODE -- NODE`, indented")
     graph.edges.append((number, found[1], found[2]))
 
 
-def _read_node(graph: _GraphFile, number: int, line: str) -> None:
+def _read_node(graph: _ReadSoFar, number: int, line: str) -> None:
     found = _NODE.fullmatch(line)
     if found is None:
         raise graph.error(number, f"{line[:60]!r} is no layer", _FORM)
@@ -96,7 +96,7 @@ def _read_node(graph: _GraphFile, number: int, line: str) -> None:
     graph.layers[node] = None if what.startswith("Input") else layer
 
 
-def _number(graph: _GraphFile, line: int, node: str, name: str, text: str) -> float:
+def _number(graph: _ReadSoFar, line: int, node: str, name: str, text: str) -> float:
     """A number, or the sum of several."""
     parts = text[1:-1].split(";") if text.startswith("[") and text.endswith("]") else [text]
     most = LARGEST / PS_PER_MS if name.endswith("time") else float(LARGEST)
@@ -114,7 +114,7 @@ def _number(graph: _GraphFile, line: int, node: str, name: str, text: str) -> fl
     return min(total, most)
 
 
-def _profile(graph: _GraphFile) -> LayerProfile:
+def _profile(graph: _ReadSoFar) -> LayerProfile:
     names = [name for name, layer in graph.layers.items() if layer is not None]
     if not names:
         raise graph.error(None, "has no layer", _FORM)

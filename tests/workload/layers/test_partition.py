@@ -13,7 +13,7 @@ from cosim.units import PS_PER_MS
 from cosim.workload.layers.graph_file import read_graph
 from cosim.workload.layers.partition import Equation, Level, parse_levels, partition, predicted_s
 from cosim.workload.layers.plan import PlannedStage, StagePlan, written_plan
-from cosim.workload.layers.profile import ProfiledLayer, LayerProfile, in_order
+from cosim.workload.layers.profile import LayerProfile, ProfiledLayer, in_order
 from tests.inputs import find, needs
 
 FLAT = [Level(16, 10e9)]
