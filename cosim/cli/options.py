@@ -61,6 +61,13 @@ Figure = Annotated[
 Alone = Annotated[
     bool, typer.Option("--alone", help="Also run each job by itself: slowdowns and Jain's fairness index.")
 ]
+WhatMatters = Annotated[
+    bool,
+    typer.Option(
+        "--what-matters",
+        help="Also say what moves the iteration most: a run for each rate, time and efficiency, 1 % more.",
+    ),
+]
 Workers = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Of a sweep: runs at a time; omitted: as many as cores."),

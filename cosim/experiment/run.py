@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Source = Scenario | Sweep | Mapping[str, Any] | str | Path
 """A scenario or a sweep: made in Python, as plain values, a YAML file, or YAML text (with a line break)."""
 
-_BESIDE = frozenset({"alone", "open_loop", "messages", "figure"})
+_BESIDE = frozenset({"alone", "open_loop", "what_matters", "messages", "figure"})
 """What is computed beside one run, or kept of it."""
 
 
@@ -66,6 +66,7 @@ def run(
     again: bool = ...,
     alone: bool = ...,
     open_loop: Changes | None = ...,
+    what_matters: bool = ...,
     messages: bool = ...,
     figure: str | Path | None = ...,
     workers: int | None = ...,
@@ -83,6 +84,7 @@ def run(
     networks: None = None,
     alone: bool = ...,
     open_loop: Changes | None = ...,
+    what_matters: bool = ...,
     messages: bool = ...,
     figure: str | Path | None = ...,
     workers: int | None = ...,
@@ -100,6 +102,7 @@ def run(
     vary: Vary = (),
     alone: bool = False,
     open_loop: Changes | None = None,
+    what_matters: bool = False,
     messages: bool = False,
     figure: str | Path | None = None,
     store: str | Path | None = None,
@@ -131,6 +134,8 @@ def run(
         Also run each job by itself: slowdowns and Jain's index.
     open_loop
         Also replay, on the same network, the messages of a run with these changes, at their times.
+    what_matters
+        Also run it once for each rate, time and efficiency that it names, with 1 % more of that.
     messages
         Keep every message in the run, whether the scenario writes them or not.
     figure
@@ -191,6 +196,7 @@ def run(
         "vary": vary,
         "alone": alone,
         "open_loop": open_loop is not None,
+        "what_matters": what_matters,
         "messages": messages,
         "figure": figure,
         "store": store,
@@ -236,6 +242,7 @@ def run(
             messages=messages,
             alone=alone,
             open_loop=open_loop,
+            what_matters=what_matters,
             figure=figure,
             progress=progress,
         )

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cosim.results.matrices import TrafficMatrix
     from cosim.results.open_loop import LoopComparison
     from cosim.results.render.page import Page
+    from cosim.results.sensitivity import WhatMatters
     from cosim.results.stored_run import StoredRun
     from cosim.results.summary import Summary
     from cosim.topology.graph import Topology
@@ -53,6 +54,8 @@ class Run(RunTables):
         Mean iteration of each job by itself, picoseconds; None where it was not asked for.
     open_loop
         The closed loop beside the open loop; None where it was not asked for.
+    what_matters
+        By how much each setting moves the jobs' iterations; None where it was not asked for.
     interrupted
         Empty, or why not all that was asked for is there.
 
@@ -77,6 +80,7 @@ class Run(RunTables):
     warnings: tuple[str, ...] = ()
     alone: Mapping[str, float] | None = None
     open_loop: LoopComparison | None = None
+    what_matters: WhatMatters | None = None
     interrupted: str = ""
 
     @cached_property
@@ -134,21 +138,27 @@ class Run(RunTables):
         return draw_sharing(self.records, self.scenario.name, Path(path), overlap, self.alone)
 
     def to_json(self) -> dict[str, Any]:
-        """The summary as plain values, with ``alone_ps`` and ``open_loop`` where they were asked for."""
+        """The summary as plain values, with ``alone_ps``, ``open_loop`` and ``what_matters`` where they were
+        asked for.
+        """
         values = self.summary.to_json()
         if self.alone is not None:
             values["alone_ps"] = dict(self.alone)
         if self.open_loop is not None:
             values["open_loop"] = self.open_loop.to_json()
+        if self.what_matters is not None:
+            values["what_matters"] = self.what_matters.to_json()
         return values
 
     def page_beside(self) -> Page:
-        """The sections of what was asked for beside the run: ``alone``, ``open_loop``."""
+        """The sections of what was asked for beside the run: ``alone``, ``open_loop``, ``what_matters``."""
         from cosim.results.render.alone_page import alone_page
         from cosim.results.render.loop_page import loop_page
+        from cosim.results.render.sensitivity_page import sensitivity_page
 
         alone = [] if self.alone is None else alone_page(self.summary, self.alone)
-        return [*alone, *([] if self.open_loop is None else loop_page(self.open_loop))]
+        loops = [] if self.open_loop is None else loop_page(self.open_loop)
+        return [*alone, *loops, *([] if self.what_matters is None else sensitivity_page(self.what_matters))]
 
     def page(self) -> Page:
         """The sections of the whole page, for text and for HTML."""
@@ -181,13 +191,14 @@ def run_scenario(
     messages: bool = False,
     alone: bool = False,
     open_loop: Changes | None = None,
+    what_matters: bool = False,
     figure: str | Path | None = None,
     progress: OnProgress | None = None,
 ) -> Run | StoredRun:
     """Run one scenario; the parameters are those of :func:`cosim.run`, ``resume`` goes on with ``out``.
 
-    What is looked at beside a run (``messages``, ``alone``, ``open_loop``, ``figure``) isn't in a store: with
-    it, the scenario is run.
+    What is looked at beside a run (``messages``, ``alone``, ``open_loop``, ``what_matters``, ``figure``)
+    isn't in a store: with it, the scenario is run.
 
     Raises
     ------
@@ -203,7 +214,7 @@ def run_scenario(
         check_figure(figure)
     messages = messages or figure is not None or open_loop is not None
     runs = None if store is None else open_store(store)
-    if runs is not None and not (again or messages or alone):
+    if runs is not None and not (again or messages or alone or what_matters):
         found = stored_run(runs, scenario, out)
         if found is not None:
             return found
@@ -211,7 +222,7 @@ def run_scenario(
     with reading() if runs is not None else nullcontext() as read:
         done = _run_once(scenario, out, resume, messages, progress)
         if not done.interrupted:
-            _run_beside(done, alone, open_loop)
+            _run_beside(done, alone, open_loop, what_matters, progress)
     if runs is not None and read is not None:
         keep_run(runs, done, read, began)
     if figure is not None:
@@ -263,16 +274,21 @@ def _run_into(
     return done
 
 
-def _run_beside(done: Run, alone: bool, open_loop: Changes | None) -> None:
+def _run_beside(
+    done: Run, alone: bool, open_loop: Changes | None, what_matters: bool, progress: OnProgress | None
+) -> None:
     """What is asked for beside the run; an interrupt leaves it out and keeps the run."""
     from cosim.experiment.alone import run_alone
     from cosim.experiment.open_loop import compare_loops
+    from cosim.experiment.sensitivity import sensitivities
 
     try:
         if alone:
             done.alone = run_alone(done.scenario)
         if open_loop is not None:
             done.open_loop = compare_loops(done.scenario, open_loop, done)
+        if what_matters:
+            done.what_matters = sensitivities(done, progress)
     except KeyboardInterrupt:
         done.interrupted = KeyboardInterrupt.__name__
 

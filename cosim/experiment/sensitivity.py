@@ -1,0 +1,194 @@
+"""What matters: the scenario again for each rate, time and efficiency in it, with 1 % more of that.
+
+Tried are the rates and times of the topology, the network and the algorithms of the collectives that occur,
+the efficiencies of the jobs' GPUs (one for each kind of kernel among them), and the busiest links by
+themselves. What is discrete (an algorithm's choice by size, a hash's path) may flip or not at 1 %: the
+number is of this step, not of the limit. Not tried: sizes, counts, thresholds, and what a plug-in keeps to
+itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+from math import log
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+from pydantic.fields import FieldInfo
+
+from cosim.experiment.build import build, fabric
+from cosim.experiment.progress import OnProgress, RunProgress
+from cosim.experiment.scenario import Scenario
+from cosim.experiment.simulate import simulate
+from cosim.gpu.contract import GpuSpec
+from cosim.pattern.template import Collective
+from cosim.results.sensitivity import Sensitivity, WhatMatters
+from cosim.spec import RateBps, Spec, TimePs
+from cosim.topology.graph import Topology
+from cosim.topology.scale_up import host_shape
+from cosim.units import format_rate, format_time
+from cosim.workload.contract import WorkloadSpec
+
+if TYPE_CHECKING:
+    from cosim.experiment.simulate import Run
+
+STEP = 0.01
+_LINKS = 3
+"""Of the busiest links, so many are tried by themselves."""
+_UNITS: dict[Any, Callable[[Any], str]] = {
+    get_args(RateBps)[1]: format_rate,
+    get_args(TimePs)[1]: format_time,
+}
+
+Path = tuple[str | int, ...]
+SpecT = TypeVar("SpecT", bound=Spec)
+
+
+@dataclass(frozen=True)
+class _Lever:
+    """A setting, its value as people read it, and the scenario with 1 % more of it."""
+
+    setting: str
+    value: str
+    scenario: Scenario
+    step: float = STEP
+
+
+def sensitivities(run: Run, progress: OnProgress | None = None) -> WhatMatters:
+    """By how much each setting moves the mean iterations of a run; an interrupt gives those tried so far.
+
+    Raises
+    ------
+    InputError, SimulationError
+        As :func:`cosim.run`.
+    """
+    plain = _plain(run.scenario, run)
+    levers = [*_levers(plain, {one.collective for one in run.summary.collectives}), *_links(plain, run)]
+    base, found, runs = _means(run), [], 0
+    whole = True
+    for number, lever in enumerate(levers):
+        after: Mapping[str, float] = base
+        if _is_other(plain, lever.scenario):
+            if progress is not None:
+                progress(RunProgress(number, len(levers), f"1 % more of {lever.setting}"))
+            done = simulate(lever.scenario, build(lever.scenario))
+            if done.interrupted:
+                whole = False
+                break
+            after, runs = _means(done), runs + 1
+        moved = {job: log(after[job] / base[job]) / log(1 + lever.step) for job in base if job in after}
+        found.append(
+            Sensitivity(lever.setting, lever.value, {job: each + 0.0 for job, each in moved.items()})
+        )
+    found.sort(key=lambda one: -one.most)
+    return WhatMatters(tuple(found), runs, whole)
+
+
+def _means(run: Run) -> dict[str, float]:
+    return {job.name: job.iteration_mean_ps for job in run.summary.jobs if job.iteration_mean_ps}
+
+
+def _plain(scenario: Scenario, run: Run) -> Scenario:
+    """The same scenario with its GPUs built and its algorithms named, so that each has its numbers."""
+    jobs = []
+    for job in scenario.jobs:
+        gpu = getattr(job.workload, "gpu", None)
+        if isinstance(gpu, GpuSpec) and isinstance(job.workload, WorkloadSpec):
+            built = _changed(job.workload, "gpu", gpu.build(scenario.context))
+            job = job.model_copy(update={"workload": built})
+        jobs.append(job)
+    shape = host_shape(run.records.topology)
+    named = scenario.collectives if shape is None else scenario.collectives.on_hosts(shape)
+    return scenario.model_copy(update={"jobs": tuple(jobs), "collectives": named})
+
+
+def _levers(scenario: Scenario, occur: Set[str]) -> Iterator[_Lever]:
+    """Every rate, time and efficiency that the scenario's parts say; ``occur``: collectives of the run."""
+    skipped = {kind.value for kind in Collective} - occur
+    for start in ("topology", "network", "collectives"):
+        for path, value, shown in _quantities(getattr(scenario, start), (start,)):
+            if len(path) < 2 or path[1] not in skipped:
+                yield _lever(scenario, path, value, shown)
+    for number, job in enumerate(scenario.jobs):
+        efficiency = getattr(getattr(job.workload, "gpu", None), "efficiency", None)
+        if isinstance(efficiency, Spec):
+            where = ("jobs", number, "workload", "gpu", "efficiency")
+            for path, value, shown in _quantities(efficiency, where, fractions=True):
+                yield _lever(scenario, path, value, shown)
+
+
+def _lever(scenario: Scenario, path: Path, value: float, shown: str) -> _Lever:
+    more = value * (1 + STEP)
+    changed = round(more) if isinstance(value, int) else more
+    name = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
+    return _Lever(name, shown, _with(scenario, path, changed), changed / value - 1)
+
+
+def _quantities(value: Any, path: Path, *, fractions: bool = False) -> Iterator[tuple[Path, float, str]]:
+    """Positive rates and times below a spec, with ``fractions`` plain numbers too: path, value, as shown."""
+    if isinstance(value, tuple):
+        for number, each in enumerate(value):
+            yield from _quantities(each, (*path, number), fractions=fractions)
+    if not isinstance(value, Spec):
+        return
+    for name, field in type(value).model_fields.items():
+        own = getattr(value, name)
+        shown = _UNITS.get(_unit(field))
+        if isinstance(own, Spec | tuple):
+            yield from _quantities(own, (*path, name), fractions=fractions)
+        elif isinstance(own, bool) or not isinstance(own, int | float) or own <= 0:
+            continue
+        elif shown is not None and round(own * (1 + STEP)) != own:
+            yield (*path, name), own, shown(own)
+        elif fractions and isinstance(own, float):
+            yield (*path, name), own, f"{own:g}"
+
+
+def _unit(field: FieldInfo) -> Any:
+    """What parses a field, if it is a rate or a time; also where it may be left out."""
+    parsers = [*field.metadata, *(inner for part in get_args(field.annotation) for inner in get_args(part))]
+    return next((one for one in parsers if one in _UNITS), None)
+
+
+def _with(part: Any, path: Path, value: float) -> Any:
+    """A copy with one value changed, everything else as it was."""
+    if not path:
+        return value
+    key, rest = path[0], path[1:]
+    if isinstance(key, int):
+        return (*part[:key], _with(part[key], rest, value), *part[key + 1 :])
+    return _changed(part, key, _with(getattr(part, key), rest, value))
+
+
+def _changed(spec: SpecT, key: str, value: object) -> SpecT:
+    """A copy with one field changed, and nothing that was worked out from the others kept."""
+    copy = spec.model_copy(update={key: value})
+    for worked_out in copy.__dict__.keys() - type(spec).model_fields.keys():
+        del copy.__dict__[worked_out]  # a cached property
+    return copy
+
+
+def _links(scenario: Scenario, run: Run) -> Iterator[_Lever]:
+    """The busiest links, one by one; not of a folded run, whose links come in classes."""
+    if run.records.info["folding"]:
+        return
+    topology = fabric(scenario)
+    for link in run.summary.links[:_LINKS]:
+        rates = topology.link_rate_bps.copy()
+        rates[link.link] *= 1 + STEP
+        changed: Topology = replace(topology, link_rate_bps=rates)
+        yield _Lever(
+            f"link {link.name}", format_rate(link.rate_bps), scenario.model_copy(update={"topology": changed})
+        )
+
+
+def _is_other(before: Scenario, after: Scenario) -> bool:
+    """Whether the run can come out otherwise: of a GPU's number, whether any kernel takes another time."""
+    if before.jobs == after.jobs:
+        return True
+    pairs = zip(build(before).jobs, build(after).jobs, strict=True)
+    return any(
+        list(one.operations) != list(other.operations)
+        for a, b in pairs
+        for one, other in zip(a.workload.programs, b.workload.programs, strict=True)
+    )

@@ -1,0 +1,84 @@
+"""What matters, against closed forms: a time that is made of rates and times moves with each by its share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import cosim
+from cosim.errors import InputError
+
+RING = """
+topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 5us}
+network: congestion_aware
+jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 400kB}}]
+"""
+
+
+def tried(source: Any) -> dict[str, dict[str, float]]:
+    run = cosim.run(source, what_matters=True)
+    assert run.what_matters is not None
+    return {one.setting: dict(one.of_job) for one in run.what_matters.tried}
+
+
+def test_a_ring_moves_with_rate_and_latency_by_their_shares() -> None:
+    found = tried(RING)  # 6 steps of 100 kB at 10 bytes/ns, 10 us, and 5 us
+    assert found["topology.rate"]["job0"] == pytest.approx(-10 / 15, rel=0.01)
+    assert found["topology.latency"]["job0"] == pytest.approx(5 / 15, rel=0.01)
+
+
+def test_of_an_incast_it_is_the_receivers_link() -> None:
+    found = tried(
+        {
+            "topology": {"kind": "switch", "endpoints": 3, "rate": "80Gbps", "latency": "0ns"},
+            "network": "fair_share",
+            "jobs": [
+                {
+                    "workload": {
+                        "kind": "periodic",
+                        "compute": "0ns",
+                        "size": "1MB",
+                        "communication": "incast",
+                        "ranks": 3,
+                    }
+                }
+            ],
+        }
+    )
+    links = {name: each["job0"] for name, each in found.items() if name.startswith("link ")}
+    assert sorted(round(each, 2) for each in links.values()) == [-1, 0, 0]
+    assert found["topology.rate"]["job0"] == pytest.approx(-1, rel=1e-3)
+
+
+def test_a_gpus_rates_and_times_make_up_its_iteration() -> None:
+    found = tried(
+        {
+            "topology": {"kind": "ring", "endpoints": 1, "rate": "80Gbps", "latency": "0ns"},
+            "network": "fair_share",
+            "jobs": [
+                {"workload": {"kind": "model", "model": "bert-base", "gpu": "a100-80gb", "micro_batch": 4}}
+            ],
+        }
+    )
+    efficiency = {
+        name.rpartition(".")[2]: each["job0"] for name, each in found.items() if "efficiency" in name
+    }
+    rates = efficiency["memory_peak"] + efficiency["sustained_clock"]
+    times = sum(each for name, each in efficiency.items() if name.endswith("_time"))
+    assert times - rates == pytest.approx(1, abs=0.01)
+    assert efficiency["matmul_peak"] + efficiency["attention_peak"] == pytest.approx(
+        efficiency["sustained_clock"], abs=0.01
+    )
+
+
+def test_a_page_has_what_moves_most_first_and_counts_the_rest() -> None:
+    lines = str(cosim.run(RING, what_matters=True)).splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("what matters"))
+    assert lines[at + 1].split()[:3] == ["topology.rate", "80", "Gbps"]
+    assert lines[at + 1].endswith("-0.67 %")
+
+
+def test_it_is_of_one_run() -> None:
+    with pytest.raises(InputError, match="what_matters"):
+        cosim.run(RING, networks=["fair_share"], what_matters=True)  # type: ignore[call-overload]
