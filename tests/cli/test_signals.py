@@ -70,3 +70,19 @@ if __name__ == "__main__":
     finally:
         process.kill()
         process.wait()
+
+
+def test_an_interrupt_while_the_command_is_being_imported_is_one() -> None:
+    code = """
+import builtins, sys
+from cosim.__main__ import main
+plain = builtins.__import__
+def interrupted(name, *rest, **more):
+    if name == "typer":
+        raise KeyboardInterrupt
+    return plain(name, *rest, **more)
+builtins.__import__ = interrupted
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
