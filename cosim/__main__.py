@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command. Ctrl-C while it is still being imported ends it as it does later: 130, no traceback."""
+    """Run the command; Ctrl-C while it is still being imported ends it as it does later, by 130."""
     try:
         from cosim.cli import main as command
     except KeyboardInterrupt:
