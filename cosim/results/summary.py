@@ -30,6 +30,7 @@ from cosim.results.optable import op_table
 from cosim.results.overlap import Overlap, find_overlap
 from cosim.results.queues import QueueSummary, summarize_queues
 from cosim.results.stragglers import Straggler, find_stragglers
+from cosim.workload.program import Workload
 
 I64 = NDArray[np.int64]
 
@@ -58,8 +59,8 @@ class JobSummary:
     ----------
     iteration_ps
         Time of each iteration that every rank ended: when its last rank ended it, less when the last rank
-        ended the one before (the first: less the job's start). Mean, minimum, maximum follow; None without
-        an iteration.
+        ended the one before (the first: less the job's start). Mean (see :func:`settled`), minimum, maximum
+        follow; None without an iteration.
     finish_ps
         When each rank ended its last operation, the job's start where it ended none; a point of simulated
         time, as ``start_ps``. Of a folded job: each simulated rank.
@@ -278,20 +279,35 @@ def iteration_times(iteration_end_ps: I64, start_ps: int) -> I64:
     return np.diff(iteration_ends(iteration_end_ps), prepend=np.int64(start_ps))
 
 
+def settled(times: I64, workload: Workload) -> I64:
+    """The iterations whose mean is a job's: all; where iterations wait for earlier ones and so overlap, the
+    second half, when they follow each other at one distance.
+    """
+    return times[len(times) // 2 :] if workload.table.longest_lag else times
+
+
 def mean_iterations(records: Records) -> list[int | None]:
-    """Of each job the mean time of its iterations, in ps; None where it ended none."""
+    """Of each job the mean time of its iterations, in ps, those that :func:`settled` chooses; None where it
+    ended none.
+    """
     times = [
-        iteration_times(ends, job.start_ps)
+        settled(iteration_times(ends, job.start_ps), job.workload)
         for ends, job in zip(records.iteration_end_ps, records.jobs, strict=True)
     ]
-    return [round(int(one.sum()) / len(one)) if len(one) else None for one in times]
+    return [_mean(one) for one in times]
+
+
+def _mean(times: I64) -> int | None:
+    return round(int(times.sum()) / len(times)) if len(times) else None
 
 
 def _job(
     records: Records, j: int, parts: Breakdown, ranks: slice, stragglers: tuple[Straggler, ...]
 ) -> JobSummary:
     job = records.jobs[j]
-    times = [int(t) for t in iteration_times(records.iteration_end_ps[j], job.start_ps)]
+    every = iteration_times(records.iteration_end_ps[j], job.start_ps)
+    times: list[int] = every.tolist()
+    mean = _mean(settled(every, job.workload))
     finish = np.maximum(records.finish_ps[j], job.start_ps)
     duration = int(parts.span[ranks].max(initial=0))
     names = job.rank_numbers
@@ -308,7 +324,7 @@ def _job(
         iterations_asked=job.iterations,
         iterations_done=len(times),
         iteration_ps=tuple(times),
-        iteration_mean_ps=round(sum(times) / len(times)) if times else None,
+        iteration_mean_ps=mean,
         iteration_min_ps=min(times) if times else None,
         iteration_max_ps=max(times) if times else None,
         finish_min_ps=int(finish.min()) if len(finish) else job.start_ps,
@@ -331,9 +347,7 @@ def _job(
         folding=tuple(records.info.get("folding", ())),
         training=records.info.get("training", {}).get(job.name),
         error=job.workload.error,
-        interval_ps=interval_ps(round(sum(times) / len(times)), job.workload.error)
-        if times and job.workload.error
-        else None,
+        interval_ps=interval_ps(mean, job.workload.error) if mean and job.workload.error else None,
     )
 
 
