@@ -8,6 +8,7 @@ interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to std
 ``runs``         what a store has: list, show, prune
 ``answers``      compare, list, prove
 ``topology``     topology
+``report``       report
 ``jobs``         profile, calibrate, translate
 ``partition``    partition
 ``fit``          fit, validate
@@ -27,7 +28,7 @@ from typing import Annotated
 
 import typer
 
-from cosim.cli import answers, fit, jobs, partition, run, runs, serve, topology
+from cosim.cli import answers, fit, jobs, partition, report, run, runs, serve, topology
 from cosim.cli.say import say
 from cosim.errors import CosimError, InputError
 from cosim.plugin_file import plugin_errors
@@ -62,6 +63,7 @@ def _root(
 for _command in (
     run.run,
     answers.compare,
+    report.report,
     answers.schema,
     jobs.translate,
     answers.prove,

@@ -58,6 +58,9 @@ Figure = Annotated[
         help="Draw who communicates when and who has the busiest link, or a sweep: png, svg, pdf.",
     ),
 ]
+Report = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE", help="Write a report here, one HTML file.")
+]
 Alone = Annotated[
     bool, typer.Option("--alone", help="Also run each job by itself: slowdowns and Jain's fairness index.")
 ]

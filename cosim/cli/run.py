@@ -11,6 +11,7 @@ import typer
 
 from cosim.cli import options
 from cosim.cli.say import INTERRUPTED, logged, say
+from cosim.errors import InputError
 
 if TYPE_CHECKING:
     from cosim.experiment.simulate import Run
@@ -29,6 +30,7 @@ def run(
     vary: options.Vary = None,
     open_loop: options.OpenLoop = None,
     figure: options.Figure = None,
+    report: options.Report = None,
     by_itself: options.Alone = False,
     what_matters: options.WhatMatters = False,
     workers: options.Workers = None,
@@ -71,6 +73,8 @@ def run(
         typer.echo(json.dumps(_json_of(done), indent=1, ensure_ascii=False, allow_nan=False))
     else:
         _print(done, quiet)
+    if report is not None:
+        _report(done, report)
     _end(done, out)
 
 
@@ -99,6 +103,15 @@ def _print(done: Run | StoredRun | SweepRun | NetworkComparison, quiet: bool) ->
     if beside := done.page_beside():  # asked for by name, so that --quiet doesn't mean it
         typer.echo()
         show_page(beside)
+
+
+def _report(done: Run | StoredRun | SweepRun | NetworkComparison, path: Path) -> None:
+    from cosim.experiment.simulate import Run
+    from cosim.results.stored_run import StoredRun
+
+    if not isinstance(done, Run | StoredRun):
+        raise InputError("--report doesn't go with a sweep or with several networks: give it of one run")
+    say(f"written: {done.report().save(path)}")
 
 
 def _end(done: Run | StoredRun | SweepRun | NetworkComparison, out: Path | None) -> None:

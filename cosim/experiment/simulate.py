@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cosim.results.matrices import TrafficMatrix
     from cosim.results.open_loop import LoopComparison
     from cosim.results.render.page import Page
+    from cosim.results.report.document import RunReport
     from cosim.results.sensitivity import WhatMatters
     from cosim.results.stored_run import StoredRun
     from cosim.results.summary import Summary
@@ -174,6 +175,12 @@ class Run(RunTables):
         from cosim.results.render.text import text
 
         return text(self.page())
+
+    def report(self, other: Run | StoredRun | None = None) -> RunReport:
+        """The run, or two beside each other, as one HTML page for notebooks and files."""
+        from cosim.results.report.document import report
+
+        return report([self] if other is None else [self, other])
 
     def _repr_html_(self) -> str:
         from cosim.results.render.html import html

@@ -14,7 +14,10 @@ from typing import Any, Literal, Protocol
 
 from cosim.results.certainty import faster
 from cosim.results.collectives import CollectiveSummary
+from cosim.results.differences import Paths, Said, differences
+from cosim.results.path_parts import path_parts
 from cosim.results.render.page import Page
+from cosim.results.store import path_columns
 from cosim.results.stored_run import StoredRun, load_run
 from cosim.results.summary import JobSummary, Summary
 from cosim.units import format_size
@@ -80,6 +83,8 @@ class Comparison:
     faster
         Jobs whose computation was worked out in both: the probability that a's iteration takes less time, by
         the compute models' errors.
+    said
+        The same in words, one sentence first.
 
     Examples
     --------
@@ -99,6 +104,7 @@ class Comparison:
     settings: tuple[Setting, ...] | None
     rows: tuple[Row, ...]
     faster: tuple[tuple[str, float], ...] = ()
+    said: Said | None = None
 
     @property
     def different(self) -> tuple[Row, ...]:
@@ -195,11 +201,25 @@ def compare(a: Summary | ComparableRun | str | Path, b: Summary | ComparableRun 
         settings=tuple(_settings(settings_a, settings_b)) if both else None,
         rows=tuple(_rows(summary_a, summary_b)),
         faster=tuple(_faster(summary_a.jobs, summary_b.jobs)),
+        said=differences(summary_a, summary_b, _paths(a), _paths(b)),
     )
 
 
 def _parts(run: Summary | ComparableRun) -> tuple[Summary, Any]:
     return (run, None) if isinstance(run, Summary) else (run.summary, run.settings)
+
+
+def _paths(run: Summary | ComparableRun) -> Paths | None:
+    """What the critical paths of a run's jobs are made of; None of a run that doesn't say."""
+    if isinstance(run, Summary):
+        return None
+    if isinstance(run, StoredRun):
+        columns = run.columns
+    elif (records := getattr(run, "records", None)) is not None:
+        columns = path_columns(records)
+    else:
+        return None
+    return {job.name: path_parts(columns, number) for number, job in enumerate(run.summary.jobs)}
 
 
 def _title(run: Summary | ComparableRun) -> str:

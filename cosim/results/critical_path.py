@@ -33,7 +33,7 @@ COMPUTE, MEMORY, COLLECTIVE, SEND, WAIT = KINDS = ("compute", "memory", "collect
 """What a step is: of an operation, its kind; a message of a send; or a wait for what was not recorded."""
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     """``rank`` ended operation ``op`` with it; ``what`` is the same for operations alike: a phase, or a
     collective and its size. ``src`` and ``dst`` are endpoints of a message, -1 elsewhere; equal ones are
     what an endpoint did between two messages of a collective.
@@ -63,7 +63,7 @@ class CriticalPath:
 
     job: int
     iteration: int
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
     by_message: bool
 
     @property
@@ -100,16 +100,16 @@ class _Walk:
     def __init__(self, it: OneIteration, hops: Hops | None) -> None:
         self._it = it
         self._hops = hops
-        self._back: list[Step] = []
+        self._back: list[PathStep] = []
         self._other_ways: list[tuple[int, Place]] = []
         self._seen: set[Place] = set()
 
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[PathStep, ...]:
         """In order of time, cut to the iteration."""
         it = self._it
         ranks = np.flatnonzero(it.rank_ends == it.end_ps).tolist()
         self._offer([place for rank in ranks for place in it.ending_at(rank, it.end_ps)])
-        at, longest = it.end_ps, list[Step]()
+        at, longest = it.end_ps, list[PathStep]()
         while at > it.start_ps and self._other_ways:
             length, place = self._other_ways.pop()
             if place in self._seen:
@@ -128,20 +128,20 @@ class _Walk:
         """Ways to go on from here, the first to be taken first."""
         self._other_ways += [(len(self._back), place) for place in reversed(places)]
 
-    def _whole(self, back: Sequence[Step]) -> Iterator[Step]:
+    def _whole(self, back: Sequence[PathStep]) -> Iterator[PathStep]:
         """From the beginning on; what nothing recorded explains is a wait of the rank that follows."""
         it = self._it
         at = it.start_ps
         for step in reversed(back):
             if step.start_ps > at:
-                yield Step(WAIT, step.rank, step.op, step.name, WAIT, -1, -1, at, step.start_ps)
+                yield PathStep(WAIT, step.rank, step.op, step.name, WAIT, -1, -1, at, step.start_ps)
                 at = step.start_ps
             if step.end_ps > at:
                 yield step._replace(start_ps=at)
                 at = step.end_ps
         if at < it.end_ps:
             rank = int(it.rank_ends.argmax())
-            yield Step(WAIT, rank, -1, "not recorded", WAIT, -1, -1, at, it.end_ps)
+            yield PathStep(WAIT, rank, -1, "not recorded", WAIT, -1, -1, at, it.end_ps)
 
     def _cross(self, place: Place) -> Place:
         """Add the steps that led to an operation's end; the operation whose beginning they go back to."""
@@ -190,7 +190,7 @@ class _Walk:
         if start_ps < end:
             operation = self._it.operation(place)
             what = _what(kind, operation)
-            self._back.append(Step(kind, *place, operation.name, what, src, dst, start_ps, end))
+            self._back.append(PathStep(kind, *place, operation.name, what, src, dst, start_ps, end))
 
 
 def _what(kind: str, operation: Operation) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 from cosim.engine.records import CollectiveRecord, MessageRecords, Records
 from cosim.errors import InputError, Location
 from cosim.results.collective_columns import collective_columns
-from cosim.results.critical_path import Step, critical_path
+from cosim.results.critical_path import PathStep, critical_path
 from cosim.results.optable import op_table
 from cosim.results.summary import Summary
 from cosim.results.table import Array, labels
@@ -80,6 +80,7 @@ COLUMNS = {
 }
 
 ADDED_COLUMNS = {
+    "topology_dims": "int64: endpoints along each dimension of the fabric, where it has some",
     "row_name": "int32[R]: of each operation of each program, its place in row_text",
     "row_kind": "int8[R]: compute, memory, collective, send, recv",
     "row_stream": "int32[R]: place in stream_name",
@@ -181,8 +182,9 @@ def run_columns(records: Records) -> dict[str, Array]:
         "traffic_bin_ps": np.int64(traffic.bin_ps),
         "fct_edges_ps": records.fct.edges_ps,
         "fct_counts": records.fct.counts,
+        "topology_dims": np.array(topology.dims, np.int64),
         **_program_columns(records),
-        **_path_columns(records),
+        **path_columns(records),
         **_counted_columns(records),
     }
 
@@ -205,12 +207,12 @@ def _tables(records: Records) -> list[OperationTable]:
     return [job.workload.table for job in records.jobs]
 
 
-def _path_columns(records: Records) -> dict[str, Array]:
+def path_columns(records: Records) -> dict[str, Array]:
     """The critical path of the last iteration that each job ended."""
     jobs = [job for job, ends in enumerate(records.iteration_end_ps) if ends.size]
     paths = [critical_path(records, job) for job in jobs]
     steps = [(path.job, path.iteration, *step) for path in paths for step in path.steps]
-    names = ("job", "iteration", *Step._fields)
+    names = ("job", "iteration", *PathStep._fields)
     named = dict(zip(names, zip(*steps, strict=True), strict=False))
     texts = ("kind", "name", "what")
     return {

@@ -10,14 +10,14 @@ import zlib
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cosim.engine.records import MessageRecords, OpRecords
 from cosim.errors import InputError, Location
 from cosim.files import located_yaml
-from cosim.results.critical_path import Step
+from cosim.results.critical_path import PathStep
 from cosim.results.store import (
     COLUMNS,
     COLUMNS_FILE,
@@ -39,6 +39,9 @@ from cosim.results.tables import (
     path_table,
 )
 from cosim.workload.program import OpKind
+
+if TYPE_CHECKING:
+    from cosim.results.report.document import RunReport
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,8 +185,14 @@ class StoredRun:
             )
         numbers = found.get("job_rank_numbers")
         own = None if numbers is None else numbers[found["job_ptr"][job] :]
-        columns = [found[f"path_{name}"][mine].tolist() for name in Step._fields]
-        return path_table([Step(*row) for row in zip(*columns, strict=True)], own)
+        columns = [found[f"path_{name}"][mine].tolist() for name in PathStep._fields]
+        return path_table([PathStep(*row) for row in zip(*columns, strict=True)], own)
+
+    def report(self) -> RunReport:
+        """The run as one HTML page that shows itself in a notebook and can be saved."""
+        from cosim.results.report.document import report
+
+        return report([self])
 
     @property
     def _jobs(self) -> tuple[str, ...]:

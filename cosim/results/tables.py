@@ -13,7 +13,7 @@ from cosim.engine.records import MessageRecords, OpRecords, Records
 from cosim.errors import InputError
 from cosim.network.simulator import NetworkStatistics
 from cosim.results.collective_columns import collective_columns
-from cosim.results.critical_path import KINDS, Step, critical_path
+from cosim.results.critical_path import KINDS, PathStep, critical_path
 from cosim.results.optable import op_table
 from cosim.results.summary import iteration_ends
 from cosim.results.table import Array, Labels, Table, labels
@@ -165,9 +165,9 @@ def _table(name: str, columns: Mapping[str, Array | Labels]) -> Table:
     return Table(name, columns, TEXTS[name])
 
 
-def path_table(steps: Sequence[Step], rank_numbers: I64 | None = None) -> Table:
+def path_table(steps: Sequence[PathStep], rank_numbers: I64 | None = None) -> Table:
     """In order of time; ``rank_numbers`` is what each rank is called, where that is not its number."""
-    named = dict(zip(Step._fields, zip(*steps, strict=True), strict=False))
+    named = dict(zip(PathStep._fields, zip(*steps, strict=True), strict=False))
     numbers = {
         name: np.array(named.get(name, ()), np.int64)
         for name in ("rank", "op", "src", "dst", "start_ps", "end_ps")

@@ -35,7 +35,14 @@ def comparison_page(comparison: Comparison, *, max_rows: int = _MAX_ROWS) -> Pag
         rows = [[f"  {s.key}", _shown(s.a), _shown(s.b)] for s in comparison.settings]
         settings.append(Section([PageTable([["settings", "a", "b"], *rows], left=(0, 1, 2))]))
     names = dict.fromkeys(row.section for row in comparison.rows)
-    return [Section([Lines(head)]), *settings, *(_section(comparison, name, max_rows) for name in names)]
+    said = comparison.said
+    first = [Section([Lines([said.sentence, *(f"  {line}" for line in said.lines)])])] if said else []
+    return [
+        *first,
+        Section([Lines(head)]),
+        *settings,
+        *(_section(comparison, name, max_rows) for name in names),
+    ]
 
 
 def _section(comparison: Comparison, name: str, max_rows: int) -> Section:

@@ -1,0 +1,94 @@
+/**
+ * Elements. Texts only ever become text nodes, so that whatever a name has in it is shown and never run.
+ * @module dom
+ */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** @typedef {Node|string|number|null|undefined|false} Child */
+
+/**
+ * An HTML element.
+ * @param {string} tag
+ * @param {Object<string, unknown>} [about] attributes; `on...` are listeners, `class` and `style` as in HTML
+ * @param {...(Child|Child[])} children
+ * @returns {HTMLElement}
+ */
+export function el(tag, about = {}, ...children) {
+  return filled(document.createElement(tag), about, children);
+}
+
+/** An SVG element, as {@link el}. */
+export function svg(tag, about = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), about, children);
+}
+
+function filled(node, about, children) {
+  for (const [name, value] of Object.entries(about)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, String(value));
+  }
+  node.append(...children.flat(3).filter((one) => one !== null && one !== undefined && one !== false));
+  return node;
+}
+
+/** A part of the page with a heading, a note and buttons beside it. */
+export function section(id, title, note, tools, ...children) {
+  const head = el("div", { class: "head" }, el("h2", {}, title), el("div", { class: "tools" }, tools));
+  return el("section", { id }, head, note && el("p", { class: "note" }, note), children);
+}
+
+/**
+ * A table.
+ * @param {Array<{title: string, text?: boolean, optional?: boolean, long?: boolean}>} columns
+ * @param {Array<{cells: Child[], click?: () => void}>} rows
+ */
+export function table(columns, rows) {
+  const kind = (c) => [c.text && "text", c.optional && "optional", c.long && "long"].filter(Boolean).join(" ");
+  const head = el("tr", {}, columns.map((c) => el("th", { class: kind(c), scope: "col" }, c.title)));
+  const body = rows.map(({ cells, click }) => {
+    const keys = (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), click());
+    const about = click ? { class: "link", tabindex: 0, onclick: click, onkeydown: keys } : {};
+    return el("tr", about, cells.map((cell, k) => el("td", { class: kind(columns[k]) }, cell)));
+  });
+  return el("div", { class: "wide" }, el("table", {}, el("thead", {}, head), el("tbody", {}, body)));
+}
+
+/** A button. */
+export function button(text, title, onclick) {
+  return el("button", { type: "button", title, onclick }, text);
+}
+
+/** A small bar of a share from 0 to 1. */
+export function meter(share) {
+  const width = `width:${(100 * Math.min(1, Math.max(0, share))).toFixed(1)}%`;
+  return el("span", { class: "meter", "aria-hidden": "true" }, el("i", { style: width }));
+}
+
+/** The colour that a custom property of the page has now. */
+export function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+/** Call when colours change, between dark and light. */
+export function onTheme(call) {
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", call);
+}
+
+const tip = { node: null };
+
+/** Show lines beside the pointer; the first is bold. */
+export function showTip(x, y, lines) {
+  tip.node ??= document.body.appendChild(el("div", { class: "tip", role: "status" }));
+  tip.node.hidden = false;
+  tip.node.replaceChildren(...lines.map((line, k) => el(k ? "div" : "b", {}, line)));
+  const box = tip.node.getBoundingClientRect();
+  tip.node.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - box.width - 8))}px`;
+  tip.node.style.top = `${y + 18 + box.height > innerHeight ? y - box.height - 10 : y + 18}px`;
+}
+
+/** Hide what {@link showTip} showed. */
+export function hideTip() {
+  if (tip.node) tip.node.hidden = true;
+}

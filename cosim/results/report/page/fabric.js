@@ -1,0 +1,144 @@
+/**
+ * The fabric as a map: lines coloured by how busy their links are, at a time or over the run.
+ * @module fabric
+ */
+
+import { el, section, svg, table } from "report/dom.js";
+import { count, percent, rate, size, time } from "report/format.js";
+import { plot } from "report/plot.js";
+import { csvButton, svgButton } from "report/save.js";
+
+const WIDE = 1100;
+const MOST_LISTED = 12;
+
+/** @param {object} run @param {string} [which] */
+export function fabric(run, which = "") {
+  const c = run.columns;
+  const { boxes, bins, bin_ps } = run.fabric;
+  const line = linesOf(run);
+  const map = drawn(boxes, c, (k) => choose(k));
+  const output = el("output", {});
+  const input = el("input", { type: "range", min: 0, max: bins, value: 0, "aria-label": "Time", oninput: () => colourAt(Number(input.value)) });
+  const chosen = el("div", {});
+  const colourAt = (bin) => {
+    map.lines.forEach((node, k) => {
+      const share = bin === 0 ? line.mean[k] : c.line_share[k * bins + bin - 1] / 1000;
+      paint(node, share);
+    });
+    output.textContent = bin === 0 ? "over the whole run" : `${time((bin - 1) * bin_ps)} to ${time(bin * bin_ps)}`;
+  };
+  const choose = (k) => {
+    chosen.replaceChildren(...aboutLine(run, k));
+    map.lines.forEach((node, other) => node.classList.toggle("chosen", other === k));
+  };
+  colourAt(0);
+  const note = "Each line is all links between two boxes, coloured by the busiest; choose one for its links and their load over time.";
+  return section(`fabric${which}`, which ? `Fabric of ${which}` : "Fabric", note, [csvButton("links", () => linkRows(run)), svgButton("fabric", () => map.node)],
+    el("div", { class: "slider" }, el("span", {}, "Time"), input, output),
+    el("div", { class: "map" }, map.node), legend(), chosen, busiest(run, choose, chosen));
+}
+
+function paint(node, share) {
+  node.setAttribute("stroke", share > 0.005 ? "var(--accent)" : "var(--rule)");
+  node.setAttribute("stroke-opacity", share > 0.005 ? (0.15 + 0.85 * Math.min(1, share)).toFixed(3) : 1);
+  node.setAttribute("stroke-width", (1 + 2.4 * Math.min(1, share)).toFixed(2));
+}
+
+function legend() {
+  const steps = [0.1, 0.25, 0.5, 0.75, 1];
+  return el("div", { class: "key" }, steps.map((share) =>
+    el("span", {}, el("i", { style: `background:var(--accent);opacity:${0.15 + 0.85 * share}` }), `${100 * share} % busy`)));
+}
+
+/** How busy the busiest link of each line was over the run. */
+function linesOf(run) {
+  const c = run.columns;
+  const mean = new Float64Array(c.line_a.length);
+  for (let link = 0; link < c.link_line.length; link++) {
+    const at = c.link_line[link];
+    if (at >= 0) mean[at] = Math.max(mean[at], c.link_busy[link] / Math.max(run.summary.end_ps, 1));
+  }
+  return { mean };
+}
+
+function drawn(boxes, c, choose) {
+  const rows = new Set(boxes.map((box) => box.y)).size;
+  const high = rows > 6 ? 620 : Math.max(180, Math.min(560, rows * 110));
+  const x = (box) => 40 + box.x * (WIDE - 80);
+  const y = (box) => 26 + box.y * (high - 52);
+  const lines = Array.from(c.line_a, (a, k) => {
+    const [one, other] = [boxes[a], boxes[c.line_b[k]]];
+    const keys = (event) => event.key === "Enter" && choose(k);
+    return svg("line", { class: "line", x1: x(one), y1: y(one), x2: x(other), y2: y(other), stroke: "var(--rule)",
+      tabindex: c.line_a.length <= 400 ? 0 : null, style: "cursor:pointer", onclick: () => choose(k), onkeydown: keys },
+    svg("title", {}, `${one.label} and ${other.label}`));
+  });
+  const inRow = new Map();
+  for (const box of boxes) inRow.set(box.y, (inRow.get(box.y) ?? 0) + 1);
+  const nodes = boxes.map((box) => {
+    const room = (WIDE - 80) / inRow.get(box.y);
+    const wide = Math.max(5, Math.min(92, room - 4));
+    const tall = Math.min(20, Math.max(8, wide));
+    const names = box.size > 1 ? [`${box.size} × ${box.label.split(" ... ")[0]}`, `${box.size}`] : [box.label, box.label.split(".").at(-1)];
+    const text = names.find((name) => name.length * 5.8 < wide - 4);
+    return svg("g", {}, svg("title", {}, box.size > 1 ? `${box.label} (${box.size})` : box.label),
+      svg("rect", { x: x(box) - wide / 2, y: y(box) - tall / 2, width: wide, height: tall, rx: box.endpoint ? 3 : 8,
+        fill: "var(--field)", stroke: "var(--soft)", "stroke-width": 0.8 }),
+      text && svg("text", { x: x(box), y: y(box) + 3.5, "text-anchor": "middle", "font-size": 10, "font-family": "system-ui, sans-serif", fill: "var(--ink)" }, text));
+  });
+  const node = svg("svg", { viewBox: `0 0 ${WIDE} ${high}`, width: WIDE, height: high, role: "img", "aria-label": "Map of the fabric" },
+    svg("rect", { width: WIDE, height: high, fill: "var(--paper)" }), lines, nodes);
+  return { node, lines };
+}
+
+const linkName = (run, link) => `${run.fabric.nodes[run.columns.link_src[link]]} → ${run.fabric.nodes[run.columns.link_dst[link]]}`;
+
+function linkTable(run, links, click) {
+  const c = run.columns;
+  const counted = run.fabric.counted.filter((name) => links.some((link) => c[`counted_${name}`][link] > 0));
+  const end = Math.max(run.summary.end_ps, 1);
+  const columns = [{ title: "link", text: true }, { title: "rate" }, { title: "sent" }, { title: "busy" }, ...counted.map((name) => ({ title: name.replaceAll("_", " "), optional: true }))];
+  return table(columns, links.map((link) => ({
+    cells: [linkName(run, link), rate(c.link_rate[link]), size(c.link_bytes[link]), percent(c.link_busy[link] / end), ...counted.map((name) => shown(name, c[`counted_${name}`][link]))],
+    click: click ? () => click(link) : null,
+  })));
+}
+
+const shown = (name, value) => (name.endsWith("_bytes") ? size(value) : name.endsWith("_ps") ? time(value) : count(value));
+
+function aboutLine(run, line) {
+  const c = run.columns;
+  const links = Array.from(c.link_line.keys()).filter((link) => c.link_line[link] === line);
+  links.sort((a, b) => c.link_busy[b] - c.link_busy[a]);
+  const few = links.slice(0, MOST_LISTED);
+  const [a, b] = [run.fabric.boxes[c.line_a[line]], run.fabric.boxes[c.line_b[line]]];
+  const left = links.length - few.length;
+  return [el("h3", {}, `Between ${a.label} and ${b.label}`), loads(run, line, few), linkTable(run, few), left > 0 && el("p", { class: "note" }, `... and ${left} more links`)].filter(Boolean);
+}
+
+function loads(run, line, links) {
+  const c = run.columns;
+  const { bins, bin_ps } = run.fabric;
+  const x = Array.from({ length: bins + 1 }, (_, k) => Math.min(k * bin_ps, run.summary.end_ps));
+  const each = c.link_share.length > 0;
+  const closed = (values) => [...values, values.at(-1) ?? 0];
+  const series = each
+    ? links.slice(0, 4).map((link) => ({ label: linkName(run, link), steps: true, values: closed([...c.link_share.slice(link * bins, (link + 1) * bins)].map((one) => one / 1000)) }))
+    : [{ label: "busiest link", steps: true, values: closed([...c.line_share.slice(line * bins, (line + 1) * bins)].map((one) => one / 1000)) }];
+  const top = Math.max(1, ...series.flatMap((one) => one.values));
+  return plot({ x, series, formatX: time, formatY: (y) => `${(100 * y).toFixed(0)} %`, top, height: 180 });
+}
+
+function busiest(run, choose, place) {
+  const c = run.columns;
+  const order = Array.from(c.link_busy.keys()).filter((link) => c.link_busy[link] > 0).sort((a, b) => c.link_busy[b] - c.link_busy[a]);
+  if (!order.length) return null;
+  const click = (link) => c.link_line[link] >= 0 && (choose(c.link_line[link]), place.scrollIntoView({ block: "center", behavior: "smooth" }));
+  return el("div", {}, el("h3", {}, `Busiest of ${count(c.link_busy.length)} links`), linkTable(run, order.slice(0, 10), click));
+}
+
+function linkRows(run) {
+  const c = run.columns;
+  const head = ["link", "rate_bps", "sent_bytes", "busy_ps", ...run.fabric.counted];
+  return [head, ...Array.from(c.link_busy, (busy, link) => [linkName(run, link), c.link_rate[link], c.link_bytes[link], busy, ...run.fabric.counted.map((name) => c[`counted_${name}`][link])])];
+}

@@ -1,0 +1,108 @@
+/**
+ * Messages and traffic: how long they took, who sends to whom, and when.
+ * @module network
+ */
+
+import { colour, el, onTheme, section, table } from "report/dom.js";
+import { count, rate, size, time } from "report/format.js";
+import { plot, plotRows, plotted } from "report/plot.js";
+import { csvButton, svgButton } from "report/save.js";
+
+/** @param {object} run */
+export function network(run) {
+  if (!run.fct.messages) return null;
+  const s = run.summary;
+  const note = s.fct && `${count(s.num_messages)} messages: p50 ${time(s.fct.p50_ps)}, p99 ${time(s.fct.p99_ps)}, p99.9 ${time(s.fct.p999_ps)}, max ${time(s.fct.max_ps)}`;
+  return section("network", "Network", note, null,
+    el("div", { class: "two" }, completion(run), goodput(run)), bySize(run), matrix(run), collectives(run));
+}
+
+function figure(title, name, about) {
+  const tools = el("div", { class: "tools" }, csvButton(name, () => plotRows(about)), svgButton(name, () => plotted(about)));
+  return el("div", {}, el("div", { class: "head" }, el("h3", {}, title), tools), plot(about));
+}
+
+function completion(run) {
+  const c = run.columns;
+  let sum = 0;
+  const shares = Array.from(c.fct_count, (one) => (sum += one) / run.fct.messages);
+  const about = { x: c.fct_time, series: [{ label: "share of messages", values: shares }], formatX: time, formatY: (y) => `${(100 * y).toFixed(0)} %`, logX: true, top: 1, nameX: "completes within" };
+  return figure("Flow completion time", "completion", about);
+}
+
+function goodput(run) {
+  const { bins, bin_ps } = run.traffic;
+  const sums = binSums(run);
+  const last = run.summary.end_ps - (bins - 1) * bin_ps;
+  const rates = Array.from(sums, (one, k) => (8e12 * one) / Math.max(1, k === bins - 1 && last > 0 ? last : bin_ps));
+  const x = Array.from({ length: bins + 1 }, (_, k) => Math.min(k * bin_ps, run.summary.end_ps));
+  const about = { x, series: [{ label: "arrived, all together", steps: true, values: [...rates, rates.at(-1) ?? 0] }], formatX: time, formatY: rate };
+  return figure("Goodput", "goodput", about);
+}
+
+function binSums(run) {
+  const { bins } = run.traffic;
+  const pairs = run.columns.traffic_pair.length;
+  return Float64Array.from({ length: bins }, (_, bin) => run.columns.traffic_bytes.slice(bin * pairs, (bin + 1) * pairs).reduce((a, b) => a + b, 0));
+}
+
+function bySize(run) {
+  if (!run.sizes.length) return el("p", { class: "note" }, "Times by size need the messages: run with --set record.messages=true.");
+  const quantiles = run.columns.size_quantiles;
+  const each = quantiles.length / run.sizes.length;
+  const x = Array.from({ length: each }, (_, k) => k / (each - 1));
+  const series = run.sizes.slice(-5).map((one, k, few) => {
+    const at = (run.sizes.length - few.length + k) * each;
+    return { label: `from ${size(one.from)}`, values: [...quantiles.slice(at, at + each)] };
+  });
+  const about = { x, series, formatX: (y) => `${(100 * y).toFixed(0)} %`, formatY: time, nameX: "share of messages" };
+  const columns = [{ title: "size from", text: true }, { title: "messages" }, { title: "p50" }, { title: "p99" }, { title: "max" }, { title: "goodput of one" }];
+  return el("div", { class: "two" }, figure("Time by size", "time-by-size", about),
+    el("div", {}, el("h3", {}, "Messages by size"), table(columns, run.sizes.map((one) => ({ cells: [size(one.from), count(one.count), time(one.p50), time(one.p99), time(one.max), rate(one.rate_bps)] })))));
+}
+
+function matrix(run) {
+  const { groups, each, bins, bin_ps } = run.traffic;
+  const pairs = run.columns.traffic_pair;
+  const canvas = el("canvas", { role: "img", "aria-label": "Traffic matrix", style: "width:100%;max-width:460px;aspect-ratio:1;image-rendering:pixelated;border:1px solid var(--rule)" });
+  canvas.width = canvas.height = groups;
+  const output = el("output", {});
+  const input = el("input", { type: "range", min: 0, max: bins, value: 0, "aria-label": "Time of the matrix", oninput: () => draw() });
+  const bytes = (bin) => Float64Array.from(pairs, (_, k) => {
+    if (bin > 0) return run.columns.traffic_bytes[(bin - 1) * pairs.length + k];
+    let sum = 0;
+    for (let b = 0; b < bins; b++) sum += run.columns.traffic_bytes[b * pairs.length + k];
+    return sum;
+  });
+  const draw = () => {
+    const bin = Number(input.value);
+    const values = bytes(bin);
+    const most = Math.max(...values, 1);
+    const context = canvas.getContext("2d");
+    context.fillStyle = colour("idle");
+    context.fillRect(0, 0, groups, groups);
+    context.fillStyle = colour("accent");
+    pairs.forEach((pair, k) => {
+      context.globalAlpha = values[k] > 0 ? 0.12 + 0.88 * Math.sqrt(values[k] / most) : 0;
+      context.fillRect(pair % groups, Math.floor(pair / groups), 1, 1);
+    });
+    context.globalAlpha = 1;
+    output.textContent = `${bin === 0 ? "over the whole run" : `${time((bin - 1) * bin_ps)} to ${time(bin * bin_ps)}`}, darkest ${size(most)}`;
+  };
+  onTheme(draw);
+  draw();
+  const name = each > 1 ? `groups of ${each} endpoints` : "endpoints";
+  const rows = () => [["from", "to", "bytes"], ...Array.from(bytes(0), (value, k) => [Math.floor(pairs[k] / groups), pairs[k] % groups, value])];
+  return el("div", {}, el("div", { class: "head" }, el("h3", {}, `Traffic matrix: from (rows) to (columns), ${name}`), csvButton("traffic", rows)),
+    el("div", { class: "slider" }, el("span", {}, "Time"), input, output), canvas);
+}
+
+function collectives(run) {
+  const all = run.summary.collectives;
+  if (!all.length) return null;
+  const columns = [{ title: "collective", text: true }, { title: "algorithm", text: true }, { title: "size" }, { title: "ranks" }, { title: "count" },
+    { title: "time" }, { title: "max", optional: true }, { title: "late wait" }, { title: "busbw" }];
+  return el("div", {}, el("h3", {}, "Collectives"), table(columns, all.map((one) => ({
+    cells: [one.collective, one.algorithm, size(one.size_bytes), one.group_size, count(one.count), time(one.mean_ps), time(one.max_ps), time(one.wait_mean_ps), rate(one.busbw_bps)],
+  }))));
+}

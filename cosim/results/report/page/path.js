@@ -1,0 +1,60 @@
+/**
+ * The critical path as a list: what it is made of, and its longest steps.
+ * @module path
+ */
+
+import { el, meter, section, table } from "report/dom.js";
+import { count, percent, time } from "report/format.js";
+import { csvButton } from "report/save.js";
+
+const LONGEST = 20;
+
+/**
+ * @param {object} run
+ * @param {?(job: number, from: number, to: number) => void} show has the timeline show a span
+ * @param {string} [which]
+ */
+export function path(run, show, which = "") {
+  const steps = stepsOf(run);
+  if (!steps.length) return null;
+  const tables = run.summary.jobs.map((job, k) => run.paths[k].parts.length > 0 && parts(run, job, k)).filter(Boolean);
+  const longest = [...steps].sort((a, b) => b.time - a.time).slice(0, LONGEST);
+  const note = "Of the last iteration: what followed what, without a gap. A part that took no time would bring at most its time: another path may be as long.";
+  return section(`path${which}`, which ? `Critical path of ${which}` : "Critical path", note, csvButton("critical-path", () => rows(steps)), tables,
+    el("h3", {}, `The ${longest.length} longest of ${count(steps.length)} steps${show ? "; choose one to see it in the timeline" : ""}`),
+    table([{ title: "operation", text: true, long: true }, { title: "rank" }, { title: "message", text: true, optional: true },
+      { title: "starts" }, { title: "takes" }],
+    longest.map((step) => ({
+      cells: [step.name, step.rank, step.between, time(step.start), time(step.time)],
+      click: show ? () => show(step.start, step.start + step.time) : null,
+    }))));
+}
+
+function parts(run, job, number) {
+  const all = run.paths[number].parts;
+  const total = all.reduce((sum, part) => sum + part.time_ps, 0);
+  const named = run.summary.jobs.length > 1;
+  return el("div", {}, named && el("h3", {}, job.name),
+    table([{ title: "on the path", text: true }, { title: "", text: true, optional: true }, { title: "share" },
+      { title: "brings at most" }, { title: "steps", optional: true }],
+    all.map((part) => ({
+      cells: [part.what === part.kind ? part.what : `${part.what}`, meter(part.time_ps / total), percent(part.time_ps / total), time(part.time_ps), count(part.steps)],
+    }))));
+}
+
+/** Every step of the critical paths of all jobs. */
+export function stepsOf(run) {
+  const c = run.columns;
+  if (!("path_start" in c)) return [];
+  const node = (number) => run.fabric.nodes[number] ?? "";
+  return Array.from(c.path_start, (start, k) => ({
+    job: c.path_job[k], lane: c.path_lane[k], rank: c.path_number[k], op: c.path_op[k], kind: run.path_kinds[c.path_kind[k]],
+    name: run.path_texts[c.path_name[k]], start, time: c.path_time[k], src: c.path_src[k], dst: c.path_dst[k],
+    between: c.path_src[k] < 0 ? "" : c.path_src[k] === c.path_dst[k] ? `at ${node(c.path_src[k])}` : `${node(c.path_src[k])} to ${node(c.path_dst[k])}`,
+  }));
+}
+
+function rows(steps) {
+  const names = ["job", "rank", "kind", "name", "src", "dst", "start", "time"];
+  return [names.map((one) => (one === "start" || one === "time" ? `${one}_ps` : one)), ...steps.map((step) => names.map((one) => step[one]))];
+}

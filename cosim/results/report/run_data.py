@@ -1,0 +1,251 @@
+"""What a report shows of one run: plain values, and columns for the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from cosim.results.critical_path import KINDS
+from cosim.results.path_parts import path_parts, sentence
+from cosim.results.report.fabric import FabricMap, draw_map
+from cosim.results.report.lanes import Lanes, lanes
+from cosim.results.report.source import I64, ReportSource
+from cosim.workload.program import OpKind
+
+Array = NDArray[Any]
+MOST_BINS = 64
+MOST_LINK_CELLS = 400_000
+MOST_ITERATIONS = 2_000
+MOST_GROUPS = 64
+TRAFFIC_BINS = 24
+MOST_STEPS = 20_000
+SIZE_QUANTILES = 33
+
+
+def run_data(source: ReportSource) -> tuple[dict[str, Any], dict[str, Array]]:
+    """(Plain values, columns) of one run.
+
+    Columns: ``op_*`` of the timeline's lanes, ``path_*``, ``iteration_*`` of each job, ``line_*`` and
+    ``link_*`` of the fabric, ``traffic_*``, ``fct_*`` and ``size_*``.
+    """
+    summary = source.summary.to_json()
+    for job in summary["jobs"]:
+        job.pop("finish_ps")  # a number for each rank
+    shown = lanes(source)
+    head: dict[str, Any] = {
+        "summary": summary,
+        "settings": _yaml(source.settings),
+        "timeline": _timeline(source, shown),
+        "path_kinds": [*KINDS],
+        "paths": [_path_head(source, job) for job in range(len(source.summary.jobs))],
+    }
+    columns = {
+        **_operations(source, shown, head),
+        **_path(source, shown, head),
+        **_iterations(source),
+        **_traffic(source, head),
+        **_fct(source, head),
+        **_by_size(source, head),
+    }
+    columns |= _fabric(source, head)
+    return head, columns
+
+
+def _yaml(settings: Any) -> str:
+    return "" if settings is None else yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=90)
+
+
+def _timeline(source: ReportSource, shown: Lanes) -> dict[str, Any]:
+    found = source.columns
+    names = found["node_name"].tolist()
+    jobs, numbers = source.job_of_ranks(), source.rank_numbers()
+    return {
+        "said": shown.said,
+        "kinds": [kind.value for kind in OpKind],
+        "streams": found["stream_name"].tolist() if "stream_name" in found else [""],
+        "lanes": [
+            {
+                "job": int(jobs[rank]),
+                "rank": int(numbers[rank]),
+                "node": names[int(found["job_endpoints"][rank])],
+                "alike": int(alike),
+            }
+            for rank, alike in zip(shown.ranks.tolist(), shown.alike.tolist(), strict=True)
+        ],
+        "starts": [job.start_ps for job in source.summary.jobs],
+    }
+
+
+def _operations(source: ReportSource, shown: Lanes, head: dict[str, Any]) -> dict[str, Array]:
+    """Of each lane in order of start; ``op_name`` is a place in ``texts``."""
+    found, rows = source.columns, shown.rows
+    rank = (found["job_ptr"][found["op_job"]] + found["op_rank"])[rows]
+    columns: dict[str, Array] = {
+        "op_lane": np.searchsorted(shown.ranks, rank),
+        "op_iteration": found["op_iteration"][rows],
+        "op_start": found["op_start_ps"][rows],
+        "op_time": (found["op_end_ps"] - found["op_start_ps"])[rows],
+        "op_number": found["op_op"][rows],
+    }
+    if "rank_row" in found:
+        row = found["rank_row"][rank] + found["op_op"][rows]
+        for name in ("kind", "stream"):
+            columns[f"op_{name}"] = found[f"row_{name}"][row]
+        used, columns["op_name"] = np.unique(found["row_name"][row], return_inverse=True)
+        head["texts"] = found["row_text"][used].tolist()
+    return columns
+
+
+def _path_head(source: ReportSource, job: int) -> dict[str, Any]:
+    parts = path_parts(source.columns, job)
+    return {"said": sentence(parts), "parts": [asdict(part) for part in parts[:24]]}
+
+
+def _path(source: ReportSource, shown: Lanes, head: dict[str, Any]) -> dict[str, Array]:
+    found = source.columns
+    if "path_job" not in found or not len(found["path_job"]):
+        return {}
+    rows = np.arange(len(found["path_job"]))[-MOST_STEPS:]
+    base = found["job_ptr"][found["path_job"][rows]] + found["path_rank"][rows]
+    kinds, kind = np.unique(found["path_kind"][rows], return_inverse=True)
+    names, name = np.unique(found["path_name"][rows], return_inverse=True)
+    head["path_texts"] = names.tolist()
+    order = np.array([KINDS.index(one) for one in kinds.tolist()])
+    return {
+        "path_job": found["path_job"][rows],
+        "path_iteration": found["path_iteration"][rows],
+        "path_kind": order[kind],
+        "path_name": name,
+        "path_lane": shown.lane_of[base],
+        "path_number": source.rank_numbers()[base],
+        "path_op": found["path_op"][rows],
+        "path_src": found["path_src"][rows],
+        "path_dst": found["path_dst"][rows],
+        "path_start": found["path_start_ps"][rows],
+        "path_time": (found["path_end_ps"] - found["path_start_ps"])[rows],
+    }
+
+
+def _iterations(source: ReportSource) -> dict[str, Array]:
+    return {
+        f"iteration_{job}": source.iterations(job)[: MOST_ITERATIONS + 1]
+        for job in range(len(source.summary.jobs))
+    }
+
+
+def _fabric(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
+    found = source.columns
+    names, endpoints = found["node_name"].tolist(), source.summary.num_endpoints
+    src, dst = found["link_src"], found["link_dst"]
+    dims = found["topology_dims"].tolist() if "topology_dims" in found else []
+    drawn = draw_map(names, endpoints, src, dst, dims)
+    shares, bin_ps = shares_over_time(found, source.summary.end_ps)
+    head["fabric"] = {
+        "boxes": [
+            {"label": label, "x": round(float(x), 5), "y": round(float(y), 5), "size": size, "endpoint": end}
+            for label, x, y, size, end in zip(
+                drawn.label, drawn.x, drawn.y, drawn.size.tolist(), drawn.is_endpoint.tolist(), strict=True
+            )
+        ],
+        "bins": len(shares),
+        "bin_ps": bin_ps,
+        "nodes": names,
+        "counted": found["link_counted_name"].tolist() if "link_counted_name" in found else [],
+    }
+    each = shares.size <= MOST_LINK_CELLS
+    columns: dict[str, Array] = {
+        "line_a": drawn.a,
+        "line_b": drawn.b,
+        "line_share": _of_lines(drawn, shares).T.reshape(-1),
+        "link_line": drawn.line,
+        "link_src": src,
+        "link_dst": dst,
+        "link_rate": np.rint(found["link_rate_bps"]),
+        "link_bytes": found["link_bytes"],
+        "link_busy": found["link_busy_ps"].sum(axis=0),
+        "link_share": shares.T.reshape(-1) if each else np.zeros(0, np.int64),
+    }
+    columns["link_rate"] = columns["link_rate"].astype(np.int64)
+    for k, name in enumerate(head["fabric"]["counted"]):
+        columns[f"counted_{name}"] = np.rint(found["link_counted"][k]).astype(np.int64)
+    return columns
+
+
+def shares_over_time(found: Mapping[str, Array], end_ps: int) -> tuple[I64, int]:
+    """(int64[bins, links] in thousandths of the rate, length of a bin in ps), at most :data:`MOST_BINS`."""
+    busy, bin_ps = found["link_busy_ps"], int(found["link_bin_ps"])
+    used = max(1, min(len(busy), -(-end_ps // bin_ps)))
+    each = -(-used // MOST_BINS)
+    starts = np.arange(0, used, each)
+    sums = np.add.reduceat(busy[:used], starts, axis=0) if busy.size else np.zeros((len(starts), 0), np.int64)
+    lengths = np.minimum((starts + each) * bin_ps, max(end_ps, 1)) - starts * bin_ps
+    shares = np.rint(1000 * sums / np.maximum(lengths, 1)[:, None]).astype(np.int64)
+    return shares, each * bin_ps
+
+
+def _of_lines(drawn: FabricMap, shares: I64) -> I64:
+    """The busiest link of each drawn line."""
+    out = np.zeros((len(shares), len(drawn.a)), np.int64)
+    on_line = drawn.line >= 0
+    for k in range(len(shares)):
+        np.maximum.at(out[k], drawn.line[on_line], shares[k][on_line])
+    return out
+
+
+def _traffic(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
+    """Bytes between groups of endpoints that are neighbours by number, over time."""
+    found, endpoints = source.columns, source.summary.num_endpoints
+    each = max(1, -(-endpoints // MOST_GROUPS))
+    groups = -(-endpoints // each)
+    sizes, bin_ps = found["traffic_bytes"], int(found["traffic_bin_ps"])
+    used = max(1, min(len(sizes), -(-source.summary.end_ps // bin_ps)))
+    step = -(-used // TRAFFIC_BINS)
+    pair = found["traffic_src"].astype(np.int64) // each * groups + found["traffic_dst"] // each
+    pairs, place = np.unique(pair, return_inverse=True)
+    starts = np.arange(0, used, step)
+    sums = np.zeros((len(starts), len(pairs)), np.int64)
+    for k, start in enumerate(starts.tolist()):
+        np.add.at(sums[k], place, sizes[start : min(start + step, used)].sum(axis=0))
+    head["traffic"] = {"groups": groups, "each": each, "bins": len(starts), "bin_ps": step * bin_ps}
+    return {"traffic_pair": pairs, "traffic_bytes": sums.reshape(-1)}
+
+
+def _fct(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
+    found = source.columns
+    used = np.flatnonzero(found["fct_counts"])
+    head["fct"] = {"messages": int(found["fct_counts"].sum())}
+    return {"fct_time": found["fct_edges_ps"][used + 1], "fct_count": found["fct_counts"][used]}
+
+
+def _by_size(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
+    """Times of messages in classes of sizes, each twice the one before; exact quantiles of each."""
+    messages = source.messages
+    head["sizes"] = []
+    if messages is None or not len(messages.size_bytes):
+        return {}
+    time = messages.end_ps - messages.start_ps
+    of = np.array([max(int(one), 1).bit_length() - 1 for one in np.unique(messages.size_bytes)])
+    of = of[np.unique(messages.size_bytes, return_inverse=True)[1]]
+    quantiles = []
+    for k in np.unique(of).tolist():
+        mine = np.sort(time[of == k])
+        at = np.rint(np.linspace(0, 1, SIZE_QUANTILES) * (len(mine) - 1)).astype(np.int64)
+        quantiles.append(mine[at])
+        total = int(messages.size_bytes[of == k].sum())
+        busy = int(mine.sum())
+        head["sizes"].append(
+            {
+                "from": 1 << k,
+                "count": len(mine),
+                "p50": int(mine[(len(mine) - 1) // 2]),
+                "p99": int(mine[(99 * (len(mine) - 1)) // 100]),
+                "max": int(mine[-1]),
+                "rate_bps": 8e12 * total / busy if busy else None,
+            }
+        )
+    return {"size_quantiles": np.concatenate(quantiles)}

@@ -1,0 +1,136 @@
+"""The page in a browser: no error on the console, its numbers are the summary's, what people do works."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cosim
+from cosim.results.report.document import report
+from cosim.units import format_time
+from tests.docs import site
+
+in_a_browser = pytest.mark.skipif(bool(site.missing_browser()), reason=site.missing_browser() or "it is here")
+
+NASTY = "<script>document.title = 'run'</script>"
+TEXT = f"""
+name: "{NASTY}"
+topology: {{kind: leaf_spine, leaves: 2, spines: 2, endpoints_per_leaf: 2, rate: 100Gbps, latency: 500ns}}
+network: fair_share
+record: {{messages: true}}
+jobs:
+  - {{name: "{NASTY}", workload: {{kind: periodic, compute: 1ms, size: 25MB}}, iterations: 3}}
+  - {{name: two, workload: {{kind: periodic, compute: 1ms, size: 12MB}}, iterations: 3}}
+"""
+
+
+@pytest.fixture(scope="module")
+def run() -> cosim.Run:
+    return cosim.run(TEXT)
+
+
+class Opened:
+    """A page of a browser, and what went wrong on it."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.wrong: list[str] = []
+        page.on("console", lambda one: self.wrong.append(one.text) if one.type == "error" else None)
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+
+    def show(self, html: str, folder: Path) -> Any:
+        """The page, opened from a file, once it has drawn itself."""
+        path = folder / "report.html"
+        path.write_text(html, encoding="utf-8")
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("html[data-shown]")
+        return self.page
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Opened]:
+    with site.browser(1440) as page:
+        yield Opened(page)
+
+
+def test_what_names_say_is_never_markup(run: cosim.Run) -> None:
+    html = report([run]).html
+    assert "document.title = 'run'</script>" not in html
+    assert "&lt;script&gt;" in html  # the title, and the page for those without scripts
+
+
+def test_an_empty_page_is_small_and_asks_for_nothing() -> None:
+    small = cosim.run(
+        "topology: {kind: ring, endpoints: 2, rate: 80Gbps, latency: 0ns}\nnetwork: fair_share\n"
+        "jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 2, size: 4MB}}]\n"
+    )
+    html = report([small]).html
+    assert len(html) < 300_000
+    assert re.findall(r"(?:src|href)=\"?(?:https?:)?//", html) == []
+
+
+def test_a_notebook_shows_it_in_a_frame_of_its_own(run: cosim.Run) -> None:
+    html = run.report()._repr_html_()
+    assert html.startswith("<iframe")
+    assert "<script" not in html
+
+
+@in_a_browser
+def test_a_run_is_shown_with_the_summarys_numbers(run: cosim.Run, opened: Opened, tmp_path: Path) -> None:
+    page = opened.show(report([run]).html, tmp_path)
+    assert page.inner_text("h1") == NASTY
+    assert page.title() == NASTY
+    headings = page.locator("h2").all_inner_texts()
+    assert headings == ["Answer", "Timeline", "Critical path", "Fabric", "Network", "Jobs", "Scenario"]
+    answer = page.inner_text("#answer")
+    for job in run.summary.jobs:
+        assert format_time(job.iteration_mean_ps or 0) in answer
+        assert f"{100 * job.exposed.share:.1f} %" in answer
+    assert format_time(run.summary.fct.p99_ps if run.summary.fct else 0) in page.inner_text("#network")
+    assert opened.wrong == []
+
+
+@in_a_browser
+def test_zoom_slider_and_link_do_what_they_say(run: cosim.Run, opened: Opened, tmp_path: Path) -> None:
+    page = opened.show(report([run]).html, tmp_path)
+    canvas = page.locator("#timeline canvas")
+    before = canvas.evaluate("node => node.toDataURL()")
+    canvas.focus()
+    page.keyboard.press("+")
+    assert canvas.evaluate("node => node.toDataURL()") != before
+    page.locator("#fabric input").fill("3")
+    assert " to " in page.inner_text("#fabric output")
+    page.locator("#fabric tr.link").first.click()
+    assert "Between " in page.inner_text("#fabric")
+    page.wait_for_selector("#fabric .u-over")
+    page.locator("#path tr.link").first.click()
+    page.locator("#timeline select").select_option("0")
+    assert opened.wrong == []
+
+
+@in_a_browser
+def test_two_runs_begin_with_a_sentence(run: cosim.Run, opened: Opened, tmp_path: Path) -> None:
+    other = cosim.run(TEXT, {"topology.rate": "50Gbps"})
+    page = opened.show(report([run, other]).html, tmp_path)
+    said = cosim.compare(run, other).said
+    assert said is not None
+    assert said.sentence in page.inner_text("#comparison")
+    assert "topology.rate" in page.inner_text("#comparison")
+    assert page.locator("#timeline canvas").count() == 2
+    assert opened.wrong == []
+
+
+@in_a_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_nothing_is_wider_than_the_screen(
+    run: cosim.Run, opened: Opened, tmp_path: Path, scheme: str
+) -> None:
+    opened.page.set_viewport_size({"width": 390, "height": 800})
+    opened.page.emulate_media(color_scheme=scheme)
+    page = opened.show(report([run]).html, tmp_path)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert opened.wrong == []
