@@ -14,6 +14,7 @@ a scenario's                base                        entry points in the grou
 ``workload.framework``      :class:`Framework`          ``cosim.frameworks``
 ``jobs[0].placement``       :class:`Placement`          ``cosim.placements``
 ``jobs[0].arrival``         :class:`Arrival`            ``cosim.arrivals``
+``scheduler``               :class:`Scheduler`          ``cosim.schedulers``
 ``collectives.all_reduce``  :class:`Algorithm`          ``cosim.collectives``
 ``cosim translate --to``    :class:`Format`             ``cosim.formats``
 ==========================  ==========================  ========================
@@ -30,6 +31,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cosim.cluster.contract import Arrival, Placement, Wanted
+    from cosim.cluster.schedulers.contract import Decision, LinkScore, Scheduler, Shifts
+    from cosim.cluster.schedulers.profile import JobProfile, Placed
     from cosim.context import Context
     from cosim.engine.records import JobInfo, Records
     from cosim.errors import (
@@ -90,6 +93,8 @@ if TYPE_CHECKING:
 
 _FROM = {
     "cosim.cluster.contract": "Arrival Placement Wanted",
+    "cosim.cluster.schedulers.contract": "Decision LinkScore Scheduler Shifts",
+    "cosim.cluster.schedulers.profile": "JobProfile Placed",
     "cosim.context": "Context",
     "cosim.engine.records": "JobInfo Records",
     "cosim.errors": "AlgorithmError InputError Location NetworkError TopologyError WorkloadError",
@@ -163,6 +168,7 @@ __all__ = [
     "Count",
     "DType",
     "DataParallelModel",
+    "Decision",
     "DeviceMesh",
     "Dimension",
     "Efficiency",
@@ -180,10 +186,12 @@ __all__ = [
     "ImportReport",
     "InputError",
     "JobInfo",
+    "JobProfile",
     "Kernel",
     "KernelKind",
     "Latency",
     "Layer",
+    "LinkScore",
     "Location",
     "LossReport",
     "Megatron",
@@ -202,6 +210,7 @@ __all__ = [
     "Paths",
     "Peer",
     "Piece",
+    "Placed",
     "Placement",
     "Program",
     "Progress",
@@ -210,6 +219,8 @@ __all__ = [
     "Records",
     "RoutingSpec",
     "Says",
+    "Scheduler",
+    "Shifts",
     "SizeBytes",
     "Source",
     "Spec",

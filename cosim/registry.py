@@ -63,6 +63,7 @@ GROUPS = {
     "cosim.placements": PluginGroup("placement", "cosim.cluster.contract:Placement"),
     "cosim.formats": PluginGroup("format", "cosim.translation.contract:Format"),
     "cosim.arrivals": PluginGroup("arrival process", "cosim.cluster.contract:Arrival"),
+    "cosim.schedulers": PluginGroup("scheduler", "cosim.cluster.schedulers.contract:Scheduler"),
 }
 """Every group of entry points."""
 

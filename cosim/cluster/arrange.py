@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.cluster.contract import I32, Placement, Wanted
+from cosim.cluster.locality import Local
+from cosim.cluster.placement import Explicit, Packed, Random, Spread
 from cosim.context import HERE, Context
 from cosim.errors import InputError, Location, WorkloadError
 from cosim.plugin_file import plugin_errors
@@ -65,6 +67,36 @@ def arrange(
         owner[endpoints] = number
         placed.append(endpoints)
     return placed
+
+
+def seats(
+    request: Request,
+    free: I32,
+    num_endpoints: int,
+    most: int,
+    *,
+    domains: tuple[I32, ...] = (),
+    context: Context = HERE,
+) -> list[I32]:
+    """Endpoints by rank that a job could have among those that are free: its placement's choice, then those
+    of others, at most so many; none where its placement finds no room.
+    """
+    found: dict[bytes, I32] = {}
+    others = (Local(), Packed(), Spread(), *(Random(seed=k) for k in range(most)))
+    for placement in (request.placement, *others):
+        if len(found) == most or request.num_ranks > len(free):
+            break
+        if placement.needs_domains and not domains:
+            continue
+        chosen = placement.choose(Wanted(request.num_ranks, free, num_endpoints, context, domains))
+        endpoints = _checked(Request(request.name, request.num_ranks, placement), chosen, num_endpoints)
+        if np.isin(endpoints, free).all():
+            found.setdefault(endpoints.tobytes(), endpoints)
+        elif placement is request.placement:
+            break
+        if isinstance(request.placement, Explicit):
+            break
+    return [*found.values()]
 
 
 def _checked(request: Request, chosen: object, num_endpoints: int) -> I32:

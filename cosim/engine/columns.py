@@ -89,7 +89,7 @@ class Columns:
     def __init__(self) -> None:
         self.arrays = GrowingArrays({name: np.zeros(0, kind) for name, kind in _ROWS.items()})
         self.meta = self.arrays["meta"] = np.zeros(s.NUM_SCALARS, np.int64)
-        for scalar in (s.HANDLE_FREE, s.RENDEZVOUS_FREE, s.MESSAGE_FREE, s.AT_RANK, s.AT_OP):
+        for scalar in (s.HANDLE_FREE, s.RENDEZVOUS_FREE, s.MESSAGE_FREE, s.AT_RANK, s.AT_OP, s.START_AT):
             self.meta[scalar] = s.NONE
         self.meta[s.BURST] = 16
         self.arrays["digest"] = np.zeros(2, np.uint64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -49,6 +49,8 @@ class Engine:
         self._until = 0
         self._turns = 64
         self._slowness: dict[int, int] = {}
+        self.on_start: Callable[[int, int], int] | None = None
+        """Says when a rank of a directed job may begin its next iteration, that is ready now."""
 
     # -- time ----------------------------------------------------------------------------------------
 
@@ -93,12 +95,10 @@ class Engine:
             with compiling(network.loop, network.signature()):
                 joint.compile_run(self.columns.view(), network.core())
         self._entry = network.entry()
-        bindings = self.columns.arrays["bindings"]
-        for first, job, src, dst, size, channel in self.tables.messages.bindings:
-            count = np.arange(len(src))
-            table, path = network.bind_messages(job, src, dst, size, channel)
-            rows = bindings[first : first + len(src)]
-            rows["table"], rows["path"] = table + count, path
+        directed = self.columns.arrays["jobs"]["directed"]
+        for number, bound in enumerate(self.tables.messages.bindings):
+            if not directed[bound[1]]:  # the others when it is known where they sit
+                self._bind_messages(number)
         self.groups.on_bind = self._bound
 
     def disconnect(self) -> None:
@@ -106,10 +106,37 @@ class Engine:
         self._network = None
         self.groups.on_bind = None
 
+    def _bind_messages(self, number: int) -> None:
+        assert self._network is not None
+        first, job, src, dst, size, channel = self.tables.messages.bindings[number]
+        channel = channel + np.int32(self.jobs[job].channel)
+        table, path = self._network.bind_messages(job, src, dst, size, channel)
+        rows = self.columns.arrays["bindings"][first : first + len(src)]
+        rows["table"], rows["path"] = table + np.arange(len(src)), path
+
     def _bound(self, number: int, bound: BoundTable) -> None:
         assert self._network is not None
         row = self.columns.arrays["bindings"][number]
-        row["table"], row["path"] = self._network.bind(bound.table, bound.endpoints, bound.job)
+        channel = self.jobs[bound.job].channel
+        row["table"], row["path"] = self._network.bind(bound.table, bound.endpoints, bound.job, channel)
+
+    def bind_anew(self, job: int) -> None:
+        """Have what a job sends from now on go between its endpoints as they are now, on its channel."""
+        self.tables.move_messages(job)
+        if self._network is None:
+            return
+        for number in self.tables.messages.of(job):
+            self._bind_messages(number)
+        for number, table in self.groups.bindings.items():
+            if table.job == job:
+                self._bound(number, table)
+
+    def forget_traits(self, job: int) -> None:
+        """Have the network told anew of a job's priority and weight, for what it sends from now on."""
+        row = self.columns.arrays["jobs"][job]
+        first, count = int(row["trait0"]), int(row["iterations"])
+        self.columns.arrays["traits"][first : first + count] = s.NONE
+        self._traits = {key: value for key, value in self._traits.items() if key[0] != job}
 
     def run(self, until: int) -> Iterator[None]:
         """Run every instant up to ``until``, and a connected network up to just after it; stops now and then.
@@ -175,6 +202,12 @@ class Engine:
         elif status == loop.NO_PROGRESS:
             assert self._network is not None
             raise NetworkError(f"{self._network.name} makes no progress at {meta[s.GRANTED]} ps")
+        elif status == loop.NEED_START:
+            assert self.on_start is not None
+            start = self.on_start(int(self.columns.arrays["begins"][meta[s.BEGIN_AT]]), self.now_ps)
+            if start >= NEVER:
+                raise SimulationError(TOO_LATE)
+            meta[s.START_AT] = start
         elif status == loop.NEED_PACE:
             self._pace(int(self.columns.arrays["begins"][meta[s.BEGIN_AT]]))
         elif status == loop.NO_PEER:
@@ -328,7 +361,8 @@ class Engine:
         bound = self.groups.bindings.get(int(row["binding"]))
         if bound is not None:
             traits = self._traits_of(bound.job, iteration)
-            return FlowGroup(handle, bound.table, bound.endpoints, key, **traits)  # type: ignore[arg-type]
+            channel = self.jobs[bound.job].channel
+            return FlowGroup(handle, bound.table, bound.endpoints, key, channel=channel, **traits)  # type: ignore[arg-type]
         first, job, src, dst, sizes, channels = self.message_binding(int(row["binding"]))
         at = int(row["binding"]) - first
         size = int(sizes[at])
@@ -336,7 +370,11 @@ class Engine:
         if table is None:
             table = self._message_tables[size] = flat_table([0], [1], [size])
         endpoints = np.array([src[at], dst[at]], np.int32)
-        traits = {**self._traits_of(job, iteration), "channel": int(channels[at]), "release": "caller"}
+        traits = {
+            **self._traits_of(job, iteration),
+            "channel": int(channels[at]) + self.jobs[job].channel,
+            "release": "caller",
+        }
         return FlowGroup(handle, table, endpoints, key, **traits)  # type: ignore[arg-type]
 
     def message_binding(self, binding: int) -> tuple[int, int, I32, I32, I64, I32]:

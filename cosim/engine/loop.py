@@ -43,6 +43,7 @@ from cosim.engine.state import (
     REACTIONS_N,
     RENDEZVOUS_TOP,
     ROUND,
+    START_AT,
     STARTS_N,
     TOUCHED_N,
     WORDS_TOP,
@@ -67,12 +68,14 @@ from cosim.units import NEVER
     NEED_REPORT,
     NO_PROGRESS,
     PAUSED,
-) = (0, *range(100, 114))
+    NEED_START,
+) = (0, *range(100, 115))
 """Why the loop stopped: nothing is left up to the limit; an array may be too short; durations, a group or a
 plan are not known; a rank has no peer; two ends disagree on the size, ranks on a collective; a rank left one
 before it came; time would pass NEVER. With a network in the same loop: what a job's iteration is called there
 is not known; there is no room for what is reported, or what it may report has to be asked for; it stands
-still; so much was done that others may want a word. (Below 100: what networks stop for.)"""
+still; so much was done that others may want a word; whoever directs a job has to say when a rank may go on.
+(Below 100: what networks stop for.)"""
 
 
 @once
@@ -216,15 +219,17 @@ def _react(state: State, now: int) -> int:
 
 @internal
 def _end_next(state: State, now: int) -> None:
-    """The first operation of the agenda ends."""
+    """The first of the agenda: an operation ends, or a rank's wait for its next iteration."""
     meta = state.meta
     event = state.agenda[0]
     number = int(event.a)
     op = int(event.b)
     cause = int(event.cause)
     meta[AGENDA_N] = pop(state.agenda, meta[AGENDA_N])
-    may_go_on = end(state, number, op, now, cause)
-    count_operation(state)
+    may_go_on = op == NONE
+    if not may_go_on:
+        may_go_on = end(state, number, op, now, cause)
+        count_operation(state)
     if may_go_on:
         state.begins[meta[BEGIN_N]] = number
         meta[BEGIN_N] += 1
@@ -240,10 +245,26 @@ def one_turn(state: State) -> int:
     if meta[BEGIN_AT] < meta[BEGIN_N]:
         number = int(state.begins[meta[BEGIN_AT]])
         rank = state.ranks[number]
+        job = state.jobs[rank.job]
         while may_begin(state, number):
             if rank.pace0 != NONE and rank.paced <= rank.iteration + 1:  # of the iteration that begins
                 return NEED_PACE
+            if job.directed != 0:
+                start = meta[START_AT]
+                if start == NONE:
+                    return NEED_START
+                meta[START_AT] = NONE
+                if start > now:
+                    meta[BEGIN_AT] += 1
+                    meta[AGENDA_N] = push(
+                        state.agenda, meta[AGENDA_N], start, number, NONE, now, number, NONE
+                    )
+                    return DONE
             begin(state, number, now)
+        if job.directed != 0 and rank.oldest == job.iterations:  # it is through, which is told
+            if meta[START_AT] == NONE:
+                return NEED_START
+            meta[START_AT] = NONE
         meta[BEGIN_AT] += 1
         return DONE
     meta[BEGIN_AT] = 0

@@ -8,7 +8,7 @@ meet by (sender, receiver, tag) in the order in which they are posted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import overload
 
 import numpy as np
@@ -174,7 +174,10 @@ class ReadyPrograms(Sequence[ReadyProgram]):
 
 @dataclass(eq=False, slots=True)
 class ReadyJob:
-    """A job with its programs made ready, and its groups, made when first met."""
+    """A job with its programs made ready, and its groups, made when first met.
+
+    ``channel`` is added to those of its messages to come.
+    """
 
     number: int
     info: JobInfo
@@ -182,8 +185,15 @@ class ReadyJob:
     programs: ReadyPrograms
     window: Window
     coflow_bytes: int = 0
+    channel: int = 0
     _groups: dict[tuple[int, ...], Group] = field(default_factory=dict)
     _by_axes: dict[tuple[int, tuple[str, ...]], Group] = field(default_factory=dict)
+
+    def settle(self, endpoints: I32, now: int) -> None:
+        """Sit on other endpoints, and start now; of a job that has not begun."""
+        self.info = replace(self.info, endpoints=endpoints, start_ps=now)
+        self._groups.clear()
+        self._by_axes.clear()
 
     def traits(self, iteration: int) -> dict[str, object]:
         """What a flow group says of its job."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from cosim.engine import state as s
 from cosim.engine.collective_records import CollectiveRecords
+from cosim.engine.directing import Directing, Director
 from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.operation_log import OperationLog, evenly
@@ -61,6 +62,7 @@ def replay(
     record_messages: bool = False,
     record_operations: int | None = None,
     progress: Callable[[ProgressInfo], None] | None = None,
+    director: Director | None = None,
 ) -> Records:
     """Run jobs to their end.
 
@@ -79,6 +81,8 @@ def replay(
         Of how many ranks of each job operations are kept, evenly spread; None: of all.
     progress
         Called now and then.
+    director
+        Says where and when jobs begin, which only arrive at their start; None: there and then.
 
     Returns
     -------
@@ -95,7 +99,16 @@ def replay(
         As they say.
     """
     one = Replay(
-        topology, network, jobs, planner, release, seed, record_messages, record_operations, progress
+        topology,
+        network,
+        jobs,
+        planner,
+        release,
+        seed,
+        record_messages,
+        record_operations,
+        progress,
+        director,
     )
     try:
         return one.run()
@@ -117,6 +130,7 @@ class Replay:
         record_messages: bool = False,
         record_operations: int | None = None,
         progress: Callable[[ProgressInfo], None] | None = None,
+        director: Director | None = None,
     ) -> None:
         self._topology = topology
         if release == "engine" or not network.describe().dependent_flows:
@@ -133,6 +147,9 @@ class Replay:
         self._folding = next((info.folding for info in jobs if info.folding is not None), None)
         self._jobs = [ready_job(number, info, topology) for number, info in enumerate(jobs)]
         self._engine = Engine(self._jobs, planner, topology.num_endpoints, record_messages=record_messages)
+        self._directing = (
+            None if director is None else Directing(director, self._engine, self._jobs, self._count_bytes)
+        )
         worlds = [one.info.workload.world_size for one in self._jobs]
         self._kept = [evenly(world, record_operations) for world in worlds]
         self._operations = OperationLog(worlds, self._kept)
@@ -157,7 +174,8 @@ class Replay:
             if self._joint is not None:
                 self._engine.connect(self._joint)
             for job in self._jobs:
-                job.coflow_bytes = self._iteration_bytes(job)
+                if self._directing is None:
+                    self._count_bytes(job)
                 self._starting.setdefault(job.info.start_ps, []).append(job)
                 self.environment.wake(job.info.start_ps)
                 self._expect_slowdown(job.number)
@@ -191,8 +209,12 @@ class Replay:
         for number, slowdown in self._slowing.pop(now, ()):
             self._engine.slow_down(number, slowdown.rank, slowdown.millionths)
             self._expect_slowdown(number)
-        for job in self._starting.pop(now, ()):
-            self._engine.begin(job.number, now)
+        starting = self._starting.pop(now, [])
+        if self._directing is not None and starting:
+            self._directing.arrive(starting, now)
+        elif self._directing is None:
+            for job in starting:
+                self._engine.begin(job.number, now)
         if self._joint is None:
             for _ in self._engine.run(now):
                 self._tell_progress()
@@ -222,6 +244,9 @@ class Replay:
         if (time_ps := self._engine.next_ps) < NEVER:
             self.environment.wake(time_ps)
         self._tell_progress()
+
+    def _count_bytes(self, job: ReadyJob) -> None:
+        job.coflow_bytes = self._iteration_bytes(job)
 
     def _iteration_bytes(self, job: ReadyJob) -> int:
         """Bytes that one iteration of a job sends, over all its ranks; plans its collectives on the way."""

@@ -64,11 +64,14 @@ OF_MESSAGE, OF_REQUEST, OF_COLLECTIVE = range(3)
     OPENED_AT,
     STARTS_AT,
     NUM_ADVANCES,
+    START_AT,
     NUM_SCALARS,
-) = range(38)
+) = range(39)
 """Scalars in ``State.meta``. AT_RANK, AT_LANE, AT_OP: what is being started, NONE: nothing. WHICH: the
 rendezvous or message that a stop is about, PLACE: the position in it. BURST: the most entries that one turn
-of the loop adds to a list; MOST_WORDS: the most that a rendezvous needs. Lists that are worked off have an
+of the loop adds to a list; MOST_WORDS: the most that a rendezvous needs. START_AT: when the rank
+that is next to begin an iteration may, of a job that is directed; NONE: to be asked. Lists that are worked
+off have an
 end (N) and a place (AT)."""
 
 OP = np.dtype(
@@ -109,11 +112,14 @@ JOB = np.dtype(
         ("iterations", "i4"),
         ("rendezvous", "i4"),
         ("open", "i4"),
+        ("directed", "i4"),
+        ("pad", "i4"),
     ]
 )
 """Ranks from ``rank0`` on, each with up to ``open`` iterations under way; ends of an iteration from
 ``iteration_ends[end0 + iteration * ranks]`` on. ``traits[trait0 + iteration]``: what an in-process network
-calls its weight, priority and coflow."""
+calls its weight, priority and coflow. ``directed``: somebody is asked before each iteration of a rank, and
+told after its last."""
 RANK = np.dtype(
     [
         ("cell0", "i8"),

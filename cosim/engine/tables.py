@@ -53,6 +53,7 @@ class Tables:
         self.programs: list[ProgramTable] = []
         self.program0: list[int] = []
         self.rank0: list[int] = []
+        self._seats = {job.number: job.info.endpoints for job in jobs}
         for job in jobs:
             ports = self._programs(job)
             self._ranks(job, ports)
@@ -214,6 +215,23 @@ class Tables:
         self.messages.bindings.append((first, job, src, dst, size, channel))
         return np.asarray(first + number, np.int64)
 
+    def move_messages(self, job: int) -> None:
+        """Have a job's messages go between its endpoints as they are now; it has sent none so far, or has not
+        moved.
+        """
+        before, now = self._seats[job], self.jobs[job].info.endpoints
+        if before is now:
+            return
+        rank_on = np.zeros(int(before.max(initial=0)) + 1, np.int64)
+        rank_on[before] = np.arange(len(before))
+        for number in self.messages.of(job):
+            first, _, src, dst, size, channel = self.messages.bindings[number]
+            src, dst = (np.asarray(now[rank_on[one]], np.int32) for one in (src, dst))
+            self.messages.bindings[number] = first, job, src, dst, size, channel
+            rows = self.columns.arrays["bindings"][first : first + len(src)]
+            rows["info"] = self._flow_log.bind_rows(src, dst, size) + np.arange(len(src))
+        self._seats[job] = now
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MessageTable:
@@ -223,6 +241,10 @@ class MessageTable:
     """First, job, senders, receivers, tags."""
     bindings: list[tuple[int, int, I32, I32, I64, I32]] = field(default_factory=list)
     """First, job, sources, destinations, bytes, channels."""
+
+    def of(self, job: int) -> list[int]:
+        """Which entries of ``bindings`` are a job's."""
+        return [number for number, one in enumerate(self.bindings) if one[1] == job]
 
 
 _ONE_MESSAGE = flat_table([0], [1], [0])

@@ -1,4 +1,6 @@
-"""Each job by itself, on the same endpoints: what sharing costs is held against this."""
+"""Each job by itself, and all without a scheduler: what sharing costs, and scheduling brings, is held against
+these.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ import numpy as np
 from cosim.engine.replay import replay
 from cosim.experiment.build import build
 from cosim.experiment.scenario import Scenario
-from cosim.results.summary import BACKGROUND, iteration_times
+from cosim.experiment.simulate import simulate
+from cosim.results.summary import BACKGROUND, iteration_times, mean_iterations
 
 
 def run_alone(scenario: Scenario) -> dict[str, float]:
@@ -37,3 +40,19 @@ def run_alone(scenario: Scenario) -> dict[str, float]:
         if len(times):
             found[job.name] = float(np.mean(times))
     return found
+
+
+def run_unscheduled(scenario: Scenario) -> dict[str, float]:
+    """Mean iteration of each job where nothing is scheduled, picoseconds; a queue stays.
+
+    Raises
+    ------
+    InputError, SimulationError
+        As :func:`cosim.run`.
+    """
+    plain = scenario.model_copy(update={"scheduler": None})
+    records = simulate(plain, build(plain)).records
+    if records.interrupted:
+        raise KeyboardInterrupt
+    times = mean_iterations(records)
+    return {job.name: float(time) for job, time in zip(records.jobs, times, strict=True) if time is not None}

@@ -128,7 +128,8 @@ def _jobs(scenario: Scenario, topology: Topology) -> tuple[JobInfo, ...]:
         ],
         topology.num_endpoints,
         domains=near,
-        share_endpoints=scenario.share_endpoints,
+        # With a queue, each is looked at on an empty cluster: where it sits is known when it starts.
+        share_endpoints=scenario.share_endpoints or scenario.queue is not None,
         context=scenario.context,
         locate=lambda at: scenario.locate("jobs", wishes[at].number, "placement"),
     )

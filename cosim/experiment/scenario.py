@@ -16,11 +16,20 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, ValidationError, field_validator
+from pydantic import (
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+)
 
 from cosim.cluster.contract import Arrival, Placement
 from cosim.cluster.pace import Stragglers
 from cosim.cluster.placement import Packed
+from cosim.cluster.queue import Queue
+from cosim.cluster.schedulers.contract import Scheduler
 from cosim.context import Context
 from cosim.errors import Location, ScenarioError
 from cosim.experiment import settings
@@ -110,6 +119,11 @@ class Record(Spec):
         return "npz" if value is True else value
 
 
+def _none_is_nobody(value: Any, resolve: ValidatorFunctionWrapHandler) -> Any:
+    """``none`` can be one of a sweep's choices."""
+    return None if value in (None, "none") else resolve(value)
+
+
 class Scenario(Spec):
     """One question: a topology, a network model, jobs, and how their collectives are carried
 
@@ -153,6 +167,15 @@ class Scenario(Spec):
         "ranks, always refuses to run where it can't; operations are then those of the ranks simulated",
     )
     seed: int = Field(0, ge=0, description="of everything random that has no seed of its own")
+    scheduler: Annotated[Scheduler | None, Named("cosim.schedulers"), WrapValidator(_none_is_nobody)] = Field(
+        None,
+        description="who decides when jobs start iterations, their paths and priorities; omitted, or none: "
+        "nobody",
+    )
+    queue: Queue | None = Field(
+        None,
+        description="jobs wait until enough endpoints are free; omitted: each has its own from the beginning",
+    )
     share_endpoints: bool = Field(False, description="ranks of several jobs may sit on one endpoint")
     record: Record = Field(default_factory=Record, description="what is written down beyond the summary")
 

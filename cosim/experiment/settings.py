@@ -27,6 +27,7 @@ SHORT_KEYS: dict[Key, str] = {
     "framework": "kind",
     "placement": "kind",
     "arrival": "kind",
+    "scheduler": "kind",
     "control": "kind",
     "over": "kind",
 }

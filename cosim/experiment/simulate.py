@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -252,9 +252,19 @@ def _run_once(
 
 
 def _run_built(scenario: Scenario, built: Built, messages: bool, progress: OnProgress | None) -> Run:
+    from cosim.experiment.alone import run_unscheduled
+
     for warning in built.warnings:
         _log.warning(warning)
-    return simulate(scenario, built, progress=progress, messages=messages)
+    done = simulate(scenario, built, progress=progress, messages=messages)
+    if scenario.scheduler is not None and not done.interrupted and not built.network.elsewhere:
+        try:
+            without = run_unscheduled(scenario)
+        except KeyboardInterrupt:
+            done.interrupted = KeyboardInterrupt.__name__
+        else:
+            done.records.info["scheduling"] = replace(done.records.info["scheduling"], unscheduled_ps=without)
+    return done
 
 
 def _run_into(
@@ -311,7 +321,9 @@ def simulate(
     from cosim.experiment.events import lifetimes, too_late
     from cosim.experiment.fold import fold
     from cosim.experiment.place import at
+    from cosim.experiment.shared_cluster import shared_cluster
     from cosim.experiment.sizes import check_run
+    from cosim.results.scheduling import scheduling
     from cosim.results.summary import mean_iterations
 
     messages = messages or scenario.record.messages is not False
@@ -322,7 +334,8 @@ def simulate(
         plugin_errors(),
         closing(built.network),
     ):
-        jobs, folding = fold(scenario, built, messages=messages)
+        built, cluster = shared_cluster(scenario, built)
+        jobs, folding = (built.jobs, ()) if cluster else fold(scenario, built, messages=messages)
         check_run(jobs)
         records = replay(
             built.topology,
@@ -334,7 +347,10 @@ def simulate(
             record_messages=messages,
             record_operations=None if scenario.record.operations == "all" else scenario.record.operations,
             progress=None if progress is None else _passed_on(progress),
+            director=cluster,
         )
+    if cluster is not None:
+        records.info["scheduling"] = scheduling(cluster)
     records.info["folding"] = folding
     records.info["training"] = lifetimes(scenario, built.jobs, mean_iterations(records))
     said = [*built.warnings, *unchecked(scenario, built.planner)]

@@ -107,6 +107,17 @@ def _fairness(summary: Summary, alone: Alone) -> float:
     return jain([1 / slowdown(job, alone) for job in _jobs(summary)])
 
 
+def completions_ps(summary: Summary) -> list[int]:
+    """From each job's arrival to its end, waiting included."""
+    waited = {} if summary.scheduling is None else summary.scheduling.waited_ps
+    return [job.finish_max_ps - job.start_ps + waited.get(job.name, 0) for job in _jobs(summary)]
+
+
+def _gpu_utilisation(summary: Summary, _: Alone) -> float:
+    whole = summary.num_endpoints * summary.end_ps
+    return sum(job.compute.mean_ps * job.num_ranks for job in _jobs(summary)) / whole if whole else 0.0
+
+
 def _queue(what: str) -> Callable[[Summary, Alone], float]:
     """A number of the queues."""
 
@@ -128,6 +139,24 @@ MEASURES: dict[str, Measure] = {
     "last_iterations": Measure(f"mean of the last {LAST} iterations, mean over jobs", "time", _last),
     "slowest": Measure("mean iteration of the slowest job", "time", _slowest),
     "makespan": Measure("simulated time until everything ended", "time", lambda s, _: float(s.end_ps)),
+    "jct_mean": Measure(
+        "completion time of a job, waiting included, mean over jobs",
+        "time",
+        lambda s, _: float(np.mean(completions_ps(s))),
+    ),
+    "jct_p99": Measure(
+        "99th percentile of the jobs' completion times, waiting included",
+        "time",
+        lambda s, _: float(np.percentile(completions_ps(s), 99)),
+    ),
+    "waiting": Measure(
+        "time that jobs waited for endpoints, mean over jobs",
+        "time",
+        lambda s, _: float(np.mean([*s.scheduling.waited_ps.values()])) if s.scheduling else 0.0,
+    ),
+    "gpu_utilisation": Measure(
+        "GPUs that compute, of all endpoints, mean over the run", "share", _gpu_utilisation, False
+    ),
     "exposed": Measure(
         "exposed communication, share of the jobs' time",
         "share",

@@ -29,6 +29,7 @@ from cosim.results.links import LinkSummary, LinkTotals, summarize_link_totals, 
 from cosim.results.optable import op_table
 from cosim.results.overlap import Overlap, find_overlap
 from cosim.results.queues import QueueSummary, summarize_queues
+from cosim.results.scheduling import Scheduling
 from cosim.results.stragglers import Straggler, find_stragglers
 from cosim.workload.program import Workload
 
@@ -179,6 +180,8 @@ class Summary:
     overlap: Overlap | None = None
     balancing: BalancingUse | None = None
     """What the load balancer did, where there is one."""
+    scheduling: Scheduling | None = None
+    """Who waited, and what was decided, where there is a queue or a scheduler."""
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain values; tuples become lists once it is written."""
@@ -266,6 +269,7 @@ def summarize(
         queues=summarize_queues(records.topology, records.links),
         overlap=find_overlap(records, table, collectives),
         balancing=records.links.balancing,
+        scheduling=records.info.get("scheduling"),
     )
 
 

@@ -91,6 +91,11 @@ WHERE = {
         "when jobs start",
         "arrival",
     ),
+    "cosim.schedulers": (
+        "scheduler: {kind: NAME, ...}",
+        "when jobs that share a fabric start iterations, their paths and priorities",
+        "scheduler",
+    ),
 }
 """For each group: how a scenario says it, what it decides, and the how-to that writes one."""
 

@@ -72,6 +72,12 @@ def test_its_balancer_takes_every_path_in_turn(installed: dict[str, str]) -> Non
     assert float(found.stdout) == 4
 
 
+def test_its_scheduler_is_asked(installed: dict[str, str]) -> None:
+    words = [sys.executable, "-c", "import cosim, sys; print(cosim.run(sys.argv[1]).summary.scheduling.jobs)"]
+    found = subprocess.run([*words, str(PATHS)], env=installed, check=True, capture_output=True, text=True)
+    assert "priority=0" in found.stdout
+
+
 def test_what_its_plug_ins_say_is_what_happens(answer: dict[str, Any]) -> None:
     times = answer["iterations"]
     assert times["relay.0"] == times["relay.1"] == 25_000_000  # work, a message of the network, work

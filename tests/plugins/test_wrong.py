@@ -35,6 +35,10 @@ WRONG = {
         "AnArrival",
         "times(self, count: int, context: Context) -> list[int], and has times(self",
     ),
+    "cosim.schedulers": (
+        "AScheduler",
+        "decide(self, jobs: Sequence[Placed], topology: Topology) -> Decision, which it lacks",
+    ),
     "cosim.formats": (
         "AFormat",
         "write(self, source: Source, out: Path, report: LossReport, progress: Progress)",

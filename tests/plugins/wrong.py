@@ -17,6 +17,7 @@ from cosim.plugins import (
     NetworkSpec,
     Placement,
     RoutingSpec,
+    Scheduler,
     TopologySpec,
     WorkloadSpec,
 )
@@ -92,6 +93,10 @@ class AnArrival(Arrival):
 
     def times(self, count: int, context: Any, seed: int) -> Any:  # type: ignore[override]
         return None
+
+
+class AScheduler(Scheduler):
+    """Decides nothing."""
 
 
 class AFormat(Format):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from cosim.network.simulator import BalancingUse
 from cosim.results.queues import QueueSummary
 from cosim.results.render.page import Lines, Page, PageTable, Section
+from cosim.results.render.scheduling_page import scheduling_section
 from cosim.results.render.text import BLOCKS, percent, sparkline, trend
 from cosim.results.render.training import about_training
 from cosim.results.summary import BACKGROUND, JobSummary, RankStatistics, Summary
@@ -37,6 +38,8 @@ def summary_page(summary: Summary, *, blocks: str = BLOCKS, width: int | None = 
     sections = [_head(summary, width)]
     if summary.jobs:
         sections.append(Section([*_jobs(summary, blocks)]))
+    if summary.scheduling is not None:
+        sections.append(scheduling_section(summary))
     if summary.collectives:
         sections.append(Section([*_collectives(summary)]))
     if summary.links:

@@ -1,0 +1,183 @@
+"""Crux: paths, priorities and levels against what is worked out by hand, and by brute force."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cosim
+from cosim.cluster.schedulers.compress import compress, cut
+from cosim.cluster.schedulers.contest import Alternating, gains_ps, served_ps
+from cosim.errors import ScenarioError
+from tests.cluster.test_cassini import MS, dumbbell
+
+LEAF_SPINE = {"kind": "leaf_spine", "leaves": 2, "spines": 2, "endpoints_per_leaf": 2, "rate": "100Gbps"}
+PERIODIC = {"kind": "periodic", "compute": "10ms", "size": "125MB"}  # 10 ms at 100 Gbps
+
+
+def two_across(**more: Any) -> dict[str, Any]:
+    """Jobs from endpoint 0 to 2, and from 1 to 3: other leaves, by either of two spines."""
+    jobs = [
+        {"workload": PERIODIC, "iterations": 4, "placement": {"kind": "explicit", "endpoints": list(ends)}}
+        for ends in ((0, 2), (1, 3))
+    ]
+    fabric = {**LEAF_SPINE, "latency": "0ns", "routing": "ecmp"}
+    return {"topology": fabric, "network": "fair_share", "jobs": jobs, **more}
+
+
+def test_paths_never_collide_where_there_are_enough() -> None:
+    slow = 0
+    for seed in range(12):
+        crux = cosim.run(two_across(seed=seed, scheduler="crux"))
+        assert {time for job in crux.summary.jobs for time in job.iteration_ps} == {20 * MS}
+        found = crux.summary.scheduling
+        assert found is not None
+        assert [job.paths for job in found.jobs] == [1, 1]
+        without = {*found.unscheduled_ps.values()}
+        assert without in ({20 * MS}, {30 * MS})  # alone on a spine, or both on one
+        slow += without == {30 * MS}
+    assert 2 <= slow <= 10  # a coin for each seed: outside with a probability of 0.6 %
+
+
+def gpus(count: int, compute_ms: int, link_ms: int) -> cosim.Workload:
+    """``count`` GPUs compute, then the first sends over the link to one more that computes nothing."""
+    compute = cosim.Operation("compute", cosim.OpKind.COMPUTE, duration_ps=compute_ms * MS)
+    size = link_ms * 12_500_000
+    to_last, from_first = cosim.Peer(rank=count), cosim.Peer(rank=0)
+    send = cosim.Operation("send", cosim.OpKind.SEND, "comm", (0,), size_bytes=size, peer=to_last)
+    get = cosim.Operation("receive", cosim.OpKind.RECV, "comm", size_bytes=size, peer=from_first)
+    # Those that compute wait for each other; not over the link, where a barrier too would wait its turn.
+    together: dict[str, Any] = {"collective": "barrier", "ranks": tuple(range(count))}
+    wait = cosim.Operation("all", cosim.OpKind.COLLECTIVE, "comm", (1,), **together)
+    apart = cosim.Operation("all", cosim.OpKind.COLLECTIVE, "comm", (0,), **together)
+    programs = (
+        cosim.Program("first", (compute, send, wait)),
+        cosim.Program("others", (compute, apart)),
+        cosim.Program("receiver", (get,)),
+    )
+    program_of = [0, *[1] * (count - 1), 2]
+    return cosim.Workload(
+        "gpus", cosim.DeviceMesh({"rank": count + 1}), programs, np.array(program_of, np.int32)
+    )
+
+
+def busy_gpus(priorities: tuple[int, int] | None, scheduler: str | None = None) -> float:
+    """GPUs that compute at a time: 8 in one job, 1 in the other; both compute 50 ms and send 100."""
+    ends = [f"a{k}" for k in range(8)] + ["b", "c", "d"]
+    links = [{"from": one, "to": "left"} for one in (*ends[:8], "c")]
+    links += [{"from": "right", "to": "b"}, {"from": "right", "to": "d"}, {"from": "left", "to": "right"}]
+    topology = {
+        "kind": "graph",
+        "endpoints": ends,
+        "switches": ["left", "right"],
+        "links": [{"rate": "100Gbps", "latency": "0ns", **link} for link in links],
+    }
+    wanted = priorities or (0, 0)
+    jobs = [
+        {"name": "eight", "workload": gpus(8, 50, 100), "iterations": 200, "priority": wanted[0]},
+        {"name": "one", "workload": gpus(1, 50, 100), "iterations": 200, "priority": wanted[1]},
+    ]
+    run = cosim.run({"topology": topology, "network": "fair_share", "jobs": jobs, "scheduler": scheduler})
+    # while both run: each has its own pace then
+    until = min(job.finish_max_ps for job in run.summary.jobs)
+    ops = run.records.ops
+    table = {j: run.records.jobs[j].workload for j in (0, 1)}
+    computing = 0
+    for job, rank, op, start, end in zip(ops.job, ops.rank, ops.op, ops.start_ps, ops.end_ps, strict=True):
+        if table[int(job)].program(int(rank)).operations[int(op)].kind is cosim.OpKind.COMPUTE:
+            computing += max(0, min(int(end), until) - int(start))
+    return computing / until
+
+
+def test_gpus_at_work() -> None:
+    assert busy_gpus(None, "crux") == pytest.approx(8 / 3 + 1 / 6, rel=0.01)
+    assert busy_gpus(None) == pytest.approx(9 / 5, rel=0.01)
+    assert busy_gpus((1, 0)) == pytest.approx(1 / 3 + 8 / 6, rel=0.01)
+
+
+# -- who gains what ----------------------------------------------------------------------------------
+
+
+def by_steps(first: Alternating, second: Alternating, until: int) -> tuple[int, int]:
+    """The same, step by step: a step of the link goes to the first if it wants it, else to the second."""
+    apart, left = [first.apart_ps, second.apart_ps], [first.link_ps, second.link_ps]
+    served = [0, 0]
+    for _ in range(until):
+        wants = [not apart[k] and left[k] > 0 for k in range(2)]
+        who = 0 if wants[0] else 1 if wants[1] else None
+        for k, job in enumerate((first, second)):
+            if apart[k]:
+                apart[k] -= 1
+            elif who == k:
+                served[k] += 1
+                left[k] -= 1
+                if not left[k]:
+                    apart[k], left[k] = job.apart_ps, job.link_ps
+    return served[0], served[1]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_who_is_served_first(seed: int) -> None:
+    draw = random.Random(seed)
+    one, two = (Alternating(draw.randint(1, 9), draw.randint(1, 9)) for _ in range(2))
+    assert served_ps(one, two, 500) == by_steps(one, two, 500)
+
+
+def test_what_going_first_gains() -> None:
+    # 50 apart and 100 on the link: first, 100 of 150; second, what is left, 50 of 150.
+    one = Alternating(50, 100)
+    # Over 32 rounds of 150: in the first the second is not ready while the link is free.
+    assert gains_ps(one, one) == (32 * 100 - 31 * 50, 32 * 100 - 31 * 50)
+
+
+# -- few levels --------------------------------------------------------------------------------------
+
+
+def best_cut(order: list[int], edges: dict[tuple[int, int], float], levels: int) -> float:
+    """Of all ways to give levels that no edge goes against."""
+    level = np.array([*itertools.product(range(levels), repeat=len(order))])
+    column = {job: level[:, at] for at, job in enumerate(order)}
+    fits, value = np.ones(len(level), np.bool_), np.zeros(len(level))
+    for (u, v), weight in edges.items():
+        fits &= column[u] <= column[v]
+        value += weight * (column[u] != column[v])
+    return float(value[fits].max())
+
+
+@pytest.mark.parametrize("levels", [2, 3])
+def test_levels_lose_little(levels: int) -> None:
+    draw = random.Random(levels)
+    shares = []
+    for _ in range(500):  # of each number of levels
+        count = draw.randint(levels + 1, 8)
+        order = draw.sample(range(20), count)
+        edges = {
+            pair: draw.uniform(0.1, 10.0) for pair in itertools.combinations(order, 2) if draw.random() < 0.5
+        }
+        level = compress(order, edges, levels)
+        assert all(level[u] <= level[v] for u, v in edges)
+        assert {*level.values()} <= {*range(levels)}
+        best = best_cut(order, edges, levels)
+        shares.append(cut(level, edges) / best if best else 1.0)
+    assert sum(shares) / len(shares) >= 0.97
+
+
+def test_as_many_levels_as_jobs_lose_nothing() -> None:
+    assert compress([7, 3, 5], {(7, 5): 1.0}, 8) == {7: 0, 3: 1, 5: 2}
+
+
+# -- what doesn't go together ------------------------------------------------------------------------
+
+
+def test_a_load_balancer_has_paths_of_its_own() -> None:
+    with pytest.raises(ScenarioError, match="pins paths, but network"):
+        cosim.run(two_across(network={"model": "fair_share", "balancer": "spray"}, scheduler="crux"))
+
+
+def test_jobs_that_send_nothing_are_named() -> None:
+    jobs = [{"name": "quiet", "workload": {"kind": "periodic", "compute": "1ms", "size": 0}}]
+    assert "quiet sends nothing" in str(cosim.run(dumbbell(jobs, scheduler="crux")))
