@@ -11,13 +11,17 @@ import typer
 
 from cosim.cli import options
 from cosim.errors import InputError
+from cosim.units import PS_PER_S
 
 if TYPE_CHECKING:
-    from cosim.workload.layers.partition import Partition
+    from cosim.workload.layers.partition import Level, Partition
+    from cosim.workload.layers.plan import StagePlan
     from cosim.workload.layers.profile import LayerProfile
 
 
 Number = TypeVar("Number", int, float)
+_ITERATIONS = 16
+"""Replayed; the second half is settled."""
 
 
 def partition(
@@ -35,6 +39,9 @@ def partition(
         Literal["paper", "code"], typer.Option(help="What a stage takes: as published, or as released.")
     ] = "paper",
     straight: Annotated[bool, typer.Option("--straight", help="A worker for each stage.")] = False,
+    simulate: Annotated[
+        bool, typer.Option("--simulate/--no-simulate", help="Also replay plan and data parallelism.")
+    ] = True,
     as_json: options.AsJson = False,
 ) -> None:
     """Cut a model's layers into stages as PipeDream does, and say what each takes and needs."""
@@ -42,19 +49,67 @@ def partition(
     from cosim.workload.layers.graph_file import read_graph
     from cosim.workload.layers.partition import Level, parse_levels
     from cosim.workload.layers.partition import partition as solve
+    from cosim.workload.layers.plan import data_parallel
 
     layers = read_graph(profile)
+    machines = (
+        parse_levels(levels, workers) if levels else [Level(workers, _parsed("--rate", parse_rate, rate))]
+    )
     found = solve(
         layers,
-        parse_levels(levels, workers) if levels else [Level(workers, _parsed("--rate", parse_rate, rate))],
+        machines,
         equation=equation,
         memory_bytes=None if memory is None else _parsed("--memory", parse_size, memory),
         straight=straight,
     )
+    said = _as_json(layers, found)
+    if simulate and len(machines) <= 2:
+        for name, plan in (
+            ("simulated_s", found.plan),
+            ("simulated_data_parallel_s", data_parallel(layers, workers)),
+        ):
+            said[name] = _simulated_s(profile, plan, machines)
     if as_json:
-        typer.echo(json.dumps(_as_json(layers, found), indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(said, indent=1, ensure_ascii=False))
     else:
-        typer.echo(_page(layers, found), nl=False)
+        typer.echo(_page(layers, said), nl=False)
+
+
+def _simulated_s(profile: Path, plan: StagePlan, machines: list[Level]) -> float:
+    """A minibatch in the steady state, replayed: on a switch, or on machines below one."""
+    import cosim
+
+    topology: dict[str, Any] = {
+        "kind": "switch",
+        "endpoints": plan.workers,
+        "rate": f"{machines[-1].rate_bps:f}bps",
+    }
+    if len(machines) == 2:
+        inside, outside = machines
+        hosts = {
+            "gpus": inside.workers,
+            "nvlink_rate": f"{inside.rate_bps:f}bps",
+            "nics": 1,
+            "nic_rate": f"{outside.rate_bps:f}bps",
+        }
+        topology = {
+            "kind": "leaf_spine",
+            "leaves": 1,
+            "spines": 1,
+            "endpoints_per_leaf": plan.workers,
+            "hosts": hosts,
+        }
+    stages = [{"layers": [one.first, one.last], "workers": one.workers} for one in plan.stages]
+    workload = {"kind": "layers", "file": str(profile.absolute()), "workers": plan.workers, "plan": stages}
+    done = cosim.run(
+        {
+            "topology": {**topology, "latency": "0ns"},
+            "network": "fair_share",
+            "jobs": [{"iterations": _ITERATIONS, "workload": workload}],
+        }
+    )
+    job = done.summary.jobs[0]
+    return (job.iteration_mean_ps or 0) / job.minibatches / PS_PER_S
 
 
 def _parsed(option: str, parse: Callable[[str], Number], text: str) -> Number:
@@ -88,11 +143,10 @@ def _as_json(layers: LayerProfile, found: Partition) -> dict[str, Any]:
     }
 
 
-def _page(layers: LayerProfile, found: Partition) -> str:
+def _page(layers: LayerProfile, said: dict[str, Any]) -> str:
     from cosim.results.render.text import align
     from cosim.units import format_size
 
-    said = _as_json(layers, found)
     rows = [["stage", "layers", "workers", "compute", "weights", "versions", "memory"]]
     for number, stage in enumerate(said["stages"]):
         first, last = stage["layers"]
@@ -107,10 +161,17 @@ def _page(layers: LayerProfile, found: Partition) -> str:
                 format_size(stage["memory_bytes"]),
             ]
         )
-    plan = found.plan
-    head = f"{layers.name}: {len(layers)} layers on {plan.workers} workers, {len(plan.stages)} stages"
-    tail = (
-        f"a minibatch: {found.minibatch_s * 1e3:.6g} ms predicted, {found.speedup:.4g} x data parallelism "
-        f"({found.data_parallel_s * 1e3:.6g} ms); {plan.in_flight} minibatches in flight"
-    )
-    return "\n".join([head, *align(rows), tail]) + "\n"
+    stages = said["stages"]
+    workers = sum(stage["workers"] for stage in stages)
+    lines = [f"{layers.name}: {len(layers)} layers on {workers} workers, {len(stages)} stages", *align(rows)]
+    lines.append(f"{said['in_flight']} minibatches in flight for each replica of the first stage")
+    for name, one, other in (
+        ("predicted", "minibatch_s", "data_parallel_s"),
+        ("simulated", "simulated_s", "simulated_data_parallel_s"),
+    ):
+        if one in said:
+            lines.append(
+                f"{name}: {said[one] * 1e3:.6g} ms a minibatch, {said[other] / said[one]:.4g} x data "
+                f"parallelism ({said[other] * 1e3:.6g} ms)"
+            )
+    return "\n".join(lines) + "\n"

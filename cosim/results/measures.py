@@ -87,6 +87,10 @@ def _iteration(summary: Summary, _: Alone) -> float:
     return float(np.mean([job.iteration_mean_ps or 0 for job in _jobs(summary)]))
 
 
+def _minibatch(summary: Summary, _: Alone) -> float:
+    return float(np.mean([(job.iteration_mean_ps or 0) / job.minibatches for job in _jobs(summary)]))
+
+
 def _last(summary: Summary, _: Alone) -> float:
     return float(np.mean([np.mean(job.iteration_ps[-LAST:] or [0]) for job in _jobs(summary)]))
 
@@ -136,6 +140,7 @@ def _queue(what: str) -> Callable[[Summary, Alone], float]:
 
 MEASURES: dict[str, Measure] = {
     "iteration": Measure("mean iteration, mean over jobs", "time", _iteration),
+    "minibatch": Measure("mean iteration over its minibatches, mean over jobs", "time", _minibatch),
     "last_iterations": Measure(f"mean of the last {LAST} iterations, mean over jobs", "time", _last),
     "slowest": Measure("mean iteration of the slowest job", "time", _slowest),
     "makespan": Measure("simulated time until everything ended", "time", lambda s, _: float(s.end_ps)),

@@ -85,6 +85,8 @@ class JobSummary:
         this job's own; None: computation wasn't worked out.
     interval_ps
         The mean iteration's 80 % interval.
+    minibatches
+        That an iteration takes in.
     """
 
     name: str
@@ -120,6 +122,7 @@ class JobSummary:
     training: Lifetime | None = None
     error: tuple[float, float] | None = None
     interval_ps: tuple[int, int] | None = None
+    minibatches: int = 1
 
 
 @dataclass(frozen=True)
@@ -352,6 +355,7 @@ def _job(
         training=records.info.get("training", {}).get(job.name),
         error=job.workload.error,
         interval_ps=interval_ps(mean, job.workload.error) if mean and job.workload.error else None,
+        minibatches=job.workload.minibatches,
     )
 
 

@@ -134,6 +134,8 @@ class Workload:
         common to jobs of its GPU, and the job's own; None: durations are what they are.
     rendezvous
         A receiver first asks for each message with 8 KiB, as ASTRA-sim's option does.
+    minibatches
+        That an iteration takes in: where several, results say what one of them takes.
 
     Examples
     --------
@@ -156,6 +158,7 @@ class Workload:
     report: ImportReport = field(default_factory=ImportReport)
     rendezvous: bool = False
     error: tuple[float, float] | None = None
+    minibatches: int = 1
 
     @property
     def world_size(self) -> int:

@@ -12,6 +12,7 @@ from cosim.errors import WorkloadError
 from cosim.files.import_report import ImportReport
 from cosim.gpu.contract import GpuSpec
 from cosim.gpu.gpus import DType, Gpu
+from cosim.gpu.kernels import memory
 from cosim.gpu.timer import GpuTimer
 from cosim.models.build_training import build_training
 from cosim.models.catalogue.assemble import Graphed
@@ -25,7 +26,9 @@ from cosim.registry import Named
 from cosim.spec import SizeBytes
 from cosim.units import format_size
 from cosim.workload.contract import WorkloadSpec
-from cosim.workload.program import Workload
+from cosim.workload.layers.workload import LocalSgd
+from cosim.workload.program import Operation, Workload
+from cosim.workload.stale_gradients import averaged_every, one_iteration_late
 
 _OPERATIONS_OF_A_LAYER = 10
 """Of a layer in a micro-batch, forward and backward, about."""
@@ -53,6 +56,14 @@ class TrainedWorkload(WorkloadSpec):
     sharded_optimizer: bool = Field(
         False, description="optimizer states sharded over the replicas (ZeRO stage 1), not on every rank"
     )
+    staleness: Literal[0, 1] = Field(
+        0, description="1: gradients are used an iteration late, with weights predicted from them"
+    )
+    local_sgd: LocalSgd | None = Field(None, description="average weights every so many steps, not gradients")
+
+
+def _with(report: ImportReport, line: str) -> ImportReport:
+    return replace(report, read=(*report.read, line))
 
 
 class ModelWorkload(TrainedWorkload):
@@ -94,7 +105,20 @@ class ModelWorkload(TrainedWorkload):
             self.gpu.peak(self.dtype)
         divides("batch", self.samples, "replicas x micro_batch", self.parallel.replicas * self.micro_batch)
         self.model.check(self)
+        self._check_late()
         return self
+
+    def _check_late(self) -> None:
+        """Refuse stale gradients of what has none, or not whole ones."""
+        if self.staleness == 0 and self.local_sgd is None:
+            return
+        name = "staleness" if self.staleness else "local_sgd"
+        if self.staleness and self.local_sgd is not None:
+            raise ValueError("local_sgd averages weights: there are no gradients for staleness to be of")
+        if self.task != "training":
+            raise ValueError(f"{name} is of training; {self.task} has no gradients")
+        if self.sharded_optimizer or self.parallel.fsdp > 1:
+            raise ValueError(f"{name} needs whole replicas: without sharded_optimizer and fsdp")
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """Settings of what this job doesn't have."""
@@ -106,7 +130,7 @@ class ModelWorkload(TrainedWorkload):
             idle += [(name, why, True) for name in names]
         elif self.parallel.size(self.parallel.gradient_axes) == 1:
             why = "there is one replica: no gradients are exchanged"
-            idle += [(name, why, True) for name in ("bucket", "sharded_optimizer")]
+            idle += [(name, why, True) for name in ("bucket", "sharded_optimizer", "staleness", "local_sgd")]
             idle.append(("overlap_gradients", why, self.parallel.fsdp == 1))
         elif not self.overlap_gradients:
             idle.append(("bucket", "gradients are exchanged at the end (overlap_gradients: false)", True))
@@ -184,7 +208,35 @@ class ModelWorkload(TrainedWorkload):
             ),
         )
         made = build_training(job.name, job.stages, job.training, timer, report, job.builder)
-        return replace(made, error=gpu.error(self.dtype))
+        return self._late(replace(made, error=gpu.error(self.dtype)), timer)
+
+    def _late(self, made: Workload, timer: Timer) -> Workload:
+        """Gradients an iteration late, or weights averaged now and then."""
+        axes = self.parallel.gradient_axes, self.parallel.expert_axes
+
+        def is_gradient(one: Operation) -> bool:
+            return one.collective == "all_reduce" and one.phase == "backward" and one.axes in axes
+
+        if self.staleness:
+            most = max(
+                sum(one.size_bytes for one in program.operations if is_gradient(one))
+                for program in made.programs
+            )
+            said = (
+                f"staleness: gradients are used an iteration late, {format_size(most)} of them kept on a GPU"
+            )
+            copy = timer.kernels_ps([memory(2 * most)])
+            return replace(
+                one_iteration_late(made, is_gradient, copy if most else 0), report=_with(made.report, said)
+            )
+        if self.local_sgd is not None:
+            steps, late = self.local_sgd.steps, self.local_sgd.late
+            when = ", used one period late" if late else ""
+            said = f"local SGD: an iteration is {steps} steps, weights averaged after them{when}"
+            return replace(
+                averaged_every(made, is_gradient, steps, late=late), report=_with(made.report, said)
+            )
+        return made
 
     # -- memory -------------------------------------------------------------------------------------------
 

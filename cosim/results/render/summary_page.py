@@ -112,6 +112,9 @@ def _about_job(job: JobSummary, who: str, blocks: str) -> Iterator[str]:
         else:
             shown = ", ".join(map(format_time, job.iteration_ps))
         yield f"  {who}iterations {shown} (from {least} to {most})"
+    if job.minibatches > 1 and job.iteration_mean_ps is not None:
+        each = format_time(job.iteration_mean_ps // job.minibatches)
+        yield f"  {who}{each} a minibatch, {job.minibatches} of them an iteration"
     if job.interval_ps is not None and job.error is not None:
         low, high = map(format_time, job.interval_ps)
         yield (

@@ -138,7 +138,8 @@ class LayersWorkload(WorkloadSpec):
             )
         minibatches = minibatches_of(plan, self.schedule, self.minibatches)
         made = pipeline(profile, plan, self.schedule, minibatches)
-        return replace(made, report=ImportReport(read=self._said(profile, plan, minibatches)))
+        said = ImportReport(read=self._said(profile, plan, minibatches))
+        return replace(made, report=said, minibatches=minibatches)
 
     def _profile(self, context: Context) -> LayerProfile:
         if self.file is not None:
@@ -195,7 +196,8 @@ class LayersWorkload(WorkloadSpec):
             steps, late = self.local_sgd.steps, self.local_sgd.late
             when = "used one period late" if late else "waited for"
             said = (f"{head} {steps} times", f"local SGD: weights averaged every {steps} steps, {when}")
-            return replace(averaged(profile, self.workers, steps, late=late), report=ImportReport(read=said))
+            made = averaged(profile, self.workers, steps, late=late)
+            return replace(made, report=ImportReport(read=said), minibatches=self.workers * steps)
         stale = self._stale(profile)
         late_bytes = int(profile.parameter_bytes[:stale].sum())
         kept = f"weights {format_size(weights)}" + (
@@ -207,7 +209,7 @@ class LayersWorkload(WorkloadSpec):
             f"staleness: {self._named(profile, stale)}; {kept}",
         )
         made = layer_by_layer(profile, self.workers, stale=stale, order=self.order, copy_ps=copy)
-        return replace(made, report=ImportReport(read=said))
+        return replace(made, report=ImportReport(read=said), minibatches=self.workers)
 
     def _named(self, profile: LayerProfile, stale: int) -> str:
         if stale == 0:

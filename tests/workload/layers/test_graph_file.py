@@ -64,6 +64,7 @@ def test_the_command_says_stages_and_times(tmp_path: Path) -> None:
     path = write(tmp_path, GOOD)
     said = CliRunner().invoke(app, ["partition", str(path), "--workers", "2", "--rate", "1Gbps"]).stdout
     assert "2 layers on 2 workers" in said
-    assert "a minibatch: 5.5 ms predicted, 1 x data parallelism (5.5 ms)" in said
+    assert "predicted: 5.5 ms a minibatch, 1 x data parallelism (5.5 ms)" in said
+    assert "simulated: 5.50" in said
     wrong = CliRunner().invoke(app, ["partition", str(path), "--workers", "2", "--rate", "1"])
     assert "--rate" in str(wrong.exception)
