@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +30,11 @@ def check_messages(workload: Workload) -> None:
     MismatchError
         Equally many, but of unequal sizes.
     """
-    sends, send_ops = _table(workload, OpKind.SEND)
-    receives, receive_ops = _table(workload, OpKind.RECV)
-    if np.array_equal(sends, receives):
+    sent_all, received_all = _messages(workload, OpKind.SEND), _messages(workload, OpKind.RECV)
+    if _all_meet(workload, sent_all, received_all):
         return
+    sends, send_ops = _sorted(workload, sent_all)
+    receives, receive_ops = _sorted(workload, received_all)
     waits = _unmatched(workload, sends, send_ops, receives, receive_ops)
     if waits:
         raise StallError(f"workload {workload.name!r} can't end: {len(waits)} without the other side", waits)
@@ -58,8 +60,18 @@ def peers(workload: Workload, ranks: I64, peer: Peer) -> I64:
     return np.full(len(ranks), -1, np.int64)
 
 
-def _table(workload: Workload, kind: OpKind) -> tuple[I64, I64]:
-    """int64 [messages, 4] (source, destination, tag, bytes), sorted, and each row's operation number."""
+class _Messages(NamedTuple):
+    """Columns of SENDs or RECVs, one row for each of each rank: int64[messages] all."""
+
+    source: I64
+    destination: I64
+    row: I64
+    """In the workload's table."""
+    number: I64
+    """In the rank's program."""
+
+
+def _messages(workload: Workload, kind: OpKind) -> _Messages:
     table = workload.table
     mine = np.flatnonzero(table.is_kind(kind) & _has_peer(table))
     rows = np.bincount(table.program[mine], minlength=table.num_programs)  # of each program
@@ -68,11 +80,13 @@ def _table(workload: Workload, kind: OpKind) -> tuple[I64, I64]:
     within = np.arange(len(rank)) - np.repeat(np.cumsum(count) - count, count)
     row = mine[(np.cumsum(rows) - rows)[workload.program_of[rank]] + within]
     other = table.peer[row]
-    for like in np.unique(table.like[row[other < 0]]).tolist():
-        along = (other < 0) & (table.like[row] == like)
-        peer = table.prototypes[like].peer
-        assert peer is not None
-        other[along] = peers(workload, rank[along], peer)
+    said = {one.peer: None for one in table.prototypes}  # far fewer than prototypes
+    place = {peer: at for at, peer in enumerate(said)}
+    which = np.array([place[one.peer] for one in table.prototypes])[table.like[row]]
+    for peer, at in place.items():
+        if peer is not None:
+            along = np.flatnonzero((other < 0) & (which == at))
+            other[along] = peers(workload, rank[along], peer)
     number = row - table.first[table.program[row]]
     bad = np.flatnonzero((other < 0) | (other == rank))
     if len(bad):
@@ -80,9 +94,32 @@ def _table(workload: Workload, kind: OpKind) -> tuple[I64, I64]:
         op = workload.program(int(rank[at])).operations[number[at]]
         why = f"beyond the edge of axis {op.peer.axis!r}" if op.peer and other[at] < 0 else "itself"
         raise WorkloadError(f"rank {rank[at]}: {kind.value} op {number[at]} {op.name!r} has a peer {why}")
-    ends = (rank, other) if kind is OpKind.SEND else (other, rank)
-    order = np.lexsort((number, table.size_bytes[row], table.tag[row], ends[1], ends[0]))
-    columns = np.stack([*ends, table.tag[row], table.size_bytes[row]], axis=1)
+    source, destination = (rank, other) if kind is OpKind.SEND else (other, rank)
+    return _Messages(source, destination, row, number)
+
+
+def _all_meet(workload: Workload, sends: _Messages, receives: _Messages) -> bool:
+    """Whether both are the same messages; a number for each, where one has room for it, is sorted fastest."""
+    if len(sends.row) != len(receives.row):
+        return False
+    table, ranks = workload.table, workload.world_size
+    (tags, tag), (sizes, size) = (
+        np.unique(column, return_inverse=True) for column in (table.tag, table.size_bytes)
+    )
+    shape, shapes = tag * len(sizes) + size, len(tags) * len(sizes)
+    if ranks * ranks * shapes >= 1 << 63:
+        return np.array_equal(_sorted(workload, sends)[0], _sorted(workload, receives)[0])
+    sent, received = (
+        np.sort((one.source * ranks + one.destination) * shapes + shape[one.row]) for one in (sends, receives)
+    )
+    return np.array_equal(sent, received)
+
+
+def _sorted(workload: Workload, messages: _Messages) -> tuple[I64, I64]:
+    """int64 [messages, 4] (source, destination, tag, bytes), sorted, and each row's operation number."""
+    table, (source, destination, row, number) = workload.table, messages
+    order = np.lexsort((number, table.size_bytes[row], table.tag[row], destination, source))
+    columns = np.stack([source, destination, table.tag[row], table.size_bytes[row]], axis=1)
     return columns[order], number[order]
 
 
