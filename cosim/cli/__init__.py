@@ -8,7 +8,7 @@ interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to std
 ``runs``         what a store has: list, show, prune
 ``answers``      compare, list, prove
 ``topology``     topology
-``report``       report
+``report``       report, view
 ``jobs``         profile, calibrate, translate
 ``partition``    partition
 ``fit``          fit, validate
@@ -64,6 +64,7 @@ for _command in (
     run.run,
     answers.compare,
     report.report,
+    report.view,
     answers.schema,
     jobs.translate,
     answers.prove,

@@ -1,18 +1,22 @@
-"""``cosim report``: a run, or two beside each other, as one HTML file."""
+"""``cosim report`` and ``view``: a run, two beside each other, or a sweep, as one HTML file."""
 
 from __future__ import annotations
 
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cosim.cli.say import say
+from cosim.errors import InputError, Location
 
 
 def report(
-    first: Annotated[Path, typer.Argument(metavar="RUN", help="A folder that cosim run --out wrote.")],
+    first: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A folder that cosim run --out wrote, of a sweep too.")
+    ],
     second: Annotated[
         Path | None, typer.Argument(metavar="[RUN]", help="Another, beside it.", show_default=False)
     ] = None,
@@ -21,10 +25,35 @@ def report(
 ) -> None:
     """Write a run as one HTML file without a network: answer, timeline, critical path, fabric."""
     from cosim.results.report.document import report as report_of
+    from cosim.results.report.sweep_data import TRIALS, load_sweep
     from cosim.results.stored_run import load_run
 
-    runs = [load_run(folder) for folder in (first, second) if folder is not None]
-    written = report_of(runs).save(out)
+    if (first / TRIALS).is_file():
+        if second is not None:
+            raise InputError(
+                "a sweep stands alone in a report: give one folder", location=Location(str(first))
+            )
+        page = load_sweep(first).report()
+    else:
+        page = report_of([load_run(folder) for folder in (first, second) if folder is not None])
+    written = page.save(out)
     say(f"written: {written} ({written.stat().st_size:,} bytes)")
     if shown:
         webbrowser.open(written.resolve().as_uri())
+
+
+def view(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with runs in it, or below it.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 0,
+    shown: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+) -> None:
+    """Show a folder of runs in a browser: search, look at one, compare two; on this machine only."""
+    from cosim.results.report.server import view_server
+
+    with view_server(folder, port) as server:
+        address = f"http://127.0.0.1:{server.server_port}/"
+        typer.echo(f"LISTENING {address}")
+        if shown:
+            webbrowser.open(address)
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()

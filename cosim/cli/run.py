@@ -106,11 +106,10 @@ def _print(done: Run | StoredRun | SweepRun | NetworkComparison, quiet: bool) ->
 
 
 def _report(done: Run | StoredRun | SweepRun | NetworkComparison, path: Path) -> None:
-    from cosim.experiment.simulate import Run
-    from cosim.results.stored_run import StoredRun
+    from cosim.results.networks import NetworkComparison
 
-    if not isinstance(done, Run | StoredRun):
-        raise InputError("--report doesn't go with a sweep or with several networks: give it of one run")
+    if isinstance(done, NetworkComparison):
+        raise InputError("--report doesn't go with several networks: give it of one run, or of a sweep")
     say(f"written: {done.report().save(path)}")
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cosim.cli import options
+from cosim.cli.say import say
 
 
 def topology(
@@ -17,8 +18,11 @@ def topology(
         bool, typer.Option("--links", help="Every link: number, name, rate, latency; of parallel ones, each.")
     ] = False,
     nodes: Annotated[bool, typer.Option("--nodes", help="Every node: endpoint or switch.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Draw it to this SVG file.")
+    ] = None,
 ) -> None:
-    """Say what a scenario's fabric is made of, by the names that `events` take."""
+    """Say what a scenario's fabric is made of, by the names that `events` take, or draw it."""
     from cosim.experiment.build import fabric
     from cosim.experiment.scenario import load
     from cosim.units import format_rate, format_time
@@ -34,3 +38,8 @@ def topology(
             rate = format_rate(float(found.link_rate_bps[link]))
             latency = format_time(int(found.link_latency_ps[link]))
             typer.echo(f"  {link:>6}  {found.link_name(link)}  {rate}  {latency}")
+    if out is not None:
+        from cosim.files.text import write_text
+        from cosim.results.report.fabric_svg import fabric_svg
+
+        say(f"drawn: {write_text(out, fabric_svg(found))}")

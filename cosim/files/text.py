@@ -118,3 +118,20 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
         ) from None
     except UnicodeDecodeError:
         raise WorkloadError("is not text", location=Location(str(path), number + 1), hint=_NOT_TEXT) from None
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a file whole, in UTF-8.
+
+    Raises
+    ------
+    InputError
+        It can't be written.
+    """
+    try:
+        path.write_text(text, "utf-8", "backslashreplace")
+    except OSError as problem:
+        raise InputError(
+            f"can't be written: {problem.strerror or problem}", location=Location(str(path))
+        ) from None
+    return path

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from cosim.files.folder import make_folder, written_whole
 from cosim.results.measures import MEASURES
 from cosim.results.render.page import Page
 from cosim.results.table import Array, Labels, Table
+
+if TYPE_CHECKING:
+    from cosim.results.report.document import RunReport
 
 SWEEP_FILES = ("trials.csv", "table.txt", "figure.csv", "figure.png", "figure.svg")
 """What a sweep's folder has; with the first, all runs are there."""
@@ -276,6 +279,12 @@ class SweepRun:
         from cosim.results.render.sweep_figure import draw_sweep
 
         return draw_sweep(self, Path(path))
+
+    def report(self) -> RunReport:
+        """The sweep as one HTML page that shows itself in a notebook and can be saved."""
+        from cosim.results.report.document import sweep_report
+
+        return sweep_report(self)
 
     def _repr_html_(self) -> str:
         from cosim.results.render.html import html

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from xml.etree import ElementTree
+
 from typer.testing import CliRunner
 
 import cosim
@@ -25,3 +28,14 @@ def test_every_link_and_node_is_listed_by_name() -> None:
 def test_a_setting_changes_what_is_listed() -> None:
     said = CliRunner().invoke(app, ["topology", SCENARIO, "--set", "topology.spines=3"]).stdout
     assert said == "leaf-spine 4x3: 16 endpoints, 7 switches, 56 links\n"
+
+
+def test_the_fabric_is_drawn_with_every_node_and_link(tmp_path: Path) -> None:
+    path = tmp_path / "fabric.svg"
+    said = CliRunner().invoke(app, ["topology", SCENARIO, "-o", str(path)])
+    assert said.exit_code == 0, said.output
+    root = ElementTree.parse(path).getroot()
+    titles = [one.text or "" for one in root.iter("{http://www.w3.org/2000/svg}title")]
+    topology = fabric(cosim.load(SCENARIO))
+    assert set(topology.node_names) <= set(titles)
+    assert sum("links, " in title for title in titles[1:]) == topology.num_links // 2

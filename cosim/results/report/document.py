@@ -12,12 +12,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError, Location
+from cosim.files.text import write_text
 from cosim.results.render.text import text
 from cosim.results.report.packing import packed
 from cosim.results.report.run_data import run_data
 from cosim.results.report.source import RunInMemory, source_of
+from cosim.results.report.sweep_data import sweep_data
 from cosim.results.stored_run import StoredRun
+from cosim.results.sweep import SweepRun
 from cosim.results.table import Array
 
 _PAGE = resources.files(__package__ or "cosim.results.report") / "page"
@@ -52,12 +54,7 @@ class RunReport:
         InputError
             The file can't be written.
         """
-        target = Path(path)
-        try:
-            target.write_text(self.html, "utf-8", "backslashreplace")
-        except OSError as error:
-            raise InputError(f"can't write the report: {error}", location=Location(str(target))) from error
-        return target
+        return write_text(Path(path), self.html)
 
     def _repr_html_(self) -> str:
         style = "width:100%;height:720px;border:0"
@@ -85,6 +82,12 @@ def report(runs: Sequence[RunInMemory | StoredRun]) -> RunReport:
     return RunReport(_document(title, data, plain))
 
 
+def sweep_report(sweep: SweepRun) -> RunReport:
+    """The page of a sweep."""
+    data = packed({"version": version("cosim-net"), "sweep": sweep_data(sweep)}, {})
+    return RunReport(_document(sweep.name, data, str(sweep)))
+
+
 def _document(title: str, data: str, plain: str) -> str:
     """The page around data that :func:`~.packing.packed` made; ``plain`` is shown where scripts are off."""
     scripts = {
@@ -96,8 +99,7 @@ def _document(title: str, data: str, plain: str) -> str:
     scripts["report/uplot"] = _as_url(f"{plot}\nexport default uPlot;\n")
     parts = {
         "title": escape(title),
-        "style": (_PAGE / "style.css").read_text("utf-8")
-        + (_PAGE / "uplot" / "uPlot.min.css").read_text("utf-8"),
+        "style": "".join((_PAGE / name).read_text("utf-8") for name in ("uplot/uPlot.min.css", "style.css")),
         "imports": json.dumps({"imports": scripts}),
         "licence": escape((_PAGE / "uplot" / "LICENSE").read_text("utf-8")),
         "plain": escape(plain),

@@ -30,6 +30,8 @@ class FabricMap:
         int64[nodes]: the box that a node is drawn in.
     label, x, y
         Of each box; positions from 0 to 1, ``y`` downwards.
+    room
+        Of each box: from the middle of one to that of the next in its row, where they are nearest.
     size
         Nodes in each box.
     is_endpoint
@@ -38,17 +40,22 @@ class FabricMap:
         int64[links]: the line that a link is drawn as; -1 within a box.
     a, b
         int64[lines]: boxes; both directions are one line.
+    bend
+        float64[lines]: how far a line goes out of its way, of its length: where boxes of the same row or
+        column lie between its ends.
     """
 
     box: I64
     label: tuple[str, ...]
     x: F64
     y: F64
+    room: F64
     size: I64
     is_endpoint: NDArray[np.bool_]
     line: I64
     a: I64
     b: I64
+    bend: F64
 
 
 def draw_map(names: Sequence[str], endpoints: int, src: I64, dst: I64, dims: Sequence[int] = ()) -> FabricMap:
@@ -73,7 +80,9 @@ def draw_map(names: Sequence[str], endpoints: int, src: I64, dst: I64, dims: Seq
     else:
         x, y = _in_rows(tier[first], pairs)
     label = tuple(_label(names, box, k, int(first[k]), int(size[k])) for k in range(count))
-    return FabricMap(box, label, x, y, size, first < endpoints, line, pairs[:, 0], pairs[:, 1])
+    bend = _bends(x, y, pairs)
+    ends = first < endpoints
+    return FabricMap(box, label, x, y, _room(x, y), size, ends, line, pairs[:, 0], pairs[:, 1], bend)
 
 
 def _tiers(nodes: int, endpoints: int, src: I64, dst: I64) -> I64:
@@ -163,6 +172,29 @@ def _around(count: int, tier: I64, dims: Sequence[int]) -> tuple[F64, F64]:
     x[switches] = (np.arange(len(switches)) + 0.5) / max(len(switches), 1)
     y[switches] = -0.08
     return x, (y - y.min()) / max(float(y.max() - y.min()), 1.0) if len(switches) else y
+
+
+def _room(x: F64, y: F64) -> F64:
+    room = np.ones(len(x))
+    level = np.round(y, 6)
+    for one in np.unique(level):
+        places = np.unique(np.round(x[level == one], 6))
+        room[level == one] = np.diff(places).min(initial=1.0)
+    return room
+
+
+def _bends(x: F64, y: F64, pairs: I64) -> F64:
+    """Of lines along a row or a column past a box."""
+    bend = np.zeros(len(pairs))
+    for along, across in ((x, y), (y, x)):
+        level, place = np.round(across, 6), np.round(along, 6)
+        rows = {float(one): np.unique(place[level == one]) for one in np.unique(level)}
+        for k, (a, b) in enumerate(pairs.tolist()):
+            if level[a] == level[b] and a != b:
+                ends = np.searchsorted(rows[float(level[a])], sorted((place[a], place[b])))
+                if ends[1] - ends[0] > 1:
+                    bend[k] = 0.14
+    return bend
 
 
 def _label(names: Sequence[str], box: I64, number: int, first: int, size: int) -> str:

@@ -147,9 +147,15 @@ def _fabric(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
     shares, bin_ps = shares_over_time(found, source.summary.end_ps)
     head["fabric"] = {
         "boxes": [
-            {"label": label, "x": round(float(x), 5), "y": round(float(y), 5), "size": size, "endpoint": end}
-            for label, x, y, size, end in zip(
-                drawn.label, drawn.x, drawn.y, drawn.size.tolist(), drawn.is_endpoint.tolist(), strict=True
+            dict(zip(("label", "x", "y", "room", "size", "endpoint"), one, strict=True))
+            for one in zip(
+                drawn.label,
+                drawn.x.round(5).tolist(),
+                drawn.y.round(5).tolist(),
+                drawn.room.round(5).tolist(),
+                drawn.size.tolist(),
+                drawn.is_endpoint.tolist(),
+                strict=True,
             )
         ],
         "bins": len(shares),
@@ -161,6 +167,7 @@ def _fabric(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
     columns: dict[str, Array] = {
         "line_a": drawn.a,
         "line_b": drawn.b,
+        "line_bend": drawn.bend,
         "line_share": _of_lines(drawn, shares).T.reshape(-1),
         "link_line": drawn.line,
         "link_src": src,

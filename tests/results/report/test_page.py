@@ -134,3 +134,14 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(
     page = opened.show(report([run]).html, tmp_path)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert opened.wrong == []
+
+
+@in_a_browser
+def test_a_sweep_is_shown_with_its_cells(opened: Opened, tmp_path: Path) -> None:
+    axes = {"rate": {"topology.rate": ["100Gbps", "50Gbps"]}}
+    done = cosim.sweep(TEXT, axes, measures=["iteration", "exposed"])
+    page = opened.show(done.report().html, tmp_path)
+    text = page.inner_text("#sweep")
+    for mean in (cell["mean"] for cell in done.to_json()["cells"]):
+        assert f"{float(f'{mean:.5g}'):g}" in text
+    assert opened.wrong == []

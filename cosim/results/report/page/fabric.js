@@ -69,15 +69,14 @@ function drawn(boxes, c, choose) {
   const lines = Array.from(c.line_a, (a, k) => {
     const [one, other] = [boxes[a], boxes[c.line_b[k]]];
     const keys = (event) => event.key === "Enter" && choose(k);
-    return svg("line", { class: "line", x1: x(one), y1: y(one), x2: x(other), y2: y(other), stroke: "var(--rule)",
+    const [across, down, bend] = [x(other) - x(one), y(other) - y(one), c.line_bend[k]];
+    const middle = `${(x(one) + x(other)) / 2 - bend * down} ${(y(one) + y(other)) / 2 + bend * across}`;
+    return svg("path", { class: "line", d: `M${x(one)} ${y(one)}Q${middle} ${x(other)} ${y(other)}`, fill: "none", stroke: "var(--rule)",
       tabindex: c.line_a.length <= 400 ? 0 : null, style: "cursor:pointer", onclick: () => choose(k), onkeydown: keys },
     svg("title", {}, `${one.label} and ${other.label}`));
   });
-  const inRow = new Map();
-  for (const box of boxes) inRow.set(box.y, (inRow.get(box.y) ?? 0) + 1);
   const nodes = boxes.map((box) => {
-    const room = (WIDE - 80) / inRow.get(box.y);
-    const wide = Math.max(5, Math.min(92, room - 4));
+    const wide = Math.max(5, Math.min(92, box.room * (WIDE - 80) - 4));
     const tall = Math.min(20, Math.max(8, wide));
     const names = box.size > 1 ? [`${box.size} × ${box.label.split(" ... ")[0]}`, `${box.size}`] : [box.label, box.label.split(".").at(-1)];
     const text = names.find((name) => name.length * 5.8 < wide - 4);

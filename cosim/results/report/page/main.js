@@ -21,6 +21,7 @@ export async function start() {
     const data = await unpack(document.getElementById("data").textContent);
     place.replaceChildren(...(data.sweep ? swept(data) : data.runs.length > 1 ? two(data) : one(data)));
     document.documentElement.dataset.shown = "yes";
+    performance.mark("shown");
   } catch (error) {
     place.replaceChildren(el("p", {}, `The page can't be shown: ${error.message}`));
     throw error;

@@ -26,7 +26,7 @@ function completion(run) {
   const c = run.columns;
   let sum = 0;
   const shares = Array.from(c.fct_count, (one) => (sum += one) / run.fct.messages);
-  const about = { x: c.fct_time, series: [{ label: "share of messages", values: shares }], formatX: time, formatY: (y) => `${(100 * y).toFixed(0)} %`, logX: true, top: 1, nameX: "completes within" };
+  const about = { x: c.fct_time, series: [{ label: "share of messages", values: shares, steps: true }], formatX: time, formatY: (y) => `${(100 * y).toFixed(0)} %`, logX: true, top: 1, nameX: "completes within" };
   return figure("Flow completion time", "completion", about);
 }
 

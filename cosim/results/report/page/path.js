@@ -11,7 +11,7 @@ const LONGEST = 20;
 
 /**
  * @param {object} run
- * @param {?(job: number, from: number, to: number) => void} show has the timeline show a span
+ * @param {?(step: object) => void} show has the timeline show a step
  * @param {string} [which]
  */
 export function path(run, show, which = "") {
@@ -26,7 +26,7 @@ export function path(run, show, which = "") {
       { title: "starts" }, { title: "takes" }],
     longest.map((step) => ({
       cells: [step.name, step.rank, step.between, time(step.start), time(step.time)],
-      click: show ? () => show(step.start, step.start + step.time) : null,
+      click: show ? () => show(step) : null,
     }))));
 }
 

@@ -32,7 +32,7 @@ function heat(axes, cells, measure, k) {
     cells.map((cell) => {
       const [x, y, mean] = [across.indexOf(cell.labels.slice(1).join(", ")), down.indexOf(cell.labels[0]), cell.means[k]];
       const share = mean === null ? 0 : high > low ? (mean - low) / (high - low) : 0.5;
-      return [svg("rect", { x: left + wide * x + 1, y: 23 + tall * y, width: wide - 2, height: tall - 2, rx: 3, fill: "var(--accent)", "fill-opacity": (0.08 + 0.8 * share).toFixed(3) }),
+      return [svg("rect", { x: left + wide * x + 1, y: 23 + tall * y, width: wide - 2, height: tall - 2, rx: 3, fill: "var(--accent)", "fill-opacity": (0.08 + 0.52 * share).toFixed(3) }),
         svg("text", { ...words, x: left + wide * (x + 0.5), y: 24 + tall * (y + 0.6), "text-anchor": "middle" }, number(mean, 0))];
     }));
   return el("div", {}, el("div", { class: "head" }, el("h3", {}, `${measure.text}${measure.unit ? `, ${measure.unit}` : ""}`), svgButton(`sweep-${measure.name}`, () => node)), node);
@@ -44,6 +44,7 @@ function front(measures, cells) {
   if (points.length < 2) return null;
   const better = (a, b, k) => (measures[k].more_is_better ? a >= b : a <= b);
   const beaten = (one) => points.some((other) => other !== one && better(other.x, one.x, 0) && better(other.y, one.y, 1) && (other.x !== one.x || other.y !== one.y));
+  if (new Set(points.map((one) => one.x)).size < 2 || new Set(points.map((one) => one.y)).size < 2) return null;
   const [wide, high, left, below] = [640, 320, 70, 40];
   const range = (values) => [Math.min(...values), Math.max(...values)];
   const [[x0, x1], [y0, y1]] = [range(points.map((one) => one.x)), range(points.map((one) => one.y))];
@@ -53,7 +54,9 @@ function front(measures, cells) {
   const node = svg("svg", { viewBox: `0 0 ${wide} ${high}`, style: `max-width:${wide}px;width:100%`, role: "img" },
     points.map((one) => [svg("circle", { cx: x(one.x), cy: y(one.y), r: 4.5, fill: beaten(one) ? "none" : "var(--accent)", stroke: "var(--accent)" }),
       !beaten(one) && svg("text", { ...words, fill: "var(--ink)", x: x(one.x) + 8, y: y(one.y) + 4 }, one.label)]),
-    svg("text", { ...words, fill: "var(--soft)", x: left, y: high - 10 }, `${measures[0].text} →`),
+    ...[[x(x0), x0], [x(x1), x1]].map(([at, value]) => svg("text", { ...words, fill: "var(--soft)", x: at, y: high - 26, "text-anchor": "middle" }, number(value, 0))),
+    ...[[y(y0), y0], [y(y1), y1]].map(([at, value]) => svg("text", { ...words, fill: "var(--soft)", x: left, y: at + 4, "text-anchor": "end" }, number(value, 0))),
+    svg("text", { ...words, fill: "var(--soft)", x: left, y: high - 8 }, `${measures[0].text} →`),
     svg("text", { ...words, fill: "var(--soft)", x: 12, y: high - 30, transform: `rotate(-90 12 ${high - 30})` }, `${measures[1].text} →`));
   return el("div", {}, el("div", { class: "head" }, el("h3", {}, "What no other beats in both (filled)"), svgButton("front", () => node)), node);
 }

@@ -17,7 +17,7 @@ const SHADES = { compute: "compute", memory: "memory", collective: "accent", sen
 
 /**
  * @param {object[]} runs one, or two that are aligned by the beginning of the iteration shown
- * @returns {{section: HTMLElement, show: (from: number, to: number) => void}}
+ * @returns {{section: HTMLElement, show: (step: object) => void}}
  */
 export function timeline(runs) {
   const views = runs.map((run, k) => new View(run, runs.length > 1 ? "ab"[k] : ""));
@@ -31,9 +31,10 @@ export function timeline(runs) {
   const note = "Drag to move, Ctrl and wheel or + and - to zoom, arrows to move; the line below operations is the critical path.";
   const said = views.map((view) => view.run.timeline.said).filter(Boolean).map((text) => el("p", { class: "note" }, `Summarised: ${text}.`));
   const part = section("timeline", "Timeline", note, tools, said, views.map((view) => view.element), key());
-  const show = (from, to) => {
-    const margin = Math.max((to - from) * 0.5, 1);
-    views[0].look(from - margin, to + margin);
+  const show = (step) => {
+    const margin = Math.max(step.time * 0.5, 1);
+    views[0].scrollTo(step.lane);
+    views[0].look(step.start - margin, step.start + step.time + margin);
     part.scrollIntoView({ behavior: "smooth" });
   };
   return { section: part, show };
@@ -100,6 +101,12 @@ class View {
     this.draw();
   }
 
+  /** Have a lane in sight. */
+  scrollTo(lane) {
+    const [row] = this.rows.of.get(lane) ?? [];
+    if (row) this.scroll = this.scrolled(row.y - MOST_HIGH / 3);
+  }
+
   /** Zoom by a factor about a place from 0 to 1. */
   zoom(factor, about = 0.5) {
     const span = this.to - this.from;
@@ -160,7 +167,7 @@ class View {
     const lane = this.run.timeline.lanes[c.op_lane[k]];
     const name = c.op_name ? this.run.texts[c.op_name[k]] : `operation ${c.op_number[k]}`;
     const alike = lane.alike > 1 ? `, as ${lane.alike - 1} others` : "";
-    return [name, `${time(c.op_time[k])} from ${time(c.op_start[k])}`, `iteration ${c.op_iteration[k]}`, `rank ${lane.rank} on ${lane.node}${alike}`];
+    return [name, `${time(c.op_time[k])} from ${time(c.op_start[k])}`, `iteration ${c.op_iteration[k]}${c.op_stream ? `, stream ${this.run.timeline.streams[c.op_stream[k]] || "of receives"}` : ""}`, `rank ${lane.rank} on ${lane.node}${alike}`];
   }
 
   draw() {

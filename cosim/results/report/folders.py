@@ -1,0 +1,102 @@
+"""Runs and sweeps in a folder and below, as a list: which there are, what came of each, which are under
+way.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from cosim.errors import InputError
+from cosim.results.report.sweep_data import TRIALS, load_sweep
+from cosim.results.store import COLUMNS_FILE, SUMMARY_FILE
+from cosim.results.stored_run import load_run
+from cosim.units import format_time
+
+MOST_DEEP = 4
+"""Levels of folders that are looked into."""
+
+
+@dataclass(frozen=True)
+class FoundFolder:
+    """``name`` is its path below the folder that is listed, ``said`` what came of it in a line."""
+
+    name: str
+    path: Path
+    kind: Literal["run", "sweep", "under way", "broken"]
+    said: str
+    changed_s: float
+
+
+def found_in(root: Path) -> list[FoundFolder]:
+    """Runs and sweeps, the newest first.
+
+    Raises
+    ------
+    InputError
+        There is no such folder.
+    """
+    if not root.is_dir():
+        raise InputError(f"there is no folder {str(root)!r}")
+    found = [_found(root, folder) for folder in _folders(root, MOST_DEEP)]
+    return sorted((one for one in found if one), key=lambda one: (-one.changed_s, one.name))
+
+
+def _folders(folder: Path, deep: int) -> Iterator[Path]:
+    yield folder
+    if deep:
+        try:
+            below = sorted(one for one in folder.iterdir() if one.is_dir() and not one.name.startswith("."))
+        except OSError:
+            return
+        for one in below:
+            if not one.is_symlink():  # nothing outside of the folder is shown
+                yield from _folders(one, deep - 1)
+
+
+def _found(root: Path, folder: Path) -> FoundFolder | None:
+    name = str(folder.relative_to(root))
+    try:
+        if (folder / SUMMARY_FILE).is_file() and (folder / COLUMNS_FILE).is_file():
+            file = folder / SUMMARY_FILE
+            return FoundFolder(name, folder, "run", _of_run(folder), file.stat().st_mtime)
+        if (folder / TRIALS).is_file():
+            sweep, file = load_sweep(folder), folder / TRIALS
+            return FoundFolder(name, folder, "sweep", f"{len(sweep.runs)} runs", file.stat().st_mtime)
+        if _is_claimed(folder):
+            return FoundFolder(name, folder, "under way", "", folder.stat().st_mtime)
+    except InputError as error:
+        return FoundFolder(name, folder, "broken", str(error), 0.0)
+    except OSError:  # it went away meanwhile
+        pass
+    return None
+
+
+def _of_run(folder: Path) -> str:
+    summary = load_run(folder).summary
+    times = [
+        f"{job.name} {format_time(job.iteration_mean_ps)}"
+        for job in summary.jobs[:4]
+        if job.iteration_mean_ps is not None
+    ]
+    more = f" and {len(summary.jobs) - 4} more" if len(summary.jobs) > 4 else ""
+    head = f"{summary.name or 'run'} on {summary.topology}, {summary.network}"
+    return ": ".join([head, ", ".join(times) + more] if times else [head])
+
+
+def _is_claimed(folder: Path) -> bool:
+    """Whether a run holds the folder, as :func:`cosim.files.folder.claimed` does."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(handle)
+    return False

@@ -1,0 +1,132 @@
+"""``cosim view``: a folder's runs as pages of a server that listens on this machine's loopback only.
+
+It shows what it has found in the folder and nothing else: an address names a run of the list, never a path.
+Requests for another host are refused, so that a page from elsewhere can't ask through the browser.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from html import escape
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+from cosim.errors import InputError
+from cosim.results.report.document import report
+from cosim.results.report.folders import FoundFolder, found_in
+from cosim.results.report.sweep_data import load_sweep
+from cosim.results.stored_run import load_run
+
+LOOPBACK = "127.0.0.1"
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' data:; img-src data: blob:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+def view_server(root: Path, port: int = 0) -> ThreadingHTTPServer:
+    """A server of a folder, which listens; port 0 takes a free one.
+
+    Raises
+    ------
+    InputError
+        There is no such folder, or the port is taken.
+    """
+    found_in(root)
+    try:
+        return ThreadingHTTPServer((LOOPBACK, port), partial(_ViewRequest, root))
+    except OSError as error:
+        raise InputError(f"can't listen on port {port}: {error.strerror or error}") from error
+
+
+class _ViewRequest(BaseHTTPRequestHandler):
+    """The list, a run, two runs."""
+
+    def __init__(self, root: Path, *args: Any) -> None:
+        self._root = root
+        super().__init__(*args)
+
+    def do_GET(self) -> None:
+        """Answer with a page."""
+        host = (self.headers.get("Host") or "").rpartition(":")[0]
+        if host not in (LOOPBACK, "localhost"):
+            return self._answer(HTTPStatus.FORBIDDEN, _message("This server answers this machine only."))
+        asked = urlsplit(self.path)
+        try:
+            if asked.path == "/":
+                return self._answer(HTTPStatus.OK, _list(self._root, found_in(self._root)))
+            if asked.path == "/show":
+                return self._show(parse_qs(asked.query).get("run", []))
+        except InputError as error:
+            return self._answer(HTTPStatus.UNPROCESSABLE_ENTITY, _message(str(error)))
+        return self._answer(HTTPStatus.NOT_FOUND, _message("There is no such page."))
+
+    def _show(self, names: list[str]) -> None:
+        found = {one.name: one for one in found_in(self._root)}
+        chosen = [found[name] for name in names[:2] if name in found]
+        if not chosen:
+            return self._answer(HTTPStatus.NOT_FOUND, _message("There is no such run; choose one or two."))
+        if any(one.kind == "sweep" for one in chosen):
+            page = load_sweep(chosen[0].path).report()
+        else:
+            page = report([load_run(one.path) for one in chosen])
+        return self._answer(HTTPStatus.OK, page.html)
+
+    def _answer(self, status: HTTPStatus, html: str) -> None:
+        content = html.encode("utf-8", "backslashreplace")
+        self.send_response(status)
+        for name, value in (
+            ("Content-Type", "text/html; charset=utf-8"),
+            ("Content-Length", str(len(content))),
+            ("Content-Security-Policy", _POLICY),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Cache-Control", "no-store"),
+        ):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
+        """Say nothing."""
+
+
+def _message(text: str) -> str:
+    return _page("cosim", f"<h1>cosim</h1><p>{escape(text)}</p><p><a href='/'>All runs</a></p>")
+
+
+def _list(root: Path, found: list[FoundFolder]) -> str:
+    rows = "".join(_row(one) for one in found)
+    none = "<p>No run yet: <code>cosim run S --out</code> writes one; the list looks again by itself.</p>"
+    return _page(
+        f"Runs in {root.name or root}",
+        f"<h1>Runs in {escape(str(root))}</h1>"
+        '<form action="/show"><p><input id="search" type="search" placeholder="Search" aria-label="Search"> '
+        "<button>Show, or compare two</button></p>"
+        '<div class="wide"><table><thead><tr><th></th><th class="text">folder</th><th class="text">kind</th>'
+        f'<th class="text">what came of it</th></tr></thead><tbody id="runs">{rows}</tbody></table></div>'
+        f"{'' if found else none}</form>",
+    )
+
+
+def _row(one: FoundFolder) -> str:
+    name = escape(one.name)
+    shown = one.kind in ("run", "sweep")
+    box = f'<input type="checkbox" name="run" value="{name}" aria-label="{name}">' if shown else ""
+    link = f'<a href="/show?run={quote(one.name, safe="")}">{name}</a>' if shown else name
+    cells = (f'<td class="text">{cell}</td>' for cell in (link, escape(one.kind), escape(one.said)))
+    return f"<tr><td>{box}</td>{''.join(cells)}</tr>"
+
+
+def _page(title: str, body: str) -> str:
+    files = resources.files(__package__) / "page"
+    style = (files / "style.css").read_text("utf-8")
+    script = (files / "list.mjs").read_text("utf-8")
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>'
+        f'<body><main>{body}</main><script type="module">{script}</script></body></html>'
+    )

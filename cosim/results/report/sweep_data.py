@@ -1,0 +1,90 @@
+"""What a report shows of a sweep: every cell's means, and its folder read back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+from cosim.errors import InputError, Location
+from cosim.files.text import read_text
+from cosim.results.measures import MEASURES
+from cosim.results.sweep import SweepRun, Trial
+
+TRIALS = "trials.csv"
+
+
+def sweep_data(sweep: SweepRun) -> dict[str, Any]:
+    """Plain values: axes, measures, and each combination of choices with its means in the figure's units."""
+    return {
+        "name": sweep.name,
+        "said": _said(sweep),
+        "axes": [{"name": name, "labels": list(labels)} for name, labels in sweep.axes],
+        "measures": [
+            {
+                "name": name,
+                "text": MEASURES[name].text,
+                "unit": MEASURES[name].symbol,
+                "more_is_better": not MEASURES[name].less_is_better,
+            }
+            for name in sweep.measures
+        ],
+        "cells": [_cell(sweep, labels) for labels in dict.fromkeys(run.labels for run in sweep.runs)],
+    }
+
+
+def _cell(sweep: SweepRun, labels: tuple[str, ...]) -> dict[str, Any]:
+    cells = [(sweep.cell(labels, name), MEASURES[name].per) for name in sweep.measures]
+    return {
+        "labels": list(labels),
+        "count": max((cell.count for cell, _ in cells), default=0),
+        "means": [None if math.isnan(cell.mean) else cell.mean / per for cell, per in cells],
+        "halves": [None if cell.half_width is None else cell.half_width / per for cell, per in cells],
+    }
+
+
+def _said(sweep: SweepRun) -> str:
+    seeds = len({run.seed for run in sweep.runs})
+    failed = f", {len(sweep.failed)} of them could not go on" if sweep.failed else ""
+    interval = "; intervals are Student's, 95 %, over seeds" if seeds > 1 else ""
+    return f"{len(sweep.runs):,} runs{failed}{interval}."
+
+
+def load_sweep(directory: Path) -> SweepRun:
+    """The sweep whose ``trials.csv`` lies in a folder.
+
+    Raises
+    ------
+    InputError
+        The file can't be read, or is not what a sweep writes.
+    """
+    path = directory / TRIALS
+    rows = list(csv.reader(io.StringIO(read_text(path, InputError))))
+    head = rows[0] if rows else []
+    if "seed" not in head or head[-2:] != ["digest", "error"]:
+        raise InputError(
+            "is not what a sweep writes: axes, seed, measures, digest, error", location=Location(str(path))
+        )
+    seed = head.index("seed")
+    axes, measures = head[:seed], tuple(head[seed + 1 : -2])
+    for name in measures:
+        if name not in MEASURES:
+            raise InputError(
+                f"{name!r} is not a measure; there are {', '.join(MEASURES)}", location=Location(str(path), 1)
+            )
+    trials = [_trial(path, number, row, seed, measures) for number, row in enumerate(rows[1:], 2)]
+    labels = tuple(
+        (name, tuple(dict.fromkeys(trial.labels[k] for trial in trials))) for k, name in enumerate(axes)
+    )
+    return SweepRun(directory.name, labels, measures, tuple(trials))
+
+
+def _trial(path: Path, line: int, row: list[str], seed: int, measures: tuple[str, ...]) -> Trial:
+    try:
+        values = row[seed + 1 : -2]
+        found = {name: float(value) for name, value in zip(measures, values, strict=True) if value}
+        return Trial(tuple(row[:seed]), int(row[seed]), found, row[-2], row[-1])
+    except (ValueError, IndexError) as error:
+        raise InputError(f"is no run of a sweep: {error}", location=Location(str(path), line)) from None

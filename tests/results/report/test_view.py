@@ -1,0 +1,94 @@
+"""A folder of runs as pages: the list, a run, two; this machine only, and nothing but what is in the list."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+import cosim
+from cosim.errors import InputError
+from cosim.files.folder import claimed
+from cosim.results.report.server import view_server
+
+TEXT = """
+topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+network: fair_share
+jobs: [{name: "<b>job</b>", workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("runs")
+    cosim.run(TEXT, out=root / "one & only")
+    cosim.run(TEXT, {"topology.rate": "160Gbps"}, out=root / "deep" / "two")
+    cosim.sweep(TEXT, {"rate": {"topology.rate": ["80Gbps", "160Gbps"]}}, out=root / "swept")
+    (root / "secret.txt").write_text("secret")
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[ThreadingHTTPServer]:
+    with view_server(folder) as one:
+        thread = threading.Thread(target=one.serve_forever)
+        thread.start()
+        try:
+            yield one
+        finally:
+            one.shutdown()
+            thread.join()
+
+
+def get(server: ThreadingHTTPServer, path: str, host: str = "") -> tuple[int, str]:
+    client = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    client.request("GET", path, headers={"Host": host} if host else {})
+    answer = client.getresponse()
+    return answer.status, answer.read().decode()
+
+
+def test_the_list_has_runs_and_sweeps_with_names_as_text(server: ThreadingHTTPServer, folder: Path) -> None:
+    status, html = get(server, "/")
+    assert status == 200
+    assert "one &amp; only" in html
+    assert "deep/two" in html
+    assert "&lt;b&gt;job&lt;/b&gt; 600 us" in html
+    assert "<b>job" not in html
+    assert ">sweep<" in html
+    with claimed(folder / "coming"):
+        assert ">under way<" in get(server, "/")[1]
+    assert ">under way<" not in get(server, "/")[1]
+
+
+def test_a_run_and_two_are_shown(server: ThreadingHTTPServer) -> None:
+    one, two = quote("one & only"), quote("deep/two", safe="")
+    assert 'id="data"' in get(server, f"/show?run={one}")[1]
+    status, both = get(server, f"/show?run={one}&run={two}")
+    assert status == 200
+    assert "scenario against scenario" in both
+    assert get(server, "/show?run=swept")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/secret.txt", "/../secret.txt", "/show?run=../x", "/show?run=/etc", "/show"]
+)
+def test_nothing_else_is(server: ThreadingHTTPServer, path: str) -> None:
+    status, html = get(server, path)
+    assert status == 404
+    assert "secret" not in html.replace("secret.txt", "")
+
+
+def test_another_host_is_refused(server: ThreadingHTTPServer) -> None:
+    assert server.server_address[0] == "127.0.0.1"
+    assert get(server, "/", "example.org:80")[0] == 403
+    assert get(server, "/", f"localhost:{server.server_port}")[0] == 200
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no folder"):
+        view_server(tmp_path / "none")
