@@ -17,6 +17,7 @@ a scenario's                base                        entry points in the grou
 ``scheduler``               :class:`Scheduler`          ``cosim.schedulers``
 ``collectives.all_reduce``  :class:`Algorithm`          ``cosim.collectives``
 ``cosim translate --to``    :class:`Format`             ``cosim.formats``
+a sweep's ``executor``      :class:`Executor`           ``cosim.executors``
 ==========================  ==========================  ========================
 
 A scenario names a plug-in by its entry point, or by its file, which lies beside the scenario:
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
         TopologyError,
         WorkloadError,
     )
+    from cosim.experiment.executors.call import RunCall, RunResult
+    from cosim.experiment.executors.contract import Executor
     from cosim.files.import_report import ImportReport
     from cosim.gpu.contract import GpuSpec
     from cosim.gpu.efficiency import Calibration, Efficiency
@@ -98,6 +101,8 @@ _FROM = {
     "cosim.context": "Context",
     "cosim.engine.records": "JobInfo Records",
     "cosim.errors": "AlgorithmError InputError Location NetworkError TopologyError WorkloadError",
+    "cosim.experiment.executors.call": "RunCall RunResult",
+    "cosim.experiment.executors.contract": "Executor",
     "cosim.files.import_report": "ImportReport",
     "cosim.gpu.contract": "GpuSpec",
     "cosim.gpu.efficiency": "Calibration Efficiency",
@@ -173,6 +178,7 @@ __all__ = [
     "Dimension",
     "Efficiency",
     "Exchange",
+    "Executor",
     "Fabric",
     "FlowBatch",
     "FlowGroup",
@@ -218,6 +224,8 @@ __all__ = [
     "RateBps",
     "Records",
     "RoutingSpec",
+    "RunCall",
+    "RunResult",
     "Says",
     "Scheduler",
     "Shifts",

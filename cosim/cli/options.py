@@ -86,6 +86,15 @@ Store = Annotated[
         help="Keep runs here, and take from here what was run before: a folder, or s3://...",
     ),
 ]
+ExecutorName = Annotated[
+    str | None,
+    typer.Option(
+        "--executor",
+        metavar="NAME",
+        help="Of a sweep: where runs are run, of `cosim list executor`: dask://host:8786, "
+        "'{kind: local, workers: 4, timeout: 10min}'.",
+    ),
+]
 Again = Annotated[bool, typer.Option("--again", help="Run also what the store has.")]
 
 # cosim runs

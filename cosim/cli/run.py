@@ -38,17 +38,18 @@ def run(
     resume: options.Resume = None,
     store: options.Store = None,
     again: options.Again = False,
+    executor: options.ExecutorName = None,
     allow_large: options.AllowLarge = False,
 ) -> None:
     """Run a scenario, or a sweep of runs, and say what came of it."""
     from cosim.experiment import run as experiment
+    from cosim.experiment.executors.local import num_cores
     from cosim.experiment.progress import ProgressBar
     from cosim.experiment.sweep import Sweep
-    from cosim.experiment.trials import num_cores
 
     changes = [*(settings or ()), *([f"release={release}"] if release else ())]
     source = None if scenario is None else experiment.read_source(scenario, changes)
-    if isinstance(source, Sweep):
+    if isinstance(source, Sweep) and not (executor or source.executor):
         workers = workers or num_cores()
     call: Callable[..., Run | StoredRun | SweepRun | NetworkComparison] = experiment.run
     with logged(quiet), ProgressBar(shown=not quiet) as bar:
@@ -65,6 +66,7 @@ def run(
             figure=figure,
             store=store,
             again=again,
+            executor=executor,
             workers=workers,
             allow_large=allow_large,
             progress=bar.show,

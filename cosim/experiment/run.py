@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Annotated, Any, overload
+
+from pydantic import ValidationError
 
 from cosim.errors import InputError
+from cosim.experiment.executors.contract import Executor
+from cosim.experiment.mistakes import scenario_error
 from cosim.experiment.progress import OnProgress
 from cosim.experiment.resume import load_unfinished
 from cosim.experiment.scenario import Scenario, from_document
@@ -15,8 +19,10 @@ from cosim.experiment.settings import Changes
 from cosim.experiment.simulate import Run, run_scenario
 from cosim.experiment.sizes import allowing_large
 from cosim.experiment.sweep import Sweep, is_sweep, sweep_from
-from cosim.files.located_yaml import Document, parse, read
+from cosim.files.located_yaml import Document, parse, parse_value, read
 from cosim.plugin_file import plugin_errors
+from cosim.registry import Named
+from cosim.spec import Spec
 from cosim.written import plain
 
 if TYPE_CHECKING:
@@ -52,6 +58,7 @@ def run(
     figure: str | Path | None = ...,
     store: str | Path | None = ...,
     again: bool = ...,
+    executor: Executor | Mapping[str, Any] | str | None = ...,
     workers: int | None = ...,
     allow_large: bool = ...,
     progress: OnProgress | None = ...,
@@ -107,6 +114,7 @@ def run(
     figure: str | Path | None = None,
     store: str | Path | None = None,
     again: bool = False,
+    executor: Executor | Mapping[str, Any] | str | None = None,
     workers: int | None = None,
     allow_large: bool = False,
     progress: OnProgress | None = None,
@@ -144,6 +152,8 @@ def run(
         Where runs are kept, and taken from where they are there: a folder, or an address that fsspec knows.
     again
         Run also what the store has.
+    executor
+        Of a sweep: where runs are run, ``"dask://host:8786"``, of `cosim list executor`.
     workers
         Of a sweep: processes; 1 if not given. With more, a script needs ``if __name__ == "__main__":``.
     allow_large
@@ -201,6 +211,7 @@ def run(
         "figure": figure,
         "store": store,
         "again": again,
+        "executor": executor,
         "workers": workers,
     }
     if resume is not None:
@@ -213,7 +224,7 @@ def run(
         if isinstance(scenario_or_sweep, Sweep):
             from cosim.experiment.trials import run_sweep
 
-            _refuse("a sweep", given, {"source", "set", "out", "figure", "store", "again", "workers"})
+            _refuse("a sweep", given, given.keys() - {"networks", "vary", *_BESIDE} | {"figure"})
             with allowing_large(allow_large):
                 return run_sweep(
                     scenario_or_sweep,
@@ -221,7 +232,8 @@ def run(
                     figure=figure,
                     store=store,
                     again=again,
-                    workers=workers or 1,
+                    executor=read_executor(executor),
+                    workers=workers,
                     progress=progress,
                 )
         scenario = scenario_or_sweep
@@ -259,6 +271,7 @@ def sweep(
     out: str | Path | None = None,
     store: str | Path | None = None,
     again: bool = False,
+    executor: Executor | Mapping[str, Any] | str | None = None,
     workers: int | None = None,
     allow_large: bool = False,
     progress: OnProgress | None = None,
@@ -278,7 +291,7 @@ def sweep(
         Of `cosim list sweep`; the mean iteration if not given.
     set
         Changes of the scenario or the sweep.
-    out, store, again, workers, allow_large, progress
+    out, store, again, executor, workers, allow_large, progress
         As for :func:`cosim.run`.
 
     Returns
@@ -322,7 +335,15 @@ def sweep(
         document = Document("sweep", {"scenario": read_in, "axes": dict(axes), **own})
         chosen = sweep_from(document, read_in.base, read_in.name)
     with allowing_large(allow_large):
-        return run_sweep(chosen, out, store=store, again=again, workers=workers or 1, progress=progress)
+        return run_sweep(
+            chosen,
+            out,
+            store=store,
+            again=again,
+            executor=read_executor(executor),
+            workers=workers,
+            progress=progress,
+        )
 
 
 def read_source(source: Source, changes: Changes = ()) -> Scenario | Sweep:
@@ -348,6 +369,34 @@ def read_source(source: Source, changes: Changes = ()) -> Scenario | Sweep:
         )
     make: Callable[..., Scenario | Sweep] = sweep_from if is_sweep(document) else from_document
     return make(document, base, name, changes)
+
+
+def read_executor(given: Executor | Mapping[str, Any] | str | None) -> Executor | None:
+    """The executor that is meant: an object, a mapping, a name, ``NAME://ADDRESS``, or any of them as YAML.
+
+    Raises
+    ------
+    InputError
+        A mistake in it.
+    """
+    if given is None or isinstance(given, Executor):
+        return given
+    value: Any = dict(given) if isinstance(given, Mapping) else given
+    if isinstance(given, str):
+        kind, slashes, address = given.partition("://")
+        named = bool(slashes) and kind.isidentifier()
+        value = {"kind": kind, "address": address} if named else parse_value(given)
+    document = Document("executor", {"executor": value})
+    try:
+        return _ExecutorGiven.model_validate(document.value).executor
+    except ValidationError as error:
+        raise scenario_error(error, _ExecutorGiven, document) from None
+
+
+class _ExecutorGiven(Spec):
+    """An executor that was given beside a sweep"""
+
+    executor: Annotated[Executor, Named("cosim.executors")]
 
 
 def _refuse(what: str, given: Mapping[str, object], takes: AbstractSet[str]) -> None:

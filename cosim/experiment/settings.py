@@ -30,6 +30,7 @@ SHORT_KEYS: dict[Key, str] = {
     "scheduler": "kind",
     "control": "kind",
     "over": "kind",
+    "executor": "kind",
 }
 """What a lone name stands for: ``network: fair_share`` is ``network: {model: fair_share}``."""
 

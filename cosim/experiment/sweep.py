@@ -24,7 +24,7 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import (
     Field,
@@ -37,11 +37,12 @@ from pydantic import (
 
 from cosim.errors import ScenarioError
 from cosim.experiment import settings
+from cosim.experiment.executors.contract import Executor
 from cosim.experiment.mistakes import scenario_error
 from cosim.experiment.scenario import Scenario, from_document
 from cosim.experiment.settings import Changes
 from cosim.files import located_yaml
-from cosim.registry import nearest
+from cosim.registry import Named, nearest
 from cosim.results.measures import MEASURES
 from cosim.spec import Spec
 from cosim.written import plain
@@ -88,6 +89,11 @@ class Sweep(Spec):
 
     store: str = Field(
         "", description="where runs are kept and taken from; a folder, from the sweep's own, or s3://..."
+    )
+
+    executor: Annotated[Executor | None, Named("cosim.executors")] = Field(
+        None,
+        description="where runs are run, of `cosim list executor`; omitted: local",
     )
 
     @field_validator("only", mode="before")
@@ -286,7 +292,7 @@ def sweep_from(document: located_yaml.Document, base: Path, name: str, changes: 
     """
     settings.apply(document, changes)
     try:
-        sweep = Sweep.model_validate(document.value)
+        sweep = Sweep.model_validate(document.value, context={"folder": base})
     except ValidationError as error:
         raise scenario_error(error, Sweep, document) from None
     if not sweep.name:

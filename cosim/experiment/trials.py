@@ -1,29 +1,20 @@
-"""The trials of a sweep, one after another or in several processes; the results are the same."""
+"""The trials of a sweep, wherever they are run: the results are the same."""
 
 from __future__ import annotations
 
 import logging
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import Connection
+from contextlib import closing
 from pathlib import Path
 
-from cosim.errors import SimulationError
+from cosim.errors import InputError
+from cosim.experiment.executors.call import RunResult
+from cosim.experiment.executors.contract import Executor, run_all
+from cosim.experiment.executors.local import LocalExecutor
 from cosim.experiment.progress import OnProgress, RunProgress
 from cosim.experiment.sizes import is_large_allowed
 from cosim.experiment.store.runs import Keeper, RunStore, open_store
-from cosim.experiment.store.trials import (
-    InterruptedRunError,
-    Task,
-    TrialAnswer,
-    run_task,
-    stored_trials,
-)
+from cosim.experiment.store.trials import InterruptedRunError, Task, TrialAnswer, run_task, stored_trials
 from cosim.experiment.sweep import Sweep
 from cosim.files.folder import claimed, forget
 from cosim.results.render.figure import check_figure
@@ -39,7 +30,8 @@ def run_sweep(
     figure: str | Path | None = None,
     store: str | Path | None = None,
     again: bool = False,
-    workers: int = 1,
+    executor: Executor | None = None,
+    workers: int | None = None,
     progress: OnProgress | None = None,
 ) -> SweepRun:
     """Run every combination with every seed.
@@ -59,9 +51,11 @@ def run_sweep(
         Where runs are kept, and taken from; the sweep's own, if not given.
     again
         Run also what the store has.
+    executor
+        Where runs are run; the sweep's own, if not given.
     workers
-        Processes. With more than one, a script needs ``if __name__ == "__main__":``, as for
-        :mod:`multiprocessing`.
+        Without an executor: processes, 1 if not given. With more than one, a script needs
+        ``if __name__ == "__main__":``, as for :mod:`multiprocessing`.
     progress
         Called after each trial.
 
@@ -70,18 +64,19 @@ def run_sweep(
     InputError
         A mistake in one of the scenarios, or ``out`` can't be written.
     SimulationError
-        A process was killed.
+        The executor can't go on.
     """
     if figure is not None:
         check_figure(figure)
+    executor = _executor(executor or sweep.executor, workers)
     runs = None if (address := store or sweep.store_address) is None else open_store(address)
     tasks = list(_tasks(sweep, runs, again))
     if out is None:
-        result = _run_all(sweep, tasks, runs, again, workers, progress)
+        result = _run_all(sweep, tasks, runs, again, executor, progress)
     else:
         with claimed(out) as target:
             forget(target, SWEEP_FILES)
-            result = _run_all(sweep, tasks, runs, again, workers, progress)
+            result = _run_all(sweep, tasks, runs, again, executor, progress)
             _log.info("written to %s: %s", out, ", ".join(file.name for file in result.save(out)))
     if figure is not None:
         _log.info("drawn: %s", result.draw(figure))
@@ -93,7 +88,7 @@ def _run_all(
     tasks: list[Task],
     store: RunStore | None,
     again: bool,
-    workers: int,
+    executor: Executor,
     progress: OnProgress | None,
 ) -> SweepRun:
     done: dict[int, Trial] = {} if store is None or again else stored_trials(store, tasks)
@@ -103,14 +98,14 @@ def _run_all(
     interrupted = ""
     keeper = Keeper(store)
     try:
-        waiting = [tasks[number] for number in left]
-        answers = _in_processes(waiting, workers) if workers > 1 else map(run_task, waiting)
-        for number, answer in zip(left, answers, strict=False):
-            done[number] = answer.trial
-            keeper.keep(answer.kept)
-            if progress is not None:
-                text = f"run {len(done)} of {len(tasks)}: {' / '.join(answer.trial.labels)}"
-                progress(RunProgress(len(done), len(tasks), text))
+        with closing(run_all(executor, run_task, [tasks[number] for number in left])) as results:
+            for at, result in results:
+                answer = _answer(tasks[left[at]], result)
+                done[left[at]] = answer.trial
+                keeper.keep(answer.kept)
+                if progress is not None:
+                    text = f"run {len(done)} of {len(tasks)}: {' / '.join(answer.trial.labels)}"
+                    progress(RunProgress(len(done), len(tasks), text))
     except (KeyboardInterrupt, InterruptedRunError):
         interrupted = KeyboardInterrupt.__name__
         if not done:
@@ -120,9 +115,10 @@ def _run_all(
     return SweepRun(name, sweep.labels, sweep.measures, trials, interrupted, len(tasks))
 
 
-def num_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _executor(chosen: Executor | None, workers: int | None) -> Executor:
+    if chosen is not None and workers is not None:
+        raise InputError("workers doesn't go with an executor, which has settings of its own")
+    return chosen or LocalExecutor(workers=workers or 1)
 
 
 def _tasks(sweep: Sweep, store: RunStore | None, again: bool) -> Iterator[Task]:
@@ -139,37 +135,9 @@ def _tasks(sweep: Sweep, store: RunStore | None, again: bool) -> Iterator[Task]:
             )
 
 
-def _in_processes(tasks: list[Task], workers: int) -> Iterator[TrialAnswer]:
-    """Results in the order of the tasks. The first is run here: what it compiles, the others find on disk."""
-    yield run_task(tasks[0])
-    if len(tasks) == 1:
-        return
-    others = {*multiprocessing.active_children()}
-    spawning = multiprocessing.get_context("spawn")
-    theirs, ours = spawning.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(
-        min(workers, len(tasks) - 1), mp_context=spawning, initializer=_prepare_worker, initargs=(theirs,)
-    )
-    try:
-        yield from pool.map(run_task, tasks[1:])
-    except BrokenProcessPool:
-        raise SimulationError(
-            "a process of the sweep was killed, by lack of memory perhaps; --workers 1 needs least"
-        ) from None
-    finally:
-        ours.close()
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in {*multiprocessing.active_children()} - others:
-            process.terminate()
-
-
-def _prepare_worker(parent: Connection) -> None:
-    """Ctrl-C reaches all of a terminal's processes: the parent acts. Where it is gone, so is the worker."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: Connection) -> None:
-    """Nothing is ever sent: a pipe of which one end is closed, by whatever death, can be read."""
-    parent.poll(None)
-    os._exit(1)
+def _answer(task: Task, result: RunResult) -> TrialAnswer:
+    """What a call gave; a trial that was lost, or went beyond its limits, is a failed one."""
+    if result.failed:
+        return TrialAnswer(Trial(task.labels, task.seed, {}, "", result.failed))
+    answer: TrialAnswer = result.value
+    return answer

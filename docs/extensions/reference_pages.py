@@ -96,6 +96,11 @@ WHERE = {
         "when jobs that share a fabric start iterations, their paths and priorities",
         "scheduler",
     ),
+    "cosim.executors": (
+        "cosim run SWEEP --executor NAME",
+        "where the runs of a sweep are run",
+        "executor",
+    ),
 }
 """For each group: how a scenario says it, what it decides, and the how-to that writes one."""
 

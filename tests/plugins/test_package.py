@@ -18,6 +18,7 @@ from cosim.registry import GROUPS
 HERE = Path(__file__).parent
 SCENARIO = HERE / "one-of-each.yaml"
 PATHS = HERE / "one-of-each-paths.yaml"
+SWEEP = HERE / "one-of-each-sweep.yaml"
 
 RUN = """
 import json, sys
@@ -60,7 +61,7 @@ def test_the_scenario_names_one_of_each_kind() -> None:
 
     project = tomllib.loads((HERE / "one_of_each" / "pyproject.toml").read_text())["project"]
     assert {*project["entry-points"]} == {*GROUPS}
-    text = SCENARIO.read_text() + PATHS.read_text()
+    text = SCENARIO.read_text() + PATHS.read_text() + SWEEP.read_text()
     for group, points in project["entry-points"].items():
         (name,) = points
         assert group == "cosim.formats" or name in text, f"{name} of {group}"
@@ -76,6 +77,12 @@ def test_its_scheduler_is_asked(installed: dict[str, str]) -> None:
     words = [sys.executable, "-c", "import cosim, sys; print(cosim.run(sys.argv[1]).summary.scheduling.jobs)"]
     found = subprocess.run([*words, str(PATHS)], env=installed, check=True, capture_output=True, text=True)
     assert "priority=0" in found.stdout
+
+
+def test_its_executor_runs_a_sweep_and_what_it_lost_again(installed: dict[str, str]) -> None:
+    words = [sys.executable, "-c", "import cosim, sys; print(cosim.run(sys.argv[1]).trials.iteration_ps)"]
+    found = subprocess.run([*words, str(SWEEP)], env=installed, check=True, capture_output=True, text=True)
+    assert found.stdout.split() == ["[6.0e+08", "6.0e+08", "1.2e+09", "1.2e+09]"]
 
 
 def test_what_its_plug_ins_say_is_what_happens(answer: dict[str, Any]) -> None:

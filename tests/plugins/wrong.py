@@ -9,6 +9,7 @@ from cosim.plugins import (
     Arrival,
     Balancer,
     Control,
+    Executor,
     Format,
     Framework,
     GpuSpec,
@@ -105,3 +106,7 @@ class AFormat(Format):
 
 class ABalancer(Balancer):
     """Chooses nothing."""
+
+
+class AnExecutor(Executor):
+    """Runs nothing."""

@@ -1,0 +1,186 @@
+"""Wherever runs are run, the results are the same; what is lost is run again, what can't be is said."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cosim
+from cosim.errors import InputError, SimulationError
+from cosim.experiment.executors import worker
+from cosim.experiment.executors.call import Limits, RunCall
+from tests.cli.processes import PATIENCE_S, wait_for
+from tests.experiment.executors.cluster import DaskCluster, computed, dask_cluster, write_sweep
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    with dask_cluster(tmp_path_factory.mktemp("dask")) as made:
+        yield made
+
+
+def test_the_same_bytes_wherever_runs_are_run(tmp_path: Path, cluster: DaskCluster) -> None:
+    sweep = cosim.Sweep.load(write_sweep(tmp_path, runs=6))
+    plain = cosim.run(sweep).trials_csv()
+    there = cosim.run(sweep, executor=cluster.settings, store=tmp_path / "store")
+    beside = cosim.run(sweep, executor={"kind": "local", "workers": 2})
+    again = cosim.run(sweep, executor=cluster.settings, store=tmp_path / "store")
+    assert there.trials_csv() == beside.trials_csv() == again.trials_csv() == plain
+    assert computed(tmp_path) == 3 * 6
+
+
+@pytest.mark.slow
+def test_the_same_bytes_from_jobs_and_with_four_workers(tmp_path: Path) -> None:
+    sweep = cosim.Sweep.load(write_sweep(tmp_path, runs=6))
+    plain = cosim.run(sweep).trials_csv()
+    jobs = {"kind": "slurm", "cluster": "local", "folder": str(tmp_path / "jobs"), "runs_per_job": 4}
+    assert cosim.run(sweep, executor=jobs).trials_csv() == plain
+    with dask_cluster(tmp_path, workers=4) as cluster:
+        assert cosim.run(sweep, executor=cluster.settings).trials_csv() == plain
+
+
+@pytest.mark.parametrize(
+    ("settings", "limits", "reason"),
+    [
+        ({"take": 2_000_000_000}, {"memory": "500MB"}, "needs more memory than it may have"),
+        ({"kill": "always"}, {"retries": 1}, "its process was killed by SIGKILL"),
+    ],
+)
+def test_a_run_beyond_its_limits_is_in_the_table_and_the_others_go_on(
+    tmp_path: Path, settings: dict[str, Any], limits: dict[str, Any], reason: str
+) -> None:
+    sweep = cosim.Sweep.load(
+        write_sweep(tmp_path, runs=2),
+        {"axes": {"what": {"bad": {}, "good": {"jobs.0.placement": "packed"}}}, "seeds": 1},
+    ).with_settings({f"scenario.jobs[0].placement.{name}": value for name, value in settings.items()})
+    done = cosim.run(sweep, executor={"kind": "local", "workers": 2, **limits}, store=tmp_path / "store")
+    assert [trial.error for trial in done.runs] == [reason, ""]
+    assert reason in done.trials_csv()
+    assert computed(tmp_path) == (limits.get("retries", 0) + 1 if "kill" in settings else "take" in settings)
+
+
+def test_a_call_that_takes_too_long_is_ended() -> None:
+    result = RunCall(time.sleep, 3600, Limits(0.2, "200 ms"))()
+    assert result.failed == "takes longer than the 200 ms it may"
+    assert not result.is_lost
+    assert RunCall(len, "four", Limits(60.0))().value == 4
+
+
+def test_a_run_whose_process_was_lost_is_run_again(tmp_path: Path) -> None:
+    sweep = cosim.Sweep.load(write_sweep(tmp_path, runs=4, kill=str(tmp_path / "once")))
+    done = cosim.run(sweep, executor={"kind": "local", "workers": 2})
+    assert not done.failed
+    assert computed(tmp_path) == 5
+
+
+def start(folder: Path, executor: dict[str, object]) -> subprocess.Popen[bytes]:
+    command = [
+        *(sys.executable, "-c", "from cosim.cli import main; main()", "run", "sweep.yaml", "-q"),
+        *("--store", "store", "--out", "out", "--executor", json.dumps(executor)),
+    ]
+    with (folder / "said").open("w") as said:
+        return subprocess.Popen(command, cwd=folder, stderr=said)
+
+
+def killed_once(folder: Path, cluster: DaskCluster, who: str, after: int) -> tuple[int, str]:
+    """The exit code of a sweep, and what it says, when a process is killed after some runs have begun."""
+    client = start(folder, cluster.settings)
+    try:
+        wait_for("runs", lambda: computed(folder) >= after or client.poll() is not None)
+        victim = {"client": client, "worker": cluster.workers[0], "scheduler": cluster.scheduler}[who]
+        victim.send_signal(signal.SIGKILL)
+        client.wait(PATIENCE_S)
+    finally:
+        client.kill()
+        client.wait()
+    return client.returncode, (folder / "said").read_text()
+
+
+def stored(folder: Path) -> int:
+    return len([*folder.glob("store/runs/*/*.json")])
+
+
+@pytest.mark.parametrize(
+    ("who", "after"),
+    [
+        ("worker", 3),
+        *(
+            pytest.param(who, after, marks=pytest.mark.slow)
+            for who, after in (("client", 3), ("scheduler", 2), ("scheduler", 8))
+        ),
+    ],
+)
+def test_whoever_is_killed_nothing_computed_is_lost_or_wrong(tmp_path: Path, who: str, after: int) -> None:
+    sweep = cosim.Sweep.load(write_sweep(tmp_path, sleep=0.2))
+    plain = cosim.run(sweep.with_settings({"scenario.jobs[0].placement.sleep": 0.0})).trials_csv()
+    (tmp_path / "log").unlink()
+    folder = tmp_path / "dask"
+    folder.mkdir()
+    with dask_cluster(folder) as cluster:
+        code, said = killed_once(tmp_path, cluster, who, after)
+        if who == "worker":
+            assert code == 0, said
+        else:
+            assert code != 0
+            if who == "scheduler":
+                assert "the same command goes on from there" in said
+            kept = stored(tmp_path)
+            assert kept >= after - 2  # of those begun, two may not have ended
+            wait_for("the end of what was under way", lambda: stored(tmp_path) >= kept)
+            (tmp_path / "log").unlink()
+            assert start(tmp_path, {"kind": "local", "workers": 1}).wait(PATIENCE_S) == 0
+            assert computed(tmp_path) <= 12 - kept
+    assert (tmp_path / "out" / "trials.csv").read_text() == plain
+    assert stored(tmp_path) == 12
+
+
+@pytest.mark.parametrize(
+    ("executor", "message"),
+    [
+        ("dusk", "there is no executor 'dusk'; did you mean 'dask'"),
+        ("dask://10.1.2.3:8786", "not on this machine, and without TLS"),
+        ("dask://nowhere", "'nowhere' is not an address"),
+        ("{kind: dask, address: '127.0.0.1:1', patience: 1s}", "no Dask scheduler at tcp://127.0.0.1:1"),
+        ("{kind: local, timeout: soon}", "timeout"),
+        ("{kind: slurm, options: {no_such_option: 1}}", "Slurm"),
+    ],
+)
+def test_mistakes_are_said(tmp_path: Path, executor: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        cosim.run(cosim.Sweep.load(write_sweep(tmp_path, runs=2)), executor=executor)
+
+
+def test_workers_without_a_worker_are_not_waited_for(tmp_path: Path) -> None:
+    folder = tmp_path / "dask"
+    folder.mkdir()
+    with (
+        dask_cluster(folder, workers=0) as cluster,
+        pytest.raises(SimulationError, match="there is no worker"),
+    ):
+        cosim.run(
+            cosim.Sweep.load(write_sweep(tmp_path, runs=2)),
+            executor={**cluster.settings, "patience": "1500ms"},
+        )
+
+
+def test_a_worker_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "version", lambda: "0.0.0")
+    worker._setup.cache_clear()
+    result = RunCall(len, "four", Limits())()
+    worker._setup.cache_clear()
+    assert "0.0.0 where it was asked" in str(result.error)
+
+
+def test_what_a_call_raises_is_raised_where_it_was_asked_for() -> None:
+    result = RunCall(int, "four", Limits())()
+    assert isinstance(result.error, ValueError)
+    assert "in a worker:" in result.error.__notes__[0]
+    assert RunCall(len, "four", Limits())().value == 4
