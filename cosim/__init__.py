@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         RefutedError,
         RemoteError,
         ScenarioError,
+        SchedulerError,
         ServerDiedError,
         SimulationError,
         StallError,
@@ -66,7 +67,7 @@ _HOMES = {
     "cosim.errors": (
         "AlgorithmError CausalityError CosimError DeadlineError DivergenceError FeatureError "
         "InputError LaunchError MismatchError NetworkError OverloadError ProtocolError RefusedError "
-        "RefutedError RemoteError ScenarioError ServerDiedError SimulationError StallError "
+        "RefutedError RemoteError ScenarioError SchedulerError ServerDiedError SimulationError StallError "
         "TopologyError UnreachableError VersionError WorkloadError"
     ),
     "cosim.experiment.prove": "prove",
@@ -118,6 +119,7 @@ __all__ = [
     "Run",
     "Scenario",
     "ScenarioError",
+    "SchedulerError",
     "ServerDiedError",
     "SimulationError",
     "StallError",

@@ -87,6 +87,10 @@ class AlgorithmError(InputError):
     """A collective algorithm that is wrong or would deadlock; names rank, chunk and step."""
 
 
+class SchedulerError(InputError):
+    """A scheduler that decides what can't be done."""
+
+
 class RefutedError(CosimError):
     """A collective algorithm that was to be proved and is wrong; the prover's own error, which says where."""
 

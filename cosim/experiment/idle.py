@@ -40,6 +40,7 @@ def idle_settings(scenario: Scenario, topology: Topology, jobs: Sequence[JobInfo
         *_seed(scenario),
         *_collectives(scenario, jobs),
         *_endpoints(scenario, jobs),
+        *_scheduling(scenario),
     ]
     shown = []
     for path, why in dict(found).items():
@@ -202,6 +203,22 @@ def _idle_in_files(algorithm: Algorithm, context: Context) -> list[tuple[str, st
 
 
 _REDUCING = {"all_reduce", "reduce_scatter"}
+
+
+def _scheduling(scenario: Scenario) -> Iterator[_Found]:
+    """A queue in which nobody waits, and what a scheduler can't choose or have felt."""
+    scheduler = scenario.scheduler
+    if scenario.queue is not None and scenario.share_endpoints:
+        yield ("queue",), "with share_endpoints nobody waits: every job has all endpoints to choose from"
+    if scheduler is None:
+        return
+    if scheduler.num_candidates() > 1 and scenario.queue is None:
+        yield (
+            ("scheduler", "candidates"),
+            "without a queue each job has its endpoints from the beginning, and there is nothing to choose",
+        )
+    if scheduler.sets_priorities and not scenario.network.shares_by_priority():
+        yield ("scheduler",), "of its priorities: this network model does not share links by them"
 
 
 def _endpoints(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -101,28 +100,29 @@ def _measured(scenario: Scenario, job: JobInfo, built: Built) -> JobProfile:
 
 
 def _profile(records: Records) -> JobProfile:
-    """The last iteration of a job by itself."""
+    """The iteration of a job by itself that took the median of their times, the first left out."""
     job, messages = records.jobs[0], records.messages
     ends = iteration_ends(records.iteration_end_ps[0])
     if not len(ends) or messages is None:
         raise SimulationError(f"the job {job.name!r} ended no iteration by itself")
     times = np.diff(ends, prepend=np.int64(0))
-    begin = int(ends[-1] - times[-1])
-    last = messages.iteration == len(ends) - 1
+    steady = times[1:] if len(times) > 1 else times
+    typical = len(times) - len(steady) + int(np.argsort(steady, kind="stable")[len(steady) // 2])
+    begin = int(ends[typical] - times[typical])
+    mine = messages.iteration == typical
     rank_on = np.zeros(records.topology.num_endpoints, np.int32)
     rank_on[job.endpoints] = np.arange(len(job.endpoints), dtype=np.int32)
-    steady: Sequence[int] = times[1:].tolist() if len(times) > 1 else times.tolist()
-    mean = sum(steady) / len(steady)
+    mean = float(steady.mean())
     return JobProfile(
         num_ranks=len(job.endpoints),
-        period_ps=int(times[-1]),
+        period_ps=int(times[typical]),
         work_ps=_work(job.workload),
-        src=rank_on[messages.src[last]],
-        dst=rank_on[messages.dst[last]],
-        size_bytes=messages.size_bytes[last],
-        start_ps=messages.start_ps[last] - begin,
-        end_ps=messages.end_ps[last] - begin,
-        unevenness=(max(steady) - min(steady)) / mean if mean else 0.0,
+        src=rank_on[messages.src[mine]],
+        dst=rank_on[messages.dst[mine]],
+        size_bytes=messages.size_bytes[mine],
+        start_ps=messages.start_ps[mine] - begin,
+        end_ps=messages.end_ps[mine] - begin,
+        unevenness=float(steady.max() - steady.min()) / mean if mean else 0.0,
     )
 
 

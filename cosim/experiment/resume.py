@@ -61,7 +61,7 @@ def load_unfinished(directory: str | Path) -> Scenario:
 
 
 def go_on(network: NetworkSimulator, directory: str | Path) -> None:
-    """Have the network answer from the log until that ends.
+    """Have the network answer from the log until that ends; from the beginning where there is none yet.
 
     Raises
     ------
@@ -71,7 +71,8 @@ def go_on(network: NetworkSimulator, directory: str | Path) -> None:
     elsewhere = _elsewhere(network)
     if elsewhere is None:
         raise InputError("this run's network keeps no log", location=Location(str(directory)))
-    elsewhere.log_to(Path(directory) / LOG_FILE, resume=True)
+    log = Path(directory) / LOG_FILE
+    elsewhere.log_to(log, resume=log.exists())  # it may have broken off while its jobs were profiled
 
 
 def finished(directory: str | Path) -> None:

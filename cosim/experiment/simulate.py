@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cosim.errors import AlgorithmError, ScenarioError, StallError, WorkloadError
+from cosim.errors import AlgorithmError, ScenarioError, SchedulerError, StallError, WorkloadError
 from cosim.experiment.progress import OnProgress, RunProgress
 from cosim.plugin_file import plugin_errors
 from cosim.results.tables import RunTables
@@ -330,6 +330,7 @@ def simulate(
     with (
         at(scenario.locate("jobs"), WorkloadError),
         at(scenario.locate("collectives"), AlgorithmError),
+        at(scenario.locate("scheduler"), SchedulerError),
         _stalls_explained(scenario, built.topology),
         plugin_errors(),
         closing(built.network),

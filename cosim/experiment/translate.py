@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from cosim.engine.records import JobInfo
-from cosim.errors import InputError, Location
+from cosim.errors import InputError, Location, ScenarioError
 from cosim.experiment.build import build
 from cosim.experiment.mistakes import scenario_error
 from cosim.experiment.scenario import Scenario, load
@@ -214,6 +214,13 @@ def source_of(scenario: Scenario) -> Source:
     InputError
         Something in the scenario that can't be made.
     """
+    for key, nobody in (("queue", "null"), ("scheduler", "none")):
+        if getattr(scenario, key) is not None:
+            raise ScenarioError(
+                f"a {key} decides while a run goes on, which no other simulator can be told",
+                location=scenario.locate(key),
+                hint=f"translate the jobs as they are without it: --set {key}={nobody}",
+            )
     built = build(scenario)
     built.network.close()
     return Source(

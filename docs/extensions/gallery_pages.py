@@ -21,6 +21,7 @@ KINDS = {
         "background",
         "simai-sharing",
     ],
+    "Schedulers": ["cassini", "crux", "cluster-queue"],
     "Congestion control": [
         "incast",
         "pfc-victim",

@@ -15,13 +15,13 @@ import numpy as np
 
 from cosim.cluster.schedulers.demand import Demand
 from cosim.cluster.schedulers.profile import Placed
-from cosim.errors import WorkloadError
+from cosim.errors import SchedulerError
 from cosim.topology.graph import Topology
 
 _ROOM = 1 + 1e-6
 
 
-class LoopError(WorkloadError):
+class LoopError(SchedulerError):
     """Jobs and links that go round in a circle, by name."""
 
 

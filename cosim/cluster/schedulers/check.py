@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cosim.cluster.schedulers.contract import Decision, Path, Scheduler
 from cosim.cluster.schedulers.profile import Placed
-from cosim.errors import WorkloadError
+from cosim.errors import SchedulerError
 from cosim.topology.graph import Topology
 
 
@@ -15,14 +15,14 @@ def checked(scheduler: Scheduler, said: object, jobs: Sequence[Placed], topology
 
     Raises
     ------
-    WorkloadError
+    SchedulerError
         It is not; says what is wrong.
     """
     who = f"{type(scheduler).__name__}.decide"
     if not isinstance(said, Decision):
-        raise WorkloadError(f"{who} gave {repr(said)[:80]}; it should give a Decision")
+        raise SchedulerError(f"{who} gave {repr(said)[:80]}; it should give a Decision")
     for wrong in _wrong(scheduler, said, {job.number for job in jobs}, topology):
-        raise WorkloadError(f"{who} gave {wrong}")
+        raise SchedulerError(f"{who} gave {wrong}")
     return said
 
 

@@ -119,6 +119,6 @@ class Scheduler(Spec):
 
         Raises
         ------
-        WorkloadError
+        SchedulerError
             Jobs that can't be scheduled so.
         """

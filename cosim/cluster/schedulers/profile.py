@@ -26,7 +26,7 @@ class JobProfile:
     num_ranks
         GPUs that it takes.
     period_ps
-        How long its last iteration took.
+        How long the iteration took.
     work_ps
         What an iteration computes: GPU-time, all ranks together.
     src, dst
