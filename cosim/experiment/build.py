@@ -14,7 +14,7 @@ from cosim.context import Context
 from cosim.engine.records import JobInfo
 from cosim.errors import InputError
 from cosim.experiment.events import check_can_change, with_changes, with_slowdowns
-from cosim.experiment.idle import idle_settings
+from cosim.experiment.idle import doubts, idle_settings
 from cosim.experiment.place import at
 from cosim.experiment.scenario import Job, Scenario
 from cosim.experiment.sizes import PER_LINK, PER_OPERATION_BUILT, check_size
@@ -31,7 +31,9 @@ from cosim.workload.program import Workload
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """Ready to run. ``warnings`` are settings that can't affect the result, with their places."""
+    """Ready to run. ``warnings`` are settings that can't affect the result, or would do otherwise on a wire,
+    with their places.
+    """
 
     topology: Topology
     network: NetworkSimulator
@@ -57,7 +59,8 @@ def build(scenario: Scenario) -> Built:
     check_can_change(scenario, topology, network)
     with at(scenario.locate("collectives")):
         planner = Planner(scenario.collectives, scenario.context, host_shape(topology))
-    return Built(topology, network, jobs, planner, tuple(idle_settings(scenario, topology, jobs)))
+    said = [*idle_settings(scenario, topology, jobs), *doubts(scenario)]
+    return Built(topology, network, jobs, planner, tuple(said))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

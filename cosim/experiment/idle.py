@@ -42,11 +42,16 @@ def idle_settings(scenario: Scenario, topology: Topology, jobs: Sequence[JobInfo
         *_endpoints(scenario, jobs),
         *_scheduling(scenario),
     ]
-    shown = []
-    for path, why in dict(found).items():
-        place = scenario.locate(*path) or Location(scenario.name, None, show_path(path))
-        shown.append(f"{place}: has no effect: {why}")
-    return shown
+    return [f"{_place(scenario, path)}: has no effect: {why}" for path, why in dict(found).items()]
+
+
+def doubts(scenario: Scenario) -> list[str]:
+    """What would go otherwise on a wire, in a way that the network does not model; with its place."""
+    return [f"{_place(scenario, ('network', field))}: {why}" for field, why in scenario.network.doubts()]
+
+
+def _place(scenario: Scenario, path: tuple[Key, ...]) -> Location:
+    return scenario.locate(*path) or Location(scenario.name, None, show_path(path))
 
 
 def _specs(value: Any, path: tuple[Key, ...]) -> Iterator[_Found]:

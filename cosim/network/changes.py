@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.network.core import Core
+from cosim.network.growing import GrowingArrays
+from cosim.network.jit import inlined
 from cosim.topology.changes import LinkChange, LinkChanges, RouteChange
+from cosim.units import NEVER
 
 CHANGE = np.dtype([("time", "i8"), ("link", "i8"), ("rate", "f8")])
 """A link has ``rate`` (bits/s; 0: it is dead) from ``time`` on; with link :data:`ROUTES`, routes change."""
@@ -37,6 +41,13 @@ class ChangeTable:
         self.ends = count >= len(self._rows)
         return np.array(self._rows, CHANGE)
 
+    def fill(self, fluid: GrowingArrays) -> None:
+        """Have more changes at hand in a network's arrays, where there are more."""
+        counts = fluid["counts"][0]
+        fluid["changes"] = self.beyond(int(counts["num_changes"]))
+        counts["num_changes"] = len(fluid["changes"])
+        counts["more_changes"] = not self.ends
+
     def dead(self, row: int) -> tuple[int, ...]:
         """The links that routes avoid from this row on."""
         return self._dead[row]
@@ -47,3 +58,26 @@ class ChangeTable:
             self._rows.append((one.time_ps, ROUTES, 0.0))
         else:
             self._rows.append(one)
+
+
+@inlined
+def next_change(core: Core, fluid: Any, is_idle: bool) -> int:
+    """When the next change comes; NEVER where it matters to nobody, for there is no flow (``is_idle``)."""
+    counts = fluid.counts[0]
+    if counts.change == counts.num_changes:
+        return int(NEVER)
+    if is_idle and core.calendar.state[0].num_instants == 0:
+        return int(NEVER)
+    return int(fluid.changes[counts.change].time)
+
+
+@inlined
+def begin_change(core: Core, fluid: Any) -> int:
+    """Go to the next change; its row."""
+    counts = fluid.counts[0]
+    state = core.state[0]
+    counts.change += 1
+    state.instant = fluid.changes[counts.change - 1].time
+    counts.in_vain = counts.in_vain + 1 if counts.progress == state.num_events else 0
+    counts.progress = state.num_events
+    return int(counts.change - 1)

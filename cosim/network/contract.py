@@ -72,6 +72,10 @@ class NetworkSpec(Spec):
         """What was asked of the network that may keep a run from going on, a line each."""
         return []
 
+    def doubts(self) -> list[tuple[str, str]]:
+        """(field, why) of settings that would do otherwise on a wire, in a way that is not modelled."""
+        return []
+
     def check_topology(self, topology: Topology) -> None:
         """Refuse a topology that this network can't do, before anything is built.
 

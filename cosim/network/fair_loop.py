@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.network.balancing.choosing import choose_at_end
 from cosim.network.calendar import Records, free, take_instant
-from cosim.network.changes import MOST_IN_VAIN
+from cosim.network.changes import MOST_IN_VAIN, next_change
 from cosim.network.core import DONE, NEED_MORE, NEED_PENDING, Core, add_share, complete, release
 from cosim.network.drains import set_drain
 from cosim.network.fair_routes import AGAIN, NEED_MEMBERS, begin_on_route
@@ -17,7 +17,7 @@ from cosim.network.fluid import NONE, Fluid
 from cosim.network.jit import ask_at, compiled, once
 from cosim.network.membership import is_alive, join_path, leave_path
 from cosim.network.order import sort_instant
-from cosim.network.rerouting import next_change, take_change
+from cosim.network.rerouting import take_change
 from cosim.network.sharing import share
 from cosim.units import NEVER
 
@@ -184,7 +184,7 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
         limit = min(horizon, state.bound)
         next_start = core.calendar.heap[0].time if core.calendar.state[0].num_instants > 0 else NEVER
         drain = fluid.drains[0].time if counts.num_drains > 0 else NEVER
-        change = next_change(core, fluid)
+        change = next_change(core, fluid, counts.num_members == 0)
         coming = min(next_start, change)
         if fluid.balance.counts[0].num_choosing > 0 and min(coming, drain) > state.instant:
             if limit <= state.instant:

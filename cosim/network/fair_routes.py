@@ -12,23 +12,26 @@ from __future__ import annotations
 import math
 
 from cosim.network.balancing.choosing import (
+    CHOOSE,
+    NEED_CHOICES,
     begin_batch,
+    check_batch,
     choose_at_end,
     differs,
     end_batch,
-    first_wrong,
+    have_answered,
     part_of,
     show,
 )
 from cosim.network.balancing.state import WEIGHT_UNIT
-from cosim.network.calendar import push, room
-from cosim.network.core import DONE, NEED_CALENDAR, Core
+from cosim.network.calendar import push
+from cosim.network.core import DONE, Core
 from cosim.network.fluid import NONE, Fluid
-from cosim.network.jit import call_at, compiled, inlined, internal, once
+from cosim.network.jit import compiled, inlined, internal, once
 from cosim.network.membership import join, leave_path
 
-NEED_MEMBERS, NEED_CHOICES, CHOOSE, WRONG_CHOICE = 21, 24, 25, 26
-"""What the loop stops for: more room, the balancer's answers on a batch, or to have one refused."""
+NEED_MEMBERS = 21
+"""What the loop stops for: more room."""
 AGAIN = 1
 """``hop`` of an event: a connection (row) asked to be asked again."""
 
@@ -229,19 +232,11 @@ def choose(core: Core, fluid: Fluid, now: int) -> int:
         if not begin_batch(balance):
             return NEED_CHOICES
         _look(core, fluid, now)
-        counts.asked = 1
-        if counts.kernel == 0:
+        if have_answered(balance) != DONE:
             return CHOOSE
-        call_at(
-            counts.kernel,
-            (counts.num_rows, balance.rows, balance.seen, balance.state, balance.parameters),
-        )
-    if counts.taken == 0:
-        counts.wrong = first_wrong(balance)
-        if counts.wrong >= 0:
-            return WRONG_CHOICE
-        if not room(core.calendar, counts.num_rows):
-            return NEED_CALENDAR
+    status = check_batch(core, balance)
+    if status != DONE:
+        return status
     if not _take(core, fluid, now):
         return NEED_MEMBERS
     return DONE

@@ -29,6 +29,7 @@ import numpy as np
 
 from cosim.context import Context
 from cosim.errors import InputError, NetworkError
+from cosim.network.balancing.choosing import CHOOSE, NEED_CHOICES, WRONG_CHOICE
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.named import BalancerName, balancer_field, check_balancer
 from cosim.network.balancing.session import Balancing
@@ -38,15 +39,7 @@ from cosim.network.compiled import CompiledNetwork, live
 from cosim.network.contract import NetworkSpec
 from cosim.network.drains import DRAIN
 from cosim.network.fair_loop import NEED_FLOWS, run_fair, settle
-from cosim.network.fair_routes import (
-    CHOOSE,
-    NEED_CHOICES,
-    NEED_MEMBERS,
-    WRONG_CHOICE,
-    choose,
-    choose_anew,
-    end_on_route,
-)
+from cosim.network.fair_routes import NEED_MEMBERS, choose, choose_anew, end_on_route
 from cosim.network.flows import I32, FlowGroup
 from cosim.network.fluid import BPS_PER_BYTE_PS, CLASS, COUNTS, FLOW, LINK, MEMBER, MOMENT, NONE, Fluid
 from cosim.network.growing import GrowingArrays
@@ -104,7 +97,7 @@ class FairShareNetwork(CompiledNetwork):
             self._fluid[name] = np.zeros(0, np.int32)
         counts = self._fluid["counts"]
         counts["free_flow"] = counts["free_member"] = NONE
-        self._take_changes()
+        self._changes.fill(self._fluid)
         if self._balancing.balancer is not None:
             self._balancing.call(choose, end_on_route, self.signature())
 
@@ -121,13 +114,6 @@ class FairShareNetwork(CompiledNetwork):
             self._fluid["channels"]["head"][old:] = NONE
         self._balancing.bind(len(self._numbers), numbers, job, src, dst, channel)
 
-    def _take_changes(self) -> None:
-        """Have more of the changes of links at hand, where there are more."""
-        counts = self._fluid["counts"][0]
-        self._fluid["changes"] = self._changes.beyond(int(counts["num_changes"]))
-        counts["num_changes"] = len(self._fluid["changes"])
-        counts["more_changes"] = not self._changes.ends
-
     def _reroute(self) -> None:
         """Find paths for the change of routes that was just taken, and move flows under way."""
         self._detours.dead = self._changes.dead(int(self._fluid["counts"]["change"][0]) - 1)
@@ -142,7 +128,7 @@ class FairShareNetwork(CompiledNetwork):
         if self._balancing.balancer is None:
             move_flows(self.core(), self.columns(), before)
         if self._fluid["counts"]["change"][0] == len(self._fluid["changes"]):
-            self._take_changes()
+            self._changes.fill(self._fluid)
 
     def _avoid_dead_links(self) -> None:
         rows, places = self._detours.places(self._arrays["path_ptr"], self._arrays["path_link"])
@@ -199,7 +185,7 @@ class FairShareNetwork(CompiledNetwork):
         elif what == WRONG_CHOICE:
             self._balancing.refuse()
         elif what == NEED_CHANGES:
-            self._take_changes()
+            self._changes.fill(self._fluid)
         elif what == NEED_ROUTES:
             self._reroute()
         else:

@@ -4,38 +4,21 @@ from __future__ import annotations
 
 import math
 
-from cosim.network.changes import ROUTES
+from cosim.network.changes import ROUTES, begin_change
 from cosim.network.core import DONE, Core, add_share
 from cosim.network.flows import I64
 from cosim.network.fluid import BPS_PER_BYTE_PS, NONE, Fluid, mark
-from cosim.network.jit import compiled, inlined, once
+from cosim.network.jit import compiled, once
 from cosim.network.membership import join_path, leave_path
-from cosim.units import NEVER
 
 NEED_CHANGES, NEED_ROUTES = 22, 23
-
-
-@inlined
-def next_change(core: Core, fluid: Fluid) -> int:
-    """When the next change comes; NEVER where it matters to nobody, for there is no flow."""
-    counts = fluid.counts[0]
-    if counts.change == counts.num_changes:
-        return int(NEVER)
-    if counts.num_members == 0 and core.calendar.state[0].num_instants == 0:
-        return int(NEVER)
-    return int(fluid.changes[counts.change].time)
 
 
 @once
 def take_change(core: Core, fluid: Fluid) -> int:
     """The next change: a link's rate, at once; or the routes, which are found outside of the loop."""
     counts = fluid.counts[0]
-    state = core.state[0]
-    one = fluid.changes[counts.change]
-    counts.change += 1
-    state.instant = one.time
-    counts.in_vain = counts.in_vain + 1 if counts.progress == state.num_events else 0
-    counts.progress = state.num_events
+    one = fluid.changes[begin_change(core, fluid)]
     if one.link == ROUTES:
         return NEED_ROUTES
     link = fluid.links[one.link]

@@ -24,6 +24,8 @@ BARRIER = [
     "jobs[0].workload={kind: collective, collective: barrier, ranks: 4}",
     "jobs[1].workload={kind: collective, collective: barrier, ranks: 4}",
 ]
+SWIFT = "network={model: congestion, control: swift, ecn_min: 100kB}"
+FULL = "network={model: congestion, control: dctcp, ecn_min: 2MB, buffer: 1MB}"
 CUSTOM = ["collectives.all_reduce={algorithm: chakra, path: nowhere}"]
 
 
@@ -59,6 +61,8 @@ def warnings(*settings: str) -> list[str]:
             "--set jobs[0].workload=",
             "carries no data",
         ),
+        ([SWIFT], "--set network=", "Swift does not look at marks"),
+        ([FULL], "--set network=", "the buffer of 1 MB is full before a packet is marked"),
         ([f"jobs[0].workload={WRITTEN}", "jobs[0].workload.rendezvous=true"], "--set jobs[0]", "is a send"),
     ],
 )
@@ -98,3 +102,18 @@ def test_a_lone_job_has_nobody_to_be_weighed_against() -> None:
     text = TEXT.replace("congestion_aware", "fair_share").rsplit("  - ", 1)[0] + "    weight: 2\n"
     (said,) = build(loads(text, name="x.yaml")).warnings
     assert said == "x.yaml:5: jobs[0].weight: has no effect: there is no other job to compare with"
+
+
+def test_packets_that_overtake_each_other_are_said_where_a_transport_goes_back() -> None:
+    clos = (
+        "topology={kind: leaf_spine, leaves: 2, spines: 2, endpoints_per_leaf: 4, latency: 1us, rate: 1Gbps}"
+    )
+
+    def said(control: str, balancer: str) -> list[str]:
+        asked = f"network={{model: congestion, control: {control}, balancer: {balancer}}}"
+        return [one for one in warnings(clos, asked) if "seed" not in one]
+
+    (one,) = said("dcqcn", "spray")
+    assert one.startswith("--set network=")
+    assert "Dcqcn's transport sends again all after a gap (go-back-N), which is not modelled" in one
+    assert said("dcqcn", "flowlet") == said("dctcp", "spray") == []

@@ -10,8 +10,13 @@ import math
 from typing import Any
 
 from cosim.network.balancing.state import LEAST_AGAIN_PS, NEAR_ONE, Balance
+from cosim.network.calendar import room
 from cosim.network.chance import chance
-from cosim.network.jit import inlined, internal
+from cosim.network.core import DONE, NEED_CALENDAR, Core
+from cosim.network.jit import call_at, inlined, internal
+
+NEED_CHOICES, CHOOSE, WRONG_CHOICE = 24, 25, 26
+"""What a loop stops for: more room, the balancer's answers on a batch, or to have one refused."""
 
 
 @inlined
@@ -178,6 +183,31 @@ def begin_batch(balance: Balance) -> bool:
     else:
         counts.num_rows = counts.num_choosing
     return bool(counts.num_rows <= len(balance.rows))
+
+
+@inlined
+def have_answered(balance: Balance) -> int:
+    """Ask the balancer about a batch that is filled in: :data:`DONE`; :data:`CHOOSE` where Python has to."""
+    counts = balance.counts[0]
+    counts.asked = 1
+    if counts.kernel == 0:
+        return CHOOSE
+    call_at(counts.kernel, (counts.num_rows, balance.rows, balance.seen, balance.state, balance.parameters))
+    return DONE
+
+
+@inlined
+def check_batch(core: Core, balance: Balance) -> int:
+    """Whether a batch's answers can be followed, and there is room for what they ask: :data:`DONE`, or why
+    the loop stops.
+    """
+    counts = balance.counts[0]
+    if counts.taken != 0:
+        return DONE
+    counts.wrong = first_wrong(balance)
+    if counts.wrong >= 0:
+        return WRONG_CHOICE
+    return DONE if room(core.calendar, counts.num_rows) else NEED_CALENDAR
 
 
 @inlined

@@ -13,7 +13,7 @@ from cosim.network.balancing.candidates import Candidates
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.state import CHOICE, COUNTS, MAX_STATE, ROUTE, SEEN, Balance
 from cosim.network.chance import salts
-from cosim.network.flows import I32
+from cosim.network.flows import I32, I64
 from cosim.network.growing import GrowingArrays
 from cosim.network.jit import compiled_for
 from cosim.network.simulator import BalancingUse
@@ -126,6 +126,27 @@ class Balancing:
         """Rows for all that choose now; nobody was asked yet."""
         need = int(self._arrays["counts"]["num_rows"][0])
         self._make_rows(max(need, 2 * len(self._arrays["rows"]), 16), self._arrays["seen"].shape[1])
+
+    def num_paths(self, old: int) -> I64:
+        """How many paths each connection from number ``old`` on has to choose among."""
+        pair = self._arrays["routes"]["pair"][old : self._bound]
+        return np.asarray(self.candidates.pairs["count"][pair], np.int64)
+
+    def chosen(self) -> tuple[I64, I64]:
+        """What the batch's answers that were not taken yet name: connections, and of each a path's number."""
+        counts = self._arrays["counts"][0]
+        left = slice(int(counts["taken"]), int(counts["num_rows"]))
+        conn = self._arrays["rows"]["conn"][left]
+        if not counts["splits"]:
+            return conn, self._arrays["rows"]["path"][left].astype(np.int64)
+        row, path = np.nonzero(self._arrays["seen"]["part"][left] > 0.0)
+        return conn[row], path
+
+    def paths(self, conn: I64, path: I64) -> tuple[I64, I64, I32]:
+        """Where links of connections' paths begin, how many there are, and the links."""
+        first = self.candidates.pairs["first"][self._arrays["routes"]["pair"][conn]]
+        found = self.candidates.paths[first + path]
+        return found["begin"], found["end"] - found["begin"], self.candidates.links
 
     def ask(self) -> None:
         """Have a balancer that is not compiled answer."""

@@ -23,9 +23,10 @@ from cosim.network.congestion.pauses import expect_crossing, expect_empty
 from cosim.network.congestion.ports import is_hot, passes, settle_link
 from cosim.network.congestion.rounds import set_want, settle_conn
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, UPDATE, CongestionState
+from cosim.network.congestion.strands import detach, drop_left
 from cosim.network.core import Core
 from cosim.network.drains import drain_time, set_drain
-from cosim.network.jit import inlined, once
+from cosim.network.jit import inlined, internal, once
 from cosim.units import NEVER
 
 _NONE = -1
@@ -37,25 +38,6 @@ _ALIKE = 16
 """Loads that differ by less than this part of them are shared as before, until the next round."""
 _DROP = 64.0
 """Bytes; smaller queues go on as what comes in does. Where nothing pauses, queues below a packet do."""
-
-
-@inlined
-def detach(fluid: CongestionState, c: int) -> None:
-    """Take a connection that brings nothing anywhere off its ports."""
-    hops = fluid.hops
-    one = fluid.conns[c]
-    for k in range(one.hop, one.hop + one.hops):
-        hop = hops[k]
-        if hop.before != _NONE:
-            hops[hop.before].after = hop.after
-        else:
-            fluid.ports[hop.port].first = hop.after
-        if hop.after != _NONE:
-            hops[hop.after].before = hop.before
-        if k < one.hop + one.hops - 1:
-            # Not of the last hop: what a port passes to a receiver is brought to no further port.
-            fluid.links[hop.link].onward -= 1
-    one.attached = 0
 
 
 @inlined
@@ -109,9 +91,15 @@ def _set_wants(fluid: CongestionState, now: int) -> None:
         if one.active != 0:
             settle_conn(fluid, c, now)
             want = set_want(fluid, c, now)
-        if want != one.want:
-            own_changed(fluid, fluid.hops[one.hop].port, want - one.want)
-            one.want = want
+        one.want = want
+        s = one.strand
+        while s != _NONE:
+            strand = fluid.strands[s]
+            mine = int(want * strand.part)
+            if mine != strand.want:
+                own_changed(fluid, fluid.hops[strand.hop].port, mine - strand.want)
+                strand.want = mine
+            s = strand.next
 
 
 @once
@@ -122,7 +110,7 @@ def _change_own(fluid: CongestionState, p: int, now: int) -> None:
     while m != _NONE:
         c = hops[m].conn
         # On a host's own link others may pass that began elsewhere; those keep what the port before gives.
-        if fluid.conns[c].hop == m:
+        if hops[m].leads != 0:
             settle_conn(fluid, c, now)
             if fluid.conns[c].asleep != 0:
                 wake(fluid, c, now)
@@ -177,20 +165,20 @@ def _passed_on(fluid: CongestionState, at: int, least: float) -> int:
 
 @once
 def _bring(core: Core, fluid: CongestionState, level: int, count: int, least: float, now: int) -> None:
-    """Bring the rates of the first ``count`` changed connections to their ports number ``level``: all are
-    read before any is written.
+    """Bring the rates of the first ``count`` moving strands to their ports number ``level``: all are read
+    before any is written. Those of the first ports are known.
     """
     hops = fluid.hops
+    strands = fluid.strands
     for k in range(count):
-        one = fluid.conns[fluid.changed[k]]
+        strand = strands[fluid.moving[k]]
         # Read first, written below: the order of connections in ``changed`` must not show in the rates.
-        if one.attached != 0 and level < one.hops:
-            at = one.hop + level
-            hops[at].fresh = one.rate if level == 0 else _passed_on(fluid, at, least)
+        if 0 < level < strand.hops:
+            hops[strand.hop + level].fresh = _passed_on(fluid, strand.hop + level, least)
     for k in range(count):
-        one = fluid.conns[fluid.changed[k]]
-        if one.attached != 0 and level < one.hops:
-            hop = hops[one.hop + level]
+        strand = strands[fluid.moving[k]]
+        if level < strand.hops:
+            hop = hops[strand.hop + level]
             if hop.fresh != hop.load:
                 # Up to now the queue grew by the old load; it is brought up to date before that is gone.
                 settle_link(core, fluid, hop.link, now)
@@ -204,9 +192,9 @@ def _change_others(fluid: CongestionState, level: int, count: int, least: float)
     """Where a port passes on its rate, a share that changes is that of all others on it too."""
     hops = fluid.hops
     for k in range(count):
-        one = fluid.conns[fluid.changed[k]]
-        if one.attached != 0 and 0 < level < one.hops - 1:
-            port = fluid.ports[hops[one.hop + level].port]
+        strand = fluid.strands[fluid.moving[k]]
+        if 0 < level < strand.hops - 1:
+            port = fluid.ports[hops[strand.hop + level].port]
             # Every change would change all others on the port, and theirs the next ports': most of the
             # work, for differences that the next round levels out.
             if abs(port.load - port.told) * _ALIKE > port.told and (
@@ -219,51 +207,89 @@ def _change_others(fluid: CongestionState, level: int, count: int, least: float)
                     m = hops[m].after
 
 
+@inlined
+def _move_strands(fluid: CongestionState, one: Any) -> float:
+    """Have a connection's strands moved; the share that it gets of what it wants: the least of its ports'."""
+    counts = fluid.counts[0]
+    share = 1.0
+    s = one.strand
+    while s != _NONE:
+        strand = fluid.strands[s]
+        if strand.attached != 0:
+            fluid.moving[counts.num_moving] = s
+            counts.num_moving += 1
+            counts.most_hops = max(counts.most_hops, strand.hops)
+            if strand.part > 0.0:
+                share = min(share, fluid.ports[fluid.hops[strand.hop].port].share)
+        s = strand.next
+    return float(share)
+
+
 @once
 def _set_loads(core: Core, fluid: CongestionState, least: float, now: int) -> None:
     """Bring new rates to the ports, hop by hop; more connections may change on the way."""
     counts = fluid.counts[0]
     conns = fluid.conns
-    most = 0
+    counts.num_moving = 0
+    counts.most_hops = 0
     for k in range(counts.num_changed):
         one = conns[fluid.changed[k]]
         if one.attached != 0:
-            most = max(most, one.hops)
-            share = fluid.ports[fluid.hops[one.hop].port].share
+            share = _move_strands(fluid, one)
             one.rate = one.want if share == 1.0 else int(one.want * share)
+            s = one.strand
+            while s != _NONE:
+                strand = fluid.strands[s]
+                fluid.hops[strand.hop].fresh = int(one.rate * strand.part)
+                s = strand.next
     level = 0
-    while level < most:
+    while level < counts.most_hops:
         # Those that join on the way have brought their rates to the ports before; they change from here on.
-        count = counts.num_changed
+        known = counts.num_changed
+        count = counts.num_moving
         _bring(core, fluid, level, count, least, now)
         _change_others(fluid, level, count, least)
-        for k in range(count, counts.num_changed):
+        for k in range(known, counts.num_changed):
             settle_conn(fluid, fluid.changed[k], now)
-            most = max(most, conns[fluid.changed[k]].hops)
+            _move_strands(fluid, conns[fluid.changed[k]])
         level += 1
+
+
+@inlined
+def _is_through(fluid: CongestionState, strand: Any, least: float) -> bool:
+    """Whether the queues on the way have passed on what was sent by a strand."""
+    hops = fluid.hops
+    for m in range(strand.hop, strand.hop + strand.hops):
+        port = fluid.ports[hops[m].port]
+        # A queue that nobody feeds still sends to the next port: off its list, nothing would bring that
+        # there.
+        passed_on = m == strand.hop + strand.hops - 1 or port.queue <= least or port.load != 0
+        if hops[m].load != 0 or not passed_on:
+            return False
+    return True
 
 
 @once
 def _let_go(fluid: CongestionState, least: float) -> None:
-    """Who has nothing to send leaves when the queues on the way have passed on what it sent."""
-    hops = fluid.hops
+    """Who has nothing to send, at all or by a strand, leaves when what it sent is through."""
     for k in range(fluid.counts[0].num_changed):
-        one = fluid.conns[fluid.changed[k]]
-        if one.active == 0 and one.attached != 0:
-            gone = True
-            for m in range(one.hop, one.hop + one.hops):
-                port = fluid.ports[hops[m].port]
-                # A queue that nobody feeds still sends to the next port: off its list, nothing would
-                # bring that there.
-                passed_on = m == one.hop + one.hops - 1 or port.queue <= least or port.load != 0
-                if hops[m].load != 0 or not passed_on:
-                    gone = False
-            if gone:
-                detach(fluid, fluid.changed[k])
+        c = fluid.changed[k]
+        one = fluid.conns[c]
+        if one.attached == 0 or (one.active != 0 and one.leaving == 0):
+            continue
+        s = one.strand
+        while s != _NONE:
+            strand = fluid.strands[s]
+            done = one.active == 0 or strand.part == 0.0
+            if strand.attached != 0 and done and _is_through(fluid, strand, least):
+                detach(fluid, one, strand)
+            s = strand.next
+        if one.leaving != 0:
+            drop_left(fluid, c)
 
 
-@once
-def _wake_all(fluid: CongestionState, link: int, now: int) -> None:
+@internal
+def wake_all(fluid: CongestionState, link: int, now: int) -> None:
     """Wake who rests on a link that begins to queue: data of every class, and acknowledgements."""
     hops = fluid.hops
     p = link
@@ -293,7 +319,7 @@ def _watch_queues(core: Core, fluid: CongestionState, least: float, now: int) ->
         # Once for all that rest here: the flag stays until somebody rests again.
         if ports[link].hot == 0 and is_hot(fluid, p):
             ports[link].hot = 1
-            _wake_all(fluid, link, now)
+            wake_all(fluid, link, now)
         while p < len(links) * counts.num_classes:  # those after it get what it leaves
             if links[link].onward > 0:
                 expect_empty(core.calendar, fluid, p, least, now)
@@ -306,21 +332,29 @@ def _watch_queues(core: Core, fluid: CongestionState, least: float, now: int) ->
 @once
 def _may_rest(fluid: CongestionState, one: Any) -> bool:
     """Whether nothing on the path of connection ``one`` waits."""
-    for m in range(one.hop, one.hop + one.hops):
-        hop = fluid.hops[m]
-        if is_hot(fluid, hop.port) or (hop.back >= 0 and is_hot(fluid, hop.back)):
-            return False
+    s = one.strand
+    while s != _NONE:
+        strand = fluid.strands[s]
+        for m in range(strand.hop, strand.hop + strand.hops):
+            hop = fluid.hops[m]
+            if is_hot(fluid, hop.port) or (hop.back >= 0 and is_hot(fluid, hop.back)):
+                return False
+        s = strand.next
     return True
 
 
 @once
 def _rest(fluid: CongestionState, one: Any, period: int, due: int) -> None:
     """Leave out the rounds of connection ``one`` until a link on its path begins to queue."""
-    for m in range(one.hop, one.hop + one.hops):
-        hop = fluid.hops[m]
-        fluid.ports[hop.link].hot = 0
-        if hop.back >= 0:
-            fluid.ports[hop.back].hot = 0
+    s = one.strand
+    while s != _NONE:
+        strand = fluid.strands[s]
+        for m in range(strand.hop, strand.hop + strand.hops):
+            hop = fluid.hops[m]
+            fluid.ports[hop.link].hot = 0
+            if hop.back >= 0:
+                fluid.ports[hop.back].hot = 0
+        s = strand.next
     one.asleep = 1
     one.period = period
     one.ends = due
@@ -338,6 +372,10 @@ def _set_rounds(core: Core, fluid: CongestionState, now: int) -> None:
         one = fluid.conns[c]
         # Nothing to send, or woken in this instant: its round has its end already.
         if one.active == 0 or one.due > now:
+            continue
+        # While it is held it has none.
+        if one.held != 0:
+            one.due = _NONE
             continue
         time = one.wait
         if time <= 0.0:

@@ -51,9 +51,8 @@ def tell(fluid: CongestionState, u: int) -> None:
     m = fluid.ports[u].first
     own = False
     while m != _NONE:
-        c = fluid.hops[m].conn
-        change(fluid, c)
-        own = own or fluid.conns[c].hop == m
+        change(fluid, fluid.hops[m].conn)
+        own = own or fluid.hops[m].leads != 0
         m = fluid.hops[m].after
     if own:
         own_changed(fluid, u, 0)

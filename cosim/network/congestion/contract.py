@@ -87,11 +87,17 @@ class Control(Spec):
     acks_wait: ClassVar[bool] = False
     """Whether acknowledgements wait in the queues of data that goes the other way: TCP's do; those of RDMA
     have a class of their own."""
+    reordering: ClassVar[Literal["none", "selective", "go-back-N"]] = "selective"
+    """What its transport does where packets overtake each other, as they do where a balancer sprays them:
+    nothing (every packet has its place); what is missing is sent again once later packets say so; or all from
+    there on is. None of it is modelled: where it is the last, a run with such a balancer warns."""
     uses_weight: ClassVar[bool] = False
     grows: ClassVar[bool] = True
     """It adds to what it gave before, which MLTCP could scale."""
     scales_itself: ClassVar[bool] = False
     """MLTCP leaves its answers alone: it has multiplied by ``gain`` what it adds."""
+    uses_marks: ClassVar[bool] = True
+    """Whether it looks at ECN marks, and so where they begin matters."""
     uses_chance: ClassVar[bool] = False
     """Whether ``chance`` matters, and so the run's seed."""
     kernel: ClassVar[Callable[..., None] | None] = None

@@ -1,68 +1,84 @@
-"""Delays of a path with queues as they are: a round trip, and when a last byte arrives."""
+"""Delays of paths with queues as they are: a round trip, and when a last byte arrives."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from cosim.network.congestion.ports import service
 from cosim.network.congestion.state import CongestionState
 from cosim.network.jit import inlined
 from cosim.units import NEVER
 
+_NONE = -1
+
 
 @inlined
-def path_rtt(fluid: CongestionState, c: int) -> float:
-    """The round-trip time (ps) with queues as they are, and acknowledgements in them."""
-    one = fluid.conns[c]
+def _waits(fluid: CongestionState, strand: Any, priority: int) -> float:
+    """How long a packet waits there and its acknowledgement back, in what a byte takes at a bit a second."""
     hops = fluid.hops
     links = fluid.links
     ports = fluid.ports
     wait = 0.0
-    for k in range(one.hop, one.hop + one.hops):
+    for k in range(strand.hop, strand.hop + strand.hops):
         port = hops[k].port
         if ports[port].queue > 0.0:
             wait += ports[port].queue / service(fluid, port)
     # Acknowledgements of what is sent now come later, to queues that went on as they do now.
-    after = one.base - float(one.latency)
-    for k in range(one.hop + one.hops - 1, one.hop - 1, -1):
+    after = strand.base - float(strand.latency)
+    for k in range(strand.hop + strand.hops - 1, strand.hop - 1, -1):
         if hops[k].back >= 0:
-            port = one.priority * len(links) + hops[k].back
+            port = priority * len(links) + hops[k].back
             load = float(ports[port].load)
             if load > 0.0 or ports[port].queue > 0.0:
                 rate = service(fluid, port)
-                if ports[port].queue == 0.0 and load <= rate:
+                # Nor do they wait for a link that is dead: they would be for data that is.
+                if rate <= 0.0 or (ports[port].queue == 0.0 and load <= rate):
                     after += float(links[hops[k].back].latency)
                     continue
                 meets = ports[port].queue + (load - rate) * (after * 1e-12 + wait * 8.0) / 8.0
                 wait += max(min(meets, links[hops[k].back].buffer), 0.0) / rate
             after += float(links[hops[k].back].latency)
+    return float(wait)
+
+
+@inlined
+def path_rtt(fluid: CongestionState, c: int) -> float:
+    """The round-trip time (ps) with queues as they are, and acknowledgements in them; the mean over what a
+    connection sends by each of its strands.
+    """
+    one = fluid.conns[c]
+    wait = 0.0
+    s = one.strand
+    while s != _NONE:
+        strand = fluid.strands[s]
+        if strand.part > 0.0:
+            wait += strand.part * _waits(fluid, strand, one.priority)
+        s = strand.next
     return float(one.base + wait * 8e12)
 
 
 @inlined
-def on_wires(fluid: CongestionState, c: int, size: int) -> int:
+def on_wires(fluid: CongestionState, strand: Any, size: int) -> int:
     """What a flow's last byte takes without queues: latencies, and its packet's time on each further link."""
-    one = fluid.conns[c]
     store = 0.0
     if size > 0:
-        store = float(one.store) * min(float(size) / fluid.settings[0].mss, 1.0)
-    return int(one.latency + math.ceil(store - 1e-3))
+        store = float(strand.store) * min(float(size) / fluid.settings[0].mss, 1.0)
+    return int(strand.latency + math.ceil(store - 1e-3))
 
 
 @inlined
-def arrival(fluid: CongestionState, c: int, size: int, now: int) -> int:
-    """When the last byte, sent at ``now``, is at the receiver; the path's links are settled.
-
-    NEVER: that can't be said, as a port on the way is paused now and then, or would be.
-    """
-    one = fluid.conns[c]
+def arrives_by(fluid: CongestionState, strand: Any, size: int, now: int) -> int:
+    """When the last byte that goes by a strand is at the receiver, or NEVER; see :func:`arrival`."""
     wait = 0.0
-    for k in range(one.hop, one.hop + one.hops if size > 0 else one.hop):
+    for k in range(strand.hop, strand.hop + strand.hops if size > 0 else strand.hop):
         port = fluid.ports[fluid.hops[k].port]
         queue = port.queue
         rate = service(fluid, fluid.hops[k].port)
         if port.paused > 0 or port.duty < 1.0:
             return int(NEVER)
+        if rate <= 0.0:  # it is dead, and nothing waits there
+            continue
         if wait > 0.0:
             # What is in the queues before comes with it, and what others send meanwhile before it.
             link = fluid.links[port.link]
@@ -74,6 +90,45 @@ def arrival(fluid: CongestionState, c: int, size: int, now: int) -> int:
             queue = meets
         if queue > 0.0:
             wait += queue * 8.0 / rate
-    at = max(now + math.ceil(wait * 1e12 - 1e-3) + on_wires(fluid, c, size), one.arrived)
+    return int(now + math.ceil(wait * 1e12 - 1e-3) + on_wires(fluid, strand, size))
+
+
+@inlined
+def arrival(fluid: CongestionState, c: int, size: int, now: int) -> int:
+    """When the last byte, sent at ``now``, is at the receiver, by each strand; the paths' links are settled.
+
+    NEVER: that can't be said, as a port on the way is paused now and then, or would be.
+    """
+    one = fluid.conns[c]
+    at = one.arrived
+    s = one.strand
+    while s != _NONE:
+        strand = fluid.strands[s]
+        if strand.part > 0.0:
+            came = arrives_by(fluid, strand, size, now)
+            if came == NEVER:
+                return int(NEVER)
+            at = max(at, came)
+        s = strand.next
     one.arrived = at
     return int(at)
+
+
+@inlined
+def slowest(fluid: CongestionState, c: int) -> int:
+    """The strand of a connection by which what is sent now arrives last."""
+    found = fluid.conns[c].strand
+    most = -1.0
+    s = found
+    while s != _NONE:
+        strand = fluid.strands[s]
+        wait = float(strand.latency)
+        for k in range(strand.hop, strand.hop + strand.hops):
+            port = fluid.hops[k].port
+            if fluid.ports[port].queue > 0.0:
+                wait += fluid.ports[port].queue * 8e12 / service(fluid, port)
+        if strand.part > 0.0 and wait > most:
+            found = s
+            most = wait
+        s = strand.next
+    return int(found)

@@ -56,7 +56,7 @@ def make_links(control: Control, ports: PortSettings, topology: Topology) -> NDA
     rate_bps = topology.link_rate_bps
     links = zeros((len(rate_bps),), LINK)
     links["back_first"] = _NONE
-    links["capacity"] = np.floor(rate_bps)
+    links["capacity"] = links["nominal"] = np.floor(rate_bps)
     links["latency"] = topology.link_latency_ps
     never = 1e18
     for rate in np.unique(rate_bps).tolist():

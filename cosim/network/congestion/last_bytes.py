@@ -2,7 +2,8 @@
 
 Where a port is paused now and then, nobody can say beforehand when a flow's last byte arrives. It is put at
 the end of its port's queue, which it leaves when the port has served all that was there before it, and goes
-to the next port with a queue; after the last the flow completes. So no flow ends before the links of its
+to the next port with a queue; after the last the flow completes. (Of several strands: on the one that is the
+slowest when the flow has left.) So no flow ends before the links of its
 path can have sent what they were given.
 """
 
@@ -22,10 +23,11 @@ _DUST = 0.5
 
 @compiled
 def follow(core: Core, fluid: CongestionState, f: int, first: int, now: int) -> None:
-    """The last byte of flow ``f`` comes to hop ``first`` of its connection, or, past its last, arrives."""
+    """The last byte of flow ``f`` comes to hop ``first`` of its strand, or, past its last, arrives."""
     flow = fluid.flows[f]
-    one = fluid.conns[flow.conn]
-    for m in range(first, one.hop + one.hops):
+    strand = fluid.strands[flow.strand]
+    one = fluid.conns[strand.conn]
+    for m in range(first, strand.hop + strand.hops):
         settle_link(core, fluid, fluid.hops[m].link, now)
         p = flow.priority * len(fluid.links) + fluid.hops[m].link
         port = fluid.ports[p]
@@ -40,7 +42,7 @@ def follow(core: Core, fluid: CongestionState, f: int, first: int, now: int) -> 
             port.tail = f
             touch(fluid, p)
             return
-    at = max(now + on_wires(fluid, flow.conn, core.store.rows[flow.row].size), one.arrived)
+    at = max(now + on_wires(fluid, strand, core.store.rows[flow.row].size), one.arrived)
     one.arrived = at
     flow.next = fluid.counts[0].free_flow
     fluid.counts[0].free_flow = f

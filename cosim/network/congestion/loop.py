@@ -6,99 +6,31 @@ control asked. Time leaves an instant only when all that happened in it is in fo
 
 from __future__ import annotations
 
+from cosim.network.balancing.choosing import choose_at_end
 from cosim.network.calendar import free, room, take_instant
+from cosim.network.changes import MOST_IN_VAIN, next_change
 from cosim.network.congestion.apply import apply, wake
 from cosim.network.congestion.changes import change, tell
-from cosim.network.congestion.delays import arrival, path_rtt
+from cosim.network.congestion.delays import arrival, slowest
 from cosim.network.congestion.last_bytes import follow, has_left
-from cosim.network.congestion.pauses import at_threshold, pause_from
-from cosim.network.congestion.ports import is_hot, settle_link
-from cosim.network.congestion.rounds import (
-    answer,
-    ask,
-    count_losses,
-    end_round,
-    first_round,
-    is_clean,
-    is_unlimited,
-    met_nothing,
-    open_round,
-    settle_conn,
-)
-from cosim.network.congestion.state import CROSS, EMPTY, START, UPDATE, CongestionState
+from cosim.network.congestion.pauses import at_threshold
+from cosim.network.congestion.ports import settle_link
+from cosim.network.congestion.rounds import answer, ask, count_losses, end_round, met_nothing, settle_conn
+from cosim.network.congestion.sending import send, settle_ahead
+from cosim.network.congestion.state import AGAIN, CROSS, EMPTY, START, UPDATE, CongestionState
+from cosim.network.congestion.strands import count_bytes, is_cut
 from cosim.network.core import DONE, NEED_CALENDAR, NEED_MORE, NEED_PENDING, Core, complete, release
 from cosim.network.drains import set_drain
-from cosim.network.jit import call_at, once
+from cosim.network.jit import ask_at, call_at, once
 from cosim.network.order import sort_instant
 from cosim.units import NEVER
 
-ASK, NEED_FLOWS, NEED_ROWS, DEADLOCK = 30, 31, 32, 33
-"""What the loop stops for: the control's answer on the batch, or more room."""
+ASK, NEED_FLOWS, NEED_ROWS, DEADLOCK, NEED_CHANGE = 30, 31, 32, 33, 34
+"""What the loop stops for: the control's answer on the batch, more room, or a link that changes."""
 
 _NONE = -1
 _AGAIN = -1
 """The loop goes round once more."""
-
-
-@once
-def _take_place(fluid: CongestionState, c: int) -> None:
-    """Put a connection on the ports of its path."""
-    hops = fluid.hops
-    one = fluid.conns[c]
-    one.attached = 1
-    for k in range(one.hop, one.hop + one.hops):
-        hop = hops[k]
-        hop.port = one.priority * len(fluid.links) + hop.link
-        port = fluid.ports[hop.port]
-        # At the head of the port's list, doubly linked through hops: no search, here or when it leaves.
-        hop.before = _NONE
-        hop.after = port.first
-        if port.first != _NONE:
-            hops[port.first].before = k
-        port.first = k
-        if k < one.hop + one.hops - 1:
-            fluid.links[hop.link].onward += 1
-
-
-@once
-def _send(core: Core, fluid: CongestionState, c: int, now: int) -> None:
-    """A connection that took its next flow begins to send it."""
-    counts = fluid.counts[0]
-    hops = fluid.hops
-    one = fluid.conns[c]
-    one.touched = now
-    fresh = one.active == 0
-    if fresh:
-        one.active = 1
-        counts.num_active += 1
-    for k in range(one.hop, one.hop + one.hops):
-        hop = hops[k]
-        settle_link(core, fluid, hop.link, now)
-        if hop.back >= 0 and is_hot(fluid, hop.back):
-            settle_link(core, fluid, hop.back, now)
-    if one.attached == 0:
-        _take_place(fluid, c)
-        # A port that was full before this connection came pauses what feeds it, and now that is one more.
-        if fluid.settings[0].lossless != 0.0:
-            for k in range(one.hop + 1, one.hop + one.hops):
-                if fluid.ports[hops[k].port].full != 0:
-                    pause_from(core, fluid, k, now)
-    if one.known == 0:
-        # Its control has to say first what it may send.
-        first_round(fluid, c, now)
-        one.due = _NONE
-        return
-    if one.due < 0:
-        one.seen_rtt = path_rtt(fluid, c)
-        # After a silence the window may mean another rate than it did: what was settled need not be.
-        if one.settled != 0 and not (is_unlimited(fluid, one) and is_clean(one)):
-            one.settled = 0
-        open_round(fluid, c, now)
-        fluid.updated[counts.num_updated] = c
-        counts.num_updated += 1
-    if fresh:
-        one.bursts = 1
-    change(fluid, c)
 
 
 @once
@@ -114,6 +46,7 @@ def _begin(core: Core, fluid: CongestionState) -> None:
     one.remaining = float(row.size)
     one.size = float(row.size)
     one.sent = 0
+    one.counted = 0
     one.coflow = trait.coflow
     one.weight = trait.weight
     one.job = trait.job
@@ -122,10 +55,12 @@ def _begin(core: Core, fluid: CongestionState) -> None:
         one.priority = trait.priority
     now = core.state[0].instant
     # A message without bytes takes its turn, too: it arrives when those before it have been sent.
-    if row.size == 0:
+    if row.size == 0 and not is_cut(fluid, c):
         counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.conns, c, now)
+    elif fluid.settings[0].balanced != 0.0:
+        choose_at_end(fluid.balance, c, 1)  # and sends when it has chosen
     else:
-        _send(core, fluid, c, now)
+        send(core, fluid, c, now)
 
 
 @once
@@ -183,7 +118,12 @@ def _serve(core: Core, fluid: CongestionState) -> None:
     elif kind == UPDATE:
         if fluid.conns[number].due == now:
             fluid.conns[number].due = _NONE
-            end_round(core, fluid, number, now)
+            # Over a dead link nothing comes back that its control could be told.
+            if fluid.conns[number].held == 0:
+                end_round(core, fluid, number, now)
+    elif kind == AGAIN:
+        if fluid.balance.routes[number].due == now:
+            choose_at_end(fluid.balance, number, 0)
     elif kind == EMPTY:
         if fluid.ports[number].empties == now:
             fluid.ports[number].empties = 0
@@ -249,24 +189,23 @@ def _drain(core: Core, fluid: CongestionState) -> None:
     f = one.flow
     flow = fluid.flows[f]
     settle_conn(fluid, c, now)
-    for k in range(one.hop, one.hop + one.hops):
-        settle_link(core, fluid, fluid.hops[k].link, now)
+    settle_ahead(core, fluid, c, now)
     size = core.store.rows[flow.row].size
     if not _is_sent(fluid, c, size, now):
         return
-    path = core.store.groups[flow.handle].path + flow.row
-    for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
-        core.link_bytes[core.path_link[k]] += size
+    count_bytes(core, fluid, c, size)
     arrives = arrival(fluid, c, size, now)
+    if fluid.settings[0].balanced != 0.0:
+        ask_at(fluid.balance.counts[0].end, (core, fluid, c))
     one.flow = flow.next
     if flow.next != _NONE:
         counts.begin = c + 1
     elif one.active != 0:
         _fall_idle(fluid, c, now)
     if arrives == NEVER:
-        flow.conn = c
+        flow.strand = slowest(fluid, c)
         flow.priority = one.priority
-        follow(core, fluid, f, one.hop, now)
+        follow(core, fluid, f, fluid.strands[flow.strand].hop, now)
         return
     flow.next = counts.free_flow
     counts.free_flow = f
@@ -362,8 +301,18 @@ def _leave_instant(core: Core, fluid: CongestionState, horizon: int) -> int:
     state = core.state[0]
     counts = fluid.counts[0]
     limit = min(horizon, state.bound)
-    next_event = core.calendar.heap[0].time if core.calendar.state[0].num_instants > 0 else NEVER
+    coming = NEVER
+    if fluid.settings[0].changing != 0.0:
+        coming = next_change(core, fluid, counts.num_active == 0)
+    start = core.calendar.heap[0].time if core.calendar.state[0].num_instants > 0 else NEVER
+    next_event = min(start, coming)
     drain = fluid.drains[0].time if counts.num_drains > 0 else NEVER
+    balanced = fluid.settings[0].balanced != 0.0
+    if balanced and fluid.balance.counts[0].num_choosing > 0 and min(next_event, drain) > state.instant:
+        if limit <= state.instant:
+            return DONE
+        status = int(ask_at(fluid.balance.counts[0].choose, (core, fluid, state.instant)))
+        return _AGAIN if status == DONE else status
     if counts.open != 0 and min(next_event, drain) > state.instant:
         if limit <= state.instant:
             return DONE
@@ -380,8 +329,10 @@ def _leave_instant(core: Core, fluid: CongestionState, horizon: int) -> int:
             return NEED_CALENDAR
         _drain(core, fluid)
         return _AGAIN
-    if next_event >= limit:
+    if next_event >= limit or (limit == NEVER and counts.in_vain > MOST_IN_VAIN):
         return DONE
+    if coming <= start:
+        return NEED_CHANGE
     if len(fluid.instant) < len(core.calendar.events):
         return NEED_MORE
     _take_events(core, fluid)

@@ -40,9 +40,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import NetworkError
+from cosim.network.balancing.choosing import CHOOSE, NEED_CHOICES, WRONG_CHOICE
+from cosim.network.balancing.contract import Balancer
+from cosim.network.balancing.session import Balancing
 from cosim.network.chance import salts
+from cosim.network.changes import CHANGE, ROUTES
 from cosim.network.channels import ChannelNumbers
 from cosim.network.compiled import CompiledNetwork
+from cosim.network.congestion.choosing import (
+    NEED_BATCH,
+    NEED_STRANDS,
+    choose,
+    choose_anew,
+    end_choice,
+)
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.control import ask_in_python, check_answers
 from cosim.network.congestion.fabric import (
@@ -54,7 +65,15 @@ from cosim.network.congestion.fabric import (
     other_way,
     percentile,
 )
-from cosim.network.congestion.loop import ASK, DEADLOCK, NEED_FLOWS, NEED_ROWS, run_congestion
+from cosim.network.congestion.loop import (
+    ASK,
+    DEADLOCK,
+    NEED_CHANGE,
+    NEED_FLOWS,
+    NEED_ROWS,
+    run_congestion,
+)
+from cosim.network.congestion.moves import pass_change, reroute
 from cosim.network.congestion.ports import settle_all
 from cosim.network.congestion.state import (
     COFLOW,
@@ -69,11 +88,12 @@ from cosim.network.congestion.state import (
     QUEUE_BINS,
     ROW,
     SIGHT,
+    STRAND,
     TELEMETRY,
     CongestionState,
 )
 from cosim.network.drains import DRAIN
-from cosim.network.flows import F64, I32, FlowGroup
+from cosim.network.flows import F64, I32, I64, FlowGroup
 from cosim.network.growing import GrowingArrays
 from cosim.network.jit import compiled_for
 from cosim.network.simulator import NetworkStatistics
@@ -89,11 +109,19 @@ class CongestionNetwork(CompiledNetwork):
 
     name = "congestion"
     peeks = False
+    link_changes = True
 
     def __init__(
-        self, control: Control, ports: PortSettings | None = None, *, in_python: bool = False
+        self,
+        control: Control,
+        ports: PortSettings | None = None,
+        balancer: Balancer | None = None,
+        *,
+        in_python: bool = False,
     ) -> None:
         super().__init__()
+        self._balancer = balancer
+        self._balancer_in_python = in_python
         self._scaling = control.scaling()
         self._control = control = control.inner()
         self._ports = ports or PortSettings()
@@ -101,6 +129,11 @@ class CongestionNetwork(CompiledNetwork):
 
     def _open_model(self, topology: Topology, seed: int) -> None:
         self._seed = seed
+        self._balancing = Balancing(self._balancer, topology, seed, in_python=self._balancer_in_python)
+        self._strands_used = 0
+        self._choices_used = 0
+        self._own = self._now = np.zeros(0, np.int32)
+        self._detour_strands: dict[tuple[int, int], int] = {}
         count, control = topology.num_links, self._control
         self._check_rates(topology)
         self._rate = topology.link_rate_bps
@@ -120,6 +153,11 @@ class CongestionNetwork(CompiledNetwork):
                 "counts": np.zeros(1, COUNTS),
                 "settings": make_settings(control, self._scaling, self._ports),
                 "conns": np.zeros(0, CONN),
+                "strands": np.zeros(0, STRAND),
+                "choices": np.zeros(0, np.int32),
+                "changes": np.zeros(0, CHANGE),
+                "moving": np.zeros(0, np.int32),
+                "mine": np.zeros(0 if self._balancing.balancer is None else count, np.int64),
                 "ends": np.zeros((0, 4), np.int64),
                 "hops": np.zeros(0, HOP),
                 "sights": np.zeros(0, SIGHT),
@@ -153,6 +191,11 @@ class CongestionNetwork(CompiledNetwork):
         self._fluid["parameters"] = np.array(self._control.parameters(), np.float64)
         kernel = None if self._in_python else type(control).kernel
         counts["kernel"] = 0 if kernel is None else int(compiled_for(kernel, _signature()).address)
+        self._changes.fill(self._fluid)
+        self._fluid["settings"]["changing"] = topology.changes is not None
+        if self._balancing.balancer is not None:
+            self._fluid["settings"]["balanced"] = 1
+            self._balancing.call(choose, end_choice, self.signature())
 
     def _check_rates(self, topology: Topology) -> None:
         """Refuse links on which a packet takes less than the clock's tick, or longer than 1000 seconds."""
@@ -190,55 +233,124 @@ class CongestionNetwork(CompiledNetwork):
             self._add_conns(
                 first, numbers, old, np.stack([np.full(len(src), job), src, dst, channel], axis=1)
             )
+            self._balancing.bind(len(self._numbers), numbers, job, src, dst, channel)
+            self._number_choices(old)
+        if self._detours.dead:
+            self._follow_routes()
 
     def _add_conns(self, first: int, numbers: I32, old: int, ends: NDArray[Any]) -> None:
         count = len(self._numbers)
         fluid = self._fluid
         new, row = np.unique(numbers, return_index=True)
         row = row[new >= old]
-        ptr, links = self._arrays["path_ptr"], self._arrays["path_link"]
-        begin = ptr[first + row]
-        hops = ptr[first + row + 1] - begin
-        total = int(hops.sum())
-        base = self._hops_used + np.cumsum(hops) - hops
-        conn = np.repeat(np.arange(old, count), hops)
-        place = np.arange(total) - np.repeat(np.cumsum(hops) - hops, hops)
-        link = links[np.repeat(begin, hops) + place]
-        self._max_hops = max(self._max_hops, int(hops.max(initial=1)))
-        self._hops_used += total
-        self._fluid.reserve("hops", self._hops_used)
-        self._fluid.reserve("sights", self._hops_used)
-        self._fluid.reserve("pairs", self._hops_used)
-        added = fluid["hops"][self._hops_used - total : self._hops_used]
-        added["link"], added["conn"], added["port"] = link, conn, link
-        self._chain_backs(added, fluid["sights"], self._hops_used - total)
-        ends_at = np.cumsum(hops)
-        packet = np.ceil(self._ports.mtu_bytes * 8e12 / self._rate[link])
-        latency = self._latency[link].astype(np.float64)
-        self._fluid.reserve("conns", count)
+        for name in ("conns", "ends", "drains", "state", "changed"):
+            fluid.reserve(name, count)
+        for name in ("updated", "woken"):
+            fluid.reserve(name, 3 * count + 2)
         mine = fluid["conns"][old:count]
-        mine["hop"], mine["hops"] = base, hops
         mine["flow"] = mine["tail"] = mine["place"] = mine["rtt_at"] = mine["due"] = mine["coflow"] = _NONE
         mine["budget"] = 1e30
-        sums = np.concatenate([np.zeros((1, 2)), np.cumsum(np.stack([latency, packet], axis=1), axis=0)])
-        both = sums[ends_at] - sums[ends_at - hops]
-        heads = ends_at - hops
-        has = hops > 0
-        mine["latency"] = both[:, 0]
-        mine["base"] = 2 * both[:, 0] + both[:, 1]
+        place = first + row
+        own = self._add_strands(np.arange(old, count), place)
+        self._own = np.concatenate([self._own, own])
+        self._now = np.concatenate([self._now, own])
+        strands = fluid["strands"][own]
+        fluid["strands"]["part"][own] = fluid["strands"]["listed"][own] = 1
+        mine["strand"], mine["hops"], mine["base"] = own, strands["hops"], strands["base"]
         self._check_round_trips(mine, ends[row])
-        mine["line"][has] = np.floor(self._rate[link[heads[has]]])
-        mine["store"][has] = both[has, 1] - packet[heads[has]]
+        has = strands["hops"] > 0
+        leads = fluid["hops"]["link"][strands["hop"][has]]
+        mine["line"][has] = np.floor(self._rate[leads])
         grid = np.maximum(mine["base"] / 8, 1.0).astype(np.int64)
         mine["grid"] = [1 << (int(one).bit_length() - 1) for one in grid.tolist()]
-        self._fluid.reserve("ends", count)
         fluid["ends"][old:count] = ends[row]
         mine["salt"] = salts(self._seed, ends[row])
-        self._fluid.reserve("drains", count)
-        self._fluid.reserve("state", count)
-        self._fluid.reserve("changed", count)
-        self._fluid.reserve("updated", 2 * count + 2)
-        self._fluid.reserve("woken", 2 * count + 2)
+
+    def _add_strands(self, conn: I64, place: I64) -> I32:
+        """The numbers of new strands, of connections and with the links that are at ``path_ptr[place]``."""
+        ptr, links = self._arrays["path_ptr"], self._arrays["path_link"]
+        return self._add_paths_of(conn, ptr[place], ptr[place + 1] - ptr[place], links)
+
+    def _add_paths_of(self, conn: I64, begin: I64, hops: I64, links: I32) -> I32:
+        """The same of links from ``begin`` on, so many hops each."""
+        fluid = self._fluid
+        total, old = int(hops.sum()), self._hops_used
+        ends_at = np.cumsum(hops)
+        heads = ends_at - hops
+        self._hops_used += total
+        for name in ("hops", "sights", "pairs"):
+            fluid.reserve(name, self._hops_used)
+        link = links[np.repeat(begin, hops) + np.arange(total) - np.repeat(heads, hops)]
+        self._max_hops = max(self._max_hops, int(hops.max(initial=1)))
+        added = fluid["hops"][old : self._hops_used]
+        added["link"] = added["port"] = link
+        added["conn"] = np.repeat(conn, hops)
+        added["leads"][heads[hops > 0]] = 1
+        self._chain_backs(added, fluid["sights"], old)
+        packet = np.ceil(self._ports.mtu_bytes * 8e12 / self._rate[link])
+        latency = self._latency[link].astype(np.float64)
+        sums = np.concatenate([np.zeros((1, 2)), np.cumsum(np.stack([latency, packet], axis=1), axis=0)])
+        both = sums[ends_at] - sums[heads]
+        number = np.arange(self._strands_used, self._strands_used + len(conn), dtype=np.int32)
+        self._strands_used += len(conn)
+        for name in ("strands", "moving"):
+            fluid.reserve(name, self._strands_used)
+        mine = fluid["strands"][number[0] : number[0] + len(conn)] if len(conn) else fluid["strands"][:0]
+        mine["hop"], mine["hops"], mine["conn"], mine["next"] = old + heads, hops, conn, _NONE
+        mine["latency"] = both[:, 0]
+        mine["base"] = 2 * both[:, 0] + both[:, 1]
+        has = hops > 0
+        mine["store"][has] = both[has, 1] - packet[heads[has]]
+        return number
+
+    def _number_choices(self, old: int) -> None:
+        """Have a place for a strand by each path that new connections may choose."""
+        if self._balancing.balancer is None:
+            return
+        room = self._balancing.num_paths(old)
+        self._fluid["conns"]["choices"][old : self._conns_used] = self._choices_used + np.cumsum(room) - room
+        first, self._choices_used = self._choices_used, self._choices_used + int(room.sum())
+        self._fluid.reserve("choices", self._choices_used)
+        self._fluid["choices"][first : self._choices_used] = _NONE
+
+    def _add_chosen(self) -> None:
+        """Make the strands that a batch has chosen and that there are none of yet."""
+        conn, path = self._balancing.chosen()
+        at = self._fluid["conns"]["choices"][conn] + path
+        new = self._fluid["choices"][at] == _NONE
+        begin, hops, links = self._balancing.paths(conn[new], path[new])
+        self._fluid["choices"][at[new]] = self._add_paths_of(conn[new], begin, hops, links)
+
+    def _change(self) -> None:
+        """The next change: of a link's rate, or of the routes."""
+        calendar = self._arrays["calendar"]
+        if int(calendar.state["num_events"][0]) + NUM_CLASSES > len(calendar.events):
+            self._grow_calendar(2 * len(calendar.events))
+        row = pass_change(self.core(), self.columns())
+        if self._fluid["changes"]["link"][row] == ROUTES:
+            self._detours.dead = self._changes.dead(row)
+            if self._balancing.balancer is None:
+                self._follow_routes()
+            else:
+                self._balancing.avoid(self._detours.dead)
+                choose_anew(self.columns())
+        if self._fluid["counts"]["change"][0] == len(self._fluid["changes"]):
+            self._changes.fill(self._fluid)
+
+    def _follow_routes(self) -> None:
+        """Have connections go where routes go now."""
+        goal = self._own.copy()
+        rows, places = self._detours.places(self._arrays["path_ptr"], self._arrays["path_link"])
+        conn, row = np.unique(self._fluid["channel_of"][rows], return_index=True)
+        for one, place in zip(conn.tolist(), places[row].tolist(), strict=True):
+            key = one, place
+            if key not in self._detour_strands:
+                (found,) = self._add_strands(np.array([one]), np.array([place]))
+                self._detour_strands[key] = int(found)
+            goal[one] = self._detour_strands[key]
+        moved = np.flatnonzero(goal != self._now).astype(np.int32)
+        self._now = goal
+        reroute(self.core(), self.columns(), moved, goal[moved])
 
     def _chain_backs(self, added: NDArray[Any], sights: NDArray[Any], first: int) -> None:
         """Where acknowledgements of new hops (the first of them is number ``first``) wait behind data."""
@@ -286,13 +398,23 @@ class CongestionNetwork(CompiledNetwork):
 
     def _grow_model(self, what: int) -> None:
         fluid = self._fluid
-        if what == DEADLOCK:
+        if what == NEED_CHANGE:
+            self._change()
+        elif what == NEED_STRANDS:
+            self._add_chosen()
+        elif what == NEED_CHOICES:
+            self._balancing.make_room()
+        elif what == CHOOSE:
+            self._balancing.ask()
+        elif what == WRONG_CHOICE:
+            self._balancing.refuse()
+        elif what == DEADLOCK:
             raise NetworkError(self._circle())
-        if what == ASK:
+        elif what == ASK:
             self._ask()
         elif what == NEED_FLOWS:
             self._fluid.reserve("flows", max(1024, 2 * len(fluid["flows"])))
-        elif what == NEED_ROWS:
+        elif what in (NEED_ROWS, NEED_BATCH):
             need = max(256, 2 * len(fluid["rows"]), len(fluid["instant"]))
             fluid["rows"] = np.zeros(need, ROW)
             fluid["telemetry"] = np.zeros((need, self._max_hops), TELEMETRY)
@@ -309,8 +431,10 @@ class CongestionNetwork(CompiledNetwork):
     def columns(self) -> CongestionState:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
         if self._fluid["telemetry"].shape[1] < self._max_hops:
-            self._fluid["telemetry"] = np.zeros((len(self._fluid["rows"]), self._max_hops), TELEMETRY)
-        self._view = CongestionState.of(self._view, **self._fluid)
+            wider = np.zeros((len(self._fluid["rows"]), self._max_hops), TELEMETRY)
+            wider[:, : self._fluid["telemetry"].shape[1]] = self._fluid["telemetry"]
+            self._fluid["telemetry"] = wider
+        self._view = CongestionState.of(self._view, balance=self._balancing.view(), **self._fluid)
         return self._view
 
     def _ask(self) -> None:
@@ -348,7 +472,7 @@ class CongestionNetwork(CompiledNetwork):
         ``drops`` and ``marks`` count packets; queue percentiles are of what bytes met, within 3 %. All
         classes of a link together.
         """
-        found = super().statistics()
+        found = replace(super().statistics(), balancing=self._balancing.used())
         core = self.core().replaced(state=self._arrays["state"].copy(), link_busy=found.busy_ps)
         copied = {name: self._fluid[name].copy() for name in ("links", "ports", "histogram")}
         fluid = self.columns().replaced(**copied)

@@ -148,7 +148,7 @@ def closes_circle(fluid: CongestionState, u: int) -> bool:
 @compiled
 def pause_from(core: Core, fluid: CongestionState, m: int, now: int) -> None:
     """Pause the port before hop ``m``, whose own port is full; once for all that come from there."""
-    if fluid.conns[fluid.hops[m].conn].hop == m:
+    if fluid.hops[m].leads != 0:
         return
     u = fluid.hops[m - 1].port
     port = fluid.ports[fluid.hops[m].port]

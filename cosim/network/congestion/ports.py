@@ -181,6 +181,9 @@ def _settle_queues(fluid: CongestionState, one: Any, link: int, begin: int, now:
     capacity = float(one.capacity)
     left = float(now - begin)
     total = 0.0
+    # What still comes to a dead link is gone.
+    if one.capacity == 0:
+        return total
     while left > 0.0:
         step = _until_bend(fluid, link, capacity, left)
         room = capacity

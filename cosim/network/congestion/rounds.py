@@ -14,6 +14,7 @@ from cosim.network.jit import inlined, once
 _INF = 1e30
 _LIMITED = 0.93
 _LOST_AGAIN = 0.5
+_NONE = -1
 
 
 @inlined
@@ -56,13 +57,18 @@ def met_nothing(fluid: CongestionState, one: Any) -> bool:
         return False
     hops = fluid.hops
     ports = fluid.ports
-    for k in range(one.hop, one.hop + one.hops):
-        port = ports[hops[k].port]
-        # Also what came and went meanwhile: counters moved since the round began.
-        if port.queue > 0.0 or port.paused > 0 or port.marks != hops[k].marks or port.losses != hops[k].lost:
-            return False
-        if hops[k].back >= 0 and is_hot(fluid, hops[k].back):
-            return False
+    s = one.strand
+    while s != _NONE:
+        strand = fluid.strands[s]
+        for k in range(strand.hop, strand.hop + strand.hops):
+            hop = hops[k]
+            port = ports[hop.port]
+            # Also what came and went meanwhile: counters moved since the round began.
+            if port.queue > 0.0 or port.paused > 0 or port.marks != hop.marks or port.losses != hop.lost:
+                return False
+            if hop.back >= 0 and is_hot(fluid, hop.back):
+                return False
+        s = strand.next
     return True
 
 
@@ -86,8 +92,8 @@ def set_want(fluid: CongestionState, c: int, now: int) -> int:
     settings = fluid.settings[0]
     one = fluid.conns[c]
     one.budget = _INF
-    # Its window is used up, or it waits to hear of a loss: silent until the round ends.
-    if one.spent != 0:
+    # Its window is used up, or it waits to hear of a loss, or a link of its path is dead: silent until then.
+    if one.spent != 0 or one.held != 0:
         return 0
     if settings.gives_rate != 0.0:
         # A bit a second at least: at 0 there would be no drain, and nothing to wait for.
@@ -112,25 +118,31 @@ def set_want(fluid: CongestionState, c: int, now: int) -> int:
 
 
 @inlined
+def remember(fluid: CongestionState, strand: Any) -> None:
+    """Keep the counters of a strand's path, whose links are settled: what it meets counts from here on."""
+    for k in range(strand.hop, strand.hop + strand.hops):
+        port = fluid.ports[fluid.hops[k].port]
+        fluid.hops[k].marks = port.marks
+        fluid.hops[k].lost = port.losses
+        if fluid.settings[0].wants_telemetry != 0.0:
+            fluid.sights[k].served = port.served
+
+
+@inlined
 def open_round(fluid: CongestionState, c: int, now: int) -> None:
-    """Begin a round: remember the counters of the path, whose links are settled."""
+    """Begin a round: remember the counters of the paths, whose links are settled."""
     one = fluid.conns[c]
-    hops = fluid.hops
-    ports = fluid.ports
     one.round = now
     one.round_sent = 0.0
     one.loss_sent = 0.0
     one.lost_since = now
     one.bursts = 0
     one.spent = 0
-    for k in range(one.hop, one.hop + one.hops):
-        port = ports[hops[k].port]
-        hops[k].marks = port.marks
-        # ``losses`` stands for the round; ``lost`` moves on each time losses are counted within it.
-        hops[k].losses = port.losses
-        hops[k].lost = port.losses
-        if fluid.settings[0].wants_telemetry != 0.0:
-            fluid.sights[k].served = port.served
+    s = one.strand
+    while s != _NONE:
+        strand = fluid.strands[s]
+        remember(fluid, strand)
+        s = strand.next
 
 
 @inlined
@@ -143,20 +155,26 @@ def count_losses(fluid: CongestionState, c: int, now: int) -> int:
     hops = fluid.hops
     ports = fluid.ports
     mss = fluid.settings[0].mss
-    kept = 1.0
     first = now
     span = float(now - one.lost_since)
-    for k in range(one.hop, one.hop + one.hops):
-        port = ports[hops[k].port]
-        if port.losses > hops[k].lost and span > 0.0:
-            # Not before it was last counted: what was lost then is known of already.
-            first = min(first, max(port.drop_from, one.lost_since))
-            # A packet arrives where every queue lets it pass.
-            kept *= 1.0 - min((port.losses - hops[k].lost) / span, 1.0)
-        hops[k].lost = port.losses
-    if kept < 1.0:
+    lost = 0.0
+    s = one.strand
+    while s != _NONE:
+        strand = fluid.strands[s]
+        kept = 1.0
+        for k in range(strand.hop, strand.hop + strand.hops):
+            port = ports[hops[k].port]
+            if port.losses > hops[k].lost and span > 0.0 and strand.part > 0.0:
+                # Not before it was last counted: what was lost then is known of already.
+                first = min(first, max(port.drop_from, one.lost_since))
+                # A packet arrives where every queue lets it pass.
+                kept *= 1.0 - min((port.losses - hops[k].lost) / span, 1.0)
+            hops[k].lost = port.losses
+        lost += strand.part * (1.0 - kept)
+        s = strand.next
+    if lost > 0.0:
         # Fractions of packets add up, so that small losses are not lost by rounding.
-        one.debt += (1.0 - kept) * one.loss_sent
+        one.debt += lost * one.loss_sent
     one.lost_since = now
     one.loss_sent = 0.0
     packets = int(one.debt / mss)
@@ -194,6 +212,16 @@ def _show(fluid: CongestionState, n: int, c: int, now: int) -> None:
 
 
 @inlined
+def _clear_telemetry(fluid: CongestionState, n: int) -> None:
+    """No hop tells anything yet."""
+    for k in range(fluid.telemetry.shape[1]):
+        t = fluid.telemetry[n, k]
+        t.queue = 0.0
+        t.tx = 0.0
+        t.capacity = 0.0
+
+
+@inlined
 def first_round(fluid: CongestionState, c: int, now: int) -> None:
     """Put a connection that its control does not know into the batch; the links of its path are settled."""
     one = fluid.conns[c]
@@ -213,35 +241,44 @@ def first_round(fluid: CongestionState, c: int, now: int) -> None:
     row.flight = 0.0
     row.limited = 0.0
     one.seen_rtt = path_rtt(fluid, c)
-    for k in range(fluid.telemetry.shape[1]):
-        t = fluid.telemetry[n, k]
-        t.queue = 0.0
-        t.tx = 0.0
-        t.capacity = 0.0
-        if k < one.hops:
-            t.capacity = float(fluid.links[fluid.hops[one.hop + k].link].capacity)
+    _clear_telemetry(fluid, n)
+    s = one.strand
+    while s != _NONE:
+        strand = fluid.strands[s]
+        for k in range(strand.hops if strand.part > 0.0 else 0):
+            capacity = float(fluid.links[fluid.hops[strand.hop + k].link].capacity)
+            fluid.telemetry[n, k].capacity += strand.part * capacity
+        s = strand.next
 
 
 @once
 def _look_along(core: Core, fluid: CongestionState, c: int, now: int, span: float) -> tuple[float, float]:
-    """Bring a connection's path up to now: what part of its bytes was marked in the round, and is now."""
+    """Bring a connection's paths up to now: what part of its bytes was marked in the round, and is now."""
     hops = fluid.hops
-    one = fluid.conns[c]
-    unmarked = 1.0
-    passed = 1.0
-    for k in range(one.hop, one.hop + one.hops):
-        settle_link(core, fluid, hops[k].link, now)
-        # The way back matters where acknowledgements queue there.
-        if hops[k].back >= 0 and is_hot(fluid, hops[k].back):
-            settle_link(core, fluid, hops[k].back, now)
-        port = fluid.ports[hops[k].port]
-        link = fluid.links[hops[k].link]
-        if port.queue > link.mark_from:
-            passed *= 1.0 - mean_mark(port.queue, port.queue, link.mark_from, link.mark_all, link.mark_most)
-        # A byte is marked where any of the queues marks it.
-        if port.marks > hops[k].marks:
-            unmarked *= 1.0 - min((port.marks - hops[k].marks) / span, 1.0)
-    return 1.0 - unmarked, 1.0 - passed
+    marked = 0.0
+    marks = 0.0
+    s = fluid.conns[c].strand
+    while s != _NONE:
+        strand = fluid.strands[s]
+        unmarked = 1.0
+        passed = 1.0
+        for k in range(strand.hop, strand.hop + strand.hops):
+            settle_link(core, fluid, hops[k].link, now)
+            # The way back matters where acknowledgements queue there.
+            if hops[k].back >= 0 and is_hot(fluid, hops[k].back):
+                settle_link(core, fluid, hops[k].back, now)
+            port = fluid.ports[hops[k].port]
+            link = fluid.links[hops[k].link]
+            if port.queue > link.mark_from:
+                here = mean_mark(port.queue, port.queue, link.mark_from, link.mark_all, link.mark_most)
+                passed *= 1.0 - here
+            # A byte is marked where any of the queues marks it.
+            if port.marks > hops[k].marks:
+                unmarked *= 1.0 - min((port.marks - hops[k].marks) / span, 1.0)
+        marked += strand.part * (1.0 - unmarked)
+        marks += strand.part * (1.0 - passed)
+        s = strand.next
+    return marked, marks
 
 
 @once
@@ -274,20 +311,24 @@ def _tell_losses(fluid: CongestionState, n: int, c: int, now: int, span: float) 
 
 @once
 def _tell_hops(fluid: CongestionState, n: int, c: int, span: float) -> None:
-    """Telemetry: what the hops were like when the round before this one ended, as it comes back now."""
-    one = fluid.conns[c]
-    for k in range(one.hops):
-        t = fluid.telemetry[n, k]
-        hop = fluid.hops[one.hop + k]
-        port = fluid.ports[hop.port]
-        sight = fluid.sights[one.hop + k]
-        t.queue = sight.queue
-        t.tx = sight.rate
-        t.capacity = float(fluid.links[hop.link].capacity)
-        sight.queue = port.queue
-        sight.rate = (port.served - sight.served) / (span * BYTES_PER_BPS_PS)
-    for k in range(one.hops, fluid.telemetry.shape[1]):
-        fluid.telemetry[n, k].capacity = 0.0
+    """Telemetry: what the hops were like when the round before this one ended, as it comes back now. Of
+    several strands the mean, by what goes by each.
+    """
+    _clear_telemetry(fluid, n)
+    s = fluid.conns[c].strand
+    while s != _NONE:
+        strand = fluid.strands[s]
+        for k in range(strand.hops if strand.part > 0.0 else 0):
+            t = fluid.telemetry[n, k]
+            hop = fluid.hops[strand.hop + k]
+            port = fluid.ports[hop.port]
+            sight = fluid.sights[strand.hop + k]
+            t.queue += strand.part * sight.queue
+            t.tx += strand.part * sight.rate
+            t.capacity += strand.part * float(fluid.links[hop.link].capacity)
+            sight.queue = port.queue
+            sight.rate = (port.served - sight.served) / (span * BYTES_PER_BPS_PS)
+        s = strand.next
 
 
 @once
@@ -349,6 +390,7 @@ def end_round(core: Core, fluid: CongestionState, c: int, now: int) -> None:
     one.seen_rtt = path_rtt(fluid, c)
     one.rtt = one.seen_rtt
     one.rtt_at = now
+    one.marked = share
     row.again = 1.0 if ends_marking > 0.0 else 0.0
     _tell_marks(fluid, n, c, share, ends_marking, span)
 

@@ -7,11 +7,14 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from cosim.context import Context
+from cosim.network.balancing.named import BalancerName, balancer_field, check_balancer
 from cosim.network.congestion.contract import Control
 from cosim.network.contract import NetworkSpec
 from cosim.network.simulator import NetworkSimulator
 from cosim.registry import Named
 from cosim.spec import SizeBytes, TimePs
+from cosim.topology.graph import Topology
+from cosim.units import format_size
 
 
 class Congestion(NetworkSpec):
@@ -40,6 +43,7 @@ class Congestion(NetworkSpec):
         gt=0,
         description="least timeout, where packets sent again were lost again",
     )
+    balancer: BalancerName = balancer_field()
     rest: bool = Field(
         True, description="leave out updates that change nothing; the same results without, only slower"
     )
@@ -59,8 +63,20 @@ class Congestion(NetworkSpec):
         return True
 
     def uses_seed(self) -> bool:
-        """Where the control draws lots."""
-        return self.control.uses_seed()
+        """Where the control or the balancer draws lots."""
+        return self.control.uses_seed() or self.balancer.uses_seed()
+
+    def doubts(self) -> list[tuple[str, str]]:
+        """Packets that overtake each other under a transport that then goes back."""
+        inner = type(self.control.inner())
+        if not self.balancer.reorders or inner.reordering != "go-back-N":
+            return []
+        what = f"{inner.__name__}'s transport sends again all after a gap (go-back-N), which is not modelled"
+        return [("balancer", f"packets of a message overtake each other, where {what}")]
+
+    def check_topology(self, topology: Topology) -> None:
+        """Refuse what leaves the balancer no choice. See :class:`NetworkSpec`."""
+        check_balancer(self.balancer, topology)
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """Thresholds of what is off."""
@@ -72,6 +88,7 @@ class Congestion(NetworkSpec):
             found.append(("rto", "nothing is dropped: pfc is on"))
         if self.pfc_threshold is not None and not lossless:
             found.append(("pfc_threshold", "nothing is paused: pfc is off"))
+        found += self._idle_marks(lossless=lossless)
         if self.ecn_min is None:
             names = [n for n in ("ecn_max", "ecn_probability") if getattr(self, n) is not None]
             found += [(name, "the control's own marking holds without ecn_min") for name in names]
@@ -82,6 +99,17 @@ class Congestion(NetworkSpec):
         ):
             found.append(("ecn_probability", "between ecn_min and ecn_max there is nothing"))
         return found
+
+    def _idle_marks(self, *, lossless: bool) -> list[tuple[str, str]]:
+        """Marks that nobody looks at, or that no queue is long enough for."""
+        given = [n for n in ("ecn_min", "ecn_max", "ecn_probability") if getattr(self, n) is not None]
+        control = type(self.control.inner())
+        if not control.uses_marks and not self.balancer.needs_queues:
+            return [(name, f"{control.__name__} does not look at marks") for name in given]
+        if lossless or self.buffer is None or (self.ecn_min or 0) < self.buffer:
+            return []
+        why = f"the buffer of {format_size(self.buffer)} is full before a packet is marked"
+        return [(name, why) for name in given]
 
     def build(self, context: Context) -> NetworkSimulator:  # noqa: ARG002 - nothing of it matters
         """A fresh network."""
@@ -100,4 +128,5 @@ class Congestion(NetworkSpec):
                 least_rto_ps=self.rto,
                 rest=self.rest,
             ),
+            self.balancer,
         )

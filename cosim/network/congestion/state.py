@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from cosim.network.arrays import Arrays
+from cosim.network.balancing.state import Balance
 from cosim.network.calendar import Records
-from cosim.network.flows import F64, I32
+from cosim.network.flows import F64, I32, I64
 
 COUNTS = np.dtype(
     [
@@ -34,6 +35,13 @@ COUNTS = np.dtype(
         ("visit", "i8"),
         ("open", "i8"),
         ("stuck", "i8"),
+        ("num_moving", "i8"),
+        ("most_hops", "i8"),
+        ("change", "i8"),
+        ("num_changes", "i8"),
+        ("more_changes", "i8"),
+        ("in_vain", "i8"),
+        ("progress", "i8"),
     ]
 )
 """``begin``: the connection that takes its next flow, plus one. Changed: connections with a new rate;
@@ -41,7 +49,9 @@ updated: with a round to open; woken: with a round to end, not in the calendar y
 be asked; waiting: batch rows that were asked; hosts: own ports to share anew; touched: ports whose load
 changed. ``kernel``: where the control is, if it is compiled, else 0. ``num_classes``: of priority, in use;
 ``num_updates``: how often controls were asked; ``open``: an instant has changes that are not applied yet;
-``stuck``: a port that pauses itself, plus one."""
+``stuck``: a port that pauses itself, plus one; moving: strands whose loads are
+brought to their ports, of ``most_hops`` links at most. The
+last five are of the table of changes, as ``fair_share`` has them."""
 SETTINGS = np.dtype(
     [
         ("mss", "f8"),
@@ -55,14 +65,17 @@ SETTINGS = np.dtype(
         ("num_states", "i8"),
         ("least_rto", "f8"),
         ("scaled", "f8"),
+        ("balanced", "f8"),
+        ("changing", "f8"),
     ]
 )
 """What control and scenario say, 1 for yes. ``slope`` and ``intercept`` give the gain (MLTCP); ``scaled``:
-growth is multiplied by it from outside, the control doesn't do it."""
+growth is multiplied by it from outside, the control doesn't do it. ``balanced``: a load balancer chooses;
+``changing``: links fail or slow down."""
 
-START, UPDATE, CROSS, EMPTY = 0, 1, 2, 3
+START, UPDATE, CROSS, EMPTY, AGAIN = 0, 1, 2, 3, 4
 """``hop`` of an event: a flow starts; a round trip ends (row: connection); a queue may cross a PFC
-threshold, or be empty (row: port)."""
+threshold, or be empty (row: port); a connection (row) wants to choose its paths again."""
 
 BYTES_PER_BPS_PS = 1.25e-13
 """Bytes that one bit per second brings in a picosecond."""
@@ -80,8 +93,8 @@ CONN = np.dtype(
         ("round_sent", "f8"),
         ("loss_sent", "f8"),
         ("size", "f8"),
-        ("hop", "i4"),
-        ("hops", "i4"),
+        ("strand", "i4"),
+        ("leaving", "i4"),
         ("coflow", "i4"),
         ("priority", "i4"),
         ("active", "i4"),
@@ -115,19 +128,19 @@ CONN = np.dtype(
         ("known", "i4"),
         ("bursts", "i4"),
         ("spent", "i4"),
-        ("pad", "i4"),
+        ("held", "i4"),
         ("weight", "f8"),
         ("salt", "i8"),
-        ("latency", "i8"),
+        ("counted", "i8"),
         ("period", "i8"),
         ("ends", "i8"),
-        ("store", "i8"),
+        ("hops", "i8"),
         ("arrived", "i8"),
         ("seen", "i8"),
         ("rtt", "f8"),
         ("rtt_at", "i8"),
-        ("pad_1", "i8"),
-        ("pad_2", "i8"),
+        ("marked", "f8"),
+        ("choices", "i8"),
     ]
 )
 """A connection: the flows of one (job, source, destination, channel), one at a time, and its control's state.
@@ -136,14 +149,37 @@ and ends its round, begun at ``round``, at ``due``. Where it rests, that round w
 further ones every ``period``. ``seen_*``: what the round before saw, which the control is shown;
 ``before_sent``: the bytes it sent. ``lost`` packets are known of from ``known_at`` on (0: none are lost); the
 round after sends ``resent`` of them again, and where some are lost again nothing is sent until ``timeout_at``
-(0: it did not come to that). ``rtt``: the round-trip time as it was found at ``rtt_at``."""
+(0: it did not come to that). ``rtt``: the round-trip time as it was found at ``rtt_at``. Of its strands,
+linked from ``strand`` on, so many are ``attached`` to ports, and so many ``leaving``: they have no part of it
+any more; ``base``, ``line`` and ``hops`` are of those that have. ``held``: a link of one of those is dead;
+``counted``: bytes of the flow that links have counted; ``marked``: part of its last round that was. The
+strands of what it may choose are from ``choices`` on, where there is a balancer."""
+STRAND = np.dtype(
+    [
+        ("hop", "i4"),
+        ("hops", "i4"),
+        ("conn", "i4"),
+        ("next", "i4"),
+        ("part", "f8"),
+        ("want", "i8"),
+        ("base", "f8"),
+        ("latency", "i8"),
+        ("store", "i8"),
+        ("attached", "i4"),
+        ("listed", "i4"),
+    ]
+)
+"""A path of a connection, and what part of its bytes goes that way: ECMP is one strand with all of it. It
+wants ``want`` of its first port. ``listed``: it is among its connection's strands, ``attached``: it is on the
+ports of its path, both as long as what was sent that way is on the way. ``base``: a round trip without
+queues, ``store``: a packet's time on each further link."""
 HOP = np.dtype(
     [
         ("load", "i8"),
         ("fresh", "i8"),
         ("marks", "f8"),
-        ("losses", "f8"),
         ("lost", "f8"),
+        ("leads", "i8"),
         ("port", "i4"),
         ("link", "i4"),
         ("conn", "i4"),
@@ -152,9 +188,9 @@ HOP = np.dtype(
         ("back", "i4"),
     ]
 )
-"""A connection on a port: what it brings there, the port's counters when its round began, its place in the
-port's list. ``back``: the same cable's link the other way, where acknowledgements wait behind data (-1: they
-don't)."""
+"""A strand on a port: what it brings there, the port's counters when the round began, its place in the port's
+list; ``leads``: it is the first of its strand. ``back``: the same cable's link the other way, where
+acknowledgements wait behind data (-1: they don't)."""
 SIGHT = np.dtype([("kept", "i8"), ("served", "f8"), ("queue", "f8"), ("rate", "f8"), ("back_next", "i8")])
 """The rest of a hop: the last load above 0, what telemetry is about, and the next hop
 whose acknowledgements take the same link."""
@@ -212,13 +248,14 @@ LINK = np.dtype(
         ("pause", "f8"),
         ("resume", "f8"),
         ("back_first", "i8"),
-        ("pad", "i8"),
+        ("nominal", "i8"),
         ("pad_1", "i8"),
         ("pad_2", "i8"),
         ("pad_3", "i8"),
     ]
 )
-"""``onward``: the connections on it that go on from where it ends."""
+"""``onward``: the strands on it that go on from where it ends. ``capacity`` is 0 while it is dead;
+``nominal``: what it was built with."""
 FLOW = np.dtype(
     [
         ("origin", "i8"),
@@ -227,7 +264,7 @@ FLOW = np.dtype(
         ("row", "i4"),
         ("next", "i4"),
         ("leaves", "f8"),
-        ("conn", "i4"),
+        ("strand", "i4"),
         ("hop", "i4"),
         ("priority", "i4"),
         ("pad", "i4"),
@@ -285,12 +322,16 @@ class CongestionState(Arrays):
     """The model's state; ``counts`` and ``settings`` are one record each.
 
     ``channel_of`` runs beside ``path_ptr``, ``traits`` are numbered by the groups. ``histogram``: bytes
-    served by queue length, [links, QUEUE_BINS], but for those that met none.
+    served by queue length, [links, QUEUE_BINS], but for those that met none; ``choices``: strands of
+    candidates, -1 where there is none yet; ``mine``: scratch beside the links.
     """
 
+    balance: Balance
     counts: Records
     settings: Records
     conns: Records
+    strands: Records
+    choices: I32
     hops: Records
     sights: Records
     ports: Records
@@ -300,6 +341,7 @@ class CongestionState(Arrays):
     traits: Records
     coflows: Records
     pairs: Records
+    changes: Records
     rows: Records
     telemetry: Records
     before: F64
@@ -312,6 +354,8 @@ class CongestionState(Arrays):
     woken: I32
     hosts: I32
     touched: I32
+    moving: I32
+    mine: I64
     instant: I32
     spare: I32
     other: I32

@@ -181,6 +181,7 @@ class Dcqcn(Control):
     }
     settles: ClassVar[bool] = True
     lossless: ClassVar[bool] = True
+    reordering = "go-back-N"
     uses_weight: ClassVar[bool] = True
     uses_chance: ClassVar[bool] = True
     kernel = dcqcn

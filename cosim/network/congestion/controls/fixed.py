@@ -32,8 +32,10 @@ class Fixed(Control):
     paced: ClassVar[bool] = True
     settles: ClassVar[bool] = True
     lossless: ClassVar[bool] = True
+    reordering = "none"
     uses_weight: ClassVar[bool] = True
     grows: ClassVar[bool] = False
+    uses_marks: ClassVar[bool] = False
     kernel = fixed
 
     bdp: float = Field(1.0, gt=0, description="window of weight 1, in bandwidth-delay products of its path")

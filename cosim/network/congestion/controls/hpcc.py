@@ -56,7 +56,9 @@ class Hpcc(Control):
     telemetry: ClassVar[bool] = True
     paced: ClassVar[bool] = True
     lossless: ClassVar[bool] = True
+    reordering = "go-back-N"
     scales_itself: ClassVar[bool] = True
+    uses_marks: ClassVar[bool] = False
     kernel = hpcc
 
     eta: float = Field(0.95, gt=0, le=1, description="utilisation aimed at")

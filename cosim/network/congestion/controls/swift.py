@@ -64,6 +64,7 @@ class Swift(Control):
 
     state: ClassVar[dict[str, float]] = {"cut": 0.0}
     settles: ClassVar[bool] = True
+    uses_marks: ClassVar[bool] = False
     kernel = swift
 
     base_target: TimePs = Field(

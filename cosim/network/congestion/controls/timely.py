@@ -79,6 +79,8 @@ class Timely(Control):
     state: ClassVar[dict[str, float]] = {"before": 0.0, "gradient": 0.0, "rounds": 0.0}
     settles: ClassVar[bool] = True
     lossless: ClassVar[bool] = True
+    reordering = "go-back-N"
+    uses_marks: ClassVar[bool] = False
     kernel = timely
 
     ewma: float = Field(0.875, gt=0, le=1, description="weight of the newest difference in the gradient")

@@ -1,0 +1,69 @@
+"""A connection begins to send a flow."""
+
+from __future__ import annotations
+
+from cosim.network.congestion.changes import change
+from cosim.network.congestion.delays import path_rtt
+from cosim.network.congestion.ports import is_hot, settle_link
+from cosim.network.congestion.rounds import first_round, is_clean, is_unlimited, open_round
+from cosim.network.congestion.state import CongestionState
+from cosim.network.congestion.strands import attach
+from cosim.network.core import Core
+from cosim.network.jit import inlined, once
+
+_NONE = -1
+
+
+@inlined
+def settle_ahead(core: Core, fluid: CongestionState, c: int, now: int) -> None:
+    """Bring the queues that a connection's bytes meet up to now."""
+    s = fluid.conns[c].strand
+    while s != _NONE:
+        strand = fluid.strands[s]
+        for k in range(strand.hop, strand.hop + strand.hops):
+            settle_link(core, fluid, fluid.hops[k].link, now)
+        s = strand.next
+
+
+@inlined
+def settle_paths(core: Core, fluid: CongestionState, c: int, now: int) -> None:
+    """The same, and those that its acknowledgements meet, where those wait."""
+    s = fluid.conns[c].strand
+    while s != _NONE:
+        strand = fluid.strands[s]
+        for k in range(strand.hop, strand.hop + strand.hops):
+            hop = fluid.hops[k]
+            settle_link(core, fluid, hop.link, now)
+            if hop.back >= 0 and is_hot(fluid, hop.back):
+                settle_link(core, fluid, hop.back, now)
+        s = strand.next
+
+
+@once
+def send(core: Core, fluid: CongestionState, c: int, now: int) -> None:
+    """A connection that took its next flow begins to send it."""
+    counts = fluid.counts[0]
+    one = fluid.conns[c]
+    one.touched = now
+    fresh = one.active == 0
+    if fresh:
+        one.active = 1
+        counts.num_active += 1
+    settle_paths(core, fluid, c, now)
+    attach(core, fluid, c, now)
+    if one.known == 0:
+        # Its control has to say first what it may send.
+        first_round(fluid, c, now)
+        one.due = _NONE
+        return
+    if one.due < 0:
+        one.seen_rtt = path_rtt(fluid, c)
+        # After a silence the window may mean another rate than it did: what was settled need not be.
+        if one.settled != 0 and not (is_unlimited(fluid, one) and is_clean(one)):
+            one.settled = 0
+        open_round(fluid, c, now)
+        fluid.updated[counts.num_updated] = c
+        counts.num_updated += 1
+    if fresh:
+        one.bursts = 1
+    change(fluid, c)

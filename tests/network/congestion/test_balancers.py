@@ -1,0 +1,178 @@
+"""Balancers on ``congestion``: closed forms, links that fail, and that nothing depends on how it is asked."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cosim.errors import NetworkError
+from cosim.network.balancing.balancers.adaptive import Adaptive
+from cosim.network.balancing.balancers.flowlet import Flowlet
+from cosim.network.balancing.balancers.least_loaded import LeastLoaded
+from cosim.network.balancing.balancers.reps import Reps
+from cosim.network.balancing.balancers.spray import Spray
+from cosim.network.balancing.balancers.ugal import Ugal
+from cosim.network.balancing.balancers.valiant import Valiant
+from cosim.network.balancing.balancers.weighted import Weighted
+from cosim.network.balancing.contract import Balancer
+from cosim.network.congestion.controls.dctcp import Dctcp
+from cosim.network.congestion.controls.fixed import Fixed
+from cosim.network.congestion.controls.hpcc import Hpcc
+from cosim.network.congestion.controls.newreno import NewReno
+from cosim.network.congestion.network import CongestionNetwork, PortSettings
+from cosim.testing.strategies.traffic import Traffic as World
+from cosim.testing.strategies.traffic import traffic as worlds
+from cosim.topology.changes import LinkChange, LinkChanges
+from cosim.topology.routing import EcmpPaths
+from cosim.units import PS_PER_MS
+from tests.network.balancing.test_failures import Stubborn, fabric
+from tests.network.balancing.worlds import leaf_spine, send, up_links
+from tests.network.worlds import drive, graph
+
+some = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+EVERY: list[Callable[[], Balancer]] = [
+    Adaptive,
+    Flowlet,
+    LeastLoaded,
+    Reps,
+    Spray,
+    Ugal,
+    Valiant,
+    Weighted,
+]
+SIZE = 8_000_000
+"""Bytes that take 800 us at 80 Gbps."""
+ON_WIRES = 4 * 1_000_000 + 3 * 100_000
+"""Four links, and a packet of 1000 bytes on three of them."""
+PERMUTATION = [(k, (k + 4) % 16, SIZE) for k in range(16)]
+
+
+def unlimited(balancer: Balancer | None = None, **ports: object) -> CongestionNetwork:
+    """A control that never limits anybody, and buffers that hold all."""
+    settings: dict[str, object] = {"mtu_bytes": 1000, "lossless": False, "buffer_bytes": 10**9} | ports
+    window = Fixed(bdp=1e6)
+    return CongestionNetwork(window, PortSettings(**settings), balancer)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("balancer", [Spray, Reps])
+def test_a_sprayed_permutation_takes_the_time_of_the_hosts_own_links(balancer: type[Balancer]) -> None:
+    topology = leaf_spine()
+    times, counted = send(unlimited(balancer()), topology, PERMUTATION)
+    assert (times == 800_000_000 + ON_WIRES).all()
+    assert np.abs(counted.link_bytes[up_links(topology)] - SIZE).max() <= 16  # rounded at each look
+    assert counted.extra["queue_max_bytes"].max() < 1
+    ecmp, _ = send(unlimited(), topology, PERMUTATION)
+    assert ecmp.max() >= 1_600_000_000  # two on one link somewhere
+
+
+def test_a_window_is_of_all_strands_together() -> None:
+    window = Fixed(bdp=0.05)
+    for balancer in (None, Spray()):
+        network = CongestionNetwork(window, PortSettings(mtu_bytes=1000), balancer)
+        times, _ = send(network, leaf_spine(), [(0, 4, SIZE)])
+        assert times[0] == pytest.approx(20 * 800_000_000, rel=0.001)
+
+
+def test_a_sprayed_message_ends_when_its_slowest_part_has() -> None:
+    """0 to 2 over two ways, one of which has a quarter of the rate: half of it waits there."""
+    links = [(0, 4, 80e9, 0), (1, 4, 80e9, 0), (4, 5, 80e9, 0), (4, 6, 20e9, 0)]
+    links += [(5, 7, 80e9, 0), (6, 7, 80e9, 0), (7, 2, 80e9, 0), (7, 3, 80e9, 0)]
+    topology = graph(4, 8, links)
+    object.__setattr__(topology, "routing", EcmpPaths())
+    times, counted = send(unlimited(Spray()), topology, [(0, 2, SIZE)])
+    assert abs(times[0] - 1_600_000_000) < 1_500_000  # and packets' times
+    assert counted.link_bytes[2] == counted.link_bytes[3] == SIZE // 2
+    for balancer in (Adaptive(), Reps()):
+        network = CongestionNetwork(Dctcp(), PortSettings(mtu_bytes=1000), balancer)
+        adapted, _ = send(network, topology, [(0, 2, SIZE)])
+        assert adapted[0] < 1_400_000_000  # both ways together take 640 us
+
+
+def test_reps_leaves_a_path_that_marks() -> None:
+    """0 sends over four spines, on one of which somebody else queues."""
+    topology = leaf_spine(leaves=3, below=2, spines=4)
+    up = up_links(topology)
+
+    def sent(balancer: Balancer) -> np.ndarray:
+        network = CongestionNetwork(Dctcp(), PortSettings(mtu_bytes=1000), balancer)
+        slow = [LinkChange(0, up[0], 4e9)]
+        object.__setattr__(topology, "changes", LinkChanges(slow))
+        _, counted = send(network, topology, [(0, 2, 4 * SIZE)])
+        return counted.link_bytes[up[:4]] / (4 * SIZE)
+
+    assert sent(Spray()) == pytest.approx([0.25] * 4, abs=0.001)
+    found = sent(Reps())
+    assert found[0] < 0.15
+    assert found[1:] == pytest.approx([(1 - found[0]) / 3] * 3, abs=0.001)
+
+
+@pytest.mark.parametrize("balancer", [Spray, Adaptive])
+def test_parts_leave_a_dead_link_after_the_detection_and_come_back_after_the_repair(
+    balancer: type[Balancer],
+) -> None:
+    topology = fabric([(3, 4, 0.0), (8, 4, 250e6 * 8)])
+    times, counted = send(unlimited(balancer()), topology, [(0, 1, 10_000_000)])
+    # 3 MB; nothing for a millisecond of detection; then 7 MB leave in 7 ms. Of the 5 MB until 9 ms three
+    # quarters pass, and what is left of them waits in three queues, which are full until 11 ms.
+    exact = 11 * PS_PER_MS + 5 * PS_PER_MS // 3
+    if balancer is Spray:
+        assert times[0] == pytest.approx(exact, rel=0.001)
+    else:  # the fourth path takes more when it is back
+        assert 12.25 * PS_PER_MS < times[0] < exact
+    assert abs(counted.link_bytes[0] - 10_000_000) <= 4  # each part is rounded
+
+
+def test_a_path_that_is_known_to_be_dead_is_refused() -> None:
+    with pytest.raises(NetworkError, match=r"'path' is 0 for .* a link of that path is down"):
+        send(unlimited(Stubborn()), fabric([(1, 2, 0.0)]), [(0, 1, 10_000_000)])
+
+
+def marking(balancer: Balancer, **more: bool) -> CongestionNetwork:
+    return CongestionNetwork(Dctcp(), PortSettings(mark_from_bytes=20_000), balancer, **more)
+
+
+def dropping(balancer: Balancer, **more: bool) -> CongestionNetwork:
+    ports = PortSettings(buffer_bytes=40_000, mtu_bytes=1_000)
+    return CongestionNetwork(NewReno(), ports, balancer, **more)
+
+
+def pausing(balancer: Balancer, **more: bool) -> CongestionNetwork:
+    return CongestionNetwork(Hpcc(), PortSettings(lossless=True, pause_bytes=20_000), balancer, **more)
+
+
+@pytest.mark.parametrize("balancer", EVERY)
+@some
+@given(
+    world=worlds(),
+    make=st.sampled_from([marking, dropping, pausing]),
+    seed=st.integers(0, 2**32),
+    data=st.data(),
+)
+def test_cuts_and_compiling_change_nothing_where_links_fail_too(
+    balancer: Callable[[], Balancer],
+    world: World,
+    make: Callable[..., CongestionNetwork],
+    seed: int,
+    data: st.DataObject,
+) -> None:
+    links = world.topology.num_links
+    rates = world.topology.link_rate_bps
+    chosen = data.draw(st.lists(st.integers(0, links - 1), max_size=3, unique=True))
+    rows = [LinkChange(10**6, k, 0.0) for k in sorted(chosen)]
+    rows += [LinkChange(5 * 10**6, k, float(rates[k])) for k in sorted(chosen)]
+    object.__setattr__(world.topology, "routing", EcmpPaths(world.topology.routing.endpoints_forward))
+    object.__setattr__(world.topology, "changes", LinkChanges(rows, 10**5))
+    try:
+        whole = drive(make(balancer()), world)
+    except NetworkError as error:
+        assert "PFC deadlock" in str(error)  # noqa: PT017
+        return
+    assert np.all([end >= start for start, end in whole.values()])
+    assert drive(make(balancer()), world, eager=False) == whole
+    assert drive(make(balancer()), world, cuts=random.Random(seed)) == whole
+    assert drive(make(balancer(), in_python=True), world) == whole
