@@ -2,6 +2,9 @@
 
 Without names, those that are out of date.
 
+Reports are photographed in headless Chromium, the answer and the timeline, by ``python docs/pictures.py
+reports``, or where they are out of date.
+
 A picture carries a checksum of the exact figures in the answer that it shows, so that ``tests/docs`` can tell
 a picture of other figures. Sweeps are drawn from the answer's own table; scenarios are run.
 """
@@ -25,6 +28,9 @@ from cosim.results.sweep import SweepRun, Trial
 
 SCENARIOS = Path(__file__).resolve().parents[1] / "scenarios"
 PICTURES = Path(__file__).resolve().parent / "gallery" / "pictures"
+REPORTS = {"quickstart": (1440, 390), "two-jobs": (1440,), "llama3-70b": (1440,)}
+"""Widths at which a scenario's report is photographed."""
+_HIGH = {1440: 1250, 390: 1500}
 _KEY = "Exact figures"
 _COLOURS = 64
 
@@ -91,8 +97,54 @@ def draw(scenario: Path) -> Path:
     return picture(scenario)
 
 
+def report_picture(scenario: Path, width: int) -> Path:
+    """``docs/gallery/pictures/report-quickstart-1440.png``."""
+    return PICTURES / f"report-{scenario.stem}-{width}.png"
+
+
+def is_report_current(scenario: Path, width: int) -> bool:
+    """The picture is there, and shows the answer's figures."""
+    path = report_picture(scenario, width)
+    if not path.exists():
+        return False
+    with Image.open(path) as image:
+        return bool(image.info.get(_KEY) == checksum(scenario))
+
+
+def photograph(scenario: Path, width: int) -> Path:
+    """A report as a browser shows it at first."""
+    import cosim
+    from tests.docs.site import browser
+
+    told = PngInfo()
+    told.add_text(_KEY, checksum(scenario))
+    with tempfile.TemporaryDirectory() as folder, browser(width) as page:
+        written = cosim.run(scenario).report().save(Path(folder) / "report.html")
+        page.set_viewport_size({"width": width, "height": _HIGH[width]})
+        page.goto(written.as_uri())
+        page.wait_for_selector("html[data-shown]")
+        page.wait_for_timeout(500)
+        shot = Path(folder) / "shot.png"
+        page.screenshot(path=str(shot))
+        with Image.open(shot) as image:
+            palette = image.convert("RGB").quantize(_COLOURS)
+            palette.save(report_picture(scenario, width), optimize=True, pnginfo=told)
+    return report_picture(scenario, width)
+
+
+def _photograph_all(*, all_of_them: bool) -> None:
+    sys.path.insert(0, str(SCENARIOS.parent))  # tests.docs has the browser
+    for name, widths in REPORTS.items():
+        scenario = SCENARIOS / f"{name}.yaml"
+        for width in widths:
+            if all_of_them or not is_report_current(scenario, width):
+                print(f"drawn: {photograph(scenario, width)}")
+
+
 def main() -> None:
     """Draw what is named, or what is out of date."""
+    if "reports" in sys.argv[1:] or len(sys.argv) == 1:
+        _photograph_all(all_of_them="reports" in sys.argv[1:])
     for scenario in sorted(SCENARIOS.glob("*.yaml")):
         if scenario.stem in sys.argv[1:] or (len(sys.argv) == 1 and not is_current(scenario)):
             print(f"drawn: {draw(scenario)}")

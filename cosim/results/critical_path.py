@@ -25,7 +25,7 @@ import numpy as np
 from cosim.engine.records import Records
 from cosim.errors import InputError
 from cosim.results.hops import Hops
-from cosim.results.one_iteration import UNKNOWN, OneIteration, Place
+from cosim.results.one_iteration import I64, UNKNOWN, OneIteration, Place, rows_of, rows_of_each
 from cosim.units import format_size
 from cosim.workload.program import Operation, OpKind
 
@@ -89,9 +89,35 @@ def critical_path(records: Records, job: int = 0, iteration: int | None = None) 
             f"job {records.jobs[job].name!r} ended {done} iterations, so that there is no iteration "
             f"{0 if iteration is None else iteration}"
         )
-    it = OneIteration(records, job, chosen)
-    hops = None if records.messages is None else Hops(records.messages, job, chosen, it.info)
-    return CriticalPath(job, chosen, _Walk(it, hops).steps(), hops is not None)
+    messages = None if records.messages is None else rows_of(records.messages, job, chosen)
+    return _path(records, job, chosen, rows_of(records.ops, job, chosen), messages)
+
+
+def last_critical_paths(records: Records, *, by_message: bool = True) -> list[CriticalPath]:
+    """Of the last iteration that each job ended; jobs that ended none have none.
+
+    Without ``by_message`` collectives are one step each, whether the run kept its messages or not.
+    """
+    last = np.array([len(ends) - 1 for ends in records.iteration_end_ps], np.int64)
+    if not len(last):
+        return []
+    rows = rows_of_each(records.ops, last)
+    messages: list[I64] | list[None] = [None] * len(last)
+    if by_message and records.messages is not None:
+        messages = rows_of_each(records.messages, last)
+    return [
+        _path(records, job, int(last[job]), rows[job], messages[job])
+        for job in range(len(last))
+        if records.iteration_end_ps[job].size
+    ]
+
+
+def _path(records: Records, job: int, iteration: int, rows: I64, messages: I64 | None) -> CriticalPath:
+    it = OneIteration(records, job, iteration, rows)
+    hops = None
+    if messages is not None and records.messages is not None:
+        hops = Hops(records.messages, messages, it.info)
+    return CriticalPath(job, iteration, _Walk(it, hops).steps(), hops is not None)
 
 
 class _Walk:

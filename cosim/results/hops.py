@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.engine.records import JobInfo, MessageRecords
-from cosim.results.one_iteration import UNKNOWN, OneIteration, Place
+from cosim.results.one_iteration import I64, UNKNOWN, OneIteration, Place
 
 
 class Hop(NamedTuple):
@@ -27,16 +27,15 @@ class Hops:
     ----------
     messages
         Of the run.
-    job, iteration
-        Numbers, from 0.
+    rows
+        Of the iteration, among them.
     info
         Of the job.
     """
 
-    def __init__(self, messages: MessageRecords, job: int, iteration: int, info: JobInfo) -> None:
-        mine = np.flatnonzero((messages.job == job) & (messages.iteration == iteration))
+    def __init__(self, messages: MessageRecords, rows: I64, info: JobInfo) -> None:
         columns = (messages.op, messages.src, messages.dst, messages.start_ps, messages.end_ps)
-        op, src, dst, start, end = (column[mine] for column in columns)
+        op, src, dst, start, end = (column[rows] for column in columns)
         order = np.lexsort((end, dst, op))
         self._src, self._start, self._end = src[order], start[order], end[order]
         self._info = info

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.engine.programs import Naming, naming
-from cosim.engine.records import Records
+from cosim.engine.records import MessageRecords, OpRecords, Records
 from cosim.workload.program import NO_STREAM, Operation, OpKind
 
 I64 = NDArray[np.int64]
@@ -27,6 +27,19 @@ class _Meetings:
     op: dict[tuple[Naming, int], int] = field(default_factory=dict)
 
 
+def rows_of(records: OpRecords | MessageRecords, job: int, iteration: int) -> I64:
+    """Rows of an iteration of a job."""
+    return np.flatnonzero((records.job == job) & (records.iteration == iteration))
+
+
+def rows_of_each(records: OpRecords | MessageRecords, iterations: I64) -> list[I64]:
+    """Rows of one iteration of each job, ``iterations[job]``, found in one go."""
+    mine = np.flatnonzero(records.iteration == iterations[records.job])
+    mine = mine[np.argsort(records.job[mine], kind="stable")]
+    ends = np.cumsum(np.bincount(records.job[mine], minlength=len(iterations)))
+    return np.split(mine, ends[:-1])
+
+
 class OneIteration:
     """Iteration ``iteration`` of job ``job``, which all its ranks ended.
 
@@ -36,9 +49,11 @@ class OneIteration:
         Of the run.
     job, iteration
         Numbers, from 0.
+    rows
+        Of the iteration, among the records of operations; looked for if not given.
     """
 
-    def __init__(self, records: Records, job: int, iteration: int) -> None:
+    def __init__(self, records: Records, job: int, iteration: int, rows: I64 | None = None) -> None:
         self.info = records.jobs[job]
         self.workload = self.info.workload
         ends, program_of = records.iteration_end_ps[job], self.workload.program_of
@@ -50,7 +65,7 @@ class OneIteration:
         self._base = np.concatenate([[0], np.cumsum(counts)])
         self._begin = np.full(int(self._base[-1]), UNKNOWN, np.int64)
         self._end = self._begin.copy()
-        mine = np.flatnonzero((ops.job == job) & (ops.iteration == iteration))
+        mine = rows_of(ops, job, iteration) if rows is None else rows
         at = self._base[ops.rank[mine]] + ops.op[mine]
         self._begin[at], self._end[at] = ops.start_ps[mine], ops.end_ps[mine]
         self._meetings: dict[int, _Meetings] = {}

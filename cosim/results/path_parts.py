@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.results.critical_path import COMPUTE, MEMORY, WAIT
+from cosim.results.critical_path import COMPUTE, MEMORY, WAIT, PathStep
+from cosim.results.render.text import percent
 from cosim.units import format_time
 
 
@@ -28,17 +29,26 @@ def path_parts(columns: Mapping[str, NDArray[Any]], job: int) -> list[PathPart]:
     if "path_job" not in columns:
         return []
     mine = np.flatnonzero(columns["path_job"] == job)
-    times: dict[tuple[str, str], list[int]] = {}
     kinds, whats = columns["path_kind"][mine].tolist(), columns["path_what"][mine].tolist()
     lengths = (columns["path_end_ps"] - columns["path_start_ps"])[mine].tolist()
-    for kind, what, length in zip(kinds, whats, lengths, strict=True):
+    return _parts(zip(kinds, whats, lengths, strict=True))
+
+
+def parts_of(steps: Iterable[PathStep]) -> list[PathPart]:
+    """What steps are made of, the largest part first."""
+    return _parts((step.kind, step.what, step.duration_ps) for step in steps)
+
+
+def _parts(steps: Iterable[tuple[str, str, int]]) -> list[PathPart]:
+    times: dict[tuple[str, str], list[int]] = {}
+    for kind, what, length in steps:
         times.setdefault((kind, what), []).append(length)
     parts = [PathPart(kind, what, sum(each), len(each)) for (kind, what), each in times.items()]
     return sorted(parts, key=lambda part: (-part.time_ps, part.kind, part.what))
 
 
-def sentence(parts: list[PathPart]) -> str:
-    """What limits the iteration; empty where there is no path."""
+def limit(parts: list[PathPart]) -> str:
+    """What limits the iteration, as the end of a sentence; empty where there is no path."""
     total = sum(part.time_ps for part in parts)
     if not total:
         return ""
@@ -46,17 +56,11 @@ def sentence(parts: list[PathPart]) -> str:
     unknown = sum(part.time_ps for part in parts if part.kind == WAIT)
     talking = total - computing - unknown
     if 2 * unknown > total:
-        return "What the iteration waited for was not recorded."
-    limited, largest = (
-        ("Computation", [part for part in parts if part.kind in (COMPUTE, MEMORY)])
-        if computing >= talking
-        else ("Communication", [part for part in parts if part.kind not in (COMPUTE, MEMORY, WAIT)])
-    )
-    most = largest[0]
-    share = f"{max(computing, talking) / total:.0%}"
-    other = "communication" if limited == "Computation" else "computation"
-    rest = min(computing, talking)
-    return (
-        f"{limited} limits it: {share} of the critical path, most of it {most.what} "
-        f"({format_time(most.time_ps)} of {format_time(total)}); {other} is {format_time(rest)} of it."
-    )
+        return "what was not recorded"
+    computes = computing >= talking
+    limiting = [part for part in parts if part.kind != WAIT and (part.kind in (COMPUTE, MEMORY)) == computes]
+    most = limiting[0]
+    share = percent(max(computing, talking) / total)
+    what = "computation" if computes else "communication"
+    times = f"{format_time(most.time_ps)} of {format_time(total)}"
+    return f"{what}, {share} of its critical path, most of it {most.what} ({times})"

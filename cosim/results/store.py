@@ -24,7 +24,7 @@ import numpy as np
 from cosim.engine.records import CollectiveRecord, MessageRecords, Records
 from cosim.errors import InputError, Location
 from cosim.results.collective_columns import collective_columns
-from cosim.results.critical_path import PathStep, critical_path
+from cosim.results.critical_path import PathStep, last_critical_paths
 from cosim.results.optable import op_table
 from cosim.results.summary import Summary
 from cosim.results.table import Array, labels
@@ -209,8 +209,7 @@ def _tables(records: Records) -> list[OperationTable]:
 
 def path_columns(records: Records) -> dict[str, Array]:
     """The critical path of the last iteration that each job ended."""
-    jobs = [job for job, ends in enumerate(records.iteration_end_ps) if ends.size]
-    paths = [critical_path(records, job) for job in jobs]
+    paths = last_critical_paths(records)
     steps = [(path.job, path.iteration, *step) for path in paths for step in path.steps]
     names = ("job", "iteration", *PathStep._fields)
     named = dict(zip(names, zip(*steps, strict=True), strict=False))

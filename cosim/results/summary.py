@@ -24,10 +24,12 @@ from cosim.results.breakdown import Breakdown, break_down
 from cosim.results.certainty import interval_ps
 from cosim.results.collective_columns import collective_columns
 from cosim.results.collectives import CollectiveSummary, summarize_collectives
+from cosim.results.critical_path import last_critical_paths
 from cosim.results.fct import FctSummary, summarize_fct
 from cosim.results.links import LinkSummary, LinkTotals, summarize_link_totals, summarize_links
 from cosim.results.optable import op_table
 from cosim.results.overlap import Overlap, find_overlap
+from cosim.results.path_parts import limit, parts_of
 from cosim.results.queues import QueueSummary, summarize_queues
 from cosim.results.scheduling import Scheduling
 from cosim.results.stragglers import Straggler, find_stragglers
@@ -85,6 +87,8 @@ class JobSummary:
         this job's own; None: computation wasn't worked out.
     interval_ps
         The mean iteration's 80 % interval.
+    limit
+        What limits the last iteration: what its critical path is mostly made of, collectives taken whole.
     minibatches
         That an iteration takes in.
     """
@@ -123,6 +127,7 @@ class JobSummary:
     error: tuple[float, float] | None = None
     interval_ps: tuple[int, int] | None = None
     minibatches: int = 1
+    limit: str = ""
 
 
 @dataclass(frozen=True)
@@ -240,6 +245,8 @@ def summarize(
     collectives = collective_columns(records.collectives)
     late = [find_stragglers(records, table, collectives, j) for j in range(len(records.jobs))]
     base = table.rank_base
+    paths = last_critical_paths(records, by_message=False)
+    limits = {path.job: limit(parts_of(path.steps)) for path in paths}
     return Summary(
         format=FORMAT,
         name=name,
@@ -255,7 +262,7 @@ def summarize(
         wall_s=records.wall_s,
         cpu_s=records.cpu_s,
         jobs=tuple(
-            _job(records, j, parts, slice(int(base[j]), int(base[j + 1])), stragglers)
+            _job(records, j, parts, slice(int(base[j]), int(base[j + 1])), stragglers, limits.get(j, ""))
             for j, stragglers in enumerate(late)
         ),
         collectives=summarize_collectives(collectives, records.jobs),
@@ -309,7 +316,7 @@ def _mean(times: I64) -> int | None:
 
 
 def _job(
-    records: Records, j: int, parts: Breakdown, ranks: slice, stragglers: tuple[Straggler, ...]
+    records: Records, j: int, parts: Breakdown, ranks: slice, stragglers: tuple[Straggler, ...], limited: str
 ) -> JobSummary:
     job = records.jobs[j]
     every = iteration_times(records.iteration_end_ps[j], job.start_ps)
@@ -356,6 +363,7 @@ def _job(
         error=job.workload.error,
         interval_ps=interval_ps(mean, job.workload.error) if mean and job.workload.error else None,
         minibatches=job.workload.minibatches,
+        limit=limited,
     )
 
 

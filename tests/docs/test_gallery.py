@@ -29,6 +29,15 @@ def test_a_picture_shows_the_figures_of_the_answer(scenario: Path) -> None:
     assert load("pictures.py").is_current(scenario), f"python docs/pictures.py {scenario.stem}"
 
 
+def test_a_reports_picture_shows_the_figures_of_the_answer() -> None:
+    pytest.importorskip("PIL", reason="no Pillow: pip install 'cosim-net[plot]'")
+    pictures = load("pictures.py")
+    for name, widths in pictures.REPORTS.items():
+        for width in widths:
+            scenario = ROOT / "scenarios" / f"{name}.yaml"
+            assert pictures.is_report_current(scenario, width), "python docs/pictures.py reports"
+
+
 def test_every_scenario_stands_under_a_heading() -> None:
     pytest.importorskip("sphinx", reason="no sphinx: pip install 'cosim-net[docs]'")
     gallery = load("extensions/gallery_pages.py")

@@ -20,7 +20,8 @@ from cosim.network.fair_share import FairShareNetwork
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.planner import Planner
-from cosim.results.critical_path import COMPUTE, WAIT, CriticalPath, critical_path
+from cosim.results.critical_path import COMPUTE, WAIT, CriticalPath, critical_path, last_critical_paths
+from cosim.results.path_parts import PathPart, limit
 from cosim.testing import strategies
 from cosim.testing.strategies import JobMix
 from cosim.topology.graph import Topology
@@ -121,6 +122,29 @@ def test_an_iteration_that_is_not_there_is_refused() -> None:
         critical_path(records, 0, 99)
     with pytest.raises(InputError, match="there is no job 7"):
         critical_path(records, 7)
+
+
+def test_what_limits_a_job_is_the_larger_side_of_its_path_and_the_largest_part_of_that() -> None:
+    def part(kind: str, what: str, time_ps: int) -> PathPart:
+        return PathPart(kind, what, time_ps, 1)
+
+    parts = [
+        part("compute", "forward", 40),
+        part("collective", "all_reduce 1 B", 35),
+        part("send", "send", 25),
+    ]
+    assert limit(parts) == (
+        "communication, 60.0 % of its critical path, most of it all_reduce 1 B (35 ps of 100 ps)"
+    )
+    assert limit([part("wait", "wait", 60), part("compute", "forward", 40)]) == "what was not recorded"
+    assert limit([]) == ""
+
+
+def test_without_messages_a_collective_is_one_step_of_the_last_iteration() -> None:
+    (path,) = last_critical_paths(example().records(messages=True), by_message=False)
+    assert path.iteration == 1
+    assert not path.by_message
+    assert path.steps == critical_path(example().records()).steps
 
 
 def test_a_path_knows_its_length() -> None:

@@ -134,6 +134,8 @@ def _about_job(job: JobSummary, who: str, blocks: str) -> Iterator[str]:
     yield from (f"  {who}{line}" for line in job.folding)
     if job.training is not None:
         yield from (f"  {who}{line}" for line in about_training(job.training))
+    if job.limit:
+        yield f"  {who}limited by {job.limit}"
     if job.free_communication_speedup is not None and job.free_communication_iteration_ps is not None:
         bound = format_time(job.free_communication_iteration_ps)
         yield (

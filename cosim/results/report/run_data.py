@@ -11,7 +11,7 @@ import yaml
 from numpy.typing import NDArray
 
 from cosim.results.critical_path import KINDS
-from cosim.results.path_parts import path_parts, sentence
+from cosim.results.path_parts import path_parts
 from cosim.results.report.fabric import FabricMap, draw_map
 from cosim.results.report.lanes import Lanes, lanes
 from cosim.results.report.source import I64, ReportSource
@@ -103,7 +103,7 @@ def _operations(source: ReportSource, shown: Lanes, head: dict[str, Any]) -> dic
 
 def _path_head(source: ReportSource, job: int) -> dict[str, Any]:
     parts = path_parts(source.columns, job)
-    return {"said": sentence(parts), "parts": [asdict(part) for part in parts[:24]]}
+    return {"parts": [asdict(part) for part in parts[:24]]}
 
 
 def _path(source: ReportSource, shown: Lanes, head: dict[str, Any]) -> dict[str, Array]:

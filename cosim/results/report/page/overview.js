@@ -21,11 +21,11 @@ export function overview(run, which = "") {
     ...s.jobs.flatMap((job) => job.iteration_ps.map((one, k) => [job.name, k, one]))];
   return section(`answer${which}`, which ? `Answer of ${which}` : "Answer", cost, csvButton("iterations", rows),
     s.interrupted && el("p", { class: "changed" }, `Interrupted (${s.interrupted}): what follows was computed until then.`),
-    shown.map((job, k) => jobCard(job, run.paths[k], s.jobs.length > 1)),
+    shown.map((job) => jobCard(job, s.jobs.length > 1)),
     left > 0 && el("p", { class: "note" }, `... and ${left} more jobs, below under Jobs`));
 }
 
-function jobCard(job, path, named) {
+function jobCard(job, named) {
   const iteration = job.iteration_mean_ps;
   const interval = job.interval_ps && `80 % of such iterations: ${time(job.interval_ps[0])} to ${time(job.interval_ps[1])}`;
   const facts = [
@@ -38,7 +38,7 @@ function jobCard(job, path, named) {
   if (job.training) facts.push([percent(job.training.useful_ps / job.training.lasts_ps), "goodput of the training"]);
   return el("div", { class: "job" },
     named && el("h3", {}, job.name),
-    path.said && el("p", { class: "said" }, path.said),
+    job.limit && el("p", { class: "said" }, `Limited by ${job.limit}.`),
     el("div", { class: "facts" }, facts.map(([value, text]) => el("div", { class: "fact" }, el("b", {}, value), el("span", {}, text)))),
     iterationBar(job),
     job.stragglers.length > 0 && el("p", { class: "note" }, late(job.stragglers[0])));
