@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 Number = TypeVar("Number", int, float)
-_ITERATIONS = 16
-"""Replayed; the second half is settled."""
+_FEWEST_ITERATIONS = 16
+"""Replayed; more of pipelines that are longer, until they have settled."""
 
 
 def partition(
@@ -105,7 +105,7 @@ def _simulated_s(profile: Path, plan: StagePlan, machines: list[Level]) -> float
         {
             "topology": {**topology, "latency": "0ns"},
             "network": "fair_share",
-            "jobs": [{"iterations": _ITERATIONS, "workload": workload}],
+            "jobs": [{"iterations": max(_FEWEST_ITERATIONS, 5 * max(plan.versions)), "workload": workload}],
         }
     )
     job = done.summary.jobs[0]

@@ -12,7 +12,7 @@ from cosim.cluster.locality import domains
 from cosim.cluster.pace import pace
 from cosim.context import Context
 from cosim.engine.records import JobInfo
-from cosim.errors import InputError
+from cosim.errors import InputError, WorkloadError
 from cosim.experiment.events import check_can_change, with_changes, with_slowdowns
 from cosim.experiment.idle import doubts, idle_settings
 from cosim.experiment.place import at
@@ -119,6 +119,16 @@ def _workloads(scenario: Scenario, number: int) -> list[Workload]:
     return built if spec.copies_differ else built * job.count
 
 
+def _check_lag(workload: Workload, iterations: int) -> None:
+    """Refuse what never gets to wait for an earlier iteration: it would be timed as if it did not."""
+    lag = workload.table.longest_lag
+    if lag >= iterations:
+        raise WorkloadError(
+            f"{workload.name}: operations wait for {lag} iterations before, but there are {iterations}",
+            hint=f"iterations: {lag + 1} at least; several times as many until they follow each other evenly",
+        )
+
+
 def _jobs(scenario: Scenario, topology: Topology) -> tuple[JobInfo, ...]:
     """Every job of the scenario on its endpoints, those of a count one by one."""
     wishes = list(_wishes(scenario))
@@ -138,6 +148,8 @@ def _jobs(scenario: Scenario, topology: Topology) -> tuple[JobInfo, ...]:
     )
     jobs = []
     for index, (wish, job, endpoints) in enumerate(zip(wishes, asked, placed, strict=True)):
+        with at(scenario.locate("jobs", wish.number, "iterations")):
+            _check_lag(wish.workload, job.iterations)
         with at(scenario.locate("jobs", wish.number, "stragglers")):
             own = pace(job.stragglers, job.jitter, wish.workload.world_size, scenario.seed, index)
         jobs.append(

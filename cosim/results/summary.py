@@ -294,10 +294,20 @@ def iteration_times(iteration_end_ps: I64, start_ps: int) -> I64:
 
 
 def settled(times: I64, workload: Workload) -> I64:
-    """The iterations whose mean is a job's: all; where iterations wait for earlier ones and so overlap, the
-    second half, when they follow each other at one distance.
+    """The iterations whose mean is a job's: all; where they wait for earlier ones and so overlap, those of
+    the second half that are followed by as many as the longest lag. Of them one repetition, if they repeat.
+
+    Before, the pipeline fills; after, nothing new is computed beside the last ones.
     """
-    return times[len(times) // 2 :] if workload.table.longest_lag else times
+    lag = workload.table.longest_lag
+    if lag == 0:
+        return times
+    half = times[len(times) // 2 :]
+    mine = half[:-lag] if len(half) > lag else half
+    for length in range(1, 2 * len(mine) // 3 + 1):
+        if np.allclose(mine[length:], mine[:-length], rtol=1e-6):
+            return mine[-length:]
+    return mine
 
 
 def mean_iterations(records: Records) -> list[int | None]:

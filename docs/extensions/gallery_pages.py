@@ -31,6 +31,7 @@ KINDS = {
         "cc-shootout",
         "why-not-synthetic",
     ],
+    "Pipelines and staleness": ["pipedream-vgg16", "sapipe", "local-sgd"],
     "Load balancing": ["load-balancers"],
     "What breaks": ["link-failure", "failures-54-days"],
     "A packet simulator in the loop": ["closed-loop-ns3", "incast-rdma", "hybrid-ns3"],

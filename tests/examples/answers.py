@@ -38,6 +38,9 @@ SHORT = {
         "seeds=[1]",
     ),
     "incast-rdma": ("only.control=[hpcc, swift]",),
+    "pipedream-vgg16": ("only.plan=[data parallel, pipedream]", "only.rate=[10Gbps]"),
+    "sapipe": ("only.order=[queue]",),
+    "local-sgd": ("only.rate=[10Gbps]",),
     "why-not-synthetic": ("only.control=[dctcp, mltcp]", "only.traffic=[incast, data parallel]", "seeds=[1]"),
 }
 """The part of each sweep that tests run."""

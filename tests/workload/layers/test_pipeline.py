@@ -92,6 +92,7 @@ def test_the_page_says_versions_and_memory() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
+        ({"plan": "straight", "iterations": 4}, "wait for 4 iterations before, but there are 4"),
         ({"plan": "3-2"}, "its stages have 5 workers together, not 4"),
         ({"plan": "auto"}, "plan: auto needs a rate"),
         (
