@@ -236,13 +236,13 @@ parallelize_module(torch.nn.Linear(8, 8).cuda(), mesh, ColwiseParallel())
 
 def test_a_long_evaluation_is_said_and_can_be_skipped() -> None:
     said: list[str] = []
-    request = ProfileRequest(str(SCRIPTS / "plain_gpt.py"), ("--evaluations=250",), world_size=4)
+    request = ProfileRequest(str(SCRIPTS / "plain_gpt.py"), ("--evaluations=180",), world_size=4)
     made, cost = profile(request, said.append)
     assert any(re.search(r"5,\d{3} operators and no optimizer step yet; now at plain_gpt", t) for t in said)
     assert any("--skip-evaluation" in text for text in said)
     skipped, less = profile(
         ProfileRequest(
-            str(SCRIPTS / "plain_gpt.py"), ("--evaluations=250",), world_size=4, skip_evaluation=True
+            str(SCRIPTS / "plain_gpt.py"), ("--evaluations=180",), world_size=4, skip_evaluation=True
         )
     )
     assert (skipped.programs, skipped.kernels) == (made.programs, made.kernels)
