@@ -74,6 +74,7 @@ def _queue(state: State, number: int, part: int, position: int) -> None:
     states = ordered + parts + 2 * plan.ranks * plan.queues
     words[states + position * parts + part] = WAITING
     if words[ordered + part] == 0:
+        # The first rank that brings it gives it its place in the order of all ranks.
         words[ordered + part] = 1
         queue = state.parts[plan.part0 + part].queue
         words[order + queue * parts + words[queues + queue]] = part
@@ -105,6 +106,7 @@ def pump(state: State, number: int, queue: int, position: int) -> None:
         elif words[states + part] != AHEAD:
             kept += 1  # a place for what has yet to come
         at += 1
+    # What has begun up to a gap is out of the way for good: the next look begins behind it.
     while words[begun] < length and words[states + words[order + words[begun]]] == AHEAD:
         words[states + words[order + words[begun]]] = 0
         words[begun] += 1
@@ -147,6 +149,7 @@ def leave_part(state: State, handle: int, index: int) -> int:
     phase = state.parts[plan.part0 + part]
     position = int(state.positions[state.subs[phase.sub0 + flow.sub].position0 + index])
     flow.exits -= 1
+    # The engine is told of all that it waits for: what is left of the group is the network's.
     if flow.exits == 0:
         state.words[one.words + 2 * plan.ranks + phase.instance0 + flow.sub] = NONE
         let_go(state, handle)

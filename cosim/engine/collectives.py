@@ -72,6 +72,7 @@ def meet(state: State, number: int, op: int, now: int) -> int:
     comm = state.comms[member.comm]
     iteration = state.slots[rank.slot0 + one.slot].iteration
     found = int(comm.open)
+    # Few are open at once: as many as a group's collectives overlap.
     while found != NONE:
         met = state.rendezvous[found]
         if met.occurrence == one.occurrence and met.iteration == iteration:
@@ -82,6 +83,7 @@ def meet(state: State, number: int, op: int, now: int) -> int:
         if found == NONE:
             return UNKNOWN_PLAN
     met = state.rendezvous[found]
+    # The first to come says what is done; another size or root is a mistake of the program.
     if met.what != one.what:
         state.meta[WHICH] = found
         return MISMATCH
@@ -138,6 +140,7 @@ def _first(state: State, number: int, op: int, now: int) -> int:
     comm = state.comms[comm_number]
     group = state.groups[comm.group]
     iteration = state.slots[rank.slot0 + one.slot].iteration
+    # Turns go on within an iteration, and begin anew with the next: all iterations fare alike.
     turn = int(group.turn) if group.iteration == iteration else 0
     slot = plan_slot(state.plan_keys, plan_key(comm_number, int(one.what), turn))
     if state.plan_keys[slot] == NONE:
@@ -183,6 +186,7 @@ def leave(state: State, handle: int, index: int, now: int, cause: int) -> int:
         state.meta[WHICH] = number
         state.meta[PLACE] = position
         return EARLY_EXIT
+    # Nobody may leave twice, and the place still says which operation it was.
     state.words[met.words + position] = -2 - op
     ends_now(state, int(state.comm_ranks[comm.rank0 + position]), op, now, cause)
     met.left += 1
@@ -215,6 +219,7 @@ def _over(state: State, number: int, now: int) -> None:
         while state.rendezvous[at].next != number:
             at = int(state.rendezvous[at].next)
         state.rendezvous[at].next = met.next
+    # All rendezvous of a plan have as many words: the next one takes these.
     plan = state.plans[met.plan]
     state.words[met.words] = plan.free
     plan.free = met.words

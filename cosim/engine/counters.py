@@ -57,6 +57,7 @@ def _block_of(state: State, handle: int, flow: int, near: int) -> int:
     one = state.handles[handle]
     low = int(one.block)
     high = low + one.blocks
+    # Neighbours mostly complete together: look where the last one was before searching.
     if (
         low <= near < high
         and blocks[near].base <= flow
@@ -127,6 +128,7 @@ def count(state: State, handle: I32, index: I64, start: I64, time: I64, cause: I
     sum_b = state.digest[DIGEST_B]
     for k in range(number):
         flow = index[k]
+        # A network elsewhere may report anything: nothing is indexed by it before it is looked at.
         if not 0 <= handle[k] < len(handles) or flow < 0 or handles[handle[k]].left <= 0:
             return k
         h = handles[handle[k]]
@@ -148,9 +150,11 @@ def count(state: State, handle: I32, index: I64, start: I64, time: I64, cause: I
         h.left -= 1
         if h.left == 0:
             let_go(state, handle[k])
+        # A mark carries no bytes between endpoints: it is in the digest, and in no statistics.
         if one < 0:
             continue
         took = time[k] - start[k]
+        # Equal messages of a collective take equally long: their bin is searched for once.
         if took != last_fct:
             last_fct = took
             last_bin = _fct_bin(took)

@@ -30,6 +30,8 @@ def open_flows(
     one.binding = binding
     one.kind = kind
     one.owner = owner
+    # The network's, until its last flow is counted, and the owner's, until it was told of all it waits for:
+    # either may be the last.
     one.holds = 2
     opened = state.opened[meta[OPENED_N]]
     opened.handle = handle

@@ -9,6 +9,7 @@ from cosim.network.jit import internal
 @internal
 def push(heap: Records, count: int, time: int, high: int, low: int, cause: int, a: int, b: int) -> int:
     """Add an event to a heap of ``count``, which has room; the new count."""
+    # Those above slide down into the gap, one copy a level where swapping takes three.
     at = count
     while at > 0:
         parent = (at - 1) >> 1
@@ -32,6 +33,7 @@ def push(heap: Records, count: int, time: int, high: int, low: int, cause: int, 
 @internal
 def pop(heap: Records, count: int) -> int:
     """Remove the first event of a heap of ``count``; the new count."""
+    # The last one fills the gap at the head, and sinks from there to where it belongs.
     count -= 1
     last = heap[count]
     at = 0

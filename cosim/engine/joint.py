@@ -48,6 +48,7 @@ from cosim.units import NEVER
 def _hand_over(state: State, core: Core) -> int:
     """Give the network the groups opened and flows started; DONE, or what it needs first."""
     meta = state.meta
+    # Groups before starts, which are of groups that are open. Both go on where they stopped for room.
     while meta[OPENED_AT] < meta[OPENED_N]:
         one = state.opened[meta[OPENED_AT]]
         handle = state.handles[one.handle]
@@ -90,6 +91,7 @@ def _advance(state: State, core: Core, loop: int, columns: int, horizon: int) ->
         return status
     net = core.state[0]
     most = net.num_pending
+    # All that could stop it comes before ``report`` takes anything out: the call may be repeated until here.
     if most >= net.report_at:
         return NEED_REPORT
     if most > len(state.reported.handle) or meta[REACTIONS_N] + most > len(state.reactions):
@@ -106,6 +108,7 @@ def _advance(state: State, core: Core, loop: int, columns: int, horizon: int) ->
         close_group(core.store, int(done.closed[k]))
     count(state, done.handle, done.number, done.start, done.time, done.cause, number)
     meta[NUM_ADVANCES] += 1
+    # It got nowhere, said nothing and was given nothing: the next time would be the same.
     if grant == meta[GRANTED] and number == 0 and started == 0:
         return NO_PROGRESS
     meta[GRANTED] = grant

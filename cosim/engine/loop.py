@@ -81,6 +81,8 @@ still; so much was done that others may want a word; whoever directs a job has t
 @once
 def is_short(state: State) -> bool:
     """Whether one turn of the loop might not find the room that it needs."""
+    # A turn adds at most a burst of tasks, but one message, one rendezvous, one line of a log. Asked before
+    # each turn, it lets no turn stop in the midst of what it does.
     meta = state.meta
     burst = meta[BURST]
     return bool(
@@ -149,6 +151,7 @@ def _next_rank(state: State) -> None:
     number = int(state.touched[0].a)
     meta[ROUND] = state.touched[0].time
     meta[TOUCHED_N] = pop(state.touched, meta[TOUCHED_N])
+    # What it starts now may touch it again: that is another round.
     state.ranks[number].touched = 0
     meta[AT_RANK] = number
     meta[AT_LANE] = 0
@@ -163,6 +166,7 @@ def _choose(state: State, number: int, now: int) -> None:
     while meta[AT_LANE] <= last:
         at = meta[AT_LANE]
         lane = state.lanes[rank.lane0 + at]
+        # A stream does one thing at a time; the last lane is of what is in no stream, and is emptied.
         if lane.count > 0 and (at == last or lane.busy == NONE):
             op = take_ready(state, number, at)
             state.cells[rank.cell0 + op].started = now
@@ -182,11 +186,13 @@ def _start(state: State, number: int, op: int, now: int) -> int:
     one = state.ops[state.programs[rank.program].op0 + op]
     if one.kind == COMPUTE:
         duration = one.duration if rank.pace0 == NONE else state.pace[rank.pace0 + op]
+        # Not now + duration >= NEVER: the sum might leave int64.
         if duration >= NEVER - now:
             return TOO_LATE
         meta[AGENDA_N] = push(state.agenda, meta[AGENDA_N], now + duration, number, op, now, number, op)
         return DONE
     if one.kind == COLLECTIVE:
+        # Where it needs what Python makes, nothing was changed: the same turn comes again.
         came = meet(state, number, op, now)
         if came == MET:
             return DONE
@@ -226,6 +232,7 @@ def _end_next(state: State, now: int) -> None:
     op = int(event.b)
     cause = int(event.cause)
     meta[AGENDA_N] = pop(state.agenda, meta[AGENDA_N])
+    # Without an operation, it is the time at which a rank was told to go on.
     may_go_on = op == NONE
     if not may_go_on:
         may_go_on = end(state, number, op, now, cause)
@@ -240,12 +247,15 @@ def one_turn(state: State) -> int:
     """Do the next thing of the instant under way; DONE if there was one, NONE: it is over; or why not."""
     meta = state.meta
     now = meta[NOW]
+    # What an end or a start called for, before anything else ends or starts: queues of collectives depend on
+    # the order in which phases come to them, and that is the order of what they follow from.
     if _do_at_once(state, now):
         return DONE
     if meta[BEGIN_AT] < meta[BEGIN_N]:
         number = int(state.begins[meta[BEGIN_AT]])
         rank = state.ranks[number]
         job = state.jobs[rank.job]
+        # Iterations may overlap, and an empty one ends as it begins: as many as may.
         while may_begin(state, number):
             if rank.pace0 != NONE and rank.paced <= rank.iteration + 1:  # of the iteration that begins
                 return NEED_PACE
@@ -269,6 +279,8 @@ def one_turn(state: State) -> int:
         return DONE
     meta[BEGIN_AT] = 0
     meta[BEGIN_N] = 0
+    # A rank starts all it may, one operation a turn, and the ranks of a round after one another. Only then is
+    # looked at what these starts made end at this instant: it may let ranks start again, in the next round.
     if meta[AT_RANK] != NONE:
         number = meta[AT_RANK]
         if meta[AT_OP] == NONE:
@@ -278,11 +290,13 @@ def one_turn(state: State) -> int:
             if status == DONE:
                 meta[AT_OP] = NONE
             return status
+        # What it starts from here on follows from other ends, which have their own cause.
         state.ranks[number].cause = 0
         meta[AT_RANK] = NONE
         if meta[TOUCHED_N] > 0 and state.touched[0].time == meta[ROUND]:
             _next_rank(state)
             return DONE
+    # All that ended, whoever says so, before any start: a rank sees the whole instant when it chooses.
     if meta[REACTIONS_N] > 0 and state.reactions[0].time == now:
         return _react(state, now)
     if meta[AGENDA_N] > 0 and state.agenda[0].time == now:

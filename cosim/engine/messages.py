@@ -68,6 +68,8 @@ def _new_message(state: State) -> int:
 def _match(state: State, channel_number: int, is_send: bool) -> int:
     """The first message of a channel that lacks this end, taken out of it, or a new one."""
     channel = state.channels[channel_number]
+    # What waits in a channel waits for the same end: were there a message that lacks the other one, this end
+    # would have met it. So the first tells for all, and first come is first served.
     first = int(channel.head)
     if first != NONE:
         one = state.messages[first]
@@ -102,6 +104,7 @@ def post(state: State, number: int, op: int, now: int) -> bool:
         message.recv_op = op
         message.recv_iteration = iteration
         message.port = port
+    # Either may have the wrong size: it is known when both are there.
     if message.send_rank != NONE and message.recv_rank != NONE:
         other = state.ranks[message.recv_rank if is_send else message.send_rank]
         its_op = message.recv_op if is_send else message.send_op
@@ -109,6 +112,8 @@ def post(state: State, number: int, op: int, now: int) -> bool:
             state.meta[WHICH] = found
             return False
     rendezvous = state.jobs[rank.job].rendezvous != 0
+    # A message that waited for its request is certain since that came; any other since what let its SEND
+    # start.
     if is_send:
         if not rendezvous:
             _dispatch(state, found, MESSAGE_PART, rank.cause)
@@ -118,6 +123,7 @@ def post(state: State, number: int, op: int, now: int) -> bool:
         if rendezvous:
             _dispatch(state, found, REQUEST_PART, rank.cause)
         if message.arrived != 0:
+            # It was here before it was asked for.
             ends_now(state, number, op, now, now)
             _forget(state, found)
     return True
@@ -149,6 +155,7 @@ def send_out(state: State, found: int, part: int, now: int, cause: int) -> None:
         rank = state.ranks[number]
         one = state.ops[state.programs[rank.program].op0 + op]
         port = message.port
+    # A flow is named by what it is, not by when it was made: digests don't depend on how a run was cut.
     key_high = (int(rank.job) << 51) | (iteration << 31) | int(one.number)
     key_low = (int(rank.number) << 44) | (part << 32)
     handle = open_flows(state, state.ports[port].binding, key_high, key_low, kind, found, iteration)
@@ -164,6 +171,7 @@ def reached(state: State, kind: int, found: int, now: int, cause: int) -> None:
         if message.send_rank != NONE:
             _dispatch(state, found, MESSAGE_PART, cause)
         return
+    # The SEND ends where its message is; a RECV that is not posted yet finds it here.
     message.arrived = 1
     ends_now(state, message.send_rank, message.send_op, now, cause)
     if message.recv_rank != NONE:

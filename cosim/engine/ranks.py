@@ -11,6 +11,7 @@ from cosim.network.jit import internal
 @internal
 def touch(state: State, rank: int) -> None:
     """Look at a rank in the next round of starts."""
+    # Once a round is enough: it will look at all that is ready by then.
     if state.ranks[rank].touched == 0:
         state.ranks[rank].touched = 1
         meta = state.meta
@@ -88,6 +89,7 @@ def begin(state: State, number: int, now: int) -> None:
     program = state.programs[rank.program]
     slots = 2 * state.jobs[rank.job].open - 1
     if rank.iteration == NONE:
+        # No iteration comes before the first: nothing waits for one.
         for op in range(slots * program.ops):
             one = state.ops[program.op0 + op]
             state.cells[rank.cell0 + op].waits = one.waits - one.early
@@ -96,6 +98,7 @@ def begin(state: State, number: int, now: int) -> None:
     state.slots[rank.slot0 + slot].iteration = rank.iteration
     state.slots[rank.slot0 + slot].left = program.ops
     first = slot * program.ops
+    # What depends on nothing waits for its iteration alone.
     for k in range(program.root0, program.root0 + program.roots):
         root = first + state.roots[k]
         waiting = state.cells[rank.cell0 + root]
@@ -124,6 +127,8 @@ def _close(state: State, number: int, now: int) -> None:
             break
         state.iteration_ends[job.end0 + rank.oldest * job.ranks + rank.number] = now
         first = slot * program.ops
+        # The slot is the next iteration's to come: from now on, ends of iterations before that one count
+        # here.
         for op in range(first, first + program.ops):
             state.cells[rank.cell0 + op].waits = state.ops[program.op0 + op].waits
         rank.oldest += 1
@@ -151,6 +156,7 @@ def end(state: State, number: int, op: int, now: int, cause: int) -> bool:
     record.end = now
     cell.started = NONE
     rank.cause = max(rank.cause, cause)
+    # The last lane is no stream: nobody waits for it.
     if one.lane + 1 < program.lanes:
         state.lanes[rank.lane0 + one.lane].busy = NONE
     for k in range(one.first, one.last):
@@ -162,6 +168,7 @@ def end(state: State, number: int, op: int, now: int, cause: int) -> bool:
     slot.left -= 1
     rank.finish = now
     touch(state, number)
+    # An iteration that ends before an older one keeps its slot until that has ended: slots are a ring.
     if slot.left > 0 or slot.iteration > rank.oldest:
         return False
     _close(state, number, now)

@@ -70,12 +70,14 @@ def give(core: Core, handle: I32, rep: I32, row: I32, start: I64, cause: I64) ->
     is returned, else -1.
     """
     store = core.store
+    # All are looked at before any is taken: a batch that is refused leaves nothing behind.
     for k in range(len(handle)):
         waits = store.groups[handle[k]].release and store.rows[row[k]].waits > 0
         if start[k] < core.state[0].grant or waits:
             return k
     for k in range(len(handle)):
         push(core.calendar, start[k], cause[k], start[k], handle[k], rep[k], row[k], 0)
+        # Its start is certain from now on: what waits for that need not wait until the calendar gets there.
         if store.groups[handle[k]].release and store.rows[row[k]].middle < store.rows[row[k]].last:
             note(store, handle[k], rep[k], row[k], start[k], STARTED)
     return -1
@@ -85,6 +87,7 @@ def give(core: Core, handle: I32, rep: I32, row: I32, start: I64, cause: I64) ->
 def give_one(core: Core, handle: int, number: int, start: int, cause: int) -> int:
     """Put a given start of an open group into the calendar; :data:`DONE`, or what must grow first."""
     store = core.store
+    # Both before anything is changed: the call is repeated when there is room.
     if not room(core.calendar, 1):
         return NEED_CALENDAR
     if store.state[0].num_work == len(store.work):
@@ -110,6 +113,7 @@ def release(core: Core) -> int:
         status = drain(core.store)
         released = state.num_out
         if released > 0:
+            # Until there is room for all of it ``out`` stays as it is, for the next call.
             if not room(core.calendar, released):
                 return NEED_CALENDAR
             for k in range(released):
@@ -118,6 +122,7 @@ def release(core: Core) -> int:
             state.num_out = 0
         if status == DRAINED:
             return DONE
+        # It stopped for a full ``out``, which is empty now; one that is too small for a single row stays so.
         if status != NEED_OUT or released == 0:
             return status
 
@@ -151,6 +156,7 @@ def complete(core: Core, handle: int, rep: int, row: int, start: int, time: int,
     one.time = time
     one.cause = cause
     one.row = row
+    # Beyond it, the caller may have something to say before what this loop would do next.
     state.bound = min(state.bound, _reaction(core, row, time))
     if store.groups[handle].release and store.rows[row].first < store.rows[row].middle:
         note(store, handle, rep, row, time, COMPLETED)
@@ -160,6 +166,7 @@ def complete(core: Core, handle: int, rep: int, row: int, start: int, time: int,
 def widen(core: Core) -> None:
     """Make bins twice as wide."""
     busy = core.link_busy
+    # Wider bins instead of more of them: memory is the same however long a run is.
     half = len(busy) // 2
     for b in range(half):
         for link in range(busy.shape[1]):
@@ -196,6 +203,7 @@ def add_share(core: Core, link: int, start: int, end: int, fraction: float) -> N
     stop = start
     while stop < end:
         stop = min(end, (b + 1) * width)
+        # Rounded from the start on, not bin by bin, so that bins add up to the whole.
         total = int((stop - start) * fraction + 0.5)
         busy[b, link] += total - counted
         counted = total
@@ -238,6 +246,7 @@ def report(core: Core, grant: int, reported: Reported) -> tuple[int, int]:
                 num_closed += 1
         else:
             bound = min(bound, _reaction(core, one.row, one.time))
+            # ``kept`` is never ahead of ``k``: what is written over was read.
             stays = pending[kept]
             stays.handle = one.handle
             stays.index = one.index
@@ -247,6 +256,8 @@ def report(core: Core, grant: int, reported: Reported) -> tuple[int, int]:
             stays.row = one.row
             kept += 1
     state.num_pending = kept
+    # Where many stay, looking through all of them for each few that came would take the square of their
+    # number.
     state.report_at = max(REPORT_LIMIT, 2 * kept)
     state.bound = bound
     state.grant = grant

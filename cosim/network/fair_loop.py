@@ -159,20 +159,29 @@ def _take_starts(core: Core, fluid: Fluid) -> None:
         sort_instant(core, fluid.instant, fluid.spare, fluid.other, found)
 
 
+@once
+def _what_is_short(core: Core, fluid: Fluid) -> int:
+    """Let dependents follow; :data:`DONE` where there is room for the next, or what is short."""
+    counts = fluid.counts[0]
+    status = release(core)
+    if status != DONE:
+        return status
+    if core.state[0].num_pending == len(core.pending):
+        return NEED_PENDING
+    if counts.free_flow == NONE and counts.flows_used == len(fluid.flows):
+        return NEED_FLOWS
+    return DONE
+
+
 def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
     """Run every instant before the horizon and before any completion's reaction could matter."""
     state = core.state[0]
     counts = fluid.counts[0]
     while True:
-        # First what follows from the turn before: dependents that it released, room for what comes.
-        status = release(core)
+        status = _what_is_short(core, fluid)
         if status != DONE:
             return status
-        if state.num_pending == len(core.pending):
-            return NEED_PENDING
-        if counts.free_flow == NONE and counts.flows_used == len(fluid.flows):
-            return NEED_FLOWS
-        # Then the rest of the instant, one flow a turn.
+        # The rest of the instant, one flow a turn.
         if counts.begin != 0:
             if not _begin(core, fluid):
                 return NEED_MEMBERS

@@ -16,7 +16,7 @@ from cosim.pattern.happens_before import RACE_LIMIT
 from cosim.pattern.hierarchical import Queues, chunk_sizes, phases, sub_groups
 from cosim.pattern.plan import FIRST, Phase, Plan, Turn
 from cosim.pattern.prove import prove
-from cosim.pattern.template import Collective, Template, has_data
+from cosim.pattern.template import I32, Collective, Template, has_data
 from cosim.topology.scale_up import HostShape
 
 _ONE_GROUP = (Collective.BROADCAST, Collective.BARRIER, Collective.SEND_RECV)
@@ -109,37 +109,19 @@ class Planner:
             phase = Phase(alone(collective, size_bytes), 0, np.zeros((1, 1), np.int32))
             return Plan(collective, 1, size_bytes, "alone", ((phase,),), active, config.queues, turn)
         algorithms, shape = self._by_dimension(chosen, collective, num_ranks, dims)
-        whole = not all(algorithm.splits for algorithm in algorithms)
-        sizes = [size_bytes] if whole else chunk_sizes(
-            collective, num_ranks, size_bytes, config.splits, config.costs
-        )  # fmt: skip
+        if all(algorithm.splits for algorithm in algorithms):
+            sizes = chunk_sizes(collective, num_ranks, size_bytes, config.splits, config.costs)
+        else:  # it has chunks of its own
+            sizes = [size_bytes]
         queues = Queues(len(shape), config.queues, turn)
+        groups = [sub_groups(shape, dim) for dim in range(len(shape))]
+        # Chunks of all-reduces take the variants of an algorithm in turns, from one operation to the next.
         variants = math.lcm(*(algorithm.variants for algorithm in algorithms))
         first = turn.variant if collective is Collective.ALL_REDUCE else 0
-        groups = [sub_groups(shape, dim) for dim in range(len(shape))]
-        chunks = []
-        for number, size in enumerate(sizes, first):
-            steps = phases(
-                collective, shape, size, queues, config.costs, baseline=config.optimization == "baseline"
-            )
-            chunks.append(
-                tuple(
-                    Phase(
-                        self._template(
-                            algorithms[step.dim],
-                            step.collective,
-                            shape[step.dim],
-                            step.size_bytes,
-                            step.reverse,
-                            number,
-                            root,
-                        ),
-                        step.queue,
-                        groups[step.dim],
-                    )
-                    for step in steps
-                )
-            )
+        chunks = [
+            self._phases(algorithms, collective, shape, size, queues, groups, number, root)
+            for number, size in enumerate(sizes, first)
+        ]
         name = "+".join(algorithm.name for algorithm in algorithms)
         after = (first + len(sizes)) % variants if collective is Collective.ALL_REDUCE else turn.variant
         return Plan(
@@ -152,6 +134,29 @@ class Planner:
             queues.count * queues.num_dims,
             Turn(queues.places(), after),
         )
+
+    def _phases(
+        self,
+        algorithms: Sequence[Algorithm],
+        collective: Collective,
+        shape: tuple[int, ...],
+        size_bytes: int,
+        queues: Queues,
+        groups: Sequence[I32],
+        chunk: int,
+        root: int,
+    ) -> tuple[Phase, ...]:
+        """What one chunk goes through, dimension by dimension."""
+        baseline = self.config.optimization == "baseline"
+        steps = phases(collective, shape, size_bytes, queues, self.config.costs, baseline=baseline)
+        made = []
+        for step in steps:
+            dim, size = step.dim, step.size_bytes
+            template = self._template(
+                algorithms[dim], step.collective, shape[dim], size, step.reverse, chunk, root
+            )
+            made.append(Phase(template, step.queue, groups[dim]))
+        return tuple(made)
 
     @staticmethod
     def _placed(
@@ -218,8 +223,10 @@ class Planner:
                 self._read[algorithm] = algorithm.read(self.context)
             read = self._read[algorithm]
             template = self._build(read, collective, num_ranks, size_bytes, reverse, chunk, root)
+            # A file may change while the process runs, so that its proof is this planner's alone.
             proved = _PROVED if read is algorithm else self._proved
             if structure not in proved:
+                # In a large one nobody looks for races: they show in a small one of the same kind.
                 if template.num_chunks and template.num_flows > RACE_LIMIT:
                     self._prove_small(read, collective, num_ranks, reverse, chunk, root)
                 prove(template)

@@ -76,13 +76,13 @@ class ProfilingSession:
         self.started, self.begun_cpu = time.monotonic(), time.process_time()
         self.shim, self.why_not = preload()
         self._set_up()
+        self._seed()
 
     def assume(self, text: str) -> None:
         """Note something that a GPU run might do otherwise."""
         self.assumed[text] = self.assumed.get(text, 0) + 1
 
     def _set_up(self) -> None:
-        import numpy as np
         import torch
         import torch._dynamo
         import torch.distributed.tensor.experimental
@@ -134,6 +134,12 @@ class ProfilingSession:
             self.assume("forwards before the first backward, without gradients, are carried out once")
         self._watch_optimizers()
         self._watch_meshes()
+
+    def _seed(self) -> None:
+        """Have whatever the script draws from draw the same each time."""
+        import numpy as np
+        import torch
+
         torch.manual_seed(0)
         random.seed(0)
         np.random.seed(0)  # noqa: NPY002 - the user's script may draw from it

@@ -49,8 +49,17 @@ def note(assume: Any, found: Any) -> None:
 
 def install(assume: Any, host_reads: Any, routing: TokenRouting) -> None:
     """Make reads of values go on. ``assume(text)`` notes what was assumed, ``host_reads(tensor)`` a wait."""
-    aten = torch.ops.aten
     table: Any = fake_impls.op_implementations_dict
+    _read_scalars(table, assume)
+    _count_evenly(table, routing)
+    _take_all_places(table, assume)
+    _patch_tensor(assume, host_reads)
+    _random_states()
+    _checkpoints(assume)
+
+
+def _read_scalars(table: Any, assume: Any) -> None:
+    """``item()`` gives what is known, or a stand-in."""
 
     def scalar(fake_mode: Any, func: Any, arg: Any) -> Any:
         real = known(arg)
@@ -61,7 +70,11 @@ def install(assume: Any, host_reads: Any, routing: TokenRouting) -> None:
         note(assume, found)
         return found
 
-    table[aten._local_scalar_dense.default] = scalar
+    table[torch.ops.aten._local_scalar_dense.default] = scalar
+
+
+def _count_evenly(table: Any, routing: TokenRouting) -> None:
+    """Counts of numbers that aren't known are those of the routing."""
 
     def balanced(fake_mode: Any, numbers: int, bins: int, like: Any, dtype: torch.dtype) -> Any:
         return constant(fake_mode, routing.counts(numbers, bins), like.fake_device, dtype)
@@ -73,6 +86,13 @@ def install(assume: Any, host_reads: Any, routing: TokenRouting) -> None:
 
     def histc(fake_mode: Any, func: Any, x: Any, bins: int = 100, *_: Any, **__: Any) -> Any:
         return balanced(fake_mode, x.numel(), bins, x, x.dtype)
+
+    table[torch.ops.aten.bincount.default] = bincount
+    table[torch.ops.aten.histc.default] = histc
+
+
+def _take_all_places(table: Any, assume: Any) -> None:
+    """What depends on which places of a mask are set takes all of them, so that sizes are known."""
 
     def nonzero(fake_mode: Any, func: Any, mask: Any) -> Any:
         values = known(mask)
@@ -94,13 +114,8 @@ def install(assume: Any, host_reads: Any, routing: TokenRouting) -> None:
         nonzero(fake_mode, func, mask)
         return given.expand(both).reshape(-1).clone()
 
-    table[aten.nonzero.default] = nonzero
-    table[aten.masked_select.default] = masked_select
-    table[aten.bincount.default] = bincount
-    table[aten.histc.default] = histc
-    _patch_tensor(assume, host_reads)
-    _random_states()
-    _checkpoints(assume)
+    table[torch.ops.aten.nonzero.default] = nonzero
+    table[torch.ops.aten.masked_select.default] = masked_select
 
 
 def _checkpoints(assume: Any) -> None:
