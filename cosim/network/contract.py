@@ -17,7 +17,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from pydantic import model_validator
 
 from cosim.context import Context
 from cosim.network.flows import I32
@@ -33,6 +35,17 @@ class NetworkSpec(Spec):
     needs_scale_up: ClassVar[bool] = False
     """It has to know which links are within scale-up domains, which the wire protocol does not say: such a
     network can't be served."""
+
+    balancing: ClassVar[str] = "fair_share and congestion have load balancers"
+    """What a network without ``balancer`` says to who asks for one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_balancers(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "balancer" in data and "balancer" not in cls.model_fields:
+            name = name_of("cosim.networks", cls) or cls.__name__
+            raise ValueError(f"{name} has no balancer: {cls.balancing}")
+        return data
 
     @abstractmethod
     def build(self, context: Context) -> NetworkSimulator:

@@ -35,6 +35,7 @@ class Hybrid(NetworkSpec):
     """Two networks in one run: scale-up domains (NVLink) in one, everything between them in the other."""
 
     needs_scale_up: ClassVar[bool] = True
+    balancing: ClassVar[str] = "give it to scale_up or scale_out, where that is fair_share or congestion"
 
     scale_up: Annotated[NetworkName, _or("fair_share")] = Field(
         "fair_share", validate_default=True, description="network of the links within scale-up domains"

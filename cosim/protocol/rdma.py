@@ -6,7 +6,7 @@ Settings and controls are those of the ``congestion`` network: the same text wit
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, field_validator, model_validator
 
@@ -47,6 +47,8 @@ _BY_PACKET = ("spray", "adaptive")
 
 class Ns3Rdma(NetworkSpec):
     """RDMA in ns-3: queue pairs, switches with shared buffers, PFC and ECN, packet by packet"""
+
+    balancing: ClassVar[str] = "its switches choose paths by routing: ecmp, flowlet, spray or adaptive"
 
     control: Annotated[Control, Named("cosim.controls")] = Field(
         description="what decides how fast to send: dcqcn, dctcp, fixed, hpcc, swift, timely, mltcp over one"

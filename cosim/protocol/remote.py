@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -117,6 +117,8 @@ class Remote(NetworkSpec):
     What is left out is left to the simulator, which tells what it runs with. It never does with less than
     what is asked for.
     """
+
+    balancing: ClassVar[str] = "a simulator elsewhere chooses paths itself, as its routing says"
 
     simulator: str = Field(
         "", description="an adapter that comes with cosim (ns3, astrasim); built when it is first used"

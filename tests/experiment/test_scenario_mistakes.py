@@ -128,6 +128,19 @@ def test_a_mistake_is_said_with_its_place(right: str, wrong: str, place: str, sa
         ("topology.rate=5", "5 needs a rate unit"),
         ("network.speed=5", "unknown key 'speed'"),
         ("jobs[0].workload.gpu=a100", "unknown key 'gpu'"),
+        (
+            "network={model: congestion_unaware, balancer: spray}",
+            "congestion_unaware has no balancer: fair_share and congestion have load balancers",
+        ),
+        (
+            "network={model: hybrid, balancer: spray}",
+            "hybrid has no balancer: give it to scale_up",
+        ),
+        ("network={model: ns3_rdma, balancer: spray}", "its switches choose paths by routing: ecmp, flowlet"),
+        (
+            "network={model: ns3, balancer: spray}",
+            "no balancer: a simulator elsewhere chooses paths itself",
+        ),
     ],
 )
 def test_a_mistake_in_a_setting_is_said_with_the_setting(setting: str, said: str) -> None:
