@@ -60,12 +60,14 @@ def write_files(run: Run, folder: Path) -> None:
     InputError
         It can't be written.
     """
+    from cosim.results.link_users import note_link_users
     from cosim.results.render.timeline import write_timeline
     from cosim.results.store import SCENARIO_FILE, save
 
     (folder / SCENARIO_FILE).write_text(resolved_yaml(run.scenario), "utf-8", "backslashreplace")
     write_timeline(run.records, folder / TIMELINE_FILE)
     messages = run.scenario.record.messages
+    note_link_users(run.records)
     save(run.records, run.summary, folder, messages=messages or None)
 
 

@@ -178,8 +178,10 @@ class Run(RunTables):
 
     def report(self, other: Run | StoredRun | None = None) -> RunReport:
         """The run, or two beside each other, as one HTML page for notebooks and files."""
+        from cosim.results.link_users import note_link_users
         from cosim.results.report.document import report
 
+        note_link_users(self.records)
         return report([self] if other is None else [self, other])
 
     def _repr_html_(self) -> str:

@@ -25,6 +25,7 @@ from cosim.engine.records import CollectiveRecord, MessageRecords, Records
 from cosim.errors import InputError, Location
 from cosim.results.collective_columns import collective_columns
 from cosim.results.critical_path import PathStep, last_critical_paths
+from cosim.results.link_users import LinkUsers
 from cosim.results.optable import op_table
 from cosim.results.summary import Summary
 from cosim.results.table import Array, labels
@@ -100,6 +101,12 @@ ADDED_COLUMNS = {
     "path_end_ps": "int64[S]",
     "link_counted_name": "str[K]: what the network counted on each link: marks, drops, queues ...",
     "link_counted": "float64[K, L]",
+    "link_pairs": "int64[L]: pairs of endpoints that the link carried; without rows, that can't be said",
+    "use_link": "int64[U]: the largest few pairs of each link, in the order of links",
+    "use_src": "int64[U]: endpoint",
+    "use_dst": "int64[U]: endpoint",
+    "use_bytes": "int64[U]: payload",
+    "use_job": "int64[U]: -1 where it is not one job's",
 }
 """Columns that runs written before 2026-11-22 don't have."""
 
@@ -186,6 +193,7 @@ def run_columns(records: Records) -> dict[str, Array]:
         **_program_columns(records),
         **path_columns(records),
         **_counted_columns(records),
+        **_user_columns(records),
     }
 
 
@@ -227,6 +235,16 @@ def _counted_columns(records: Records) -> dict[str, Array]:
     return {
         "link_counted_name": np.array([*kept], np.str_),
         "link_counted": np.array([*kept.values()], np.float64).reshape(len(kept), links),
+    }
+
+
+def _user_columns(records: Records) -> dict[str, Array]:
+    found: LinkUsers | None = records.info.get("link_users")
+    names = {"link": "link", "src": "src", "dst": "dst", "bytes": "size_bytes", "job": "job"}
+    none = np.zeros(0, np.int64)
+    return {
+        "link_pairs": none if found is None else found.pairs,
+        **{f"use_{key}": none if found is None else getattr(found, name) for key, name in names.items()},
     }
 
 

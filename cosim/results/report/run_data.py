@@ -22,6 +22,7 @@ MOST_BINS = 64
 MOST_LINK_CELLS = 400_000
 MOST_ITERATIONS = 2_000
 MOST_GROUPS = 64
+MOST_JOBS = 8
 TRAFFIC_BINS = 24
 MOST_STEPS = 20_000
 SIZE_QUANTILES = 33
@@ -178,6 +179,9 @@ def _fabric(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
         "link_share": shares.T.reshape(-1) if each else np.zeros(0, np.int64),
     }
     columns["link_rate"] = columns["link_rate"].astype(np.int64)
+    if "link_pairs" in found:
+        columns["link_pairs"] = found["link_pairs"]
+        columns |= {f"use_{name}": found[f"use_{name}"] for name in ("link", "src", "dst", "bytes", "job")}
     for k, name in enumerate(head["fabric"]["counted"]):
         columns[f"counted_{name}"] = np.rint(found["link_counted"][k]).astype(np.int64)
     return columns
@@ -219,7 +223,26 @@ def _traffic(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
     for k, start in enumerate(starts.tolist()):
         np.add.at(sums[k], place, sizes[start : min(start + step, used)].sum(axis=0))
     head["traffic"] = {"groups": groups, "each": each, "bins": len(starts), "bin_ps": step * bin_ps}
-    return {"traffic_pair": pairs, "traffic_bytes": sums.reshape(-1)}
+    by_job = _by_job(source, sizes, starts.tolist(), step, used)
+    return {"traffic_pair": pairs, "traffic_bytes": sums.reshape(-1), "traffic_job": by_job.reshape(-1)}
+
+
+def _by_job(source: ReportSource, sizes: Array, starts: list[int], step: int, used: int) -> I64:
+    """Bytes of each job's own endpoints over time, int64[jobs, bins]; nothing where jobs share endpoints,
+    or of one.
+    """
+    found, jobs = source.columns, len(source.summary.jobs)
+    endpoints = found["job_endpoints"]
+    whole = int(found["job_ptr"][-1]) == sum(job.num_ranks for job in source.summary.jobs)
+    if not 1 < jobs <= MOST_JOBS or not whole or len(np.unique(endpoints)) < len(endpoints):
+        return np.zeros((0, 0), np.int64)
+    job = np.full(source.summary.num_endpoints, -1, np.int64)
+    job[endpoints] = source.job_of_ranks()
+    of_pair = job[found["traffic_src"]]
+    out = np.zeros((jobs, len(starts)), np.int64)
+    for k, start in enumerate(starts):
+        np.add.at(out[:, k], of_pair, sizes[start : min(start + step, used)].sum(axis=0))
+    return out
 
 
 def _fct(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:

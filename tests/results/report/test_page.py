@@ -13,6 +13,8 @@ import cosim
 from cosim.results.report.document import report
 from cosim.units import format_time
 from tests.docs import site
+from tests.examples.answers import missing_simulator
+from tests.inputs import ROOT
 
 in_a_browser = pytest.mark.skipif(bool(site.missing_browser()), reason=site.missing_browser() or "it is here")
 
@@ -107,6 +109,7 @@ def test_zoom_slider_and_link_do_what_they_say(run: cosim.Run, opened: Opened, t
     page.locator("#fabric tr.link").first.click()
     assert "Between " in page.inner_text("#fabric")
     page.wait_for_selector("#fabric .u-over")
+    assert "Who uses it" in page.inner_text("#fabric")
     page.locator("#path tr.link").first.click()
     page.locator("#timeline select").select_option("0")
     assert opened.wrong == []
@@ -144,4 +147,27 @@ def test_a_sweep_is_shown_with_its_cells(opened: Opened, tmp_path: Path) -> None
     text = page.inner_text("#sweep")
     for mean in (cell["mean"] for cell in done.to_json()["cells"]):
         assert f"{float(f'{mean:.5g}'):g}" in text
+    assert opened.wrong == []
+
+
+@pytest.mark.slow
+@in_a_browser
+@pytest.mark.parametrize("name", ["quickstart", "two-jobs", "mltcp", "hybrid-ns3", "llama3-70b"])
+def test_every_part_of_a_scenarios_report_is_shown(name: str, opened: Opened, tmp_path: Path) -> None:
+    scenario = ROOT / "scenarios" / f"{name}.yaml"
+    if missing := missing_simulator(scenario):
+        pytest.skip(f"it needs ns-3: apt-get install -y {missing}")
+    done = cosim.run(scenario)
+    opened.page.set_viewport_size({"width": 1440, "height": 900})
+    page = opened.show(done.report().html, tmp_path)
+    for part in ("answer", "timeline", "path", "fabric", "network", "settings"):
+        assert page.locator(f"#{part}").is_visible()
+    answer = page.inner_text("#answer")
+    for job in done.to_json()["jobs"][:8]:
+        assert format_time(job["iteration_mean_ps"]) in answer
+        assert f"Limited by {job['limit']}." in answer
+    page.locator("#fabric tr.link").first.click()
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert opened.wrong == []

@@ -112,7 +112,20 @@ function aboutLine(run, line) {
   const few = links.slice(0, MOST_LISTED);
   const [a, b] = [run.fabric.boxes[c.line_a[line]], run.fabric.boxes[c.line_b[line]]];
   const left = links.length - few.length;
-  return [el("h3", {}, `Between ${a.label} and ${b.label}`), loads(run, line, few), linkTable(run, few), left > 0 && el("p", { class: "note" }, `... and ${left} more links`)].filter(Boolean);
+  return [el("h3", {}, `Between ${a.label} and ${b.label}`), loads(run, line, few), linkTable(run, few), users(run, few), left > 0 && el("p", { class: "note" }, `... and ${left} more links`)].filter(Boolean);
+}
+
+/** Whose traffic links carried, as far as that is known. */
+function users(run, links) {
+  const c = run.columns;
+  if (!c.use_link?.length) return el("p", { class: "note" }, "Whose traffic it was is not known: paths changed, or a load balancer chose them.");
+  const wanted = new Set(links);
+  const rows = Array.from(c.use_link.keys()).filter((k) => wanted.has(c.use_link[k]));
+  const job = (k) => (c.use_job[k] < 0 ? "" : run.summary.jobs[c.use_job[k]].name);
+  const nodes = run.fabric.nodes;
+  return el("div", {}, el("h3", {}, "Who uses it: the largest pairs of each link"),
+    table([{ title: "link", text: true }, { title: "pairs on it" }, { title: "from and to", text: true }, { title: "job", text: true }, { title: "sent" }],
+      rows.map((k) => ({ cells: [linkName(run, c.use_link[k]), count(c.link_pairs[c.use_link[k]]), `${nodes[c.use_src[k]]} → ${nodes[c.use_dst[k]]}`, job(k), size(c.use_bytes[k])] }))));
 }
 
 function loads(run, line, links) {

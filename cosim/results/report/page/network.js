@@ -36,8 +36,14 @@ function goodput(run) {
   const last = run.summary.end_ps - (bins - 1) * bin_ps;
   const rates = Array.from(sums, (one, k) => (8e12 * one) / Math.max(1, k === bins - 1 && last > 0 ? last : bin_ps));
   const x = Array.from({ length: bins + 1 }, (_, k) => Math.min(k * bin_ps, run.summary.end_ps));
-  const about = { x, series: [{ label: "arrived, all together", steps: true, values: [...rates, rates.at(-1) ?? 0] }], formatX: time, formatY: rate };
-  return figure("Goodput", "goodput", about);
+  const long = (k) => Math.max(1, k === bins - 1 && last > 0 ? last : bin_ps);
+  const jobs = run.columns.traffic_job.length / bins;
+  const own = Array.from({ length: jobs }, (_, job) => {
+    const values = Array.from({ length: bins }, (_, k) => (8e12 * run.columns.traffic_job[job * bins + k]) / long(k));
+    return { label: run.summary.jobs[job].name, steps: true, values: [...values, values.at(-1) ?? 0] };
+  });
+  const all = { label: "arrived, all together", steps: true, values: [...rates, rates.at(-1) ?? 0] };
+  return figure(jobs ? "Goodput by job" : "Goodput", "goodput", { x, series: jobs ? own : [all], formatX: time, formatY: rate });
 }
 
 function binSums(run) {

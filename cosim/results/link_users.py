@@ -1,0 +1,83 @@
+"""Whose traffic each link carried: the pairs of endpoints that the routing leads over it.
+
+Taken from the bytes of each pair and its path of channel 0. Whether that is what happened is checked: where
+these bytes add up to what each link carried, within the headers that packets have, it is; where they don't
+(a load balancer, links that failed, paths by channel), nothing is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.engine.records import I64, Records
+
+MOST_PAIRS = 20_000
+MOST_OF_A_LINK = 4
+_HEADERS = 0.1
+"""Of the payload: more is another path."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinkUsers:
+    """``pairs[l]`` is how many pairs of endpoints link l carried; rows are the largest few of each link, in
+    the order of links: endpoints ``src`` and ``dst``, payload ``size_bytes``, and whose job (-1: not one
+    job's).
+    """
+
+    pairs: I64
+    link: I64
+    src: I64
+    dst: I64
+    size_bytes: I64
+    job: I64
+
+
+def note_link_users(records: Records) -> None:
+    """Have what is written of a run say it: asked of the routing once, by whoever writes or shows the run."""
+    if "link_users" not in records.info:
+        records.info["link_users"] = link_users(records)
+
+
+def link_users(records: Records) -> LinkUsers | None:
+    """None where it can't be said."""
+    traffic, topology = records.traffic, records.topology
+    total = traffic.size_bytes.sum(axis=0)
+    sent = np.flatnonzero(total)
+    if not 0 < len(sent) <= MOST_PAIRS or records.links.balancing is not None or topology.changes is not None:
+        return None
+    src, dst, size = traffic.src[sent], traffic.dst[sent], total[sent]
+    ptr, links = topology.paths(src, dst, np.zeros(len(sent), np.int32))
+    pair = np.repeat(np.arange(len(sent)), np.diff(ptr))
+    carried = np.bincount(links, weights=size[pair].astype(np.float64), minlength=topology.num_links)
+    if not np.allclose(carried, records.links.link_bytes, rtol=_HEADERS, atol=0):
+        return None
+    order = np.lexsort((pair, -size[pair], links))
+    links, pair = links[order], pair[order]
+    counts = np.bincount(links, minlength=topology.num_links)
+    first = np.cumsum(counts) - counts
+    few = np.arange(len(links)) - first[links] < MOST_OF_A_LINK
+    links, pair = links[few], pair[few]
+    job = _job_of_endpoints(records)
+    mine = np.where(job[src] == job[dst], job[src], -1)
+    return LinkUsers(
+        counts.astype(np.int64),
+        links.astype(np.int64),
+        src[pair].astype(np.int64),
+        dst[pair].astype(np.int64),
+        size[pair].astype(np.int64),
+        mine[pair],
+    )
+
+
+def _job_of_endpoints(records: Records) -> I64:
+    """The job of each endpoint; -1 where there is none, or several."""
+    out = np.full(records.topology.num_endpoints, -1, np.int64)
+    several = np.zeros(len(out), np.bool_)
+    for number, job in enumerate(records.jobs):
+        whole = job.folding.whole.endpoints if job.folding is not None else job.endpoints
+        several[whole] |= out[whole] >= 0
+        out[whole] = number
+    out[several] = -1
+    return out
