@@ -92,6 +92,7 @@ from cosim.network.congestion.state import (
     TELEMETRY,
     CongestionState,
 )
+from cosim.network.congestion.strand_rows import StrandRows
 from cosim.network.drains import DRAIN
 from cosim.network.flows import F64, I32, I64, FlowGroup
 from cosim.network.growing import GrowingArrays
@@ -130,21 +131,17 @@ class CongestionNetwork(CompiledNetwork):
     def _open_model(self, topology: Topology, seed: int) -> None:
         self._seed = seed
         self._balancing = Balancing(self._balancer, topology, seed, in_python=self._balancer_in_python)
-        self._strands_used = 0
         self._choices_used = 0
         self._own = self._now = np.zeros(0, np.int32)
         self._detour_strands: dict[tuple[int, int], int] = {}
         count, control = topology.num_links, self._control
         self._check_rates(topology)
         self._rate = topology.link_rate_bps
-        self._latency = topology.link_latency_ps
-        self._back = np.full(count, _NONE, np.int64)
+        back = np.full(count, _NONE, np.int64)
         if self._control.acks_wait:
-            self._back = other_way(topology.link_src, topology.link_dst)
+            back = other_way(topology.link_src, topology.link_dst)
         self._numbers = ChannelNumbers()
         self._view: CongestionState | None = None
-        self._hops_used = 0
-        self._max_hops = 1
         self._coflows: dict[int, int] = {}
         self._traits: dict[tuple[float, int, int, int], int] = {}
         self._conns_used = 0
@@ -184,6 +181,7 @@ class CongestionNetwork(CompiledNetwork):
         )
         for name in ("instant", "spare", "other", "third"):
             self._fluid[name] = np.zeros(0, np.int32)
+        self._rows = StrandRows(self._fluid, topology, self._ports.mtu_bytes, back)
         counts = self._fluid["counts"]
         counts["free_flow"] = _NONE
         counts["stamp"] = 1
@@ -269,39 +267,7 @@ class CongestionNetwork(CompiledNetwork):
     def _add_strands(self, conn: I64, place: I64) -> I32:
         """The numbers of new strands, of connections and with the links that are at ``path_ptr[place]``."""
         ptr, links = self._arrays["path_ptr"], self._arrays["path_link"]
-        return self._add_paths_of(conn, ptr[place], ptr[place + 1] - ptr[place], links)
-
-    def _add_paths_of(self, conn: I64, begin: I64, hops: I64, links: I32) -> I32:
-        """The same of links from ``begin`` on, so many hops each."""
-        fluid = self._fluid
-        total, old = int(hops.sum()), self._hops_used
-        ends_at = np.cumsum(hops)
-        heads = ends_at - hops
-        self._hops_used += total
-        for name in ("hops", "sights", "pairs"):
-            fluid.reserve(name, self._hops_used)
-        link = links[np.repeat(begin, hops) + np.arange(total) - np.repeat(heads, hops)]
-        self._max_hops = max(self._max_hops, int(hops.max(initial=1)))
-        added = fluid["hops"][old : self._hops_used]
-        added["link"] = added["port"] = link
-        added["conn"] = np.repeat(conn, hops)
-        added["leads"][heads[hops > 0]] = 1
-        self._chain_backs(added, fluid["sights"], old)
-        packet = np.ceil(self._ports.mtu_bytes * 8e12 / self._rate[link])
-        latency = self._latency[link].astype(np.float64)
-        sums = np.concatenate([np.zeros((1, 2)), np.cumsum(np.stack([latency, packet], axis=1), axis=0)])
-        both = sums[ends_at] - sums[heads]
-        number = np.arange(self._strands_used, self._strands_used + len(conn), dtype=np.int32)
-        self._strands_used += len(conn)
-        for name in ("strands", "moving"):
-            fluid.reserve(name, self._strands_used)
-        mine = fluid["strands"][number[0] : number[0] + len(conn)] if len(conn) else fluid["strands"][:0]
-        mine["hop"], mine["hops"], mine["conn"], mine["next"] = old + heads, hops, conn, _NONE
-        mine["latency"] = both[:, 0]
-        mine["base"] = 2 * both[:, 0] + both[:, 1]
-        has = hops > 0
-        mine["store"][has] = both[has, 1] - packet[heads[has]]
-        return number
+        return self._rows.add(conn, ptr[place], ptr[place + 1] - ptr[place], links)
 
     def _number_choices(self, old: int) -> None:
         """Have a place for a strand by each path that new connections may choose."""
@@ -319,7 +285,7 @@ class CongestionNetwork(CompiledNetwork):
         at = self._fluid["conns"]["choices"][conn] + path
         new = self._fluid["choices"][at] == _NONE
         begin, hops, links = self._balancing.paths(conn[new], path[new])
-        self._fluid["choices"][at[new]] = self._add_paths_of(conn[new], begin, hops, links)
+        self._fluid["choices"][at[new]] = self._rows.add(conn[new], begin, hops, links)
 
     def _change(self) -> None:
         """The next change: of a link's rate, or of the routes."""
@@ -351,18 +317,6 @@ class CongestionNetwork(CompiledNetwork):
         moved = np.flatnonzero(goal != self._now).astype(np.int32)
         self._now = goal
         reroute(self.core(), self.columns(), moved, goal[moved])
-
-    def _chain_backs(self, added: NDArray[Any], sights: NDArray[Any], first: int) -> None:
-        """Where acknowledgements of new hops (the first of them is number ``first``) wait behind data."""
-        added["back"] = back = self._back[added["link"]]
-        chained = np.flatnonzero(back != _NONE)
-        chained = chained[np.argsort(back[chained], kind="stable")]
-        back, first_of = back[chained], self._fluid["links"]["back_first"]
-        is_last = np.diff(back, append=_NONE) != 0
-        hop = chained + first
-        sights["back_next"][hop] = np.where(is_last, first_of[back], np.roll(hop, -1))
-        is_first = np.diff(back, prepend=_NONE) != 0
-        first_of[back[is_first]] = hop[is_first]
 
     def traits(self, group: FlowGroup) -> int:
         """See :class:`~cosim.network.compiled.CompiledNetwork`: weight, priority, job and coflow."""
@@ -417,7 +371,7 @@ class CongestionNetwork(CompiledNetwork):
         elif what in (NEED_ROWS, NEED_BATCH):
             need = max(256, 2 * len(fluid["rows"]), len(fluid["instant"]))
             fluid["rows"] = np.zeros(need, ROW)
-            fluid["telemetry"] = np.zeros((need, self._max_hops), TELEMETRY)
+            fluid["telemetry"] = np.zeros((need, self._rows.most_hops), TELEMETRY)
             fluid["before"] = np.zeros((need, MAX_STATE + 2))
         else:
             for name in ("instant", "spare", "other", "third"):
@@ -430,8 +384,8 @@ class CongestionNetwork(CompiledNetwork):
 
     def columns(self) -> CongestionState:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        if self._fluid["telemetry"].shape[1] < self._max_hops:
-            wider = np.zeros((len(self._fluid["rows"]), self._max_hops), TELEMETRY)
+        if self._fluid["telemetry"].shape[1] < self._rows.most_hops:
+            wider = np.zeros((len(self._fluid["rows"]), self._rows.most_hops), TELEMETRY)
             wider[:, : self._fluid["telemetry"].shape[1]] = self._fluid["telemetry"]
             self._fluid["telemetry"] = wider
         self._view = CongestionState.of(self._view, balance=self._balancing.view(), **self._fluid)
