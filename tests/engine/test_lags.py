@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosim.errors import WorkloadError
+import cosim
+from cosim.errors import StallError, WorkloadError
 from cosim.network.flows import I64
-from cosim.units import PS_PER_US
+from cosim.units import PS_PER_MS, PS_PER_US
 from cosim.workload.check import check
 from cosim.workload.program import NO_STREAM, Operation, Workload
 from cosim.workload.unroll import unrolled
@@ -140,3 +141,49 @@ PACE = ByIteration()
 def test_lags_that_can_never_be_met_are_refused(other: int, lag: int) -> None:
     with pytest.raises(WorkloadError, match=rf"waits for operation {other} of {lag} iterations before"):
         check(workload([lagged(compute(1), (other, lag))]))
+
+
+SAPIPE = """
+topology: {kind: switch, endpoints: 8, rate: 10Gbps, latency: 1us}
+network: fair_share
+jobs:
+  - iterations: 9
+    workload:
+      kind: layers
+      workers: 8
+      plan: data_parallel
+      staleness: {first: 1}
+      layers:
+        - {forward: 1ms, backward: 2ms, parameters: 2MB}
+        - {forward: 1ms, backward: 2ms, parameters: 3MB}
+"""
+
+
+def test_a_folded_job_keeps_its_times() -> None:
+    folded, whole = (cosim.run(cosim.loads(SAPIPE), set={"fold": how}) for how in ("always", "never"))
+    assert len(folded.records.iteration_end_ps[0][0]) < len(whole.records.iteration_end_ps[0][0]) == 8
+    assert folded.summary.jobs[0].iteration_ps == whole.summary.jobs[0].iteration_ps
+
+
+def test_who_releases_messages_changes_nothing() -> None:
+    one, other = (cosim.run(cosim.loads(SAPIPE), set={"release": who}) for who in ("network", "engine"))
+    assert one.records.digest == other.records.digest
+
+
+def test_a_straggler_is_slow_in_whichever_iterations_are_open() -> None:
+    """From 10 ms on rank 1 computes twice as slowly: of its computations those that begin later do."""
+    text = SAPIPE + "events: [{rank: 1, slow: 2, at: 10ms}]\nfold: never\n"
+    ops = cosim.run(cosim.loads(text)).records.ops
+    forward = (ops.rank == 1) & (ops.op == 0)
+    start, took = ops.start_ps[forward], (ops.end_ps - ops.start_ps)[forward]
+    assert (took == np.where(start < 10 * PS_PER_MS, PS_PER_MS, 2 * PS_PER_MS)).all()
+    assert (start < 10 * PS_PER_MS).any()
+
+
+def test_what_waits_for_ever_is_told_with_its_iteration() -> None:
+    """Rank 0 sends once an iteration, rank 1 receives twice and then computes."""
+    one = [lagged(send(1, 1000), (0, 1))]
+    two = [recv(0, 1000), recv(0, 1000), lagged(compute(1, 0, 1), (2, 1))]
+    with pytest.raises(StallError) as stall:
+        run(one_dimension("Ring", 2), job(workload(one, two), iterations=3))
+    assert "rank 1: op 2 'compute' of iteration 2 waits for op 0 'recv' of iteration 2" in str(stall.value)
