@@ -62,8 +62,8 @@ class JobSummary:
     ----------
     iteration_ps
         Time of each iteration that every rank ended: when its last rank ended it, less when the last rank
-        ended the one before (the first: less the job's start). Mean (see :func:`settled`), minimum, maximum
-        follow; None without an iteration.
+        ended the one before (the first: less the job's start). Mean, minimum, maximum follow; None without
+        an iteration. Where iterations wait for earlier ones, the mean is of those that have settled.
     finish_ps
         When each rank ended its last operation, the job's start where it ended none; a point of simulated
         time, as ``start_ps``. Of a folded job: each simulated rank.
