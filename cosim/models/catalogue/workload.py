@@ -174,7 +174,8 @@ class ModelWorkload(TrainedWorkload):
 
     def size_about(self) -> int:
         """See :class:`~cosim.workload.contract.WorkloadSpec`."""
-        passes = self.model.num_layers * self.micro_batches
+        steps = 1 if self.local_sgd is None else self.local_sgd.steps
+        passes = self.model.num_layers * self.micro_batches * steps
         return self.parallel.world_size + _OPERATIONS_OF_A_LAYER * passes
 
     def build(self, context: Context) -> Workload:

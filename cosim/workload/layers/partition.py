@@ -290,9 +290,13 @@ def _no_plan(profile: LayerProfile, workers: int, memory: int | None, straight: 
             f"{profile.name}: {workers} stages of a worker each, but {len(profile)} layers",
             hint="fewer workers, or plan: auto",
         )
+    if memory is None:
+        return WorkloadError(
+            f"{profile.name}: at this rate no plan ends in a time that can be counted", hint="a higher rate"
+        )
     least = int((profile.parameter_bytes + profile.activation_bytes).max())
     return WorkloadError(
-        f"{profile.name}: no plan on {workers} workers fits into {format_size(memory or 0)} each; its "
+        f"{profile.name}: no plan on {workers} workers fits into {format_size(memory)} each; its "
         f"largest layer alone needs {format_size(least)} for each version of its weights",
         hint="more memory, or more workers",
     )

@@ -50,7 +50,7 @@ class FirstLayers(Spec):
 class LocalSgd(Spec):
     """Weights that are averaged now and then."""
 
-    steps: PositiveInt = Field(description="minibatches of each worker between two averages")
+    steps: PositiveInt = Field(le=10_000, description="minibatches of each worker between two averages")
     late: bool = Field(False, description="an average is used one period late, and hides behind it")
 
 
@@ -108,14 +108,22 @@ class LayersWorkload(WorkloadSpec):
 
     def size_about(self) -> int:
         """See :class:`~cosim.workload.contract.WorkloadSpec`."""
-        return self.workers + 4 * len(self.layers or ())
+        steps = 1 if self.local_sgd is None else self.local_sgd.steps
+        return self.workers + 4 * steps + 4 * len(self.layers or ())
 
     def idle_settings(self) -> list[tuple[str, str]]:
-        """Of a plan that isn't looked for."""
-        if self.plan == "auto":
-            return []
-        names = ["levels", "equation", *([] if self.staleness == "auto" else ["rate"])]
-        return [(name, "the plan is given") for name in names if name in self.model_fields_set]
+        """A plan that is given, a pipeline where there is none, gradients that aren't late."""
+        why: dict[str, str] = {}
+        if self.plan != "auto":
+            names = ["levels", "equation", *([] if self.staleness == "auto" else ["rate"])]
+            why |= dict.fromkeys(names, "the plan is given")
+        if self.plan == "data_parallel":
+            why |= dict.fromkeys(("schedule", "minibatches"), "there is one stage: no pipeline")
+        if self.staleness == 0:
+            why["memory_rate"] = "no gradients are late: no weights are predicted"
+        if self.local_sgd is not None:
+            why["order"] = "weights are averaged at once"
+        return [(name, said) for name, said in why.items() if name in self.model_fields_set]
 
     def build(self, context: Context) -> Workload:
         """A program for each worker of a pipeline, one for all where there is one stage.

@@ -93,6 +93,7 @@ def test_the_page_says_versions_and_memory() -> None:
     ("settings", "said"),
     [
         ({"plan": "straight", "iterations": 4}, "wait for 4 iterations before, but there are 4"),
+        ({"plan": "data_parallel", "local_sgd": {"steps": 10**9}}, "local_sgd.steps"),
         ({"plan": "3-2"}, "its stages have 5 workers together, not 4"),
         ({"plan": "auto"}, "plan: auto needs a rate"),
         (
@@ -114,3 +115,12 @@ def test_the_page_says_versions_and_memory() -> None:
 def test_what_cannot_be_is_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         run(**{"workers": 4, "layers": layers(4, parameters="2MB"), **settings})
+
+
+def test_settings_that_cannot_matter_are_told() -> None:
+    work = {"kind": "layers", "workers": 4, "layers": layers(4), "plan": "data_parallel"}
+    work |= {"rate": "10Gbps", "minibatches": 4, "memory_rate": "1GB/s"}
+    done = cosim.run({**FAST, "network": "fair_share", "jobs": [{"iterations": 6, "workload": work}]})
+    told = " ".join(done.summary.warnings)
+    for name in ("rate", "minibatches", "memory_rate"):
+        assert f"workload.{name}: has no effect" in told
