@@ -6,6 +6,7 @@ interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to std
 ===============  =========================================
 ``run``          run, and sweeps
 ``runs``         what a store has: list, show, prune
+``search``       search
 ``answers``      compare, list, prove
 ``topology``     topology
 ``report``       report, view
@@ -28,7 +29,7 @@ from typing import Annotated
 
 import typer
 
-from cosim.cli import answers, fit, jobs, partition, report, run, runs, serve, topology
+from cosim.cli import answers, fit, jobs, partition, report, run, runs, search, serve, topology
 from cosim.cli.say import say
 from cosim.errors import CosimError, InputError
 from cosim.plugin_file import plugin_errors
@@ -62,6 +63,7 @@ def _root(
 
 for _command in (
     run.run,
+    search.search,
     answers.compare,
     report.report,
     report.view,

@@ -282,13 +282,15 @@ def is_sweep(document: located_yaml.Document) -> bool:
     return isinstance(document.value, dict) and "axes" in document.value
 
 
-def sweep_from(document: located_yaml.Document, base: Path, name: str, changes: Changes = ()) -> Sweep:
+def sweep_from(
+    document: located_yaml.Document, base: Path, name: str, changes: Changes = (), *, all_fit: bool = True
+) -> Sweep:
     """A sweep from located YAML; ``name`` is used where it has none of its own.
 
     Raises
     ------
     ScenarioError
-        Each mistake, with its place; those of every combination too.
+        Each mistake, with its place; where ``all_fit``, those of every combination too.
     """
     settings.apply(document, changes)
     try:
@@ -300,6 +302,7 @@ def sweep_from(document: located_yaml.Document, base: Path, name: str, changes: 
     if sweep._made is None:
         sweep._document = document
     sweep._base = base
-    for labels, merged in sweep.combinations():
-        sweep.trial(labels, merged)
+    if all_fit:
+        for labels, merged in sweep.combinations():
+            sweep.trial(labels, merged)
     return sweep
