@@ -9,10 +9,11 @@ import numpy as np
 
 from cosim.cluster.contract import I32, Placement, Wanted
 from cosim.cluster.locality import Local
-from cosim.cluster.placement import Explicit, Packed, Random, Spread
+from cosim.cluster.placement import Explicit
 from cosim.context import HERE, Context
 from cosim.errors import InputError, Location, WorkloadError
 from cosim.plugin_file import plugin_errors
+from cosim.workload.draws import draw
 
 
 @dataclass(frozen=True)
@@ -78,25 +79,35 @@ def seats(
     domains: tuple[I32, ...] = (),
     context: Context = HERE,
 ) -> list[I32]:
-    """Endpoints by rank that a job could have among those that are free: its placement's choice, then those
-    of others, at most so many; none where its placement finds no room.
+    """Endpoints by rank that a job could have among those that are free: its placement's choice, then others
+    that keep it together, on hosts that are drawn; at most so many; none where its placement finds no room.
     """
-    found: dict[bytes, I32] = {}
-    others = (Local(), Packed(), Spread(), *(Random(seed=k) for k in range(most)))
-    for placement in (request.placement, *others):
-        if len(found) == most or request.num_ranks > len(free):
+    if request.num_ranks > len(free):
+        return []
+    chosen = request.placement.choose(Wanted(request.num_ranks, free, num_endpoints, context, domains))
+    own = _checked(request, chosen, num_endpoints)
+    if not np.isin(own, free).all():
+        return []
+    found = {own.tobytes(): own}
+    for number in range(0 if isinstance(request.placement, Explicit) else 4 * most):
+        if len(found) >= most:
             break
-        if placement.needs_domains and not domains:
-            continue
-        chosen = placement.choose(Wanted(request.num_ranks, free, num_endpoints, context, domains))
-        endpoints = _checked(Request(request.name, request.num_ranks, placement), chosen, num_endpoints)
-        if np.isin(endpoints, free).all():
-            found.setdefault(endpoints.tobytes(), endpoints)
-        elif placement is request.placement:
-            break
-        if isinstance(request.placement, Explicit):
-            break
+        some = _drawn_hosts(free, request.num_ranks, domains, number)
+        other = Local().choose(Wanted(request.num_ranks, some, num_endpoints, context, domains))
+        found.setdefault(other.tobytes(), other)
     return [*found.values()]
+
+
+def _drawn_hosts(free: I32, count: int, domains: tuple[I32, ...], number: int) -> I32:
+    """Free endpoints of the narrowest domains, domain by domain as they are drawn, until there are enough; of
+    the first draw those with most room.
+    """
+    domain = domains[0][free]
+    room = np.bincount(domain)
+    lot = np.array([draw(number, one) for one in range(len(room))], np.uint64) if number else -room
+    order = np.argsort(lot, kind="stable")
+    taken = order[: int(np.searchsorted(np.cumsum(room[order]), count)) + 1]
+    return free[np.isin(domain, taken)]
 
 
 def _checked(request: Request, chosen: object, num_endpoints: int) -> I32:

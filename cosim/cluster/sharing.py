@@ -66,6 +66,8 @@ class Cluster(Director):
     num_decisions: int = 0
     _waiting: list[int] = field(default_factory=list)
     _running: dict[int, I32] = field(default_factory=dict)
+    _seen: dict[int, Placed] = field(default_factory=dict)
+    """The same as a scheduler sees them, with what was found out about them."""
     _turns: dict[int, tuple[int, int]] = field(default_factory=dict)
     """(Start of a turn, time between two) of each job that has turns."""
     _begun: dict[int, int] = field(default_factory=dict)
@@ -82,6 +84,7 @@ class Cluster(Director):
     def ended(self, job: int, now_ps: int) -> list[JobOrder]:
         """See :class:`~cosim.engine.directing.Director`."""
         del self._running[job]
+        self._seen.pop(job, None)
         self._turns.pop(job, None)
         self._begun.pop(job, None)
         return self._go_on(now_ps)
@@ -139,12 +142,11 @@ class Cluster(Director):
 
     def _placed(self) -> tuple[Placed, ...]:
         """The jobs that run, in the order in which they started; background traffic is none."""
-        found = []
         for job, endpoints in self._running.items():
             profile = self.jobs[job].profile
-            if profile is not None:
-                found.append(Placed(job, self.jobs[job].name, profile, endpoints))
-        return tuple(found)
+            if profile is not None and job not in self._seen:
+                self._seen[job] = Placed(job, self.jobs[job].name, profile, endpoints)
+        return tuple(self._seen[job] for job in self._running if job in self._seen)
 
     def _decide(self, now: int) -> dict[int, tuple[int | None, int | None]]:
         """(Priority, channel) of each job that runs; its turns are kept here."""

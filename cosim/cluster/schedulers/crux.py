@@ -68,9 +68,9 @@ def _intensity(job: Placed, link_bytes: F64, topology: Topology) -> float:
 def _least_loaded(job: Placed, topology: Topology, load: F64) -> tuple[dict[tuple[int, int], Path], F64]:
     """(Paths of pairs that have a choice, what the job puts on each link: share of the link's time)."""
     profile = job.profile
-    pairs, which = np.unique(np.stack([profile.src, profile.dst]), axis=1, return_inverse=True)
+    pairs, which = profile.pairs
     src, dst = (np.ascontiguousarray(job.endpoints[column], np.int32) for column in pairs)
-    sent = np.bincount(which.reshape(-1), profile.size_bytes) * 8e12 / profile.period_ps
+    sent = np.bincount(which, profile.size_bytes) * 8e12 / profile.period_ps
     count, ptr, links = topology.routing.alternatives(topology, src, dst, _MOST_PATHS)
     mine, chosen = np.zeros(topology.num_links), {}
     first = 0

@@ -8,9 +8,9 @@ import numpy as np
 
 from cosim.topology.graph import F64, I64
 
-MOST_PHASES = 16
+MOST_PHASES = 8
 """Phases of a demand; where there are more, those that differ least are made one, bytes kept."""
-_FINE = 512
+_FINE = 128
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 MOST_PERIODS = 1000
 """Of the shortest on a circle."""
+_FEW_PERIODS = 50
 _PARTS = (1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1)
 
 
@@ -18,12 +19,20 @@ def fitting(
     none.
     """
     shortest = min(period_ps.values())
-    for part in (0.0, *(part for part in _PARTS if part <= tolerance)):
-        unit = max(1, int(part * shortest))
-        rounded = {job: -(-period // unit) * unit for job, period in period_ps.items()}
-        if all(_rounds([rounded[job] for job in circle]) <= MOST_PERIODS for circle in circles):
-            return rounded
+    if _most_rounds(period_ps, circles) <= MOST_PERIODS:
+        return {**period_ps}
+    units = [int(part * shortest) for part in _PARTS if part <= tolerance]
+    tried = [{job: -(-period // unit) * unit for job, period in period_ps.items()} for unit in units if unit]
+    for most in (_FEW_PERIODS, MOST_PERIODS):  # once they are rounded, rather to a short circle
+        for rounded in tried:
+            if _most_rounds(rounded, circles) <= most:
+                return rounded
     return None
+
+
+def _most_rounds(period_ps: Mapping[int, int], circles: Sequence[Sequence[int]]) -> int:
+    """Of the shortest period of a circle round it, at most."""
+    return max(_rounds([period_ps[job] for job in circle]) for circle in circles)
 
 
 def _rounds(periods: Sequence[int]) -> int:

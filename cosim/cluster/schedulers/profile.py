@@ -6,7 +6,9 @@ be the same elsewhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +49,13 @@ class JobProfile:
     end_ps: I64
     unevenness: float = 0.0
 
-    @property
+    @cached_property
+    def pairs(self) -> tuple[I32, I64]:
+        """Pairs of ranks that talk, int32[2, P], and the pair of each message, int64[M]."""
+        found, which = np.unique(np.stack([self.src, self.dst]), axis=1, return_inverse=True)
+        return found, which.reshape(-1)
+
+    @cached_property
     def communicates(self) -> float:
         """Share of the period in which a message is under way."""
         under_way = np.where(self.end_ps > self.start_ps, 1.0, 0.0)
@@ -75,12 +83,13 @@ class Placed:
     name: str
     profile: JobProfile
     endpoints: I32
+    _demands: dict[int, Demand] = field(default_factory=dict, repr=False)
+    _found: list[Any] = field(default_factory=list, repr=False)
 
     def link_bytes(self, topology: Topology) -> F64:
         """float64[links]: bytes that an iteration puts on each link, by the topology's routing."""
-        ptr, links, _ = self._pairs(topology)
+        ptr, links, which = self._pairs(topology)
         sent = np.zeros(topology.num_links)
-        _, which = self._unique()
         of_pair = np.bincount(which, self.profile.size_bytes, minlength=len(ptr) - 1)
         np.add.at(sent, links, np.repeat(of_pair, np.diff(ptr)))
         return sent
@@ -88,21 +97,22 @@ class Placed:
     def demand(self, topology: Topology, link: int) -> Demand:
         """What it wants of a link over its period."""
         ptr, links, which = self._pairs(topology)
-        goes = np.zeros(len(ptr) - 1, np.bool_)
-        goes[np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))[links == link]] = True
-        mine = goes[which] & (self.profile.end_ps > self.profile.start_ps)
-        start, end = self.profile.start_ps[mine], self.profile.end_ps[mine]
-        rate = self.profile.size_bytes[mine] * 8e12 / (end - start)
-        return rolled(start, end, rate, self.profile.period_ps, float(topology.link_rate_bps[link]))
+        if link not in self._demands:
+            goes = np.zeros(len(ptr) - 1, np.bool_)
+            goes[np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))[links == link]] = True
+            mine = goes[which] & (self.profile.end_ps > self.profile.start_ps)
+            start, end = self.profile.start_ps[mine], self.profile.end_ps[mine]
+            rate = self.profile.size_bytes[mine] * 8e12 / (end - start)
+            most = float(topology.link_rate_bps[link])
+            self._demands[link] = rolled(start, end, rate, self.profile.period_ps, most)
+        return self._demands[link]
 
     def _pairs(self, topology: Topology) -> tuple[I64, I32, I64]:
-        """(ptr, links): paths of each pair of ranks that talk; the pair of each message."""
-        pairs, which = self._unique()
-        src, dst = (np.ascontiguousarray(self.endpoints[column], np.int32) for column in pairs)
-        ptr, links = topology.paths(src, dst, np.zeros(len(src), np.int32))
+        """(ptr, links): paths of each pair of ranks that talk; the pair of each message. Found once."""
+        if not self._found or self._found[0] is not topology:
+            pairs, which = self.profile.pairs
+            src, dst = (np.ascontiguousarray(self.endpoints[column], np.int32) for column in pairs)
+            self._demands.clear()
+            self._found[:] = [topology, *topology.paths(src, dst, np.zeros(len(src), np.int32)), which]
+        ptr, links, which = self._found[1:]
         return ptr, links, which
-
-    def _unique(self) -> tuple[I32, I64]:
-        profile = self.profile
-        pairs, which = np.unique(np.stack([profile.src, profile.dst]), axis=1, return_inverse=True)
-        return pairs, which.reshape(-1)

@@ -1,0 +1,140 @@
+"""What schedulers bring on a cluster like CASSINI's and Crux's: ``python -m tests.benchmarks.schedulers``.
+
+24 servers of 4 GPUs and one NIC of 50 Gbps, four below each of six leaves, 2:1 oversubscribed, DCQCN; jobs of
+four models of the catalogue come at random, queue, and are placed near each other. Each way of sharing
+against none, seed by seed: means and 95 % confidence intervals (Student's t). Then how long it takes to
+schedule 1,000 jobs on 1,024 hosts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+import cosim
+from cosim.cluster.schedulers.profile import JobProfile, Placed
+from cosim.context import HERE
+from cosim.experiment.build import build
+from cosim.experiment.simulate import simulate
+from cosim.registry import find
+from cosim.results.measures import MEASURES
+from cosim.topology.leaf_spine import LeafSpine
+
+SEEDS = range(5)
+MS = 10**9
+
+
+def job(name: str, model: str, ranks: int, iterations: int, **more: Any) -> dict[str, Any]:
+    """Six jobs that train a model data-parallel."""
+    workload = {
+        "kind": "model",
+        "model": model,
+        "gpu": "a100-80gb",
+        "parallel": {"dp": ranks},
+        "bucket": "4GB",
+    }
+    return {
+        "name": name,
+        "count": 6,
+        "iterations": iterations,
+        "workload": {**workload, **more},
+        "arrival": {"kind": "poisson", "mean": "1s"},
+        "placement": "local",
+    }
+
+
+CLUSTER: dict[str, Any] = {
+    "name": "cluster",
+    "topology": {
+        "kind": "leaf_spine",
+        "leaves": 6,
+        "spines": 2,
+        "endpoints_per_leaf": 16,
+        "hosts": {"gpus": 4, "nvlink_rate": "2400Gbps", "nics": 1, "nic_rate": "50Gbps"},
+        "latency": "1us",
+        "oversubscription": 2,
+        "routing": "ecmp",
+    },
+    "network": {"model": "congestion", "control": "dcqcn"},
+    "collectives": {"all_reduce": "ring"},
+    "queue": {"backfill": True},
+    "jobs": [
+        job("vgg", "vgg-16", 12, 40, batch=1536, micro_batch=128),
+        job("bert", "bert-large", 20, 20, batch=320, micro_batch=16),
+        job("gpt", "gpt3-1.7b", 12, 8, batch=96, micro_batch=4),
+        job("resnet", "resnet-50", 8, 100, batch=1024, micro_batch=128),
+    ],
+}
+WAYS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "cassini": {"scheduler": {"kind": "cassini", "candidates": 10}},
+    "crux": {"scheduler": "crux"},
+    "mltcp": {"network": {"model": "congestion", "control": {"kind": "mltcp", "over": "dcqcn"}}},
+    "unfair weights": {"jobs[0].weight": 2, "jobs[2].weight": 2},
+}
+SHOWN = ("jct_mean", "jct_p99", "iteration", "gpu_utilisation", "marks")
+
+
+def run(way: str, seed: int) -> dict[str, float]:
+    """Measures of one run."""
+    scenario = cosim.Scenario(**CLUSTER).with_settings({**WAYS[way], "seed": seed})
+    summary = simulate(scenario, build(scenario)).summary
+    return {name: MEASURES[name].of(summary, {}) for name in SHOWN}
+
+
+def study() -> None:
+    """A table of ways and measures, each over none."""
+    found = {way: [run(way, seed) for seed in SEEDS] for way in WAYS}
+    print(f"{'':16}{''.join(f'{name:>22}' for name in SHOWN)}")
+    print(f"{'none':16}{''.join(f'{_mean(found, name):>22}' for name in SHOWN)}")
+    for way in WAYS:
+        if way != "none":
+            cells = [_over_none(found, way, name) for name in SHOWN]
+            print(f"{way:16}{''.join(f'{cell:>22}' for cell in cells)}")
+
+
+def _mean(found: Mapping[str, list[dict[str, float]]], name: str) -> str:
+    mean = float(np.mean([one[name] for one in found["none"]]))
+    return f"{mean / 1e12:.3f} s" if MEASURES[name].unit == "time" else f"{mean:.4g}"
+
+
+def _over_none(found: Mapping[str, list[dict[str, float]]], way: str, name: str) -> str:
+    """``1.05 +- 0.02``: seed by seed none over it, where less is better, else it over none."""
+    ratios = []
+    for mine, none in zip(found[way], found["none"], strict=True):
+        better, worse = (mine, none) if not MEASURES[name].less_is_better else (none, mine)
+        ratios.append(better[name] / max(worse[name], 1.0 if name == "marks" else 1e-9))
+    half = stats.t.ppf(0.975, len(ratios) - 1) * stats.sem(ratios)
+    return f"{np.mean(ratios):.3g} x +- {half:.2g}"
+
+
+def many(count: int = 1000, hosts: int = 1024) -> None:
+    """CPU-seconds of one decision about jobs of one host each and a few that span leaves."""
+    leaf = {"endpoints_per_leaf": 32, "rate": "50Gbps", "latency": "1us", "oversubscription": 2}
+    topology = LeafSpine.model_validate({"leaves": hosts // 32, "spines": 8, **leaf}).build(HERE)
+    draw = np.random.default_rng(0)
+    order, jobs = draw.permutation(hosts).astype(np.int32), []
+    ends = np.sort(draw.choice(np.arange(1, hosts), count - 1, replace=False))
+    for number, endpoints in enumerate(np.split(order, ends)):
+        ranks = len(endpoints)
+        period = int(draw.integers(100, 400)) * MS
+        src = np.arange(ranks if ranks > 1 else 0, dtype=np.int32)
+        size = np.full(len(src), 10**8)
+        times = np.zeros(len(src), np.int64), np.full(len(src), period // 3)
+        profile = JobProfile(ranks, period, ranks * period // 2, src, (src + 1) % max(ranks, 1), size, *times)
+        jobs.append(Placed(number, f"job{number}", profile, endpoints))
+    for name in ("cassini", "crux"):
+        began = time.process_time()
+        find("cosim.schedulers", name)().decide(jobs, topology)
+        print(f"{name}: {count} jobs on {hosts} hosts in {time.process_time() - began:.2f} CPU-s")
+
+
+if __name__ == "__main__":
+    began = time.process_time()
+    study()
+    many()
+    print(f"{time.process_time() - began:.0f} CPU-s in all")
