@@ -4,7 +4,7 @@ Time is an ``int`` number of picoseconds everywhere (names end in ``_ps``), size
 rates are bits per second. A link's rate is a ``float`` only because ASTRA-sim's notation
 (``741.34`` times 2^33 bit/s) is not an integer; nothing else is.
 
-``bytes * 8 * 10**12`` leaves int64 above 1.15 MB: use :func:`transfer_ps`, which does not overflow.
+``bytes * 8 * 10**12`` leaves int64 above 1.15 MB: Python's integers don't, numpy's do.
 """
 
 from __future__ import annotations
@@ -160,12 +160,6 @@ def parse_rate(value: str | int | float) -> float:
     if number * scale > 10**30:
         raise ValueError(f"{value!r} is more than any link carries")
     return float(number * scale)
-
-
-def transfer_ps(size_bytes: int, rate_bps: float) -> int:
-    """Picoseconds that ``size_bytes`` take at ``rate_bps``, rounded up."""
-    exact = Fraction(size_bytes * 8 * PS_PER_S) / Fraction(rate_bps)
-    return -((-exact.numerator) // exact.denominator)
 
 
 def format_time(ps: int) -> str:

@@ -101,11 +101,6 @@ class FlowLog:
         """Messages completed so far; marks are none."""
         return int(self._counts[MESSAGES])
 
-    @property
-    def keeps_messages(self) -> bool:
-        """Every message is recorded, so that Python has to see each completion."""
-        return self._messages is not None
-
     def blocks(self, table: FlowTable) -> int:
         """Where a table's blocks are; there once."""
         known = self._tables.get(id(table))

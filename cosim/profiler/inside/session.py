@@ -76,6 +76,8 @@ class ProfilingSession:
         self.started, self.begun_cpu = time.monotonic(), time.process_time()
         self.shim, self.why_not = preload()
         self._set_up()
+        self._watch_optimizers()
+        self._watch_meshes()
         self._seed()
 
     def assume(self, text: str) -> None:
@@ -132,8 +134,6 @@ class ProfilingSession:
         if order.get("skip_evaluation"):
             progress.skip_evaluation(self.recorder)
             self.assume("forwards before the first backward, without gradients, are carried out once")
-        self._watch_optimizers()
-        self._watch_meshes()
 
     def _seed(self) -> None:
         """Have whatever the script draws from draw the same each time."""
