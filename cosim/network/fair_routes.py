@@ -14,6 +14,7 @@ import math
 from cosim.network.balancing.choosing import (
     CHOOSE,
     NEED_CHOICES,
+    asks_again,
     begin_batch,
     check_batch,
     choose_at_end,
@@ -217,7 +218,7 @@ def _take(core: Core, fluid: Fluid, now: int) -> bool:
         if changed or fluid.flows[f].member == NONE:
             _go(core, fluid, f, now)
         route.due = NONE
-        if balance.rows[n].again > 0.0:
+        if asks_again(balance, n):
             route.due = now + int(balance.rows[n].again)
             push(core.calendar, route.due, now, now, NONE, 0, c, AGAIN)
     end_batch(balance)

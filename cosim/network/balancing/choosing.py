@@ -173,6 +173,18 @@ def differs(balance: Balance, n: int) -> bool:
 
 
 @inlined
+def asks_again(balance: Balance, n: int) -> bool:
+    """Whether the ``n``-th is to be asked again at a time of its own. Where every path is down there is
+    nothing to choose, and for ever: routes that change ask it.
+    """
+    row = balance.rows[n]
+    some = False
+    for k in range(int(row.paths)):
+        some = some or balance.seen[n, k].alive != 0.0
+    return bool(some and row.again > 0.0)
+
+
+@inlined
 def begin_batch(balance: Balance) -> bool:
     """Who is asked next: all that choose, or one of them; False where there are too few rows."""
     counts = balance.counts[0]

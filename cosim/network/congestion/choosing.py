@@ -8,6 +8,7 @@ from __future__ import annotations
 from cosim.network.balancing.choosing import (
     CHOOSE,
     NEED_CHOICES,
+    asks_again,
     begin_batch,
     check_batch,
     choose_at_end,
@@ -164,7 +165,7 @@ def _take(core: Core, fluid: CongestionState, n: int, now: int) -> None:
     if fresh:
         send(core, fluid, c, now)
     route.due = _NONE
-    if balance.rows[n].again > 0.0:
+    if asks_again(balance, n):
         route.due = now + int(balance.rows[n].again)
         push(core.calendar, route.due, now, now, _NONE, 0, c, AGAIN)
 

@@ -19,6 +19,17 @@ a link there begins to queue, which changes no result. So does one that begins a
 window that can't limit it; one that falls idle and has nothing left to tell its control ends its round
 there.
 
+A connection's bytes go by one *strand* (path), or by several with a part each, as a load balancer says
+(``choosing``), under one control: round trip, marks, losses and telemetry that it is shown are means over
+its strands by their parts, as they are when a round ends. All strands send at one rate; the least share that
+a port of its host has for it holds. Where a connection takes other strands, those that it leaves
+keep what was sent by them; what is lost up to then counts as if it had stayed. A message is there when the
+last of its strands has brought its part.
+
+Over a dead link nothing goes, and a connection that has to take one is silent: its rounds end there, its
+control is told nothing and keeps what it has, and a new round begins when the link is back, or, a detection
+later, by another path. What has left its sender arrives, also from the queue of a link that died.
+
 Rates are whole bits per second, so that sums are exact in any order; timestamps need + - * / only.
 
 Default settings of ports (marking, lossless or not) are those of the control's paper; the scenario may say
@@ -26,7 +37,8 @@ others. Flows of priority 0 are served first, in queues of their own; up to eigh
 
 Not modelled: packets and their headers, bursts within a round trip but for the first window,
 acknowledgements' own bandwidth and how queues bunch them, reordering, which packets a full queue drops,
-buffers shared between the ports of a switch.
+buffers shared between the ports of a switch; what is lost on a link that dies, timeouts over it, and the time
+of a packet at another rate than the one that a link was built with.
 """
 
 from __future__ import annotations

@@ -17,16 +17,20 @@ from cosim.network.balancing.balancers.least_loaded import LeastLoaded
 from cosim.network.balancing.balancers.spray import Spray
 from cosim.network.balancing.balancers.weighted import Weighted
 from cosim.network.balancing.contract import Balancer
+from cosim.network.congestion.controls.dctcp import Dctcp
+from cosim.network.congestion.network import CongestionNetwork
 from cosim.network.fair_share import FairShareNetwork
+from cosim.network.flows import FlowGroup, flat_table, pack_key
+from cosim.network.simulator import NetworkSimulator
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Topology
 from cosim.topology.routing import EcmpPaths
-from cosim.units import PS_PER_MS
+from cosim.units import NEVER, PS_PER_MS
 from tests.network.balancing.worlds import send
 from tests.network.test_fair_share import GB_PER_S
-from tests.network.worlds import drive, graph
+from tests.network.worlds import batch, drive, graph
 
 MB = 10**6
 many = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
@@ -70,6 +74,18 @@ def test_a_message_goes_on_by_another_path_or_waits_where_there_is_none() -> Non
     back = [(20, k, GB_PER_S / SPINES) for k in range(2, 10, 2)]
     waited, _ = send(FairShareNetwork(Weighted()), fabric(everything + back), [(0, 1, 2 * MB)])
     assert waited[0] == 24 * PS_PER_MS
+
+
+@pytest.mark.parametrize("network", [FairShareNetwork, lambda one: CongestionNetwork(Dctcp(), None, one)])
+@pytest.mark.parametrize("balancer", [Adaptive, Spray])
+def test_who_looks_again_and_again_comes_to_an_end_where_nothing_comes_back(
+    network: Callable[[Balancer], NetworkSimulator], balancer: Callable[[], Balancer]
+) -> None:
+    made = network(balancer())
+    made.open(fabric([(4, k, 0.0) for k in range(2, 10, 2)]))
+    group = FlowGroup(0, flat_table([0], [1], [20 * MB]), np.array([0, 1], np.int32), pack_key(0, 0, 0, 0))
+    step = made.advance(batch([group], [(0, 0, 0, 0)]), NEVER)
+    assert (step.granted_ps, len(step.completions)) == (NEVER, 0)
 
 
 class Stubborn(Balancer):
