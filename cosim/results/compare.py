@@ -12,14 +12,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
 from cosim.results.certainty import faster
 from cosim.results.collectives import CollectiveSummary
-from cosim.results.differences import Paths, Said, differences
+from cosim.results.differences import Said, Told, differences
 from cosim.results.path_parts import path_parts
 from cosim.results.render.page import Page
-from cosim.results.store import path_columns
+from cosim.results.store import run_columns
 from cosim.results.stored_run import StoredRun, load_run
 from cosim.results.summary import JobSummary, Summary
+from cosim.results.table import Array
 from cosim.units import format_size
 
 Unit = Literal["ps", "bytes", "bps", "share", "count", "seconds"]
@@ -201,7 +204,7 @@ def compare(a: Summary | ComparableRun | str | Path, b: Summary | ComparableRun 
         settings=tuple(_settings(settings_a, settings_b)) if both else None,
         rows=tuple(_rows(summary_a, summary_b)),
         faster=tuple(_faster(summary_a.jobs, summary_b.jobs)),
-        said=differences(summary_a, summary_b, _paths(a), _paths(b)),
+        said=differences(_told(a), _told(b)),
     )
 
 
@@ -209,17 +212,41 @@ def _parts(run: Summary | ComparableRun) -> tuple[Summary, Any]:
     return (run, None) if isinstance(run, Summary) else (run.summary, run.settings)
 
 
-def _paths(run: Summary | ComparableRun) -> Paths | None:
-    """What the critical paths of a run's jobs are made of; None of a run that doesn't say."""
-    if isinstance(run, Summary):
-        return None
+def _told(run: Summary | ComparableRun) -> Told:
+    """What a run tells in words; of a summary alone the busiest links, and no path."""
+    summary = _parts(run)[0]
+    columns = _columns(run)
+    if columns is None:
+        links = {link.name: link.utilisation for link in summary.links}
+        return Told(summary, {}, links, {})
+    paths = {job.name: path_parts(columns, number) for number, job in enumerate(summary.jobs)}
+    nodes, src, dst = columns["node_name"].tolist(), columns["link_src"], columns["link_dst"]
+    names = [f"{nodes[a]} -> {nodes[b]}" for a, b in zip(src.tolist(), dst.tolist(), strict=True)]
+    busy = columns["link_busy_ps"].sum(axis=0) / max(summary.end_ps, 1)
+    shared = {names[link]: users for link, users in _shared(columns, summary).items()}
+    return Told(summary, paths, dict(zip(names, busy.tolist(), strict=True)), shared)
+
+
+def _columns(run: Summary | ComparableRun) -> Mapping[str, Array] | None:
     if isinstance(run, StoredRun):
-        columns = run.columns
-    elif (records := getattr(run, "records", None)) is not None:
-        columns = path_columns(records)
-    else:
-        return None
-    return {job.name: path_parts(columns, number) for number, job in enumerate(run.summary.jobs)}
+        return run.columns
+    records = getattr(run, "records", None)
+    return None if records is None else run_columns(records)
+
+
+def _shared(columns: Mapping[str, Array], summary: Summary) -> dict[int, list[str]]:
+    """Links that several jobs used, with those, as far as the run says."""
+    users: dict[int, set[int]] = {}
+    none = np.zeros(0, np.int64)
+    used = zip(columns.get("use_link", none).tolist(), columns.get("use_job", none).tolist(), strict=True)
+    for link, job in used:
+        if job >= 0:
+            users.setdefault(link, set()).add(job)
+    return {
+        link: [summary.jobs[job].name for job in sorted(mine)]
+        for link, mine in users.items()
+        if len(mine) > 1
+    }
 
 
 def _title(run: Summary | ComparableRun) -> str:

@@ -16,8 +16,8 @@ from cosim.results.render.text import percent
 from cosim.results.summary import Summary
 from cosim.units import format_time
 
-Paths = Mapping[str, Sequence[PathPart]]
-"""Of each job by name, what its critical path is made of."""
+Links = Mapping[str, float]
+"""Of each link by name, the share of the run in which it was busy."""
 
 _MOST_PARTS = 5
 _MOST_LINKS = 3
@@ -33,19 +33,31 @@ class Said:
     lines: tuple[str, ...]
 
 
-def differences(a: Summary, b: Summary, paths_a: Paths | None, paths_b: Paths | None) -> Said:
-    """In words what b has that a had not; without paths (of summaries alone) of iterations and links only."""
-    jobs = {job.name: job for job in a.jobs}
+@dataclass(frozen=True)
+class Told:
+    """What a run tells: of each job by name what its critical path is made of, how busy links were, and
+    which jobs used those that several did.
+    """
+
+    summary: Summary
+    paths: Mapping[str, Sequence[PathPart]]
+    links: Links
+    shared: Mapping[str, Sequence[str]]
+
+
+def differences(a: Told, b: Told) -> Said:
+    """In words what b has that a had not."""
+    jobs = {job.name: job for job in a.summary.jobs}
     sentences, lines = [], list[str]()
-    for job in b.jobs:
+    for job in b.summary.jobs:
         before = jobs.get(job.name)
         if before is None or before.iteration_mean_ps is None or job.iteration_mean_ps is None:
             continue
         one, other = before.iteration_mean_ps, job.iteration_mean_ps
-        parts = (paths_a or {}).get(job.name, ()), (paths_b or {}).get(job.name, ())
+        parts = a.paths.get(job.name, ()), b.paths.get(job.name, ())
         big = [change for change in _changes(*parts) if abs(change.by_ps) > _SMALL * max(one, other)]
         sentences.append(_sentence(job.name, one, other, big))
-        prefix = f"{job.name}: " if len(b.jobs) > 1 else ""
+        prefix = f"{job.name}: " if len(b.summary.jobs) > 1 else ""
         lines += [f"{prefix}{change}" for change in big[:_MOST_PARTS]]
     lines += _links(a, b)
     return Said(" ".join(sentences) or "The runs have no job in common.", tuple(lines))
@@ -102,13 +114,14 @@ def _changes(a: Sequence[PathPart], b: Sequence[PathPart]) -> list[_Change]:
     return sorted(changes, key=lambda change: (-abs(change.by_ps), change.kind, change.what))
 
 
-def _links(a: Summary, b: Summary) -> list[str]:
-    """Of the busiest links of either run those that changed most, where both tell of them."""
-    before, after = ({link.name: link.utilisation for link in run.links} for run in (a, b))
-    both = [(after[name] - before[name], name) for name in before if name in after]
+def _links(a: Told, b: Told) -> list[str]:
+    """Of the busiest links of either run those whose use changed most, the shared ones first."""
+    names = dict.fromkeys(link.name for run in (a, b) for link in run.summary.links)
+    both = [(b.links[name] - a.links[name], name) for name in names if name in a.links and name in b.links]
     both = [(change, name) for change, name in both if abs(change) > _SMALL]
-    both.sort(key=lambda change: (-abs(change[0]), change[1]))
-    return [
-        f"{name} is {percent(after[name])} busy, was {percent(before[name])}"
-        for _, name in both[:_MOST_LINKS]
-    ]
+    both.sort(key=lambda change: (change[1] not in b.shared, -abs(change[0]), change[1]))
+    lines = []
+    for _, name in both[:_MOST_LINKS]:
+        users = f", shared by {' and '.join(b.shared[name])}" if name in b.shared else ""
+        lines.append(f"{name} is {percent(b.links[name])} busy, was {percent(a.links[name])}{users}")
+    return lines

@@ -21,9 +21,9 @@ _HEADERS = 0.1
 
 @dataclass(frozen=True, eq=False)
 class LinkUsers:
-    """``pairs[l]`` is how many pairs of endpoints link l carried; rows are the largest few of each link, in
-    the order of links: endpoints ``src`` and ``dst``, payload ``size_bytes``, and whose job (-1: not one
-    job's).
+    """``pairs[l]`` is how many pairs of endpoints link l carried; rows are the largest few of each link,
+    and the largest of each job there, in the order of links: endpoints ``src`` and ``dst``, payload
+    ``size_bytes``, and whose job (-1: not one job's).
     """
 
     pairs: I64
@@ -57,10 +57,11 @@ def link_users(records: Records) -> LinkUsers | None:
     links, pair = links[order], pair[order]
     counts = np.bincount(links, minlength=topology.num_links)
     first = np.cumsum(counts) - counts
-    few = np.arange(len(links)) - first[links] < MOST_OF_A_LINK
-    links, pair = links[few], pair[few]
     job = _job_of_endpoints(records)
     mine = np.where(job[src] == job[dst], job[src], -1)
+    few = np.arange(len(links)) - first[links] < MOST_OF_A_LINK
+    few[np.unique(links * np.int64(len(records.jobs) + 1) + mine[pair] + 1, return_index=True)[1]] = True
+    links, pair = links[few], pair[few]
     return LinkUsers(
         counts.astype(np.int64),
         links.astype(np.int64),

@@ -34,6 +34,8 @@ def rows_of(records: OpRecords | MessageRecords, job: int, iteration: int) -> I6
 
 def rows_of_each(records: OpRecords | MessageRecords, iterations: I64) -> list[I64]:
     """Rows of one iteration of each job, ``iterations[job]``, found in one go."""
+    if len(iterations) == 1:  # no column of the same length beside it, where a run is large
+        return [np.flatnonzero(records.iteration == iterations[0])]
     mine = np.flatnonzero(records.iteration == iterations[records.job])
     mine = mine[np.argsort(records.job[mine], kind="stable")]
     ends = np.cumsum(np.bincount(records.job[mine], minlength=len(iterations)))

@@ -102,7 +102,7 @@ ADDED_COLUMNS = {
     "link_counted_name": "str[K]: what the network counted on each link: marks, drops, queues ...",
     "link_counted": "float64[K, L]",
     "link_pairs": "int64[L]: pairs of endpoints that the link carried; without rows, that can't be said",
-    "use_link": "int64[U]: the largest few pairs of each link, in the order of links",
+    "use_link": "int64[U]: the largest few pairs of each link, and of each job there, in the order of links",
     "use_src": "int64[U]: endpoint",
     "use_dst": "int64[U]: endpoint",
     "use_bytes": "int64[U]: payload",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import cosim
 
 TEXT = """
@@ -44,3 +46,22 @@ def test_runs_without_a_job_in_common_say_so() -> None:
     said = cosim.compare(cosim.run(TEXT), other).said
     assert said is not None
     assert said.sentence == "The runs have no job in common."
+
+
+SHARED = """
+topology: {kind: leaf_spine, leaves: 2, spines: 1, endpoints_per_leaf: 4, rate: 100Gbps, latency: 500ns}
+network: fair_share
+jobs:
+  - {name: a, workload: {kind: collective, collective: all_to_all, ranks: 4, size: 4MB}, placement: spread}
+"""
+SECOND = """
+  - {name: b, workload: {kind: collective, collective: all_to_all, ranks: 4, size: 2MB}, placement: spread}
+"""
+
+
+def test_a_busier_link_says_which_jobs_share_it(tmp_path: Path) -> None:
+    cosim.run(SHARED, out=tmp_path / "one")
+    cosim.run(SHARED + SECOND.lstrip("\n"), out=tmp_path / "two")
+    said = cosim.compare(tmp_path / "one", tmp_path / "two").said
+    assert said is not None
+    assert any(line.startswith("leaf0 -> spine0 is ") and "shared by a and b" in line for line in said.lines)
