@@ -82,15 +82,15 @@ def _simulated_s(profile: Path, plan: StagePlan, machines: list[Level]) -> float
     topology: dict[str, Any] = {
         "kind": "switch",
         "endpoints": plan.workers,
-        "rate": f"{machines[-1].rate_bps:f}bps",
+        "rate": f"{machines[-1].rate_bps:.12f}bps",
     }
     if len(machines) == 2:
         inside, outside = machines
         hosts = {
             "gpus": inside.workers,
-            "nvlink_rate": f"{inside.rate_bps:f}bps",
+            "nvlink_rate": f"{inside.rate_bps:.12f}bps",
             "nics": 1,
-            "nic_rate": f"{outside.rate_bps:f}bps",
+            "nic_rate": f"{outside.rate_bps:.12f}bps",
         }
         topology = {
             "kind": "leaf_spine",
