@@ -15,6 +15,7 @@ import cosim
 from cosim.errors import InputError
 from cosim.files.folder import claimed
 from cosim.results.report.server import view_server
+from tests.docs import site
 
 TEXT = """
 topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
@@ -92,3 +93,18 @@ def test_another_host_is_refused(server: ThreadingHTTPServer) -> None:
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no folder"):
         view_server(tmp_path / "none")
+
+
+@pytest.mark.skipif(bool(site.missing_browser()), reason=site.missing_browser() or "it is here")
+def test_in_a_browser_a_run_is_searched_and_opened(server: ThreadingHTTPServer) -> None:
+    wrong: list[str] = []
+    with site.browser(1440) as page:
+        page.on("console", lambda one: wrong.append(one.text) if one.type == "error" else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.goto(f"http://127.0.0.1:{server.server_port}/")
+        page.fill("#search", "deep")
+        assert page.locator("#runs tr:visible").count() == 1
+        page.click("#runs a:visible")
+        page.wait_for_selector("html[data-shown]")
+        assert "300 us" in page.inner_text("#answer")
+    assert [text for text in wrong if "favicon" not in text] == []
