@@ -108,16 +108,8 @@ def stored(folder: Path) -> int:
     return len([*folder.glob("store/runs/*/*.json")])
 
 
-@pytest.mark.parametrize(
-    ("who", "after"),
-    [
-        ("worker", 3),
-        *(
-            pytest.param(who, after, marks=pytest.mark.slow)
-            for who, after in (("client", 3), ("scheduler", 2), ("scheduler", 8))
-        ),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("who", "after"), [("worker", 3), ("scheduler", 2), ("client", 3)])
 def test_whoever_is_killed_nothing_computed_is_lost_or_wrong(tmp_path: Path, who: str, after: int) -> None:
     check_killed(tmp_path, who, after)
 
