@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ I64 = NDArray[np.int64]
 Place = tuple[int, int]
 """A rank of the job, and the number of an operation in its program."""
 UNKNOWN = -1
-"""When an operation began that was not recorded."""
+"""Row of an operation that was not recorded, and when it began."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,18 @@ class OneIteration:
         self.end_ps = int(self.rank_ends.max())
         table, ops = self.workload.table, records.ops
         counts = np.diff(table.first)[program_of]
-        self._base = np.concatenate([[0], np.cumsum(counts)])
-        self._begin = np.full(int(self._base[-1]), UNKNOWN, np.int64)
-        self._end = self._begin.copy()
         mine = rows_of(ops, job, iteration) if rows is None else rows
-        at = self._base[ops.rank[mine]] + ops.op[mine]
-        self._begin[at], self._end[at] = ops.start_ps[mine], ops.end_ps[mine]
+        small = max(int(counts.sum()), len(ops.op)) < np.iinfo(np.int32).max
+        kind: np.dtype[Any] = np.dtype(
+            np.int32 if small else np.int64
+        )  # as long as all operations, of which a path meets few
+        self._base = np.concatenate([[0], np.cumsum(counts)]).astype(kind)
+        self._row = np.full(int(self._base[-1]), UNKNOWN, kind)
+        self._row[self._base[ops.rank[mine]] + ops.op[mine]] = mine
+        self._ops = ops
         self._meetings: dict[int, _Meetings] = {}
+        self._ends: dict[int, I64] = {}
+        """Of each rank that a path met, when its operations ended."""
 
     @cached_property
     def _stream(self) -> I64:
@@ -85,16 +91,22 @@ class OneIteration:
 
     def began(self, place: Place) -> int:
         """When it started, picoseconds, or :data:`UNKNOWN`."""
-        return int(self._begin[self._base[place[0]] + place[1]])
+        return self._time(self._ops.start_ps, place)
 
     def ended(self, place: Place) -> int:
         """When it ended, picoseconds, or :data:`UNKNOWN`."""
-        return int(self._end[self._base[place[0]] + place[1]])
+        return self._time(self._ops.end_ps, place)
+
+    def _time(self, times: I64, place: Place) -> int:
+        row = self._row[self._base[place[0]] + place[1]]
+        return UNKNOWN if row == UNKNOWN else int(times[row])
 
     def ending_at(self, rank: int, time_ps: int) -> list[Place]:
         """Operations of a rank that ended then."""
-        mine = self._end[self._base[rank] : self._base[rank + 1]]
-        return [(rank, op) for op in np.flatnonzero(mine == time_ps).tolist()]
+        if rank not in self._ends:
+            mine = self._row[self._base[rank] : self._base[rank + 1]]
+            self._ends[rank] = np.where(mine == UNKNOWN, UNKNOWN, self._ops.end_ps[mine])
+        return [(rank, op) for op in np.flatnonzero(self._ends[rank] == time_ps).tolist()]
 
     def before(self, place: Place) -> list[Place]:
         """What an operation waited for until the instant at which it started: dependencies, then its
