@@ -180,6 +180,7 @@ class HybridNetwork(NetworkSimulator):
             yield busy[0], busy[0].advance(limit)
             self._granted = max(self._granted, busy[0].granted)  # it may have been behind
             return
+        given = [child for child in busy if child.peeks and not child.outbox.is_empty]
         coming = [time for child in busy if child.peeks and (time := child.peek()) is not None]
         to = min([limit, *coming])
         if to <= self._granted:
@@ -187,6 +188,10 @@ class HybridNetwork(NetworkSimulator):
             due = [child for child in busy if child.peeks or not child.outbox.is_empty]
             yield from [(child, child.one_round(self._granted)) for child in due]
             return
+        if not all(child.peeks for child in busy):
+            # What was given for this instant starts before what one that can't peek may complete at it.
+            for child in given:
+                child.one_round(self._granted)
         for child in sorted(busy, key=lambda one: one.peeks):
             while child.granted < to:
                 yield child, child.advance(to)

@@ -105,7 +105,9 @@ class OneIteration:
         """Operations of a rank that ended then."""
         if rank not in self._ends:
             mine = self._row[self._base[rank] : self._base[rank + 1]]
-            self._ends[rank] = np.where(mine == UNKNOWN, UNKNOWN, self._ops.end_ps[mine])
+            known = np.flatnonzero(mine != UNKNOWN)
+            self._ends[rank] = np.full(len(mine), UNKNOWN, np.int64)
+            self._ends[rank][known] = self._ops.end_ps[mine[known]]
         return [(rank, op) for op in np.flatnonzero(self._ends[rank] == time_ps).tolist()]
 
     def before(self, place: Place) -> list[Place]:

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 OWN = """
@@ -30,11 +31,12 @@ def wait_for(what: str, condition: Callable[[], object]) -> None:
 
 
 def children(pid: int) -> list[int]:
-    """Processes that a process started."""
-    try:
-        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
+    """Processes that a process started, from whichever thread."""
+    found: list[int] = []
+    for of_thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found += map(int, of_thread.read_text().split())
+    return found
 
 
 def descendants(pid: int) -> list[int]:

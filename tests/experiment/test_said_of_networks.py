@@ -64,7 +64,7 @@ def test_busy_times_that_nobody_measured_are_not_shown(caplog: pytest.LogCapture
         done = run()
     page = str(done)
     assert "the network did not measure how long they were busy" in page
-    assert "0.0 %" not in page
+    assert " 0.0 %" not in page
     assert "6 MB" in page
     assert "congestion_aware doesn't release messages that wait for others: the engine does" in caplog.text
     assert "release engine" in page
