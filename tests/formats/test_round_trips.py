@@ -80,7 +80,7 @@ EVERYTHING = (
     ),
     Operation("memory", OpKind.MEMORY, "comm", (2,), duration_ps=17, bytes_moved=4096.0),
 )  # fmt: skip
-"""Between them, every field of an operation has another value than its default."""
+"""Between them, every field of an operation that a translation meets has another value than its default."""
 
 
 def every_field() -> Workload:
@@ -119,6 +119,8 @@ def assert_same(one: Workload, two: Workload) -> None:
 def test_the_sample_sets_every_field_of_an_operation() -> None:
     default = Operation("", OpKind.COMPUTE)
     for field in fields(Operation):
+        if field.name == "lagged":  # what is translated has its iterations unrolled
+            continue
         assert any(getattr(op, field.name) != getattr(default, field.name) for op in EVERYTHING), field.name
     assert {field.name for field in fields(Peer)} == {"rank", "axis", "offset"}
 
