@@ -26,11 +26,11 @@ TEXT = SCENARIO.replace("iterations: 10", "iterations: 2")
 @pytest.fixture
 def frozen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Each server freezes before its client's fifth advance; the processes that did."""
-    advance, counts, done = RemoteNetwork.advance, dict[int, int](), list[int]()
+    advance, counts, done = RemoteNetwork.advance, dict[RemoteNetwork, int](), list[int]()
 
     def freezing(self: RemoteNetwork, flows: FlowBatch, horizon_ps: int) -> Advance:
-        counts[id(self)] = counts.get(id(self), 0) + 1
-        if counts[id(self)] == 5:
+        counts[self] = counts.get(self, 0) + 1
+        if counts[self] == 5:
             process = self.session.process
             assert process is not None
             os.kill(process.pid, signal.SIGSTOP)
