@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -214,27 +213,26 @@ def run_scenario(
     InputError, SimulationError
         As :func:`cosim.run`.
     """
-    from cosim.experiment.store.reads import reading
-    from cosim.experiment.store.runs import open_store
-    from cosim.experiment.store.single import keep_run, stored_run
-    from cosim.results.render.figure import check_figure
-
     if figure is not None:
+        from cosim.results.render.figure import check_figure
+
         check_figure(figure)
     messages = messages or figure is not None or open_loop is not None
-    runs = None if store is None else open_store(store)
-    if runs is not None and not (again or messages or alone or what_matters):
-        found = stored_run(runs, scenario, out)
-        if found is not None:
-            return found
-    began = time.time()
-    with reading() if runs is not None else nullcontext() as read:
+
+    def make() -> Run:
         done = _run_once(scenario, out, resume, messages, progress)
         if not done.interrupted:
             _run_beside(done, alone, open_loop, what_matters, progress)
-    if runs is not None and read is not None:
-        keep_run(runs, done, read, began)
-    if figure is not None:
+        return done
+
+    if store is not None:
+        from cosim.experiment.store.single import through_store
+
+        again = again or messages or alone or what_matters
+        done = through_store(store, scenario, out, make, again=again)
+    else:
+        done = make()
+    if figure is not None and isinstance(done, Run):
         _log.info("drawn: %s", done.draw(figure))
     return done
 
@@ -254,12 +252,12 @@ def _run_once(
 
 
 def _run_built(scenario: Scenario, built: Built, messages: bool, progress: OnProgress | None) -> Run:
-    from cosim.experiment.alone import run_unscheduled
-
     for warning in built.warnings:
         _log.warning(warning)
     done = simulate(scenario, built, progress=progress, messages=messages)
     if scenario.scheduler is not None and not done.interrupted and not built.network.elsewhere:
+        from cosim.experiment.alone import run_unscheduled
+
         try:
             without = run_unscheduled(scenario)
         except KeyboardInterrupt:
@@ -297,16 +295,18 @@ def _run_beside(
     done: Run, alone: bool, open_loop: Changes | None, what_matters: bool, progress: OnProgress | None
 ) -> None:
     """What is asked for beside the run; an interrupt leaves it out and keeps the run."""
-    from cosim.experiment.alone import run_alone
-    from cosim.experiment.open_loop import compare_loops
-    from cosim.experiment.sensitivity import sensitivities
-
     try:
         if alone:
+            from cosim.experiment.alone import run_alone
+
             done.alone = run_alone(done.scenario)
         if open_loop is not None:
+            from cosim.experiment.open_loop import compare_loops
+
             done.open_loop = compare_loops(done.scenario, open_loop, done)
         if what_matters:
+            from cosim.experiment.sensitivity import sensitivities
+
             done.what_matters = sensitivities(done, progress)
     except KeyboardInterrupt:
         done.interrupted = KeyboardInterrupt.__name__

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING
 from cosim.errors import CosimError, InputError
 from cosim.experiment.save import run_files, write_files
 from cosim.experiment.store.question import Question, question_of
-from cosim.experiment.store.reads import Reads
-from cosim.experiment.store.runs import Keeper, RunStore, kept, whole_parts
+from cosim.experiment.store.reads import Reads, reading
+from cosim.experiment.store.runs import Keeper, RunStore, kept, open_store, whole_parts
 from cosim.files.folder import claimed, written_whole
 from cosim.results.store import COLUMNS_FILE, SUMMARY_FILE
 from cosim.results.stored_run import StoredRun, load_run
@@ -27,14 +28,31 @@ if TYPE_CHECKING:
 _log = logging.getLogger("cosim")
 
 
-def stored_run(store: RunStore, scenario: Scenario, out: str | Path | None) -> StoredRun | None:
-    """The run of a scenario, as the store has it, copied to ``out``; None where it is not there as a whole.
+def through_store(
+    place: str | Path, scenario: Scenario, out: str | Path | None, make: Callable[[], Run], *, again: bool
+) -> Run | StoredRun:
+    """The run that a store has, copied to ``out``, or else one that is made and kept there.
+
+    ``again``: made, whatever the store has.
 
     Raises
     ------
     InputError
-        ``out`` can't be written.
+        The store can't be read, or ``out`` can't be written; or as ``make`` says.
     """
+    store = open_store(place)
+    found = None if again else _stored(store, scenario, out)
+    if found is not None:
+        return found
+    began = time.time()
+    with reading() as read:
+        done = make()
+    _keep(store, done, read, began)
+    return done
+
+
+def _stored(store: RunStore, scenario: Scenario, out: str | Path | None) -> StoredRun | None:
+    """The run of a scenario, as the store has it, copied to ``out``; None where it isn't there as a whole."""
     question = _question(scenario)
     entry = None if question is None else store.find(question, parts=(SUMMARY_FILE, COLUMNS_FILE))
     if entry is None:
@@ -59,7 +77,7 @@ def stored_run(store: RunStore, scenario: Scenario, out: str | Path | None) -> S
     return run
 
 
-def keep_run(store: RunStore, run: Run, reads: Reads, began_s: float) -> None:
+def _keep(store: RunStore, run: Run, reads: Reads, began_s: float) -> None:
     """Put a run into the store, as a whole; a warning says where that can't be done."""
     question = _question(run.scenario)
     if question is None or run.interrupted or reads.changed_since(began_s):

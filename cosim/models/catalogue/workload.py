@@ -26,7 +26,7 @@ from cosim.registry import Named
 from cosim.spec import SizeBytes
 from cosim.units import format_size
 from cosim.workload.contract import WorkloadSpec
-from cosim.workload.layers.workload import LocalSgd
+from cosim.workload.local_sgd import LocalSgd
 from cosim.workload.program import Operation, Workload
 from cosim.workload.stale_gradients import averaged_every, one_iteration_late
 

@@ -19,6 +19,7 @@ from cosim.workload.layers.pipeline import Schedule, minibatches_of, pipeline
 from cosim.workload.layers.plan import PlannedStage, StagePlan, data_parallel, written_plan
 from cosim.workload.layers.profile import LayerProfile, ProfiledLayer
 from cosim.workload.layers.staleness import Order, averaged, fewest_stale, layer_by_layer
+from cosim.workload.local_sgd import LocalSgd
 from cosim.workload.program import Workload
 
 
@@ -45,13 +46,6 @@ class FirstLayers(Spec):
     """The first layers of a model."""
 
     first: NonNegativeInt = Field(description="so many")
-
-
-class LocalSgd(Spec):
-    """Weights that are averaged now and then."""
-
-    steps: PositiveInt = Field(le=10_000, description="minibatches of each worker between two averages")
-    late: bool = Field(False, description="an average is used one period late, and hides behind it")
 
 
 class LayersWorkload(WorkloadSpec):
