@@ -9,13 +9,14 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import log
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic.fields import FieldInfo
 
+from cosim.engine.records import JobInfo
 from cosim.experiment.build import build, fabric
 from cosim.experiment.progress import OnProgress, RunProgress
 from cosim.experiment.scenario import Scenario
@@ -64,14 +65,16 @@ def sensitivities(run: Run, progress: OnProgress | None = None) -> WhatMatters:
     """
     plain = _plain(run.scenario, run)
     levers = [*_levers(plain, {one.collective for one in run.summary.collectives}), *_links(plain, run)]
+    before = build(plain).jobs
     base, found, runs = _means(run), [], 0
     whole = True
     for number, lever in enumerate(levers):
         after: Mapping[str, float] = base
-        if _is_other(plain, lever.scenario):
+        built = build(lever.scenario)
+        if lever.scenario.jobs == plain.jobs or _take_other_times(before, built.jobs):
             if progress is not None:
                 progress(RunProgress(number, len(levers), f"1 % more of {lever.setting}"))
-            done = simulate(lever.scenario, build(lever.scenario))
+            done = simulate(lever.scenario, built)
             if done.interrupted:
                 whole = False
                 break
@@ -182,13 +185,10 @@ def _links(scenario: Scenario, run: Run) -> Iterator[_Lever]:
         )
 
 
-def _is_other(before: Scenario, after: Scenario) -> bool:
-    """Whether the run can come out otherwise: of a GPU's number, whether any kernel takes another time."""
-    if before.jobs == after.jobs:
-        return True
-    pairs = zip(build(before).jobs, build(after).jobs, strict=True)
+def _take_other_times(before: Sequence[JobInfo], after: Sequence[JobInfo]) -> bool:
+    """Whether any operation differs; if none does, a GPU's number is of kernels that don't occur."""
     return any(
         list(one.operations) != list(other.operations)
-        for a, b in pairs
+        for a, b in zip(before, after, strict=True)
         for one, other in zip(a.workload.programs, b.workload.programs, strict=True)
     )
