@@ -25,8 +25,9 @@ from cosim.units import NEVER, TOO_LATE, format_size
 from cosim.workload.millionths import MILLION, scaled
 from cosim.workload.program import Operation
 
-_MOST_TURNS = 1 << 20
-"""Turns of the loop between two stops of a long run: less than a second. It begins with few."""
+_FIRST_TURNS, _MOST_TURNS = 1 << 12, 1 << 20
+"""Turns of the loop up to its first stop, and between two stops of a long run: milliseconds, and less than a
+second."""
 
 
 class Engine:
@@ -47,7 +48,7 @@ class Engine:
         self._entry = 0
         self._no_core = no_core()
         self._until = 0
-        self._turns = 64
+        self._turns = _FIRST_TURNS
         self._slowness: dict[int, int] = {}
         self.on_start: Callable[[int, int], int] | None = None
         """Says when a rank of a directed job may begin its next iteration, that is ready now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,10 +82,34 @@ def _alike(table: OperationTable) -> I64:
 
 def unique_rows(*columns: NDArray[Any]) -> tuple[I64, I64]:
     """(Positions of one row of each kind, in ascending order of kinds; int64[rows]: the kind of each row)."""
-    order = np.lexsort(columns[::-1])
+    keys = _packed(columns)
+    order = np.lexsort(keys[::-1])
     fresh = np.ones(len(order), np.bool_)
     if len(order):
-        fresh[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
+        fresh[1:] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
     kind = np.empty(len(order), np.int64)
     kind[order] = np.cumsum(fresh) - 1
     return order[fresh], kind
+
+
+def _packed(columns: Sequence[NDArray[Any]]) -> list[I64]:
+    """Columns of which rows are equal, and in order, where those of ``columns`` are: as few as hold them,
+    since it is sorted by each.
+    """
+    keys: list[I64] = []
+    values = _ROOM  # of the last key
+    for column in columns:
+        mine = column.astype(np.int64)
+        low = int(mine.min(initial=_ROOM))
+        width = int(mine.max(initial=low)) - low + 1
+        if values * width < _ROOM:
+            keys[-1] = keys[-1] * width + (mine - low)
+            values *= width
+        else:
+            keys.append(mine if width >= _ROOM else mine - low)
+            values = width
+    return keys
+
+
+_ROOM = 1 << 62
+"""Fewer values than this are an int64."""

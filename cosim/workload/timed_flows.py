@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +60,7 @@ class TimedFlows:
             _PROTOTYPES,
             like,
             first=np.concatenate([[0], np.cumsum(lengths)]),
-            names=[*(f"flow {k}" for k in range(count)), *(f"wait {k}" for k in range(count)), NOTHING.name],
+            names=_Names(count),
             name=np.choose(like, [flow + count, flow, flow, np.full_like(flow, 2 * count)]),
             duration_ps=np.where(like == _WAIT, _at(self.start_ps, flow), 0),
             size_bytes=np.where((like == _SEND) | (like == _RECV), _at(self.size_bytes, flow), 0),
@@ -74,13 +76,36 @@ class TimedFlows:
         """How many flows of the same pair stand before each."""
         pair = self.src * num_ranks + self.dst
         order = np.argsort(pair, kind="stable")
-        _, first, of = np.unique(pair[order], return_index=True, return_inverse=True)
+        place = np.arange(len(pair))
+        fresh = np.diff(pair[order], prepend=_NONE) != 0
         tags = np.empty(len(pair), np.int64)
-        tags[order] = np.arange(len(pair)) - first[of]
+        tags[order] = place - np.maximum.accumulate(np.where(fresh, place, 0))
         return tags
 
 
 _NONE = np.int64(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Names(Sequence[str]):
+    """Of so many flows, then of their waits, then of nothing; made when they are asked for."""
+
+    flows: int
+
+    def __len__(self) -> int:
+        return 2 * self.flows + 1
+
+    @overload
+    def __getitem__(self, number: int) -> str: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, number: int | slice) -> str | tuple[str, ...]:
+        if isinstance(number, slice):
+            return tuple(self[k] for k in range(*number.indices(len(self))))
+        number = range(len(self))[number]
+        if number == 2 * self.flows:
+            return NOTHING.name
+        return f"flow {number}" if number < self.flows else f"wait {number - self.flows}"
 
 
 def _at(column: I64, flow: I64) -> I64:

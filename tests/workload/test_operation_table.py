@@ -125,6 +125,9 @@ def test_dependencies_are_turned_round(workload: Workload) -> None:
 
 SECONDS = st.one_of(
     st.sampled_from(["0", "0.0", "1e-6", "0.0000000000015", "0.0000000000025", "-0", "1e-13", "4e6"]),
+    st.sampled_from(
+        ["5.", ".5", ".", "1.2.3", "000000001.5", "12345678", "0.1234567890123", "4611686.018427387904"]
+    ),
     st.floats(0, 1e3).map(repr),
 )
 LINES = st.tuples(
@@ -135,7 +138,7 @@ LINES = st.tuples(
 @some
 @given(
     st.lists(LINES, max_size=9),
-    st.sampled_from(["{}", " {}  ", "{}\n", "{} 1", "{};", "٣{}"]),
+    st.sampled_from(["{}", " {}  ", "{}\n", "{}\r", "{}\r\n", "\t{}", "{} 1", "{};", "٣{}"]),
     st.integers(0, 3),
 )
 def test_flow_lists_read_by_columns_and_line_by_line_are_the_same(
@@ -145,7 +148,7 @@ def test_flow_lists_read_by_columns_and_line_by_line_are_the_same(
     text = [
         form.format(" ".join(map(str, line))) if line[4] == 7 else " ".join(map(str, line)) for line in lines
     ]
-    path.write_text("\n".join([str(len(lines)), *text]))
+    path.write_text("\n".join([str(len(lines)), *text]), newline="")
     try:
         flows = list(read_flows(path))
     except WorkloadError as error:

@@ -9,10 +9,6 @@ doi:10.1145/3341302.3342085).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Context as Precision
-from decimal import Decimal, InvalidOperation
-from itertools import islice
-from operator import eq
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,18 +18,16 @@ from pydantic import Field, PositiveInt
 from cosim.context import Context
 from cosim.errors import Location, WorkloadError
 from cosim.files.import_report import ReportBuilder
-from cosim.files.text import MOST_RANKS, lines_of
+from cosim.files.text import MOST_RANKS, check_regular, lines_of
+from cosim.formats.flow_list.plain import picoseconds, plain_flows
 from cosim.units import NEVER
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import Workload
 from cosim.workload.table import I64
 from cosim.workload.timed_flows import TimedFlows
 
-_END = ";"
-_BLOCK = 1 << 16
-"""Lines that are read at once."""
-_EXACT = Precision(prec=60)
-"""Digits enough for any time of less than 40 characters."""
+_BLOCK = 1 << 21
+"""Bytes that are read at once, and the rest of the line that they end in."""
 
 
 class Flow(NamedTuple):
@@ -88,41 +82,30 @@ def read_columns(path: Path) -> TimedFlows:
     WorkloadError
         As :func:`read_flows` does.
     """
-    lines = (text for _, text in lines_of(path))
-    begin = next(lines, "").strip()
-    blocks = [np.zeros((4, 0), np.int64)]
-    plain = _is_number(begin)
-    while plain and (block := list(islice(lines, _BLOCK))):
-        found = _plain(block)
-        plain = found is not None
-        blocks += [] if found is None else [found]
-    # Whatever isn't plain is looked at line by line, which says what is wrong, if anything is.
-    if not plain or int(begin) != sum(one.shape[1] for one in blocks):
+    columns = _plain_columns(path)
+    if columns is None:
+        # Whatever isn't plain is looked at line by line, which says what is wrong, if anything is.
         flows = [(one.src, one.dst, one.size_bytes, one.start_ps) for one in read_flows(path)]
-        blocks = [np.array(flows, np.int64).reshape(-1, 4).T]
-    return TimedFlows(*np.concatenate(blocks, axis=1))
+        columns = np.array(flows, np.int64).reshape(-1, 4).T
+    return TimedFlows(*columns)
 
 
-def _plain(lines: list[str]) -> I64 | None:
-    """int64[4, flows]: ``src``, ``dst``, ``size``, ``start`` of lines that :func:`_flow` takes; or None."""
-    # One flat list: lists for lines would have the garbage collector look at all of them again and again.
-    words = f" {_END} ".join([*lines, ""]).split()
-    if len(words) != 7 * len(lines) or {*words[6::7]} != {_END}:
-        return None
-    src, dst, group, port, size, start = (words[k::7] for k in range(6))
-    for column in (src, dst, group, port, size):
-        digits = "".join(column)
-        if not (digits.isascii() and digits.isdigit()) or max(map(len, column)) >= 20:
-            return None
-    times = {text: _picoseconds(text) for text in {*start}}
-    found = [*([*map(int, column)] for column in (src, dst, size)), [round(times[text]) for text in start]]
-    right = (
-        max(*found[0], *found[1]) < MOST_RANKS
-        and not any(map(eq, found[0], found[1]))
-        and max(found[2]) <= NEVER
-        and 0 <= min(times.values()) <= max(times.values()) <= NEVER
-    )
-    return np.array(found, np.int64) if right else None
+def _plain_columns(path: Path) -> I64 | None:
+    """int64[4, flows] of a file whose lines are all plain, and as many as it says; else None."""
+    blocks = [np.zeros((4, 0), np.int64)]
+    try:
+        check_regular(path, WorkloadError)
+        with path.open("rb") as file:
+            begin = file.readline(_BLOCK).decode("latin-1").strip()
+            while _is_number(begin) and (block := file.read(_BLOCK)):
+                found = plain_flows(block + file.readline(_BLOCK))
+                if found is None:
+                    return None
+                blocks.append(found)
+    except OSError:
+        return None  # who reads line by line says why
+    columns = np.concatenate(blocks, axis=1)
+    return columns if _is_number(begin) and int(begin) == columns.shape[1] else None
 
 
 def read_flows(path: Path) -> Iterator[Flow]:
@@ -167,19 +150,10 @@ def _flow(path: Path, line: int, parts: list[str]) -> Flow:
     src, dst, group, port, size = map(int, parts[:5])
     if max(src, dst) >= MOST_RANKS or src == dst:
         raise _wrong(path, line, f"a flow from {src} to {dst}", f"two different nodes, 0 to {MOST_RANKS - 1}")
-    start = _picoseconds(parts[5])
+    start = picoseconds(parts[5])
     if not 0 <= start <= NEVER or size > NEVER:
         raise _wrong(path, line, f"{size} bytes at {parts[5][:40]} s", "bytes, and seconds from 0 to 53 days")
     return Flow(src, dst, group, port, size, round(start))
-
-
-def _picoseconds(text: str) -> Decimal:
-    """A time, exactly; -1 for what is none, nor is a large exponent: 1e999999999 would take for ever."""
-    try:
-        value = Decimal(text) if len(text) < 40 else Decimal(-1)
-    except InvalidOperation:
-        return Decimal(-1)
-    return value.scaleb(12, _EXACT) if value.is_finite() and abs(value.adjusted()) < 30 else Decimal(-1)
 
 
 def _is_number(text: str) -> bool:
