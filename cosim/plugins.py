@@ -17,6 +17,7 @@ a scenario's                base                        entry points in the grou
 ``scheduler``               :class:`Scheduler`          ``cosim.schedulers``
 ``collectives.all_reduce``  :class:`Algorithm`          ``cosim.collectives``
 ``cosim translate --to``    :class:`Format`             ``cosim.formats``
+``memory``                  :class:`MemorySpec`         ``cosim.memories``
 a sweep's ``executor``      :class:`Executor`           ``cosim.executors``
 ==========================  ==========================  ========================
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from cosim.gpu.efficiency import Calibration, Efficiency
     from cosim.gpu.gpus import DType, Gpu
     from cosim.gpu.kernels import Kernel, KernelKind, fused_attention, matmul, matmul_backward, memory
+    from cosim.memory.contract import MemorySpec
     from cosim.models.catalogue.architecture import TransformerModel
     from cosim.models.catalogue.cut import Parallel
     from cosim.models.catalogue.workload import ModelWorkload
@@ -108,6 +110,7 @@ _FROM = {
     "cosim.gpu.efficiency": "Calibration Efficiency",
     "cosim.gpu.gpus": "DType Gpu",
     "cosim.gpu.kernels": "Kernel KernelKind fused_attention matmul matmul_backward memory",
+    "cosim.memory.contract": "MemorySpec",
     "cosim.models.catalogue.architecture": "TransformerModel",
     "cosim.models.catalogue.cut": "Parallel",
     "cosim.models.catalogue.workload": "ModelWorkload",
@@ -201,6 +204,7 @@ __all__ = [
     "Location",
     "LossReport",
     "Megatron",
+    "MemorySpec",
     "Model",
     "ModelJob",
     "ModelWorkload",

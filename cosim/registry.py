@@ -64,6 +64,7 @@ GROUPS = {
     "cosim.formats": PluginGroup("format", "cosim.translation.contract:Format"),
     "cosim.arrivals": PluginGroup("arrival process", "cosim.cluster.contract:Arrival"),
     "cosim.schedulers": PluginGroup("scheduler", "cosim.cluster.schedulers.contract:Scheduler"),
+    "cosim.memories": PluginGroup("memory", "cosim.memory.contract:MemorySpec"),
     "cosim.executors": PluginGroup("executor", "cosim.experiment.executors.contract:Executor"),
 }
 """Every group of entry points."""

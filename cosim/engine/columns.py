@@ -27,6 +27,7 @@ _ROWS: dict[str, Any] = {
     "pace": np.int64,
     "iteration_ends": np.int64,
     "traits": np.int32,
+    "free_at": np.int64,
     "members": s.MEMBER,
     "ports": s.PORT,
     "comms": s.COMM,

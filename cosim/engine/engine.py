@@ -123,7 +123,7 @@ class Engine:
 
     def bind_anew(self, job: int) -> None:
         """Have what a job sends from now on go between its endpoints as they are now, on its channel."""
-        self.tables.move_messages(job)
+        self.tables.seat(job)
         if self._network is None:
             return
         for number in self.tables.messages.of(job):

@@ -16,6 +16,7 @@ from cosim.engine.heap import pop, push
 from cosim.engine.messages import post, reached, send_out
 from cosim.engine.ranks import begin, end, may_begin, take_ready
 from cosim.engine.state import (
+    ACCESS,
     AGENDA_N,
     AT_LANE,
     AT_OP,
@@ -190,6 +191,18 @@ def _start(state: State, number: int, op: int, now: int) -> int:
         if duration >= NEVER - now:
             return TOO_LATE
         meta[AGENDA_N] = push(state.agenda, meta[AGENDA_N], now + duration, number, op, now, number, op)
+        return DONE
+    if one.kind == ACCESS:
+        began = now
+        if rank.device != NONE:
+            # Who comes first is served first, and how long that takes is known: no queue need be kept.
+            began = max(began, state.free_at[rank.device])
+        if one.duration >= NEVER - began:
+            return TOO_LATE
+        ended = began + one.duration
+        if rank.device != NONE:
+            state.free_at[rank.device] = ended
+        meta[AGENDA_N] = push(state.agenda, meta[AGENDA_N], ended, number, op, now, number, op)
         return DONE
     if one.kind == COLLECTIVE:
         # Where it needs what Python makes, nothing was changed: the same turn comes again.

@@ -47,6 +47,8 @@ class JobInfo:
     """One job as it was run: rank r of the workload sat on endpoint ``endpoints[r]``.
 
     ``slowdowns`` come in order of time, and may never end; a job that has some has a ``pace``.
+    ``devices``: int32[endpoints of the topology], the memory device that serves each one's accesses, -1: none
+    that is shared; None: nothing is accessed.
     With a ``folding``, these are the representatives of a larger job, which it knows.
     """
 
@@ -60,6 +62,7 @@ class JobInfo:
     pace: Pace | None = None
     slowdowns: Iterable[Slowdown] = ()
     folding: Folding | None = None
+    devices: I32 | None = None
 
     @property
     def copies(self) -> int:

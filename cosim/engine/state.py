@@ -21,7 +21,7 @@ from cosim.network.flows import I32, I64
 U64 = NDArray[np.uint64]
 NONE = -1
 
-COMPUTE, COLLECTIVE, SEND, RECV = range(4)
+COMPUTE, COLLECTIVE, SEND, RECV, ACCESS = range(5)
 """Kinds of operations, as the loop tells them apart."""
 OF_MESSAGE, OF_REQUEST, OF_COLLECTIVE = range(3)
 """Whose a flow group is."""
@@ -138,12 +138,14 @@ RANK = np.dtype(
         ("ref0", "i4"),
         ("port0", "i4"),
         ("touched", "i4"),
+        ("device", "i4"),
+        ("pad", "i4"),
     ]
 )
 """``cell0``: its operations' cells; ``pace0``: its durations where they are its own, for iteration ``paced``;
 ``oldest``, ``iteration``: the first and last iteration that has begun and not ended, in the slots from
 ``slot0`` on, the oldest one's operations from ``origin`` on; ``cause``: when that became certain which lets
-operations start in this round."""
+operations start in this round; ``device``: the memory that serves it, NONE: no access waits for another."""
 SLOT = np.dtype([("iteration", "i4"), ("left", "i4")])
 """An iteration of a rank, and how many of its operations are to end."""
 CELL = np.dtype([("started", "i8"), ("waits", "i4"), ("ready", "i4")])
@@ -288,7 +290,7 @@ class State(Arrays):
     for), ``touched`` (ranks that may start something, by round). Lists of what is to be done at once:
     ``pumps`` (queues of a rank to fill), ``enters`` (parts of a collective that a rank begins),
     ``dispatches`` (messages to send). ``opened`` and ``starts`` are for the network; ``log`` and
-    ``collective_log`` are records.
+    ``collective_log`` are records. ``free_at``: when each memory device will have served all who came.
     """
 
     meta: I64
@@ -305,6 +307,7 @@ class State(Arrays):
     pace: I64
     iteration_ends: I64
     traits: I32
+    free_at: I64
     members: Records
     ports: Records
     comms: Records

@@ -13,6 +13,7 @@ from cosim.engine.flow_log import FlowLog
 from cosim.engine.messages import REQUEST_BYTES
 from cosim.engine.ports import Ports, ports_of, unique_rows
 from cosim.engine.programs import Naming, ReadyJob, ReadyProgram
+from cosim.engine.records import JobInfo
 from cosim.network.calendar import Records
 from cosim.network.flows import I32, I64, flat_table
 from cosim.workload.program import Operation, OpKind
@@ -72,7 +73,7 @@ class Tables:
         columns, ready, window = self.columns, job.programs.table, job.window
         table = ready.table
         ops = np.zeros(len(table), s.OP)
-        ops["kind"] = _KINDS[table.kind]
+        ops["kind"] = np.where(table.is_access, s.ACCESS, _KINDS[table.kind])
         ops["duration"], ops["size"] = table.duration_ps, table.size_bytes
         ops["lane"] = ready.lane
         ops["number"] = np.arange(len(table)) - table.first[table.program]
@@ -147,6 +148,7 @@ class Tables:
         if info.pace is not None:
             columns.extend("pace", columns.used("cells"))
             ranks["pace0"] = ranks["cell0"]
+        ranks["device"] = self._devices(info)
         ranks["program"] = mine[0].number + of if mine else 0
         ranks["job"], ranks["number"] = job.number, np.arange(world)
         ranks["iteration"] = ranks["finish"] = s.NONE
@@ -160,6 +162,22 @@ class Tables:
         made["rendezvous"], made["open"] = info.workload.rendezvous, job.window.open
         columns.append("jobs", made)
         self._ports(job, ports, np.asarray(ranks["port0"], np.int64))
+
+    def _devices(self, info: JobInfo) -> I32 | int:
+        """The memory device of each rank, with a row of the columns."""
+        if info.devices is None:
+            return s.NONE
+        devices = info.devices[info.endpoints]
+        more = int(info.devices.max(initial=s.NONE)) + 1 - self.columns.used("free_at")
+        self.columns.extend("free_at", max(more, 0))
+        return devices
+
+    def seat(self, job: int) -> None:
+        """Have a job's ranks go where their endpoints are now: for what they send, and for memory."""
+        info = self.jobs[job].info
+        first = self.rank0[job]
+        self.columns.arrays["ranks"]["device"][first : first + len(info.endpoints)] = self._devices(info)
+        self._move_messages(job)
 
     def _ports(self, job: ReadyJob, ports: Ports, port0: I64) -> None:
         """Say of each end of messages with whom it meets where, and what is sent from there."""
@@ -215,7 +233,7 @@ class Tables:
         self.messages.bindings.append((first, job, src, dst, size, channel))
         return np.asarray(first + number, np.int64)
 
-    def move_messages(self, job: int) -> None:
+    def _move_messages(self, job: int) -> None:
         """Have a job's messages go between its endpoints as they are now; it has sent none so far, or has not
         moved.
         """

@@ -15,6 +15,7 @@ from cosim.engine.records import JobInfo
 from cosim.errors import InputError, WorkloadError
 from cosim.experiment.events import check_can_change, with_changes, with_slowdowns
 from cosim.experiment.idle import doubts, idle_settings
+from cosim.experiment.memory import with_memory
 from cosim.experiment.place import at
 from cosim.experiment.scenario import Job, Scenario
 from cosim.experiment.sizes import PER_LINK, PER_OPERATION_BUILT, check_size
@@ -51,7 +52,7 @@ def build(scenario: Scenario) -> Built:
         Something that can't be made, or doesn't fit together; with its place in the scenario.
     """
     topology = with_changes(scenario, fabric(scenario))
-    jobs = with_slowdowns(scenario, _jobs(scenario, topology))
+    jobs = with_memory(scenario, topology, with_slowdowns(scenario, _jobs(scenario, topology)))
     with at(scenario.locate("network")):
         scenario.network.check_topology(topology)
         network = scenario.network.build(scenario.context)

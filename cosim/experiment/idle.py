@@ -41,6 +41,7 @@ def idle_settings(scenario: Scenario, topology: Topology, jobs: Sequence[JobInfo
         *_collectives(scenario, jobs),
         *_endpoints(scenario, jobs),
         *_scheduling(scenario),
+        *_memory(scenario, jobs),
     ]
     return [f"{_place(scenario, path)}: has no effect: {why}" for path, why in dict(found).items()]
 
@@ -130,6 +131,11 @@ def _computing(workload: Workload) -> set[int]:
     table = workload.table
     busy = table.program[table.is_kind(OpKind.COMPUTE, OpKind.MEMORY) & (table.duration_ps != 0)]
     return {*np.flatnonzero(np.isin(workload.program_of, busy)).tolist()}
+
+
+def _memory(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
+    if scenario.memory is not None and all(job.devices is None for job in jobs):
+        yield ("memory",), "no job loads from or stores to remote memory"
 
 
 def _link_shares(scenario: Scenario) -> Iterator[_Found]:

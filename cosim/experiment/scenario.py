@@ -37,6 +37,7 @@ from cosim.experiment.mistakes import scenario_error
 from cosim.faults.event import Event
 from cosim.faults.training import TrainingRun
 from cosim.files import located_yaml
+from cosim.memory.contract import MemorySpec
 from cosim.network.named import NetworkName
 from cosim.pattern.config import CollectiveConfig
 from cosim.registry import Named, located
@@ -148,6 +149,9 @@ class Scenario(Spec):
         description="nodes, links and routing"
     )
     network: NetworkName = Field(description="how long a message takes: the network simulator")
+    memory: Annotated[MemorySpec | None, Named("cosim.memories"), WrapValidator(_none_is_nobody)] = Field(
+        None, description="remote memory, which jobs load from and store to; omitted, or none: there is none"
+    )
     jobs: tuple[Job, ...] = Field(min_length=1, description="the jobs that share the fabric")
     collectives: CollectiveConfig = Field(
         default_factory=CollectiveConfig, description="which algorithms carry the collectives"

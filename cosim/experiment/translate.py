@@ -230,6 +230,7 @@ def source_of(scenario: Scenario) -> Source:
         built.planner,
         partial(_recorded, scenario),
         scenario.network,
+        scenario.memory,
         scenario.seed,
     )
 

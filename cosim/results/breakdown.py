@@ -1,8 +1,9 @@
-"""Where each rank's time went: compute, communication, exposed communication, host, idle.
+"""Where each rank's time went: compute, communication, exposed communication, memory, host, idle.
 
-``compute``, ``exposed``, ``host_alone`` and ``idle`` add up to the rank's span (its job's start until its
-last operation ended). A collective, send or receive counts as communication from the rank's arrival until
-the rank is done, so waiting for a late peer is communication, as a profiler on a GPU shows it.
+``compute``, ``exposed``, ``memory_alone``, ``host_alone`` and ``idle`` add up to the rank's span (its
+job's start until its last operation ended). A collective, send or receive counts as communication from the
+rank's arrival until the rank is done, so waiting for a late peer is communication, as a profiler on a GPU
+shows it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from cosim.engine.records import OpRecords, Records
 from cosim.results.intervals import time_in_states
-from cosim.results.optable import COMMUNICATION, COMPUTE, HOST, NUM_LAYERS, OpTable
+from cosim.results.optable import COMMUNICATION, COMPUTE, HOST, REMOTE, OpTable
 from cosim.workload.program import NO_STREAM, OpKind
 
 I32 = NDArray[np.int32]
@@ -42,6 +43,11 @@ class Breakdown:
     exposed_astra
         As ASTRA-sim reports it (``Workload::report``): span less the durations of accelerator
         computations; memory accesses and idle time count as exposed.
+    memory_alone
+        A load from or store to remote memory under way, no computation of the accelerator and no
+        communication: the rank waits for it.
+    memory_queued
+        How long its accesses waited for others at a shared memory before they were served, all together.
     host_alone
         Only a computation on the CPU stream under way.
     idle
@@ -56,6 +62,8 @@ class Breakdown:
     communication: I64
     exposed: I64
     exposed_astra: I64
+    memory_alone: I64
+    memory_queued: I64
     host_alone: I64
     idle: I64
     busiest_stream: I64
@@ -64,21 +72,27 @@ class Breakdown:
 def break_down(records: Records, table: OpTable) -> Breakdown:
     """Sweep over every operation of every rank."""
     n = table.num_ranks
-    state = np.zeros((n, 1 << NUM_LAYERS), np.int64)
-    astra, busiest = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    bits = table.num_layers
+    state = np.zeros((n, 1 << bits), np.int64)
+    astra, busiest, queued = (np.zeros(n, np.int64) for _ in range(3))
     for first, last, ops in _portions(records.ops, table):
         ranks, rows = table.ranks(ops) - first, table.rows(ops)
         layer, duration = table.layer[rows], ops.end_ps - ops.start_ps
         mine = slice(first, last)
-        state[mine] = time_in_states(ranks, layer, ops.start_ps, ops.end_ps, last - first, NUM_LAYERS)
+        state[mine] = time_in_states(ranks, layer, ops.start_ps, ops.end_ps, last - first, bits)
         counted = table.is_kind(OpKind.COMPUTE)[rows] & (layer == COMPUTE)
         np.add.at(astra[mine], ranks[counted], duration[counted])
+        remote = layer == REMOTE
+        np.add.at(queued[mine], ranks[remote], (duration - table.duration_ps[rows])[remote])
+        duration[remote] = table.duration_ps[rows][remote]  # nobody else need be there
         not_sent = layer != COMMUNICATION
         busiest[mine] = _busiest_stream(table, last - first, table.stream[rows], ranks, duration, not_sent)
-    has = [(np.arange(1 << NUM_LAYERS) >> bit & 1).astype(bool) for bit in range(NUM_LAYERS)]
+    has = [(np.arange(1 << bits) >> bit & 1).astype(bool) for bit in range(REMOTE + 1)]
     compute = state[:, has[COMPUTE]].sum(axis=1)
     exposed = state[:, has[COMMUNICATION] & ~has[COMPUTE]].sum(axis=1)
-    host_alone = state[:, has[HOST] & ~has[COMMUNICATION] & ~has[COMPUTE]].sum(axis=1)
+    memory_alone = state[:, has[REMOTE] & ~has[COMMUNICATION] & ~has[COMPUTE]].sum(axis=1)
+    others = has[COMPUTE] | has[COMMUNICATION] | has[REMOTE]
+    host_alone = state[:, has[HOST] & ~others].sum(axis=1)
     start = np.repeat([job.start_ps for job in records.jobs], np.diff(table.rank_base)).astype(np.int64)
     finish = np.concatenate(records.finish_ps) if records.finish_ps else np.zeros(0, np.int64)
     # A rank that ended nothing (an empty program, an early interruption) has a span of zero.
@@ -89,8 +103,10 @@ def break_down(records: Records, table: OpTable) -> Breakdown:
         communication=state[:, has[COMMUNICATION]].sum(axis=1),
         exposed=exposed,
         exposed_astra=span - astra,
+        memory_alone=memory_alone,
+        memory_queued=queued,
         host_alone=host_alone,
-        idle=span - compute - exposed - host_alone,
+        idle=span - compute - exposed - memory_alone - host_alone,
         busiest_stream=busiest,
     )
 

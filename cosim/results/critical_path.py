@@ -29,7 +29,9 @@ from cosim.results.one_iteration import I64, UNKNOWN, OneIteration, Place, rows_
 from cosim.units import format_size
 from cosim.workload.program import Operation, OpKind
 
-COMPUTE, MEMORY, COLLECTIVE, SEND, WAIT = KINDS = ("compute", "memory", "collective", "send", "wait")
+COMPUTE, MEMORY, COLLECTIVE, SEND, WAIT, REMOTE = KINDS = (
+    "compute", "memory", "collective", "send", "wait", "remote"
+)  # fmt: skip
 """What a step is: of an operation, its kind; a message of a send; or a wait for what was not recorded."""
 
 
@@ -171,7 +173,8 @@ class _Walk:
 
     def _cross(self, place: Place) -> Place:
         """Add the steps that led to an operation's end; the operation whose beginning they go back to."""
-        kind = self._it.operation(place).kind
+        operation = self._it.operation(place)
+        kind = operation.kind
         if kind is OpKind.COLLECTIVE:
             return self._collective(place)
         if kind is OpKind.SEND:
@@ -181,7 +184,7 @@ class _Walk:
             if sent is not None:
                 return self._message(place, sent)
         what = {OpKind.COMPUTE: COMPUTE, OpKind.MEMORY: MEMORY}.get(kind, WAIT)
-        self._add(what, place, self._it.began(place))
+        self._add(REMOTE if operation.access else what, place, self._it.began(place))
         return place
 
     def _message(self, place: Place, sent: Place) -> Place:
@@ -220,6 +223,8 @@ class _Walk:
 
 
 def _what(kind: str, operation: Operation) -> str:
+    if kind == REMOTE:
+        return f"{operation.access} of {format_size(operation.size_bytes)}"
     if kind in (COMPUTE, MEMORY):
         return operation.phase or kind
     return f"{operation.collective or SEND} {format_size(operation.size_bytes)}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cosim.results.critical_path import COMPUTE, MEMORY
+from cosim.results.critical_path import COMPUTE, MEMORY, REMOTE
 from cosim.results.path_parts import PathPart
 from cosim.results.render.text import percent
 from cosim.results.summary import Summary
@@ -96,7 +96,7 @@ class _Change:
         return f"{'-' if self.by_ps < 0 else '+'}{format_time(abs(self.by_ps))}"
 
     def __str__(self) -> str:
-        computes = self.kind in (COMPUTE, MEMORY)
+        computes = self.kind in (COMPUTE, MEMORY, REMOTE)
         if not self.a_ps:
             return f"{self.what} is {'there' if computes else 'exposed'} now: {self.signed}"
         if not self.b_ps:

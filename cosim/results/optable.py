@@ -20,7 +20,8 @@ COMMUNICATION = 1
 """Layer: a collective, send or receive, from the rank's arrival until the rank is done."""
 HOST = 2
 """Layer: a computation on the CPU stream, which neither computes for the model nor hides communication."""
-NUM_LAYERS = 3
+REMOTE = 3
+"""Layer: a load from or store to remote memory, from when it is asked for until it is done."""
 
 _CODE = {kind.value: code for code, kind in enumerate(OpKind)}
 _IS_COMMUNICATION = np.array(
@@ -36,7 +37,11 @@ class OpTable:
     Attributes
     ----------
     layer, kind
-        int8 per row: ``COMPUTE``, ``COMMUNICATION`` or ``HOST``; position in ``OpKind``.
+        int8 per row: ``COMPUTE``, ``COMMUNICATION``, ``HOST`` or ``REMOTE``; position in ``OpKind``.
+    num_layers
+        One more than the last layer that any row is in.
+    duration_ps
+        int64 per row: how long its computation takes, or its access holds a memory, where nobody slows it.
     stream
         int32 per row: position in ``streams``.
     first
@@ -49,6 +54,12 @@ class OpTable:
     streams: tuple[str, ...]
     rank_base: I64
     first: I64
+    duration_ps: I64
+
+    @property
+    def num_layers(self) -> int:
+        """See above."""
+        return 1 + max(HOST, int(self.layer.max(initial=0)))
 
     @property
     def num_ranks(self) -> int:
@@ -87,6 +98,7 @@ def op_table(records: Records) -> OpTable:
     host = [number for name, number in streams.items() if name.split(" ")[0] == CPU_STREAM]  # "cpu thread 1"
     on_host = (kind == _CODE[OpKind.COMPUTE.value]) & np.isin(stream, host)
     layer[on_host] = HOST
+    layer[np.concatenate([np.zeros(0, np.bool_), *(table.is_access for table in tables)])] = REMOTE
     sizes = [job.workload.world_size for job in records.jobs]
     return OpTable(
         layer=layer,
@@ -95,4 +107,5 @@ def op_table(records: Records) -> OpTable:
         streams=tuple(streams),
         rank_base=np.concatenate([np.zeros(1, np.int64), np.cumsum(np.array(sizes, np.int64))]),
         first=np.concatenate(firsts) if firsts else np.zeros(0, np.int64),
+        duration_ps=np.concatenate([np.zeros(0, np.int64), *(table.duration_ps for table in tables)]),
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.results.critical_path import COMPUTE, MEMORY, WAIT, PathStep
+from cosim.results.critical_path import COMPUTE, MEMORY, REMOTE, WAIT, PathStep
 from cosim.results.render.text import percent
 from cosim.units import format_time
 
@@ -47,20 +47,25 @@ def _parts(steps: Iterable[tuple[str, str, int]]) -> list[PathPart]:
     return sorted(parts, key=lambda part: (-part.time_ps, part.kind, part.what))
 
 
+_REMOTELY = "remote memory"
+_SORT = {COMPUTE: "computation", MEMORY: "computation", REMOTE: _REMOTELY}
+
+
 def limit(parts: list[PathPart]) -> str:
     """What limits the iteration, as the end of a sentence; empty where there is no path."""
     total = sum(part.time_ps for part in parts)
     if not total:
         return ""
-    computing = sum(part.time_ps for part in parts if part.kind in (COMPUTE, MEMORY))
+    sorts: dict[str, list[PathPart]] = {sort: [] for sort in ("computation", "communication", _REMOTELY)}
+    for part in parts:
+        if part.kind != WAIT:
+            sorts[_SORT.get(part.kind, "communication")].append(part)
     unknown = sum(part.time_ps for part in parts if part.kind == WAIT)
-    talking = total - computing - unknown
     if 2 * unknown > total:
         return "what was not recorded"
-    computes = computing >= talking
-    limiting = [part for part in parts if part.kind != WAIT and (part.kind in (COMPUTE, MEMORY)) == computes]
-    most = limiting[0]
-    share = percent(max(computing, talking) / total)
-    what = "computation" if computes else "communication"
+    spent = {sort: sum(part.time_ps for part in each) for sort, each in sorts.items()}
+    what = max(spent, key=lambda sort: spent[sort])  # of equal ones the first
+    most = sorts[what][0]
+    share = percent(spent[what] / total)
     times = f"{format_time(most.time_ps)} of {format_time(total)}"
     return f"{what}, {share} of its critical path, most of it {most.what} ({times})"

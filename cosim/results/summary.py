@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
-from cosim.engine.records import Records
+from cosim.engine.records import JobInfo, Records
 from cosim.errors import InputError
 from cosim.faults.training import Lifetime
 from cosim.network.simulator import BalancingUse
@@ -52,6 +52,26 @@ class RankStatistics:
     max_ps: int
     max_rank: int
     share: float
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """A job's loads from and stores to remote memory.
+
+    Attributes
+    ----------
+    accesses
+        That were asked for, all ranks that are simulated and all iterations.
+    size_bytes
+        Of all of them.
+    alone, queued
+        ``memory_alone`` and ``memory_queued`` of :class:`~cosim.results.breakdown.Breakdown`.
+    """
+
+    accesses: int
+    size_bytes: int
+    alone: RankStatistics
+    queued: RankStatistics
 
 
 @dataclass(frozen=True)
@@ -91,6 +111,8 @@ class JobSummary:
         What limits the last iteration: what its critical path is mostly made of, collectives taken whole.
     minibatches
         That an iteration takes in.
+    memory
+        What it did with remote memory; None where it did nothing.
     """
 
     name: str
@@ -128,6 +150,7 @@ class JobSummary:
     interval_ps: tuple[int, int] | None = None
     minibatches: int = 1
     limit: str = ""
+    memory: MemoryUse | None = None
 
 
 @dataclass(frozen=True)
@@ -374,7 +397,23 @@ def _job(
         interval_ps=interval_ps(mean, job.workload.error) if mean and job.workload.error else None,
         minibatches=job.workload.minibatches,
         limit=limited,
+        memory=_memory(
+            job,
+            _spread(parts.memory_alone[ranks][shown], total, names[shown]),
+            _spread(parts.memory_queued[ranks][shown], total, names[shown]),
+        ),
     )
+
+
+def _memory(job: JobInfo, alone: RankStatistics, queued: RankStatistics) -> MemoryUse | None:
+    table = job.workload.table
+    if not table.is_access.any():
+        return None
+    ranks = np.bincount(job.workload.program_of, minlength=table.num_programs)[table.program]
+    count = int(ranks[table.is_access].sum()) * job.iterations
+    sizes = table.size_bytes[table.is_access].tolist()
+    size = sum(a * b for a, b in zip(sizes, ranks[table.is_access].tolist(), strict=True)) * job.iterations
+    return MemoryUse(count, size, alone, queued)
 
 
 def _spread(values: I64, total_span: int, names: I64) -> RankStatistics:

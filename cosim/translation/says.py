@@ -19,6 +19,7 @@ class Says(Enum):
     DEPENDENCIES = "dependencies"
     COMPUTE = "computations"
     MEMORY = "memory accesses"
+    SHARED_MEMORY = "accesses that wait for others at a shared memory"
     COLLECTIVES = "collectives"
     ALGORITHMS = "algorithms of collectives"
     GROUPS = "groups of less than all ranks"
@@ -78,6 +79,9 @@ def _of_job(part: Says, job: JobInfo, source: Source) -> int:
     match part:
         case Says.RENDEZVOUS:
             return _count(job, lambda op: op.kind is OpKind.SEND) if job.workload.rendezvous else 0
+        case Says.SHARED_MEMORY:
+            shared = job.devices is not None and bool((job.devices[job.endpoints] >= 0).any())
+            return _count(job, lambda op: op.access != "") if shared else 0
         case Says.ENDPOINT_DELAY:
             return collectives if config.endpoint_delay else 0
         case Says.REDUCTION:

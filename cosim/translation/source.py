@@ -9,6 +9,7 @@ from typing import Any
 
 from cosim.engine.programs import ReadyJob, ready_job
 from cosim.engine.records import JobInfo, Records
+from cosim.memory.contract import MemorySpec
 from cosim.network.contract import NetworkSpec
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
@@ -26,6 +27,8 @@ class Source:
         As :func:`cosim.engine.replay.replay` takes them: rank r of a job sits on ``endpoints[r]``.
     network_spec
         What the scenario names, for formats that take a network along; None for objects made in Python.
+    memory
+        What times the accesses of jobs to remote memory; None where there are none.
     make_run
         Runs the scenario on its network, messages recorded.
     """
@@ -36,6 +39,7 @@ class Source:
     planner: Planner
     make_run: Callable[[], Records]
     network_spec: NetworkSpec | None = None
+    memory: MemorySpec | None = None
     seed: int = 0
     info: dict[str, Any] = field(default_factory=dict)
 

@@ -13,9 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from cosim.errors import WorkloadError
+from cosim.units import LARGEST
 from cosim.workload.dependencies import find_cycle
 from cosim.workload.match_collectives import check_collectives
 from cosim.workload.match_messages import check_messages
+from cosim.workload.operation import ACCESSES
 from cosim.workload.program import DeviceMesh, Operation, OpKind, Peer, Program, Workload
 from cosim.workload.table import OperationTable, TablePrograms
 
@@ -126,6 +128,8 @@ def _wrong(op: Operation, mesh: DeviceMesh) -> str:
     """What is wrong with an operation's fields, or nothing."""
     if op.duration_ps < 0 or op.size_bytes < 0:
         return f"has a negative duration or size: {op.duration_ps} ps, {op.size_bytes} B"
+    if op.access:
+        return _wrong_access(op)
     if op.kind is OpKind.COLLECTIVE:
         if op.collective not in COLLECTIVES:
             return f"is the collective {op.collective!r}; there are: {', '.join(sorted(COLLECTIVES))}"
@@ -133,6 +137,12 @@ def _wrong(op: Operation, mesh: DeviceMesh) -> str:
     if op.kind in (OpKind.SEND, OpKind.RECV):
         return _wrong_peer(op, mesh)
     return ""
+
+
+def _wrong_access(op: Operation) -> str:
+    if op.kind is not OpKind.MEMORY or op.access not in ACCESSES:
+        return f"has the access {op.access!r}; memory operations have {' or '.join(ACCESSES)}, others none"
+    return "" if op.size_bytes <= LARGEST else f"accesses {op.size_bytes} B; the largest size is {LARGEST}"
 
 
 def _wrong_group(op: Operation, mesh: DeviceMesh) -> str:

@@ -20,11 +20,16 @@ from enum import Enum
 COMPUTE_STREAM = "compute"
 COMM_STREAM = "comm"
 CPU_STREAM = "cpu"
+MEMORY_STREAM = "memory"
 NO_STREAM = ""
+
+LOAD, STORE = ACCESSES = ("load", "store")
+"""What an access to remote memory does."""
 
 
 class OpKind(Enum):
-    """What an operation is. MEMORY is timed like compute, but counted apart.
+    """What an operation is. MEMORY is an access to remote memory, which the run's memory times, or one whose
+    duration is known: that is timed like compute, but counted apart.
 
     Examples
     --------
@@ -68,7 +73,7 @@ class Operation:
     lagged
         (Number of an operation of the same program, lag): that of so many iterations before must have ended.
     duration_ps
-        COMPUTE, MEMORY: the time it takes, measured or worked out by a compute model.
+        COMPUTE, MEMORY without ``access``: the time it takes, measured or worked out by a compute model.
     flops, bytes_moved
         COMPUTE: what ``duration_ps`` was worked out from, where it was; shown, never timed again.
     collective
@@ -77,7 +82,7 @@ class Operation:
         COLLECTIVE: the group as mesh axes (all ranks that differ in these only), or as explicit
         ranks in group order. Neither: all ranks of the job.
     size_bytes
-        COLLECTIVE (as ``Collective`` counts it), SEND, RECV.
+        COLLECTIVE (as ``Collective`` counts it), SEND, RECV, MEMORY with ``access``.
     root
         COLLECTIVE broadcast: position in the group.
     peer, tag
@@ -86,6 +91,8 @@ class Operation:
         SEND: messages of one (source, destination, channel) go in order; a routing may choose by it.
     phase
         ``forward``, ``backward``, ``optimizer`` ...: for reports only.
+    access
+        MEMORY: ``load`` or ``store`` of ``size_bytes`` in the run's remote memory, which times it.
 
     Examples
     --------
@@ -114,6 +121,7 @@ class Operation:
     channel: int = 0
     phase: str = ""
     lagged: tuple[tuple[int, int], ...] = ()
+    access: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
@@ -141,6 +142,11 @@ class OperationTable:
         return wanted[self.kind]
 
     @cached_property
+    def is_access(self) -> NDArray[np.bool_]:
+        """bool[rows]: loads and stores of remote memory."""
+        return np.array([one.access != "" for one in self.prototypes], np.bool_)[self.like]
+
+    @cached_property
     def program(self) -> I32:
         """int32[rows]: the number of each row's program."""
         return np.repeat(np.arange(self.num_programs, dtype=np.int32), np.diff(self.first))
@@ -189,9 +195,16 @@ class OperationTable:
                     of.channel,
                     of.phase,
                     tuple(late.get(row, ())),
+                    of.access,
                 )
             )
         return tuple(made)
+
+    def taking(self, duration_ps: I64) -> OperationTable:
+        """The same operations with other durations, int64[rows]."""
+        made = copy(self)
+        made.duration_ps = duration_ps
+        return made
 
     def programs(self, names: Sequence[str] | None = None) -> TablePrograms:
         """The table's programs, for :class:`cosim.Workload`; named ``program 0`` and so on by default."""

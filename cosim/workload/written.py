@@ -12,9 +12,11 @@ from cosim.errors import WorkloadError
 from cosim.spec import SizeBytes, Spec, TimePs
 from cosim.workload.check import MOST_LAG, check
 from cosim.workload.contract import WorkloadSpec
+from cosim.workload.operation import LOAD
 from cosim.workload.program import (
     COMM_STREAM,
     COMPUTE_STREAM,
+    MEMORY_STREAM,
     NO_STREAM,
     DeviceMesh,
     Operation,
@@ -34,14 +36,14 @@ _STREAMS = {
 }
 _FIELDS = {
     OpKind.COMPUTE: ("duration",),
-    OpKind.MEMORY: ("duration",),
+    OpKind.MEMORY: ("duration", "size", "access"),
     OpKind.COLLECTIVE: ("collective", "size", "axes", "ranks", "root"),
     OpKind.SEND: ("peer", "size", "tag", "channel"),
     OpKind.RECV: ("peer", "size", "tag"),
 }
 _NEEDED = {
     OpKind.COMPUTE: ("duration",),
-    OpKind.MEMORY: ("duration",),
+    OpKind.MEMORY: (),
     OpKind.COLLECTIVE: ("collective",),
     OpKind.SEND: ("peer", "size"),
     OpKind.RECV: ("peer", "size"),
@@ -68,11 +70,17 @@ class WrittenOperation(Spec):
     )
     stream: str | None = Field(
         default=None,
-        description="one operation at a time runs on it ('': no limit); default: compute, comm or '' (recv)",
+        description="one operation at a time runs on it ('': no limit); default: compute, comm, '' (recv) or "
+        "memory (of a size)",
     )
-    duration: TimePs | None = Field(default=None, ge=0, description="compute, memory")
+    duration: TimePs | None = Field(default=None, ge=0, description="compute; memory that is timed by it")
     collective: CollectiveName | None = Field(default=None, description="collective: which")
-    size: SizeBytes | None = Field(default=None, ge=0, description="collective, send, recv")
+    size: SizeBytes | None = Field(
+        default=None, ge=0, description="collective, send, recv; memory that the scenario's memory times"
+    )
+    access: Literal["load", "store"] | None = Field(
+        default=None, description="memory of a size: what it does; default: load"
+    )
     axes: list[str] | None = Field(default=None, description="collective: the group, as mesh axes")
     ranks: list[NonNegativeInt] | None = Field(default=None, description="collective: the group, as ranks")
     root: NonNegativeInt | None = Field(default=None, description="broadcast: position in the group")
@@ -92,6 +100,12 @@ class WrittenOperation(Spec):
                 raise ValueError(f"{kind.value} {self.name!r} takes no {name!r}")
             if not given and name in _NEEDED[kind]:
                 raise ValueError(f"{kind.value} {self.name!r} needs {name!r}")
+        if kind is OpKind.MEMORY and (self.duration is None) == (self.size is None):
+            raise ValueError(
+                f"memory {self.name!r} needs either 'size', for the scenario's `memory:`, or 'duration'"
+            )
+        if self.access is not None and self.size is None:
+            raise ValueError(f"memory {self.name!r} takes no 'access' without 'size'")
         if kind is OpKind.COLLECTIVE:
             barrier = self.collective == "barrier"
             if self.size is None and not barrier:
@@ -109,10 +123,12 @@ class WrittenOperation(Spec):
             peer = Peer(axis=self.peer.axis, offset=self.peer.offset)
         elif self.peer is not None:
             peer = Peer(rank=self.peer)
+        accesses = self.kind is OpKind.MEMORY and self.size is not None
+        stream = MEMORY_STREAM if accesses else _STREAMS[self.kind]
         return Operation(
             self.name,
             self.kind,
-            _STREAMS[self.kind] if self.stream is None else self.stream,
+            stream if self.stream is None else self.stream,
             tuple(sorted({number_of[name] for name in self.deps})),
             duration_ps=self.duration or 0,
             collective=self.collective or "",
@@ -125,6 +141,7 @@ class WrittenOperation(Spec):
             channel=self.channel or 0,
             phase=self.phase,
             lagged=tuple(sorted((number_of[name], lag) for name, lag in self.lagged.items())),
+            access=(self.access or LOAD) if accesses else "",
         )
 
 

@@ -96,6 +96,11 @@ WHERE = {
         "when jobs that share a fabric start iterations, their paths and priorities",
         "scheduler",
     ),
+    "cosim.memories": (
+        "memory: {kind: NAME, ...}",
+        "how long loads and stores of remote memory take, and who waits for whom",
+        "memory",
+    ),
     "cosim.executors": (
         "cosim run SWEEP --executor NAME",
         "where the runs of a sweep are run",

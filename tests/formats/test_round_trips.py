@@ -79,6 +79,7 @@ EVERYTHING = (
         "to", OpKind.SEND, "comm", (2,), size_bytes=77, peer=Peer(axis="b", offset=1), tag=5, channel=3
     ),
     Operation("memory", OpKind.MEMORY, "comm", (2,), duration_ps=17, bytes_moved=4096.0),
+    Operation("save", OpKind.MEMORY, "memory", (2,), duration_ps=19, size_bytes=4096, access="store"),
 )  # fmt: skip
 """Between them, every field of an operation that a translation meets has another value than its default."""
 
@@ -87,7 +88,9 @@ def every_field() -> Workload:
     """Ranks 0 and 2 send along b, 1 and 3 receive; every field of a workload is set."""
     receive = Operation("from", OpKind.RECV, "", (2,), size_bytes=77, peer=Peer(axis="b", offset=-1), tag=5)
     here = Program("sends", EVERYTHING)
-    there = Program("receives", (*EVERYTHING[:3], receive, replace(EVERYTHING[4], deps=())))
+    there = Program(
+        "receives", (*EVERYTHING[:3], receive, *(replace(one, deps=()) for one in EVERYTHING[4:]))
+    )
     mesh = DeviceMesh({"a xis": 2, "b": 2})
     return Workload("all of it", mesh, (here, there), np.array([0, 1, 0, 1], np.int32), rendezvous=True)
 
@@ -420,6 +423,7 @@ ATTRIBUTES = {
     "COMP_NODE": {"is_cpu_op": "bool_val"},
     "METADATA_NODE": {"is_cpu_op": "bool_val"},
     "MEM_LOAD_NODE": {"is_cpu_op": "bool_val", "tensor_size": "int64_val"},
+    "MEM_STORE_NODE": {"is_cpu_op": "bool_val", "tensor_size": "int64_val"},
     "COMM_COLL_NODE": {
         "is_cpu_op": "bool_val", "comm_type": "int64_val", "comm_size": "int64_val", "pg_name": "string_val",
     },
@@ -450,7 +454,7 @@ def test_chakra_nodes_have_every_attribute_that_astra_sim_asks_for(
                 "start of the job", "iteration", "from", "to",
             }  # fmt: skip
     assert kinds >= {"COMP_NODE", "COMM_SEND_NODE", "COMM_RECV_NODE"}
-    assert len(kinds) == (5 if to is ChakraFormat else 4)
+    assert len(kinds) == (6 if to is ChakraFormat else 4)
 
 
 def test_htsim_numbers_every_flow_and_starts_each(tmp_path: Path) -> None:

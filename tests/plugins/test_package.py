@@ -88,6 +88,7 @@ def test_its_executor_runs_a_sweep_and_what_it_lost_again(installed: dict[str, s
 def test_what_its_plug_ins_say_is_what_happens(answer: dict[str, Any]) -> None:
     times = answer["iterations"]
     assert times["relay.0"] == times["relay.1"] == 25_000_000  # work, a message of the network, work
+    assert times["reader"] == 20 * 10**9  # one after the other, both of the upper half
     assert times["gather"] == 5_000_000  # all messages at once, none of which takes longer
     assert (answer["starts"]["relay.0"], answer["starts"]["relay.1"]) == (0, 10**9)
     assert answer["endpoints"]["relay.0"] == [14, 15]  # the last, then the last of those that are left

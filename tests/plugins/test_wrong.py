@@ -43,6 +43,7 @@ WRONG = {
         "AFormat",
         "write(self, source: Source, out: Path, report: LossReport, progress: Progress)",
     ),
+    "cosim.memories": ("AMemory", "devices(self, topology: Topology) -> I32, which it lacks"),
     "cosim.executors": (
         "AnExecutor",
         "run(self, calls: Sequence[RunCall]) -> Iterator[tuple[int, RunResult]]",

@@ -13,6 +13,7 @@ from cosim.plugins import (
     Format,
     Framework,
     GpuSpec,
+    MemorySpec,
     Model,
     NetworkSimulator,
     NetworkSpec,
@@ -106,6 +107,10 @@ class AFormat(Format):
 
 class ABalancer(Balancer):
     """Chooses nothing."""
+
+
+class AMemory(MemorySpec):
+    """Has no devices."""
 
 
 class AnExecutor(Executor):

@@ -93,14 +93,17 @@ def test_what_a_format_does_not_declare_is_counted_as_lost(tmp_path: Path) -> No
     }  # fmt: skip
 
 
+POOL = "memory: {kind: pool, rate: 1GB/s}\n"
+
+
 def test_every_part_of_the_model_is_counted_where_it_is_used() -> None:
     from cosim.experiment.translate import source_of
 
-    text = SCENARIO.replace("kind: compute, duration", "kind: memory, duration")
+    text = SCENARIO.replace("kind: compute, duration: 1500ns", "kind: memory, size: 1kB") + POOL
     source = source_of(cosim.loads(text.replace("mesh: {dp: 2", "rendezvous: true\n      mesh: {dp: 2")))
     used = {part for part in Says if count(part, source)}
     # rendezvous needs sends in the same job, tags need tags, and so on: they have tests of their own
-    assert Says.MEMORY in used
+    assert {Says.MEMORY, Says.SHARED_MEMORY} <= used
     assert used >= set(Says) - {Says.RENDEZVOUS, Says.TAGS, Says.CHANNELS, Says.FLOPS}
 
 

@@ -48,6 +48,7 @@ class AstraSimFormat(ChakraFormat):
 
     says: ClassVar[frozenset[Says]] = ChakraFormat.says | {
         Says.ALGORITHMS, Says.ENDPOINT_DELAY, Says.REDUCTION, Says.RENDEZVOUS, Says.TOPOLOGY, Says.NETWORK,
+        Says.SHARED_MEMORY,
     }  # fmt: skip
 
     skipped: ClassVar[frozenset[str]] = frozenset({"barrier"})

@@ -55,7 +55,8 @@ class ChakraWorkload(WorkloadSpec):
         description="all: data and control, as FeederV3; data: as older feeders; PyTorch's traces need it",
     )
     memory: RemoteMemory | None = Field(
-        default=None, description="{latency, rate} of remote memory; without it memory nodes are refused"
+        default=None,
+        description="{latency, rate} of remote memory; without it the scenario's memory times memory nodes",
     )
     rendezvous: bool = Field(
         default=False,

@@ -8,9 +8,10 @@ could start, the one with the lowest id goes first, so operations are numbered b
 - no stream, without limit, when it is a RECV,
 - ``comm`` otherwise: one send, collective or memory access at a time.
 
-COMP takes ``duration_micros``, 1 ns where that is 0. METADATA and INVALID nodes take no time. MEM nodes take
-``latency + int(tensor_size / rate)``, in whole ns, as ASTRA-sim's ``PER_NPU_MEMORY_EXPANSION``; its other
-forms, in which NPUs queue for a shared memory, are not modelled. ASTRA-sim replays the duration of a
+COMP takes ``duration_micros``, 1 ns where that is 0. METADATA and INVALID nodes take no time. MEM nodes are
+loads from and stores to the scenario's memory, which has ASTRA-sim's forms (:mod:`cosim.memory`); with a
+``memory`` of the trace's own they take ``latency + int(tensor_size / rate)``, in whole ns, as with its
+``PER_NPU_MEMORY_EXPANSION``. ASTRA-sim replays the duration of a
 BROADCAST and refuses BARRIER; both are simulated here. ``comm_priority`` and local memory use have no effect.
 """
 
@@ -26,6 +27,7 @@ from cosim.formats.chakra.et_def_pb2 import CollectiveCommType, Node, NodeType
 from cosim.formats.chakra.groups import Groups, read_metadata_groups
 from cosim.units import NEVER, PS_PER_NS, PS_PER_US
 from cosim.workload.dependencies import find_cycle
+from cosim.workload.operation import LOAD, STORE
 from cosim.workload.program import (
     COMM_STREAM,
     COMPUTE_STREAM,
@@ -52,7 +54,8 @@ class TraceContext:
     """What a rank's nodes are read against.
 
     ``dims`` are sizes of mesh dimensions, dimension 0 fastest, or None; ``memory`` is (latency in ps,
-    rate in bits/s), or None: memory accesses are refused. ``ctrl_deps``: control dependencies count too.
+    rate in bits/s), or None: the scenario's memory times accesses. ``ctrl_deps``: control dependencies
+    count too.
     """
 
     rank: int
@@ -205,12 +208,10 @@ class _NodeReader:
         return self._compute(node, deps, CPU_STREAM)
 
     def _memory(self, node: Node, deps: tuple[int, ...], attributes: Attributes, stream: str) -> Operation:
-        if self.context.memory is None:
-            raise attributes.error(
-                f"a {NodeType.Name(node.type)}, but no memory to time it by",
-                "give `memory: {latency: 100ns, rate: 50GB/s}`",
-            )
         size = self._size(attributes, "tensor_size")
+        if self.context.memory is None:
+            access = STORE if node.type == NodeType.MEM_STORE_NODE else LOAD
+            return Operation(node.name, OpKind.MEMORY, stream, deps, size_bytes=size, access=access)
         latency_ps, rate_bps = self.context.memory
         transfer_ns = int(Fraction(size * 8 * 10**9) / Fraction(rate_bps))
         duration = latency_ps + transfer_ns * PS_PER_NS

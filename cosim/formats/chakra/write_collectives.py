@@ -31,6 +31,7 @@ from cosim.translation.says import Says, count_operations
 from cosim.translation.source import Source
 from cosim.units import PS_PER_US
 from cosim.workload.match_messages import peers
+from cosim.workload.operation import STORE
 from cosim.workload.program import COMM_STREAM, COMPUTE_STREAM, CPU_STREAM, NO_STREAM, Operation, OpKind
 
 _COMM_TYPE = {name: value for value, name in COLLECTIVES.items()}
@@ -86,7 +87,7 @@ class ChakraFormat(Format):
             count_operations(source, lambda op: op.kind in timed and op.duration_ps < PS_PER_US // 2),
             "written as 0, which ASTRA-sim takes for 1 ns",
         )
-        memory = count_operations(source, lambda op: op.kind is OpKind.MEMORY)
+        memory = count_operations(source, lambda op: op.kind is OpKind.MEMORY and not op.access)
         report.approximated(
             "memory accesses", memory, "loads of as many bytes; the target's memory times them"
         )
@@ -162,8 +163,9 @@ class _JobWriter:
             on_cpu = op.stream == CPU_STREAM
             return node(number, op.name, "COMP", deps, op.duration_ps, is_cpu_op=on_cpu)
         if op.kind is OpKind.MEMORY:
-            size = int(op.bytes_moved)
-            return node(number, op.name, "MEM_LOAD", deps, is_cpu_op=False, tensor_size=size)
+            size = op.size_bytes if op.access else int(op.bytes_moved)
+            kind = "MEM_STORE" if op.access == STORE else "MEM_LOAD"
+            return node(number, op.name, kind, deps, is_cpu_op=False, tensor_size=size)
         if op.kind is OpKind.COLLECTIVE:
             return self._collective(number, rank, at, op, deps)
         assert op.peer is not None

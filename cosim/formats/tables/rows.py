@@ -38,6 +38,7 @@ def operation_columns(job: int, program: int, operations: Sequence[Operation]) -
         "tag": [op.tag for op in operations],
         "channel": [op.channel for op in operations],
         "phase": [op.phase for op in operations],
+        "access": [op.access for op in operations],
     }
 
 
@@ -80,6 +81,7 @@ def operation_of(where: Location, row: Mapping[str, Any], deps: tuple[int, ...])
         tag=row["tag"],
         channel=row["channel"],
         phase=row["phase"],
+        access=row["access"],
     )
 
 

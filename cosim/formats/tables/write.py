@@ -171,6 +171,7 @@ def _write_part(writer: TableWriter, number: int, rank: int, part: Part) -> None
             "tag": nodes.tag.tolist(),
             "channel": nodes.channel.tolist(),
             "phase": empty,
+            "access": empty,
         },
     )
     edges = len(nodes.dep)

@@ -10,7 +10,7 @@ from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.results.render.scheduling_page import scheduling_section
 from cosim.results.render.text import BLOCKS, percent, sparkline, trend
 from cosim.results.render.training import about_training
-from cosim.results.summary import BACKGROUND, JobSummary, RankStatistics, Summary
+from cosim.results.summary import BACKGROUND, JobSummary, MemoryUse, RankStatistics, Summary
 from cosim.units import format_rate, format_size, format_time
 
 _MAX_ROWS = 8
@@ -131,6 +131,8 @@ def _about_job(job: JobSummary, who: str, blocks: str) -> Iterator[str]:
             f"  {who}rank {worst.rank} on endpoint {worst.endpoint} was last at {worst.times_last:,}"
             f" collectives; others waited up to {format_time(worst.waited_ps)} in all{more}"
         )
+    if job.memory is not None:
+        yield f"  {who}{_about_memory(job, job.memory)}"
     yield from (f"  {who}{line}" for line in job.folding)
     if job.training is not None:
         yield from (f"  {who}{line}" for line in about_training(job.training))
@@ -142,6 +144,15 @@ def _about_job(job: JobSummary, who: str, blocks: str) -> Iterator[str]:
             f"  {who}what if communication were free: at least {bound} an iteration,"
             f" at most {job.free_communication_speedup:.2f} x faster"
         )
+
+
+def _about_memory(job: JobSummary, memory: MemoryUse) -> str:
+    """``4 accesses to remote memory, 4 GB in all: nothing else goes on for 25.0 ms 100%; ...``."""
+    said = f"{memory.accesses:,} accesses to remote memory, {format_size(memory.size_bytes)} in all"
+    said += f": nothing else goes on for {_per_iteration(job, memory.alone).strip()}"
+    if memory.queued.max_ps:
+        said += f"; they queued for {_per_iteration(job, memory.queued)}"
+    return said
 
 
 def _iterations(summary: Summary, blocks: str) -> Iterator[PageTable]:

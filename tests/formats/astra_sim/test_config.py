@@ -157,3 +157,66 @@ def test_memory_accesses_get_a_latency_and_a_bandwidth(tmp_path: Path) -> None:
         "memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-latency": 100, "remote-mem-bw": 50.0,
     }  # fmt: skip
     assert report.is_lossless
+
+
+@pytest.mark.parametrize(
+    ("memory", "written"),
+    [
+        ({"kind": "pool"}, {"memory-type": "MEMORY_POOL"}),
+        ({"kind": "per_npu"}, {"memory-type": "PER_NPU_MEMORY_EXPANSION"}),
+        (
+            {"kind": "per_node", "npus": 3},
+            {"memory-type": "PER_NODE_MEMORY_EXPANSION", "num-nodes": 2, "num-npus-per-node": 3},
+        ),
+    ],
+)
+def test_the_scenarios_memory_is_written_by_astra_sims_name(
+    tmp_path: Path, memory: dict[str, object], written: dict[str, object]
+) -> None:
+    from cosim.formats.chakra.et_def_pb2 import NodeType
+    from cosim.formats.chakra.file import read_trace
+
+    load = {"name": "load", "kind": "memory", "size": "1GB", "stream": "comm"}
+    store = {
+        "name": "store",
+        "kind": "memory",
+        "size": 7,
+        "access": "store",
+        "stream": "comm",
+        "deps": ["load"],
+    }
+    scenario = {
+        "topology": {"kind": "ring", "endpoints": 4, "rate": "80Gbps", "latency": "0ns"},
+        "network": "congestion_aware",
+        "memory": {**memory, "latency": "1us", "rate": "100GB/s"},
+        "jobs": [
+            {"workload": {"kind": "operations", "world_size": 4, "programs": [{"operations": [load, store]}]}}
+        ],
+    }
+    done = cosim.translate(cosim.Scenario.model_validate(scenario), "astra-sim", tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "memory.json").read_text()) == {
+        **written, "remote-mem-latency": 1000, "remote-mem-bw": 100,
+    }  # fmt: skip
+    assert not done.report.entries("lost")
+    nodes = read_trace(tmp_path / "out" / "trace.0.et")[1]
+    kinds = [NodeType.Name(node.type) for node in nodes]
+    assert kinds[-2:] == ["MEM_LOAD_NODE", "MEM_STORE_NODE"]
+    # And back: the traces alone, timed by the same memory, end when they did.
+    back = {**scenario, "jobs": [{"workload": {"kind": "chakra", "path": str(tmp_path / "out")}}]}
+    ends = [cosim.run(one).records.finish_ps[0].tolist() for one in (scenario, back)]
+    late = {a - b for a, b in zip(ends[1], ends[0], strict=True)}
+    assert len(late) == 1
+    assert late <= {0, 1000}  # ASTRA-sim wants a first node, of 1 ns
+
+
+def test_a_rate_that_astra_sim_would_cut_off_is_rounded_and_said(tmp_path: Path) -> None:
+    load = {"name": "load", "kind": "memory", "size": "1GB"}
+    scenario = {
+        "topology": {"kind": "ring", "endpoints": 2, "rate": "80Gbps", "latency": "0ns"},
+        "network": "congestion_aware",
+        "memory": {"kind": "pool", "rate": "12.5GB/s"},
+        "jobs": [{"workload": {"kind": "operations", "world_size": 2, "programs": [{"operations": [load]}]}}],
+    }
+    done = cosim.translate(cosim.Scenario.model_validate(scenario), "astra-sim", tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "memory.json").read_text())["remote-mem-bw"] == 12
+    assert "rate of memory" in {entry.what for entry in done.report.entries("approximated")}

@@ -1,0 +1,87 @@
+"""What the scenario's memory makes of a job: its loads and stores timed, and who serves them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cosim.engine.records import JobInfo
+from cosim.errors import InputError, ScenarioError
+from cosim.experiment.place import at
+from cosim.experiment.scenario import Scenario
+from cosim.memory.contract import I32, MemorySpec
+from cosim.topology.graph import Topology
+from cosim.units import NEVER, TOO_LATE
+from cosim.workload.program import Workload
+from cosim.workload.table import TablePrograms
+
+
+def with_memory(scenario: Scenario, topology: Topology, jobs: tuple[JobInfo, ...]) -> tuple[JobInfo, ...]:
+    """The jobs with how long each of their accesses to remote memory holds its device.
+
+    Raises
+    ------
+    InputError
+        A job accesses remote memory, but the scenario has none; or that can't be made on the topology.
+    """
+    if not any(job.workload.table.is_access.any() for job in jobs):
+        return jobs
+    memory = scenario.memory
+    if memory is None:
+        raise _no_memory(scenario, jobs)
+    with at(scenario.locate("memory")):
+        devices = _devices(memory, topology)
+        timed: dict[int, Workload] = {}
+        for job in jobs:
+            if id(job.workload) not in timed:
+                timed[id(job.workload)] = _timed(job.workload, memory)
+    return tuple(replace(job, workload=timed[id(job.workload)], devices=devices) for job in jobs)
+
+
+def _devices(memory: MemorySpec, topology: Topology) -> I32:
+    made = np.asarray(memory.devices(topology))
+    count = topology.num_endpoints
+    if made.shape != (count,) or made.dtype.kind != "i" or (made < -1).any() or (made >= count).any():
+        raise InputError(
+            f"{type(memory).__name__}.devices gave {repr(made.tolist())[:80]}; it should give "
+            f"int32[{count}], for each endpoint the number of its device below {count}, or -1"
+        )
+    return np.ascontiguousarray(made, np.int32)
+
+
+def _timed(workload: Workload, memory: MemorySpec) -> Workload:
+    """A workload whose accesses take as long as the memory says."""
+    table = workload.table
+    rows = np.flatnonzero(table.is_access)
+    if not len(rows):
+        return workload
+    sizes, of = np.unique(table.size_bytes[rows], return_inverse=True)
+    durations = [memory.duration_ps(size) for size in sizes.tolist()]
+    for size, duration in zip(sizes.tolist(), durations, strict=True):
+        if not isinstance(duration, int) or duration < 0:
+            raise InputError(
+                f"{type(memory).__name__}.duration_ps gave {duration!r} for {size} B; it should give whole "
+                "picoseconds from 0 on"
+            )
+        if duration >= NEVER:
+            raise InputError(f"{TOO_LATE}: an access of {size} B takes {duration} ps")
+    duration_ps = table.duration_ps.copy()
+    duration_ps[rows] = np.array(durations, np.int64)[of]
+    programs = workload.programs
+    names = programs.names if isinstance(programs, TablePrograms) else [one.name for one in programs]
+    return replace(workload, programs=table.taking(duration_ps).programs(names))
+
+
+def _no_memory(scenario: Scenario, jobs: tuple[JobInfo, ...]) -> ScenarioError:
+    """What is missing, with the first access that lacks it."""
+    job = next(one for one in jobs if one.workload.table.is_access.any())
+    table = job.workload.table
+    row = int(table.is_access.argmax())
+    what = f"{table.prototypes[table.like[row]].access} of {table.size_bytes[row]} B"
+    return ScenarioError(
+        f"job {job.name!r}: the operation {table.names[table.name[row]]!r} is a {what}, but the scenario has "
+        "no `memory:`",
+        location=scenario.locate("jobs"),
+        hint="say how remote memory is reached: memory: {kind: per_npu, latency: 1us, rate: 100GB/s}",
+    )
