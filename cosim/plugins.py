@@ -65,7 +65,14 @@ if TYPE_CHECKING:
     from cosim.network.contract import NetworkSpec
     from cosim.network.flows import F64, I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
     from cosim.network.forwarding import ForwardingNetwork
-    from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
+    from cosim.network.simulator import (
+        Advance,
+        Capabilities,
+        NetworkSimulator,
+        NetworkStatistics,
+        QueueSample,
+        RateSample,
+    )
     from cosim.pattern.assemble import COMPLETION, START, Block, assemble, entries, exits
     from cosim.pattern.contract import Algorithm
     from cosim.pattern.costs import Costs
@@ -123,7 +130,8 @@ _FROM = {
     "cosim.network.contract": "NetworkSpec",
     "cosim.network.flows": "F64 I32 I64 Completions FlowBatch FlowGroup FlowTable",
     "cosim.network.forwarding": "ForwardingNetwork",
-    "cosim.network.simulator": "Advance Capabilities NetworkSimulator NetworkStatistics",
+    "cosim.network.simulator": "Advance Capabilities NetworkSimulator NetworkStatistics QueueSample "
+    "RateSample",
     "cosim.pattern.assemble": "COMPLETION START Block assemble entries exits",
     "cosim.pattern.contract": "Algorithm",
     "cosim.pattern.costs": "Costs",
@@ -224,8 +232,10 @@ __all__ = [
     "Placement",
     "Program",
     "Progress",
+    "QueueSample",
     "Rate",
     "RateBps",
+    "RateSample",
     "Records",
     "RoutingSpec",
     "RunCall",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.network.simulator import NetworkStatistics
+from cosim.network.simulator import NetworkStatistics, QueueSample
 from cosim.topology.graph import Topology
 from cosim.workload.program import Workload
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
 
 
 class Pace(Protocol):
@@ -164,11 +165,34 @@ class MessageRecords:
 
 
 @dataclass(frozen=True, eq=False)
+class Series:
+    """Queues and rates over time, where they were asked for: at ``at_ps``, each ``every_ps``, which is
+    ``asked_ps`` or, where that would have been too many, a power of two times as long.
+
+    ``queues`` are float64[times, links] each, of ``links`` by number. Of ``names``, jobs and then pairs of
+    endpoints, [times, names]: bits per second, bytes of all windows (NaN where there are none), the part
+    that was marked, and connections that send.
+    """
+
+    asked_ps: int
+    every_ps: int
+    at_ps: I64
+    links: I64
+    queues: QueueSample
+    names: tuple[str, ...]
+    rate_bps: F64
+    window_bytes: F64
+    marked: F64
+    connections: I64
+
+
+@dataclass(frozen=True, eq=False)
 class Records:
     """What the engine wrote down of a run; of :class:`cosim.Run`, ``records``.
 
     ``interrupted`` says why it stopped early, or is empty; what was computed until then is kept.
-    ``recorded``: the ranks of each job that ``ops`` are of; None: all.
+    ``recorded``: the ranks of each job that ``ops`` are of; None: all. ``series``: queues and rates over
+    time, where they were asked for.
 
     ``finish_ps[job][rank]`` is when the rank ended its last operation, -1 where it ended none;
     ``iteration_end_ps[job]`` is int64 [iterations done] x [ranks]. ``digest`` is a hex string over every
@@ -209,4 +233,5 @@ class Records:
     messages: MessageRecords | None = None
     interrupted: str = ""
     recorded: tuple[I64, ...] | None = None
+    series: Series | None = None
     info: dict[str, Any] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from simpy.core import Infinity
 
 from cosim.engine import state as s
 from cosim.engine.collective_records import CollectiveRecords
@@ -25,6 +26,7 @@ from cosim.engine.operation_log import OperationLog, evenly
 from cosim.engine.programs import ReadyJob, ReadyProgram, ready_job
 from cosim.engine.records import JobInfo, Records, Slowdown
 from cosim.engine.releasing import ReleasingNetwork
+from cosim.engine.series import SeriesLog, Watched
 from cosim.engine.stall import unmatched, waits
 from cosim.errors import SimulationError, StallError
 from cosim.network.changes import MOST_IN_VAIN
@@ -63,6 +65,7 @@ def replay(
     record_operations: int | None = None,
     progress: Callable[[ProgressInfo], None] | None = None,
     director: Director | None = None,
+    watched: Watched | None = None,
 ) -> Records:
     """Run jobs to their end.
 
@@ -81,6 +84,8 @@ def replay(
         Of how many ranks of each job operations are kept, evenly spread; None: of all.
     progress
         Called now and then.
+    watched
+        Queues and rates that are looked at over time; None: none.
     director
         Says where and when jobs begin, which only arrive at their start; None: there and then.
 
@@ -109,6 +114,7 @@ def replay(
         record_operations,
         progress,
         director,
+        watched,
     )
     try:
         return one.run()
@@ -131,8 +137,10 @@ class Replay:
         record_operations: int | None = None,
         progress: Callable[[ProgressInfo], None] | None = None,
         director: Director | None = None,
+        watched: Watched | None = None,
     ) -> None:
         self._topology = topology
+        self._series = None if watched is None else SeriesLog(watched, network, topology.num_endpoints)
         if release == "engine" or not network.describe().dependent_flows:
             network = ReleasingNetwork(network)
         self._network = network
@@ -158,6 +166,7 @@ class Replay:
         self._slowing: dict[int, list[tuple[int, Slowdown]]] = {}
         self._slowdowns = [iter(one.info.slowdowns) for one in self._jobs]
         self._done_before = self._in_vain = 0
+        self._seen = (-1, -1)
         self._total = sum(
             int(np.diff(one.table.first)[one.program_of].sum()) * info.iterations
             for info, one in ((job, job.workload) for job in jobs)
@@ -179,6 +188,8 @@ class Replay:
                 self._starting.setdefault(job.info.start_ps, []).append(job)
                 self.environment.wake(job.info.start_ps)
                 self._expect_slowdown(job.number)
+            if self._series is not None:
+                self.environment.wake(0)
             self.environment.run()
             self._check_finished()
         except KeyboardInterrupt:
@@ -206,6 +217,8 @@ class Replay:
 
     def _instant(self, now: int) -> None:
         """One instant: all that ended, then all starts, until neither is left."""
+        if self._series is not None and self._series.due_ps == now:
+            self._look_at_network(self._series, now)
         for number, slowdown in self._slowing.pop(now, ()):
             self._engine.slow_down(number, slowdown.rank, slowdown.millionths)
             self._expect_slowdown(number)
@@ -220,6 +233,16 @@ class Replay:
                 self._tell_progress()
             self.environment.outbox.add(self._engine.outbox())
             self._wake_next()
+
+    def _look_at_network(self, series: SeriesLog, now: int) -> None:
+        """Take a sample, and wake for the next one while anything may still happen."""
+        series.take(now)
+        done = int(self._engine.columns.meta[s.OPS_DONE]), self._engine.flow_log.num_messages
+        comes = self._engine.next_ps < NEVER or self.environment.peek() != Infinity
+        moved, self._seen = done != self._seen, done
+        waits = series.has_work() or not self.environment.outbox.is_empty
+        if done[0] < self._total and (comes or moved or waits) and series.due_ps < NEVER:
+            self.environment.wake(series.due_ps)
 
     def _expect_slowdown(self, job: int) -> None:
         """Wake when a rank of a job gets slower or faster next, while there is something to do."""
@@ -342,6 +365,7 @@ class Replay:
             messages=engine.flow_log.messages(),
             interrupted=interrupted,
             recorded=self._recorded(),
+            series=None if self._series is None else self._series.series(self._operations.end_ps),
             info={"advances": self._num_advances()},
         )
 

@@ -18,7 +18,7 @@ def fold(
 ) -> tuple[tuple[JobInfo, ...], tuple[str, ...]]:
     """The jobs to simulate, and lines that say what was folded and why the rest was not.
 
-    Where all ``messages`` are asked for, nothing is folded.
+    Where all ``messages`` are asked for, or queues and rates, nothing is folded.
 
     Raises
     ------
@@ -32,7 +32,9 @@ def fold(
     found: Folding | None = None
     by = "the caller" if scenario.record.messages is False else "record.messages"
     reasons: tuple[str, ...] = (f"{by} asks for every message",)
-    if not messages:
+    if scenario.record.queues or scenario.record.rates:
+        reasons = ("record asks for queues or rates, which are those of every link and rank",)
+    elif not messages:
         network = built.network.describe()
         found, reasons = find_folding(
             built.topology, network, built.jobs, built.planner, only_if_cheaper=not always

@@ -114,6 +114,23 @@ class Record(Spec):
         "then said of those, and stragglers and overlap are not looked for",
     )
 
+    queues: tuple[str, ...] = Field(
+        (),
+        description="queues, marks, drops and pauses over time of links by name or pattern: leaf* -> spine0",
+    )
+    rates: tuple[str, ...] = Field(
+        (),
+        description="rates and windows over time of jobs by name, and of what endpoints send: gpu0 -> gpu*",
+    )
+    every: TimePs = Field(
+        10_000_000, ge=1, description="how far samples of queues and rates are apart; a long run takes fewer"
+    )
+
+    @field_validator("queues", "rates", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
     @field_validator("messages", mode="before")
     @classmethod
     def _true_is_npz(cls, value: Any) -> Any:

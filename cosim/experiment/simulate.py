@@ -325,6 +325,7 @@ def simulate(
     from cosim.experiment.place import at
     from cosim.experiment.shared_cluster import shared_cluster
     from cosim.experiment.sizes import check_run
+    from cosim.experiment.watch import coarser, watched
     from cosim.results.scheduling import scheduling
     from cosim.results.summary import mean_iterations
 
@@ -340,6 +341,7 @@ def simulate(
         built, cluster = shared_cluster(scenario, built)
         jobs, folding = (built.jobs, ()) if cluster else fold(scenario, built, messages=messages)
         check_run(jobs)
+        looked_at = watched(scenario, built)
         records = replay(
             built.topology,
             built.network,
@@ -351,12 +353,13 @@ def simulate(
             record_operations=None if scenario.record.operations == "all" else scenario.record.operations,
             progress=None if progress is None else _passed_on(progress),
             director=cluster,
+            watched=looked_at,
         )
     if cluster is not None:
         records.info["scheduling"] = scheduling(cluster)
     records.info["folding"] = folding
     records.info["training"] = lifetimes(scenario, built.jobs, mean_iterations(records))
-    said = [*built.warnings, *unchecked(scenario, built.planner)]
+    said = [*built.warnings, *unchecked(scenario, built.planner), *coarser(scenario, records)]
     if not records.interrupted:
         said += too_late(scenario, records.end_ps)
     return Run(scenario, records, tuple(said), interrupted=records.interrupted)

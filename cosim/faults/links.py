@@ -39,7 +39,7 @@ def parts_of(event: Event, topology: Topology) -> list[Part]:
             )
         parts = [(event.link,)]
     else:
-        parts = _between(topology, event.link)
+        parts = links_between(topology, event.link)
     if event.rate is not None:
         for link in (link for part in parts for link in part):
             own = float(topology.link_rate_bps[link])
@@ -61,7 +61,14 @@ def _links_at(topology: Topology, node: int) -> Part:
     return tuple(np.flatnonzero((topology.link_src == node) | (topology.link_dst == node)).tolist())
 
 
-def _between(topology: Topology, name: str) -> list[Part]:
+def links_between(topology: Topology, name: str) -> list[Part]:
+    """Links by name, ``leaf* -> spine0`` or both ways, ``leaf0 <-> spine0``; parallel ones together.
+
+    Raises
+    ------
+    TopologyError
+        There is none; names a near one.
+    """
     both = "<->" in name
     ends = [end.strip() for end in name.split("<->" if both else "->")]
     if len(ends) != 2 or not all(ends):

@@ -60,6 +60,12 @@ class ChangeTable:
             self._rows.append(one)
 
 
+def to_come(counts: Any) -> bool:
+    """Whether a network's table has changes to come of which something may come."""
+    left = counts["change"] < counts["num_changes"] or counts["more_changes"]
+    return bool(left and counts["in_vain"] <= MOST_IN_VAIN)
+
+
 @inlined
 def next_change(core: Core, fluid: Any, is_idle: bool) -> int:
     """When the next change comes; NEVER where it matters to nobody, for there is no flow (``is_idle``)."""

@@ -61,6 +61,13 @@ class ChannelNumbers:
         self._used = _number(self._names, self._hashes, self._used, high, low, numbers)
         return numbers
 
+    def ends(self, numbers: I64) -> tuple[I32, I32, I32]:
+        """Job, source and destination of channels."""
+        name = self._names[numbers]
+        high, low = name["high"], name["low"]
+        ends = (high >> 32, low >> 32, low & 0x7FFFFFFF)
+        return ends[0].astype(np.int32), ends[1].astype(np.int32), ends[2].astype(np.int32)
+
     def _make_room(self, more: int) -> None:
         need = self._used + more
         if need <= len(self._names):

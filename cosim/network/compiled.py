@@ -47,7 +47,7 @@ from cosim.units import NEVER
 _FIRST_BIN_PS = 1 << 16
 _BIN_CELLS = 1 << 22
 _MOST_EXPECTED = 1 << 22
-_ONE_BIN_PS = 1 << 61
+ONE_BIN_PS = 1 << 61
 """Two such bins hold all of time: for the statistics of a copy, which nobody reads."""
 
 
@@ -80,6 +80,8 @@ class CompiledNetwork(NetworkSimulator):
     symmetric = False
     peeks = True
     link_changes = False
+    has_queues = False
+    has_rates = False
 
     def __init__(self) -> None:
         self._opened = False
@@ -94,6 +96,8 @@ class CompiledNetwork(NetworkSimulator):
             quantum_ps=self.quantum_ps,
             symmetric=self.symmetric,
             link_changes=self.link_changes,
+            queues=self.has_queues,
+            rates=self.has_rates,
         )
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
@@ -368,7 +372,7 @@ class CompiledNetwork(NetworkSimulator):
         arrays = self._arrays
         state = arrays["state"].copy()
         pending = arrays["pending"][: int(state["num_pending"][0])]
-        state["looking"], state["num_pending"], state["bin_ps"] = 1, 0, _ONE_BIN_PS
+        state["looking"], state["num_pending"], state["bin_ps"] = 1, 0, ONE_BIN_PS
         state["bound"] = int(pending["time"].min()) if len(pending) else NEVER
         links = self._topology.num_links
         ahead = {
@@ -398,6 +402,11 @@ class CompiledNetwork(NetworkSimulator):
     def _copy_model(self) -> dict[str, Any]:
         """The attributes that hold what the model's loop writes, copied; for models that peek."""
         raise AssertionError(f"{self.name} says that it peeks, but copies nothing")  # pragma: no cover
+
+    def has_work(self) -> bool:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        arrays = self._arrays
+        return bool(arrays["calendar"].state["num_events"][0] or arrays["state"]["num_pending"][0])
 
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

@@ -6,7 +6,7 @@ its last byte has left the source. While it transfers it has a rate on its whole
 the max-min fair one (see ``sharing``); it completes when it has drained, plus the latencies of its
 path. A message of zero bytes takes the latency only; a mark (source = destination) takes no time.
 
-Rates change only when a flow begins or drains, once for each instant: when time leaves it; and only on
+RateSample change only when a flow begins or drains, once for each instant: when time leaves it; and only on
 the links whose share moves. A drain comes at a whole picosecond, rounded up
 (``drains.drain_time`` says how dust is told from volume). Where higher classes fill a link, lower ones
 wait at rate zero.
@@ -33,7 +33,7 @@ from cosim.network.balancing.choosing import CHOOSE, NEED_CHOICES, WRONG_CHOICE
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.named import BalancerName, balancer_field, check_balancer
 from cosim.network.balancing.session import Balancing
-from cosim.network.changes import CHANGE
+from cosim.network.changes import CHANGE, to_come
 from cosim.network.channels import CHANNEL, ChannelNumbers
 from cosim.network.compiled import CompiledNetwork, live
 from cosim.network.contract import NetworkSpec
@@ -44,7 +44,7 @@ from cosim.network.flows import I32, FlowGroup
 from cosim.network.fluid import BPS_PER_BYTE_PS, CLASS, COUNTS, FLOW, LINK, MEMBER, MOMENT, NONE, Fluid
 from cosim.network.growing import GrowingArrays
 from cosim.network.rerouting import NEED_CHANGES, NEED_ROUTES, move_flows
-from cosim.network.simulator import NetworkSimulator, NetworkStatistics
+from cosim.network.simulator import NetworkSimulator, NetworkStatistics, RateSample
 from cosim.topology.graph import Topology
 
 MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1e3
@@ -57,6 +57,7 @@ class FairShareNetwork(CompiledNetwork):
     name = "fair_share"
     symmetric = True
     link_changes = True
+    has_rates = True
 
     def __init__(self, balancer: Balancer | None = None, *, in_python: bool = False) -> None:
         super().__init__()
@@ -206,6 +207,20 @@ class FairShareNetwork(CompiledNetwork):
         # A grant is closed for completions, so it has to end before a drain that was not taken yet.
         start, count = super()._next_instant(), int(self._fluid["counts"]["num_drains"][0])
         return min(start, int(self._fluid["drains"][0]["time"]) - 1) if count else start
+
+    def has_work(self) -> bool:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        counts = self._fluid["counts"][0]
+        changes = counts["num_members"] > 0 and to_come(counts)
+        return super().has_work() or changes or any(counts[name] for name in ("num_drains", "num_dirty"))
+
+    def rates(self) -> RateSample:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        head = self._fluid["channels"]["head"][: len(self._numbers)]
+        sends = np.flatnonzero(head != NONE)
+        rate = self._fluid["flows"]["rate"][head[sends]] * BPS_PER_BYTE_PS
+        none = np.full(len(sends), np.nan)
+        return RateSample(*self._numbers.ends(sends), rate, none, np.zeros(len(sends)))
 
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

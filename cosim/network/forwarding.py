@@ -6,8 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cosim.network.flows import FlowBatch
-from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
+from cosim.network.flows import I64, FlowBatch
+from cosim.network.simulator import (
+    Advance,
+    Capabilities,
+    NetworkSimulator,
+    NetworkStatistics,
+    QueueSample,
+    RateSample,
+)
 from cosim.topology.graph import Topology
 
 
@@ -37,6 +44,18 @@ class ForwardingNetwork(NetworkSimulator):
     def peek(self) -> int | None:
         """What the other one says."""
         return self.inner.peek()
+
+    def queues(self, links: I64, now_ps: int) -> QueueSample:
+        """Those of the other one."""
+        return self.inner.queues(links, now_ps)
+
+    def rates(self) -> RateSample:
+        """Those of the other one."""
+        return self.inner.rates()
+
+    def has_work(self) -> bool:
+        """What the other one says."""
+        return self.inner.has_work()
 
     def statistics(self) -> NetworkStatistics:
         """Those of the other one."""

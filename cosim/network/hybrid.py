@@ -33,7 +33,14 @@ from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, Flo
 from cosim.network.merged import merge
 from cosim.network.releaser import Releaser
 from cosim.network.shares import Mask, Share, share_of
-from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
+from cosim.network.simulator import (
+    Advance,
+    Capabilities,
+    NetworkSimulator,
+    NetworkStatistics,
+    QueueSample,
+    RateSample,
+)
 from cosim.network.store import COMPLETED, STARTED
 from cosim.topology.graph import Topology
 from cosim.topology.part import part_of
@@ -81,6 +88,8 @@ class HybridNetwork(NetworkSimulator):
             peek=all(_peeks(network) for network in self.networks),
             deterministic=one.deterministic and two.deterministic,
             quantum_ps=gcd(one.quantum_ps, two.quantum_ps),
+            queues=one.queues or two.queues,
+            rates=one.rates and two.rates,
         )
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
@@ -141,6 +150,25 @@ class HybridNetwork(NetworkSimulator):
             raise NetworkError(f"{self.describe().name} does not peek")
         times = [time for child in self._children if (time := child.peek()) is not None]
         return min(times, default=None)
+
+    def queues(self, links: I64, now_ps: int) -> QueueSample:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: of links of a network that has them."""
+        found = np.zeros((len(QueueSample._fields), len(links)))
+        for child in self._children:
+            mine = np.isin(links, child.links)
+            if mine.any():
+                own = np.searchsorted(child.links, links[mine])
+                found[:, mine] = child.network.queues(own, now_ps)
+        return QueueSample(*found)
+
+    def rates(self) -> RateSample:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        parts = [child.network.rates() for child in self._children]
+        return RateSample(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def has_work(self) -> bool:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        return any(child.network.has_work() or not child.outbox.is_empty for child in self._children)
 
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

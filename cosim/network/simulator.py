@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim.errors import NetworkError
-from cosim.network.flows import F64, I64, Completions, FlowBatch
+from cosim.network.flows import F64, I32, I64, Completions, FlowBatch
 from cosim.topology.graph import Topology
 
 
@@ -40,6 +40,7 @@ class Capabilities:
     ``symmetric``: flows meet on shared links only, and nothing goes by who was first at an instant; so where
     everything looks the same from two places, everything happens at the same times there.
     ``link_changes``: links fail, slow down and come back as the topology says.
+    ``queues``, ``rates``: says at any instant how long queues of links are, how fast connections send.
     """
 
     name: str
@@ -49,6 +50,8 @@ class Capabilities:
     quantum_ps: int = 1
     symmetric: bool = False
     link_changes: bool = False
+    queues: bool = False
+    rates: bool = False
 
 
 class Advance(NamedTuple):
@@ -94,6 +97,31 @@ class NetworkStatistics:
         return np.asarray(self.busy_ps.sum(axis=0), np.int64)
 
 
+class QueueSample(NamedTuple):
+    """Of links at an instant, float64[links] each, all classes together: bytes queued; and since ``open``
+    bytes sent, packets marked and dropped, picoseconds paused.
+    """
+
+    queue_bytes: F64
+    sent_bytes: F64
+    marks: F64
+    drops: F64
+    pause_ps: F64
+
+
+class RateSample(NamedTuple):
+    """Of the connections that send at an instant: whose they are, bits per second, bytes of the window (NaN
+    where they have none), and the part of the round before that was marked.
+    """
+
+    job: I32
+    src: I32
+    dst: I32
+    rate_bps: F64
+    window_bytes: F64
+    marked: F64
+
+
 class NetworkSimulator(ABC):
     """The seam. One object is one session: ``open`` once, ``close`` at the end."""
 
@@ -123,6 +151,31 @@ class NetworkSimulator(ABC):
             It is not among the capabilities.
         """
         raise NetworkError(f"{self.describe().name} does not peek")
+
+    def queues(self, links: I64, now_ps: int) -> QueueSample:
+        """What stands at links when the instant ``now_ps`` begins, which was granted; changes nothing.
+
+        Raises
+        ------
+        NetworkError
+            It is not among the capabilities.
+        """
+        del links, now_ps
+        raise NetworkError(f"{self.describe().name} keeps no queues over time")
+
+    def rates(self) -> RateSample:
+        """What connections send when the instant begins that was granted; changes nothing.
+
+        Raises
+        ------
+        NetworkError
+            It is not among the capabilities.
+        """
+        raise NetworkError(f"{self.describe().name} keeps no rates over time")
+
+    def has_work(self) -> bool:
+        """Whether anything will still happen that it was not told of; of networks with queues or rates."""
+        return False
 
     @abstractmethod
     def statistics(self) -> NetworkStatistics:

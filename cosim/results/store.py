@@ -27,6 +27,7 @@ from cosim.results.collective_columns import collective_columns
 from cosim.results.critical_path import PathStep, last_critical_paths
 from cosim.results.link_users import LinkUsers
 from cosim.results.optable import op_table
+from cosim.results.series import series_columns
 from cosim.results.summary import Summary
 from cosim.results.table import Array, labels
 from cosim.workload.table import OperationTable
@@ -194,6 +195,7 @@ def run_columns(records: Records) -> dict[str, Array]:
         **path_columns(records),
         **_counted_columns(records),
         **_user_columns(records),
+        **series_columns(records.series),
     }
 
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cosim.engine.records import MessageRecords, OpRecords
+from cosim.engine.records import MessageRecords, OpRecords, Series
 from cosim.errors import InputError, Location
 from cosim.files import located_yaml
 from cosim.results.critical_path import PathStep
+from cosim.results.series import queues_table, rates_table, series_of
 from cosim.results.store import (
     COLUMNS,
     COLUMNS_FILE,
@@ -164,6 +165,33 @@ class StoredRun:
         ranks = np.diff(self.columns["job_ptr"])
         parts = [ends[a:b].reshape(-1, count) for a, b, count in zip(ptr[:-1], ptr[1:], ranks, strict=True)]
         return iterations_table(self._jobs, [job.start_ps for job in self.summary.jobs], parts)
+
+    @cached_property
+    def queues(self) -> Table:
+        """Of links over time.
+
+        Raises
+        ------
+        InputError
+            The scenario didn't ask for them.
+        """
+        found = self.columns
+        return queues_table(found["node_name"].tolist(), found["link_src"], found["link_dst"], self._series)
+
+    @cached_property
+    def rates(self) -> Table:
+        """Of jobs and pairs of endpoints over time.
+
+        Raises
+        ------
+        InputError
+            The scenario didn't ask for them.
+        """
+        return rates_table(self._series)
+
+    @property
+    def _series(self) -> Series | None:
+        return series_of(self.columns)
 
     def critical_path(self, job: int = 0) -> Table:
         """What followed what in the last iteration that a job ended, without a gap, first to last.

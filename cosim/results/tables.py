@@ -15,6 +15,7 @@ from cosim.network.simulator import NetworkStatistics
 from cosim.results.collective_columns import collective_columns
 from cosim.results.critical_path import KINDS, PathStep, critical_path
 from cosim.results.optable import op_table
+from cosim.results.series import queues_table, rates_table
 from cosim.results.summary import iteration_ends
 from cosim.results.table import Array, Labels, Table, labels
 from cosim.topology.graph import Topology
@@ -246,6 +247,29 @@ class RunTables:
         return iterations_table(
             [job.name for job in jobs], [job.start_ps for job in jobs], self.records.iteration_end_ps
         )
+
+    @cached_property
+    def queues(self) -> Table:
+        """Queues, marks, drops and pauses of links over time, where the scenario asked for them.
+
+        Raises
+        ------
+        InputError
+            It didn't.
+        """
+        topology = self.records.topology
+        return queues_table(topology.node_names, topology.link_src, topology.link_dst, self.records.series)
+
+    @cached_property
+    def rates(self) -> Table:
+        """Rates and windows of jobs and pairs of endpoints over time, where the scenario asked for them.
+
+        Raises
+        ------
+        InputError
+            It didn't.
+        """
+        return rates_table(self.records.series)
 
     def critical_path(self, job: int = 0, iteration: int | None = None) -> Table:
         """What followed what in an iteration, without a gap: steps that add up to its time, first to last.

@@ -21,6 +21,7 @@ from cosim.experiment.scenario import Scenario
 from cosim.experiment.sweep import Sweep
 from cosim.registry import GROUPS, find, names
 from cosim.results.measures import MEASURES
+from cosim.results.series import SERIES_COLUMNS, SERIES_TEXTS
 from cosim.results.store import ADDED_COLUMNS, COLUMNS
 from cosim.results.tables import TEXTS
 from cosim.spec import Spec
@@ -195,13 +196,14 @@ def write(folder: Path) -> None:
         ),
     )
     columns = "\n".join(
-        f"`{name}`\n: {_escape(text)}\n" for name, text in {**COLUMNS, **ADDED_COLUMNS}.items()
+        f"`{name}`\n: {_escape(text)}\n"
+        for name, text in {**COLUMNS, **ADDED_COLUMNS, **SERIES_COLUMNS}.items()
     )
     put(folder / "columns.md", f"# Columns of a run\n\nWhat `columns.npz` in `--out` has.\n\n{columns}")
     tables = "\n".join(
         f"## `run.{name}`\n\n"
         + "\n".join(f"`{column}`\n: {_escape(text)}\n" for column, text in texts.items())
-        for name, texts in TEXTS.items()
+        for name, texts in {**TEXTS, **SERIES_TEXTS}.items()
     )
     put(
         folder / "tables.md",

@@ -30,7 +30,7 @@ Over a dead link nothing goes, and a connection that has to take one is silent: 
 control is told nothing and keeps what it has, and a new round begins when the link is back, or, a detection
 later, by another path. What has left its sender arrives, also from the queue of a link that died.
 
-Rates are whole bits per second, so that sums are exact in any order; timestamps need + - * / only.
+RateSample are whole bits per second, so that sums are exact in any order; timestamps need + - * / only.
 
 Default settings of ports (marking, lossless or not) are those of the control's paper; the scenario may say
 others. Flows of priority 0 are served first, in queues of their own; up to eight classes.
@@ -56,7 +56,7 @@ from cosim.network.balancing.choosing import CHOOSE, NEED_CHOICES, WRONG_CHOICE
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.session import Balancing
 from cosim.network.chance import salts
-from cosim.network.changes import CHANGE, ROUTES
+from cosim.network.changes import CHANGE, ROUTES, to_come
 from cosim.network.channels import ChannelNumbers
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.congestion.choosing import (
@@ -105,11 +105,12 @@ from cosim.network.congestion.state import (
     CongestionState,
 )
 from cosim.network.congestion.strand_rows import StrandRows
+from cosim.network.congestion.watching import LinkWatch
 from cosim.network.drains import DRAIN
 from cosim.network.flows import F64, I32, I64, FlowGroup
 from cosim.network.growing import GrowingArrays
 from cosim.network.jit import compiled_for
-from cosim.network.simulator import NetworkStatistics
+from cosim.network.simulator import NetworkStatistics, QueueSample, RateSample
 from cosim.registry import name_of
 from cosim.topology.graph import Topology
 from cosim.units import format_rate, format_time
@@ -123,6 +124,8 @@ class CongestionNetwork(CompiledNetwork):
     name = "congestion"
     peeks = False
     link_changes = True
+    has_queues = True
+    has_rates = True
 
     def __init__(
         self,
@@ -154,6 +157,7 @@ class CongestionNetwork(CompiledNetwork):
             back = other_way(topology.link_src, topology.link_dst)
         self._numbers = ChannelNumbers()
         self._view: CongestionState | None = None
+        self._watch: LinkWatch | None = None
         self._coflows: dict[int, int] = {}
         self._traits: dict[tuple[float, int, int, int], int] = {}
         self._conns_used = 0
@@ -458,6 +462,30 @@ class CongestionNetwork(CompiledNetwork):
             "pause_ps": paused.sum(axis=0).astype(np.float64),
         }
         return replace(found, bin_ps=int(core.state["bin_ps"][0]), extra=extra)
+
+    def has_work(self) -> bool:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        counts = self._fluid["counts"][0]
+        changes = counts["num_active"] > 0 and to_come(counts)
+        return super().has_work() or changes or any(counts[name] for name in ("num_drains", "open"))
+
+    def queues(self, links: I64, now_ps: int) -> QueueSample:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        fluid, watch = self.columns(), self._watch
+        if watch is None or not np.array_equal(watch.links, links) or watch.num_ports != len(fluid.ports):
+            self._watch = watch = LinkWatch(self.core(), fluid, links)
+        return watch.queues(fluid, now_ps, self._ports.mtu_bytes)
+
+    def rates(self) -> RateSample:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        used = self._fluid["conns"][: self._conns_used]
+        sends = np.flatnonzero(used["active"])
+        job, src, dst, _ = self._fluid["ends"][sends].astype(np.int32).T
+        conns = used[sends]
+        window = conns["window"] if self._control.gives == "window" else np.full(len(sends), np.nan)
+        return RateSample(
+            job, src, dst, conns["rate"].astype(np.float64), window.copy(), conns["marked"].copy()
+        )
 
     @property
     def num_connections(self) -> int:
