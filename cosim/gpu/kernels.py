@@ -33,9 +33,9 @@ class Kernel:
     """One kernel, or ``launches`` small ones that only memory bounds.
 
     ``batch`` products of [rows, inner] by [inner, columns]; zeros where it is no matrix product. ``launches``
-    is how many operators the host issues for it. ``stride``: of its matrices' rows in memory, numbers, as far
-    as a common divisor tells; 0: whatever suits the GPU. ``narrow``: a product's operands are of that type,
-    its result is not.
+    is how many operators the host issues for it, unless ``issued`` says otherwise: none where a CUDA graph
+    has it, some for each expert. ``stride``: of its matrices' rows in memory, numbers, as far as a common
+    divisor tells; 0: whatever suits the GPU. ``narrow``: its operands are of that type, its result is not.
 
     Attention has ``batch`` heads of all sequences, ``rows`` queries each, ``columns`` keys, ``inner``
     numbers of a head; zeros where nobody knows. ``causal``: a query sees the keys before it, and ``flops``
@@ -54,6 +54,12 @@ class Kernel:
     narrow: Narrow | None = None
     causal: bool = False
     version: AttentionVersion = "newest"
+    issued: int | None = None
+
+    @property
+    def operators(self) -> int:
+        """That the host issues for it."""
+        return self.launches if self.issued is None else self.issued
 
 
 def matmul(
@@ -70,9 +76,9 @@ def matmul(
     return Kernel(KernelKind.MATMUL, flops, moved, batch, rows, inner, columns, stride=apart)
 
 
-def memory(size_bytes: int, *, launches: int = 1) -> Kernel:
+def memory(size_bytes: int, *, launches: int = 1, issued: int | None = None) -> Kernel:
     """Element by element: ``size_bytes`` read and written, arithmetic that doesn't count."""
-    return Kernel(KernelKind.MEMORY, 0, size_bytes, launches=launches)
+    return Kernel(KernelKind.MEMORY, 0, size_bytes, launches=launches, issued=issued)
 
 
 def fused_attention(
@@ -115,16 +121,15 @@ def narrowed(kernel: Kernel, width: int, narrow: Narrow) -> tuple[Kernel, Kernel
     left = kernel.batch * kernel.rows * kernel.inner
     right, out = kernel.batch * kernel.inner * kernel.columns, kernel.batch * kernel.rows * kernel.columns
     product = replace(kernel, bytes_moved=int((left + right) * each) + out * width, narrow=narrow)
-    return memory(int(left * (width + each))), product
+    return memory(int(left * (width + each)), issued=kernel.issued), product
 
 
 def matmul_backward(kernel: Kernel, width: int) -> tuple[Kernel, Kernel]:
     """The gradients of a product's two operands: of the left one, then of the right one (the weights)."""
     rows, inner, columns, batch = kernel.rows, kernel.inner, kernel.columns, kernel.batch
-    return (
-        matmul(rows, columns, inner, width, batch=batch, stride=kernel.stride),
-        matmul(inner, rows, columns, width, batch=batch, stride=kernel.stride),
-    )
+    left = matmul(rows, columns, inner, width, batch=batch, stride=kernel.stride)
+    right = matmul(inner, rows, columns, width, batch=batch, stride=kernel.stride)
+    return replace(left, issued=kernel.issued), replace(right, issued=kernel.issued)
 
 
 def total_flops(kernels: Iterable[Kernel]) -> int:

@@ -12,7 +12,8 @@ matrix don't begin at a multiple of that (a vocabulary of 50,257), a product rea
 
 Fused attention: its products at ``attention_peak``, slower with small heads, whose exponentials take as long
 as those of large ones (Shah et al., "FlashAttention-3", arXiv 2407.08608, section 3.1), and with short
-sequences. Under a causal mask the last block of queries has the most to do: no kernel ends before it.
+sequences. With narrow operands its products are faster, its exponentials aren't. Under a causal mask the last
+block of queries has the most to do: no kernel ends before it.
 
 A kernel in a training is not a kernel alone: the power limit, which is of an average, lowers the clock
 (``sustained_clock``), and ``gap_time`` passes between two. ``GpuTimer(..., alone=True)`` leaves both out, as
@@ -131,7 +132,10 @@ class GpuTimer:
             rate *= efficiency.attention_backward
         if kernel.inner:
             half = efficiency.attention_head
-            rate *= kernel.inner * (_HEAD + half) / (_HEAD * (kernel.inner + half))
+            products: float = kernel.inner
+            if kernel.narrow is not None:
+                products *= self.gpu.peak(self.dtype) / self.gpu.peak(kernel.narrow)
+            rate *= kernel.inner * (_HEAD + half) / (_HEAD * (products + half))
         flops = float(kernel.flops)
         if kernel.causal:  # they are of the scores that count, half of all
             flops *= 2 - efficiency.causal_saves

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from cosim.gpu.gpus import DType
+from cosim.models.catalogue.cut import Dispatcher, Graphed
 from cosim.models.contract import Framework
 from cosim.spec import Spec
 
@@ -57,6 +58,29 @@ class MegatronSettings(Spec):
 class Megatron(MegatronSettings, Framework):
     """Megatron-LM's fused layers, vocabulary-parallel loss and gradient buckets."""
 
+    graphs: tuple[Graphed, ...] = Field(
+        (), description="parts of a layer that CUDA graphs have; workload's cuda_graphs: the whole iteration"
+    )
+    accumulation_fusion: bool = Field(
+        False,
+        description="products of gradients add to them, nobody else does (gradient_accumulation_fusion)",
+    )
+    fp8_attention: bool = Field(False, description="attention's products have FP8 operands")
+    dispatcher: Dispatcher = Field(
+        "all_to_all",
+        description="tokens go once to each expert; deepep, as HybridEP: once to each rank, or host",
+    )
+    expert_hosts: PositiveInt = Field(
+        1, description="deepep: NVLink domains that an expert-parallel group spans, each sent a token once"
+    )
+    fused_experts: bool = Field(
+        False, description="experts' products are one kernel with what is between, not one for each expert"
+    )
+    overlap_experts: bool = Field(
+        False,
+        description="experts' all-to-alls go on beside another micro-batch's computation (1F1B overlap)",
+    )
+
     def job(self, workload: ModelWorkload, model: TransformerModel) -> ModelJob:
         """See :meth:`Framework.job`."""
         from cosim.models.catalogue.jobs import megatron_job
@@ -67,6 +91,13 @@ class Megatron(MegatronSettings, Framework):
         """Of what the parallelism doesn't have."""
         p = workload.parallel
         idle = self.idle_with(stages=p.pp, tensor_parallel=p.tp)
+        given = self.model_fields_set
+        alone = ("dispatcher", "expert_hosts", "overlap_experts") if p.ep == 1 else ()
+        idle += [(name, "ep is 1: nobody sends tokens") for name in alone if name in given]
+        if not workload.model.is_uneven() and "fused_experts" in given:
+            idle.append(("fused_experts", "the model has no experts"))
+        if workload.cuda_graphs and self.graphs:
+            idle.append(("graphs", "cuda_graphs: the whole iteration is one"))
         return [("framework", f"{name}: {why}") for name, why in idle]
 
 

@@ -144,12 +144,13 @@ def _join(pieces: Sequence[Piece]) -> Piece:
     return Piece(name, kernels, pieces[-1].then, pieces[-1].beside)
 
 
-def overlapped(pieces: Sequence[Piece]) -> list[Piece]:
-    """Tensor-parallel exchanges beside the products they belong to: a gather beside what reads its result, a
-    scatter beside what made it.
+def overlapped(pieces: Sequence[Piece], carried_on: Sequence[tuple[str, str]]) -> list[Piece]:
+    """Exchanges beside computation, those of ``carried_on`` (collective, axis): a tensor-parallel gather
+    beside what reads its result, a scatter beside what made it; an all-to-all beside what comes after it.
 
     Both go ring step by ring step (Transformer Engine's userbuffers, PyTorch's async tensor parallelism);
-    the one step of each that nothing hides isn't modelled.
+    the one step of each that nothing hides isn't modelled. An all-to-all of experts has another micro-batch's
+    computation beside it (Megatron-Core's 1F1B overlap), of which as much is left as of this one's.
     """
     made: list[Piece] = []
     carried: Exchange | None = None
@@ -160,10 +161,10 @@ def overlapped(pieces: Sequence[Piece]) -> list[Piece]:
         elif carried is not None:  # nothing to hide it
             made.append(Piece(f"{piece.name} gathered", (), carried))
             carried = None
-        if then is not None and then.axes == ("tp",):
-            if then.collective == "all_gather":
+        if then is not None and (then.collective, *then.axes) in carried_on:
+            if then.collective != "reduce_scatter":
                 carried, then = then, None
-            elif then.collective == "reduce_scatter" and beside is None and piece.kernels:
+            elif beside is None and piece.kernels:
                 beside, then = then, None
         made.append(replace(piece, then=then, beside=beside))
     if carried is not None:

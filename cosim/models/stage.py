@@ -263,8 +263,8 @@ class StageBuilder(Issuer):
         latest from the end: launches after that are left out.
         """
         fine = self._pieces(layers)
-        if self.training.overlap_exchanges:
-            fine = overlapped(fine)
+        if carried_on := self.training.carried_on:
+            fine = overlapped(fine, carried_on)
         behind = len(fine)
         if not self.host_matters:
             behind = 0

@@ -58,6 +58,9 @@ class Training:
     overlap_exchanges
         Tensor-parallel gathers and scatters go on beside the products that they belong to, ring step by ring
         step.
+    overlap_experts
+        All-to-alls of experts go on beside computation, another micro-batch's (which takes as long as what
+        follows them).
     """
 
     mesh: DeviceMesh
@@ -76,3 +79,10 @@ class Training:
     synchronous_exchanges: bool = False
     overlap_parameters: bool = False
     overlap_exchanges: bool = False
+    overlap_experts: bool = False
+
+    @property
+    def carried_on(self) -> tuple[tuple[str, str], ...]:
+        """Exchanges between pieces that go on beside computation: collective and axis."""
+        tensor = (("all_gather", "tp"), ("reduce_scatter", "tp")) if self.overlap_exchanges else ()
+        return (*tensor, *((("all_to_all", "ep"),) if self.overlap_experts else ()))

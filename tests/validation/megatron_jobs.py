@@ -2,10 +2,11 @@
 
 NVIDIA-NeMo/Megatron-Bridge, performance summary (Apache-2.0). What the table doesn't say is what its recipes
 do: the distributed optimizer with gradients reduced in bf16 and both exchanges overlapped, sequence
-parallelism, tensor-parallel overlap in dense models, CUDA graphs. Where a row gives two values (two
-recipes), the first counts. Models from their published configurations (Hugging Face). Hosts: DGX H100, B200
-and B300 with a NIC for each GPU (400, 400 and 800 Gbit/s), GB200 and GB300 racks of which a job uses 64
-GPUs' NVLink.
+parallelism, tensor-parallel overlap and CUDA graphs in dense models, and what ``megatron_recipes`` says where
+there are experts. Where a row gives two values (two recipes), the first counts. DeepSeek-V3 predicts a token
+ahead, unless the row says that it doesn't, and its layers are spread as the recipes' ``layout_map`` has them.
+Models from their published configurations (Hugging Face). Hosts: DGX H100, B200 and B300 with a NIC for each
+GPU (400, 400 and 800 Gbit/s), GB200 and GB300 racks of which a job uses 64 GPUs' NVLink.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from cosim.models.catalogue.workload import ModelWorkload
 from tests.inputs import find
+from tests.validation import megatron_recipes
 
 TABLE = find("measured") / "training" / "megatron_bridge.csv"
 GPUS = {
@@ -42,12 +44,12 @@ MODELS: dict[str, Any] = {
     },
     "Qwen3_235B_a22B": {
         "kind": "transformer", "name": "Qwen3 235B", "layers": 94, "hidden": 4096, "heads": 64, "kv_heads": 4,
-        "head_dim": 128, "ffn": 12288, "vocabulary": 151936, "sequence": 4096,
+        "head_dim": 128, "head_norms": True, "ffn": 12288, "vocabulary": 151936, "sequence": 4096,
         "experts": {"num": 128, "top_k": 8, "ffn": 1536},
     },
     "Qwen3_30B_a3B": {
         "kind": "transformer", "name": "Qwen3 30B", "layers": 48, "hidden": 2048, "heads": 32, "kv_heads": 4,
-        "head_dim": 128, "ffn": 6144, "vocabulary": 151936, "sequence": 4096,
+        "head_dim": 128, "head_norms": True, "ffn": 6144, "vocabulary": 151936, "sequence": 4096,
         "experts": {"num": 128, "top_k": 8, "ffn": 768},
     },
     "GPT OSS 120B": {
@@ -102,6 +104,24 @@ class Row:
         return self.gpus // (self.number("tp") * self.number("pp") * self.number("cp"))
 
     @property
+    def release(self) -> str:
+        """Of NeMo."""
+        found = re.search(r"NeMo (\d+\.\d+)", self.job["extra"])
+        assert found is not None, self.job
+        return found[1]
+
+    @property
+    def layout(self) -> tuple[int, ...] | None:
+        """Layers of each part of the pipeline, where the recipe doesn't spread them evenly."""
+        parts = self.number("pp") * self.number("vp")
+        each = {32: 2, 16: 4, 8: 8, 4: 16}.get(parts)
+        if self.model not in ("DeepSeekV3", "Kimi_K2") or each is None:
+            return None
+        if each == 2:
+            return (1, *[2] * 30, 0)
+        return (*[each] * (parts - 1), 61 - each * (parts - 1))
+
+    @property
     def seconds(self) -> float:
         """Of an iteration."""
         tokens = self.number("gbs") * self.number("seq")
@@ -143,16 +163,36 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
     parallel |= {"fsdp" if sharded else "dp": row.replicas, "ep": row.number("ep")}
     if row.number("vp") > 1 and row.number("pp") > 1:
         parallel |= {"schedule": "interleaved", "virtual_stages": row.number("vp")}
-    dense = row.model.startswith("LLAMA")
-    framework = {"kind": "megatron", "overlap_param_gather": not sharded}
-    if dense and row.number("tp") > 1:
-        framework["tp_comm_overlap"] = True
+    if row.layout is not None:
+        parallel["layout"] = row.layout
+    framework: dict[str, Any] = {
+        "kind": "megatron",
+        "overlap_param_gather": not sharded,
+        "accumulation_fusion": True,
+    }
     found: dict[str, Any] = {
-        "model": MODELS[row.model], "gpu": row.gpu, "parallel": parallel, "framework": framework,
+        "model": MODELS[row.model], "gpu": row.gpu, "parallel": parallel,
         "sequence": row.number("seq"), "micro_batch": row.number("mbs"),
         "batch": count * row.replicas * row.number("mbs"), "gradient_dtype": "bf16", "bucket": "256MiB",
         "cuda_graphs": True, "memory": "ignore",
     }  # fmt: skip
+    if row.model == "DeepSeekV3" and "w/o MTP" not in row.job["model"]:
+        found["model"] = {"kind": "deepseek-v3", "ahead": 1}
+    if row.model.startswith("LLAMA"):
+        if row.number("tp") > 1:
+            framework["tp_comm_overlap"] = True
+    else:
+        names = {name: row.number(name) for name in megatron_recipes.LAYOUT}
+        precision = row.job["precision"].split(" (")[0]
+        recipe = megatron_recipes.of(
+            row.model, row.job["gpu"].removeprefix("DGX-"), precision, row.release, names
+        )
+        if recipe is not None:
+            ranks = row.number("ep") * row.number("tp")
+            more = megatron_recipes.settings(recipe, ranks=ranks, domain=DOMAIN[row.gpu])
+            framework |= more.pop("framework")
+            found |= more
+    found["framework"] = framework
     if not sharded and row.replicas > 1:
         found["sharded_optimizer"] = True
     if row.recipe:

@@ -5,7 +5,10 @@ Latent attention and shared experts: DeepSeek-V2 and V3, arXiv 2405.04434 and 24
 those of the published checkpoints; FLOPs count a multiply-add as two, and a causal mask saves nothing there
 (what kernels do under one is ``blocks``'). Sliding windows: Beltagy et al., arXiv 2004.05150.
 
-Not modelled: multi-token prediction heads, dropped tokens.
+Tokens predicted ahead (``ahead``): DeepSeek-V3's section 2.2, a module for each, that training has and
+serving hasn't; a checkpoint's parameters are without them.
+
+Not modelled: dropped tokens.
 """
 
 from __future__ import annotations
@@ -74,7 +77,11 @@ class TransformerModel(Model):
     window_every: PositiveInt = Field(1, description="every so many layers have the window, the others not")
     pooler: bool = Field(False, description="a linear layer over the first token (BERT)")
     experts: Experts | None = Field(None, description="a mixture of experts in place of the MLP")
+    head_norms: bool = Field(False, description="queries' and keys' heads are normalised (Qwen3)")
     latent: Latent | None = Field(None, description="latent attention in place of grouped-query")
+    ahead: NonNegativeInt = Field(
+        0, description="tokens that training predicts beside the next: a layer, a projection, the head again"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -157,6 +164,7 @@ class TransformerModel(Model):
         """Weights, biases and inner norms of a layer's attention."""
         bias = (self.heads + 2 * self.kv) * self.head + self.hidden if self.biases else 0
         inner = self.latent.query_rank + self.latent.key_value_rank if self.latent else 0
+        inner += 2 * self.head if self.head_norms else 0
         return self.attention_matrices + bias + inner
 
     def mlp_matrices(self, ffn: int) -> int:

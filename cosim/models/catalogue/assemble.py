@@ -33,27 +33,18 @@ _TOKEN_BYTES = 4
 _TOKEN_TAG = 1 << 20
 
 
-def layer_counts(layers: int, parts: int) -> list[int]:
-    """How many layers each part has; those left over are in the middle."""
-    if (
-        layers < parts <= layers + 2
-    ):  # embedding and head are parts of their own (Megatron-LM counts them as layers)
-        return [0, *[1] * layers, *[0] * (parts - layers - 1)]
-    each, left = divmod(layers, parts)
-    first = (parts - left) // 2
-    return [each + (first <= part < first + left) for part in range(parts)]
-
-
 def stages(
-    layers: int,
+    counts: Sequence[int],
     deep: int,
-    chunks: int,
     layer: Callable[[int], Layer],
     first: Layer,
-    last: Layer,
+    *last: Layer,
 ) -> list[list[list[Layer]]]:
-    """Layers by stage and chunk: chunk c of stage s is the (c * deep + s)-th part of the model."""
-    counts = layer_counts(layers, deep * chunks)
+    """Layers by stage and chunk: chunk c of stage s is the (c * deep + s)-th part of the model.
+
+    ``counts``: how many layers each part has.
+    """
+    chunks = len(counts) // deep
     begin = [sum(counts[:part]) for part in range(len(counts) + 1)]
     made = [
         [
@@ -63,7 +54,7 @@ def stages(
         for s in range(deep)
     ]  # fmt: skip
     made[0][0].insert(0, first)
-    made[-1][-1].append(last)
+    made[-1][-1].extend(last)
     return made
 
 

@@ -1,43 +1,32 @@
 """A transformer's layers on one rank, forward and backward, cut by every parallelism.
 
-Parts follow each other with an exchange between two; backward runs them in reverse, with the dual exchange:
-what was gathered is reduce-scattered, what an all-reduce closed is opened by none. Tensor and sequence
-parallelism as in Megatron-LM (arXiv 1909.08053, 2205.05198). Context parallelism: ring attention (Liu et al.,
-arXiv 2310.01889), whose rounds of keys and values are here one ring all-gather beside the attention kernels,
-backward an all-reduce beside them (keys and values once more, and their gradients); or an all-gather before.
-Experts: tokens go to their experts and back by all-to-all (arXiv 2006.16668); ``imbalance`` times the mean
-load are computed and exchanged by every rank, as all wait for the busiest.
+Tensor and sequence parallelism as in Megatron-LM (arXiv 1909.08053, 2205.05198). Context parallelism: ring
+attention (Liu et al., arXiv 2310.01889), whose rounds of keys and values are here one ring all-gather beside
+the attention kernels, backward an all-reduce beside them (keys and values once more, and their gradients); or
+an all-gather before.
+With experts ``imbalance`` times the mean load are computed and exchanged by every rank, as all wait for the
+busiest (:mod:`cosim.models.catalogue.experts`).
 
 Under a causal mask a fused attention computes half of the scores (with context parallelism each rank half of
 its own: Megatron-LM gives it an early and a late part of the sequence), in a sliding window those within it.
 With a ``recipe`` linear layers' products have narrow operands: what goes in is converted by a kernel of its
 own, once for forward and for the weights' gradient, and so is the gradient that comes back; weights are
-converted by the optimizer's step, which isn't timed.
+converted by the optimizer's step, which isn't timed. Where attention is narrow, its products are (scores stay
+wide). What ``recompute`` names backward runs again first, its inputs being kept alone.
 
-Not modelled: rounds of ring attention waiting for each other one by one, experts'
-kernels whose tiles differ, dropped tokens; shared experts overlapping the all-to-all.
+Not modelled: rounds of ring attention waiting for each other one by one.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from cosim.gpu.kernels import (
-    Kernel,
-    KernelKind,
-    Narrow,
-    attention_backward,
-    fused_attention,
-    matmul,
-    matmul_backward,
-    memory,
-    narrowed,
-)
-from cosim.models.catalogue.architecture import Experts, TransformerModel
+from cosim.gpu.kernels import Kernel, fused_attention, matmul, memory
+from cosim.models.catalogue.architecture import TransformerModel
+from cosim.models.catalogue.block_parts import BlockPart, ExchangePair, backward_pieces, forward_pieces
 from cosim.models.catalogue.cut import FUSED, TP, Cut
 from cosim.models.catalogue.ends import embedding_layer, head_layer
+from cosim.models.catalogue.experts import ExpertLayer
 from cosim.models.parts import Exchange, Layer, Piece
 
 _FP32 = 4
@@ -45,28 +34,6 @@ _MASK = 1
 """Bytes of a dropout mask's element."""
 _FUSED_SOFTMAX = 4
 """Megatron-LM's fused softmax is for a multiple of so many heads x sequences."""
-
-
-@dataclass(frozen=True, slots=True)
-class _ExchangePair:
-    """What is exchanged after a part, and in its place in backward."""
-
-    forward: Exchange | None = None
-    backward: Exchange | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _BlockPart:
-    """Kernels, then an exchange. ``again``: what backward runs first; ``fetch``: what it exchanges first."""
-
-    name: str
-    kernels: tuple[Kernel, ...]
-    then: _ExchangePair = _ExchangePair()
-    beside: _ExchangePair = _ExchangePair()
-    again: tuple[Kernel, ...] = ()
-    fetch: Exchange | None = None
-    plain: bool = False
-    """Norms and residuals: backward launches two kernels for each."""
 
 
 class Blocks:
@@ -80,8 +47,8 @@ class Blocks:
         opens, closes = cut.exchanges(model.hidden)
         # Without sequence parallelism nothing opens forward, and what closes it opens backward.
         gathered = Exchange("all_gather", TP, cut.state_bytes(model.hidden) // self.tp) if opens else None
-        self.opens = _ExchangePair(opens, closes)
-        self.closes = _ExchangePair(closes, gathered)
+        self.opens = ExchangePair(opens, closes)
+        self.closes = ExchangePair(closes, gathered)
 
     @property
     def mlp_tensors(self) -> int:
@@ -99,20 +66,19 @@ class Blocks:
         """One layer, for training or, its forward pieces, for inference."""
         name = f"layer {number}"
         parts = [
-            _BlockPart(f"{name} norm", (self._norm(),), self.opens, plain=True),
+            self._norm_part(name, (), self.opens),
             *self._attention(f"{name} attention", self.model.window_of(number)),
-            _BlockPart(f"{name} norm", (self._add(), self._norm()), plain=True),
-            *(
-                self._experts(name, self.model.experts)
-                if self.model.experts is not None and self.model.has_experts(number)
-                else self._dense(f"{name} mlp", self.model.ffn)
-            ),
-            _BlockPart(f"{name} residual", (self._add(),), plain=True),
+            self._norm_part(name, (self._add(),)),
+            *self._mlp_parts(name, number),
+            BlockPart(f"{name} residual", (self._add(),), plain=True),
         ]
         dense, experts, tensors = self.parameters(number)
-        accumulate = memory(3 * (dense + experts) * self.cut.width, launches=tensors)
-        forward = tuple(_forward(parts, self.cut.width))
-        backward = list(_backward(parts, self.cut.width))
+        forward = tuple(forward_pieces(parts, self.cut.width))
+        backward = list(backward_pieces(parts, self.cut.width))
+        own = (dense + experts) * self.cut.width
+        accumulate = memory(3 * own, launches=tensors)
+        if self.cut.accumulated:  # the products read what is there, too
+            accumulate = memory(own, launches=0)
         backward[-1] = replace(backward[-1], kernels=(*backward[-1].kernels, accumulate))
         return Layer(
             name,
@@ -130,7 +96,8 @@ class Blocks:
         latent = m.latent
         if latent is None:
             kv = 2 * max(m.kv // tp, 1) * m.head  # fewer heads than ranks: some have the same
-            sharded = m.hidden * (m.heads * m.head // tp + kv) + m.heads * m.head // tp * m.hidden
+            sharded = 2 * m.head if m.head_norms else 0
+            sharded += m.hidden * (m.heads * m.head // tp + kv) + m.heads * m.head // tp * m.hidden
             bias = m.heads * m.head // tp + kv + m.hidden if m.biases else 0
             attention = sharded + bias
         else:
@@ -189,6 +156,30 @@ class Blocks:
             parameters=self.sharded(self.head_parameters(copy=copy)),
         )
 
+    def predicted_ahead(self) -> list[Layer]:
+        """Modules that predict a token after the next (DeepSeek-V3, arXiv 2412.19437, section 2.2): the state
+        and the token's embedding, each normalised, projected to one, a layer, and the head, which is shared.
+        """
+        m, cut = self.model, self.cut
+        project = BlockPart(
+            "ahead", (self._norm(), self._norm(), self._linear(cut.own_tokens, 2 * m.hidden, m.hidden))
+        )
+        made: list[Layer] = []
+        for number in range(m.ahead):
+            layer, head = self.layer(m.layers - 1), head_layer(cut, m.hidden, self.vocabulary)
+            dense, experts, _ = self.parameters(m.layers - 1)
+            made.append(
+                Layer(
+                    f"token {number + 2}",
+                    (*forward_pieces([project], cut.width), *layer.forward, *head.forward),
+                    (*head.backward, *layer.backward, *backward_pieces([project], cut.width)),
+                    layer.recompute,
+                    self.sharded(dense + 2 * m.hidden**2 + 3 * m.norm_parameters, experts),
+                    layer.experts,
+                )
+            )
+        return made
+
     def head_parameters(self, *, copy: bool) -> int:
         """On one rank."""
         matrix = self.vocabulary // self.tp * self.model.hidden
@@ -209,6 +200,15 @@ class Blocks:
 
     # -- parts ----------------------------------------------------------------------------------------
 
+    def _norm_part(
+        self, name: str, before: tuple[Kernel, ...], then: ExchangePair | None = None
+    ) -> BlockPart:
+        again = (self._norm(),) if self.cut.runs_again("norm") else ()
+        graphed = "attention" in self.cut.graphed
+        kernels = (*before, self._norm())
+        exchange = then or ExchangePair()
+        return BlockPart(f"{name} norm", kernels, exchange, again=again, plain=True, graphed=graphed)
+
     def _norm(self) -> Kernel:
         return memory(2 * self.cut.own_tokens * self.model.hidden * self.cut.width)
 
@@ -221,24 +221,27 @@ class Blocks:
         """The product of a linear layer; converting what goes in is added where kernels are issued."""
         return replace(matmul(rows, inner, columns, self.cut.width), narrow=self.cut.narrow)
 
-    def _attention(self, name: str, window: int | None) -> list[_BlockPart]:
+    def _attention(self, name: str, window: int | None) -> list[BlockPart]:
         first, core, last = self._latent_attention() if self.model.latent else self._grouped_attention(window)
-        again = core if self.cut.recompute == "selective" else ()
+        again = core if self.cut.runs_again("attention") else ()
+        if self.model.latent and self.cut.runs_again("latent"):
+            again = (first[2], *first[4:], *again)
         parallel = self.cut.parallel
+        graphed = "attention" in self.cut.graphed
         if parallel.cp == 1:
-            return [_BlockPart(name, (*first, *core, *last), self.closes, again=again)]
+            return [BlockPart(name, (*first, *core, *last), self.closes, again=again, graphed=graphed)]
         own = self._kept_bytes() * self.cut.tokens
         gather = Exchange("all_gather", ("cp",), own)
         if parallel.cp_exchange == "ring":
-            beside = _ExchangePair(gather, Exchange("all_reduce", ("cp",), own * parallel.cp))
+            beside = ExchangePair(gather, Exchange("all_reduce", ("cp",), own * parallel.cp))
             return [
-                _BlockPart(f"{name} in", first),
-                _BlockPart(name, (*core, *last), self.closes, beside, again),
+                BlockPart(f"{name} in", first),
+                BlockPart(name, (*core, *last), self.closes, beside, again),
             ]
         scatter = Exchange("reduce_scatter", ("cp",), own * parallel.cp)
         return [
-            _BlockPart(f"{name} in", first, _ExchangePair(gather, scatter)),
-            _BlockPart(name, (*core, *last), self.closes, again=again, fetch=gather),
+            BlockPart(f"{name} in", first, ExchangePair(gather, scatter)),
+            BlockPart(name, (*core, *last), self.closes, again=again, fetch=gather),
         ]
 
     def _kept_bytes(self) -> int:
@@ -255,6 +258,8 @@ class Blocks:
         m, cut, tokens = self.model, self.cut, self.cut.tokens
         heads, kv = m.heads // self.tp, max(m.kv // self.tp, 1)
         first = [self._linear(tokens, m.hidden, (heads + 2 * kv) * m.head)]
+        if m.head_norms:
+            first.append(memory(2 * tokens * (heads + kv) * m.head * cut.width, launches=2))
         if not m.positions:
             first.append(memory(2 * tokens * (heads + kv) * m.head * cut.width))  # rotary positions
         last = self._linear(tokens, heads * m.head, m.hidden)
@@ -272,16 +277,23 @@ class Blocks:
             causal = False
         elif causal:
             scores //= 2
-        return fused_attention(
+        made = fused_attention(
             2 * scores * size, moved, heads=cut.batch * heads, queries=cut.sequence, keys=cut.keys,
             head=size // 2, causal=causal, version=FUSED.get(cut.attention, "newest"),
         )  # fmt: skip
+        return replace(made, narrow="fp8") if cut.fp8_attention else made
+
+    def _converted(self, heads: int, head: int) -> tuple[Kernel, ...]:
+        """Queries, keys and values, as FP8 attention takes them."""
+        if not self.cut.fp8_attention:
+            return ()
+        return (memory(self.cut.tokens * heads * head * (self.cut.width + 1), launches=1),)
 
     def _core(self, heads: int, kv: int, head: int, window: int | None) -> tuple[Kernel, ...]:
         cut, width = self.cut, self.cut.width
         if cut.attention in FUSED:
             moved = 2 * head * (cut.tokens * heads + cut.batch * cut.keys * kv) * width
-            return (self._fused(heads, 2 * head, moved, window),)
+            return (*self._converted(heads + 2 * kv, head), self._fused(heads, 2 * head, moved, window))
         batch = cut.batch * heads
         scores = batch * cut.sequence * cut.keys
         softmax = memory(2 * scores * width)
@@ -319,7 +331,8 @@ class Blocks:
         first.append(self._linear(tokens, rank, heads * (latent.nope + latent.value)))
         each = latent.nope + latent.rope + latent.value
         moved = 2 * tokens * heads * each * width
-        return tuple(first), (self._fused(heads, each, moved),), (last,)
+        core = (*self._converted(heads, each + latent.nope + latent.rope), self._fused(heads, each, moved))
+        return tuple(first), core, (last,)
 
     def _mlp(self, ffn: int) -> tuple[Kernel, ...]:
         cut, own, hidden = self.cut, ffn // self.tp, self.model.hidden
@@ -330,108 +343,24 @@ class Blocks:
             self._linear(cut.tokens, own, hidden),
         )
 
-    def _dense(self, name: str, ffn: int) -> list[_BlockPart]:
+    def _mlp_parts(self, name: str, number: int) -> list[BlockPart]:
+        """An MLP; or shared experts as one, and routed ones."""
+        m = self.model
+        if m.experts is None or not m.has_experts(number):
+            return self._dense(f"{name} mlp", m.ffn)
+        shared = m.experts.shared * m.experts.ffn
+        routed = ExpertLayer(m.experts, self.cut, m.hidden, m.gated).parts(name)
+        return [*(self._dense(f"{name} shared experts", shared) if shared else ()), *routed]
+
+    def _dense(self, name: str, ffn: int) -> list[BlockPart]:
+        kernels = self._mlp(ffn)
+        again: tuple[Kernel, ...] = ()
+        if self.cut.runs_again("mlp"):
+            again = kernels
+        elif self.cut.runs_again("activation"):
+            again = kernels[1:2]
+        graphed = "mlp" in self.cut.graphed
         return [
-            _BlockPart(f"{name} in", (), self.opens, plain=True),
-            _BlockPart(name, self._mlp(ffn), self.closes),
+            BlockPart(f"{name} in", (), self.opens, plain=True),
+            BlockPart(name, kernels, self.closes, again=again, graphed=graphed),
         ]
-
-    def _experts(self, name: str, experts: Experts) -> list[_BlockPart]:
-        """Shared experts as an MLP; the router; tokens to their experts, and back."""
-        cut, hidden, width = self.cut, self.model.hidden, self.cut.width
-        parts = self._dense(f"{name} shared experts", experts.shared * experts.ffn) if experts.shared else []
-        sent = math.ceil(cut.own_tokens * experts.top_k * cut.parallel.imbalance)
-        rows = sent * (self.tp if cut.parallel.sequence_parallel else 1)
-        size = sent * hidden * width
-        exchange = Exchange("all_to_all", ("ep",), size)
-        turn = _ExchangePair(exchange, exchange)
-        opens, closes = self._spread(size)
-        move = memory(2 * size, launches=2)  # into the experts' order, or back
-        touched = min(experts.num // cut.parallel.ep, rows)
-        wide = 2 if self.model.gated else 1
-        own = experts.ffn // self.tp
-        compute = (
-            _grouped(rows, hidden, wide * own, touched, width, cut.narrow),
-            memory((wide + 1) * rows * own * width),
-            _grouped(rows, own, hidden, touched, width, cut.narrow),
-        )
-        router = matmul(cut.own_tokens, hidden, experts.num, width)
-        choose = memory(cut.own_tokens * experts.num * (width + 2 * _FP32), launches=4)
-        return [
-            *parts,
-            _BlockPart(f"{name} router", (router, choose, move), turn),
-            _BlockPart(f"{name} experts in", (), opens),
-            _BlockPart(f"{name} experts", compute, closes),
-            _BlockPart(f"{name} experts out", (), turn),
-            _BlockPart(f"{name} combine", (move,)),
-        ]
-
-    def _spread(self, size: int) -> tuple[_ExchangePair, _ExchangePair]:
-        """What tensor-parallel ranks exchange before and after their parts of the experts."""
-        if self.tp == 1:
-            return _ExchangePair(), _ExchangePair()
-        if not self.cut.parallel.sequence_parallel:
-            closes = Exchange("all_reduce", TP, size)
-            return _ExchangePair(None, closes), _ExchangePair(closes, None)
-        gather, scatter = Exchange("all_gather", TP, size), Exchange("reduce_scatter", TP, size * self.tp)
-        return _ExchangePair(gather, scatter), _ExchangePair(scatter, gather)
-
-
-def _grouped(rows: int, inner: int, columns: int, groups: int, width: int, narrow: Narrow | None) -> Kernel:
-    """``groups`` products that share ``rows``; each computes as if they shared alike."""
-    moved = (rows * (inner + columns) + groups * inner * columns) * width
-    flops = 2 * rows * inner * columns
-    each = -(-rows // groups)
-    return Kernel(KernelKind.MATMUL, flops, moved, groups, each, inner, columns, narrow=narrow)
-
-
-def _forward(parts: Sequence[_BlockPart], width: int) -> Iterable[Piece]:
-    for part in parts:
-        yield Piece(part.name, _issued(part.kernels, width), part.then.forward, part.beside.forward)
-
-
-def _issued(kernels: Sequence[Kernel], width: int) -> tuple[Kernel, ...]:
-    """Forward's kernels; what goes into a narrow product is converted before, twice as much of it being
-    written: also turned round, for the weights' gradient.
-    """
-    made: list[Kernel] = []
-    for kernel in kernels:
-        if kernel.narrow is None:
-            made.append(kernel)
-            continue
-        convert, product = narrowed(kernel, width, kernel.narrow)
-        made += [_turned_too(convert, kernel, width), product]
-    return tuple(made)
-
-
-def _turned_too(convert: Kernel, product: Kernel, width: int) -> Kernel:
-    own = convert.bytes_moved - product.batch * product.rows * product.inner * width
-    return replace(convert, bytes_moved=convert.bytes_moved + own)
-
-
-def _backward(parts: Sequence[_BlockPart], width: int) -> Iterable[Piece]:
-    """Last part first; what is exchanged after a part is the dual of what came before it in forward."""
-    for number in reversed(range(len(parts))):
-        part = parts[number]
-        then = parts[number - 1].then.backward if number else None
-        if part.fetch is not None:
-            yield Piece(f"{part.name} again", (), part.fetch)
-        kernels = (*_issued(part.again, width), *_kernels_backward(part, width))
-        yield Piece(part.name, kernels, then, part.beside.backward)
-
-
-def _kernels_backward(part: _BlockPart, width: int) -> Iterable[Kernel]:
-    """Two products for each product, and one conversion; for others one and a half times the traffic."""
-    for kernel in reversed(part.kernels):
-        if kernel.kind is KernelKind.MATMUL:
-            for_left, for_right = matmul_backward(kernel, width)
-            if kernel.narrow is None:
-                yield from (for_left, for_right)
-                continue
-            convert, first = narrowed(for_left, width, kernel.narrow)
-            yield from (_turned_too(convert, for_left, width), first)
-            yield narrowed(for_right, width, kernel.narrow)[1]
-        elif kernel.kind is KernelKind.ATTENTION:
-            yield attention_backward(kernel)
-        else:
-            yield memory(kernel.bytes_moved * 3 // 2, launches=kernel.launches * (1 + part.plain))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from cosim.gpu.kernels import AttentionVersion, Narrow
 from cosim.models.parts import Exchange
@@ -20,6 +20,12 @@ from cosim.spec import Spec
 from cosim.workload.program import DeviceMesh
 
 Recompute = Literal["none", "selective", "full"]
+Recomputed = Literal["attention", "norm", "activation", "latent", "mlp"]
+"""Operators that backward runs again: scores and softmax, norms, what is between an MLP's (or experts')
+products, projections from latent vectors up to heads, whole MLPs (shared experts among them)."""
+Graphed = Literal["attention", "router", "mlp"]
+"""Parts of a layer that a CUDA graph may have: attention with the norms, the experts' router, the MLP."""
+Dispatcher = Literal["all_to_all", "deepep"]
 Recipe = Literal["fp8", "mxfp8", "nvfp4"]
 """Linear layers' products in a narrow type: FP8 scaled by tensor; MXFP8, by blocks of 32 (OCP MX 1.0);
 NVFP4, by blocks of 16 (arXiv 2509.25149). Attention, router, embedding and head stay as they are."""
@@ -47,6 +53,9 @@ class Parallel(Spec):
     )
     schedule: ScheduleName = Field("1f1b", description="order of a stage's passes")
     virtual_stages: PositiveInt = Field(1, description="interleaved: chunks of layers on each stage")
+    layout: tuple[NonNegativeInt, ...] | None = Field(
+        None, description="layers of each part, chunk by chunk, stage by stage within; omitted: evenly spread"
+    )
     cp_exchange: Literal["ring", "all_gather"] = Field(
         "ring", description="keys and values pass by while attention goes on, or come together before it"
     )
@@ -69,7 +78,21 @@ class Parallel(Spec):
             raise ValueError(
                 f"virtual_stages {self.virtual_stages} needs `schedule: interleaved` and several stages"
             )
+        parts = self.pp * self.virtual_stages
+        if self.layout is not None and len(self.layout) != parts:
+            raise ValueError(f"layout has {len(self.layout)} parts; pp x virtual_stages are {parts}")
         return self
+
+    def layers_of_parts(self, layers: int) -> tuple[int, ...]:
+        """How many layers each part has: as ``layout`` says, or evenly; those left over are in the middle."""
+        if self.layout is not None:
+            return self.layout
+        parts = self.pp * self.virtual_stages
+        if layers < parts <= layers + 2:  # embedding and head are parts of their own: Megatron-LM counts them
+            return (0, *[1] * layers, *[0] * (parts - layers - 1))
+        each, left = divmod(layers, parts)
+        first = (parts - left) // 2
+        return tuple(each + (first <= part < first + left) for part in range(parts))
 
     @property
     def sequence_parallel(self) -> bool:
@@ -132,6 +155,7 @@ class Parallel(Spec):
         idle = [
             ("sp", "tp is 1: a layer is whole", self.tp == 1),
             ("schedule", "pp is 1: there is one stage", self.pp == 1),
+            ("layout", "pp is 1: there is one stage", self.pp == 1),
             ("cp_exchange", "cp is 1: a rank has whole sequences", self.cp == 1),
             ("reshard", "fsdp is 1: a rank has its parameters", self.fsdp == 1),
         ]
@@ -143,7 +167,8 @@ class Cut:
     """Sizes of a micro-batch on one rank: ``batch`` sequences of ``sequence`` tokens of its own.
 
     ``keys`` are the tokens that one attends to: the sequence of all context-parallel ranks, or in decoding
-    what came before. ``decode``: queries are one token for each sequence.
+    what came before. ``decode``: queries are one token for each sequence. ``accumulated``: products of
+    gradients add to what is there. Others are the framework's settings.
     """
 
     parallel: Parallel
@@ -152,9 +177,21 @@ class Cut:
     keys: int
     width: int
     attention: Attention = "flash"
-    recompute: Recompute = "none"
+    recompute: Recompute | tuple[Recomputed, ...] = "none"
     decode: bool = False
     recipe: Recipe | None = None
+    fp8_attention: bool = False
+    graphed: tuple[Graphed, ...] = ()
+    dispatcher: Dispatcher = "all_to_all"
+    expert_hosts: int = 1
+    fused_experts: bool = False
+    accumulated: bool = False
+
+    def runs_again(self, what: Recomputed) -> bool:
+        """Whether backward does, of a layer that it doesn't run again as a whole."""
+        if self.recompute == "selective":
+            return what == "attention"
+        return what in self.recompute if isinstance(self.recompute, tuple) else False
 
     @property
     def tokens(self) -> int:

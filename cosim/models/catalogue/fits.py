@@ -32,6 +32,10 @@ def fits_transformer(spec: ModelWorkload, model: TransformerModel) -> None:
         divides("experts' ffn", model.experts.ffn, "tp", p.tp)
     if p.pp * p.virtual_stages > model.layers + (2 if p.virtual_stages > 1 else 0):
         raise ValueError(f"{model.layers} layers don't fill {p.pp * p.virtual_stages} stages")
+    if p.layout is not None and sum(p.layout) != model.layers:
+        raise ValueError(
+            f"parallel.layout has {sum(p.layout)} layers in all; {model.name} has {model.layers}"
+        )
     if spec.task != "decode":
         shared = p.cp * (p.tp if p.sequence_parallel else 1)
         divides("sequence", spec.length, "cp x tp" if p.sequence_parallel else "cp", shared)

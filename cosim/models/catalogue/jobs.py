@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cosim.gpu.gpus import DTYPE_BYTES
@@ -47,15 +48,23 @@ def _cut(spec: ModelWorkload) -> Cut:
 
 def megatron_job(spec: ModelWorkload, model: TransformerModel, framework: Megatron) -> ModelJob:
     """Training of a transformer, as Megatron-LM does it."""
-    cut = _cut(spec)
+    cut = replace(
+        _cut(spec),
+        fp8_attention=framework.fp8_attention,
+        graphed=framework.graphs,
+        dispatcher=framework.dispatcher,
+        expert_hosts=framework.expert_hosts,
+        fused_experts=framework.fused_experts,
+        accumulated=framework.accumulation_fusion,
+    )
     parallel, width = cut.parallel, cut.width
     blocks, deep = Blocks(model, cut), parallel.pp
     made = stages(
-        model.layers,
+        parallel.layers_of_parts(model.layers),
         deep,
-        parallel.virtual_stages,
         blocks.layer,
         blocks.embedding(),
+        *blocks.predicted_ahead(),
         blocks.head(copy=model.tied and deep > 1),
     )
     training = _megatron_training(spec, framework, blocks)
@@ -98,6 +107,7 @@ def _megatron_training(spec: ModelWorkload, framework: Megatron, blocks: Blocks)
         and reduced
         and parallel.fsdp == 1,
         "overlap_exchanges": framework.tp_comm_overlap and parallel.sequence_parallel,
+        "overlap_experts": framework.overlap_experts and parallel.ep > 1,
     }
     if parallel.fsdp == 1:
         return Training(**settings)
@@ -116,9 +126,8 @@ def eager_job(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) 
     sharded = parallel.fsdp > 1
     blocks = EagerBlocks(model, cut, framework, autocast=not sharded and kept != width)
     made = stages(
-        model.layers,
+        parallel.layers_of_parts(model.layers),
         parallel.pp,
-        1,
         blocks.layer,
         blocks.embedding(),
         blocks.head(copy=model.tied and parallel.pp > 1),
@@ -168,7 +177,13 @@ def inference_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
         decode=decode,
     )
     blocks = Blocks(model, cut)
-    made = stages(model.layers, parallel.pp, 1, blocks.layer, blocks.embedding(), blocks.next_token())
+    made = stages(
+        parallel.layers_of_parts(model.layers),
+        parallel.pp,
+        blocks.layer,
+        blocks.embedding(),
+        blocks.next_token(),
+    )
     boundary, gather = _boundary(blocks)
     training = Inference(
         mesh=parallel.mesh,

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cosim.models.catalogue.assemble import layer_counts
 from cosim.models.catalogue.blocks import Blocks
 from cosim.models.parts import Layer
 from cosim.units import format_size
@@ -78,24 +77,27 @@ def activation_bytes(blocks: Blocks, number: int) -> int:
     if cut.recompute == "full":
         return own * m.hidden * w  # its input
     mask = _MASK * m.hidden if m.dropout else 0
-    outer = own * (4 * m.hidden * w + 2 * mask)  # inputs of two norms, attention and MLP, and masks
+    inputs = 2 if cut.runs_again("norm") else 4  # of two norms, attention and MLP
+    outer = own * (inputs * m.hidden * w + 2 * mask)  # and masks
     if m.latent is None:
         inner = (2 * m.heads + 2 * max(m.kv, tp)) * m.head * w
     else:
         a = m.latent
-        inner = m.heads * (2 * (a.nope + a.rope) + 2 * a.value) * w
+        kept = a.value if cut.runs_again("latent") else 2 * (a.nope + a.rope) + 2 * a.value
+        inner = m.heads * kept * w
         outer += tokens * 2 * (a.query_rank + a.key_value_rank) * w
     scores = 0
-    if cut.attention == "unfused" and cut.recompute == "none":
+    if cut.attention == "unfused" and not cut.runs_again("attention"):
         scores = m.heads * cut.keys * (2 * w + (_MASK if m.dropout else 0))  # softmax, dropped, mask
-    wide = blocks.mlp_tensors
+    wide = blocks.mlp_tensors - cut.runs_again("activation")
+    dense = 0 if cut.runs_again("mlp") else wide
     if m.experts is not None and m.has_experts(number):
         e = m.experts
         moved = own * e.top_k * cut.parallel.imbalance
         expert = moved * 2 * m.hidden * w + tokens * e.top_k * cut.parallel.imbalance * wide * e.ffn * w // tp
-        mlp = int(expert) + tokens * e.shared * wide * e.ffn * w // tp
+        mlp = int(expert) + tokens * e.shared * dense * e.ffn * w // tp
     else:
-        mlp = tokens * wide * m.ffn * w // tp
+        mlp = tokens * dense * m.ffn * w // tp
     return outer + tokens * (inner + scores) // tp + mlp
 
 
@@ -113,7 +115,7 @@ def training_memory(blocks: Blocks, stages: Sequence[Sequence[Sequence[Layer]]],
     """Of the fullest rank."""
     parallel = blocks.cut.parallel
     deep, chunks = parallel.pp, parallel.virtual_stages
-    counts = layer_counts(blocks.model.layers, deep * chunks)
+    counts = parallel.layers_of_parts(blocks.model.layers)
     m, cut = blocks.model, blocks.cut
     found = []
     for stage, layers in enumerate(stages):
@@ -133,7 +135,8 @@ def training_memory(blocks: Blocks, stages: Sequence[Sequence[Sequence[Layer]]],
         if stage == 0:
             activations += int(hidden * (_MASK if m.dropout else 0) * flying)
         if stage == deep - 1:
-            activations += 2 * hidden * cut.width + blocks.logits_bytes
+            activations += (1 + m.ahead) * (2 * hidden * cut.width + blocks.logits_bytes)
+            activations += int(m.ahead * activation_bytes(blocks, m.layers - 1) * flying)
         weights, gradients = own * kept.parameter_width, own * kept.gradient_width
         shards = parallel.size(parallel.shard_axes)
         if shards > 1:
@@ -165,7 +168,7 @@ def inference_memory(
 ) -> Memory:
     """Weights, the cache of all sequences, and what two parts of a layer hand each other."""
     m, cut, tp = blocks.model, blocks.cut, blocks.tp
-    counts = layer_counts(m.layers, cut.parallel.pp)
+    counts = cut.parallel.layers_of_parts(m.layers)
     kept = m.kept_per_token() if m.latent is not None else 2 * max(m.kv // tp, 1) * m.head
     context = cut.keys if cut.decode else cut.sequence
     found = []

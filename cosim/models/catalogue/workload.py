@@ -16,7 +16,7 @@ from cosim.gpu.kernels import memory
 from cosim.gpu.timer import GpuTimer
 from cosim.models.build_training import build_training
 from cosim.models.catalogue.assemble import Graphed
-from cosim.models.catalogue.cut import Attention, Parallel, Recipe, Recompute
+from cosim.models.catalogue.cut import Attention, Parallel, Recipe, Recompute, Recomputed
 from cosim.models.catalogue.fits import divides
 from cosim.models.contract import Framework, Model
 from cosim.models.frameworks import Megatron
@@ -39,9 +39,10 @@ class TrainedWorkload(WorkloadSpec):
 
     gpu: Annotated[GpuSpec, Named("cosim.gpus")] = Field(description="GPU, with its compute model")
     micro_batch: PositiveInt = Field(1, description="sequences or samples that a replica works on at once")
-    recompute: Recompute = Field(
+    recompute: Recompute | tuple[Recomputed, ...] = Field(
         "none",
-        description="what backward runs again: nothing, selective: scores and softmax, full: the layer",
+        description="what backward runs again: nothing, selective: scores and softmax, full: the layer; or"
+        " operators, [norm, activation]",
     )
     attention: Attention = Field("flash", description="one kernel, or scores, softmax, product apart")
     dtype: DType = Field("bf16", description="of weights and activations")

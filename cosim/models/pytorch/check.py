@@ -36,7 +36,7 @@ def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
         raise ValueError(
             f"{name}: DTensor shards whole heads: kv_heads {model.kv} isn't a multiple of tp {p.tp}"
         )
-    if spec.recompute == "selective":
+    if spec.recompute not in ("none", "full"):
         raise ValueError(f"{name} recomputes whole blocks or nothing; selective is Megatron-LM's")
     if spec.sharded_optimizer:
         raise ValueError(

@@ -1,0 +1,109 @@
+"""Parts of a layer, and the pieces of its forward and backward pass.
+
+Parts follow each other with an exchange between two; backward runs them in reverse, with the dual exchange:
+what was gathered is reduce-scattered, what an all-reduce closed is opened by none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cosim.gpu.kernels import Kernel, KernelKind, attention_backward, matmul_backward, memory, narrowed
+from cosim.models.parts import Exchange, Piece
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangePair:
+    """What is exchanged after a part, and in its place in backward."""
+
+    forward: Exchange | None = None
+    backward: Exchange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPart:
+    """Kernels, then an exchange.
+
+    Attributes
+    ----------
+    again, fetch
+        What backward runs first, and what it exchanges first.
+    plain
+        Norms and residuals: backward launches two kernels for each.
+    fused
+        Its products apply what is between two of them and convert that themselves: only what goes into the
+        first one, and what comes back into the last one, is converted by kernels of their own.
+    graphed
+        A CUDA graph has it: the host issues nothing.
+    """
+
+    name: str
+    kernels: tuple[Kernel, ...]
+    then: ExchangePair = ExchangePair()
+    beside: ExchangePair = ExchangePair()
+    again: tuple[Kernel, ...] = ()
+    fetch: Exchange | None = None
+    plain: bool = False
+    fused: bool = False
+    graphed: bool = False
+
+    def made(self, kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
+        """As the host issues them."""
+        return tuple(replace(kernel, issued=0) if self.graphed else kernel for kernel in kernels)
+
+
+def forward_pieces(parts: Sequence[BlockPart], width: int) -> Iterable[Piece]:
+    """Of a forward pass, numbers of ``width`` bytes."""
+    for part in parts:
+        kernels = part.made(_issued(part.kernels, width, fused=part.fused))
+        yield Piece(part.name, kernels, part.then.forward, part.beside.forward)
+
+
+def backward_pieces(parts: Sequence[BlockPart], width: int) -> Iterable[Piece]:
+    """Last part first; what is exchanged after a part is the dual of what came before it in forward."""
+    for number in reversed(range(len(parts))):
+        part = parts[number]
+        then = parts[number - 1].then.backward if number else None
+        if part.fetch is not None:
+            yield Piece(f"{part.name} again", (), part.fetch)
+        kernels = (*_issued(part.again, width), *_kernels_backward(part, width))
+        yield Piece(part.name, part.made(kernels), then, part.beside.backward)
+
+
+def _issued(kernels: Sequence[Kernel], width: int, *, fused: bool = False) -> Iterable[Kernel]:
+    """Forward's kernels; what goes into a narrow product is converted before, twice as much of it being
+    written: also turned round, for the weights' gradient.
+    """
+    for number, kernel in enumerate(kernels):
+        if kernel.narrow is None or kernel.kind is not KernelKind.MATMUL:
+            yield kernel
+            continue
+        convert, product = narrowed(kernel, width, kernel.narrow)
+        if not (fused and number):
+            yield _turned_too(convert, kernel, width)
+        yield product
+
+
+def _turned_too(convert: Kernel, product: Kernel, width: int) -> Kernel:
+    own = convert.bytes_moved - product.batch * product.rows * product.inner * width
+    return replace(convert, bytes_moved=convert.bytes_moved + own)
+
+
+def _kernels_backward(part: BlockPart, width: int) -> Iterable[Kernel]:
+    """Two products for each product, and one conversion; for others one and a half times the traffic."""
+    for number, kernel in enumerate(reversed(part.kernels)):
+        if kernel.kind is KernelKind.MATMUL:
+            for_left, for_right = matmul_backward(kernel, width)
+            if kernel.narrow is None:
+                yield from (for_left, for_right)
+                continue
+            convert, first = narrowed(for_left, width, kernel.narrow)
+            if not (part.fused and number):
+                yield _turned_too(convert, for_left, width)
+            yield first
+            yield narrowed(for_right, width, kernel.narrow)[1]
+        elif kernel.kind is KernelKind.ATTENTION:
+            yield attention_backward(kernel)
+        else:
+            yield memory(kernel.bytes_moved * 3 // 2, launches=kernel.launches * (1 + part.plain))

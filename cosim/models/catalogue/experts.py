@@ -1,0 +1,136 @@
+"""Experts in place of an MLP: the router, tokens to their experts, their products, and back.
+
+Tokens go by all-to-all (Lepikhin et al., arXiv 2006.16668), a copy for each expert; or, as DeepEP and
+HybridEP send them (github.com/deepseek-ai/DeepEP), once to each rank that has one of their experts, where a
+group spans several hosts once to each host, which hands them on meanwhile. A copy for each expert is put in
+the experts' order before it is sent or, of DeepEP's, when it has come; what several ranks sent to several
+experts of one rank, which the plain all-to-all leaves rank by rank, is sorted once more. Routing is even: a
+token's ``top_k`` experts are any of ``num`` with the same probability.
+
+A library multiplies the experts' matrices one after another, each with conversions of its own (Transformer
+Engine's grouped linear layers), which the host issues; or all in one kernel that applies the activation and
+converts its result (``fused``).
+
+Not modelled: dropped tokens, shared experts overlapping the all-to-all, experts' kernels whose tiles differ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from cosim.gpu.kernels import Kernel, KernelKind, Narrow, matmul, memory
+from cosim.models.catalogue.architecture import Experts
+from cosim.models.catalogue.block_parts import BlockPart, ExchangePair
+from cosim.models.catalogue.cut import TP, Cut
+from cosim.models.parts import Exchange
+
+_FP32 = 4
+_OPERATORS_OF_AN_EXPERT = 2
+"""That the host issues for an expert's product, and as many for its conversion: turning scales round, and the
+kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertLayer:
+    """Routed experts of a layer on a rank of a cut."""
+
+    experts: Experts
+    cut: Cut
+    hidden: int
+    gated: bool
+
+    @property
+    def rows(self) -> int:
+        """Of the experts' matrices on this rank, before tensor-parallel ranks gather theirs."""
+        cut = self.cut
+        return math.ceil(cut.own_tokens * self.experts.top_k * cut.parallel.imbalance)
+
+    @property
+    def copies(self) -> float:
+        """Of a token, that are sent."""
+        cut, e = self.cut, self.experts
+        if cut.dispatcher == "all_to_all":
+            return e.top_k
+        return places(e, cut.expert_hosts if cut.expert_hosts > 1 else cut.parallel.ep)
+
+    def parts(self, name: str) -> list[BlockPart]:
+        """From the router to the sum of what experts made of a token."""
+        cut, width = self.cut, self.cut.width
+        size = self.rows * self.hidden * width
+        sent = math.ceil(cut.own_tokens * self.copies * cut.parallel.imbalance) * self.hidden * width
+        exchange = Exchange("all_to_all", ("ep",), sent)
+        turn = ExchangePair(exchange, exchange)
+        opens, closes = self._spread(size)
+        router = matmul(cut.own_tokens, self.hidden, self.experts.num, width)
+        choose = memory(cut.own_tokens * self.experts.num * (width + 2 * _FP32), launches=4)
+        move = memory(2 * size, launches=2)  # into the experts' order, or back
+        own = self.experts.num // cut.parallel.ep
+        sort = (move,) if cut.dispatcher == "all_to_all" and own > 1 and cut.parallel.ep > 1 else ()
+        graphed = "router" in cut.graphed
+        compute, activation = self._products(), self._activation()
+        again = activation if cut.runs_again("activation") and not cut.fused_experts else ()
+        return [
+            BlockPart(f"{name} router", (router, choose), graphed=graphed),
+            BlockPart(f"{name} router", (move,), turn),
+            BlockPart(f"{name} experts in", sort, opens),
+            BlockPart(f"{name} experts", compute, closes, again=again, fused=cut.fused_experts),
+            BlockPart(f"{name} experts out", sort, turn),
+            BlockPart(f"{name} combine", (move,)),
+        ]
+
+    def _products(self) -> tuple[Kernel, ...]:
+        rows, own = self._gathered_rows(), self.experts.ffn // self.cut.parallel.tp
+        return (
+            self._grouped(rows, self.hidden, self._wide * own),
+            *(() if self.cut.fused_experts else self._activation()),
+            self._grouped(rows, own, self.hidden),
+        )
+
+    def _activation(self) -> tuple[Kernel, ...]:
+        own = self.experts.ffn // self.cut.parallel.tp
+        return (memory((self._wide + 1) * self._gathered_rows() * own * self.cut.width),)
+
+    @property
+    def _wide(self) -> int:
+        return 2 if self.gated else 1
+
+    def _gathered_rows(self) -> int:
+        parallel = self.cut.parallel
+        return self.rows * (parallel.tp if parallel.sequence_parallel else 1)
+
+    def _grouped(self, rows: int, inner: int, columns: int) -> Kernel:
+        """Products of this rank's experts that see a token; each computes as if they shared alike."""
+        own = self.experts.num // self.cut.parallel.ep
+        kernel = grouped(rows, inner, columns, min(own, rows), self.cut.width, self.cut.narrow)
+        operators = 1 if self.cut.fused_experts else own * _OPERATORS_OF_AN_EXPERT
+        return replace(kernel, issued=operators)
+
+    def _spread(self, size: int) -> tuple[ExchangePair, ExchangePair]:
+        """What tensor-parallel ranks exchange before and after their parts of the experts."""
+        tp = self.cut.parallel.tp
+        if tp == 1:
+            return ExchangePair(), ExchangePair()
+        if not self.cut.parallel.sequence_parallel:
+            closes = Exchange("all_reduce", TP, size)
+            return ExchangePair(None, closes), ExchangePair(closes, None)
+        gather, scatter = Exchange("all_gather", TP, size), Exchange("reduce_scatter", TP, size * tp)
+        return ExchangePair(gather, scatter), ExchangePair(scatter, gather)
+
+
+def places(experts: Experts, groups: int) -> float:
+    """Of ``groups`` that share the experts alike, how many have one of a token's, in expectation.
+
+    A group has none of them with the probability that all ``top_k`` are among the others' experts.
+    """
+    others = experts.num - experts.num // groups
+    none = math.comb(others, experts.top_k) / math.comb(experts.num, experts.top_k)
+    return groups * (1 - none)
+
+
+def grouped(rows: int, inner: int, columns: int, groups: int, width: int, narrow: Narrow | None) -> Kernel:
+    """``groups`` products that share ``rows``; each computes as if they shared alike."""
+    moved = (rows * (inner + columns) + groups * inner * columns) * width
+    flops = 2 * rows * inner * columns
+    each = -(-rows // groups)
+    return Kernel(KernelKind.MATMUL, flops, moved, groups, each, inner, columns, narrow=narrow)

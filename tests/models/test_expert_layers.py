@@ -1,0 +1,131 @@
+"""Experts, what backward runs again, and what training predicts ahead, against counts by hand."""
+
+from itertools import combinations
+from math import comb
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from cosim.context import HERE
+from cosim.models.catalogue.architecture import Experts
+from cosim.models.catalogue.experts import places
+from cosim.models.catalogue.workload import ModelWorkload
+from cosim.models.parts import Exchange, Piece, overlapped
+from cosim.workload.program import CPU_STREAM, Operation, OpKind
+
+MODEL = {
+    "kind": "transformer", "layers": 4, "hidden": 512, "heads": 8, "ffn": 1024, "vocabulary": 1000,
+    "sequence": 256, "experts": {"num": 16, "top_k": 2, "ffn": 256},
+}  # fmt: skip
+TOKENS = 256
+LATENT = {"query_rank": 96, "key_value_rank": 64, "nope": 32, "rope": 16, "value": 32}
+
+
+def job(**more: Any) -> ModelWorkload:
+    settings = {"model": MODEL, "gpu": "h100-sxm", "parallel": {"dp": 8, "ep": 8}, "memory": "ignore", **more}
+    return ModelWorkload.model_validate(settings)
+
+
+def operations(**more: Any) -> tuple[Operation, ...]:
+    return job(**more).build(HERE).programs[0].operations
+
+
+def flops(**more: Any) -> float:
+    return sum(one.flops for one in operations(**more))
+
+
+@pytest.mark.parametrize(("num", "top_k", "groups"), [(8, 2, 4), (12, 3, 3), (6, 6, 2), (8, 1, 8)])
+def test_places_are_the_mean_over_every_choice_of_experts(num: int, top_k: int, groups: int) -> None:
+    each = num // groups
+    seen = sum(len({one // each for one in chosen}) for chosen in combinations(range(num), top_k))
+    expected = seen / comb(num, top_k)
+    assert places(Experts(num=num, top_k=top_k, ffn=1), groups) == pytest.approx(expected)
+
+
+def test_deepep_sends_a_token_once_to_a_rank_and_once_to_a_host() -> None:
+    def sent(**framework: Any) -> int:
+        made = operations(framework={"kind": "megatron", **framework})
+        return next(one.size_bytes for one in made if one.collective == "all_to_all")
+
+    width, hidden = 2, 512
+    assert sent() == 2 * TOKENS * hidden * width
+    to_ranks = 8 * (1 - comb(14, 2) / comb(16, 2))  # two experts on each
+    assert sent(dispatcher="deepep") == pytest.approx(to_ranks * TOKENS * hidden * width, rel=0.01)
+    to_hosts = 2 * (1 - comb(8, 2) / comb(16, 2))
+    found = sent(dispatcher="deepep", expert_hosts=2)
+    assert found == pytest.approx(to_hosts * TOKENS * hidden * width, rel=0.01)
+
+
+def test_all_to_alls_beside_computation_take_no_time_where_it_is_longer() -> None:
+    send = Exchange("all_to_all", ("ep",), 1)
+    pieces = [Piece("a", (), send), Piece("b", (), send), Piece("c", ())]
+    assert overlapped(pieces, ()) == pieces
+    beside = operations(framework={"kind": "megatron", "overlap_experts": True})
+    number = next(k for k, one in enumerate(beside) if one.collective == "all_to_all")
+    after = next(one for one in beside[number + 1 :] if one.kind is OpKind.COMPUTE)
+    assert number not in after.deps
+    plain = operations()
+    number = next(k for k, one in enumerate(plain) if one.collective == "all_to_all")
+    after = next(one for one in plain[number + 1 :] if one.stream == "compute")
+    assert number in after.deps
+
+
+def test_graphs_and_fused_experts_leave_the_host_less_to_issue() -> None:
+    def host_ps(**framework: Any) -> int:
+        made = operations(framework={"kind": "megatron", **framework})
+        return sum(one.duration_ps for one in made if one.stream == CPU_STREAM)
+
+    plain = host_ps()
+    router, fused = host_ps(graphs=["router"]), host_ps(fused_experts=True)
+    assert plain > router > host_ps(graphs=["router", "attention"])
+    # Two experts on a rank, two products forward and four backward, two operators each or one.
+    assert plain - fused >= 4 * (2 * 2 - 1) * 6 * 10_000_000
+    assert operations(cuda_graphs=True)[0].stream != CPU_STREAM
+
+
+def test_backward_runs_the_operators_again_that_are_named() -> None:
+    model = MODEL | {"latent": LATENT, "experts": {**MODEL["experts"], "shared": 1}}  # type: ignore[dict-item]
+    kept = flops(model=model)
+    assert flops(model=model, recompute=["norm", "activation"]) == kept  # arithmetic that doesn't count
+    up = 96 * 8 * (32 + 16) + 64 * 8 * (32 + 32)
+    assert flops(model=model, recompute=["latent"]) - kept == 4 * 2 * TOKENS * up
+    shared = 3 * 512 * 256
+    assert flops(model=model, recompute=["mlp"]) - kept == 4 * 2 * TOKENS * shared
+    assert flops(model=model, recompute=["attention"]) == flops(model=model, recompute="selective")
+    whole = job(model=model).job().memory.activations
+    for name in ("norm", "activation", "latent", "mlp"):
+        assert job(model=model, recompute=[name]).job().memory.activations < whole
+
+
+def test_a_token_ahead_is_a_layer_a_projection_and_the_head_again() -> None:
+    dense = {name: value for name, value in MODEL.items() if name != "experts"}
+    alone: dict[str, Any] = {"parallel": {}}
+    one, two = (flops(model=dense | {"layers": layers}, **alone) for layers in (4, 5))
+    head = 3 * 2 * TOKENS * 512 * 1000
+    project = 3 * 2 * TOKENS * 2 * 512 * 512
+    assert flops(model=dense | {"ahead": 1}, **alone) - two == head + project
+    assert two > one
+
+
+def test_a_layout_says_how_many_layers_each_part_has() -> None:
+    parallel = {"pp": 2, "virtual_stages": 2, "schedule": "interleaved", "layout": [2, 1, 1, 0]}
+    found = job(model=MODEL | {"experts": None}, parallel=parallel).job().stages
+    names = [[[layer.name for layer in chunk] for chunk in stage] for stage in found]
+    assert names == [[["embedding", "layer 0", "layer 1"], ["layer 3"]], [["layer 2"], ["head"]]]
+    with pytest.raises(ValidationError, match="layout has 3 parts; pp x virtual_stages are 2"):
+        job(parallel={"pp": 2, "layout": [1, 2, 1]})
+    with pytest.raises(ValidationError, match="layout has 3 layers in all; custom has 4"):
+        job(parallel={"pp": 2, "layout": [1, 2]})
+
+
+def test_narrow_attention_saves_its_products_not_its_exponentials() -> None:
+    model = MODEL | {"experts": None, "sequence": 16384, "hidden": 1024, "heads": 8}
+
+    def computed(**framework: Any) -> int:
+        made = operations(
+            model=model, parallel={}, cuda_graphs=True, framework={"kind": "megatron", **framework}
+        )
+        return sum(one.duration_ps for one in made if one.kind is OpKind.COMPUTE)
+
+    assert 0.6 < computed(fp8_attention=True) / computed() < 0.95
