@@ -53,6 +53,8 @@ class Cluster(Director):
         The first decision for the most jobs.
     num_decisions
         How often the scheduler was asked.
+    warnings
+        Of all decisions, each once.
     """
 
     jobs: Sequence[Submitted]
@@ -64,6 +66,7 @@ class Cluster(Director):
     started_ps: dict[int, int] = field(default_factory=dict)
     busiest: Moment | None = None
     num_decisions: int = 0
+    warnings: dict[str, None] = field(default_factory=dict)
     _waiting: list[int] = field(default_factory=list)
     _running: dict[int, I32] = field(default_factory=dict)
     _seen: dict[int, Placed] = field(default_factory=dict)
@@ -105,8 +108,9 @@ class Cluster(Director):
     def _go_on(self, now: int) -> list[JobOrder]:
         """Start who can, and have the scheduler say what all do from now on."""
         started: dict[int, I32] = {}
+        free = self._free()
         for job in [*self._waiting]:
-            endpoints = self._seats(job)
+            endpoints = self._seats(job, free)
             if endpoints is None:
                 if self.queue is None or not self.queue.backfill:
                     break
@@ -114,6 +118,7 @@ class Cluster(Director):
             self._waiting.remove(job)
             self._running[job] = started[job] = endpoints
             self.started_ps[job] = now
+            free = self._free()
         told = self._decide(now) if self.scheduler is not None and self._running else {}
         return [
             JobOrder(job, started.get(job), *told.get(job, (None, None)))
@@ -121,15 +126,18 @@ class Cluster(Director):
             if job in started or job in told
         ]
 
-    def _seats(self, job: int) -> I32 | None:
+    def _free(self) -> I32:
+        """Endpoints that nobody has."""
+        taken = np.zeros(self.topology.num_endpoints, np.bool_)
+        for endpoints in self._running.values():
+            taken[endpoints] = True
+        return np.flatnonzero(~taken).astype(np.int32)
+
+    def _seats(self, job: int, free: I32) -> I32 | None:
         """Where a job may start now; None: it has to wait."""
         mine = self.jobs[job]
         if self.candidates is None:
             return mine.endpoints
-        taken = np.zeros(self.topology.num_endpoints, np.bool_)
-        for endpoints in self._running.values():
-            taken[endpoints] = True
-        free = np.flatnonzero(~taken).astype(np.int32)
         most = 1 if self.scheduler is None else self.scheduler.num_candidates()
         found = self.candidates(job, free, most)
         if not found:
@@ -157,6 +165,7 @@ class Cluster(Director):
         said = self.scheduler.decide(placed, self.topology)
         decision = checked(self.scheduler, said, placed, self.topology)
         self.num_decisions += 1
+        self.warnings.update(dict.fromkeys(decision.warnings))
         if self.busiest is None or len(placed) > len(self.busiest.jobs):
             self.busiest = Moment(now, placed, decision)
         self._take_turns(decision, now)

@@ -360,6 +360,8 @@ def simulate(
     records.info["folding"] = folding
     records.info["training"] = lifetimes(scenario, built.jobs, mean_iterations(records))
     said = [*built.warnings, *unchecked(scenario, built.planner), *coarser(scenario, records)]
+    if cluster is not None:
+        said += [f"{scenario.locate('scheduler') or scenario.name}: {one}" for one in cluster.warnings]
     if not records.interrupted:
         said += too_late(scenario, records.end_ps)
     return Run(scenario, records, tuple(said), interrupted=records.interrupted)

@@ -71,7 +71,7 @@ def scheduling(cluster: Cluster) -> Scheduling:
         time_ps=0 if moment is None else moment.time_ps,
         jobs=() if moment is None else _jobs(moment),
         links=() if moment is None else _links(moment, cluster.topology),
-        notes=() if moment is None else tuple(moment.decision.notes),
+        notes=() if moment is None else (*moment.decision.notes, *_undecided(cluster)),
         arrived_ps={names[job]: time for job, time in sorted(cluster.arrived_ps.items())},
         waited_ps={
             names[job]: cluster.started_ps[job] - time
@@ -79,6 +79,12 @@ def scheduling(cluster: Cluster) -> Scheduling:
             if job in cluster.started_ps
         },
     )
+
+
+def _undecided(cluster: Cluster) -> list[str]:
+    """Of jobs that have no profile."""
+    names = [job.name for job in cluster.jobs if job.profile is None]
+    return [f"{name} is background traffic: nothing is decided for it" for name in names]
 
 
 def _jobs(moment: Moment) -> tuple[ScheduledJob, ...]:

@@ -1,29 +1,37 @@
-"""What schedulers bring on a cluster like theirs: ``python -m tests.benchmarks.schedulers [--fluid]``.
+"""What schedulers bring on a cluster like theirs: ``python -m tests.benchmarks.schedulers``.
 
 24 servers of 4 GPUs and one NIC of 50 Gbps, four below each of six leaves, 2:1 oversubscribed, DCQCN
 (``--fluid``: ``fair_share``); jobs of four models of the catalogue come at random, queue, and are placed near
 each other. Each way of sharing against none, seed by seed: means and 95 % confidence intervals (Student's t).
-Then how long it takes to schedule 1,000 jobs on 1,024 hosts.
+Then what it takes to schedule 1,000 jobs on 1,024 hosts (alone: ``--many``).
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
 import cosim
-from cosim.cluster.schedulers.profile import JobProfile, Placed
+from cosim.cluster.arrange import Request, seats
+from cosim.cluster.contract import I32
+from cosim.cluster.locality import Local, domains
+from cosim.cluster.queue import Queue
+from cosim.cluster.schedulers.profile import JobProfile
+from cosim.cluster.sharing import Cluster, Submitted
 from cosim.context import HERE
 from cosim.experiment.build import build
 from cosim.experiment.simulate import simulate
 from cosim.registry import find
 from cosim.results.measures import MEASURES
 from cosim.topology.leaf_spine import LeafSpine
+from cosim.topology.pinned import PinnedPaths
 
 SEEDS = range(5)
 MS = 10**9
@@ -117,28 +125,49 @@ def _over_none(found: Mapping[str, list[dict[str, float]]], way: str, name: str)
 
 
 def many(count: int = 1000, hosts: int = 1024) -> None:
-    """CPU-seconds of one decision about jobs of one host each and a few that span leaves."""
+    """CPU-seconds of all that is decided about jobs of 1 to 32 hosts that come at random, queue with
+    backfill, are placed near each other, and leave: placements, and two decisions for each job.
+    """
     leaf = {"endpoints_per_leaf": 32, "rate": "50Gbps", "latency": "1us", "oversubscription": 2}
-    topology = LeafSpine.model_validate({"leaves": hosts // 32, "spines": 8, **leaf}).build(HERE)
-    draw = np.random.default_rng(0)
-    order, jobs = draw.permutation(hosts).astype(np.int32), []
-    ends = np.sort(draw.choice(np.arange(1, hosts), count - 1, replace=False))
-    for number, endpoints in enumerate(np.split(order, ends)):
-        ranks = len(endpoints)
-        period = int(draw.integers(100, 400)) * MS
-        src = np.arange(ranks if ranks > 1 else 0, dtype=np.int32)
-        size = np.full(len(src), 10**8)
-        times = np.zeros(len(src), np.int64), np.full(len(src), period // 3)
-        profile = JobProfile(ranks, period, ranks * period // 2, src, (src + 1) % max(ranks, 1), size, *times)
-        jobs.append(Placed(number, f"job{number}", profile, endpoints))
+    plain = LeafSpine.model_validate({"leaves": hosts // 32, "spines": 8, **leaf}).build(HERE)
+    near = domains(plain)
     for name in ("cassini", "crux"):
+        draw = np.random.default_rng(0)
+        jobs = [_submitted(f"job{number}", draw) for number in range(count)]
+        topology = replace(plain, routing=PinnedPaths(plain.routing))
+
+        def candidates(job: int, free: I32, most: int, jobs: Sequence[Submitted] = jobs) -> list[I32]:
+            request = Request(jobs[job].name, len(jobs[job].endpoints), Local())
+            return seats(request, free, hosts, most, domains=near)
+
+        cluster = Cluster(jobs, topology, Queue(backfill=True), find("cosim.schedulers", name)(), candidates)
+        coming = np.cumsum(draw.exponential(1000 * MS, count)).astype(np.int64).tolist()
+        events = [(at, 0, job) for job, at in enumerate(coming)]
         began = time.process_time()
-        find("cosim.schedulers", name)().decide(jobs, topology)
-        print(f"{name}: {count} jobs on {hosts} hosts in {time.process_time() - began:.2f} CPU-s")
+        while events:
+            now, leaves, job = heappop(events)
+            for order in cluster.ended(job, now) if leaves else cluster.arrived([job], now):
+                if order.endpoints is not None:
+                    heappush(events, (now + int(draw.exponential(100_000 * MS)), 1, order.job))
+        took = time.process_time() - began
+        print(
+            f"{name}: {count} jobs on {hosts} hosts, {cluster.num_decisions} decisions, in {took:.2f} CPU-s"
+        )
+
+
+def _submitted(name: str, draw: np.random.Generator) -> Submitted:
+    """A job of a host or several, each of which sends 100 MB to the next for a third of an iteration."""
+    ranks, period = int(draw.choice([1, 2, 4, 8, 16, 32])), int(draw.integers(100, 400)) * MS
+    src = np.arange(ranks if ranks > 1 else 0, dtype=np.int32)
+    times = np.zeros(len(src), np.int64), np.full(len(src), period // 3)
+    size = np.full(len(src), 10**8)
+    profile = JobProfile(ranks, period, ranks * period // 2, src, (src + 1) % ranks, size, *times)
+    return Submitted(name, np.arange(ranks, dtype=np.int32), profile)
 
 
 if __name__ == "__main__":
     began = time.process_time()
-    study(fluid="--fluid" in sys.argv)
+    if "--many" not in sys.argv:
+        study(fluid="--fluid" in sys.argv)
     many()
     print(f"{time.process_time() - began:.0f} CPU-s in all")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ import pytest
 
 import cosim
 from cosim.cluster.schedulers.compress import compress, cut
-from cosim.cluster.schedulers.contest import Alternating, gains_ps, served_ps
+from cosim.cluster.schedulers.contest import OnLink, gains_ps, served_ps
+from cosim.cluster.schedulers.crux import _on_link
+from cosim.cluster.schedulers.profile import JobProfile, Placed
 from cosim.errors import ScenarioError
-from tests.cluster.test_cassini import MS, dumbbell
+from tests.cluster.test_cassini import MS
 
 LEAF_SPINE = {"kind": "leaf_spine", "leaves": 2, "spines": 2, "endpoints_per_leaf": 2, "rate": "100Gbps"}
 PERIODIC = {"kind": "periodic", "compute": "10ms", "size": "125MB"}  # 10 ms at 100 Gbps
@@ -102,36 +105,69 @@ def test_gpus_at_work() -> None:
 # -- who gains what ----------------------------------------------------------------------------------
 
 
-def by_steps(first: Alternating, second: Alternating, until: int) -> tuple[int, int]:
+def by_steps(first: OnLink, second: OnLink, until: int) -> tuple[int, int]:
     """The same, step by step: a step of the link goes to the first if it wants it, else to the second."""
-    apart, left = [first.apart_ps, second.apart_ps], [first.link_ps, second.link_ps]
-    served = [0, 0]
-    for _ in range(until):
-        wants = [not apart[k] and left[k] > 0 for k in range(2)]
-        who = 0 if wants[0] else 1 if wants[1] else None
-        for k, job in enumerate((first, second)):
-            if apart[k]:
-                apart[k] -= 1
-            elif who == k:
+    jobs = first, second
+    began, left, served = [0, 0], [first.link_ps, second.link_ps], [0, 0]
+    for now in range(until):
+        for k, job in enumerate(jobs):  # an iteration ends with its messages, and not before its computation
+            if not left[k] and now >= began[k] + job.period_ps:
+                began[k], left[k] = now, job.link_ps
+        wants = [left[k] > 0 and now >= began[k] + job.before_ps for k, job in enumerate(jobs)]
+        for k in (0, 1):
+            if wants[k] and not (k and wants[0]):
                 served[k] += 1
                 left[k] -= 1
-                if not left[k]:
-                    apart[k], left[k] = job.apart_ps, job.link_ps
     return served[0], served[1]
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_who_is_served_first(seed: int) -> None:
     draw = random.Random(seed)
-    one, two = (Alternating(draw.randint(1, 9), draw.randint(1, 9)) for _ in range(2))
+    one, two = (
+        OnLink(before, link, before + link + draw.choice([0, 0, 1, 5]))
+        for before, link in [(draw.randint(1, 9), draw.randint(1, 9)) for _ in range(2)]
+    )
     assert served_ps(one, two, 500) == by_steps(one, two, 500)
 
 
 def test_what_going_first_gains() -> None:
     # 50 apart and 100 on the link: first, 100 of 150; second, what is left, 50 of 150.
-    one = Alternating(50, 100)
+    one = OnLink(50, 100, 150)
     # Over 32 rounds of 150: in the first the second is not ready while the link is free.
     assert gains_ps(one, one) == (32 * 100 - 31 * 50, 32 * 100 - 31 * 50)
+
+
+def test_shorter_iterations_gain_more() -> None:
+    """Example 1 of the paper: 6 s and 3 s of 12 if job 1 goes first, 4 s and 6 s if job 2 does; k = 3 / 2."""
+    one, two = OnLink(2000, 2000, 4000), OnLink(1000, 1000, 2000)
+    assert served_ps(one, two, 12_000) == (6000, 3000)
+    assert served_ps(two, one, 12_000) == (6000, 4000)
+    mine, reference = gains_ps(two, one)
+    assert mine / reference == pytest.approx(1.5, rel=0.05)
+
+
+def test_what_computation_hides_gains_less() -> None:
+    """Example 2 of the paper: job 1 computes 4 s and sends for 1 from the 2nd on, job 2 computes 2 s and
+    sends for 3 from the 1st on. Of 13 s job 2 waits for 7 if job 1 goes first, else for 6.
+    """
+    one, two = OnLink(2, 1, 4), OnLink(1, 3, 4)
+    assert served_ps(two, one, 13) == (9, 3)  # as often as alone: a second late is hidden
+    assert served_ps(one, two, 13) == (3, 8)
+    mine, theirs = gains_ps(one, two)
+    assert mine < theirs
+
+
+def test_how_late_a_job_may_be_is_measured() -> None:
+    """Two ranks compute 4 ms and have sent for 1 ms after 3: the link may give it a millisecond later."""
+    times = np.array([2 * MS]), np.array([3 * MS])
+    ranks = np.array([0], np.int32), np.array([1], np.int32)
+    size = np.array([1])
+    profile = JobProfile(2, 4 * MS, 8 * MS, *ranks, size, *times)
+    placed = Placed(0, "hidden", profile, np.array([0, 1], np.int32))
+    assert _on_link(placed, 0.25) == OnLink(2 * MS, MS, 4 * MS)
+    exposed = JobProfile(2, 4 * MS, 4 * MS, *ranks, size, times[0], np.array([4 * MS]))
+    assert _on_link(replace(placed, profile=exposed), 0.5) == OnLink(2 * MS, 2 * MS, 4 * MS)
 
 
 # -- few levels --------------------------------------------------------------------------------------
@@ -176,8 +212,3 @@ def test_as_many_levels_as_jobs_lose_nothing() -> None:
 def test_a_load_balancer_has_paths_of_its_own() -> None:
     with pytest.raises(ScenarioError, match="pins paths, but network"):
         cosim.run(two_across(network={"model": "fair_share", "balancer": "spray"}, scheduler="crux"))
-
-
-def test_jobs_that_send_nothing_are_named() -> None:
-    jobs = [{"name": "quiet", "workload": {"kind": "periodic", "compute": "1ms", "size": 0}}]
-    assert "quiet sends nothing" in str(cosim.run(dumbbell(jobs, scheduler="crux")))

@@ -263,24 +263,6 @@ def test_what_is_decided_on_the_way_is_not_translated(key: str, tmp_path: Any) -
         )
 
 
-@pytest.mark.parametrize("scheduler", ["cassini", "crux"])
-def test_jobs_of_no_time_at_all_come_and_go(scheduler: str) -> None:
-    nothing = cosim.Workload(
-        "none", cosim.DeviceMesh({"dp": 2}), (cosim.Program("none", ()),), np.zeros(2, np.int32)
-    )
-    jobs = [{"name": "none", "workload": nothing, "iterations": 3}, job("short", 2, 0), periodic("one", 5, 5)]
-    run = cosim.run(dumbbell(jobs, scheduler=scheduler, queue={}))
-    assert run.summary.jobs[2].iteration_mean_ps == 10 * MS
-
-
-@pytest.mark.parametrize("scheduler", ["cassini", "crux"])
-def test_links_without_capacity_are_refused(scheduler: str) -> None:
-    text = dumbbell([periodic("one", 5, 5)], scheduler=scheduler)
-    text["topology"]["links"][-1]["rate"] = "0Gbps"
-    with pytest.raises(ScenarioError, match="rate"):
-        cosim.run(text)
-
-
 WRONG = {
     "None": "W.decide gave None; it should give a Decision",
     "Decision(priorities={9: 0})": "W.decide gave orders for job 9; those that run are 0",

@@ -36,14 +36,16 @@ class Vertex:
 
 def contended(jobs: Sequence[Placed], topology: Topology) -> list[Vertex]:
     """Links on which several jobs may want more than there is, those of the same jobs together."""
+    used = [job.used_links(topology) for job in jobs]
+    count = np.bincount(np.concatenate([*used, np.empty(0, np.int64)]), minlength=topology.num_links)
     on_link: dict[int, list[Placed]] = {}
-    for job in jobs:
-        for link in np.flatnonzero(job.link_bytes(topology)).tolist():
+    for job, mine in zip(jobs, used, strict=True):
+        for link in mine[count[mine] > 1].tolist():
             on_link.setdefault(link, []).append(job)
     shared: dict[tuple[int, ...], list[tuple[int, dict[int, Demand]]]] = {}
-    for link in sorted(link for link, users in on_link.items() if len(users) > 1):
+    for link in sorted(on_link):
         demands = {job.number: job.demand(topology, link) for job in on_link[link]}
-        wanted = sum(float(demand.rate_bps.max()) for demand in demands.values())
+        wanted = sum(demand.most_bps for demand in demands.values())
         if wanted > float(topology.link_rate_bps[link]) * _ROOM:
             shared.setdefault(tuple(demands), []).append((link, demands))
     largest: list[tuple[int, ...]] = []

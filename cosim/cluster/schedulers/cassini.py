@@ -1,8 +1,9 @@
 """CASSINI: jobs that share links start their iterations shifted, so that they send when others compute.
 
 S. Rajasekaran, M. Ghobadi, A. Akella, "CASSINI: Network-Aware Job Scheduling in Machine Learning Clusters",
-NSDI 2024, arXiv:2308.00852. Not modelled: the time that agents take to measure and agree; paths and
-priorities are left alone.
+NSDI 2024, arXiv:2308.00852. Jobs that don't fit, whose score is worse than 1 - ``drift``, are not held to
+shifts: each iteration would be later than that, and lose a turn. Not modelled: the time that agents take to
+measure and agree; paths and priorities are left alone.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from cosim.cluster.schedulers.periods import MOST_PERIODS, fitting
 from cosim.cluster.schedulers.profile import JobProfile, Placed
 from cosim.topology.graph import I32, Topology
 from cosim.units import format_time
+
+_DUST = 1e-9
 
 
 class Cassini(Scheduler):
@@ -76,7 +79,8 @@ class Cassini(Scheduler):
     def decide(self, jobs: Sequence[Placed], topology: Topology) -> Decision:
         """See :class:`~cosim.cluster.schedulers.contract.Scheduler`."""
         by_number = {job.number: job for job in jobs}
-        shifts, links, notes = [], [], _unfit(jobs)
+        shifts, links = [], []
+        notes = [f"{job.name} sends nothing: it is in nobody's way" for job in jobs if not job.profile.sends]
         steady = [job for job in jobs if job.profile.is_periodic and job.profile.sends]
         for component in components(contended(steady, topology)):
             names = {job: by_number[job].name for vertex in component for job in vertex.jobs}
@@ -96,9 +100,23 @@ class Cassini(Scheduler):
             except LoopError as error:
                 notes.append(f"{error.message}: no shifts for these jobs")
                 continue
+            scores = [one for vertex in component for one in _scores(vertex, together, periods, topology)]
+            links += scores
+            worst = min(scores, key=lambda one: one.score)
+            if worst.score < 1 - self.drift - _DUST:
+                notes.append(
+                    f"no shift helps {', '.join(names.values())}: they want {1 - worst.score:.0%} more than "
+                    f"{topology.link_name(worst.link)} has at best, and would lose turn after turn"
+                )
+                continue
             shifts.append(Shifts(together, periods))
-            links += [one for vertex in component for one in _scores(vertex, together, periods, topology)]
-        return Decision(shifts=tuple(shifts), drift=self.drift, links=tuple(links), notes=tuple(notes))
+        return Decision(
+            shifts=tuple(shifts),
+            drift=self.drift,
+            links=tuple(links),
+            notes=tuple(notes),
+            warnings=_uneven(jobs),
+        )
 
     def _on(self, vertex: Vertex, periods: dict[int, int], topology: Topology) -> dict[int, int]:
         """The best shifts on a vertex by itself."""
@@ -165,18 +183,14 @@ def _scores(
     return [*found.values()]
 
 
-def _unfit(jobs: Sequence[Placed]) -> list[str]:
-    """Jobs that can't be shifted."""
-    notes = []
-    for job in jobs:
-        if not job.profile.sends:
-            notes.append(f"{job.name} sends nothing: it is in nobody's way")
-        elif not job.profile.is_periodic:
-            notes.append(
-                f"{job.name} is not periodic: its iterations alone differ by {job.profile.unevenness:.0%}; "
-                "it is not shifted, nor others for it"
-            )
-    return notes
+def _uneven(jobs: Sequence[Placed]) -> list[str]:
+    """Jobs that no shift would hold to."""
+    return [
+        f"{job.name} is not periodic: its iterations alone differ by {job.profile.unevenness:.0%}; it is not "
+        "shifted, nor others for it"
+        for job in jobs
+        if job.profile.sends and not job.profile.is_periodic
+    ]
 
 
 def _rounded(wanted: dict[int, int], periods: dict[int, int], names: dict[int, str]) -> list[str]:

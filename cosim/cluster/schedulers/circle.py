@@ -15,7 +15,7 @@ from itertools import permutations
 
 import numpy as np
 
-from cosim.cluster.schedulers.demand import Demand
+from cosim.cluster.schedulers.demand import Demand, wrapped
 from cosim.topology.graph import F64, I64
 
 _MOST_TRIED = 1024
@@ -51,7 +51,52 @@ class Shared:
         """What these jobs want beyond capacities, all links together; 1: a capacity."""
         return sum(self._excess(link, jobs, shifts) for link in range(len(self.capacity_bps)))
 
+    def excess_at(
+        self, job: int, points: Sequence[int] | I64, others: Sequence[int], shifts: Sequence[int]
+    ) -> list[float]:
+        """:meth:`excess` of ``others`` and a job, for each shift of the job among ``points``.
+
+        What the others leave of a link is integrated once for each rate that the job wants; a shift is then a
+        difference of two integrals.
+        """
+        at = np.asarray(points, np.int64)
+        total = np.zeros(len(at))
+        for link in range(len(self.capacity_bps)):
+            own = self.demands[link][job]
+            beside = [one for one in others if self.demands[link][one] is not None]
+            if own is None or not beside:
+                total += self._excess(link, [*others, job], shifts)
+            else:
+                total += self._excess_beside(link, own, self.period_ps[job], at, beside, shifts)
+        return [*map(float, total)]
+
+    def _excess_beside(
+        self, link: int, own: Demand, period: int, at: I64, others: Sequence[int], shifts: Sequence[int]
+    ) -> F64:
+        time, wanted = self._wanted(link, others, shifts)
+        capacity, around = self.capacity_bps[link], int(time[-1])
+        again = math.gcd(period, around)  # a shift by this meets the others as before
+        over = np.zeros(len(at))
+        for begin, end, rate in zip(own.edges_ps[:-1], own.edges_ps[1:], own.rate_bps, strict=True):
+            height = np.maximum(wanted + rate - capacity * (1 + _DUST), 0.0)
+            edges, folded = wrapped(time[:-1], time[1:], height, again)
+            until = np.concatenate([[0.0], np.cumsum(folded * np.diff(edges))])
+
+            def integral(to: I64, edges: I64 = edges, until: F64 = until) -> F64:
+                rounds, rest = np.divmod(to, again)
+                return np.asarray(rounds * until[-1] + np.interp(rest, edges, until), np.float64)
+
+            over += integral(at + end) - integral(at + begin)
+        return np.asarray(over / (math.lcm(period, around) * capacity), np.float64)
+
     def _excess(self, link: int, jobs: Sequence[int], shifts: Sequence[int]) -> float:
+        time, wanted = self._wanted(link, jobs, shifts)
+        capacity = self.capacity_bps[link]
+        over = np.maximum(wanted - capacity * (1 + _DUST), 0.0) @ np.diff(time)
+        return float(over) / (int(time[-1]) * capacity)
+
+    def _wanted(self, link: int, jobs: Sequence[int], shifts: Sequence[int]) -> tuple[I64, F64]:
+        """(Times round the circle of these jobs, int64[n + 1]; what they want between them, float64[n])."""
         mine = [(self.demands[link][job], job) for job in jobs]
         perimeter = math.lcm(*(self.period_ps[job] for one, job in mine if one is not None), 1)
         times, changes, base = [np.array([0, perimeter], np.int64)], [np.zeros(2)], 0.0
@@ -63,10 +108,7 @@ class Shared:
                 base += begin
         time, change = np.concatenate(times), np.concatenate(changes)
         order = np.argsort(time, kind="stable")
-        wanted = base + np.cumsum(change[order])[:-1]
-        capacity = self.capacity_bps[link]
-        over = np.maximum(wanted - capacity * (1 + _DUST), 0.0) @ np.diff(time[order])
-        return float(over) / (perimeter * capacity)
+        return time[order], base + np.cumsum(change[order])[:-1]
 
     def candidates(self, job: int, others: Sequence[int], shifts: Sequence[int]) -> I64:
         """Shifts of a job at which an edge of it meets one of the others, ascending, int64."""
@@ -121,21 +163,27 @@ def _tried(shared: Shared) -> list[int] | None:
     number = len(shared.period_ps)
     best, value, tried = [0] * number, shared.excess([*range(number)], [0] * number), 0
     for order in permutations(range(1, number)):
-        for shifts in _combinations(shared, [0], order, [0] * number):
-            tried += 1
-            if tried > _MOST_TRIED:
-                return None
-            now = shared.excess([*range(number)], shifts)
-            if now < value - _DUST:
-                best, value = [*shifts], now
-            if value <= _DUST:
-                return best
+        for shifts in _combinations(shared, [0], order[:-1], [0] * number):
+            last, others = order[-1], [0, *order[:-1]]
+            points = shared.candidates(last, others, shifts)
+            for shift, now in zip(
+                points.tolist(), shared.excess_at(last, points, others, shifts), strict=True
+            ):
+                tried += 1
+                if tried > _MOST_TRIED:
+                    return None
+                if now < value - _DUST:
+                    best, value = [*shifts], now
+                    best[last] = shift
+                if value <= _DUST:
+                    return best
     return best
 
 
 def _combinations(
     shared: Shared, placed: list[int], left: Sequence[int], shifts: list[int]
 ) -> Iterator[list[int]]:
+    """Shifts of these jobs, in turn; of the others as they are."""
     if not left:
         yield shifts
         return
@@ -167,15 +215,15 @@ def _points(shared: Shared, job: int, others: Sequence[int], shifts: Sequence[in
 
 def _best_place(shared: Shared, job: int, others: list[int], shifts: Sequence[int], grid: int | None) -> int:
     """Where the excess is least, as it is unless somewhere is better."""
-    moved = [*shifts]
-    best, value = moved[job], shared.excess([*others, job], moved)
-    for shift in _points(shared, job, others, shifts, grid).tolist():
-        if value <= _DUST:
-            break
-        moved[job] = shift
-        now = shared.excess([*others, job], moved)
+    best, value = shifts[job], shared.excess_at(job, [shifts[job]], others, shifts)[0]
+    if value <= _DUST:
+        return best
+    points = _points(shared, job, others, shifts, grid)
+    for shift, now in zip(points.tolist(), shared.excess_at(job, points, others, shifts), strict=True):
         if now < value - _DUST:
             best, value = shift, now
+        if value <= _DUST:
+            break
     return best
 
 
@@ -183,23 +231,15 @@ def _middle(shared: Shared, job: int, shifts: Sequence[int]) -> int:
     """The middle of the longest range of shifts as good as a job's: as far as can be from where it gets
     worse.
     """
-    everybody = [*range(len(shifts))]
-    others = [k for k in everybody if k != job]
-    moved = [*shifts]
-    value = shared.excess(everybody, moved)
+    others = [k for k in range(len(shifts)) if k != job]
+    value = shared.excess_at(job, [shifts[job]], others, shifts)[0]
     points = shared.candidates(job, others, shifts)
     round_ = math.gcd(shared.period_ps[job], math.lcm(*(shared.period_ps[k] for k in others)))
-
-    def is_good(shift: int) -> bool:
-        moved[job] = shift % round_
-        return shared.excess(everybody, moved) <= value + _DUST
-
-    ends = [*points[1:].tolist(), int(points[0]) + round_]
-    spans = [
-        (begin, end)
-        for begin, end in zip(points.tolist(), ends, strict=True)
-        if is_good(begin) and is_good(end) and is_good((begin + end) // 2)
-    ]
+    ends = np.append(points[1:], points[0] + round_)
+    looked_at = np.concatenate([points, ends, (points + ends) // 2]) % round_
+    alike = np.array(shared.excess_at(job, looked_at, others, shifts)) <= value + _DUST
+    good = np.asarray(alike.reshape(3, -1).all(axis=0), np.bool_)
+    spans = zip(points[good].tolist(), ends[good].tolist(), strict=True)
     joined: list[tuple[int, int]] = []
     for begin, end in spans:
         if joined and joined[-1][1] == begin:

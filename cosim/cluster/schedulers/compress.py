@@ -9,13 +9,16 @@ graph.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 
 from cosim.topology.graph import F64, I64
 from cosim.workload.draws import draw
 
-_ORDERS = 16
+_ORDERS = 10
+"""As in the paper."""
 
 Edges = Mapping[tuple[int, int], float]
 
@@ -50,10 +53,10 @@ def _along(order: Sequence[int], edges: Edges, levels: int) -> dict[int, int]:
     # lost[a, b]: of edges within places a to b - 1
     lost = np.cumsum(np.cumsum(weight[::-1], axis=0)[::-1], axis=1)
     least: F64 = lost[0].copy()
+    lost[np.tril_indices(count + 1, -1)] = np.inf
     came: list[I64] = []
     for _ in range(levels - 1):
         before = least[:, None] + lost
-        before[np.tril_indices(count + 1, -1)] = np.inf
         came.append(before.argmin(axis=0))
         least = before.min(axis=0)
     found: dict[int, int] = {}
@@ -65,6 +68,11 @@ def _along(order: Sequence[int], edges: Edges, levels: int) -> dict[int, int]:
     return found
 
 
+@lru_cache(maxsize=1024)
+def _lots(number: int, count: int) -> tuple[int, ...]:
+    return tuple(draw(number, at) for at in range(count))
+
+
 def _reordered(order: Sequence[int], edges: Edges, number: int) -> list[int]:
     """Another order in which every edge goes forwards, drawn."""
     waits = dict.fromkeys(order, 0)
@@ -72,15 +80,15 @@ def _reordered(order: Sequence[int], edges: Edges, number: int) -> list[int]:
     for u, v in edges:
         waits[v] += 1
         after[u].append(v)
-    lot = {job: draw(number, at) for at, job in enumerate(order)}
-    ready = [job for job in order if not waits[job]]
+    lot = dict(zip(order, _lots(number, len(order)), strict=True))
+    ready = [(lot[job], job) for job in order if not waits[job]]
+    heapify(ready)
     found = []
     while ready:
-        job = min(ready, key=lambda one: lot[one])
-        ready.remove(job)
+        _, job = heappop(ready)
         found.append(job)
         for other in after[job]:
             waits[other] -= 1
             if not waits[other]:
-                ready.append(other)
+                heappush(ready, (lot[other], other))
     return found

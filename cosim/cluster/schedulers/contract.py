@@ -72,6 +72,8 @@ class Decision:
         For the page: links that jobs share.
     notes
         For the page: what could not be done, and why.
+    warnings
+        For the page and the log: what makes it useless for a job.
     """
 
     shifts: Sequence[Shifts] = ()
@@ -81,6 +83,7 @@ class Decision:
     intensities: Mapping[int, float] = field(default_factory=dict)
     links: Sequence[LinkScore] = ()
     notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
 
 
 class Scheduler(Spec):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -27,6 +28,11 @@ class Demand:
         """After which it repeats."""
         return int(self.edges_ps[-1])
 
+    @cached_property
+    def most_bps(self) -> float:
+        """The highest rate."""
+        return float(self.rate_bps.max())
+
     def stretched(self, period_ps: int) -> Demand:
         """With idle time at its end, so that it repeats later."""
         if period_ps <= self.period_ps:
@@ -36,13 +42,21 @@ class Demand:
 
 def rolled(start_ps: I64, end_ps: I64, rate_bps: F64, period_ps: int, most_bps: float = np.inf) -> Demand:
     """Intervals with a rate each, rolled on a period and added up, at most ``most_bps``."""
-    period = max(int(period_ps), 1)
+    edges, rate = wrapped(start_ps, end_ps, rate_bps, max(int(period_ps), 1))
+    rate[rate < 1e-6 * rate.max(initial=0.0)] = 0.0
+    return _simple(edges, np.minimum(rate, most_bps))
+
+
+def wrapped(start_ps: I64, end_ps: I64, rate_bps: F64, period_ps: int) -> tuple[I64, F64]:
+    """(Edges from 0 to the period, int64[n + 1]; the sum between them, float64[n]) of intervals with a rate
+    each, rolled on a period.
+    """
     length = end_ps - start_ps
-    rounds = length // period
-    rest = length % period
-    begin = start_ps % period
-    over = np.maximum(begin + rest - period, 0)
-    edges = np.unique(np.concatenate([[0, period], begin, begin + rest - over, over]))
+    rounds = length // period_ps
+    rest = length % period_ps
+    begin = start_ps % period_ps
+    over = np.maximum(begin + rest - period_ps, 0)
+    edges = np.unique(np.concatenate([[0, period_ps], begin, begin + rest - over, over]))
     change = np.zeros(len(edges))
     change[0] = float((rate_bps * rounds).sum())
     np.add.at(change, np.searchsorted(edges, begin), rate_bps)
@@ -50,9 +64,7 @@ def rolled(start_ps: I64, end_ps: I64, rate_bps: F64, period_ps: int, most_bps: 
     wraps = over > 0
     change[0] += rate_bps[wraps].sum()
     np.subtract.at(change, np.searchsorted(edges, over[wraps]), rate_bps[wraps])
-    rate = np.cumsum(change)[:-1]
-    rate[rate < 1e-6 * rate.max(initial=0.0)] = 0.0
-    return _simple(edges, np.minimum(rate, most_bps))
+    return edges, np.cumsum(change)[:-1]
 
 
 def _simple(edges: I64, rate: F64) -> Demand:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -62,7 +61,12 @@ class JobProfile:
         demand = rolled(self.start_ps, self.end_ps, under_way, self.period_ps)
         return float(np.diff(demand.edges_ps)[demand.rate_bps > 0].sum()) / max(self.period_ps, 1)
 
-    @property
+    @cached_property
+    def last_ps(self) -> int:
+        """When its last message has arrived."""
+        return int(self.end_ps.max(initial=0))
+
+    @cached_property
     def sends(self) -> bool:
         """It has something to send."""
         return bool(self.size_bytes.any())
@@ -71,6 +75,24 @@ class JobProfile:
     def is_periodic(self) -> bool:
         """Its iterations take about the same time each."""
         return self.unevenness <= UNEVEN
+
+
+@dataclass(eq=False, slots=True)
+class _Found:
+    """What a placed job does on a topology, as far as somebody asked: paths of pairs that talk (``ptr``,
+    ``links``), the pair of each message (``which``), bytes, links, demands and alternative paths.
+    """
+
+    topology: Topology
+    ends: tuple[I32, I32]
+    ptr: I64
+    links: I32
+    which: I64
+    link_bytes: F64 | None = None
+    used: I64 | None = None
+    longest_ps: float | None = None
+    demands: dict[int, Demand] = field(default_factory=dict)
+    alternatives: dict[int, tuple[I64, I64, I32]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,36 +105,63 @@ class Placed:
     name: str
     profile: JobProfile
     endpoints: I32
-    _demands: dict[int, Demand] = field(default_factory=dict, repr=False)
-    _found: list[Any] = field(default_factory=list, repr=False)
+    _found: list[_Found] = field(default_factory=list, repr=False)
 
     def link_bytes(self, topology: Topology) -> F64:
-        """float64[links]: bytes that an iteration puts on each link, by the topology's routing."""
-        ptr, links, which = self._pairs(topology)
-        sent = np.zeros(topology.num_links)
-        of_pair = np.bincount(which, self.profile.size_bytes, minlength=len(ptr) - 1)
-        np.add.at(sent, links, np.repeat(of_pair, np.diff(ptr)))
-        return sent
+        """float64[links]: bytes that an iteration puts on each link, by the topology's routing; not to be
+        written to.
+        """
+        found = self._on(topology)
+        if found.link_bytes is None:
+            sent = np.zeros(topology.num_links)
+            of_pair = np.bincount(found.which, self.profile.size_bytes, minlength=len(found.ptr) - 1)
+            np.add.at(sent, found.links, np.repeat(of_pair, np.diff(found.ptr)))
+            found.link_bytes = sent
+        return found.link_bytes
+
+    def longest_ps(self, topology: Topology) -> float:
+        """The longest time that the bytes of an iteration take on any link, if they have it to themselves."""
+        found = self._on(topology)
+        if found.longest_ps is None:
+            times = self.link_bytes(topology) * 8e12 / topology.link_rate_bps
+            found.longest_ps = float(times.max(initial=0.0))
+        return found.longest_ps
+
+    def used_links(self, topology: Topology) -> I64:
+        """int64[n]: links on which an iteration puts bytes, ascending."""
+        found = self._on(topology)
+        if found.used is None:
+            found.used = np.flatnonzero(self.link_bytes(topology))
+        return found.used
+
+    def alternatives(self, topology: Topology, most: int) -> tuple[tuple[I32, I32], I64, I64, I32]:
+        """Pairs of endpoints that talk, in the order of the profile's pairs; their equal paths, at most so
+        many each, as :meth:`~cosim.topology.graph.Paths.alternatives` gives them.
+        """
+        found = self._on(topology)
+        if most not in found.alternatives:
+            src, dst = found.ends
+            found.alternatives[most] = topology.routing.alternatives(topology, src, dst, most)
+        return found.ends, *found.alternatives[most]
 
     def demand(self, topology: Topology, link: int) -> Demand:
         """What it wants of a link over its period."""
-        ptr, links, which = self._pairs(topology)
-        if link not in self._demands:
-            goes = np.zeros(len(ptr) - 1, np.bool_)
-            goes[np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))[links == link]] = True
-            mine = goes[which] & (self.profile.end_ps > self.profile.start_ps)
+        found = self._on(topology)
+        if link not in found.demands:
+            goes = np.zeros(len(found.ptr) - 1, np.bool_)
+            goes[np.repeat(np.arange(len(found.ptr) - 1), np.diff(found.ptr))[found.links == link]] = True
+            mine = goes[found.which] & (self.profile.end_ps > self.profile.start_ps)
             start, end = self.profile.start_ps[mine], self.profile.end_ps[mine]
             rate = self.profile.size_bytes[mine] * 8e12 / (end - start)
             most = float(topology.link_rate_bps[link])
-            self._demands[link] = rolled(start, end, rate, self.profile.period_ps, most)
-        return self._demands[link]
+            found.demands[link] = rolled(start, end, rate, self.profile.period_ps, most)
+        return found.demands[link]
 
-    def _pairs(self, topology: Topology) -> tuple[I64, I32, I64]:
-        """(ptr, links): paths of each pair of ranks that talk; the pair of each message. Found once."""
-        if not self._found or self._found[0] is not topology:
+    def _on(self, topology: Topology) -> _Found:
+        """What was found out on this topology."""
+        if not self._found or self._found[0].topology is not topology:
             pairs, which = self.profile.pairs
             src, dst = (np.ascontiguousarray(self.endpoints[column], np.int32) for column in pairs)
-            self._demands.clear()
-            self._found[:] = [topology, *topology.paths(src, dst, np.zeros(len(src), np.int32)), which]
-        ptr, links, which = self._found[1:]
-        return ptr, links, which
+            paths = topology.paths(src, dst, np.zeros(len(src), np.int32))
+            self._found[:] = [_Found(topology, (src, dst), *paths, which)]
+        return self._found[0]
