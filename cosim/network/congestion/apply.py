@@ -166,15 +166,19 @@ def _passed_on(fluid: CongestionState, at: int, least: float) -> int:
 @once
 def _bring(core: Core, fluid: CongestionState, level: int, count: int, least: float, now: int) -> None:
     """Bring the rates of the first ``count`` moving strands to their ports number ``level``: all are read
-    before any is written. Those of the first ports are known.
+    before any is written.
     """
     hops = fluid.hops
     strands = fluid.strands
     for k in range(count):
         strand = strands[fluid.moving[k]]
         # Read first, written below: the order of connections in ``changed`` must not show in the rates.
-        if 0 < level < strand.hops:
-            hops[strand.hop + level].fresh = _passed_on(fluid, strand.hop + level, least)
+        if level < strand.hops:
+            at = strand.hop + level
+            if level == 0:
+                hops[at].fresh = int(fluid.conns[strand.conn].rate * strand.part)
+            else:
+                hops[at].fresh = _passed_on(fluid, at, least)
     for k in range(count):
         strand = strands[fluid.moving[k]]
         if level < strand.hops:
@@ -237,11 +241,6 @@ def _set_loads(core: Core, fluid: CongestionState, least: float, now: int) -> No
         if one.attached != 0:
             share = _move_strands(fluid, one)
             one.rate = one.want if share == 1.0 else int(one.want * share)
-            s = one.strand
-            while s != _NONE:
-                strand = fluid.strands[s]
-                fluid.hops[strand.hop].fresh = int(one.rate * strand.part)
-                s = strand.next
     level = 0
     while level < counts.most_hops:
         # Those that join on the way have brought their rates to the ports before; they change from here on.

@@ -58,6 +58,9 @@ def send(core: Core, fluid: CongestionState, c: int, now: int) -> None:
         return
     if one.due < 0:
         one.seen_rtt = path_rtt(fluid, c)
+        # Its want is asked for in this instant, too.
+        one.rtt = one.seen_rtt
+        one.rtt_at = now
         # After a silence the window may mean another rate than it did: what was settled need not be.
         if one.settled != 0 and not (is_unlimited(fluid, one) and is_clean(one)):
             one.settled = 0

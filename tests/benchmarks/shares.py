@@ -1,0 +1,110 @@
+"""Whose the CPU time of a simulation is: ``python -m tests.benchmarks.shares [ROW ...]``.
+
+Rows are those of :mod:`tests.benchmarks.unfolded`, by default ``128``: issue 12's bar is half a microsecond
+an operation for everything but the network, each operation's messages included. Samples of Linux' ``perf``,
+4,000 a second, while ``Replay.run`` runs, after a small job, so that nothing is compiled in them: of compiled
+functions of ``cosim.network`` (``network``), of ``cosim.engine`` (``engine``), and of all else, which is
+Python (``python``). ``us/op`` is the simulation's CPU time by operations, ``but`` that without the network's
+part.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from cosim.engine.replay import Replay
+from tests.benchmarks.unfolded import ROWS, measure
+
+_MOST_BYTES = 1 << 19
+"""Of a function whose end is not known."""
+
+
+def write_map() -> None:
+    """Tell perf, where it looks for it, which compiled function is where."""
+    from numba.core.registry import cpu_target
+
+    engine = cpu_target.target_context.codegen()._engine
+    found = sorted((engine.get_function_address(name), name) for name in engine._defined_symbols)
+    found = [(at, name) for at, name in found if at]
+    ends = [at for at, _ in found[1:]] + [found[-1][0] + _MOST_BYTES]
+    with Path(f"/tmp/perf-{os.getpid()}.map").open("w") as file:
+        for (at, name), end in zip(found, ends, strict=True):
+            room = re.search(r"cosim\d*_?(network|engine)", name)
+            file.write(f"{at:x} {min(end - at, _MOST_BYTES):x} compiled_{room[1] if room else 'other'}\n")
+
+
+def simulate(name: str) -> None:
+    """Run a row here, and print what it took and when it was simulated."""
+    spans = []
+    run = Replay.run
+
+    def timed(self: Replay) -> object:
+        begin = time.monotonic()
+        try:
+            return run(self)
+        finally:
+            spans.append((begin, time.monotonic()))
+
+    Replay.run = timed  # type: ignore[assignment, method-assign]
+    (row,) = (row for row in ROWS if row.name == name)
+    done = measure(row)
+    write_map()
+    print(json.dumps(done | {"begin": spans[-1][0], "end": spans[-1][1], "pid": os.getpid()}))
+
+
+def shares(name: str) -> tuple[dict[str, object], Counter[str]]:
+    """(What a row took, samples by whose they are)."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = f"{folder}/perf.data"
+        here = [sys.executable, "-m", "tests.benchmarks.shares", "--here", name]
+        record = ["perf", "record", "-q", "-F", "4000", "-k", "mono", "-e", "cpu-clock:u", "-o", data, *here]
+        out = subprocess.run(record, check=True, stdout=subprocess.PIPE, text=True).stdout
+        done = json.loads(out.splitlines()[-1])
+        script = ["perf", "script", "-i", data, "-F", "time,ip,sym"]
+        lines = subprocess.run(script, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        Path(f"/tmp/perf-{done['pid']}.map").unlink()
+    whose: Counter[str] = Counter()
+    for line in lines:
+        when, _, symbol = line.strip().partition(": ")
+        if done["begin"] <= float(when) <= done["end"]:
+            room = re.search("compiled_(network|engine)", symbol)
+            whose[room[1] if room else "python"] += 1
+    return done, whose
+
+
+def main(names: Sequence[str]) -> None:
+    """Print the shares of the rows asked for."""
+    if shutil.which("perf") is None:
+        sys.exit("perf is not installed: apt-get install linux-perf")
+    print(f"{'':<18}{'operations':>11}{'CPU-s':>7}{'network':>9}{'engine':>8}{'python':>8}{'us/op':>7}  but")
+    for name in names or ["128"]:
+        done, whose = shares(name)
+        operations, seconds = int(str(done["operations"])), float(str(done["replay_s"]))
+        part = {room: whose[room] / whose.total() for room in ("network", "engine", "python")}
+        each = 1e6 * seconds / operations
+        print(
+            f"{name:<18}{operations:>11,}{seconds:>7.2f}"
+            + "".join(
+                f"{100 * part[room]:>{width}.0f}%"
+                for room, width in (("network", 8), ("engine", 7), ("python", 7))
+            )
+            + f"{each:>7.2f}{each * (1 - part['network']):>5.2f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--here"]:
+        simulate(sys.argv[2])
+    else:
+        main(sys.argv[1:])
