@@ -12,7 +12,7 @@ from cosim.experiment.place import at
 from cosim.experiment.scenario import Scenario
 from cosim.memory.contract import I32, MemorySpec
 from cosim.topology.graph import Topology
-from cosim.units import NEVER, TOO_LATE
+from cosim.units import NEVER, TOO_LATE, format_size
 from cosim.workload.program import Workload
 from cosim.workload.table import TablePrograms
 
@@ -32,6 +32,7 @@ def with_memory(scenario: Scenario, topology: Topology, jobs: tuple[JobInfo, ...
         raise _no_memory(scenario, jobs)
     with at(scenario.locate("memory")):
         devices = _devices(memory, topology)
+        _check_capacity(memory, devices, jobs)
         timed: dict[int, Workload] = {}
         for job in jobs:
             if id(job.workload) not in timed:
@@ -48,6 +49,26 @@ def _devices(memory: MemorySpec, topology: Topology) -> I32:
             f"int32[{count}], for each endpoint the number of its device below {count}, or -1"
         )
     return np.ascontiguousarray(made, np.int32)
+
+
+def _check_capacity(memory: MemorySpec, devices: I32, jobs: tuple[JobInfo, ...]) -> None:
+    """Refuse more on a device than it has room for."""
+    if memory.capacity is None:
+        return
+    own = devices == -1
+    number = np.where(own, len(devices) + np.arange(len(devices)), devices)
+    kept: dict[int, int] = {}
+    for job in jobs:
+        for device in number[job.endpoints].tolist():
+            kept[device] = kept.get(device, 0) + job.workload.remote_bytes
+    fullest = max(kept, key=lambda device: kept[device])
+    if kept[fullest] > memory.capacity:
+        where = f"of endpoint {fullest - len(devices)}" if fullest >= len(devices) else str(fullest)
+        raise InputError(
+            f"remote memory {where} has {format_size(memory.capacity)}, but jobs keep "
+            f"{format_size(kept[fullest])} there",
+            hint="make it larger (memory.capacity), keep more on the GPU (offload), or cut the model further",
+        )
 
 
 def _timed(workload: Workload, memory: MemorySpec) -> Workload:

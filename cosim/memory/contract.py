@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from cosim.spec import RateBps, Spec, TimePs
+from cosim.spec import RateBps, SizeBytes, Spec, TimePs
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_NS
 
@@ -38,6 +38,9 @@ class MemorySpec(Spec):
 
     latency: TimePs = Field(0, ge=0, description="of each access, before its first byte")
     rate: RateBps = Field(gt=0, allow_inf_nan=False, description="of one device")
+    capacity: SizeBytes | None = Field(
+        None, gt=0, description="of one device, where jobs say what they keep there; omitted: nobody asks"
+    )
 
     @abstractmethod
     def devices(self, topology: Topology) -> I32:

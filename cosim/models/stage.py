@@ -35,8 +35,8 @@ from cosim.workload.program import (
 )
 
 PARAMETER_STREAM = "comm-parameters"
-_ADAM_STATE_BYTES = 3 * (4 + 4)
-"""Per parameter: fp32 master weight and two moments, read and written."""
+STATE_BYTES = 3 * 4
+"""Per parameter: fp32 master weight and two moments."""
 _NORM_BYTES = 8
 
 
@@ -221,16 +221,24 @@ class StageBuilder(Issuer):
                 self._exchange(
                     f"gradient norm {axis}", Exchange("all_reduce", (axis,), _NORM_BYTES), "optimizer"
                 )
-        each = _ADAM_STATE_BYTES + training.gradient_width + training.parameter_width
         for axes, parameters in own.items():
             size = self.group_size(axes) if training.sharded_optimizer else 1
             share = -(-parameters // size)
-            kernel = memory(share * each, launches=8)
-            step = self._step(Piece("optimizer", (kernel,)), issued=self.host_matters)
-            self._run("", step, "optimizer")
+            self._update(share)
             if size > 1 and not training.overlap_parameters:
                 gather = Exchange("all_gather", axes, share * training.parameter_width)
                 self._exchange("parameters gathered", gather, "optimizer")
+
+    @property
+    def _update_bytes(self) -> int:
+        """Read and written for a parameter's update: its states twice, gradient and parameter once."""
+        return 2 * STATE_BYTES + self.training.gradient_width + self.training.parameter_width
+
+    def _update(self, parameters: int) -> None:
+        """The optimizer's step for so many parameters."""
+        kernel = memory(parameters * self._update_bytes, launches=8)
+        step = self._step(Piece("optimizer", (kernel,)), issued=self.host_matters)
+        self._run("", step, "optimizer")
 
     def _fill(self, axes: tuple[str, ...], parameters: int) -> None:
         self.filled[axes] = self.filled.get(axes, 0) + parameters

@@ -11,6 +11,9 @@ from cosim.models.parts import Exchange
 from cosim.models.schedule import ScheduleName
 from cosim.workload.program import DeviceMesh
 
+OPTIMIZER, GRADIENTS, PARAMETERS = "optimizer states", "gradients", "parameters"
+"""What a job has of memory beside activations, by name."""
+
 
 class Timer(Protocol):
     """A compute model, as the builder asks it."""
@@ -55,6 +58,8 @@ class Training:
     overlap_parameters
         With a sharded optimizer, parameters are gathered bucket by bucket while the iteration's first
         forward passes go on, not all after the optimizer's step.
+    remote
+        What lives in remote memory, of :data:`OPTIMIZER`, :data:`GRADIENTS`, :data:`PARAMETERS`.
     overlap_exchanges
         Tensor-parallel gathers and scatters go on beside the products that they belong to, ring step by ring
         step.
@@ -80,6 +85,7 @@ class Training:
     overlap_parameters: bool = False
     overlap_exchanges: bool = False
     overlap_experts: bool = False
+    remote: frozenset[str] = frozenset()
 
     @property
     def carried_on(self) -> tuple[tuple[str, str], ...]:

@@ -138,6 +138,8 @@ class Workload:
         A receiver first asks for each message with 8 KiB, as ASTRA-sim's option does.
     minibatches
         That an iteration takes in: where several, results say what one of them takes.
+    remote_bytes
+        That a rank keeps in remote memory.
 
     Examples
     --------
@@ -161,6 +163,7 @@ class Workload:
     rendezvous: bool = False
     error: tuple[float, float] | None = None
     minibatches: int = 1
+    remote_bytes: int = 0
 
     @property
     def world_size(self) -> int:

@@ -40,6 +40,8 @@ SHORT = {
     "incast-rdma": ("only.control=[hpcc, swift]",),
     "pipedream-vgg16": ("only.plan=[data parallel, pipedream]", "only.rate=[10Gbps]"),
     "sapipe": ("only.order=[queue]",),
+    "comet": ("only.cut=[16 x 64, 8 x 128]", "only.memory=[25GB/s]"),
+    "libra": ("only.rates=[by bytes]",),
     "local-sgd": ("only.rate=[10Gbps]",),
     "why-not-synthetic": ("only.control=[dctcp, mltcp]", "only.traffic=[incast, data parallel]", "seeds=[1]"),
 }

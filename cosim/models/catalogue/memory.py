@@ -30,17 +30,18 @@ def adam_bytes(parameter_width: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes of the fullest GPU."""
+    """Bytes of the fullest GPU; ``remote``: what it has elsewhere, beside its own."""
 
     weights: int = 0
     gradients: int = 0
     optimizer: int = 0
     activations: int = 0
     cache: int = 0
+    remote: int = 0
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """All of it on the GPU."""
         return self.weights + self.gradients + self.optimizer + self.activations + self.cache
 
     def __str__(self) -> str:
@@ -52,7 +53,8 @@ class Memory:
             "key-value cache": self.cache,
         }
         shown = ", ".join(f"{name} {format_size(size)}" for name, size in parts.items() if size)
-        return f"{format_size(self.total)}: {shown}"
+        beside = f"; {format_size(self.remote)} in remote memory" if self.remote else ""
+        return f"{format_size(self.total)}: {shown}{beside}"
 
 
 @dataclass(frozen=True, slots=True)

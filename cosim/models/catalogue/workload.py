@@ -21,6 +21,7 @@ from cosim.models.catalogue.fits import divides
 from cosim.models.contract import Framework, Model
 from cosim.models.frameworks import Megatron
 from cosim.models.job import ModelJob
+from cosim.models.offload import Offload, offloaded
 from cosim.models.training import Timer
 from cosim.registry import Named
 from cosim.spec import SizeBytes
@@ -93,6 +94,9 @@ class ModelWorkload(TrainedWorkload):
     cuda_graphs: bool | None = Field(
         None, description="the host launches graphs, and is never waited for; omitted: when serving"
     )
+    offload: Offload | None = Field(
+        None, description="what lives in the scenario's remote memory: {} for what doesn't fit otherwise"
+    )
     memory: Literal["check", "ignore"] = Field(
         "check", description="refuse what doesn't fit into the GPU's memory, or run it anyway"
     )
@@ -107,6 +111,8 @@ class ModelWorkload(TrainedWorkload):
         divides("batch", self.samples, "replicas x micro_batch", self.parallel.replicas * self.micro_batch)
         self.model.check(self)
         self._check_late()
+        if self.offload is not None and self.task != "training":
+            raise ValueError(f"offload is of training; {self.task} has neither gradients nor an optimizer")
         return self
 
     def _check_late(self) -> None:
@@ -116,6 +122,8 @@ class ModelWorkload(TrainedWorkload):
         name = "staleness" if self.staleness else "local_sgd"
         if self.staleness and self.local_sgd is not None:
             raise ValueError("local_sgd averages weights: there are no gradients for staleness to be of")
+        if self.offload is not None:
+            raise ValueError(f"{name} with offload: late gradients in remote memory are not modelled")
         if self.task != "training":
             raise ValueError(f"{name} is of training; {self.task} has no gradients")
         if self.sharded_optimizer or self.parallel.fsdp > 1:
@@ -192,7 +200,8 @@ class ModelWorkload(TrainedWorkload):
             gpu.peak(self.dtype)
         except ValueError as error:
             raise WorkloadError(str(error)) from error
-        job = self.job()
+        room = None if gpu.memory is None else gpu.memory - self.memory_reserve
+        job = self.job() if self.offload is None else offloaded(self.job(), self.offload, room)
         overlaps = job.training.bucket is not None and self.task == "training"
         timer: Timer = GpuTimer(gpu, self.dtype)
         if self.task != "training" if self.cuda_graphs is None else self.cuda_graphs:
@@ -201,7 +210,7 @@ class ModelWorkload(TrainedWorkload):
         report = ImportReport(
             read=(
                 f"{job.name} ({self.model.source}): {self.model.size}",
-                f"memory of the fullest GPU {job.memory}" + self._of(gpu),
+                f"memory of the fullest GPU {job.memory}" + self._of(job, gpu),
             ),
             invented=(
                 f"computation by a compute model of {gpu.name} ({gpu.source}), {gpu.trust(self.dtype)}",
@@ -210,7 +219,8 @@ class ModelWorkload(TrainedWorkload):
             ),
         )
         made = build_training(job.name, job.stages, job.training, timer, report, job.builder)
-        return self._late(replace(made, error=gpu.error(self.dtype)), timer)
+        made = replace(made, error=gpu.error(self.dtype), remote_bytes=job.memory.remote)
+        return self._late(made, timer)
 
     def _late(self, made: Workload, timer: Timer) -> Workload:
         """Gradients an iteration late, or weights averaged now and then."""
@@ -242,11 +252,11 @@ class ModelWorkload(TrainedWorkload):
 
     # -- memory -------------------------------------------------------------------------------------------
 
-    def _of(self, gpu: Gpu) -> str:
+    def _of(self, job: ModelJob, gpu: Gpu) -> str:
         if gpu.memory is None:
             return ""
         text = f"; of {format_size(gpu.memory)}, {format_size(self.memory_reserve)} of them reserved"
-        over = self.job().memory.total > gpu.memory - self.memory_reserve
+        over = job.memory.total > gpu.memory - self.memory_reserve
         return text + (": DOES NOT FIT, run all the same (memory: ignore)" if over else "")
 
     def _check_memory(self, job: ModelJob, gpu: Gpu) -> None:
@@ -258,6 +268,8 @@ class ModelWorkload(TrainedWorkload):
         from cosim.models.catalogue.fitting import what_fits
 
         found = what_fits(self, room)
+        if self.offload is None and self.task == "training":
+            found.append("offload: {}, with the scenario's `memory:`")
         raise WorkloadError(
             f"{job.name} does not fit on {gpu.name}: it has {format_size(room)}, {format_size(gpu.memory)}"
             f" less {format_size(self.memory_reserve)} reserved, and the fullest GPU needs {job.memory}",
