@@ -15,6 +15,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.g
 # And it finds the bytecode that others wrote: without, each process compiles 250 files, a sixth of its time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# What is tested is what large runs are made of, whether or not it is in the cache; see test_twins.
+os.environ.setdefault("COSIM_LOOPS", "compiled")
 
 
 @pytest.fixture(scope="session")

@@ -81,7 +81,9 @@ def _widen_bins(state: State) -> None:
     for b in range(half):
         for pair in range(traffic.shape[1]):
             traffic[b, pair] = traffic[2 * b, pair] + traffic[2 * b + 1, pair]
-    traffic[half:, :] = 0
+    for b in range(half, len(traffic)):
+        for pair in range(traffic.shape[1]):
+            traffic[b, pair] = 0
     state.counts[TRAFFIC_BIN] *= 2
 
 

@@ -19,7 +19,7 @@ from cosim.errors import AlgorithmError, MismatchError, NetworkError, Simulation
 from cosim.network.ahead import compiling
 from cosim.network.compiled import CompiledNetwork, no_core
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable, flat_table
-from cosim.network.jit import is_new
+from cosim.network.tiers import interpret, is_new, is_spent
 from cosim.pattern.planner import Planner
 from cosim.units import NEVER, TOO_LATE, format_size
 from cosim.workload.millionths import MILLION, scaled
@@ -45,7 +45,6 @@ class Engine:
         self._message_tables: dict[int, FlowTable] = {}
         self._traits: dict[tuple[int, int], dict[str, object]] = {}
         self._network: CompiledNetwork | None = None
-        self._entry = 0
         self._no_core = no_core()
         self._until = 0
         self._turns = _FIRST_TURNS
@@ -92,15 +91,20 @@ class Engine:
     def connect(self, network: CompiledNetwork) -> None:
         """Have a network of this process, which is open, asked in the same loop."""
         self._network = network
-        if is_new(joint.run):
-            with compiling(network.loop, network.signature()):
-                joint.compile_run(self.columns.view(), network.core())
-        self._entry = network.entry()
+        if not network.interpreted:
+            self._compile(network)
         directed = self.columns.arrays["jobs"]["directed"]
         for number, bound in enumerate(self.tables.messages.bindings):
             if not directed[bound[1]]:  # the others when it is known where they sit
                 self._bind_messages(number)
         self.groups.on_bind = self._bound
+
+    def _compile(self, network: CompiledNetwork) -> None:
+        """Compile what is not yet, of the engine's loop and the network's, both at once."""
+        if is_new(joint.run):
+            with compiling(network.loop, network.signature()):
+                joint.compile_run(self.columns.view(), network.core())
+        network.compile()
 
     def disconnect(self) -> None:
         """Let go of the network, and of what would keep this object alive."""
@@ -152,15 +156,9 @@ class Engine:
         self._until = until
         while True:
             network = self._network
-            if network is None:
-                status = int(joint.run(self.columns.view(), self._no_core, 0, 0, until, self._turns))
-            else:
-                columns = network.columns()  # held while its address is used
-                status = int(
-                    joint.run(
-                        self.columns.view(), network.core(), self._entry, columns.address, until, self._turns
-                    )
-                )
+            if network is not None and network.interpreted and is_spent():
+                self._compile(network)
+            status = self._loop(network, until)
             if status == loop.DONE:
                 return
             if status == loop.PAUSED:
@@ -171,6 +169,16 @@ class Engine:
             else:
                 self.answer(status)
             yield
+
+    def _loop(self, network: CompiledNetwork | None, until: int) -> int:
+        """Go on with the loop, and the network; why it stopped."""
+        if network is None:
+            return int(joint.run(self.columns.view(), self._no_core, 0, 0, until, self._turns))
+        columns = network.columns()  # held while its address is used
+        given = self.columns.view(), network.core(), network.entry
+        if network.interpreted:
+            return int(interpret(joint.run, *given, columns, until, _FIRST_TURNS))
+        return int(joint.run(*given, columns.address, until, self._turns))
 
     def take(self, done: Completions) -> None:
         """Count completions; what waits for them happens at their times.

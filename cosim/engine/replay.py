@@ -33,6 +33,7 @@ from cosim.network.changes import MOST_IN_VAIN
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.flows import I64, Completions
 from cosim.network.simulator import NetworkSimulator
+from cosim.network.tiers import expect
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, TOO_LATE, format_rate, format_size, format_time
@@ -171,6 +172,7 @@ class Replay:
             int(np.diff(one.table.first)[one.program_of].sum()) * info.iterations
             for info, one in ((job, job.workload) for job in jobs)
         )
+        expect(self._total)
 
     def run(self) -> Records:
         """See :func:`replay`."""

@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 
 from cosim import units
 from cosim.errors import CausalityError, NetworkError, SimulationError
+from cosim.network.addresses import Addresses
 from cosim.network.arrays import Arrays
 from cosim.network.calendar import Calendar, grown, make_calendar
 from cosim.network.changes import ChangeTable
 from cosim.network.core import (
     DONE,
     NEED_CALENDAR,
+    NEED_COMPILER,
     NEED_PENDING,
     PENDING,
     REPORT_LIMIT,
@@ -38,9 +40,10 @@ from cosim.network.core import (
 from cosim.network.detours import Detours
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
 from cosim.network.growing import GrowingArrays
-from cosim.network.jit import compiled_for
+from cosim.network.jit import begins_interpreted, is_ours
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.network.store import NEED_GROUPS, NEED_OUT, NEED_PAGES, NEED_POOL, NEED_WORK, FlowStore
+from cosim.network.tiers import interpret, is_spent
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
@@ -109,6 +112,8 @@ class CompiledNetwork(NetworkSimulator):
         if topology.changes is not None and not self.link_changes:
             raise NetworkError(f"{self.name} has no links that fail or slow down")
         self._opened = True
+        ours = all(map(is_ours, self._kernels()))
+        self._addresses = Addresses(interpreted=ours and begins_interpreted(self.loop))
         self._topology = topology
         self._store = FlowStore()
         links = topology.num_links
@@ -159,17 +164,32 @@ class CompiledNetwork(NetworkSimulator):
 
     def _run(self, core: Core, horizon_ps: int) -> int:
         columns = self.columns()  # held while its address is used
-        return _loop_at(self._entry)(core.address, columns.address, horizon_ps)
+        if self.interpreted and is_spent():
+            self.compile()
+        if self.interpreted:
+            return int(interpret(self.loop, core, columns, horizon_ps))
+        return _loop_at(self.entry)(core.address, columns.address, horizon_ps)
+
+    def _kernels(self) -> tuple[Callable[..., None] | None, ...]:
+        """What the model's loop calls that may be a plug-in's: that may be anything that numba compiles."""
+        return ()
+
+    @property
+    def interpreted(self) -> bool:
+        """Whether the model's loop is interpreted so far."""
+        return self._addresses.interpreted
+
+    def compile(self) -> None:
+        """Have the model's loop compiled from now on."""
+        self._addresses.compile()
+        vars(self).pop("entry", None)
 
     @cached_property
-    def _entry(self) -> int:
-        return self.entry()
-
     def entry(self) -> int:
-        """Where the model's compiled loop is: called with addresses of the core and of :meth:`columns`, and
-        a horizon.
+        """Where the model's loop is: called with addresses of the core and of :meth:`columns`, and a horizon;
+        with those themselves where it is interpreted.
         """
-        return int(compiled_for(self.loop, self.signature()).address)
+        return self._addresses.of(self.loop, self.signature())
 
     def signature(self) -> Any:
         """Numba's types of what the model's loop takes and returns."""
@@ -346,6 +366,8 @@ class CompiledNetwork(NetworkSimulator):
             raise SimulationError(f"{self.name}: {units.TOO_LATE}")
         if what == NEED_CALENDAR:
             self._grow_calendar(2 * len(self._arrays["calendar"].events))
+        elif what == NEED_COMPILER:
+            pass  # it is seen to before the loop goes on
         elif what == NEED_PENDING:
             self._arrays.reserve("pending", 2 * len(self._arrays["pending"]))
         elif what in (NEED_WORK, NEED_OUT, NEED_POOL, NEED_PAGES, NEED_GROUPS):

@@ -8,7 +8,7 @@ from cosim.network.arrays import Arrays
 from cosim.network.calendar import Calendar, Records, push, room
 from cosim.network.dependencies import COMPLETED, DRAINED, NEED_OUT, NEED_WORK, STARTED, Store, drain, note
 from cosim.network.flows import I32, I64
-from cosim.network.jit import compiled, inlined, internal, once
+from cosim.network.jit import compiled, inlined, internal, is_enough, once
 from cosim.units import NEVER
 
 STATE = np.dtype(
@@ -35,7 +35,7 @@ events, of which ``cursor`` are done. ``looking``: 1 where the loop runs on a co
 completion (``bound``, then). ``too_late``: 1 where something would complete at :data:`~cosim.units.NEVER` or
 later."""
 
-DONE, NEED_CALENDAR, NEED_PENDING, NEED_MORE, TOO_LATE = 0, 10, 11, 12, 19
+DONE, NEED_CALENDAR, NEED_PENDING, NEED_MORE, NEED_COMPILER, TOO_LATE = 0, 10, 11, 12, 13, 19
 REPORT_LIMIT = 1 << 18
 """Completions after which an advance returns (or twice as many as stayed), so that reports stay small."""
 
@@ -108,6 +108,9 @@ def release(core: Core) -> int:
     """Let dependents follow what is known; :data:`DONE`, or what must grow; or :data:`TOO_LATE`."""
     if core.state[0].too_late != 0:
         return TOO_LATE
+    # A copy that looks ahead has addresses of its own: it goes on as it began.
+    if is_enough() and core.state[0].looking == 0:
+        return NEED_COMPILER
     state = core.store.state[0]
     while True:
         status = drain(core.store)
@@ -171,7 +174,9 @@ def widen(core: Core) -> None:
     for b in range(half):
         for link in range(busy.shape[1]):
             busy[b, link] = busy[2 * b, link] + busy[2 * b + 1, link]
-    busy[half:, :] = 0
+    for b in range(half, len(busy)):
+        for link in range(busy.shape[1]):
+            busy[b, link] = 0
     core.state[0].bin_ps *= 2
 
 

@@ -22,6 +22,7 @@ links give a flow its rate at the same instant.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -67,7 +68,9 @@ class FairShareNetwork(CompiledNetwork):
         self.symmetric = balancer is None or not balancer.chooses
 
     def _open_model(self, topology: Topology, seed: int) -> None:
-        self._balancing = Balancing(self._balancer, topology, seed, in_python=self._in_python)
+        self._balancing = Balancing(
+            self._balancer, topology, seed, self._addresses, in_python=self._in_python
+        )
         count = topology.num_links
         links = np.zeros(count, LINK)
         links["capacity"] = topology.link_rate_bps / BPS_PER_BYTE_PS
@@ -101,6 +104,9 @@ class FairShareNetwork(CompiledNetwork):
         self._changes.fill(self._fluid)
         if self._balancing.balancer is not None:
             self._balancing.call(choose, end_on_route, self.signature())
+
+    def _kernels(self) -> tuple[Callable[..., None] | None, ...]:
+        return (type(self._balancer).kernel,) if self._balancer is not None else ()
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         numbers = self._numbers.number(job, src, dst, channel)

@@ -22,8 +22,10 @@ from numba import types as numba_types
 from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
+from cosim.network import twins
 from cosim.network.compile_turns import in_turns
 from cosim.network.pipeline import Pipeline
+from cosim.network.tiers import Tiered, is_due, is_loop_interpreted
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -39,8 +41,10 @@ _PART = _OPTIONS | {"no_cpython_wrapper": True, "cache": False}
 
 
 def compiled(function: _F) -> _F:
-    """Compile a function that is called from Python, or seldom."""
-    return cast("_F", _for_any_integer(in_turns(_watched(cast("Any", njit)(**_OPTIONS)(function)))))
+    """Compile a function that is called from Python, or seldom; where it isn't worth it, interpret it."""
+    made = in_turns(_watched(cast("Any", njit)(**_OPTIONS)(function)))
+    made.__class__ = Tiered
+    return cast("_F", _for_any_integer(made))
 
 
 def inlined(function: _F) -> _F:
@@ -105,17 +109,21 @@ def is_missing(function: Callable[..., Any], signature: Any) -> bool:
     return key not in made._cache._cache_file._load_index()
 
 
-def is_new(function: Callable[..., Any]) -> bool:
-    """Whether nothing of a compiled function is in this process or on disk yet, for any arguments."""
-    made = cast("Any", function)
-    return not made.overloads and not made._cache._cache_file._load_index()
+def begins_interpreted(loop: Callable[..., Any]) -> bool:
+    """Whether a loop, for :func:`compiled_for`, is interpreted at first, as none of it is kept yet."""
+    return is_loop_interpreted(_by_address(loop, numba_types.void())._cache)
+
+
+def is_ours(function: Callable[..., Any] | None) -> bool:
+    """Whether a function is none of a plug-in's."""
+    plain = getattr(function, "py_func", function)
+    return plain is None or plain.__module__.startswith("cosim.")
 
 
 def _by_address(function: Callable[..., Any], signature: Any) -> Any:
     from numba.core.ccallback import CFunc
 
-    plain = getattr(function, "py_func", function)
-    ours = plain.__module__.startswith("cosim.")
+    plain, ours = getattr(function, "py_func", function), is_ours(function)
     more: dict[str, Any] = {"pipeline_class": Pipeline} if ours else {}
     types = signature.args, signature.return_type
     made = CFunc(plain, types, locals={}, options={"_nrt": False}, **more)
@@ -147,6 +155,8 @@ def _caller(returns: Any) -> Any:
 call_at = _caller(numba_types.void)
 ask_at = _caller(numba_types.int64)
 """Returns the integer that the function does."""
+twins.means(call_at)
+twins.means(ask_at)
 
 
 def _watched(dispatcher: Any) -> Any:
@@ -198,3 +208,12 @@ def _sources(user: str) -> tuple[tuple[str, int, int], ...]:
     if user == "engine":
         files += [room.parent / "engine" / f"{name}.py" for name in _ENGINE]
     return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
+
+
+@inlined
+def is_enough() -> bool:
+    """Whether to leave a loop, that it may be compiled: asked each turn, and never true of what is."""
+    return False
+
+
+twins.means(is_enough, is_due)

@@ -48,7 +48,8 @@ def spread(core: Core, whole: I32) -> None:
             busy[b, link] += whole[b, link] * core.state[0].bin_ps
             whole[b + 1, link] += whole[b, link]
             whole[b, link] = 0
-    whole[len(busy), :] = 0
+    for link in range(busy.shape[1]):
+        whole[len(busy), link] = 0
 
 
 @inlined

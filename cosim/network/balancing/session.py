@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from cosim.network.addresses import Addresses
 from cosim.network.balancing.ask import ask_in_python, kernel_signature, state_width, wrong_answer
 from cosim.network.balancing.candidates import Candidates
 from cosim.network.balancing.contract import Balancer
@@ -15,7 +16,6 @@ from cosim.network.balancing.state import CHOICE, COUNTS, MAX_STATE, ROUTE, SEEN
 from cosim.network.chance import salts
 from cosim.network.flows import I32, I64
 from cosim.network.growing import GrowingArrays
-from cosim.network.jit import compiled_for
 from cosim.network.simulator import BalancingUse
 from cosim.registry import name_of
 from cosim.topology.graph import Topology
@@ -28,8 +28,15 @@ class Balancing:
     """Of one network; without a balancer, or with one that does not choose, arrays of no length."""
 
     def __init__(
-        self, balancer: Balancer | None, topology: Topology, seed: int, *, in_python: bool = False
+        self,
+        balancer: Balancer | None,
+        topology: Topology,
+        seed: int,
+        addresses: Addresses,
+        *,
+        in_python: bool = False,
     ) -> None:
+        self._addresses = addresses
         self.balancer = balancer if balancer is not None and balancer.chooses else None
         self._topology = topology
         self._seed = seed
@@ -70,13 +77,13 @@ class Balancing:
         self._arrays["parameters"] = np.array(balancer.parameters(), np.float64)
         kernel = None if in_python else type(balancer).kernel
         if kernel is not None:
-            counts["kernel"] = int(compiled_for(kernel, kernel_signature()).address)
+            self._addresses.tell(counts, "kernel", kernel, kernel_signature())
 
     def call(self, choose: Callable[..., int], end: Callable[..., int], signature: Any) -> None:
         """Have the network's loop find its functions that have a batch choose, and that end a message."""
         counts = self._arrays["counts"][0]
-        counts["choose"] = int(compiled_for(choose, signature).address)
-        counts["end"] = int(compiled_for(end, signature).address)
+        self._addresses.tell(counts, "choose", choose, signature)
+        self._addresses.tell(counts, "end", end, signature)
 
     def view(self) -> Balance:
         """The arrays as they are now."""

@@ -43,7 +43,7 @@ of a packet at another rate than the one that a link was built with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, cast
@@ -109,7 +109,6 @@ from cosim.network.congestion.watching import LinkWatch
 from cosim.network.drains import DRAIN
 from cosim.network.flows import F64, I32, I64, FlowGroup
 from cosim.network.growing import GrowingArrays
-from cosim.network.jit import compiled_for
 from cosim.network.simulator import NetworkStatistics, QueueSample, RateSample
 from cosim.registry import name_of
 from cosim.topology.graph import Topology
@@ -145,7 +144,9 @@ class CongestionNetwork(CompiledNetwork):
 
     def _open_model(self, topology: Topology, seed: int) -> None:
         self._seed = seed
-        self._balancing = Balancing(self._balancer, topology, seed, in_python=self._balancer_in_python)
+        self._balancing = Balancing(
+            self._balancer, topology, seed, self._addresses, in_python=self._balancer_in_python
+        )
         self._choices_used = 0
         self._own = self._now = np.zeros(0, np.int32)
         self._detour_strands: dict[tuple[int, int], int] = {}
@@ -204,12 +205,17 @@ class CongestionNetwork(CompiledNetwork):
         counts["num_classes"] = 1
         self._fluid["parameters"] = np.array(self._control.parameters(), np.float64)
         kernel = None if self._in_python else type(control).kernel
-        counts["kernel"] = 0 if kernel is None else int(compiled_for(kernel, _signature()).address)
+        if kernel is not None:
+            self._addresses.tell(counts[0], "kernel", kernel, _signature())
         self._changes.fill(self._fluid)
         self._fluid["settings"]["changing"] = topology.changes is not None
         if self._balancing.balancer is not None:
             self._fluid["settings"]["balanced"] = 1
             self._balancing.call(choose, end_choice, self.signature())
+
+    def _kernels(self) -> tuple[Callable[..., None] | None, ...]:
+        balancer = () if self._balancer is None else (type(self._balancer).kernel,)
+        return type(self._control).kernel, *balancer
 
     def _check_rates(self, topology: Topology) -> None:
         """Refuse links on which a packet takes less than the clock's tick, or longer than 1000 seconds."""

@@ -62,8 +62,8 @@ def bin_starts(number: int) -> float:
 
 
 @compiled
-def count_served(histogram: F64, start: float, end: float, sent: float) -> None:
-    """Count bytes that leave while a queue goes from ``start`` to ``end`` on a straight line."""
+def count_served(histogram: F64, link: int, start: float, end: float, sent: float) -> None:
+    """Count bytes that leave while a link's queue goes from ``start`` to ``end`` on a straight line."""
     least = min(start, end)
     largest = max(start, end)
     number = queue_bin(least)
@@ -72,11 +72,11 @@ def count_served(histogram: F64, start: float, end: float, sent: float) -> None:
     while number < last:
         top = bin_starts(number + 1)
         part = (top - least) * each
-        histogram[number] += part
+        histogram[link, number] += part
         sent -= part
         least = top
         number += 1
-    histogram[last] += sent
+    histogram[link, last] += sent
 
 
 @inlined
@@ -212,7 +212,7 @@ def _settle_queues(fluid: CongestionState, one: Any, link: int, begin: int, now:
             sent = out * step * BYTES_PER_BPS_PS
             port.served += sent
             if queue + end >= 2.0:
-                count_served(fluid.histogram[link], queue, end, sent)
+                count_served(fluid.histogram, link, queue, end, sent)
             room -= out
         total += (capacity - room) * step
         left -= step
