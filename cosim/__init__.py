@@ -46,12 +46,15 @@ if TYPE_CHECKING:
     from cosim.experiment.prove import prove
     from cosim.experiment.run import run, sweep
     from cosim.experiment.scenario import Job, Scenario, load, loads
+    from cosim.experiment.search.design import Design
+    from cosim.experiment.search.search import search
     from cosim.experiment.simulate import Run
     from cosim.experiment.sweep import Sweep
     from cosim.experiment.translate import Translation, translate
     from cosim.profiler.context import profile
     from cosim.results.compare import Comparison, compare
     from cosim.results.networks import NetworkComparison
+    from cosim.results.search import SearchRun
     from cosim.results.stored_run import StoredRun, load_run
     from cosim.results.summary import Summary
     from cosim.results.sweep import SweepRun
@@ -73,12 +76,15 @@ _HOMES = {
     "cosim.experiment.prove": "prove",
     "cosim.experiment.run": "run sweep",
     "cosim.experiment.scenario": "Job Scenario load loads",
+    "cosim.experiment.search.design": "Design",
+    "cosim.experiment.search.search": "search",
     "cosim.experiment.simulate": "Run",
     "cosim.experiment.sweep": "Sweep",
     "cosim.experiment.translate": "Translation translate",
     "cosim.profiler.context": "profile",
     "cosim.results.compare": "Comparison compare",
     "cosim.results.networks": "NetworkComparison",
+    "cosim.results.search": "SearchRun",
     "cosim.results.stored_run": "StoredRun load_run",
     "cosim.results.summary": "Summary",
     "cosim.results.sweep": "SweepRun",
@@ -96,6 +102,7 @@ __all__ = [
     "Comparison",
     "CosimError",
     "DeadlineError",
+    "Design",
     "DeviceMesh",
     "DivergenceError",
     "FeatureError",
@@ -120,6 +127,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "SchedulerError",
+    "SearchRun",
     "ServerDiedError",
     "SimulationError",
     "StallError",
@@ -142,6 +150,7 @@ __all__ = [
     "profile",
     "prove",
     "run",
+    "search",
     "sweep",
     "translate",
 ]

@@ -19,6 +19,7 @@ a scenario's                base                        entry points in the grou
 ``cosim translate --to``    :class:`Format`             ``cosim.formats``
 ``memory``                  :class:`MemorySpec`         ``cosim.memories``
 a sweep's ``executor``      :class:`Executor`           ``cosim.executors``
+a design's ``optimizer``    :class:`Optimizer`          ``cosim.optimizers``
 ==========================  ==========================  ========================
 
 A scenario names a plug-in by its entry point, or by its file, which lies beside the scenario:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     )
     from cosim.experiment.executors.call import RunCall, RunResult
     from cosim.experiment.executors.contract import Executor
+    from cosim.experiment.search.contract import AskTell, DesignPoint, DesignSpace, Optimizer
     from cosim.files.import_report import ImportReport
     from cosim.gpu.contract import GpuSpec
     from cosim.gpu.efficiency import Calibration, Efficiency
@@ -112,6 +114,7 @@ _FROM = {
     "cosim.errors": "AlgorithmError InputError Location NetworkError TopologyError WorkloadError",
     "cosim.experiment.executors.call": "RunCall RunResult",
     "cosim.experiment.executors.contract": "Executor",
+    "cosim.experiment.search.contract": "AskTell DesignPoint DesignSpace Optimizer",
     "cosim.files.import_report": "ImportReport",
     "cosim.gpu.contract": "GpuSpec",
     "cosim.gpu.efficiency": "Calibration Efficiency",
@@ -171,6 +174,7 @@ __all__ = [
     "Algorithm",
     "AlgorithmError",
     "Arrival",
+    "AskTell",
     "Balancer",
     "Block",
     "Builder",
@@ -185,6 +189,8 @@ __all__ = [
     "DType",
     "DataParallelModel",
     "Decision",
+    "DesignPoint",
+    "DesignSpace",
     "DeviceMesh",
     "Dimension",
     "Efficiency",
@@ -224,6 +230,7 @@ __all__ = [
     "OpKind",
     "Operation",
     "OperationTable",
+    "Optimizer",
     "Parallel",
     "Paths",
     "Peer",

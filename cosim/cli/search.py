@@ -1,4 +1,4 @@
-"""``cosim search``: the best choice of a sweep, without running all of it."""
+"""``cosim search``: the best choice of a design, without running all of it."""
 
 from __future__ import annotations
 
@@ -11,43 +11,47 @@ import typer
 from cosim.cli import options
 from cosim.cli.say import INTERRUPTED, logged, say
 
-_Objective = Annotated[
-    str, typer.Option(metavar="MEASURE", help="Of `cosim list sweep`; omitted: the sweep's first.")
+_Objectives = Annotated[
+    list[str] | None,
+    typer.Option("--objective", metavar="QUANTITY", help="Instead of the design's; several for a front."),
 ]
 _Runs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Points to run at most.")]
-_Optimizer = Annotated[
-    str, typer.Option(metavar="NAME", help="bounds: the least bound first; all; optuna: its sampler.")
+_OptimizerName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="What to run next: one of `cosim list optimizer`, or {kind: NAME ...}."
+    ),
 ]
 
 
 def search(
     design: Annotated[
-        Path, typer.Argument(help="A sweep (YAML): its axes are what to choose.", metavar="SWEEP")
+        Path, typer.Argument(help="A design (YAML): a sweep's axes are what to choose.", metavar="DESIGN")
     ],
     settings: options.Settings = None,
-    objective: _Objective = "",
+    objective: _Objectives = None,
     runs: _Runs = None,
-    optimizer: _Optimizer = "bounds",
+    optimizer: _OptimizerName = None,
     store: options.Store = None,
     executor: options.ExecutorName = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Find the best choice of a sweep; what can't be is refused, what can't win isn't run."""
+    """Find the best choice of a design; what can't be is refused, what can't win isn't run."""
     from cosim.experiment.progress import ProgressBar
-    from cosim.experiment.run import read_executor
-    from cosim.experiment.search import search as searching
+    from cosim.experiment.search.search import search as searching
+    from cosim.files.located_yaml import parse_value
     from cosim.results.render.terminal import show_page
 
-    sweep = searching.read_design(design, settings or ())
     with logged(quiet), ProgressBar(shown=not quiet) as bar:
-        done = searching.search(
-            sweep,
-            objective,
+        done = searching(
+            design,
+            settings or (),
+            objective=objective,
             runs=runs,
-            optimizer=optimizer,
+            optimizer=None if optimizer is None else parse_value(optimizer),
             store=store,
-            executor=read_executor(executor),
+            executor=executor,
             progress=bar.show,
         )
     if as_json:
@@ -58,5 +62,5 @@ def search(
         say("interrupted; what was run until then is kept")
         raise typer.Exit(INTERRUPTED)
     if done.best is None:
-        say("error: no point could go on")
+        say("error: no point that was run could go on and keeps the constraints")
         raise typer.Exit(1)

@@ -43,8 +43,12 @@ class Built:
     warnings: tuple[str, ...]
 
 
-def build(scenario: Scenario) -> Built:
-    """Make everything that the scenario names.
+Made = dict[str, list[Workload]]
+"""Workloads that were built and checked, by what they were built of."""
+
+
+def build(scenario: Scenario, made: Made | None = None) -> Built:
+    """Make everything that the scenario names; but for workloads in ``made``, where new ones are added.
 
     Raises
     ------
@@ -52,7 +56,7 @@ def build(scenario: Scenario) -> Built:
         Something that can't be made, or doesn't fit together; with its place in the scenario.
     """
     topology = with_changes(scenario, fabric(scenario))
-    jobs = with_memory(scenario, topology, with_slowdowns(scenario, _jobs(scenario, topology)))
+    jobs = with_memory(scenario, topology, with_slowdowns(scenario, _jobs(scenario, topology, made)))
     with at(scenario.locate("network")):
         scenario.network.check_topology(topology)
         network = scenario.network.build(scenario.context)
@@ -74,10 +78,10 @@ class _Wish:
     start_ps: int
 
 
-def _wishes(scenario: Scenario) -> Iterator[_Wish]:
+def _wishes(scenario: Scenario, made: Made | None) -> Iterator[_Wish]:
     for number, job in enumerate(scenario.jobs):
         with at(scenario.locate("jobs", number, "workload")):
-            workloads = _workloads(scenario, number)
+            workloads = _workloads(scenario, number, made)
         with at(scenario.locate("jobs", number, "arrival")):
             later = _arrivals(job, scenario.context)
         for name, workload, offset in zip(job.names(), workloads, later, strict=True):
@@ -103,8 +107,18 @@ def _is_time(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= int(value) < NEVER
 
 
-def _workloads(scenario: Scenario, number: int) -> list[Workload]:
+def _workloads(scenario: Scenario, number: int, made: Made | None) -> list[Workload]:
     """Of each job that an entry stands for: one and the same, unless it is drawn."""
+    if made is None:
+        return _new_workloads(scenario, number)
+    job = scenario.jobs[number]
+    key = repr((job.workload, job.count, scenario.base, draw(scenario.seed, number)))
+    if key not in made:
+        made[key] = _new_workloads(scenario, number)
+    return made[key]
+
+
+def _new_workloads(scenario: Scenario, number: int) -> list[Workload]:
     job = scenario.jobs[number]
     spec = job.workload
     if isinstance(spec, Workload):
@@ -130,9 +144,9 @@ def _check_lag(workload: Workload, iterations: int) -> None:
         )
 
 
-def _jobs(scenario: Scenario, topology: Topology) -> tuple[JobInfo, ...]:
+def _jobs(scenario: Scenario, topology: Topology, made: Made | None) -> tuple[JobInfo, ...]:
     """Every job of the scenario on its endpoints, those of a count one by one."""
-    wishes = list(_wishes(scenario))
+    wishes = list(_wishes(scenario, made))
     asked = [scenario.jobs[wish.number] for wish in wishes]
     near = domains(topology) if any(job.placement.needs_domains for job in asked) else ()
     placed = arrange(

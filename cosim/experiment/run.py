@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, overload
@@ -333,7 +333,7 @@ def sweep(
         if not axes:
             raise InputError("a scenario needs axes to be a sweep", hint='{"rate": {"topology.rate": [...]}}')
         document = Document("sweep", {"scenario": read_in, "axes": dict(axes), **own})
-        chosen = sweep_from(document, read_in.base, read_in.name)
+        chosen = sweep_from(document, read_in.base, read_in.name, kind=Sweep)
     with allowing_large(allow_large):
         return run_sweep(
             chosen,
@@ -367,8 +367,9 @@ def read_source(source: Source, changes: Changes = ()) -> Scenario | Sweep:
         raise InputError(
             f"a {type(source).__name__} is no scenario: give a file, YAML text, Scenario or Sweep"
         )
-    make: Callable[..., Scenario | Sweep] = sweep_from if is_sweep(document) else from_document
-    return make(document, base, name, changes)
+    if is_sweep(document):
+        return sweep_from(document, base, name, changes, kind=Sweep)
+    return from_document(document, base, name, changes)
 
 
 def read_executor(given: Executor | Mapping[str, Any] | str | None) -> Executor | None:

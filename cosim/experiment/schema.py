@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 
 from cosim.experiment.fields import UNITS
 from cosim.experiment.scenario import Scenario
-from cosim.experiment.sweep import Sweep
+from cosim.experiment.search.design import Design
 from cosim.network.named import ELSEWHERE
 from cosim.plugin_file import PLUGIN
 from cosim.registry import GROUPS, Named, find, names
@@ -43,14 +43,14 @@ _IN_FILE = r"\.py:[A-Za-z_]\w*$"
 
 
 def schema() -> Schema:
-    """The schema, of plain values; a file with ``axes`` is a sweep, any other a scenario."""
+    """The schema, of plain values; a file with ``axes`` is a sweep or a design, any other a scenario."""
     known = _Definitions()
     known.add_groups()
-    one, many = known.model(Scenario), known.model(Sweep)
+    one, many = known.model(Scenario), known.model(Design)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "cosim",
-        "description": "A scenario, or a sweep of one",
+        "description": "A scenario, or a sweep or a design of one",
         "if": {"required": ["axes"]},
         "then": many,
         "else": one,

@@ -31,6 +31,7 @@ SHORT_KEYS: dict[Key, str] = {
     "control": "kind",
     "over": "kind",
     "executor": "kind",
+    "optimizer": "kind",
 }
 """What a lone name stands for: ``network: fair_share`` is ``network: {model: fair_share}``."""
 

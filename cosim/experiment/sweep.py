@@ -24,7 +24,7 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import (
     Field,
@@ -47,6 +47,7 @@ from cosim.results.measures import MEASURES
 from cosim.spec import Spec
 from cosim.written import plain
 
+_S = TypeVar("_S", bound="Sweep")
 MOST_SEEDS = 1_000_000
 Choices = dict[str, dict[str, Any]]
 """Label to settings."""
@@ -171,7 +172,7 @@ class Sweep(Spec):
         return sweep
 
     @classmethod
-    def load(cls, path: str | Path, set: Changes = ()) -> Sweep:  # noqa: A002
+    def load(cls, path: str | Path, set: Changes = ()) -> Self:  # noqa: A002
         """Read a sweep from a file; every combination is tried on the scenario, none is run.
 
         Parameters
@@ -187,9 +188,9 @@ class Sweep(Spec):
             Each mistake, with its place.
         """
         path = Path(path)
-        return sweep_from(located_yaml.read(path), path.parent, path.stem, set)
+        return sweep_from(located_yaml.read(path), path.parent, path.stem, set, kind=cls)
 
-    def with_settings(self, changes: Changes) -> Sweep:
+    def with_settings(self, changes: Changes) -> Self:
         """A copy with ``{"seeds": 1}`` or ``["seeds=1"]`` set.
 
         Raises
@@ -197,11 +198,23 @@ class Sweep(Spec):
         ScenarioError
             A setting that the sweep doesn't have, or that can't be used.
         """
+        return self.again_as(type(self), changes)
+
+    def again_as(self, kind: type[_S], changes: Changes = ()) -> _S:
+        """The same as another kind of sweep, with changes.
+
+        Raises
+        ------
+        ScenarioError
+            As for :meth:`with_settings`.
+        """
+        if isinstance(self, kind) and not changes:
+            return self
         if self._document is not None:
-            return sweep_from(settings.copied(self._document), self._base, self.name, changes)
+            return sweep_from(settings.copied(self._document), self._base, self.name, changes, kind=kind)
         document = located_yaml.Document("", plain(self, keep=True))
         document.value["scenario"] = self._made or self.scenario
-        return sweep_from(document, self._base, self.name, changes)
+        return sweep_from(document, self._base, self.name, changes, kind=kind)
 
     def trial(self, labels: tuple[str, ...], changes: Mapping[str, Any]) -> Scenario:
         """The scenario with the settings of one combination, which the labels stand for.
@@ -283,26 +296,26 @@ def is_sweep(document: located_yaml.Document) -> bool:
 
 
 def sweep_from(
-    document: located_yaml.Document, base: Path, name: str, changes: Changes = (), *, all_fit: bool = True
-) -> Sweep:
-    """A sweep from located YAML; ``name`` is used where it has none of its own.
+    document: located_yaml.Document, base: Path, name: str, changes: Changes = (), *, kind: type[_S]
+) -> _S:
+    """A sweep, or what is more than one, from located YAML; ``name`` is used where it has none of its own.
 
     Raises
     ------
     ScenarioError
-        Each mistake, with its place; where ``all_fit``, those of every combination too.
+        Each mistake, with its place; of a sweep, those of every combination too.
     """
     settings.apply(document, changes)
     try:
-        sweep = Sweep.model_validate(document.value, context={"folder": base})
+        sweep = kind.model_validate(document.value, context={"folder": base})
     except ValidationError as error:
-        raise scenario_error(error, Sweep, document) from None
+        raise scenario_error(error, kind, document) from None
     if not sweep.name:
         sweep = sweep.model_copy(update={"name": name})
     if sweep._made is None:
         sweep._document = document
     sweep._base = base
-    if all_fit:
+    if kind is Sweep:
         for labels, merged in sweep.combinations():
             sweep.trial(labels, merged)
     return sweep

@@ -88,6 +88,14 @@ class Transformer(TrainedWorkload, MegatronSettings):
             (name, why) for name, why in (own | framework | parallel).items() if name in self.model_fields_set
         ]
 
+    def memory_needed(self) -> int:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`."""
+        return self.model.memory_needed()
+
+    def tokens_done(self) -> int:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`."""
+        return self.model.tokens_done()
+
     def size_about(self) -> int:
         """See :class:`~cosim.workload.contract.WorkloadSpec`."""
         return self.model.size_about()

@@ -196,6 +196,10 @@ class CongestionAwareNetwork(CompiledNetwork):
 class CongestionAware(NetworkSpec):
     """ASTRA-sim's congestion-aware analytical model: first come, first served, store-and-forward."""
 
+    def shares_links(self) -> bool:
+        """A link sends one message after the other."""
+        return True
+
     def shares_by_weight(self) -> bool:
         """First come, first served, or not even that."""
         return False

@@ -62,6 +62,12 @@ class NetworkSpec(Spec):
         """As a scenario names it; empty where it is not registered."""
         return name_of("cosim.networks", type(self)) or ""
 
+    def shares_links(self) -> bool:
+        """Whether no link ever carries more than its rate, and no message comes sooner than its path's
+        latency: what `cosim search` needs to say how long messages take at least.
+        """
+        return False
+
     def shares_by_weight(self) -> bool:
         """Whether weights of jobs may matter."""
         return True

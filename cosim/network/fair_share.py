@@ -245,6 +245,10 @@ class FairShare(NetworkSpec):
 
     balancer: BalancerName = balancer_field()
 
+    def shares_links(self) -> bool:
+        """What flows share adds up to a link's rate at most."""
+        return True
+
     def uses_seed(self) -> bool:
         """Where the balancer draws lots."""
         return self.balancer.uses_seed()

@@ -51,6 +51,10 @@ class Hybrid(NetworkSpec):
             raise ValueError("a hybrid's networks are single ones")
         return network
 
+    def shares_links(self) -> bool:
+        """Where both do."""
+        return self.scale_up.shares_links() and self.scale_out.shares_links()
+
     def shares_by_weight(self) -> bool:
         """In either."""
         return self.scale_up.shares_by_weight() or self.scale_out.shares_by_weight()

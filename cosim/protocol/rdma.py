@@ -148,6 +148,10 @@ class Ns3Rdma(NetworkSpec):
         """Whether a gap is no loss."""
         return self.routing in _BY_PACKET if self.delivery == "auto" else self.delivery == "out_of_order"
 
+    def shares_links(self) -> bool:
+        """ns-3 sends packets."""
+        return True
+
     def shares_by_weight(self) -> bool:
         """The control says."""
         return self.control.inner().uses_weight

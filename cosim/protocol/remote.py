@@ -178,6 +178,10 @@ class Remote(NetworkSpec):
         """The simulator's, where it is one of ours."""
         return self.simulator or super().name
 
+    def shares_links(self) -> bool:
+        """Known of ns-3, which sends packets."""
+        return self.simulator == "ns3"
+
     def shares_by_weight(self) -> bool:
         """Not known of a simulator that is not ours."""
         return not self.simulator

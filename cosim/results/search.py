@@ -1,12 +1,16 @@
-"""What came of a search: the best point, what was tried, what was refused, what didn't need to be run."""
+"""What came of a search: the best point or the Pareto front, what was tried, refused, or not needed."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from cosim.results.measures import MEASURES, show_value
+import numpy as np
+
+from cosim.results.fronts import front
+from cosim.results.quantities import QUANTITIES
 from cosim.results.render.page import Lines, Page, PageTable, Section
 
 _SHOWN = 12
@@ -14,20 +18,36 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class TriedPoint:
-    """A point that was run: its bound and its value of the objective, or why it could not go on; ``stored``:
-    all of its runs were in the store.
+    """A point that was run.
+
+    Attributes
+    ----------
+    labels
+        Its choice on each axis.
+    values
+        What it has of each objective and of what is constrained, by name; empty where it could not go on.
+    bounds
+        What it can have of each objective at best, by name, as it was known before; without those of which
+        nothing was known.
+    error
+        Why it could not go on, or which constraint it breaks; empty where it is one to choose.
+    stored
+        All of its runs were in the store.
+    level
+        The fidelity at which it was run last, from 0.
     """
 
     labels: tuple[str, ...]
-    bound: float
-    value: float
+    values: Mapping[str, float]
+    bounds: Mapping[str, float] = field(default_factory=dict)
     error: str = ""
     stored: bool = False
+    level: int = 0
 
 
 @dataclass(frozen=True)
 class SearchRun:
-    """A search that has ended.
+    """A search that has ended, as :func:`cosim.search` returns it.
 
     Attributes
     ----------
@@ -35,8 +55,8 @@ class SearchRun:
         Of the design.
     axes
         (name, labels) of each.
-    objective
-        The measure.
+    objectives
+        What was optimised, of which :data:`~cosim.results.quantities.QUANTITIES` says more.
     tried
         Points in the order in which they were run.
     refused
@@ -44,47 +64,72 @@ class SearchRun:
     num_points
         All points of the design.
     proven
-        Whether no other point can be better than the best: all were run, or their bounds aren't below it.
+        Whether no other point can be better than the best, or beat the front, by more than ``tolerance``: all
+        were run, or their bounds say so.
+    tolerance
+        Relative.
+    levels
+        What each fidelity sets, and how much worse than its best a point may be and go on to the next.
     interrupted
         Empty, or why it ended early.
     """
 
     name: str
     axes: tuple[tuple[str, tuple[str, ...]], ...]
-    objective: str
+    objectives: tuple[str, ...]
     tried: tuple[TriedPoint, ...]
     refused: tuple[tuple[tuple[str, ...], str], ...]
     num_points: int
     proven: bool
+    tolerance: float = 0.0
+    levels: tuple[tuple[str, float], ...] = (("", 0.0),)
     interrupted: str = ""
 
     @property
+    def able(self) -> list[TriedPoint]:
+        """Those that can be chosen: they went on, at the last fidelity, and keep the constraints."""
+        return [one for one in self.tried if not one.error and one.level == len(self.levels) - 1]
+
+    @property
     def ranked(self) -> list[TriedPoint]:
-        """Those that could go on, best first; equals as they were tried."""
-        sign = 1 if MEASURES[self.objective].less_is_better else -1
-        return sorted((one for one in self.tried if not one.error), key=lambda one: sign * one.value)
+        """Those that can be chosen, best first by the first objective, then the others; equals as tried."""
+        return sorted(self.able, key=self._losses)
+
+    @property
+    def front(self) -> list[TriedPoint]:
+        """Those that no other beats, being as good everywhere and better somewhere; as ``ranked``."""
+        ranked = self.ranked
+        losses = np.array([self._losses(one) for one in ranked]).reshape(len(ranked), len(self.objectives))
+        return [ranked[row] for row in sorted(front(losses))]
 
     @property
     def best(self) -> TriedPoint | None:
-        """The best point; None where none could go on."""
+        """The best point by the first objective; None where there is none."""
         return next(iter(self.ranked), None)
+
+    def _losses(self, one: TriedPoint) -> tuple[float, ...]:
+        return tuple(QUANTITIES[name].sign * one.values[name] for name in self.objectives)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
+        chosen = {one.labels for one in self.front}
         return {
             "name": self.name,
-            "objective": self.objective,
+            "objectives": list(self.objectives),
             "axes": {name: list(labels) for name, labels in self.axes},
             "proven": self.proven,
+            "tolerance": self.tolerance,
             "interrupted": self.interrupted,
             "num_points": self.num_points,
             "tried": [
                 {
                     "labels": list(one.labels),
-                    "bound": one.bound,
-                    "value": one.value if math.isfinite(one.value) else None,
+                    "values": {name: value for name, value in one.values.items() if math.isfinite(value)},
+                    "bounds": dict(one.bounds),
                     "error": one.error,
                     "stored": one.stored,
+                    "level": one.level,
+                    "front": one.labels in chosen,
                 }
                 for one in self.tried
             ],
@@ -93,26 +138,69 @@ class SearchRun:
 
     def page(self) -> Page:
         """The sections of the page, for text and for HTML."""
-        ranked = self.ranked
-        left = self.num_points - len(self.tried) - len(self.refused)
-        stored = sum(one.stored for one in self.tried)
-        counts = (
-            f"{len(self.tried)} run ({stored} from the store), {len(self.refused)} refused, {left} not needed"
-        )
-        if not self.proven:
-            counts = counts.replace("not needed", "not tried")
-        verdict = "no other can be better" if self.proven else "others may be better: not all was tried"
-        head = Lines([f"{self.name}: {self.num_points} points: {counts}", f"{verdict}"])
-        rows = [[*(name for name, _ in self.axes), self.objective, "at least"]]
-        for one in ranked[:_SHOWN]:
-            bound = show_value(self.objective, one.bound) if one.bound else "-"
-            rows.append([*one.labels, show_value(self.objective, one.value), bound])
-        sections = [Section([head]), Section([PageTable(rows, left=tuple(range(len(self.axes))))])]
+        sections = [Section([Lines([*self._counts(), self._verdict()])])]
+        shown = self.ranked if len(self.objectives) == 1 else self.front
+        if shown:
+            rows = [self._head(shown[0]), *(self._row(one) for one in shown[:_SHOWN])]
+            sections.append(Section([PageTable(rows, left=tuple(range(len(self.axes))))]))
+            if len(shown) > _SHOWN:
+                sections.append(Section([Lines([f"... and {len(shown) - _SHOWN} more"])]))
         failed = [f"{' / '.join(one.labels)}: {one.error}" for one in self.tried if one.error]
         failed += [f"{' / '.join(labels)}: {why}" for labels, why in self.refused]
         if failed:
-            sections.append(Section([Lines([line.splitlines()[0] for line in failed[:_SHOWN]])]))
+            lines = [line.splitlines()[0] for line in failed[:_SHOWN]]
+            more = [f"... and {len(failed) - _SHOWN} more"] if len(failed) > _SHOWN else []
+            sections.append(Section([Lines([*lines, *more])]))
         return sections
+
+    def _counts(self) -> list[str]:
+        left = self.num_points - len(self.tried) - len(self.refused)
+        stored = sum(one.stored for one in self.tried)
+        lines = [
+            f"{self.name}: {self.num_points} points: {len(self.tried)} run ({stored} from the store), "
+            f"{len(self.refused)} refused, {left} {'not needed' if self.proven else 'not tried'}"
+        ]
+        if len(self.levels) > 1:
+            at = [
+                f"{sum(one.level >= level for one in self.tried)} with {said}"
+                for level, (said, _) in enumerate(self.levels)
+            ]
+            lines.append(f"run {', '.join(at)}")
+        return lines
+
+    def _verdict(self) -> str:
+        if not self.proven:
+            return "others may be better: not all was tried"
+        what = "no other can be better" if len(self.objectives) == 1 else "no other can be on the front"
+        if self.tolerance:
+            what += f" by more than {100 * self.tolerance:g} %"
+        trusted = [
+            f"{said} ranks as what comes after it does, to {100 * within:g} %"
+            for said, within in self.levels[:-1]
+        ]
+        return f"{what}{', if ' if trusted else ''}{' and '.join(trusted)}"
+
+    def _head(self, one: TriedPoint) -> list[str]:
+        more = [] if len(self.objectives) > 1 else ["at least" if self._first.less_is_better else "at most"]
+        return [*(name for name, _ in self.axes), *one.values, *more]
+
+    def _row(self, one: TriedPoint) -> list[str]:
+        cells = [QUANTITIES[name].show(value) for name, value in one.values.items()]
+        name = self.objectives[0]
+        bound = self._first.show(one.bounds[name]) if name in one.bounds else "-"
+        return [*one.labels, *cells, *([] if len(self.objectives) > 1 else [bound])]
+
+    @property
+    def _first(self) -> Any:
+        return QUANTITIES[self.objectives[0]]
+
+    def _repr_html_(self) -> str:
+        from cosim.results.render.html import html
+
+        return html(self.page())
+
+    def __repr__(self) -> str:
+        return f"<SearchRun {self.name} by {', '.join(self.objectives)}: {len(self.tried)} points run>"
 
     def __str__(self) -> str:
         from cosim.results.render.text import text

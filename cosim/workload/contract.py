@@ -48,6 +48,18 @@ class WorkloadSpec(Spec):
         """How many ranks and operations of programs it will have; 0: not known before, and not large."""
         return 0
 
+    def runs_on(self) -> Spec | None:
+        """Its GPU, as a scenario names it; None: it has none."""
+        return None
+
+    def memory_needed(self) -> int:
+        """Bytes on the fullest of its GPUs; 0: not known."""
+        return 0
+
+    def tokens_done(self) -> int:
+        """Tokens, or samples where there are no sequences, that an iteration works on; 0: not known."""
+        return 0
+
     def idle_in(self, workload: Workload) -> list[tuple[str, str]]:  # noqa: ARG002 - for those that read files
         """As ``idle_settings``, once the workload is made: (field, why)."""
         return []

@@ -18,9 +18,11 @@ from sphinx.application import Sphinx
 
 from cosim.experiment.fields import describe, models_in, show, show_default
 from cosim.experiment.scenario import Scenario
+from cosim.experiment.search.design import Design
 from cosim.experiment.sweep import Sweep
 from cosim.registry import GROUPS, find, names
 from cosim.results.measures import MEASURES
+from cosim.results.quantities import QUANTITIES
 from cosim.results.series import SERIES_COLUMNS, SERIES_TEXTS
 from cosim.results.store import ADDED_COLUMNS, COLUMNS
 from cosim.results.tables import TEXTS
@@ -106,6 +108,11 @@ WHERE = {
         "cosim run SWEEP --executor NAME",
         "where the runs of a sweep are run",
         "executor",
+    ),
+    "cosim.optimizers": (
+        "cosim search DESIGN --optimizer NAME",
+        "which point of a design is run next",
+        "optimizer",
     ),
 }
 """For each group: how a scenario says it, what it decides, and the how-to that writes one."""
@@ -220,6 +227,16 @@ def write(folder: Path) -> None:
             "`axes`.\n",
             Sweep,
             f"## Measures\n\n{measures}",
+        ),
+    )
+    quantities = "\n".join(f"`{name}`\n: {_escape(one.text)}\n" for name, one in QUANTITIES.items())
+    put(
+        folder / "design.md",
+        _keys_page(
+            "Design",
+            "The keys of a file for `cosim search`: those of a sweep, and what to choose by.\n",
+            Design,
+            f"## Quantities\n\n{quantities}",
         ),
     )
 

@@ -1,20 +1,26 @@
-"""How many runs does a search need? ``python -m tests.benchmarks.search``.
+"""How many runs does a search need? ``python -m tests.benchmarks.search [--space cuts|rates|small]``.
 
-The cuts of ``what_if``, GPT-3 175B on 1,024 A100s by (tp, pp, dp): all are run, then in how many runs each
-optimizer has the best, and one within 2 % of it. Runs are kept, so that each cut is simulated once.
+``cuts``: those of ``what_if``, GPT-3 175B on 1,024 A100s by (tp, pp, dp): all are run, then in how many runs
+each optimizer has the best, and one within 2 % of it. ``rates``: Mixtral 8x7B, eight layers of it, on 64
+H100s by (tp, pp, dp, ep), schedule, micro-batch, and the rates of NVLink and NICs, thousands of points, by
+tokens a second and dollar; with ``--check N`` so many others are run, drawn by chance, or all of them, and
+compared with what was found and with their bounds. ``small``: 200 random spaces, each searched and run whole.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import tempfile
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import cosim
 from cosim.experiment.executors.local import LocalExecutor
-from cosim.experiment.search.optimizer import OPTIMIZERS
-from cosim.experiment.search.search import search
+from cosim.experiment.search.points import known_points
+from cosim.experiment.search.tries import Tries
+from tests.experiment.search.spaces import small_space
 
 from .scale import A100, FABRIC, scenario
 from .what_if import GPUS
@@ -22,43 +28,158 @@ from .what_if import GPUS
 BATCH, DEEPEST = 512, 32
 
 
-def design() -> cosim.Sweep:
+def cuts() -> cosim.Design:
     """The cuts, an axis of one."""
     powers = [1 << k for k in range(11)]
-    cuts: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for tp in powers[:4]:
         for pp in powers:
             dp = GPUS // (tp * pp)
             if tp * pp <= GPUS and pp <= DEEPEST and BATCH % dp == 0:
                 parallel = {"tp": tp, "pp": pp, "dp": dp}
                 settings = {"jobs.0.workload.parallel": parallel, "jobs.0.workload.sharded_optimizer": dp > 1}
-                cuts[f"{tp} x {pp} x {dp}"] = settings
+                found[f"{tp} x {pp} x {dp}"] = settings
     workload = (
         f"{{kind: model, model: gpt3-175b, gpu: a100-80gb, batch: {BATCH}, parallel: "
         "{tp: 8, pp: 8, dp: 16}}"
     )
     text = scenario(FABRIC.format(leaves=16, ports=64, **A100), workload)
-    return cosim.Sweep(scenario=cosim.loads(text), axes={"tp x pp x dp": cuts})
+    return cosim.Design(scenario=cosim.loads(text), axes={"tp x pp x dp": found})
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a row for each optimizer."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.search", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--workers", type=int, default=1, help="at once (1)")
-    given = parser.parse_args(arguments)
-    sweep = design()
+MIXTRAL = """
+topology:
+  kind: leaf_spine
+  leaves: 8
+  spines: 8
+  endpoints_per_leaf: 8
+  latency: 500ns
+  routing: dmodk
+  hosts: {gpus: 8, nvlink_rate: 450GB/s, nvlink_latency: 300ns, nics: 8, nic_rate: 400Gbps, rails: true}
+network: fair_share
+fold: always
+jobs:
+- workload:
+    kind: model
+    model: {kind: mixtral-8x7b, layers: 8}
+    gpu: h100-sxm
+    batch: 64
+    sharded_optimizer: true
+"""
+
+
+def rates() -> cosim.Design:
+    """Every way to cut it over 64 GPUs, on fabrics of which NVLink and NICs take 4 Tbps of a GPU together."""
+    powers = [1, 2, 4, 8]
+    found: dict[str, Any] = {}
+    for tp in powers:
+        for pp in powers:
+            dp = 64 // (tp * pp)
+            for ep in [one for one in powers if dp % one == 0]:
+                parallel = {"tp": tp, "pp": pp, "dp": dp, "ep": ep}
+                for name, more in SCHEDULES.items():
+                    if pp > 1 or name == "1f1b":
+                        found[f"tp {tp} pp {pp} dp {dp} ep {ep} {name}"] = {
+                            "jobs.0.workload.parallel": {**parallel, **more}
+                        }
+    return cosim.Design(
+        scenario=cosim.loads(MIXTRAL),
+        axes={
+            "cut": found,
+            "micro-batch": {"jobs.0.workload.micro_batch": [1, 2, 4]},
+            "NVLink": {"topology.hosts.nvlink_rate": [f"{rate}GB/s" for rate in NVLINK]},
+            "NIC": {"topology.hosts.nic_rate": [f"{rate}Gbps" for rate in NIC]},
+        },
+        objective="tokens_per_s_per_dollar",
+        constraints={"endpoint_rate": "4Tbps"},
+        runs=60,
+        tolerance=0.005,
+    )
+
+
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "1f1b": {},
+    "gpipe": {"schedule": "gpipe"},
+    "interleaved": {"schedule": "interleaved", "virtual_stages": 2},
+}
+NVLINK = (150, 225, 300, 450, 900)
+NIC = (50, 100, 200, 400, 800, 1600)
+
+
+def _cuts(workers: int) -> None:
+    design = cuts()
     with tempfile.TemporaryDirectory() as store:
-        executor = LocalExecutor(workers=given.workers)
-        every = search(sweep, optimizer="all", store=store, executor=executor)
+        executor = LocalExecutor(workers=workers)
+        every = cosim.search(design, optimizer="all", store=store, executor=executor)
         best = every.best
         assert best is not None
         print(every)
-        for name in OPTIMIZERS:
-            found = search(sweep, optimizer=name, store=store)
-            values = [one.value for one in found.tried]
-            at, near = values.index(best.value) + 1, [v <= 1.02 * best.value for v in values].index(True) + 1
+        for name in ("bounds", "all", "optuna"):
+            values = _values(cosim.search(design, optimizer=name, store=store))
+            least = best.values["iteration"]
+            at, near = values.index(least) + 1, [v <= 1.02 * least for v in values].index(True) + 1
             print(f"{name}: the best in {at} runs, within 2 % in {near}; ended after {len(values)}")
+
+
+def _values(done: cosim.SearchRun) -> list[float]:
+    name = done.objectives[0]
+    return [one.values.get(name, float("inf")) for one in done.tried]
+
+
+def _rates(checked: int) -> None:
+    design = rates()
+    cpu, wall = time.process_time(), time.monotonic()
+    done = cosim.search(design)
+    print(done)
+    print(f"{time.process_time() - cpu:.0f} CPU-s, {time.monotonic() - wall:.0f} s")
+    if not checked:
+        return
+    able = [one for one in known_points(design) if not one.point.refused]
+    if checked < len(able):
+        able = random.Random(20).sample(able, checked)
+    name = design.objectives[0]
+    assert done.best is not None
+    tries, best, gap = Tries(design, None, None), done.best.values[name], 0.0
+    for one in able:
+        [tried] = tries.run([one], 0)
+        assert tried.values[name] <= tried.bounds[name]
+        gap = max(gap, tried.bounds[name] / tried.values[name] - 1)
+        best = max(best, tried.values[name])
+    found = done.best.values[name] / best
+    print(
+        f"{len(able)} other points run: the one found has {found:.4f} of the best; "
+        f"bounds are off by {gap:.1%} at most"
+    )
+
+
+def _small(count: int) -> None:
+    chance, runs, all_runs = random.Random(20), 0, 0
+    for _ in range(count):
+        space = small_space(chance)
+        found, every = cosim.search(space), cosim.search(space, optimizer="all")
+        assert found.proven
+        assert found.best is not None
+        assert every.best is not None
+        assert found.best.values == every.best.values
+        runs, all_runs = runs + len(found.tried), all_runs + len(every.tried)
+    print(f"{count} small spaces: the best of each, in {runs} runs instead of {all_runs}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.search", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--space", choices=("cuts", "rates", "small"), default="cuts", help="(cuts)")
+    parser.add_argument("--workers", type=int, default=1, help="at once (1)")
+    parser.add_argument("--check", type=int, default=0, help="rates: points to run besides (0)")
+    parser.add_argument("--spaces", type=int, default=200, help="small: how many (200)")
+    given = parser.parse_args(arguments)
+    if given.space == "cuts":
+        _cuts(given.workers)
+    elif given.space == "small":
+        _small(given.spaces)
+    else:
+        _rates(given.check)
 
 
 if __name__ == "__main__":

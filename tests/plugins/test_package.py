@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 SCENARIO = HERE / "one-of-each.yaml"
 PATHS = HERE / "one-of-each-paths.yaml"
 SWEEP = HERE / "one-of-each-sweep.yaml"
+DESIGN = HERE / "one-of-each-design.yaml"
 
 RUN = """
 import json, sys
@@ -61,7 +62,7 @@ def test_the_scenario_names_one_of_each_kind() -> None:
 
     project = tomllib.loads((HERE / "one_of_each" / "pyproject.toml").read_text())["project"]
     assert {*project["entry-points"]} == {*GROUPS}
-    text = SCENARIO.read_text() + PATHS.read_text() + SWEEP.read_text()
+    text = SCENARIO.read_text() + PATHS.read_text() + SWEEP.read_text() + DESIGN.read_text()
     for group, points in project["entry-points"].items():
         (name,) = points
         assert group == "cosim.formats" or name in text, f"{name} of {group}"
@@ -83,6 +84,13 @@ def test_its_executor_runs_a_sweep_and_what_it_lost_again(installed: dict[str, s
     words = [sys.executable, "-c", "import cosim, sys; print(cosim.run(sys.argv[1]).trials.iteration_ps)"]
     found = subprocess.run([*words, str(SWEEP)], env=installed, check=True, capture_output=True, text=True)
     assert found.stdout.split() == ["[6.0e+08", "6.0e+08", "1.2e+09", "1.2e+09]"]
+
+
+def test_its_optimizer_says_what_is_run(installed: dict[str, str]) -> None:
+    code = "import cosim, sys; print([one.labels[0] for one in cosim.search(sys.argv[1]).tried])"
+    words = [sys.executable, "-c", code, str(DESIGN)]
+    found = subprocess.run(words, env=installed, check=True, capture_output=True, text=True)
+    assert found.stdout.strip() == "['40Gbps', '60Gbps', '50Gbps']"
 
 
 def test_what_its_plug_ins_say_is_what_happens(answer: dict[str, Any]) -> None:

@@ -48,6 +48,7 @@ WRONG = {
         "AnExecutor",
         "run(self, calls: Sequence[RunCall]) -> Iterator[tuple[int, RunResult]]",
     ),
+    "cosim.optimizers": ("AnOptimizer", "start(self, space: DesignSpace) -> AskTell, which it lacks"),
 }
 
 
@@ -81,7 +82,7 @@ def test_one_of_another_base_is_told_which(group: str, installed: list[EntryPoin
     said = refusal(group, "Plain", installed)
     base = registry.GROUPS[group].base_name
     noun = registry.GROUPS[group].noun
-    one = f"an {base}" if base in ("Algorithm", "Arrival", "Executor") else f"a {base}"
+    one = f"an {base}" if base in ("Algorithm", "Arrival", "Executor", "Optimizer") else f"a {base}"
     start = f"the {noun} 'mine', tests.plugins.wrong:Plain, is not {one}: write class Plain({base}) with "
     assert said.startswith(start)
     assert said.endswith(f"; {base} is in cosim.plugins")

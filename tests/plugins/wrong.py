@@ -17,6 +17,7 @@ from cosim.plugins import (
     Model,
     NetworkSimulator,
     NetworkSpec,
+    Optimizer,
     Placement,
     RoutingSpec,
     Scheduler,
@@ -115,3 +116,7 @@ class AMemory(MemorySpec):
 
 class AnExecutor(Executor):
     """Runs nothing."""
+
+
+class AnOptimizer(Optimizer):
+    """Starts nothing."""

@@ -1,9 +1,8 @@
-"""When each program ends at the earliest: its computations in order, and what it waits for across programs,
-with messages and collectives that take no time.
+"""When each program ends at the earliest: its operations in order, and what it waits for across programs.
 
-Ranks of a program are taken for one, which they are as long as nothing slows one of them. What a program
-waits for in a collective is left out, and so are messages between ranks that don't stand for their programs:
-less is waited for then, and a bound stays one.
+Ranks of a program are taken for one, which they are as long as nothing slows one of them: none of them can be
+earlier than this. What a program waits for in a collective with other programs is left out, and so are
+messages between ranks that don't stand for their programs: less is waited for then, and a bound stays one.
 """
 
 from __future__ import annotations
@@ -12,61 +11,92 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cosim.network.jit import compiled
 from cosim.workload.match_messages import peers
 from cosim.workload.program import NO_STREAM, OpKind, Peer, Workload
+from cosim.workload.table import I64
 
-MOST_OPERATIONS = 1_000_000
+MOST_OPERATIONS = 20_000_000
 """Of more, nothing is worked out: it would take longer than it spares."""
 
 _Sends = dict[tuple[int, str, int, int], list[int]]
 """(program, axis, offset, tag) to rows of the table."""
 
 
-@dataclass(frozen=True)
-class _Chart:
-    """Columns as lists, which a loop over single operations reads fastest."""
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """What waits for what in a workload, as columns by rows of its table; but for how long anything takes.
 
-    first: list[int]
-    duration: list[int]
-    stream: list[int]
-    no_stream: int
-    deps: list[list[int]]
-    waits: dict[int, int]
-    """RECV to the SEND that it meets, rows of the table."""
+    ``order`` are the rows as they can be walked through: each after what it waits for; fewer than there are
+    where some wait for each other. ``meets`` is the SEND that a RECV meets, else -1.
+    """
+
+    program: I64
+    stream: I64
+    dep_first: I64
+    dep: I64
+    meets: I64
+    order: I64
+    num_programs: int
+    num_streams: int
 
 
-def earliest_ends(workload: Workload, iterations: int) -> list[int] | None:
-    """When each program ends so many iterations, picoseconds after its start; None: not worked out."""
-    if len(workload.table) * iterations > MOST_OPERATIONS or workload.table.longest_lag:
+def earliest_ends(chart: Chart, takes_ps: I64, arrives_ps: I64, iterations: int) -> I64 | None:
+    """When each program ends so many iterations at the earliest, picoseconds after its start.
+
+    Parameters
+    ----------
+    chart
+        What waits for what.
+    takes_ps
+        int64[rows]: what each operation takes at least.
+    arrives_ps
+        int64[rows]: from when a SEND starts until its message is there, at least.
+    iterations
+        How many, back to back.
+
+    Returns
+    -------
+    int64[programs]; None: not worked out.
+    """
+    if len(chart.order) < len(chart.stream) or len(chart.order) * iterations > MOST_OPERATIONS:
         return None
-    chart = _chart(workload)
-    ends = [0] * (len(chart.first) - 1)
+    ends = np.zeros(chart.num_programs, np.int64)
+    start, end = np.zeros(len(chart.order), np.int64), np.zeros(len(chart.order), np.int64)
     for _ in range(iterations):
-        following = _pass(chart, ends)
-        if following is None:
-            return None
-        ends = following
+        free = np.repeat(ends[:, None], chart.num_streams + 1, axis=1)
+        _pass(
+            chart.order, chart.program, chart.stream, chart.dep_first, chart.dep, chart.meets,
+            takes_ps, arrives_ps, free, start, end, ends,
+        )  # fmt: skip
     return ends
 
 
-def _chart(workload: Workload) -> _Chart:
+def chart_of(workload: Workload) -> Chart | None:
+    """The chart of a workload; None where its iterations overlap."""
     table = workload.table
-    takes_time = table.is_kind(OpKind.COMPUTE, OpKind.MEMORY)
+    if table.longest_lag:
+        return None
+    names = table.streams
+    # What is on no stream waits for nothing before it: a row of its own for each is never read again.
+    loose = names.index(NO_STREAM) if NO_STREAM in names else -1
     starts = np.repeat(table.first[:-1], np.diff(table.first))  # of each row's program
-    ends, names = table.dep_first.tolist(), table.streams
-    dep = (table.dep + np.repeat(starts, np.diff(table.dep_first))).tolist()
-    return _Chart(
-        first=table.first.tolist(),
-        duration=np.where(takes_time, table.duration_ps, 0).tolist(),
-        stream=table.stream.tolist(),
-        no_stream=names.index(NO_STREAM) if NO_STREAM in names else -1,
-        deps=[dep[ends[row] : ends[row + 1]] for row in range(len(table))],
-        waits=_meetings(workload),
-    )
+    meets = _meetings(workload)
+    program, stream = table.program.astype(np.int64), table.stream.astype(np.int64)
+    stream[stream == loose] = len(names)
+    dep = table.dep + np.repeat(starts, np.diff(table.dep_first))
+    order = np.zeros(len(table), np.int64)
+    placed = np.zeros(len(table), np.bool_)
+    count = _order(table.first, meets, order, placed, table.first[:-1].copy())
+    return Chart(
+        program, stream, table.dep_first, dep.astype(np.int64), meets, order[:count],
+        table.num_programs, len(names),
+    )  # fmt: skip
 
 
-def _meetings(workload: Workload) -> dict[int, int]:
+def _meetings(workload: Workload) -> I64:
     """The n-th RECV from a neighbour on an axis meets its n-th SEND the other way, tag by tag."""
     table = workload.table
     sent, received = _Sends(), defaultdict[tuple[int, str, int, int], list[int]](list)
@@ -76,12 +106,13 @@ def _meetings(workload: Workload) -> dict[int, int]:
             if peer is not None and peer.axis is not None:
                 key = (int(table.program[row]), peer.axis, peer.offset, int(table.tag[row]))
                 found.setdefault(key, []).append(row)
-    waits: dict[int, int] = {}
+    meets = np.full(len(table), -1, np.int64)
     for (program, axis, offset, tag), rows in received.items():
         other = _neighbour(workload, program, axis, offset)
         if other is not None and _neighbour(workload, other, axis, -offset) == program:
-            waits |= dict(zip(rows, sent.get((other, axis, -offset, tag), []), strict=False))
-    return waits
+            for row, met in zip(rows, sent.get((other, axis, -offset, tag), []), strict=False):
+                meets[row] = met
+    return meets
 
 
 def _neighbour(workload: Workload, program: int, axis: str, offset: int) -> int | None:
@@ -94,42 +125,52 @@ def _neighbour(workload: Workload, program: int, axis: str, offset: int) -> int 
     return int(programs[0]) if len(programs) == 1 else None
 
 
-def _pass(chart: _Chart, begins: list[int]) -> list[int] | None:
-    """When programs that begin at these times end an iteration; None where they wait for each other."""
-    start, end = [-1] * len(chart.duration), [0] * len(chart.duration)
-    at, ends = chart.first[:-1], list(begins)
-    free: list[dict[int, int]] = [{} for _ in begins]
-    moved = True
+@compiled
+def _order(first: I64, meets: I64, order: I64, placed: NDArray[np.bool_], at: I64) -> int:
+    """Rows such that each comes after its program's earlier ones and after the SEND it meets; how many."""
+    count, moved = 0, True
     while moved:
         moved = False
-        for program, last in enumerate(chart.first[1:]):
-            row = at[program]
-            while row < last:
-                meets = chart.waits.get(row)
-                if meets is not None and start[meets] < 0:
-                    break
-                _place(chart, row, begins[program], free[program], start, end, meets)
-                ends[program] = max(ends[program], end[row])
+        for one in range(len(at)):
+            row = at[one]
+            while row < first[one + 1] and (meets[row] < 0 or placed[meets[row]]):
+                order[count] = row
+                placed[row] = True
+                count += 1
                 row += 1
-            moved |= row > at[program]
-            at[program] = row
-    return ends if at == chart.first[1:] else None
+                moved = True
+            at[one] = row
+    return count
 
 
-def _place(
-    chart: _Chart,
-    row: int,
-    begin: int,
-    free: dict[int, int],
-    start: list[int],
-    end: list[int],
-    meets: int | None,
+@compiled
+def _pass(
+    order: I64,
+    program: I64,
+    stream: I64,
+    dep_first: I64,
+    dep: I64,
+    meets: I64,
+    takes_ps: I64,
+    arrives_ps: I64,
+    free: I64,
+    start: I64,
+    end: I64,
+    ends: I64,
 ) -> None:
-    """When an operation starts and ends: after what it waits for, and after its stream's last."""
-    stream = chart.stream[row]
-    earliest = max(begin, free.get(stream, 0), *[end[one] for one in chart.deps[row]])
-    start[row] = earliest
-    done = earliest + chart.duration[row]
-    end[row] = done if meets is None else max(done, start[meets])
-    if stream != chart.no_stream:
-        free[stream] = end[row]
+    """When each operation starts and ends, after what it waits for and its stream's last; programs' ends."""
+    loose = free.shape[1] - 1
+    for row in order:
+        mine, on = program[row], stream[row]
+        begin = free[mine, on]
+        for k in range(dep_first[row], dep_first[row + 1]):
+            begin = max(begin, end[dep[k]])
+        start[row] = begin
+        done = begin + takes_ps[row]
+        if meets[row] >= 0:
+            done = max(done, start[meets[row]] + arrives_ps[meets[row]])
+        end[row] = done
+        if on != loose:
+            free[mine, on] = done
+    for row in order:
+        ends[program[row]] = max(ends[program[row]], end[row])

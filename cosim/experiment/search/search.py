@@ -1,169 +1,218 @@
-"""The search: a sweep of which only that is run which may be the best."""
+"""``cosim.search``: a sweep of which only that is run which may be the best."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cosim.errors import InputError
-from cosim.experiment.executors.contract import Executor, run_all
-from cosim.experiment.executors.local import LocalExecutor
+from cosim.experiment.executors.contract import Executor
 from cosim.experiment.progress import OnProgress, RunProgress
-from cosim.experiment.search.bound import lower_bound
-from cosim.experiment.search.optimizer import OPTIMIZERS, DesignPoint
+from cosim.experiment.run import read_executor
+from cosim.experiment.search.bound import Bounds
+from cosim.experiment.search.contract import AskTell, DesignSpace, Optimizer
+from cosim.experiment.search.design import Design, FidelityLevel, read_design
+from cosim.experiment.search.points import KnownPoint, known_points, losses_of
+from cosim.experiment.search.tries import Tries
 from cosim.experiment.settings import Changes
-from cosim.experiment.store.runs import Keeper, RunStore, open_store
-from cosim.experiment.store.trials import InterruptedRunError, Task, run_task, stored_trials
-from cosim.experiment.sweep import Sweep, is_sweep, sweep_from
-from cosim.files.located_yaml import read
-from cosim.registry import nearest
-from cosim.results.measures import MEASURES
+from cosim.experiment.store.runs import open_store
+from cosim.experiment.store.trials import InterruptedRunError
+from cosim.experiment.sweep import Sweep
+from cosim.plugin_file import plugin_errors
+from cosim.results.fronts import is_beaten
 from cosim.results.search import SearchRun, TriedPoint
-from cosim.results.sweep import Trial
 
 
-def read_design(path: Path, changes: Changes = ()) -> Sweep:
-    """A sweep of which some points may not fit together: those are refused, not the whole.
-
-    Raises
-    ------
-    InputError
-        It is none, or it has a mistake.
-    """
-    document = read(path)
-    if not is_sweep(document):
-        raise InputError(f"{path} has nothing to choose", hint="give a sweep, with axes")
-    return sweep_from(document, path.parent, path.stem, changes, all_fit=False)
-
-
+@plugin_errors()
 def search(
-    sweep: Sweep,
-    objective: str = "",
+    source: Sweep | Mapping[str, Any] | str | Path,
+    set: Changes = (),  # noqa: A002
     *,
+    objective: str | Iterable[str] | None = None,
     runs: int | None = None,
-    optimizer: str = "bounds",
+    optimizer: Optimizer | Mapping[str, Any] | str | None = None,
     store: str | Path | None = None,
-    executor: Executor | None = None,
+    executor: Executor | Mapping[str, Any] | str | None = None,
     progress: OnProgress | None = None,
 ) -> SearchRun:
-    """The best choice on all axes of a sweep, by the mean of a measure over its seeds.
+    """Find the best choice on all axes of a design, without running all of it.
 
     Parameters
     ----------
-    sweep
-        The design: its axes are what there is to choose.
+    source
+        A design: a sweep that also says what for. A YAML file, YAML text or its values, a
+        :class:`cosim.Design` or a :class:`cosim.Sweep`.
+    set
+        Changes of the design: ``{"constraints.price": "10M"}``, or texts as the command line takes them.
     objective
-        A measure of `cosim list sweep`; the sweep's first, if not given.
+        Instead of the design's: a quantity, or several, whose Pareto front is looked for.
     runs
-        How many points may be run; None: as many as it takes.
+        Instead of the design's: how many points may be run.
     optimizer
-        Which points: of :data:`~cosim.experiment.search.optimizer.OPTIMIZERS`.
+        Instead of the design's: which point is next, of `cosim list optimizer`.
     store, executor, progress
-        As for :func:`cosim.sweep`; the seeds of a point are run together.
+        As for :func:`cosim.run`.
+
+    Returns
+    -------
+    SearchRun
+        The best point, or the front; what was tried, refused, not needed; whether that is proven.
 
     Raises
     ------
     InputError
-        No such measure or optimizer, or no point of the design can be.
+        A mistake in the design, or no point of it can be.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> design = '''
+    ... scenario:
+    ...   topology: {kind: switch, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ...   network: fair_share
+    ...   jobs: [{workload: {kind: periodic, compute: 1ms, size: 10MB, ranks: 4}}]
+    ... axes: {rate: {topology.rate: [80Gbps, 40Gbps]}}
+    ... constraints: {endpoint_rate: 50Gbps}
+    ... '''
+    >>> done = cosim.search(design)
+    >>> done.best.labels, done.proven
+    (('40Gbps',), True)
+    >>> done.refused[0]
+    (('80Gbps',), 'endpoint_rate is 80.00 Gbps, not <= 50.00 Gbps')
     """
-    objective = objective or sweep.measures[0]
-    _check(objective, optimizer)
-    changes = dict(sweep.combinations())
-    points = [_point(sweep, labels, changes[labels], objective) for labels in changes]
-    if all(point.refused for point in points):
-        raise InputError(f"no point of {sweep.name or 'the design'} can be; the first: {points[0].refused}")
-    address = store or sweep.store_address
-    tried = _Tries(
-        sweep, objective, None if address is None else open_store(address), executor or sweep.executor
+    given: dict[str, Any] = {
+        "objective": [objective] if isinstance(objective, str) else objective and [*objective],
+        "runs": runs,
+        "optimizer": optimizer,
+    }
+    design = read_design(source, set)
+    own = {name: value for name, value in given.items() if value is not None}
+    if own:
+        design = design.with_settings(own)
+    known = known_points(design, progress)
+    _check_levels(design, known)
+    address = store or design.store_address
+    tries = Tries(
+        design,
+        None if address is None else open_store(address),
+        read_executor(executor) or design.executor,
     )
-    asked = OPTIMIZERS[optimizer](sweep.labels, points)
-    sign = 1 if MEASURES[objective].less_is_better else -1
-    best, found, interrupted = math.inf, dict[int, TriedPoint](), ""
-    try:
-        for number in _numbers(asked.ask, runs):
-            found[number] = one = tried.run(points[number], changes[points[number].labels])
-            asked.tell(number, sign * one.value)
-            best = min(best, sign * one.value)
-            if progress is not None:
-                progress(RunProgress(len(found), runs, f"point {len(found)}: {' / '.join(one.labels)}"))
-    except (KeyboardInterrupt, InterruptedRunError):
-        interrupted = KeyboardInterrupt.__name__
-    proven = all(
-        point.refused or number in found or (sign > 0 and point.bound >= best)
-        for number, point in enumerate(points)
-    )
-    refused = tuple((point.labels, point.refused) for point in points if point.refused)
-    return SearchRun(
-        sweep.name or "search", sweep.labels, objective, tuple(found.values()), refused, len(points), proven,
-        interrupted,
-    )  # fmt: skip
+    return _SearchUnderWay(design, known, tries, progress).result()
 
 
-def _check(objective: str, optimizer: str) -> None:
-    for name, known, what in ((objective, MEASURES, "measure"), (optimizer, OPTIMIZERS, "optimizer")):
-        if name not in known:
-            raise InputError(
-                f"there is no {what} {name!r}{nearest(name, known)}", hint=f"there are: {', '.join(known)}"
-            )
+def _check_levels(design: Design, known: Sequence[KnownPoint]) -> None:
+    """Refuse a fidelity that the scenario can't have, before the first run."""
+    first = next(one for one in known if not one.point.refused)
+    for number, level in enumerate(design.levels[1:], 1):
+        try:
+            scenario = design.trial(first.point.labels, {**first.changes, **level.settings})
+            Bounds().build(scenario)
+        except InputError as error:
+            raise InputError(f"fidelity[{number}]: {error}") from error
 
 
-def _numbers(ask: Callable[[], int | None], most: int | None) -> Iterator[int]:
-    count = 0
-    while (most is None or count < most) and (number := ask()) is not None:
-        count += 1
-        yield number
-
-
-def _point(sweep: Sweep, labels: tuple[str, ...], changes: Mapping[str, Any], objective: str) -> DesignPoint:
-    try:
-        return DesignPoint(labels, lower_bound(sweep.trial(labels, changes), objective))
-    except InputError as error:
-        return DesignPoint(labels, refused=error.message.removeprefix(f"{' / '.join(labels)}: "))
-
-
-class _Tries:
-    """Runs points, all seeds of one together."""
+class _SearchUnderWay:
+    """A search under way."""
 
     def __init__(
-        self, sweep: Sweep, objective: str, store: RunStore | None, executor: Executor | None
+        self, design: Design, known: Sequence[KnownPoint], tries: Tries, progress: OnProgress | None
     ) -> None:
-        self._sweep, self._objective, self._store = sweep, objective, store
-        self._executor = executor or LocalExecutor(workers=1)
-        self._keeper = Keeper(store)
+        self._design, self._known, self._tries, self._progress = design, known, tries, progress
+        self._found: dict[int, TriedPoint] = {}
+        self._first: dict[int, tuple[float, ...]] = {}
+        """Losses at the first level, which bounds are of."""
 
-    def run(self, point: DesignPoint, changes: Mapping[str, Any]) -> TriedPoint:
-        """What comes of a point."""
-        measures = tuple(dict.fromkeys((self._objective, *self._sweep.measures)))
-        tasks = [
-            Task(
-                self._sweep.trial(point.labels, {**changes, "seed": seed}),
-                point.labels,
-                seed,
-                measures,
-                allow_large=False,
-                store=self._store,
-            )
-            for seed in self._sweep.seeds
+    def result(self) -> SearchRun:
+        """Level after level, and what came of it."""
+        design, interrupted = self._design, ""
+        try:
+            self._first_level()
+            for level in range(1, len(design.levels)):
+                self._next_level(level)
+        except (KeyboardInterrupt, InterruptedRunError):
+            interrupted = KeyboardInterrupt.__name__
+        refused = [(one.point.labels, one.point.refused) for one in self._known if one.point.refused]
+        return SearchRun(
+            design.name or "search",
+            design.labels,
+            design.objectives,
+            tuple(self._found.values()),
+            tuple(refused),
+            len(self._known),
+            not interrupted and self._is_proven(),
+            design.tolerance,
+            tuple((_said(level, at), level.within) for at, level in enumerate(design.levels)),
+            interrupted,
+        )
+
+    @property
+    def _slack(self) -> float:
+        """How much worse than the first level's best a bound may be, so that its point may yet win."""
+        levels = self._design.levels
+        within = levels[0].within if len(levels) > 1 else 0.0
+        return (1 + within) * (1 - self._design.tolerance) - 1
+
+    def _first_level(self) -> None:
+        design = self._design
+        points = [one.point for one in self._known]
+        asked = design.optimizer.start(DesignSpace(design.labels, design.objectives, points, self._slack))
+        left = math.inf if design.runs is None else design.runs
+        while left > 0 and (numbers := _ask(asked, min(design.at_once, left))):
+            left -= len(numbers)
+            self._run(numbers, 0)
+            for number in numbers:
+                self._first[number] = self._losses(number)
+                asked.tell(number, self._first[number])
+
+    def _next_level(self, level: int) -> None:
+        """Run more closely what is within reach of the level's best, best first."""
+        before = self._design.levels[level - 1].within
+        reached = [number for number, one in self._found.items() if one.level == level - 1 and not one.error]
+        losses = {number: self._losses(number) for number in reached}
+        every = np.array([*losses.values()]).reshape(len(reached), -1)
+        rising = [
+            number
+            for number, own in losses.items()
+            if not is_beaten(own, every[(every < own).any(axis=1)], before)
         ]
-        trials = {} if self._store is None else stored_trials(self._store, tasks)
-        left = [number for number in range(len(tasks)) if number not in trials]
-        stored = not left
-        with closing(run_all(self._executor, run_task, [tasks[number] for number in left])) as results:
-            for at, result in results:
-                task = tasks[left[at]]
-                if result.failed:
-                    trials[left[at]] = Trial(task.labels, task.seed, {}, "", result.failed)
-                else:
-                    trials[left[at]] = result.value.trial
-                    self._keeper.keep(result.value.kept)
-        return _tried(point, [trials[number] for number in sorted(trials)], self._objective, stored)
+        rising.sort(key=lambda number: losses[number])
+        for first in range(0, len(rising), self._design.at_once):
+            self._run(rising[first : first + self._design.at_once], level)
+
+    def _run(self, numbers: Sequence[int], level: int) -> None:
+        made = self._tries.run([self._known[number] for number in numbers], level)
+        self._found |= dict(zip(numbers, made, strict=True))
+        if self._progress is not None:
+            text = f"point {len(self._found)}: {' / '.join(made[-1].labels)}"
+            self._progress(RunProgress(len(self._found), self._design.runs, text))
+
+    def _losses(self, number: int) -> tuple[float, ...]:
+        one = self._found[number]
+        if one.error:
+            return (math.inf,) * len(self._design.objectives)
+        return losses_of(self._design, one.values)
+
+    def _is_proven(self) -> bool:
+        """Whether all that wasn't run is refused, or can't be better than what was."""
+        found = np.array([*self._first.values()])
+        return all(
+            one.point.refused or number in self._first or is_beaten(one.point.bounds, found, self._slack)
+            for number, one in enumerate(self._known)
+        )
 
 
-def _tried(point: DesignPoint, trials: list[Trial], objective: str, stored: bool) -> TriedPoint:
-    error = next((trial.error for trial in trials if trial.error), "")
-    worst = math.inf if MEASURES[objective].less_is_better else -math.inf
-    value = worst if error else math.fsum(one.measures[objective] for one in trials) / len(trials)
-    return TriedPoint(point.labels, point.bound, value, error, stored)
+def _ask(asked: AskTell, count: float) -> list[int]:
+    return [*islice(iter(asked.ask, None), int(count))]
+
+
+def _said(level: FidelityLevel, number: int) -> str:
+    """What a level is called."""
+    network = level.settings.get("network")
+    if isinstance(network, dict):
+        network = network.get("model") or network.get("plugin")
+    return str(network or (f"level {number}" if level.settings else "the scenario as it is"))

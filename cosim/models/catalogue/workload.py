@@ -63,6 +63,10 @@ class TrainedWorkload(WorkloadSpec):
     )
     local_sgd: LocalSgd | None = Field(None, description="average weights every so many steps, not gradients")
 
+    def runs_on(self) -> GpuSpec:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`."""
+        return self.gpu
+
 
 def _with(report: ImportReport, line: str) -> ImportReport:
     return replace(report, read=(*report.read, line))
@@ -176,6 +180,15 @@ class ModelWorkload(TrainedWorkload):
     def length(self) -> int:
         """Tokens of a sequence."""
         return self.sequence or self.model.tokens
+
+    def memory_needed(self) -> int:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`."""
+        return self.job().memory.total
+
+    def tokens_done(self) -> int:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`."""
+        steps = 1 if self.local_sgd is None else self.local_sgd.steps
+        return self.samples * steps * (self.tokens if self.task == "decode" else self.length)
 
     def job(self) -> ModelJob:
         """Layers on stages, how an iteration is done, and bytes on each GPU."""

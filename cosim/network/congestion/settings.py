@@ -54,6 +54,10 @@ class Congestion(NetworkSpec):
             raise ValueError("ecn_max is below ecn_min")
         return self
 
+    def shares_links(self) -> bool:
+        """Packets take their time on each link."""
+        return True
+
     def shares_by_weight(self) -> bool:
         """The control says."""
         return self.control.inner().uses_weight

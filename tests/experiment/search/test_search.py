@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -13,75 +12,95 @@ from typer.testing import CliRunner
 import cosim
 from cosim.cli import app
 from cosim.errors import InputError
-from cosim.experiment.search.bound import lower_bound
-from cosim.experiment.search.search import search
+from cosim.experiment.search.bound import Bounds
+from cosim.experiment.search.design import read_design
+from tests.experiment.search.spaces import small_space
 from tests.inputs import ROOT
-
-
-def design(chance: random.Random) -> cosim.Sweep:
-    """A small space: what is computed, how much is sent, how fast, by which algorithm; some don't fit."""
-    count = chance.randint(2, 4)
-    computes = [f"{chance.randint(1, 40)}us" for _ in range(count)]
-    splits: dict[str, dict[str, Any]] = {
-        f"split {k}": {
-            "jobs.0.workload.compute": compute,
-            "jobs.0.workload.size": f"{chance.randint(1, 300)}kB",
-        }
-        for k, compute in enumerate(computes)
-    }
-    if chance.random() < 0.5:
-        splits["too many"] = {"jobs.0.workload.ranks": 9}
-    rates = chance.sample([25, 50, 100, 200, 400], chance.randint(1, 3))
-    axes: dict[str, Any] = {"split": splits, "rate": {"topology.rate": [f"{rate}Gbps" for rate in rates]}}
-    if chance.random() < 0.5:
-        axes["second"] = {"alone": {}, "shared": {"share_endpoints": True, "jobs.1.workload": PERIODIC}}
-    return cosim.Sweep(
-        scenario={
-            "topology": {"kind": "switch", "endpoints": 8, "latency": "500ns", "rate": "100Gbps"},
-            "network": "fair_share",
-            "jobs": [{"workload": {**PERIODIC, "ranks": 4}, "iterations": chance.randint(1, 3)}],
-        },
-        axes=axes,
-        measures=(chance.choice(["iteration", "slowest", "makespan"]),),
-    )
-
-
-PERIODIC = {"kind": "periodic", "compute": "10us", "size": "50kB"}
 
 
 @pytest.mark.parametrize(("seed", "spaces"), [(0, 5), pytest.param(1, 200, marks=pytest.mark.slow)])
 def test_a_search_finds_what_running_everything_finds(seed: int, spaces: int) -> None:
     chance, spared = random.Random(seed), 0
     for _ in range(spaces):
-        sweep = design(chance)
-        found = search(sweep)
-        every = search(sweep, optimizer="all")
+        space = small_space(chance)
+        found = cosim.search(space)
+        every = cosim.search(space, optimizer="all")
         assert found.proven
         assert found.best is not None
         assert every.best is not None
-        assert found.best.value == every.best.value
-        assert all(one.bound <= one.value for one in every.tried)
+        assert found.best.values == every.best.values
+        name = space.objectives[0]
+        assert all(one.bounds[name] <= one.values[name] for one in every.tried)
         assert found.refused == every.refused
-        assert len(every.tried) + len(every.refused) == sweep.num_runs
+        assert len(every.tried) + len(every.refused) == space.num_runs
         spared += len(every.tried) - len(found.tried)
     assert spared > 0
 
 
 def test_the_value_is_the_mean_over_seeds_of_the_sweep() -> None:
-    sweep = design(random.Random(3)).with_settings({"seeds": 2, "scenario.jobs[0].jitter": 0.1})
-    table = cosim.run(sweep.with_settings({"only": {"split": [f"split {k}" for k in range(2)]}}))
-    found = search(sweep, optimizer="all")
+    space = small_space(random.Random(3)).with_settings({"seeds": 2, "scenario.jobs[0].jitter": 0.1})
+    name = space.objectives[0]
+    sweep = cosim.Sweep(
+        scenario=space.scenario,
+        axes=space.axes,
+        seeds=2,
+        measures=(name,),
+        only={"split": [f"split {k}" for k in range(2)]},
+    )
+    table = cosim.run(sweep)
+    found = cosim.search(space, optimizer="all")
     for one in found.tried:
         if one.labels in {trial.labels for trial in table.runs}:
-            assert one.value == pytest.approx(table.cell(one.labels, sweep.measures[0]).mean)
-    assert all(one.bound == 0 for one in found.tried)  # computations may take less than they say
+            assert one.values[name] == pytest.approx(table.cell(one.labels, name).mean)
+    assert not any(one.bounds for one in found.tried)  # computations may take less than they say
 
 
-@pytest.mark.parametrize("name", ["quickstart", "two-jobs", "ring-all-reduce"])
+@pytest.mark.parametrize("name", ["quickstart", "two-jobs", "ring-all-reduce", "llama3-70b"])
 def test_no_run_is_below_its_bound(name: str) -> None:
     scenario = cosim.load(ROOT / "scenarios" / f"{name}.yaml")
-    bound = lower_bound(scenario, "slowest")
+    bounds = Bounds()
+    bound = bounds.lower_bound(scenario, bounds.build(scenario), "slowest")
     assert 0 <= bound <= max(job.iteration_mean_ps or 0 for job in cosim.run(scenario).summary.jobs)
+
+
+ALGORITHMS = {
+    "all_reduce": ("ring", "direct", "halving_doubling", "double_binary_tree"),
+    "all_gather": ("ring", "direct", "halving_doubling"),
+    "reduce_scatter": ("ring", "direct", "halving_doubling"),
+    "all_to_all": ("ring", "direct"),
+}
+TOPOLOGIES = (
+    "{kind: ring, endpoints: 8, rate: 80Gbps, latency: 500ns}",
+    "{kind: switch, endpoints: 8, rate: 100Gbps, latency: 1us}",
+    "{kind: leaf_spine, leaves: 2, spines: 2, endpoints_per_leaf: 4, latency: 500ns, "
+    "hosts: {gpus: 4, nvlink_rate: 300GB/s, nvlink_latency: 300ns, nics: 4, nic_rate: 200Gbps}}",
+)
+
+
+@pytest.mark.parametrize("network", ["fair_share", "congestion_aware"])
+def test_no_collective_is_below_its_bound(network: str) -> None:
+    """Any algorithm anywhere, on all ranks and on a part of them, large and small."""
+    chance = random.Random(1)
+    tight = 0
+    for collective, algorithms in ALGORITHMS.items():
+        for algorithm in algorithms:
+            topology, size = chance.choice(TOPOLOGIES), chance.choice(["1kB", "64kB", "20MB"])
+            scenario = cosim.loads(
+                f"""
+topology: {topology}
+network: {network}
+collectives: {{{collective}: {algorithm}}}
+jobs:
+- workload: {{kind: collective, collective: {collective}, ranks: {chance.choice([2, 4, 8])}, size: {size}}}
+"""
+            )
+            bounds = Bounds()
+            bound = bounds.lower_bound(scenario, bounds.build(scenario), "iteration")
+            took = cosim.run(scenario).summary.jobs[0].iteration_mean_ps
+            assert took is not None
+            assert 0 < bound <= took, (topology, collective, algorithm, size)
+            tight += bound > 0.9 * took
+    assert tight >= 4
 
 
 def pipeline(stages: int, micro_batches: int) -> cosim.Scenario:
@@ -106,7 +125,8 @@ def test_a_bound_knows_how_stages_wait_for_each_other(stages: int, micro_batches
     scenario = pipeline(stages, micro_batches)
     mean = cosim.run(scenario).summary.jobs[0].iteration_mean_ps
     assert mean is not None
-    bound = lower_bound(scenario, "iteration")
+    bounds = Bounds()
+    bound = bounds.lower_bound(scenario, bounds.build(scenario), "iteration")
     assert 0.99 * mean < bound <= mean
     alone = cosim.run(scenario).summary.jobs[0].free_communication_iteration_ps
     assert alone is not None
@@ -114,26 +134,38 @@ def test_a_bound_knows_how_stages_wait_for_each_other(stages: int, micro_batches
 
 
 def test_what_was_run_is_in_the_store_and_a_search_goes_on(tmp_path: Path) -> None:
-    sweep = design(random.Random(8))
-    part = search(sweep, runs=1, store=tmp_path)
+    space = small_space(random.Random(8))
+    part = cosim.search(space, runs=1, store=tmp_path)
     assert len(part.tried) == 1
-    whole = search(sweep, optimizer="all", store=tmp_path)
+    whole = cosim.search(space, optimizer="all", store=tmp_path)
     assert [one.labels for one in whole.tried if one.stored] == [part.tried[0].labels]
-    again = search(sweep, optimizer="all", store=tmp_path)
+    again = cosim.search(space, optimizer="all", store=tmp_path)
     assert all(one.stored for one in again.tried)
-    assert again.best == whole.best or again.best.value == whole.best.value  # type: ignore[union-attr]
+    assert again.best is not None
+    assert whole.best is not None
+    assert again.best.values == whole.best.values
 
 
 def test_optuna_finds_it_too_where_it_may_run_everything() -> None:
-    sweep = design(random.Random(5))
-    every = search(sweep, optimizer="all")
-    found = search(sweep, optimizer="optuna")
+    space = small_space(random.Random(5))
+    every = cosim.search(space, optimizer="all")
+    found = cosim.search(space, optimizer="optuna")
     assert found.best is not None
     assert every.best is not None
-    assert found.best.value == every.best.value
-    assert [one.labels for one in search(sweep, optimizer="optuna", runs=3).tried] == [
+    assert found.best.values == every.best.values
+    assert [one.labels for one in cosim.search(space, optimizer="optuna", runs=3).tried] == [
         one.labels for one in found.tried[:3]
     ]
+
+
+def test_optuna_s_journal_goes_on_where_it_was(tmp_path: Path) -> None:
+    space = small_space(random.Random(5))
+    optimizer = {"kind": "optuna", "journal": str(tmp_path / "study.journal")}
+    part = cosim.search(space, optimizer=optimizer, runs=2, store=tmp_path / "store")
+    more = cosim.search(space, optimizer=optimizer, runs=4, store=tmp_path / "store")
+    assert [one.labels for one in more.tried[:2]] == [one.labels for one in part.tried]
+    assert [one.stored for one in more.tried] == [True, True, False, False]
+    assert len({one.labels for one in more.tried}) == 4
 
 
 DESIGN = """
@@ -152,19 +184,154 @@ def test_the_command(tmp_path: Path) -> None:
     path.write_text(DESIGN)
     result = CliRunner().invoke(app, ["search", str(path)])
     assert result.exit_code == 0, result.output
-    assert "4 points: 2 run (0 from the store), 2 refused, 0 not needed" in result.stdout
+    assert "4 points: 1 run (0 from the store), 2 refused, 1 not needed" in result.stdout
     assert "80Gbps / 5: " in result.stdout
-    told = json.loads(CliRunner().invoke(app, ["search", str(path), "--json", "--runs", "1"]).stdout)
-    assert told["proven"] is False
-    assert len(told["tried"]) == 1
+    told = json.loads(CliRunner().invoke(app, ["search", str(path), "--json", "--optimizer", "all"]).stdout)
+    assert told["proven"] is True
+    assert [one["values"]["iteration"] for one in told["tried"]] == [2e9, 3e9]
+
+
+RATES = {"rate": {"topology.rate": [f"{rate}Gbps" for rate in (20, 40, 60, 80, 100)]}}
+LINEAR = """
+scenario:
+  topology: {kind: switch, endpoints: 4, rate: 80Gbps, latency: 0ns}
+  network: fair_share
+  jobs: [{workload: {kind: periodic, compute: 1ms, size: 10MB, ranks: 4}}]
+cost:
+  endpoint: {price: 1000, power: 500}
+  ports: {rate: 100Gbps, price: 100, power: 10}
+  cables: {rate: 100Gbps, price: 50, power: 1}
+"""
+
+
+def rates(**more: object) -> cosim.Design:
+    """A star of 4: (endpoints' 4,000 $, 2 kW) and by rate (4 ports and 4 cables: 600 $, 44 W at 100 Gbps)."""
+    return read_design(LINEAR + "axes: {}\n", {"axes": RATES, **more})
+
+
+def test_a_front_is_what_no_other_beats() -> None:
+    found = cosim.search(rates(objective=["iteration", "price"]))
+    assert found.proven
+    # 1 ms and 10 MB at the link's rate, against a price that is linear in it: each rate is on the front.
+    for one, rate in zip(found.front, (100, 80, 60, 40, 20), strict=True):
+        assert one.values["iteration"] == pytest.approx(1e9 + 8e19 / (rate * 1e9))
+        assert one.values["price"] == pytest.approx(4000 + 6 * rate)
+    again = cosim.search(rates(objective=["iteration", "energy"]), optimizer="all")
+    energy = {
+        rate: (2000 + 0.44 * rate) * (1e-3 + 8e7 / (rate * 1e9)) for rate in (20, 40, 60, 80, 100)
+    }  # falls with the rate all along: the quickest beats all
+    assert min(energy, key=lambda rate: energy[rate]) == 100
+    assert [one.labels for one in again.front] == [("100Gbps",)]
+    assert again.front[0].values["energy"] == pytest.approx(energy[100])
+
+
+def test_constraints_are_kept_before_and_after_a_run() -> None:
+    found = cosim.search(rates(constraints={"price": 4400, "power": "2.03k"}))
+    assert found.best is not None
+    assert found.best.labels == ("60Gbps",)
+    assert dict(found.refused)[("80Gbps",)] == "price is 4.48 k$, not <= 4.4 k$"
+    # Of a network about which nothing is known, only a run says how long it takes.
+    blind = rates(constraints={"iteration": "2ms"}, **{"scenario.network": "congestion_unaware"})
+    every = cosim.search(blind, optimizer="all", objective="price")
+    assert every.best is not None
+    assert every.best.labels == ("80Gbps",)
+    assert [one.error for one in every.tried][:2] == [
+        "iteration is 5 ms, not <= 2 ms",
+        "iteration is 3 ms, not <= 2 ms",
+    ]
+
+
+def test_what_a_cluster_costs() -> None:
+    """Two hosts of two H100s under two leaves and two spines, part by part."""
+    design = read_design(
+        """
+scenario:
+  topology:
+    kind: leaf_spine
+    leaves: 2
+    spines: 2
+    endpoints_per_leaf: 2
+    latency: 500ns
+    hosts: {gpus: 2, nvlink_rate: 450GB/s, nics: 2, nic_rate: 200Gbps}
+  network: fair_share
+  jobs:
+  - workload: {kind: model, model: {kind: gpt3-1.7b, layers: 4}, gpu: h100-sxm, parallel: {tp: 2, dp: 2}}
+axes: {micro-batch: {jobs.0.workload.micro_batch: [1]}}
+cost:
+  gpus: {h100-sxm: {price: 30000, power: 1000}}
+  ports: {rate: 200Gbps, price: 1000, power: 10}
+  cables: {rate: 200Gbps, price: 100, power: 0}
+  optics: {rate: 200Gbps, price: 500, power: 5}
+""",
+        {"objective": ["price", "power", "memory", "tokens_per_s_per_dollar"]},
+    )
+    [one] = cosim.search(design).tried
+    # Down: a port and a cable for each NIC. Up: a port and optics at each end of four links.
+    up = 2 * 2 * 2
+    assert one.values["price"] == pytest.approx(4 * 30000 + 4 * (1000 + 100) + up * (1000 + 500))
+    assert one.values["power"] == pytest.approx(4 * 1000 + 4 * 10 + up * (10 + 5))
+    run = cosim.run(design.trial(("1",), {}))
+    iteration = run.summary.jobs[0].iteration_mean_ps
+    assert iteration is not None
+    assert one.values["tokens_per_s_per_dollar"] == pytest.approx(
+        2 * 2048 / (iteration / 1e12) / one.values["price"]
+    )
+    assert f"{one.values['memory'] / 1e9:.1f}"[:3] in str(run.summary.jobs[0].read)
+
+
+def test_fidelity_rises_where_it_matters(tmp_path: Path) -> None:
+    """Only what is near the best without congestion is run with it, and what counts is what came then."""
+    levels = [
+        {"settings": {"network": "congestion_unaware"}, "within": 0.6},
+        {"settings": {"network": "fair_share"}},
+    ]
+    found = cosim.search(rates(fidelity=levels))
+    assert {one.labels[0]: one.level for one in found.tried} == {
+        "20Gbps": 0, "40Gbps": 0, "60Gbps": 1, "80Gbps": 1, "100Gbps": 1,
+    }  # fmt: skip
+    assert found.best is not None
+    assert found.best.labels == ("100Gbps",)
+    assert len(found.able) == 3
+    assert "if congestion_unaware ranks as what comes after it does, to 60 %" in str(found)
+
+
+def test_within_a_tolerance_fewer_runs_are_needed() -> None:
+    exact = cosim.search(rates(objective="energy"))
+    assert exact.proven
+    loose = cosim.search(rates(objective=["iteration", "price"], tolerance=0.9))
+    assert loose.proven
+    assert len(loose.tried) < 5
+
+
+def test_points_that_are_run_together_are_the_same(tmp_path: Path) -> None:
+    one = cosim.search(rates(objective=["iteration", "price"]))
+    several = cosim.search(rates(objective=["iteration", "price"], at_once=3))
+    assert several.front == one.front
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--objective", "iterations"], "there is no measure 'iterations'; did you mean 'iteration'"),
+        (["--objective", "iterations"], "there is no quantity 'iterations'; did you mean 'iteration'"),
+        (["--objective", "price"], "what an endpoint of job0 costs is not known: its workload names no GPU"),
+        (["--objective", "tokens_per_s"], "tokens of the job job0 is not known"),
         (["--optimizer", "bound"], "there is no optimizer 'bound'; did you mean 'bounds'"),
         (["--set", "axes.ranks={jobs.0.workload.ranks: [5, 6]}"], "no point of design can be"),
+        (
+            ["--set", "constraints={iteration: 1us}"],
+            "no point of design keeps iteration <= 1 us: the nearest",
+        ),
+        (["--set", "constraints={price: cheap}"], "'cheap' is not a number; write 10e6, or 10M"),
+        (["--set", "constraints={prize: 1}"], "there is no quantity 'prize'; did you mean 'price'"),
+        (["--set", "cost={gpu: {}}"], "unknown key 'gpu'; did you mean 'gpus'"),
+        (["--set", "cost=missing.yaml"], "missing.yaml"),
+        (["--set", "fidelity=[{}, {settings: {network: congestion}}]"], "fidelity[1]"),
+        (["--set", "fidelity=[{}, {settings: {network: fairshare}}]"], "there is no network 'fairshare'"),
+        (["--set", "tolerance=1"], "tolerance"),
+        (
+            ["--optimizer", "{kind: optuna, journal: /nowhere/there}"],
+            "the journal /nowhere/there can't be used",
+        ),
     ],
 )
 def test_mistakes_are_said(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -173,3 +340,18 @@ def test_mistakes_are_said(tmp_path: Path, arguments: list[str], message: str) -
     result = CliRunner().invoke(app, ["search", str(path), *arguments])
     assert isinstance(result.exception, InputError)
     assert message in str(result.exception)
+
+
+def test_what_a_gpu_costs_has_to_be_known() -> None:
+    design = read_design(
+        """
+scenario:
+  topology: {kind: switch, endpoints: 2, rate: 80Gbps, latency: 0ns}
+  network: fair_share
+  jobs: [{workload: {kind: model, model: {kind: gpt3-1.7b, layers: 2}, gpu: mi300x, parallel: {dp: 2}}}]
+axes: {rate: {topology.rate: [80Gbps]}}
+objective: price
+"""
+    )
+    with pytest.raises(InputError, match=r"what the GPU .* costs is not known; cost.gpus has v100-sxm2"):
+        cosim.search(design)

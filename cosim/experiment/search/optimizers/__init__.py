@@ -1,0 +1,1 @@
+"""Optimizers: which point of a design to run next."""

@@ -1,0 +1,106 @@
+"""The points of a design before any is run: what each is known to have, and why some can't be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cosim.errors import InputError
+from cosim.experiment.progress import OnProgress, RunProgress
+from cosim.experiment.search.bound import Bounds
+from cosim.experiment.search.contract import DesignPoint
+from cosim.experiment.search.design import Design
+from cosim.experiment.search.facts import FactFinder
+from cosim.results.quantities import QUANTITIES, DesignFacts
+
+_LOOK = 64
+"""So many points are looked at between two reports of progress."""
+
+
+@dataclass(frozen=True)
+class KnownPoint:
+    """A point, its axes' settings, its facts, and what each quantity has at best (NaN: not known)."""
+
+    point: DesignPoint
+    changes: Mapping[str, Any]
+    facts: DesignFacts
+    at_best: Mapping[str, float]
+
+
+def known_points(design: Design, progress: OnProgress | None = None) -> list[KnownPoint]:
+    """Every point of a design.
+
+    Raises
+    ------
+    InputError
+        No point can be: says which constraint is nearest to being kept, or why the first can't be. Or a fact
+        that is asked for isn't known.
+    """
+    asked = [QUANTITIES[name] for name in (*design.objectives, *design.constraints)]
+    finder = FactFinder({fact for one in asked for fact in one.facts}, design.cost)
+    bounds, found = Bounds(), []
+    total = math.prod(len(labels) for _, labels in design.labels)
+    for number, (labels, changes) in enumerate(design.combinations()):
+        found.append(_known(design, labels, changes, bounds, finder))
+        if progress is not None and number % _LOOK == 0:
+            progress(RunProgress(number, total, f"bounds: {number:,} of {total:,} points"))
+    if all(one.point.refused for one in found):
+        raise InputError(_why_none(design, found))
+    return found
+
+
+def _known(
+    design: Design, labels: tuple[str, ...], changes: Mapping[str, Any], bounds: Bounds, finder: FactFinder
+) -> KnownPoint:
+    first = {**changes, **design.levels[0].settings}
+    try:
+        scenario = design.trial(labels, first)
+        built = bounds.build(scenario)
+    except InputError as error:
+        why = error.message.removeprefix(f"{' / '.join(labels)}: ")
+        return KnownPoint(DesignPoint(labels, refused=why), changes, DesignFacts(), {})
+    facts = finder.facts(scenario, built)
+    least: dict[str, float] = {}
+    at_best: dict[str, float] = {}
+    for name in (*design.objectives, *design.constraints):
+        quantity = QUANTITIES[name]
+        if quantity.needs and quantity.needs not in least:
+            least[quantity.needs] = bounds.lower_bound(scenario, built, quantity.needs)
+        known = not quantity.needs or least[quantity.needs] > 0
+        at_best[name] = quantity.of(facts, least.get(quantity.needs, 0.0)) if known else math.nan
+    point = DesignPoint(labels, losses_of(design, at_best), broken(design, at_best))
+    return KnownPoint(point, changes, facts, at_best)
+
+
+def losses_of(design: Design, values: Mapping[str, float]) -> tuple[float, ...]:
+    """What is to be small; minus infinity where a value isn't known."""
+    losses = [QUANTITIES[name].sign * values[name] for name in design.objectives]
+    return tuple(-math.inf if math.isnan(loss) else loss for loss in losses)
+
+
+def broken(design: Design, values: Mapping[str, float]) -> str:
+    """The first constraint that values break, in words; empty: none."""
+    for name, limit in design.limits.items():
+        quantity, value = QUANTITIES[name], values[name]
+        if quantity.sign * value > quantity.sign * limit:
+            side = "<=" if quantity.less_is_better else ">="
+            return f"{name} is {quantity.show(value)}, not {side} {quantity.show(limit)}"
+    return ""
+
+
+def _why_none(design: Design, found: list[KnownPoint]) -> str:
+    where = design.name or "the design"
+    able = [one for one in found if one.at_best]
+    for name, limit in design.limits.items() if able else ():
+        quantity = QUANTITIES[name]
+        known = [one for one in able if not math.isnan(one.at_best[name])]
+        if known and all(quantity.sign * one.at_best[name] > quantity.sign * limit for one in known):
+            best = min(known, key=lambda one: quantity.sign * one.at_best[name])
+            side = "<=" if quantity.less_is_better else ">="
+            return (
+                f"no point of {where} keeps {name} {side} {quantity.show(limit)}: the nearest has "
+                f"{quantity.show(best.at_best[name])} ({' / '.join(best.point.labels)})"
+            )
+    return f"no point of {where} can be; the first: {found[0].point.refused}"

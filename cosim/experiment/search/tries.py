@@ -1,0 +1,84 @@
+"""Points of a design, run: all seeds of one, and several together where the design says so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+from cosim.experiment.executors.contract import Executor, run_all
+from cosim.experiment.executors.local import LocalExecutor
+from cosim.experiment.search.design import Design
+from cosim.experiment.search.points import KnownPoint, broken
+from cosim.experiment.store.runs import Keeper, RunStore
+from cosim.experiment.store.trials import Task, run_task, stored_trials
+from cosim.results.quantities import QUANTITIES
+from cosim.results.search import TriedPoint
+from cosim.results.sweep import Trial
+
+
+class Tries:
+    """Runs points of a design."""
+
+    def __init__(self, design: Design, store: RunStore | None, executor: Executor | None) -> None:
+        self._design, self._store = design, store
+        self._executor = executor or LocalExecutor(workers=1)
+        self._keeper = Keeper(store)
+
+    def run(self, points: Sequence[KnownPoint], level: int) -> list[TriedPoint]:
+        """What comes of points at a level of fidelity, in their order."""
+        tasks = [task for one in points for task in self._tasks(one, level)]
+        trials = {} if self._store is None else stored_trials(self._store, tasks)
+        stored = {*trials}
+        left = [number for number in range(len(tasks)) if number not in trials]
+        with closing(run_all(self._executor, run_task, [tasks[number] for number in left])) as results:
+            for at, result in results:
+                task = tasks[left[at]]
+                if result.failed:
+                    trials[left[at]] = Trial(task.labels, task.seed, {}, "", result.failed)
+                else:
+                    trials[left[at]] = result.value.trial
+                    self._keeper.keep(result.value.kept)
+        seeds = len(self._design.seeds)
+        made = []
+        for k, one in enumerate(points):
+            mine = range(k * seeds, (k + 1) * seeds)
+            made.append(self._tried(one, [trials[n] for n in mine], level, stored={*mine} <= stored))
+        return made
+
+    def _tasks(self, one: KnownPoint, level: int) -> Iterator[Task]:
+        design = self._design
+        settings: dict[str, Any] = {**one.changes, **design.levels[level].settings}
+        for seed in design.seeds:
+            scenario = design.trial(one.point.labels, {**settings, "seed": seed})
+            yield Task(
+                scenario, one.point.labels, seed, design.run_measures, allow_large=False, store=self._store
+            )
+
+    def _tried(self, one: KnownPoint, trials: Sequence[Trial], level: int, *, stored: bool) -> TriedPoint:
+        error = next((trial.error for trial in trials if trial.error), "")
+        values: Mapping[str, float] = {} if error else self._values(one, trials)
+        bounds = {
+            name: one.at_best[name]
+            for name in self._design.objectives
+            if QUANTITIES[name].needs and not math.isnan(one.at_best[name])
+        }
+        return TriedPoint(
+            one.point.labels,
+            values,
+            bounds,
+            error or broken(self._design, values),
+            stored,
+            level,
+        )
+
+    def _values(self, one: KnownPoint, trials: Sequence[Trial]) -> dict[str, float]:
+        values = {}
+        for name in (*self._design.objectives, *self._design.constraints):
+            quantity = QUANTITIES[name]
+            mean = 0.0
+            if quantity.needs:
+                mean = math.fsum(trial.measures[quantity.needs] for trial in trials) / len(trials)
+            values[name] = quantity.of(one.facts, mean)
+        return values
