@@ -2,8 +2,8 @@
 
 Without names, those that are out of date.
 
-Reports are photographed in headless Chromium, the answer and the timeline, by ``python docs/pictures.py
-reports``, or where they are out of date.
+Reports are photographed in headless Chromium by ``python docs/pictures.py reports``, or where they are out of
+date.
 
 A picture carries a checksum of the exact figures in the answer that it shows, so that ``tests/docs`` can tell
 a picture of other figures. Sweeps are drawn from the answer's own table; scenarios are run.
@@ -15,7 +15,10 @@ import csv
 import hashlib
 import sys
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
@@ -24,13 +27,42 @@ from typer.testing import CliRunner
 from cosim.cli import app
 from cosim.experiment.sweep import Sweep, is_sweep
 from cosim.files import located_yaml
+from cosim.results.report.document import RunReport
 from cosim.results.sweep import SweepRun, Trial
 
 SCENARIOS = Path(__file__).resolve().parents[1] / "scenarios"
 PICTURES = Path(__file__).resolve().parent / "gallery" / "pictures"
-REPORTS = {"quickstart": (1440, 390), "two-jobs": (1440,), "llama3-70b": (1440,)}
-"""Widths at which a scenario's report is photographed."""
-_HIGH = {1440: 1250, 390: 1500}
+
+
+@dataclass(frozen=True)
+class Photo:
+    """A picture of a report: of a scenario with ``changes``, ``against`` it with others, from a part on."""
+
+    scenario: str
+    width: int = 1440
+    high: int = 1250
+    part: str = ""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    against: Mapping[str, Any] | None = None
+
+    @property
+    def path(self) -> Path:
+        """``docs/gallery/pictures/report-quickstart-1440.png``."""
+        part = f"-{self.part}" if self.part else ""
+        return PICTURES / f"report-{self.scenario}{part}-{self.width}.png"
+
+
+_OVER_TIME = {"queues": ["left -> right"], "rates": ["one", "two"], "every": "100us"}
+REPORTS = (
+    Photo("quickstart"),
+    Photo("quickstart", 390, 1500),
+    Photo("two-jobs"),
+    Photo("llama3-70b"),
+    Photo("mltcp", high=1000, part="network", changes={"record": _OVER_TIME}),
+    Photo("quickstart", high=1000, part="comparison", against={"topology.oversubscription": 1}),
+    Photo("incast", high=1150, part="sweep"),
+)
+"""What is photographed of reports."""
 _KEY = "Exact figures"
 _COLOURS = 64
 
@@ -97,48 +129,51 @@ def draw(scenario: Path) -> Path:
     return picture(scenario)
 
 
-def report_picture(scenario: Path, width: int) -> Path:
-    """``docs/gallery/pictures/report-quickstart-1440.png``."""
-    return PICTURES / f"report-{scenario.stem}-{width}.png"
-
-
-def is_report_current(scenario: Path, width: int) -> bool:
+def is_report_current(photo: Photo) -> bool:
     """The picture is there, and shows the answer's figures."""
-    path = report_picture(scenario, width)
-    if not path.exists():
+    if not photo.path.exists():
         return False
-    with Image.open(path) as image:
-        return bool(image.info.get(_KEY) == checksum(scenario))
+    with Image.open(photo.path) as image:
+        return bool(image.info.get(_KEY) == checksum(SCENARIOS / f"{photo.scenario}.yaml"))
 
 
-def photograph(scenario: Path, width: int) -> Path:
-    """A report as a browser shows it at first."""
+def _report(photo: Photo) -> RunReport:
     import cosim
+
+    scenario = SCENARIOS / f"{photo.scenario}.yaml"
+    if is_sweep(located_yaml.read(scenario)):
+        return trials_of(scenario).report()
+    run = cosim.run(scenario, photo.changes)
+    return run.report(None if photo.against is None else cosim.run(scenario, photo.against))
+
+
+def photograph(photo: Photo) -> Path:
+    """A report as a browser shows it."""
     from tests.docs.site import browser
 
     told = PngInfo()
-    told.add_text(_KEY, checksum(scenario))
-    with tempfile.TemporaryDirectory() as folder, browser(width) as page:
-        written = cosim.run(scenario).report().save(Path(folder) / "report.html")
-        page.set_viewport_size({"width": width, "height": _HIGH[width]})
+    told.add_text(_KEY, checksum(SCENARIOS / f"{photo.scenario}.yaml"))
+    with tempfile.TemporaryDirectory() as folder, browser(photo.width) as page:
+        written = _report(photo).save(Path(folder) / "report.html")
+        page.set_viewport_size({"width": photo.width, "height": photo.high})
         page.goto(written.as_uri())
         page.wait_for_selector("html[data-shown]")
+        if photo.part:
+            page.evaluate(f"document.getElementById('{photo.part}').scrollIntoView({{behavior: 'instant'}})")
         page.wait_for_timeout(500)
         shot = Path(folder) / "shot.png"
         page.screenshot(path=str(shot))
         with Image.open(shot) as image:
             palette = image.convert("RGB").quantize(_COLOURS)
-            palette.save(report_picture(scenario, width), optimize=True, pnginfo=told)
-    return report_picture(scenario, width)
+            palette.save(photo.path, optimize=True, pnginfo=told)
+    return photo.path
 
 
 def _photograph_all(*, all_of_them: bool) -> None:
     sys.path.insert(0, str(SCENARIOS.parent))  # tests.docs has the browser
-    for name, widths in REPORTS.items():
-        scenario = SCENARIOS / f"{name}.yaml"
-        for width in widths:
-            if all_of_them or not is_report_current(scenario, width):
-                print(f"drawn: {photograph(scenario, width)}")
+    for photo in REPORTS:
+        if all_of_them or not is_report_current(photo):
+            print(f"drawn: {photograph(photo)}")
 
 
 def main() -> None:

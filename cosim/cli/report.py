@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
@@ -25,6 +27,7 @@ def report(
 ) -> None:
     """Write a run as one HTML file without a network: answer, timeline, critical path, fabric."""
     from cosim.results.report.document import report as report_of
+    from cosim.results.report.document import sweep_report
     from cosim.results.report.sweep_data import TRIALS, load_sweep
     from cosim.results.stored_run import load_run
 
@@ -33,13 +36,22 @@ def report(
             raise InputError(
                 "a sweep stands alone in a report: give one folder", location=Location(str(first))
             )
-        page = load_sweep(first).report()
+        page = sweep_report(load_sweep(first), lambda trial: _page_beside(out, first / trial.folder))
     else:
         page = report_of([load_run(folder) for folder in (first, second) if folder is not None])
     written = page.save(out)
     say(f"written: {written} ({written.stat().st_size:,} bytes)")
     if shown:
         webbrowser.open(written.resolve().as_uri())
+
+
+def _page_beside(page: Path, folder: Path) -> str:
+    """The page of a run that a sweep kept, as ``page`` names it; empty: there is none."""
+    from cosim.results.sweep import RUN_REPORT
+
+    if not (folder / RUN_REPORT).is_file():
+        return ""
+    return quote(os.path.relpath(folder / RUN_REPORT, page.parent))
 
 
 def view(

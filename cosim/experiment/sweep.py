@@ -88,6 +88,11 @@ class Sweep(Spec):
         {}, description="axis: [labels], to run a part of the sweep: --set only.control=[dctcp]"
     )
 
+    keep_runs: bool = Field(
+        False,
+        description="with --out, every run is written, too, with its report, which the sweep's report opens",
+    )
+
     store: str = Field(
         "", description="where runs are kept and taken from; a folder, from the sweep's own, or s3://..."
     )

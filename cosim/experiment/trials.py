@@ -18,7 +18,7 @@ from cosim.experiment.store.trials import InterruptedRunError, Task, TrialAnswer
 from cosim.experiment.sweep import Sweep
 from cosim.files.folder import claimed, forget
 from cosim.results.render.figure import check_figure
-from cosim.results.sweep import SWEEP_FILES, SweepRun, Trial
+from cosim.results.sweep import SWEEP_FILES, SweepRun, Trial, kept_folder
 
 _log = logging.getLogger("cosim")
 
@@ -70,7 +70,11 @@ def run_sweep(
         check_figure(figure)
     executor = _executor(executor or sweep.executor, workers)
     runs = None if (address := store or sweep.store_address) is None else open_store(address)
-    tasks = list(_tasks(sweep, runs, again))
+    if sweep.keep_runs and out is None:
+        raise InputError("keep_runs: there is no folder for them", hint="give one: --out DIR")
+    kept = Path(out) if out is not None and sweep.keep_runs else None
+    again = again or kept is not None  # the store has no whole runs
+    tasks = list(_tasks(sweep, runs, again, kept))
     if out is None:
         result = _run_all(sweep, tasks, runs, again, executor, progress)
     else:
@@ -121,7 +125,7 @@ def _executor(chosen: Executor | None, workers: int | None) -> Executor:
     return chosen or LocalExecutor(workers=workers or 1)
 
 
-def _tasks(sweep: Sweep, store: RunStore | None, again: bool) -> Iterator[Task]:
+def _tasks(sweep: Sweep, store: RunStore | None, again: bool, kept: Path | None) -> Iterator[Task]:
     for labels, merged in sweep.combinations():
         for seed in sweep.seeds:
             yield Task(
@@ -132,6 +136,7 @@ def _tasks(sweep: Sweep, store: RunStore | None, again: bool) -> Iterator[Task]:
                 is_large_allowed(),
                 store,
                 again,
+                None if kept is None else kept.absolute() / kept_folder(labels, seed),
             )
 
 

@@ -73,6 +73,10 @@ class Model(Spec):
         """Of a sequence, where the scenario doesn't say; 1 where there are no sequences."""
         return 1
 
+    def forward_flops(self, length: int) -> float | None:  # noqa: ARG002 - for those that know
+        """Of a sample of ``length`` tokens, forward, as utilisation counts them; None: not known."""
+        return None
+
     def is_uneven(self) -> bool:
         """Whether some ranks may have more to do than others, so that ``parallel.imbalance`` matters."""
         return False

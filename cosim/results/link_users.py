@@ -15,6 +15,7 @@ from cosim.engine.records import I64, Records
 
 MOST_PAIRS = 20_000
 MOST_OF_A_LINK = 4
+MOST_SHARED = 6
 _HEADERS = 0.1
 """Of the payload: more is another path."""
 
@@ -24,6 +25,9 @@ class LinkUsers:
     """``pairs[l]`` is how many pairs of endpoints link l carried; rows are the largest few of each link,
     and the largest of each job there, in the order of links: endpoints ``src`` and ``dst``, payload
     ``size_bytes``, and whose job (-1: not one job's).
+
+    Of the busiest links that several jobs use: int64[rows] ``shared_link`` and ``shared_job``, and what
+    arrived of that job by that link over time, int64[rows, bins of the traffic].
     """
 
     pairs: I64
@@ -32,6 +36,9 @@ class LinkUsers:
     dst: I64
     size_bytes: I64
     job: I64
+    shared_link: I64
+    shared_job: I64
+    shared_bytes: I64
 
 
 def note_link_users(records: Records) -> None:
@@ -61,6 +68,7 @@ def link_users(records: Records) -> LinkUsers | None:
     mine = np.where(job[src] == job[dst], job[src], -1)
     few = np.arange(len(links)) - first[links] < MOST_OF_A_LINK
     few[np.unique(links * np.int64(len(records.jobs) + 1) + mine[pair] + 1, return_index=True)[1]] = True
+    shared = _shared(records, sent, links.astype(np.int64), mine[pair], pair)
     links, pair = links[few], pair[few]
     return LinkUsers(
         counts.astype(np.int64),
@@ -69,7 +77,24 @@ def link_users(records: Records) -> LinkUsers | None:
         dst[pair].astype(np.int64),
         size[pair].astype(np.int64),
         mine[pair],
+        *shared,
     )
+
+
+def _shared(records: Records, sent: I64, links: I64, job: I64, pair: I64) -> tuple[I64, I64, I64]:
+    """Links that several jobs use, the busiest few: (link, job, bytes over time), a row for each job there.
+
+    ``sent`` are the pairs that have bytes, as columns of the traffic; of each use of a link, ``links``,
+    ``job`` and ``pair`` say the link, whose it is, and its place in ``sent``.
+    """
+    used = np.unique(np.stack([links, job], axis=1)[job >= 0], axis=0)
+    jobs_on = np.bincount(used[:, 0], minlength=records.topology.num_links)
+    several = np.flatnonzero(jobs_on > 1)
+    busiest = several[np.argsort(-records.links.link_bytes[several], kind="stable")[:MOST_SHARED]]
+    rows = used[np.isin(used[:, 0], busiest)]
+    sizes = records.traffic.size_bytes
+    found = [sizes[:, sent[pair[(links == link) & (job == one)]]].sum(axis=1) for link, one in rows.tolist()]
+    return rows[:, 0], rows[:, 1], np.array(found, np.int64).reshape(len(rows), len(sizes))
 
 
 def _job_of_endpoints(records: Records) -> I64:

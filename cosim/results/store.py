@@ -30,6 +30,7 @@ from cosim.results.optable import op_table
 from cosim.results.series import series_columns
 from cosim.results.summary import Summary
 from cosim.results.table import Array, labels
+from cosim.workload.program import OpKind
 from cosim.workload.table import OperationTable
 
 FORMAT = 1
@@ -89,6 +90,9 @@ ADDED_COLUMNS = {
     "row_text": "str: what operations are called",
     "stream_name": "str",
     "rank_row": "int64[ranks]: the row of operation 0 of each rank's program, jobs one after the other",
+    "row_layer": "int8[R]: 0 computes, 1 communicates, 2 is the host, 3 loads or stores",
+    "row_sent": "int8[R]: place in sent_text, -1 where it sends nothing",
+    "sent_text": "str: all_reduce ..., send and receive",
     "path_job": "int64[S]: steps of the critical path of each job's last iteration, in order of time",
     "path_iteration": "int64[S]",
     "path_kind": "str[S]",
@@ -108,6 +112,9 @@ ADDED_COLUMNS = {
     "use_dst": "int64[U]: endpoint",
     "use_bytes": "int64[U]: payload",
     "use_job": "int64[U]: -1 where it is not one job's",
+    "shared_link": "int64[V]: the busiest links that several jobs use, a row for each job there",
+    "shared_job": "int64[V]",
+    "shared_bytes": "int64[V, B]: what arrived by it in each bin of the traffic",
 }
 """Columns that runs written before 2026-11-22 don't have."""
 
@@ -210,7 +217,23 @@ def _program_columns(records: Records) -> dict[str, Array]:
         "row_text": np.array(named.names, np.str_),
         "stream_name": np.array(table.streams, np.str_),
         "rank_row": table.first,
+        "row_layer": table.layer,
+        **_sent_columns(records),
     }
+
+
+def _sent_columns(records: Records) -> dict[str, Array]:
+    """What rows of operations send."""
+    named: dict[str, int] = {}
+    rows = [np.zeros(0, np.int8)]
+    for table in _tables(records):
+        sent = [one.collective or _POINT_TO_POINT.get(one.kind, "") for one in table.prototypes]
+        codes = [named.setdefault(name, len(named)) if name else -1 for name in sent]
+        rows.append(np.array(codes, np.int8)[table.like])
+    return {"row_sent": np.concatenate(rows), "sent_text": np.array([*named], np.str_)}
+
+
+_POINT_TO_POINT = dict.fromkeys((OpKind.SEND, OpKind.RECV), "send and receive")
 
 
 def _tables(records: Records) -> list[OperationTable]:
@@ -240,12 +263,16 @@ def _counted_columns(records: Records) -> dict[str, Array]:
     }
 
 
+_SHARED = ("link", "job", "bytes")
+
+
 def _user_columns(records: Records) -> dict[str, Array]:
     found: LinkUsers | None = records.info.get("link_users")
     names = {"link": "link", "src": "src", "dst": "dst", "bytes": "size_bytes", "job": "job"}
     none = np.zeros(0, np.int64)
     return {
         "link_pairs": none if found is None else found.pairs,
+        **{f"shared_{key}": none if found is None else getattr(found, f"shared_{key}") for key in _SHARED},
         **{f"use_{key}": none if found is None else getattr(found, name) for key, name in names.items()},
     }
 

@@ -33,6 +33,7 @@ from cosim.results.path_parts import limit, parts_of
 from cosim.results.queues import QueueSummary, summarize_queues
 from cosim.results.scheduling import Scheduling
 from cosim.results.stragglers import Straggler, find_stragglers
+from cosim.workload.iteration_work import IterationWork
 from cosim.workload.program import Workload
 
 I64 = NDArray[np.int64]
@@ -107,6 +108,11 @@ class JobSummary:
         this job's own; None: computation wasn't worked out.
     interval_ps
         The mean iteration's 80 % interval.
+    work
+        What an iteration gets done; None: not known.
+    flops_utilisation, tokens_per_gpu_s
+        Of the mean iteration: the model's FLOPs by what its GPUs could do (MFU), and tokens a second that a
+        GPU gets done; None: not known, or no tokens.
     limit
         What limits the last iteration: what its critical path is mostly made of, collectives taken whole.
     minibatches
@@ -150,6 +156,9 @@ class JobSummary:
     interval_ps: tuple[int, int] | None = None
     minibatches: int = 1
     limit: str = ""
+    work: IterationWork | None = None
+    flops_utilisation: float | None = None
+    tokens_per_gpu_s: float | None = None
     memory: MemoryUse | None = None
 
 
@@ -344,6 +353,18 @@ def mean_iterations(records: Records) -> list[int | None]:
     return [_mean(one) for one in times]
 
 
+def _efficiency(work: IterationWork | None, mean_ps: int | None, ranks: int) -> dict[str, Any]:
+    """Of :class:`JobSummary`; ``mean_ps`` is of an iteration."""
+    if work is None or not mean_ps:
+        return {"work": work}
+    seconds = mean_ps / 1e12
+    return {
+        "work": work,
+        "flops_utilisation": work.flops / (work.peak_flops * seconds),
+        "tokens_per_gpu_s": work.tokens / seconds / ranks if work.tokens else None,
+    }
+
+
 def _mean(times: I64) -> int | None:
     return round(int(times.sum()) / len(times)) if len(times) else None
 
@@ -397,6 +418,7 @@ def _job(
         interval_ps=interval_ps(mean, job.workload.error) if mean and job.workload.error else None,
         minibatches=job.workload.minibatches,
         limit=limited,
+        **_efficiency(job.workload.work, mean, len(job.endpoints) * job.copies),
         memory=_memory(
             job,
             _spread(parts.memory_alone[ranks][shown], total, names[shown]),

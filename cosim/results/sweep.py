@@ -9,8 +9,10 @@ certain: :meth:`SweepRun.of_best` has the interval of the ratio to the column's 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +29,8 @@ from cosim.results.table import Array, Labels, Table
 if TYPE_CHECKING:
     from cosim.results.report.document import RunReport
 
+RUN_REPORT = "report.html"
+"""In the folder of a run that a sweep keeps."""
 SWEEP_FILES = ("trials.csv", "table.txt", "figure.csv", "figure.png", "figure.svg")
 """What a sweep's folder has; with the first, all runs are there."""
 
@@ -58,6 +62,18 @@ class Trial:
     measures: dict[str, float]
     digest: str
     error: str = ""
+
+    @property
+    def folder(self) -> str:
+        """Where the run lies below the sweep's folder, if it was kept."""
+        return kept_folder(self.labels, self.seed)
+
+
+def kept_folder(labels: Sequence[str], seed: int) -> str:
+    """``runs/dctcp-8-1-4f1a20-seed0``: readable, a name that every file system takes, and no other's."""
+    words = re.sub("[^A-Za-z0-9.]+", "-", "-".join(labels)).strip("-.")[:48]
+    number = hashlib.sha256("\0".join(labels).encode()).hexdigest()[:6]
+    return f"runs/{words}-{number}-seed{seed}"
 
 
 @dataclass(frozen=True)

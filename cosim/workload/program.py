@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cosim.errors import WorkloadError
 from cosim.files.import_report import ImportReport
+from cosim.workload.iteration_work import IterationWork
 from cosim.workload.operation import (
     COMM_STREAM,
     COMPUTE_STREAM,
@@ -140,6 +141,8 @@ class Workload:
         That an iteration takes in: where several, results say what one of them takes.
     remote_bytes
         That a rank keeps in remote memory.
+    work
+        What an iteration gets done; None: not known.
 
     Examples
     --------
@@ -164,6 +167,7 @@ class Workload:
     error: tuple[float, float] | None = None
     minibatches: int = 1
     remote_bytes: int = 0
+    work: IterationWork | None = None
 
     @property
     def world_size(self) -> int:

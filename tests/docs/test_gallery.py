@@ -32,10 +32,8 @@ def test_a_picture_shows_the_figures_of_the_answer(scenario: Path) -> None:
 def test_a_reports_picture_shows_the_figures_of_the_answer() -> None:
     pytest.importorskip("PIL", reason="no Pillow: pip install 'cosim-net[plot]'")
     pictures = load("pictures.py")
-    for name, widths in pictures.REPORTS.items():
-        for width in widths:
-            scenario = ROOT / "scenarios" / f"{name}.yaml"
-            assert pictures.is_report_current(scenario, width), "python docs/pictures.py reports"
+    for photo in pictures.REPORTS:
+        assert pictures.is_report_current(photo), f"{photo.path.name}: python docs/pictures.py reports"
 
 
 def test_every_scenario_stands_under_a_heading() -> None:

@@ -7,19 +7,22 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from cosim.errors import CosimError, InputError, RemoteError
 from cosim.experiment.alone import run_alone
 from cosim.experiment.build import build
+from cosim.experiment.save import write_run
 from cosim.experiment.scenario import Scenario
-from cosim.experiment.simulate import simulate
+from cosim.experiment.simulate import Run, simulate
 from cosim.experiment.sizes import allowing_large
 from cosim.experiment.store.question import Question, question_of
 from cosim.experiment.store.reads import reading
 from cosim.experiment.store.runs import NewRun, RunStore, kept
+from cosim.files.folder import claimed
 from cosim.results.measures import MEASURES
 from cosim.results.summary import Summary
-from cosim.results.sweep import Trial
+from cosim.results.sweep import RUN_REPORT, Trial
 
 _log = logging.getLogger("cosim")
 
@@ -30,7 +33,9 @@ class InterruptedRunError(Exception):
 
 @dataclass(frozen=True)
 class Task:
-    """One trial to be run. ``store`` is where others look for it; ``again``: run it although it is there."""
+    """One trial to be run. ``store`` is where others look for it; ``again``: run it although it is there;
+    ``folder``: where the whole run is written, with its report.
+    """
 
     scenario: Scenario
     labels: tuple[str, ...]
@@ -39,6 +44,7 @@ class Task:
     allow_large: bool
     store: RunStore | None = None
     again: bool = False
+    folder: Path | None = None
 
     @property
     def with_alone(self) -> bool:
@@ -114,6 +120,8 @@ def _simulated(task: Task) -> _Made:
             done = simulate(task.scenario, build(task.scenario))
         if done.interrupted:
             raise InterruptedRunError
+        if task.folder is not None:
+            _write(done, task.folder)
         alone = run_alone(task.scenario) if task.with_alone else None
         made = _Made(done.summary, alone)
         made.trial(task)
@@ -123,6 +131,12 @@ def _simulated(task: Task) -> _Made:
         lasting = not isinstance(error, RemoteError)  # what is elsewhere may answer another time
         return _Made(None, None, f"{type(error).__name__}: {error}", lasting)
     return made
+
+
+def _write(run: Run, folder: Path) -> None:
+    with claimed(folder) as target:
+        write_run(run, target)
+    run.report().save(folder / RUN_REPORT)
 
 
 def _question(scenario: Scenario) -> Question | None:

@@ -235,6 +235,10 @@ class TransformerModel(Model):
                 total += 2 * self.mlp_matrices(e.ffn) * (e.top_k + e.shared) + 2 * self.hidden * e.num
         return total + (2 * self.vocabulary * self.hidden if head else 0)
 
+    def forward_flops(self, length: int) -> float:
+        """See :meth:`Model.forward_flops`: attention of every token over the whole sequence."""
+        return length * self.flops_per_token(length)
+
     def kept_per_token(self) -> int:
         """Numbers of a layer's key-value cache for a token."""
         if self.latent is not None:

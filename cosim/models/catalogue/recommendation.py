@@ -74,6 +74,10 @@ class RecommendationModel(DataParallelModel):
         mlps = sum(2 * n * m for n, m in [*self.bottom_sizes, *self.top_sizes])
         return mlps + 2 * self.vectors**2 * self.width
 
+    def forward_flops(self, length: int) -> float:  # noqa: ARG002 - it has no sequences
+        """See :meth:`Model.forward_flops`."""
+        return self.flops
+
     def is_uneven(self) -> bool:
         """Tables are shared out among the ranks."""
         return True

@@ -60,6 +60,10 @@ class ConvolutionalModel(DataParallelModel):
         linear = sum(2 * inputs * outputs for inputs, outputs in self.linear)
         return sum(c.flops for c in self.convolutions) + linear
 
+    def forward_flops(self, length: int) -> float:  # noqa: ARG002 - it has no sequences
+        """See :meth:`Model.forward_flops`."""
+        return self.flops
+
     @property
     def size(self) -> str:
         """For ``cosim list model``."""

@@ -27,6 +27,7 @@ from cosim.registry import Named
 from cosim.spec import SizeBytes
 from cosim.units import format_size
 from cosim.workload.contract import WorkloadSpec
+from cosim.workload.iteration_work import IterationWork
 from cosim.workload.local_sgd import LocalSgd
 from cosim.workload.program import Operation, Workload
 from cosim.workload.stale_gradients import averaged_every, one_iteration_late
@@ -232,8 +233,21 @@ class ModelWorkload(TrainedWorkload):
             ),
         )
         made = build_training(job.name, job.stages, job.training, timer, report, job.builder)
-        made = replace(made, error=gpu.error(self.dtype), remote_bytes=job.memory.remote)
+        made = replace(
+            made, error=gpu.error(self.dtype), remote_bytes=job.memory.remote, work=self._work(job, gpu)
+        )
         return self._late(made, timer)
+
+    def _work(self, job: ModelJob, gpu: Gpu) -> IterationWork | None:
+        """What an iteration gets done, of training."""
+        flops = self.model.forward_flops(self.length)
+        if self.task != "training" or flops is None:
+            return None
+        steps = 1 if self.local_sgd is None else self.local_sgd.steps
+        samples, peak = self.samples * steps, gpu.peak(self.dtype) * self.parallel.world_size
+        tokens = samples * self.length if self.model.tokens > 1 else 0
+        memory = job.memory.total, None if gpu.memory is None else int(gpu.memory)
+        return IterationWork(3 * flops * samples, peak, samples, tokens, *memory)
 
     def _late(self, made: Workload, timer: Timer) -> Workload:
         """Gradients an iteration late, or weights averaged now and then."""

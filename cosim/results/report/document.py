@@ -17,7 +17,7 @@ from cosim.results.render.text import text
 from cosim.results.report.packing import packed
 from cosim.results.report.run_data import run_data
 from cosim.results.report.source import RunInMemory, source_of
-from cosim.results.report.sweep_data import sweep_data
+from cosim.results.report.sweep_data import PageOf, no_run, sweep_data
 from cosim.results.stored_run import StoredRun
 from cosim.results.sweep import SweepRun
 from cosim.results.table import Array
@@ -82,9 +82,9 @@ def report(runs: Sequence[RunInMemory | StoredRun]) -> RunReport:
     return RunReport(_document(title, data, plain))
 
 
-def sweep_report(sweep: SweepRun) -> RunReport:
-    """The page of a sweep."""
-    data = packed({"version": version("cosim-net"), "sweep": sweep_data(sweep)}, {})
+def sweep_report(sweep: SweepRun, page_of: PageOf = no_run) -> RunReport:
+    """The page of a sweep; its cells open their runs where ``page_of`` says where those are."""
+    data = packed({"version": version("cosim-net"), "sweep": sweep_data(sweep, page_of)}, {})
     return RunReport(_document(sweep.name, data, str(sweep)))
 
 

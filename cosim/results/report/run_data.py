@@ -11,9 +11,12 @@ import yaml
 from numpy.typing import NDArray
 
 from cosim.results.critical_path import KINDS
+from cosim.results.exposed import exposed_by_kind
 from cosim.results.path_parts import path_parts
 from cosim.results.report.fabric import FabricMap, draw_map
 from cosim.results.report.lanes import Lanes, lanes
+from cosim.results.report.message_data import message_data
+from cosim.results.report.series_data import series_data
 from cosim.results.report.source import I64, ReportSource
 from cosim.workload.program import OpKind
 
@@ -24,6 +27,7 @@ MOST_ITERATIONS = 2_000
 MOST_GROUPS = 64
 MOST_JOBS = 8
 TRAFFIC_BINS = 24
+MOST_SHARED_BINS = 512
 MOST_STEPS = 20_000
 SIZE_QUANTILES = 33
 
@@ -31,8 +35,8 @@ SIZE_QUANTILES = 33
 def run_data(source: ReportSource) -> tuple[dict[str, Any], dict[str, Array]]:
     """(Plain values, columns) of one run.
 
-    Columns: ``op_*`` of the timeline's lanes, ``path_*``, ``iteration_*`` of each job, ``line_*`` and
-    ``link_*`` of the fabric, ``traffic_*``, ``fct_*`` and ``size_*``.
+    Columns: ``op_*`` and ``message_*`` of the timeline's lanes, ``path_*``, ``iteration_*`` of each job,
+    ``line_*`` and ``link_*`` of the fabric, ``traffic_*``, ``shared_*``, ``fct_*``, ``size_*``, ``series_*``.
     """
     summary = source.summary.to_json()
     for job in summary["jobs"]:
@@ -40,6 +44,7 @@ def run_data(source: ReportSource) -> tuple[dict[str, Any], dict[str, Array]]:
     shown = lanes(source)
     head: dict[str, Any] = {
         "summary": summary,
+        "exposed": exposed_by_kind(source.columns),
         "settings": _yaml(source.settings),
         "timeline": _timeline(source, shown),
         "path_kinds": [*KINDS],
@@ -48,12 +53,14 @@ def run_data(source: ReportSource) -> tuple[dict[str, Any], dict[str, Array]]:
     columns = {
         **_operations(source, shown, head),
         **_path(source, shown, head),
+        **message_data(source, shown, head),
         **_iterations(source),
         **_traffic(source, head),
+        **_shared_links(source, head),
         **_fct(source, head),
         **_by_size(source, head),
     }
-    columns |= _fabric(source, head)
+    columns |= _fabric(source, head) | series_data(source, head)
     return head, columns
 
 
@@ -224,7 +231,28 @@ def _traffic(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
         np.add.at(sums[k], place, sizes[start : min(start + step, used)].sum(axis=0))
     head["traffic"] = {"groups": groups, "each": each, "bins": len(starts), "bin_ps": step * bin_ps}
     by_job = _by_job(source, sizes, starts.tolist(), step, used)
-    return {"traffic_pair": pairs, "traffic_bytes": sums.reshape(-1), "traffic_job": by_job.reshape(-1)}
+    return {
+        "traffic_pair": pairs,
+        "traffic_bytes": sums.reshape(-1),
+        "traffic_job": by_job.reshape(-1),
+    }
+
+
+def _shared_links(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
+    """What arrived of each job over the busiest links that several use."""
+    found = source.columns
+    if "shared_bytes" not in found or not len(found["shared_bytes"]):
+        return {}
+    bin_ps = int(found["traffic_bin_ps"])
+    used = max(1, min(found["shared_bytes"].shape[1], -(-source.summary.end_ps // bin_ps)))
+    step = -(-used // MOST_SHARED_BINS)
+    sums = np.add.reduceat(found["shared_bytes"][:, :used], np.arange(0, used, step), axis=1)
+    rows = [
+        {"link": int(link), "job": int(job)}
+        for link, job in zip(found["shared_link"], found["shared_job"], strict=True)
+    ]
+    head["shared"] = {"rows": rows, "bins": sums.shape[1], "bin_ps": step * bin_ps}
+    return {"shared_bytes": sums.reshape(-1)}
 
 
 def _by_job(source: ReportSource, sizes: Array, starts: list[int], step: int, used: int) -> I64:

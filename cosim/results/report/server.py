@@ -6,6 +6,7 @@ Requests for another host are refused, so that a page from elsewhere can't ask t
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from html import escape
 from http import HTTPStatus
@@ -16,10 +17,11 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from cosim.errors import InputError
-from cosim.results.report.document import report
+from cosim.results.report.document import report, sweep_report
 from cosim.results.report.folders import FoundFolder, found_in
 from cosim.results.report.sweep_data import load_sweep
 from cosim.results.stored_run import load_run
+from cosim.results.sweep import Trial
 
 LOOPBACK = "127.0.0.1"
 _POLICY = (
@@ -71,7 +73,10 @@ class _ViewRequest(BaseHTTPRequestHandler):
         if not chosen:
             return self._answer(HTTPStatus.NOT_FOUND, _message("There is no such run; choose one or two."))
         if any(one.kind == "sweep" for one in chosen):
-            page = load_sweep(chosen[0].path).report()
+            name, folder = chosen[0].name, chosen[0].path
+            page = sweep_report(
+                load_sweep(folder), partial(_address, found, "" if name == "." else f"{name}/")
+            )
         else:
             page = report([load_run(one.path) for one in chosen])
         return self._answer(HTTPStatus.OK, page.html)
@@ -92,6 +97,12 @@ class _ViewRequest(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
         """Say nothing."""
+
+
+def _address(found: Collection[str], prefix: str, trial: Trial) -> str:
+    """Of a trial's run that the list has."""
+    name = prefix + trial.folder
+    return f"/show?run={quote(name, safe='')}" if name in found else ""
 
 
 def _message(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,19 @@ from cosim.results.measures import MEASURES
 from cosim.results.sweep import SweepRun, Trial
 
 TRIALS = "trials.csv"
+PageOf = Callable[[Trial], str]
+"""The address of the page of a trial's run, as the sweep's page has to name it; empty: there is none."""
 
 
-def sweep_data(sweep: SweepRun) -> dict[str, Any]:
-    """Plain values: axes, measures, and each combination of choices with its means in the figure's units."""
+def no_run(trial: Trial) -> str:  # noqa: ARG001 - as those that know one
+    """Where the page of a trial's run is: nowhere."""
+    return ""
+
+
+def sweep_data(sweep: SweepRun, page_of: PageOf = no_run) -> dict[str, Any]:
+    """Plain values: axes, measures, and each combination of choices with its means in the figure's units, and
+    the addresses of its runs.
+    """
     return {
         "name": sweep.name,
         "said": _said(sweep),
@@ -31,14 +41,21 @@ def sweep_data(sweep: SweepRun) -> dict[str, Any]:
             }
             for name in sweep.measures
         ],
-        "cells": [_cell(sweep, labels) for labels in dict.fromkeys(run.labels for run in sweep.runs)],
+        "cells": [
+            _cell(sweep, labels, page_of) for labels in dict.fromkeys(run.labels for run in sweep.runs)
+        ],
     }
 
 
-def _cell(sweep: SweepRun, labels: tuple[str, ...]) -> dict[str, Any]:
+def _cell(sweep: SweepRun, labels: tuple[str, ...], page_of: PageOf) -> dict[str, Any]:
     cells = [(sweep.cell(labels, name), MEASURES[name].per) for name in sweep.measures]
     return {
         "labels": list(labels),
+        "runs": [
+            {"seed": trial.seed, "at": at}
+            for trial in sweep.runs
+            if trial.labels == labels and (at := page_of(trial))
+        ],
         "count": max((cell.count for cell, _ in cells), default=0),
         "means": [None if math.isnan(cell.mean) else cell.mean / per for cell, per in cells],
         "halves": [None if cell.half_width is None else cell.half_width / per for cell, per in cells],

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cosim
 from cosim.results.report.document import report
+from cosim.results.report.run_data import run_data
+from cosim.results.report.source import source_of
 from cosim.units import format_time
 from tests.docs import site
 from tests.examples.answers import missing_simulator
@@ -21,11 +24,13 @@ in_a_browser = pytest.mark.skipif(bool(site.missing_browser()), reason=site.miss
 NASTY = "<script>document.title = 'run'</script>"
 TEXT = f"""
 name: "{NASTY}"
-topology: {{kind: leaf_spine, leaves: 2, spines: 2, endpoints_per_leaf: 2, rate: 100Gbps, latency: 500ns}}
-network: fair_share
-record: {{messages: true}}
+topology: {{kind: leaf_spine, leaves: 2, spines: 2, endpoints_per_leaf: 3, rate: 100Gbps, latency: 500ns}}
+network: {{model: congestion, control: dctcp}}
+record: {{messages: true, queues: "* -> *", rates: [two, "gpu0 -> *"], every: 100us}}
 jobs:
-  - {{name: "{NASTY}", workload: {{kind: periodic, compute: 1ms, size: 25MB}}, iterations: 3}}
+  - name: "{NASTY}"
+    workload: {{kind: periodic, compute: 1ms, size: 25MB, communication: incast, ranks: 3}}
+    iterations: 3
   - {{name: two, workload: {{kind: periodic, compute: 1ms, size: 12MB}}, iterations: 3}}
 """
 
@@ -116,6 +121,47 @@ def test_zoom_slider_and_link_do_what_they_say(run: cosim.Run, opened: Opened, t
 
 
 @in_a_browser
+def test_queues_rates_and_messages_are_shown(run: cosim.Run, opened: Opened, tmp_path: Path) -> None:
+    page = opened.show(report([run]).html, tmp_path)
+    assert {"Queues over time", "Rates over time", "Windows over time"} <= {
+        *page.locator("#network h3").all_inner_texts()
+    }
+    longest = run.queues.link[run.queues.queue_bytes.argmax()].replace("->", "→")
+    page.locator("#network select").first.select_option(longest)
+    assert "Packets between two times" in page.locator("#network h3").all_inner_texts()
+    page.locator("#fabric select").select_option("queue over time")
+    assert "100 %: " in page.inner_text("#fabric")
+    page.locator("#fabric input").fill("2")
+    canvas = page.locator("#timeline canvas")
+    before = canvas.evaluate("node => node.clientHeight")
+    page.locator("#timeline input").check()
+    assert canvas.evaluate("node => node.clientHeight") > before
+    texts = []
+    for y in range(30, canvas.evaluate("node => node.clientHeight"), 6):
+        canvas.hover(position={"x": 800, "y": y})
+        texts.append(page.locator(".tip").inner_text() if page.locator(".tip:visible").count() else "")
+    assert any(text.startswith(("25 MB to", "12 MB to")) for text in texts)
+    assert opened.wrong == []
+
+
+def test_series_of_a_page_are_those_of_the_run(run: cosim.Run) -> None:
+    head, columns = run_data(source_of(run))
+    links, times = head["series"]["links"], len(columns["series_at"])
+    names = [run.links.name[link] for link in links]
+    assert sorted(names) == sorted({*run.queues.link})
+    for k, name in enumerate(names):
+        mine = run.queues.link == name
+        line = slice(k * times, (k + 1) * times)
+        assert columns["series_queue"][line].max() == round(run.queues.queue_bytes[mine].max())
+        assert columns["series_marks"][line].sum() == pytest.approx(run.queues.marks[mine].sum(), abs=times)
+    # Of ranks that did the same at the same time one is shown, and so are its messages.
+    alike = np.array([lane["alike"] for lane in head["timeline"]["lanes"]])[columns["message_lane"]]
+    sent = [(columns[f"message_{name}"] * alike).sum() for name in ("size", "time")]
+    messages = run.messages
+    assert sent == [messages.size_bytes.sum(), (messages.end_ps - messages.start_ps).sum()]
+
+
+@in_a_browser
 def test_two_runs_begin_with_a_sentence(run: cosim.Run, opened: Opened, tmp_path: Path) -> None:
     other = cosim.run(TEXT, {"topology.rate": "50Gbps"})
     page = opened.show(report([run, other]).html, tmp_path)
@@ -123,7 +169,16 @@ def test_two_runs_begin_with_a_sentence(run: cosim.Run, opened: Opened, tmp_path
     assert said is not None
     assert said.sentence in page.inner_text("#comparison")
     assert "topology.rate" in page.inner_text("#comparison")
-    assert page.locator("#timeline canvas").count() == 2
+    canvases = page.locator("#timeline canvas")
+    assert canvases.count() == 2
+    before = [one.evaluate("node => node.toDataURL()") for one in canvases.all()]
+    page.locator("#comparison tr.link").first.click()
+    assert all(
+        one.evaluate("node => node.toDataURL()") != old
+        for one, old in zip(canvases.all(), before, strict=True)
+    )
+    for title in ("How the critical path moved", "Operations that changed most", "Links that changed most"):
+        assert title in page.inner_text("#comparison")
     assert opened.wrong == []
 
 
@@ -141,12 +196,13 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(
 
 @in_a_browser
 def test_a_sweep_is_shown_with_its_cells(opened: Opened, tmp_path: Path) -> None:
-    axes = {"rate": {"topology.rate": ["100Gbps", "50Gbps"]}}
+    axes = {"rate": {"topology.rate": ["100Gbps", "50Gbps"]}, "record": {"record.every": ["1ms", "2ms"]}}
     done = cosim.sweep(TEXT, axes, measures=["iteration", "exposed"])
     page = opened.show(done.report().html, tmp_path)
     text = page.inner_text("#sweep")
     for mean in (cell["mean"] for cell in done.to_json()["cells"]):
         assert f"{float(f'{mean:.5g}'):g}" in text
+    assert page.locator("#sweep polyline").count() == 4
     assert opened.wrong == []
 
 
@@ -166,6 +222,9 @@ def test_every_part_of_a_scenarios_report_is_shown(name: str, opened: Opened, tm
     for job in done.to_json()["jobs"][:8]:
         assert format_time(job["iteration_mean_ps"]) in answer
         assert f"Limited by {job['limit']}." in answer
+        if job["flops_utilisation"] is not None:
+            assert f"{100 * job['flops_utilisation']:.1f} %" in answer
+            assert f"{round(job['tokens_per_gpu_s']):,}" in answer
     page.locator("#fabric tr.link").first.click()
     for width in (1440, 390):
         page.set_viewport_size({"width": width, "height": 900})

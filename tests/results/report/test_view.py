@@ -10,10 +10,14 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+import yaml
+from typer.testing import CliRunner
 
 import cosim
+from cosim.cli import app
 from cosim.errors import InputError
 from cosim.files.folder import claimed
+from cosim.results.report.folders import found_in
 from cosim.results.report.server import view_server
 from tests.docs import site
 
@@ -64,6 +68,34 @@ def test_the_list_has_runs_and_sweeps_with_names_as_text(server: ThreadingHTTPSe
     with claimed(folder / "coming"):
         assert ">under way<" in get(server, "/")[1]
     assert ">under way<" not in get(server, "/")[1]
+
+
+def test_cells_of_a_sweep_that_keeps_its_runs_open_them(tmp_path: Path) -> None:
+    axes = {"rate": {"topology.rate": ["80Gbps", "160Gbps"]}}
+    sweep = cosim.Sweep(scenario=yaml.safe_load(TEXT), axes=axes, seeds=2, keep_runs=True)
+    with pytest.raises(InputError, match="keep_runs: there is no folder"):
+        cosim.run(sweep)
+    done = cosim.run(sweep, out=tmp_path / "swept")
+    for trial in done.runs:
+        assert cosim.load_run(tmp_path / "swept" / trial.folder).digest == trial.digest
+    page = tmp_path / "pages" / "swept.html"
+    page.parent.mkdir()
+    result = CliRunner().invoke(app, ["report", str(tmp_path / "swept"), "-o", str(page)])
+    assert result.exit_code == 0, result.output
+    if not site.missing_browser():
+        with site.browser(1440) as browser:
+            browser.goto(page.as_uri())
+            browser.locator("#sweep table a").nth(2).click()
+            browser.wait_for_selector("#answer")
+            assert "300 us" in browser.inner_text("#answer")
+    with view_server(tmp_path) as one:
+        threading.Thread(target=one.serve_forever, daemon=True).start()
+        html = get(one, "/show?run=swept")[1]
+        names = {found.name for found in found_in(tmp_path)}
+        assert {f"swept/{trial.folder}" for trial in done.runs} < names
+        assert get(one, f"/show?run={quote('swept/' + done.runs[0].folder, safe='')}")[0] == 200
+        one.shutdown()
+    assert "<!doctype html>" in html
 
 
 def test_a_run_and_two_are_shown(server: ThreadingHTTPServer) -> None:

@@ -6,6 +6,7 @@
 import { el, section, svg, table } from "report/dom.js";
 import { count, percent, rate, size, time } from "report/format.js";
 import { plot } from "report/plot.js";
+import { lineOf, queueOf } from "report/series.js";
 import { csvButton, svgButton } from "report/save.js";
 
 const WIDE = 1100;
@@ -20,13 +21,18 @@ export function fabric(run, which = "") {
   const output = el("output", {});
   const input = el("input", { type: "range", min: 0, max: bins, value: 0, "aria-label": "Time", oninput: () => colourAt(Number(input.value)) });
   const chosen = el("div", {});
+  const measures = measuresOf(run, line);
+  let measure = measures[0];
+  const says = el("span", { class: "note" });
   const colourAt = (bin) => {
-    map.lines.forEach((node, k) => {
-      const share = bin === 0 ? line.mean[k] : c.line_share[k * bins + bin - 1] / 1000;
-      paint(node, share);
-    });
-    output.textContent = bin === 0 ? "over the whole run" : `${time((bin - 1) * bin_ps)} to ${time(bin * bin_ps)}`;
+    const span = bin === 0 ? null : [(bin - 1) * bin_ps, bin * bin_ps];
+    const shares = measure.shares(bin, span);
+    map.lines.forEach((node, k) => paint(node, shares[k]));
+    output.textContent = span && measure.moves ? `${time(span[0])} to ${time(span[1])}` : "over the whole run";
+    says.textContent = measure.said ?? "";
   };
+  const by = el("select", { "aria-label": "Colour links by", onchange: (event) => ((measure = measures[event.target.value]), colourAt(Number(input.value))) },
+    measures.map((one, k) => el("option", { value: k }, one.name)));
   const choose = (k) => {
     chosen.replaceChildren(...aboutLine(run, k));
     map.lines.forEach((node, other) => node.classList.toggle("chosen", other === k));
@@ -34,8 +40,8 @@ export function fabric(run, which = "") {
   colourAt(0);
   const note = "Each line is all links between two boxes, coloured by the busiest; choose one for its links and their load over time.";
   return section(`fabric${which}`, which ? `Fabric of ${which}` : "Fabric", note, [csvButton("links", () => linkRows(run)), svgButton("fabric", () => map.node)],
-    el("div", { class: "slider" }, el("span", {}, "Time"), input, output),
-    el("div", { class: "map" }, map.node), legend(), chosen, busiest(run, choose, chosen));
+    el("div", { class: "slider" }, measures.length > 1 ? by : null, el("span", {}, "Time"), input, output),
+    el("div", { class: "map" }, map.node), legend(), says, chosen, busiest(run, choose, chosen));
 }
 
 function paint(node, share) {
@@ -47,18 +53,50 @@ function paint(node, share) {
 function legend() {
   const steps = [0.1, 0.25, 0.5, 0.75, 1];
   return el("div", { class: "key" }, steps.map((share) =>
-    el("span", {}, el("i", { style: `background:var(--accent);opacity:${0.15 + 0.85 * share}` }), `${100 * share} % busy`)));
+    el("span", {}, el("i", { style: `background:var(--accent);opacity:${0.15 + 0.85 * share}` }), `${100 * share} %`)));
+}
+
+/**
+ * What lines can be coloured by: use, and what the network counted on links; over time where the run kept it.
+ * `shares(bin, span)` of each line is from 0 to 1, 1 being the most of any link.
+ */
+function measuresOf(run, line) {
+  const c = run.columns;
+  const { bins, counted } = run.fabric;
+  const busy = { name: "use", moves: true, shares: (bin) => (bin === 0 ? line.mean : Array.from(line.mean, (_, k) => c.line_share[k * bins + bin - 1] / 1000)) };
+  const fixed = counted.filter((name) => c[`counted_${name}`].some((one) => one > 0)).map((name) => {
+    const most = c[`counted_${name}`].reduce((a, b) => Math.max(a, b), 0);
+    const shares = ofLines(run, (link) => c[`counted_${name}`][link] / most);
+    return { name: name.replaceAll("_", " ").replace(/ (bytes|ps)$/, ""), shares: () => shares, said: `100 %: ${shown(name, most)}` };
+  });
+  return [busy, ...(run.series?.links.length ? overTime(run) : []), ...fixed];
+}
+
+/** Queues and marks at a time, of the links whose series the run kept. */
+function overTime(run) {
+  const { links } = run.series;
+  const at = run.columns.series_at;
+  const number = new Map(links.map((link, k) => [link, k]));
+  return [["queue over time", "series_queue", size], ["marks over time", "series_marks", count]].map(([name, column, say]) => {
+    const lines = links.map((_, k) => lineOf(run, column, k));
+    const most = Math.max(...lines.map((one) => one.reduce((a, b) => Math.max(a, b), 0)));
+    const value = (k, span) => lines[k].reduce((high, y, j) => (!span || (at[j] >= span[0] && at[j] < span[1]) ? Math.max(high, y) : high), 0);
+    return { name, moves: true, most, said: `100 %: ${say(most)}`, shares: (_, span) => ofLines(run, (link) => (number.has(link) ? value(number.get(link), span) / most : 0)) };
+  }).filter((one) => one.most > 0);
+}
+
+/** The largest value of the links of each line. */
+function ofLines(run, value) {
+  const c = run.columns;
+  const out = new Float64Array(c.line_a.length);
+  for (let link = 0; link < c.link_line.length; link++) if (c.link_line[link] >= 0) out[c.link_line[link]] = Math.max(out[c.link_line[link]], value(link));
+  return out;
 }
 
 /** How busy the busiest link of each line was over the run. */
 function linesOf(run) {
   const c = run.columns;
-  const mean = new Float64Array(c.line_a.length);
-  for (let link = 0; link < c.link_line.length; link++) {
-    const at = c.link_line[link];
-    if (at >= 0) mean[at] = Math.max(mean[at], c.link_busy[link] / Math.max(run.summary.end_ps, 1));
-  }
-  return { mean };
+  return { mean: ofLines(run, (link) => c.link_busy[link] / Math.max(run.summary.end_ps, 1)) };
 }
 
 function drawn(boxes, c, choose) {
@@ -112,7 +150,13 @@ function aboutLine(run, line) {
   const few = links.slice(0, MOST_LISTED);
   const [a, b] = [run.fabric.boxes[c.line_a[line]], run.fabric.boxes[c.line_b[line]]];
   const left = links.length - few.length;
-  return [el("h3", {}, `Between ${a.label} and ${b.label}`), loads(run, line, few), linkTable(run, few), users(run, few), left > 0 && el("p", { class: "note" }, `... and ${left} more links`)].filter(Boolean);
+  return [el("h3", {}, `Between ${a.label} and ${b.label}`), loads(run, line, few), ...kept(run, few), linkTable(run, few), users(run, few), left > 0 && el("p", { class: "note" }, `... and ${left} more links`)].filter(Boolean);
+}
+
+/** What was kept over time of links, the first two that have it. */
+function kept(run, links) {
+  const numbers = links.map((link) => run.series?.links.indexOf(link) ?? -1).filter((k) => k >= 0);
+  return numbers.slice(0, 2).map((k) => queueOf(run, k));
 }
 
 /** Whose traffic links carried, as far as that is known. */

@@ -4,9 +4,8 @@
  */
 
 import { el, section, table } from "report/dom.js";
-import { percent, time } from "report/format.js";
-import { plot, plotRows, plotted } from "report/plot.js";
-import { csvButton, svgButton } from "report/save.js";
+import { percent, rate, time } from "report/format.js";
+import { figure } from "report/plot.js";
 
 const MOST_SERIES = 5;
 
@@ -21,7 +20,30 @@ export function jobs(run) {
     cells: [job.name, job.workload, job.num_ranks, `${job.iterations_done} of ${job.iterations_asked}`, time(job.iteration_mean_ps), time(job.iteration_min_ps),
       time(job.iteration_max_ps), percent(job.exposed.share), percent(job.compute.share)],
   }));
-  return section("jobs", "Jobs", null, null, table(columns, rows), several && overTime(run));
+  return section("jobs", "Jobs", null, null, table(columns, rows), several && overTime(run), interleaving(run));
+}
+
+/** Who sends over the busiest links that several jobs share, and when. */
+function interleaving(run) {
+  if (!run.shared) return null;
+  const { bins, bin_ps, rows } = run.shared;
+  const end = run.summary.end_ps;
+  const x = Array.from({ length: bins + 1 }, (_, k) => Math.min(k * bin_ps, end));
+  const links = [...new Set(rows.map((one) => one.link))];
+  const name = (link) => `${run.fabric.nodes[run.columns.link_src[link]]} → ${run.fabric.nodes[run.columns.link_dst[link]]}`;
+  const rates = (row) => Array.from({ length: bins + 1 }, (_, k) => {
+    const bin = Math.min(k, bins - 1);
+    return (8e12 * run.columns.shared_bytes[row * bins + bin]) / Math.max(1, Math.min((bin + 1) * bin_ps, end) - bin * bin_ps);
+  });
+  const drawn = (link) => {
+    const series = rows.map((one, row) => ({ ...one, row })).filter((one) => one.link === link).slice(0, MOST_SERIES)
+      .map((one) => ({ label: run.summary.jobs[one.job].name, values: rates(one.row), steps: true }));
+    return figure(`Who shares ${name(link)}: what arrived by it`, "shared-link", { x, series, formatX: time, formatY: rate, top: Math.max(run.columns.link_rate[link], ...series.flatMap((one) => one.values)) });
+  };
+  const place = el("div", {}, drawn(links[0]));
+  const options = links.map((link, k) => el("option", { value: k }, name(link)));
+  const select = el("select", { "aria-label": "Shared link", onchange: (event) => place.replaceChildren(drawn(links[event.target.value])) }, options);
+  return el("div", {}, el("p", {}, select), place);
 }
 
 /** Iteration times over time: each counts from when it began to when it ended. */
@@ -31,8 +53,7 @@ function overTime(run) {
   const series = shown.map(({ job, ends }) => ({ label: job.name, steps: true, values: stepped(x, ends) }));
   const about = { x, series, formatX: time, formatY: time, nameX: "time" };
   const left = run.summary.jobs.length - shown.length;
-  const tools = el("div", { class: "tools" }, csvButton("iterations-over-time", () => plotRows(about)), svgButton("iterations", () => plotted(about)));
-  return el("div", {}, el("div", { class: "head" }, el("h3", {}, "Iteration time over the run"), tools), plot(about),
+  return el("div", {}, figure("Iteration time over the run", "iterations-over-time", about),
     left > 0 && el("p", { class: "note" }, `${shown.length} of ${run.summary.jobs.length} jobs are drawn.`));
 }
 

@@ -5,8 +5,9 @@
 
 import { colour, el, onTheme, section, table } from "report/dom.js";
 import { count, rate, size, time } from "report/format.js";
-import { plot, plotRows, plotted } from "report/plot.js";
-import { csvButton, svgButton } from "report/save.js";
+import { figure } from "report/plot.js";
+import { csvButton } from "report/save.js";
+import { series } from "report/series.js";
 
 /** @param {object} run */
 export function network(run) {
@@ -14,12 +15,7 @@ export function network(run) {
   const s = run.summary;
   const note = s.fct && `${count(s.num_messages)} messages: p50 ${time(s.fct.p50_ps)}, p99 ${time(s.fct.p99_ps)}, p99.9 ${time(s.fct.p999_ps)}, max ${time(s.fct.max_ps)}`;
   return section("network", "Network", note, null,
-    el("div", { class: "two" }, completion(run), goodput(run)), bySize(run), matrix(run), collectives(run));
-}
-
-function figure(title, name, about) {
-  const tools = el("div", { class: "tools" }, csvButton(name, () => plotRows(about)), svgButton(name, () => plotted(about)));
-  return el("div", {}, el("div", { class: "head" }, el("h3", {}, title), tools), plot(about));
+    el("div", { class: "two" }, completion(run), goodput(run)), series(run), bySize(run), matrix(run), collectives(run));
 }
 
 function completion(run) {

@@ -8,7 +8,7 @@ import { count, percent, size, time } from "report/format.js";
 import { csvButton } from "report/save.js";
 
 const PARTS = [["compute", "compute", "computation"], ["exposed", "accent", "exposed communication"],
-  ["host_alone", "memory", "host alone"], ["idle", "idle", "idle"]];
+  ["memory", "memory", "remote memory"], ["host_alone", "memory", "host alone"], ["idle", "idle", "idle, pipeline bubbles too"]];
 const MOST_JOBS = 8;
 
 /** @param {object} run @param {string} [which] `a` or `b` where there are two */
@@ -21,11 +21,11 @@ export function overview(run, which = "") {
     ...s.jobs.flatMap((job) => job.iteration_ps.map((one, k) => [job.name, k, one]))];
   return section(`answer${which}`, which ? `Answer of ${which}` : "Answer", cost, csvButton("iterations", rows),
     s.interrupted && el("p", { class: "changed" }, `Interrupted (${s.interrupted}): what follows was computed until then.`),
-    shown.map((job) => jobCard(job, s.jobs.length > 1)),
+    shown.map((job, k) => jobCard(job, s.jobs.length > 1, run.exposed[k])),
     left > 0 && el("p", { class: "note" }, `... and ${left} more jobs, below under Jobs`));
 }
 
-function jobCard(job, named) {
+function jobCard(job, named, exposed) {
   const iteration = job.iteration_mean_ps;
   const interval = job.interval_ps && `80 % of such iterations: ${time(job.interval_ps[0])} to ${time(job.interval_ps[1])}`;
   const facts = [
@@ -35,12 +35,15 @@ function jobCard(job, named) {
       `faster at most, were communication free (${time(job.free_communication_iteration_ps)})`],
     [count(job.num_ranks), job.num_ranks === 1 ? "rank" : "ranks"],
   ];
+  if (job.flops_utilisation !== null) facts.push([percent(job.flops_utilisation), "of what its GPUs could do (model FLOPs utilisation)"]);
+  if (job.tokens_per_gpu_s !== null) facts.push([count(job.tokens_per_gpu_s), "tokens a second and GPU"]);
+  if (job.work) facts.push([size(job.work.memory_bytes), job.work.memory_of_bytes ? `on the fullest GPU, of ${size(job.work.memory_of_bytes)}` : "on the fullest GPU"]);
   if (job.training) facts.push([percent(job.training.useful_ps / job.training.lasts_ps), "goodput of the training"]);
   return el("div", { class: "job" },
     named && el("h3", {}, job.name),
     job.limit && el("p", { class: "said" }, `Limited by ${job.limit}.`),
     el("div", { class: "facts" }, facts.map(([value, text]) => el("div", { class: "fact" }, el("b", {}, value), el("span", {}, text)))),
-    iterationBar(job),
+    iterationBar(job, exposed),
     job.stragglers.length > 0 && el("p", { class: "note" }, late(job.stragglers[0])));
 }
 
@@ -50,15 +53,25 @@ function late(one) {
   return `Rank ${one.rank} was last at ${count(one.times_last)} collective${one.times_last === 1 ? "" : "s"}; others waited up to ${time(one.waited_ps)} in all.`;
 }
 
-/** Where the ranks' time went, on average. */
-export function iterationBar(job) {
-  const parts = PARTS.map(([key, shade, text]) => ({ shade, text, ps: perIteration(job, job[key].mean_ps), share: job[key].share }))
-    .filter((part) => part.share > 0);
+/**
+ * Where the ranks' time went, on average; exposed communication by what was sent, where that is known.
+ * @param {object} job @param {Object<string, number>} [exposed] picoseconds of each kind
+ */
+export function iterationBar(job, exposed = {}) {
+  const whole = (key) => (key === "memory" ? job.memory?.alone : job[key]);
+  const kinds = Object.entries(exposed).sort((a, b) => b[1] - a[1]);
+  const split = ([key, shade, text]) => {
+    const { mean_ps: ps, share } = whole(key) ?? { mean_ps: 0, share: 0 };
+    if (key !== "exposed" || !kinds.length || !ps) return [{ shade, text, ps, share, strong: 1 }];
+    const all = kinds.reduce((sum, [, own]) => sum + own, 0);
+    return kinds.map(([kind, own], k) => ({ shade, text: `exposed ${kind.replaceAll("_", "-")}`, ps: (ps * own) / all, share: (share * own) / all, strong: 1 - (0.65 * k) / kinds.length }));
+  };
+  const parts = PARTS.flatMap(split).filter((part) => part.share > 0).map((part) => ({ ...part, ps: perIteration(job, part.ps) }));
   const words = parts.map((part) => `${part.text} ${percent(part.share)}`).join(", ");
   return el("div", {},
     el("div", { class: "bar", role: "img", "aria-label": words },
-      parts.map((part) => el("i", { style: `width:${100 * part.share}%;background:var(--${part.shade})`, title: part.text }))),
+      parts.map((part) => el("i", { style: `width:${100 * part.share}%;background:var(--${part.shade});opacity:${part.strong}`, title: part.text }))),
     el("div", { class: "key" }, parts.map((part) =>
-      el("span", {}, el("i", { style: `background:var(--${part.shade})` }), `${part.text} ${time(part.ps)}, ${percent(part.share)}`))));
+      el("span", {}, el("i", { style: `background:var(--${part.shade});opacity:${part.strong}` }), `${part.text} ${time(part.ps)}, ${percent(part.share)}`))));
 }
 

@@ -5,6 +5,7 @@
 
 import uPlot from "report/uplot";
 import { colour, el, onTheme, svg } from "report/dom.js";
+import { csvButton, svgButton } from "report/save.js";
 
 /**
  * A plot that follows the width of the page.
@@ -50,6 +51,12 @@ function options(about, width) {
   };
 }
 
+/** A plot with its title, and buttons that save it and its data. */
+export function figure(title, name, about) {
+  const tools = el("div", { class: "tools" }, csvButton(name, () => plotRows(about)), svgButton(name, () => plotted(about)));
+  return el("div", {}, el("div", { class: "head" }, el("h3", {}, title), tools), plot(about));
+}
+
 /** The same as a figure that can be saved. */
 export function plotted(about) {
   const [wide, high, left, below] = [720, 300, 80, 40];
@@ -58,7 +65,7 @@ export function plotted(about) {
   const top = about.top ?? Math.max(...about.series.flatMap((one) => [...one.values]), 1e-9);
   const at = (x, y) => `${left + ((x - low) / (far - low || 1)) * (wide - left - 10)},${(high - below) * (1 - y / top) + 6}`;
   const lines = about.series.map((one, k) =>
-    svg("polyline", { fill: "none", stroke: shade(k), "stroke-width": 1.5, points: [...one.values].map((y, i) => at(xs[i], y)).join(" ") }));
+    svg("polyline", { fill: "none", stroke: shade(k), "stroke-width": 1.5, points: [...one.values].map((y, i) => (y === null ? "" : at(xs[i], y))).join(" ") }));
   const words = { "font-family": "system-ui, sans-serif", "font-size": 11, fill: "var(--soft)" };
   const names = about.series.map((one, k) => svg("text", { ...words, fill: shade(k), x: left + 8, y: 18 + 14 * k }, one.label));
   return svg("svg", { viewBox: `0 0 ${wide} ${high}`, width: wide, height: high },

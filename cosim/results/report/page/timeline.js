@@ -4,7 +4,7 @@
  */
 
 import { button, colour, el, hideTip, onTheme, section, showTip } from "report/dom.js";
-import { axis, marks, time } from "report/format.js";
+import { axis, marks, size, time } from "report/format.js";
 import { csvButton, svgButton } from "report/save.js";
 import { canvasPainter, svgPainter } from "report/painter.js";
 import { stepsOf } from "report/path.js";
@@ -17,19 +17,19 @@ const SHADES = { compute: "compute", memory: "memory", collective: "accent", sen
 
 /**
  * @param {object[]} runs one, or two that are aligned by the beginning of the iteration shown
- * @returns {{section: HTMLElement, show: (step: object) => void}}
+ * @returns {{section: HTMLElement, show: (step: object) => void, showBoth: (ops: number[]) => void}}
  */
 export function timeline(runs) {
   const views = runs.map((run, k) => new View(run, runs.length > 1 ? "ab"[k] : ""));
   const all = (call) => () => views.forEach(call);
   const tools = [
-    iterationChoice(views),
+    iterationChoice(views), messageChoice(views),
     button("−", "Zoom out (key -)", all((view) => view.zoom(2))), button("+", "Zoom in (key +)", all((view) => view.zoom(0.5))),
     button("all", "The whole run (key 0)", all((view) => view.look(0, view.end))),
     ...views.flatMap((view) => [csvButton(`timeline${view.which}`, () => view.csv()), svgButton(`timeline${view.which}`, () => view.figure())]),
   ];
   const note = "Drag to move, Ctrl and wheel or + and - to zoom, arrows to move; the line below operations is the critical path.";
-  const said = views.map((view) => view.run.timeline.said).filter(Boolean).map((text) => el("p", { class: "note" }, `Summarised: ${text}.`));
+  const said = views.flatMap((view) => [view.run.timeline.said, view.run.messages?.said]).filter(Boolean).map((text) => el("p", { class: "note" }, `Summarised: ${text}.`));
   const part = section("timeline", "Timeline", note, tools, said, views.map((view) => view.element), key());
   const show = (step) => {
     const margin = Math.max(step.time * 0.5, 1);
@@ -37,7 +37,11 @@ export function timeline(runs) {
     views[0].look(step.start - margin, step.start + step.time + margin);
     part.scrollIntoView({ behavior: "smooth" });
   };
-  return { section: part, show };
+  const showBoth = (ops) => {
+    ops.forEach((k, n) => views[n]?.showOperation(k));
+    part.scrollIntoView({ behavior: "smooth" });
+  };
+  return { section: part, show, showBoth };
 }
 
 function key() {
@@ -62,6 +66,13 @@ function iterationChoice(views) {
   return el("select", { "aria-label": "Iteration", onchange: choose }, options);
 }
 
+/** Whether messages are shown below the ranks that sent them. */
+function messageChoice(views) {
+  if (!views.some((view) => view.run.messages)) return null;
+  const show = (event) => views.forEach((view) => view.withMessages(event.target.checked));
+  return el("label", { class: "choice" }, el("input", { type: "checkbox", onchange: show }), " messages");
+}
+
 class View {
   constructor(run, which) {
     this.run = run;
@@ -75,6 +86,13 @@ class View {
     const last = run.columns[`iteration_${Math.max(0, run.summary.jobs.findIndex((one) => one.iterations_done > 0))}`];
     [this.from, this.to] = last && last.length > 1 ? [last[last.length - 2], last[last.length - 1]] : [0, this.end];
     this.listen();
+  }
+
+  /** Show messages, or leave them out. */
+  withMessages(shown) {
+    this.rows = rowsOf(this.run, shown && this.run.messages);
+    this.scroll = this.scrolled(this.scroll);
+    this.draw();
   }
 
   get height() {
@@ -99,6 +117,13 @@ class View {
     this.from = Math.min(Math.max(from, -0.01 * this.end), Math.max(0, 1.01 * this.end - span));
     this.to = this.from + span;
     this.draw();
+  }
+
+  /** Show an operation, in the middle of three times as long. */
+  showOperation(k) {
+    const c = this.run.columns;
+    this.scrollTo(c.op_lane[k]);
+    this.look(c.op_start[k] - Math.max(c.op_time[k], 1), c.op_start[k] + 2 * Math.max(c.op_time[k], 1));
   }
 
   /** Have a lane in sight. */
@@ -159,7 +184,14 @@ class View {
     const at = this.from + ((x - this.rows.label) / (box.width - this.rows.label)) * (this.to - this.from);
     const found = row && x > this.rows.label ? row.at(at, ((this.to - this.from) / box.width) * 2) : -1;
     if (found < 0) return hideTip();
-    showTip(event.clientX, event.clientY, this.told(found));
+    showTip(event.clientX, event.clientY, row.sends ? this.toldOfMessage(found) : this.told(found));
+  }
+
+  toldOfMessage(k) {
+    const c = this.run.columns;
+    const lane = this.run.timeline.lanes[c.message_lane[k]];
+    return [`${size(c.message_size[k])} to ${this.run.fabric.nodes[c.message_dst[k]]}`, `${time(c.message_time[k])} from ${time(c.message_start[k])}`,
+      `iteration ${c.message_iteration[k]}, operation ${c.message_op[k]}`, `sent by rank ${lane.rank} on ${lane.node}`];
   }
 
   told(k) {
@@ -210,22 +242,28 @@ class View {
   }
 
   paintRow(painter, row, x, y, wide) {
-    const c = this.run.columns;
-    const kinds = this.run.timeline.kinds;
     let painted = -1;
     for (let i = row.before(this.from); i < row.ops.length; i++) {
       const k = row.ops[i];
-      if (c.op_start[k] > this.to) break;
-      const left = Math.max(x(c.op_start[k]), this.rows.label);
-      const right = Math.min(x(c.op_start[k] + c.op_time[k]), wide);
+      if (row.start[k] > this.to) break;
+      const left = Math.max(x(row.start[k]), this.rows.label);
+      const right = Math.min(x(row.start[k] + row.time[k]), wide);
       if (right < painted + 0.5 || right < this.rows.label) continue; // nothing of it would be seen
-      painter.rect(left, y, Math.max(right - left - (right - left > 3 ? 0.6 : 0), 0.7), ROW - 3, SHADES[kinds[c.op_kind?.[k]]] ?? "compute");
-      if (right - left > 60) {
-        const name = c.op_name ? this.run.texts[c.op_name[k]] : "";
-        painter.text(left + 4, y + 8.5, name, SHADES[kinds[c.op_kind?.[k]]] === "accent" ? "paper" : "ink", right - left - 8, 9);
-      }
+      const shade = this.shadeOf(row, k);
+      painter.rect(left, y, Math.max(right - left - (right - left > 3 ? 0.6 : 0), 0.7), ROW - 3, shade);
+      if (right - left > 60) painter.text(left + 4, y + 8.5, this.nameOf(row, k), shade === "accent" ? "paper" : "ink", right - left - 8, 9);
       painted = right;
     }
+  }
+
+  shadeOf(row, k) {
+    return row.sends ? "accent-soft" : SHADES[this.run.timeline.kinds[this.run.columns.op_kind?.[k]]] ?? "compute";
+  }
+
+  nameOf(row, k) {
+    const c = this.run.columns;
+    if (row.sends) return `${size(c.message_size[k])} to ${this.run.fabric.nodes[c.message_dst[k]]}`;
+    return c.op_name ? this.run.texts[c.op_name[k]] : "";
   }
 
   paintPath(painter, x, wide, high) {
@@ -260,16 +298,19 @@ class View {
   }
 }
 
-/** Rows of a timeline: a lane's streams below one another, each with its operations in order of start. */
-function rowsOf(run) {
+const SENDS = 4000;
+
+/**
+ * Rows of a timeline: a lane's streams below one another, each with its operations in order of start, and then the
+ * messages that it sent, where they are asked for.
+ */
+function rowsOf(run, messages = false) {
   const c = run.columns;
   const { lanes, streams } = run.timeline;
   const found = new Map();
-  for (let k = 0; k < c.op_lane.length; k++) {
-    const place = c.op_lane[k] * 4096 + (c.op_stream ? c.op_stream[k] : 0);
-    if (!found.has(place)) found.set(place, []);
-    found.get(place).push(k);
-  }
+  const put = (place, k) => (found.get(place) ?? found.set(place, []).get(place)).push(k);
+  for (let k = 0; k < c.op_lane.length; k++) put(c.op_lane[k] * 4096 + (c.op_stream ? c.op_stream[k] : 0), k);
+  if (messages) for (let k = 0; k < c.message_lane.length; k++) put(c.message_lane[k] * 4096 + SENDS + c.message_row[k], k);
   const named = new Set(lanes.map((lane) => lane.job)).size > 1;
   const list = [];
   const of = new Map();
@@ -281,7 +322,8 @@ function rowsOf(run) {
     const one = lanes[lane];
     const alike = one.alike > 1 ? ` ×${one.alike}` : "";
     const title = `${named ? `${run.summary.jobs[one.job].name} ` : "rank "}${one.rank}${alike}`;
-    const row = new Row(c, found.get(place), y, first ? title : `  ${streams[stream] || "receives"}`, first);
+    const text = stream > SENDS ? "" : stream === SENDS ? "  sends" : `  ${streams[stream] || "receives"}`;
+    const row = new Row(c, found.get(place), y, first ? title : text, first, stream >= SENDS);
     list.push(row);
     of.set(lane, [...(of.get(lane) ?? []), row]);
     y += ROW;
@@ -290,9 +332,10 @@ function rowsOf(run) {
 }
 
 class Row {
-  constructor(columns, ops, y, text, first) {
-    Object.assign(this, { columns, ops, y, text, first });
-    this.most = ops.reduce((most, k) => Math.max(most, columns.op_time[k]), 0);
+  constructor(columns, ops, y, text, first, sends) {
+    Object.assign(this, { columns, ops, y, text, first, sends });
+    [this.start, this.time] = sends ? [columns.message_start, columns.message_time] : [columns.op_start, columns.op_time];
+    this.most = ops.reduce((most, k) => Math.max(most, this.time[k]), 0);
     this.numbers = null;
   }
 
@@ -301,7 +344,7 @@ class Row {
     let [low, high] = [0, this.ops.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.columns.op_start[this.ops[middle]] + this.most < at) low = middle + 1;
+      if (this.start[this.ops[middle]] + this.most < at) low = middle + 1;
       else high = middle;
     }
     return low;
@@ -311,14 +354,15 @@ class Row {
   at(when, near) {
     for (let i = this.before(when - near); i < this.ops.length; i++) {
       const k = this.ops[i];
-      if (this.columns.op_start[k] > when + near) break;
-      if (this.columns.op_start[k] + this.columns.op_time[k] >= when - near) return k;
+      if (this.start[k] > when + near) break;
+      if (this.start[k] + this.time[k] >= when - near) return k;
     }
     return -1;
   }
 
   /** Whether a step of a critical path is an operation of this row. */
   has(step) {
+    if (this.sends) return false;
     this.numbers ??= new Set(this.ops.map((k) => this.columns.op_number[k]));
     return this.numbers.has(step.op);
   }
