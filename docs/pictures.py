@@ -16,9 +16,9 @@ import hashlib
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
@@ -34,15 +34,14 @@ SCENARIOS = Path(__file__).resolve().parents[1] / "scenarios"
 PICTURES = Path(__file__).resolve().parent / "gallery" / "pictures"
 
 
-@dataclass(frozen=True)
-class Photo:
+class Photo(NamedTuple):
     """A picture of a report: of a scenario with ``changes``, ``against`` it with others, from a part on."""
 
     scenario: str
     width: int = 1440
     high: int = 1250
     part: str = ""
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any] = MappingProxyType({})
     against: Mapping[str, Any] | None = None
 
     @property

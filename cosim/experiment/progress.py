@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
+
+from cosim.files.folder import PROGRESS_FILE
 
 if TYPE_CHECKING:
     import rich.progress
@@ -14,6 +19,8 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 2.0
 """What takes less time than this shows no bar."""
+_TOLD_S = 1.0
+"""How often a file says it."""
 LINE_S = 60.0
 """How often a line is written where the output is no terminal."""
 
@@ -28,6 +35,29 @@ class RunProgress(NamedTuple):
 
 OnProgress = Callable[[RunProgress], object]
 """Called now and then; what it raises ends what is under way, KeyboardInterrupt with what is there."""
+
+
+@contextmanager
+def told_in(folder: Path, progress: OnProgress | None) -> Iterator[OnProgress]:
+    """Say it also in a file of a folder that is held, about every second, for who looks on from elsewhere."""
+    file, at = folder / PROGRESS_FILE, 0.0
+
+    def told(info: RunProgress) -> None:
+        nonlocal at
+        if time.monotonic() - at >= _TOLD_S:
+            at = time.monotonic()
+            part = file.with_suffix(".part")
+            with suppress(OSError):  # a run doesn't end for that
+                part.write_text(json.dumps(info._asdict()), "utf-8")
+                part.replace(file)
+        if progress is not None:
+            progress(info)
+
+    try:
+        yield told
+    finally:
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
 
 
 class ProgressBar:

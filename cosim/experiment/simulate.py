@@ -273,6 +273,7 @@ def _run_into(
     """A run and its folder, which nobody else writes to until it is there."""
     from cosim.experiment import resume as unfinished
     from cosim.experiment.build import build
+    from cosim.experiment.progress import told_in
     from cosim.experiment.save import prepare, write_run
     from cosim.files.folder import claimed
 
@@ -283,7 +284,8 @@ def _run_into(
             unfinished.go_on(built.network, target)
         else:
             unfinished.keep_log(built.network, scenario, target)
-        done = _run_built(scenario, built, messages, progress)
+        with told_in(target, progress) as told:
+            done = _run_built(scenario, built, messages, told)
         write_run(done, target)
         if not done.interrupted:
             unfinished.finished(target)

@@ -11,7 +11,7 @@ from cosim.errors import InputError
 from cosim.experiment.executors.call import RunResult
 from cosim.experiment.executors.contract import Executor, run_all
 from cosim.experiment.executors.local import LocalExecutor
-from cosim.experiment.progress import OnProgress, RunProgress
+from cosim.experiment.progress import OnProgress, RunProgress, told_in
 from cosim.experiment.sizes import is_large_allowed
 from cosim.experiment.store.runs import Keeper, RunStore, open_store
 from cosim.experiment.store.trials import InterruptedRunError, Task, TrialAnswer, run_task, stored_trials
@@ -80,7 +80,8 @@ def run_sweep(
     else:
         with claimed(out) as target:
             forget(target, SWEEP_FILES)
-            result = _run_all(sweep, tasks, runs, again, executor, progress)
+            with told_in(target, progress) as told:
+                result = _run_all(sweep, tasks, runs, again, executor, told)
             _log.info("written to %s: %s", out, ", ".join(file.name for file in result.save(out)))
     if figure is not None:
         _log.info("drawn: %s", result.draw(figure))

@@ -61,6 +61,10 @@ def claimed(directory: str | Path) -> Iterator[Path]:
         os.close(handle)
 
 
+PROGRESS_FILE = ".progress.json"
+"""In a folder that somebody writes to: how far that is, ``{"done": 3, "total": 10, "text": "..."}``."""
+
+
 def forget(target: Path, names: Iterable[str]) -> None:
     """Remove files of an earlier run."""
     for name in names:

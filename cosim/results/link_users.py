@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.engine.records import I64, Records
+from cosim.results.pair_paths import MOST_PAIRS, pair_paths
 
-MOST_PAIRS = 20_000
 MOST_OF_A_LINK = 4
 MOST_SHARED = 6
 _HEADERS = 0.1
@@ -45,6 +45,7 @@ def note_link_users(records: Records) -> None:
     """Have what is written of a run say it: asked of the routing once, by whoever writes or shows the run."""
     if "link_users" not in records.info:
         records.info["link_users"] = link_users(records)
+        records.info["pair_paths"] = pair_paths(records)
 
 
 def link_users(records: Records) -> LinkUsers | None:

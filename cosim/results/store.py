@@ -27,6 +27,7 @@ from cosim.results.collective_columns import collective_columns
 from cosim.results.critical_path import PathStep, last_critical_paths
 from cosim.results.link_users import LinkUsers
 from cosim.results.optable import op_table
+from cosim.results.pair_paths import PairPaths
 from cosim.results.series import series_columns
 from cosim.results.summary import Summary
 from cosim.results.table import Array, labels
@@ -112,6 +113,10 @@ ADDED_COLUMNS = {
     "use_dst": "int64[U]: endpoint",
     "use_bytes": "int64[U]: payload",
     "use_job": "int64[U]: -1 where it is not one job's",
+    "pair_src": "int64[W]: pairs of endpoints that sent, where there are at most 20,000",
+    "pair_dst": "int64[W]",
+    "pair_rate_bps": "float64[W]: of the slowest link of their path",
+    "pair_latency_ps": "int64[W]: of all links of it",
     "shared_link": "int64[V]: the busiest links that several jobs use, a row for each job there",
     "shared_job": "int64[V]",
     "shared_bytes": "int64[V, B]: what arrived by it in each bin of the traffic",
@@ -202,6 +207,7 @@ def run_columns(records: Records) -> dict[str, Array]:
         **path_columns(records),
         **_counted_columns(records),
         **_user_columns(records),
+        **_pair_columns(records),
         **series_columns(records.series),
     }
 
@@ -260,6 +266,15 @@ def _counted_columns(records: Records) -> dict[str, Array]:
     return {
         "link_counted_name": np.array([*kept], np.str_),
         "link_counted": np.array([*kept.values()], np.float64).reshape(len(kept), links),
+    }
+
+
+def _pair_columns(records: Records) -> dict[str, Array]:
+    found: PairPaths | None = records.info.get("pair_paths")
+    kinds = {"src": np.int64, "dst": np.int64, "rate_bps": np.float64, "latency_ps": np.int64}
+    return {
+        f"pair_{name}": np.zeros(0, kind) if found is None else getattr(found, name)
+        for name, kind in kinds.items()
     }
 
 

@@ -5,6 +5,7 @@ way.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from cosim.errors import InputError
+from cosim.files.folder import PROGRESS_FILE
+from cosim.results.render.text import percent
 from cosim.results.report.sweep_data import TRIALS, load_sweep
 from cosim.results.store import COLUMNS_FILE, SUMMARY_FILE
 from cosim.results.stored_run import load_run
@@ -68,7 +71,7 @@ def _found(root: Path, folder: Path) -> FoundFolder | None:
             sweep, file = load_sweep(folder), folder / TRIALS
             return FoundFolder(name, folder, "sweep", f"{len(sweep.runs)} runs", file.stat().st_mtime)
         if _is_claimed(folder):
-            return FoundFolder(name, folder, "under way", "", folder.stat().st_mtime)
+            return FoundFolder(name, folder, "under way", _how_far(folder), folder.stat().st_mtime)
     except InputError as error:
         return FoundFolder(name, folder, "broken", str(error), 0.0)
     except OSError:  # it went away meanwhile
@@ -86,6 +89,16 @@ def _of_run(folder: Path) -> str:
     more = f" and {len(summary.jobs) - 4} more" if len(summary.jobs) > 4 else ""
     head = f"{summary.name or 'run'} on {summary.topology}, {summary.network}"
     return ": ".join([head, ", ".join(times) + more] if times else [head])
+
+
+def _how_far(folder: Path) -> str:
+    """What the run says of itself; nothing where it didn't yet."""
+    try:
+        told = json.loads((folder / PROGRESS_FILE).read_text("utf-8"))
+        share = f"{percent(told['done'] / told['total'])}: " if told["total"] else ""
+        return f"{share}{told['text']}"
+    except (OSError, ValueError, TypeError, KeyError):  # it has just gone, or isn't ours
+        return ""
 
 
 def _is_claimed(folder: Path) -> bool:

@@ -17,7 +17,9 @@ from cosim.results.report.fabric import FabricMap, draw_map
 from cosim.results.report.lanes import Lanes, lanes
 from cosim.results.report.message_data import message_data
 from cosim.results.report.series_data import series_data
+from cosim.results.report.size_data import size_data
 from cosim.results.report.source import I64, ReportSource
+from cosim.results.report.user_data import user_data
 from cosim.workload.program import OpKind
 
 Array = NDArray[Any]
@@ -29,7 +31,6 @@ MOST_JOBS = 8
 TRAFFIC_BINS = 24
 MOST_SHARED_BINS = 512
 MOST_STEPS = 20_000
-SIZE_QUANTILES = 33
 
 
 def run_data(source: ReportSource) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -58,9 +59,9 @@ def run_data(source: ReportSource) -> tuple[dict[str, Any], dict[str, Array]]:
         **_traffic(source, head),
         **_shared_links(source, head),
         **_fct(source, head),
-        **_by_size(source, head),
+        **size_data(source, head),
     }
-    columns |= _fabric(source, head) | series_data(source, head)
+    columns |= _fabric(source, head) | series_data(source, head) | user_data(source, head)
     return head, columns
 
 
@@ -278,32 +279,3 @@ def _fct(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
     used = np.flatnonzero(found["fct_counts"])
     head["fct"] = {"messages": int(found["fct_counts"].sum())}
     return {"fct_time": found["fct_edges_ps"][used + 1], "fct_count": found["fct_counts"][used]}
-
-
-def _by_size(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
-    """Times of messages in classes of sizes, each twice the one before; exact quantiles of each."""
-    messages = source.messages
-    head["sizes"] = []
-    if messages is None or not len(messages.size_bytes):
-        return {}
-    time = messages.end_ps - messages.start_ps
-    of = np.array([max(int(one), 1).bit_length() - 1 for one in np.unique(messages.size_bytes)])
-    of = of[np.unique(messages.size_bytes, return_inverse=True)[1]]
-    quantiles = []
-    for k in np.unique(of).tolist():
-        mine = np.sort(time[of == k])
-        at = np.rint(np.linspace(0, 1, SIZE_QUANTILES) * (len(mine) - 1)).astype(np.int64)
-        quantiles.append(mine[at])
-        total = int(messages.size_bytes[of == k].sum())
-        busy = int(mine.sum())
-        head["sizes"].append(
-            {
-                "from": 1 << k,
-                "count": len(mine),
-                "p50": int(mine[(len(mine) - 1) // 2]),
-                "p99": int(mine[(99 * (len(mine) - 1)) // 100]),
-                "max": int(mine[-1]),
-                "rate_bps": 8e12 * total / busy if busy else None,
-            }
-        )
-    return {"size_quantiles": np.concatenate(quantiles)}

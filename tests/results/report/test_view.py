@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 import cosim
 from cosim.cli import app
 from cosim.errors import InputError
-from cosim.files.folder import claimed
+from cosim.experiment.progress import RunProgress
+from cosim.files.folder import PROGRESS_FILE, claimed
 from cosim.results.report.folders import found_in
 from cosim.results.report.server import view_server
 from tests.docs import site
@@ -65,9 +66,29 @@ def test_the_list_has_runs_and_sweeps_with_names_as_text(server: ThreadingHTTPSe
     assert "&lt;b&gt;job&lt;/b&gt; 600 us" in html
     assert "<b>job" not in html
     assert ">sweep<" in html
-    with claimed(folder / "coming"):
+    with claimed(folder / "coming") as coming:
+        assert ">under way<" in get(server, "/")[1]
+        (coming / PROGRESS_FILE).write_text('{"done": 1, "total": 4, "text": "2 ms <simulated>"}')
+        assert "25.0 %: 2 ms &lt;simulated&gt;" in get(server, "/")[1]
+        (coming / PROGRESS_FILE).write_text("[")
         assert ">under way<" in get(server, "/")[1]
     assert ">under way<" not in get(server, "/")[1]
+
+
+def test_a_run_says_how_far_it_is_while_it_runs_and_nothing_after(tmp_path: Path) -> None:
+    seen = []
+    many = {"jobs[0].iterations": 400, "network": "congestion_aware", "jobs[0].workload.size": "64MB"}
+
+    def look(info: RunProgress) -> None:
+        seen.append((info, {one.name: (one.kind, one.said) for one in found_in(tmp_path)}))
+
+    cosim.run(TEXT, many, out=tmp_path / "run", progress=look)
+    info, found = seen[0]
+    kind, said = found["run"]
+    assert kind == "under way"
+    assert said.endswith(info.text)
+    assert not (tmp_path / "run" / PROGRESS_FILE).exists()
+    assert [one.kind for one in found_in(tmp_path)] == ["run"]
 
 
 def test_cells_of_a_sweep_that_keeps_its_runs_open_them(tmp_path: Path) -> None:

@@ -168,8 +168,22 @@ function users(run, links) {
   const job = (k) => (c.use_job[k] < 0 ? "" : run.summary.jobs[c.use_job[k]].name);
   const nodes = run.fabric.nodes;
   return el("div", {}, el("h3", {}, "Who uses it: the largest pairs of each link"),
-    table([{ title: "link", text: true }, { title: "pairs on it" }, { title: "from and to", text: true }, { title: "job", text: true }, { title: "sent" }],
-      rows.map((k) => ({ cells: [linkName(run, c.use_link[k]), count(c.link_pairs[c.use_link[k]]), `${nodes[c.use_src[k]]} → ${nodes[c.use_dst[k]]}`, job(k), size(c.use_bytes[k])] }))));
+    table([{ title: "link", text: true }, { title: "pairs on it" }, { title: "from and to", text: true }, { title: "job", text: true }, ...(run.use_texts ? [{ title: "most of it", text: true, long: true }] : []), { title: "sent" }],
+      rows.map((k) => ({ cells: [linkName(run, c.use_link[k]), count(c.link_pairs[c.use_link[k]]), `${nodes[c.use_src[k]]} → ${nodes[c.use_dst[k]]}`, job(k), ...(run.use_texts ? [run.use_texts[c.use_what[k]]] : []), size(c.use_bytes[k])] }))),
+    links.map((link) => collisions(run, link)));
+}
+
+/** How evenly routing spread pairs over the links that leave a switch for others: where it didn't, paths collide. */
+function collisions(run, link) {
+  const c = run.columns;
+  const ends = run.summary.num_endpoints;
+  if (c.link_src[link] < ends || c.link_dst[link] < ends || !c.link_pairs[link]) return null;
+  const equal = Array.from(c.link_src.keys()).filter((one) => c.link_src[one] === c.link_src[link] && c.link_dst[one] >= ends && c.link_rate[one] === c.link_rate[link]);
+  if (equal.length < 2) return null;
+  const pairs = equal.map((one) => c.link_pairs[one]);
+  const mean = pairs.reduce((a, b) => a + b, 0) / pairs.length;
+  const more = c.link_pairs[link] > mean ? `: ${count(c.link_pairs[link] - mean)} more than an even spread, so that paths collide here` : "";
+  return el("p", { class: "note" }, `${count(c.link_pairs[link])} pairs go over ${linkName(run, link)}; over the ${equal.length} links from ${run.fabric.nodes[c.link_src[link]]} to other switches ${Number(mean.toFixed(1))} each in the mean${more}.`);
 }
 
 function loads(run, line, links) {

@@ -50,16 +50,19 @@ function binSums(run) {
 
 function bySize(run) {
   if (!run.sizes.length) return el("p", { class: "note" }, "Times by size need the messages: run with --set record.messages=true.");
-  const quantiles = run.columns.size_quantiles;
-  const each = quantiles.length / run.sizes.length;
+  const each = run.columns.size_quantiles.length / run.sizes.length;
   const x = Array.from({ length: each }, (_, k) => k / (each - 1));
-  const series = run.sizes.slice(-5).map((one, k, few) => {
-    const at = (run.sizes.length - few.length + k) * each;
-    return { label: `from ${size(one.from)}`, values: [...quantiles.slice(at, at + each)] };
-  });
-  const about = { x, series, formatX: (y) => `${(100 * y).toFixed(0)} %`, formatY: time, nameX: "share of messages" };
+  const about = (quantiles, per, formatY) => {
+    const series = run.sizes.slice(-5).map((one, k, few) => {
+      const at = (run.sizes.length - few.length + k) * each;
+      return { label: `from ${size(one.from)}`, values: [...quantiles.slice(at, at + each)].map((y) => y / per) };
+    });
+    return { x, series, formatX: (y) => `${(100 * y).toFixed(0)} %`, formatY, nameX: "share of messages" };
+  };
+  const slowdowns = run.columns.size_slowdowns;
   const columns = [{ title: "size from", text: true }, { title: "messages" }, { title: "p50" }, { title: "p99" }, { title: "max" }, { title: "goodput of one" }];
-  return el("div", { class: "two" }, figure("Time by size", "time-by-size", about),
+  return el("div", { class: "two" }, figure("Time by size", "time-by-size", about(run.columns.size_quantiles, 1, time)),
+    slowdowns && figure("Slowdown by size: times what it takes alone", "slowdown-by-size", about(slowdowns, 1000, (y) => Number(y.toPrecision(3)).toString())),
     el("div", {}, el("h3", {}, "Messages by size"), table(columns, run.sizes.map((one) => ({ cells: [size(one.from), count(one.count), time(one.p50), time(one.p99), time(one.max), rate(one.rate_bps)] })))));
 }
 

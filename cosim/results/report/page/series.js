@@ -61,7 +61,7 @@ function queues(run) {
   const together = () => el("div", { class: "two" },
     figure("Queues over time", "queues", { x, series: all("series_queue"), formatX: time, formatY: size }),
     figure("Marks between two times", "marks", { x, series: all("series_marks").map((one) => ({ ...one, steps: true })), formatX: time, formatY: count }));
-  return choice("Link", `the ${order.length} longest queues`, links.map((link) => nameOf(run, link)), (k) => (k < 0 ? together() : queueOf(run, k)));
+  return choice("Link", order.length > 1 ? `the ${order.length} longest queues` : "all", links.map((link) => nameOf(run, link)), (k) => (k < 0 ? together() : queueOf(run, k)));
 }
 
 function rates(run) {
@@ -75,7 +75,7 @@ function rates(run) {
       windows && figure("Windows over time", "windows", { x, series: of("series_window"), formatX: time, formatY: size }),
       names.length > 1 && chosen < 0 && figure("Fairness of those that send (Jain's index)", "fairness", { x, series: [{ label: "1: all alike", values: fairness(run), steps: true }], formatX: time, formatY: (y) => y.toFixed(2), top: 1 }));
   };
-  return choice("Rates of", `the ${Math.min(TOGETHER, names.length)} highest rates`, names, shown);
+  return choice("Rates of", names.length > TOGETHER ? `the ${TOGETHER} highest rates` : "all rates", names, shown);
 }
 
 /** The square of the sum over the sum of squares, times how many send; nothing where fewer than two do. */
