@@ -106,6 +106,8 @@ class Layer:
         How many of them are experts', which expert-parallel ranks share.
     weights
         All of them one by one, where the model tells them apart.
+    output_bytes
+        What the layer after it reads; 0: as much as a pipeline stage sends to the next.
     """
 
     name: str
@@ -115,6 +117,7 @@ class Layer:
     parameters: dict[tuple[str, ...], int] = field(default_factory=dict, hash=False)
     experts: int = 0
     weights: tuple[Weight, ...] = ()
+    output_bytes: int = 0
 
     @property
     def num_parameters(self) -> int:

@@ -73,12 +73,20 @@ class ConvolutionalModel(DataParallelModel):
         """Layers of ``batch`` images on one rank."""
         axes = parallel.gradient_axes
         made = [
-            _layer(f"convolution {number}", _products(c, batch, width), c.parameters, axes, width)
+            _layer(
+                f"convolution {number}",
+                _products(c, batch, width),
+                c.parameters,
+                axes,
+                width,
+                batch * c.outputs * c.side**2,
+            )
             for number, c in enumerate(self.convolutions)
         ]
         for number, (inputs, outputs) in enumerate(self.linear):
             kernels = (matmul(batch, inputs, outputs, width), memory(2 * batch * outputs * width))
-            made.append(_layer(f"linear {number}", kernels, inputs * outputs + outputs, axes, width))
+            parameters = inputs * outputs + outputs
+            made.append(_layer(f"linear {number}", kernels, parameters, axes, width, batch * outputs))
         return made
 
     def activation_bytes(self, batch: int, width: int) -> int:
@@ -98,7 +106,7 @@ def _products(c: Convolution, batch: int, width: int) -> tuple[Kernel, ...]:
 
 
 def _layer(
-    name: str, kernels: tuple[Kernel, ...], parameters: int, axes: tuple[str, ...], width: int
+    name: str, kernels: tuple[Kernel, ...], parameters: int, axes: tuple[str, ...], width: int, outputs: int
 ) -> Layer:
     return Layer(
         name,
@@ -106,6 +114,7 @@ def _layer(
         (Piece(name, tuple(_backward(kernels, width))),),
         (),
         {axes: parameters},
+        output_bytes=outputs * width,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -31,6 +31,9 @@ from cosim.workload.iteration_work import IterationWork
 from cosim.workload.local_sgd import LocalSgd
 from cosim.workload.program import Operation, Workload
 from cosim.workload.stale_gradients import averaged_every, one_iteration_late
+
+if TYPE_CHECKING:
+    from cosim.workload.layers.profile import LayerProfile
 
 _OPERATIONS_OF_A_LAYER = 10
 """Of a layer in a micro-batch, forward and backward, about."""
@@ -194,6 +197,18 @@ class ModelWorkload(TrainedWorkload):
     def job(self) -> ModelJob:
         """Layers on stages, how an iteration is done, and bytes on each GPU."""
         return self.model.job(self)
+
+    def layer_profile(self, context: Context) -> LayerProfile:
+        """Times and bytes of one replica's layers, for whoever cuts the model between them.
+
+        Raises
+        ------
+        WorkloadError
+            Layers that talk to other replicas; a GPU whose table can't be read.
+        """
+        from cosim.models.catalogue.layer_profile import layer_profile
+
+        return layer_profile(self, context)
 
     def size_about(self) -> int:
         """See :class:`~cosim.workload.contract.WorkloadSpec`."""

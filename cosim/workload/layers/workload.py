@@ -1,15 +1,16 @@
-"""Kind ``layers``: a model's layers as measured, cut into stages, or trained with stale gradients."""
+"""Kind ``layers``: a model's layers, measured or timed on a GPU, cut into stages, or with stale gradients."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
 from cosim.context import Context
 from cosim.errors import WorkloadError
 from cosim.files.import_report import ImportReport
+from cosim.registry import Named, find
 from cosim.spec import RateBps, SizeBytes, Spec, TimePs
 from cosim.units import PS_PER_S, format_rate, format_size, format_time
 from cosim.workload.contract import WorkloadSpec
@@ -57,6 +58,15 @@ class LayersWorkload(WorkloadSpec):
 
     file: str | None = Field(None, description="PipeDream's graph.txt; or give layers")
     layers: list[WrittenLayer] | None = Field(None, description="a chain of layers; or give a file")
+    model: Annotated[Spec | None, Named("cosim.models")] = Field(
+        None, description="of the catalogue, its layers timed on a GPU; or give a file"
+    )
+    gpu: Annotated[Spec | None, Named("cosim.gpus")] = Field(None, description="of a model: what times it")
+    micro_batch: PositiveInt = Field(32, description="of a model: samples or sequences of a minibatch")
+    sequence: PositiveInt | None = Field(
+        None, description="of a model: tokens of a sequence; omitted: as in training it"
+    )
+    dtype: str = Field("fp32", description="of a model: its weights, activations and gradients")
     workers: PositiveInt = Field(description="GPUs")
     plan: str | list[WrittenStage] = Field(
         "auto",
@@ -88,8 +98,12 @@ class LayersWorkload(WorkloadSpec):
 
     @model_validator(mode="after")
     def _one_source(self) -> LayersWorkload:
-        if (self.file is None) == (self.layers is None):
-            raise ValueError("give either a file or layers")
+        if sum(one is not None for one in (self.file, self.layers, self.model)) != 1:
+            raise ValueError("give either a file, or layers, or a model and a gpu")
+        if (self.model is None) != (self.gpu is None):
+            raise ValueError("a model needs a gpu, as in `gpu: v100-sxm2`, and a gpu a model")
+        if self.model is not None:
+            self._trained()
         if self.layers == []:
             raise ValueError("layers: at least one")
         if self.plan == "auto" and self.workers > 1 and self.rate is None and self.levels is None:
@@ -117,6 +131,8 @@ class LayersWorkload(WorkloadSpec):
             why["memory_rate"] = "no gradients are late: no weights are predicted"
         if self.local_sgd is not None:
             why["order"] = "weights are averaged at once"
+        if self.model is None:
+            why |= dict.fromkeys(("micro_batch", "sequence", "dtype"), "layers are measured, not a model's")
         return [(name, said) for name, said in why.items() if name in self.model_fields_set]
 
     def build(self, context: Context) -> Workload:
@@ -143,7 +159,29 @@ class LayersWorkload(WorkloadSpec):
         said = ImportReport(read=self._said(profile, plan, minibatches))
         return replace(made, report=said, minibatches=minibatches)
 
+    def _trained(self) -> Any:
+        """The model, trained by replicas: two, so that layers that talk to others show it."""
+        settings: dict[str, Any] = {
+            "model": self.model,
+            "gpu": self.gpu,
+            "dtype": self.dtype,
+            "gradient_dtype": self.dtype,
+        }
+        settings |= {"micro_batch": self.micro_batch, "parallel": {"dp": 2}, "memory": "ignore"}
+        if self.sequence is not None:
+            settings["sequence"] = self.sequence
+        try:
+            return find("cosim.workloads", "model")(**settings)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            where = ".".join(map(str, wrong["loc"]))
+            said = wrong["msg"].removeprefix("Value error, ")
+            raise ValueError(f"{where}: {said}" if where else said) from None
+
     def _profile(self, context: Context) -> LayerProfile:
+        if self.model is not None:
+            found: LayerProfile = self._trained().layer_profile(context)
+            return found
         if self.file is not None:
             return read_graph(context.base / self.file)
         return LayerProfile(
