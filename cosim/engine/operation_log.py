@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.engine.kept_columns import KeptColumn, SpilledColumn
 from cosim.engine.records import OpRecords
 from cosim.engine.state import LOG
 
@@ -34,9 +36,16 @@ class OperationLog:
         How many ranks each job has.
     kept
         Of which of them operations are written down, job by job.
+    spill
+        A folder for what is written down; None: it is kept in memory.
+
+    Raises
+    ------
+    ScenarioError
+        The folder can't be written to, or is full; also of :meth:`take` and :meth:`records`.
     """
 
-    def __init__(self, worlds: Sequence[int], kept: Sequence[I64]) -> None:
+    def __init__(self, worlds: Sequence[int], kept: Sequence[I64], spill: Path | None = None) -> None:
         self._job = np.repeat(np.arange(len(worlds), dtype=np.int32), worlds)
         self._number = np.concatenate(
             [np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in worlds)]
@@ -47,7 +56,8 @@ class OperationLog:
             self._is_kept[base + ranks] = True
         self._keeps_all = bool(self._is_kept.all())
         self._instant = np.zeros(0, LOG)
-        self._parts: list[list[NDArray[Any]]] = [[] for _ in range(6)]
+        kinds = np.int32, np.int32, np.int32, np.int32, np.int64, np.int64
+        self._columns = [KeptColumn(kind) if spill is None else SpilledColumn(kind, spill) for kind in kinds]
         self.end_ps = 0
         """When the last operation ended, whether it was kept or not."""
 
@@ -65,12 +75,12 @@ class OperationLog:
         """All that were kept, in the order in which they ended, then by job, rank and operation."""
         self._write(self._instant)
         self._instant = self._instant[:0]
-        kinds = np.int32, np.int32, np.int32, np.int32, np.int64, np.int64
-        columns = []
-        for part, kind in zip(self._parts, kinds, strict=True):
-            columns.append(np.concatenate([np.zeros(0, kind), *part]))
-            part.clear()  # one column at a time is there twice
-        return OpRecords(*columns)
+        return OpRecords(*[column.whole() for column in self._columns])
+
+    def close(self) -> None:
+        """Let go of what :meth:`records` was not asked for."""
+        for column in self._columns:
+            column.close()
 
     def _write(self, rows: NDArray[Any]) -> None:
         if not len(rows):
@@ -88,8 +98,8 @@ class OperationLog:
             rows["start"],
             rows["end"],
         )
-        for part, column in zip(self._parts, columns, strict=True):
-            part.append(np.ascontiguousarray(column))
+        for kept, column in zip(self._columns, columns, strict=True):
+            kept.append(column)
 
 
 def _in_order(rows: NDArray[Any]) -> NDArray[Any]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -67,6 +68,7 @@ def replay(
     progress: Callable[[ProgressInfo], None] | None = None,
     director: Director | None = None,
     watched: Watched | None = None,
+    spill: Path | None = None,
 ) -> Records:
     """Run jobs to their end.
 
@@ -87,6 +89,8 @@ def replay(
         Called now and then.
     watched
         Queues and rates that are looked at over time; None: none.
+    spill
+        A folder: operations that ended are kept in a file there; None: in memory.
     director
         Says where and when jobs begin, which only arrive at their start; None: there and then.
 
@@ -101,6 +105,8 @@ def replay(
         Nothing can happen any more, but ranks have not finished; lists who waits for whom.
     MismatchError
         Ranks disagree on what they do together.
+    ScenarioError
+        ``spill`` can't be written to, or is full.
     WorkloadError, AlgorithmError, UnreachableError, NetworkError
         As they say.
     """
@@ -116,6 +122,7 @@ def replay(
         progress,
         director,
         watched,
+        spill,
     )
     try:
         return one.run()
@@ -139,6 +146,7 @@ class Replay:
         progress: Callable[[ProgressInfo], None] | None = None,
         director: Director | None = None,
         watched: Watched | None = None,
+        spill: Path | None = None,
     ) -> None:
         self._topology = topology
         self._series = None if watched is None else SeriesLog(watched, network, topology.num_endpoints)
@@ -161,7 +169,7 @@ class Replay:
         )
         worlds = [one.info.workload.world_size for one in self._jobs]
         self._kept = [evenly(world, record_operations) for world in worlds]
-        self._operations = OperationLog(worlds, self._kept)
+        self._operations = OperationLog(worlds, self._kept, spill)
         self._engine.columns.on_operations = self._operations.take
         self._starting: dict[int, list[ReadyJob]] = {}
         self._slowing: dict[int, list[tuple[int, Slowdown]]] = {}
@@ -208,6 +216,7 @@ class Replay:
     def close(self) -> None:
         """Let go of the arrays now: callbacks make cycles that the garbage collector takes its time over."""
         self._engine.disconnect()
+        self._operations.close()
         del self.environment, self._network, self._joint, self._engine
 
     # -- what happens --------------------------------------------------------------------------------

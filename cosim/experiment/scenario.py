@@ -113,6 +113,11 @@ class Record(Spec):
         description="of how many ranks of each job operations are kept, evenly spread; where time went is "
         "then said of those, and stragglers and overlap are not looked for",
     )
+    spill: str | None = Field(
+        None,
+        description="a folder: operations that ended are kept in a file there, which goes with the run, and "
+        "not in memory",
+    )
 
     queues: tuple[str, ...] = Field(
         (),
@@ -135,6 +140,12 @@ class Record(Spec):
     @classmethod
     def _true_is_npz(cls, value: Any) -> Any:
         return "npz" if value is True else value
+
+    def idle_settings(self) -> list[tuple[str, str]]:
+        """See :class:`~cosim.spec.Spec`."""
+        if self.spill is None or self.operations != 0:
+            return []
+        return [("spill", "no operations are kept (operations: 0)")]
 
 
 def _none_is_nobody(value: Any, resolve: ValidatorFunctionWrapHandler) -> Any:

@@ -344,19 +344,21 @@ def simulate(
         jobs, folding = (built.jobs, ()) if cluster else fold(scenario, built, messages=messages)
         check_run(jobs)
         looked_at = watched(scenario, built)
-        records = replay(
-            built.topology,
-            built.network,
-            jobs,
-            built.planner,
-            release=_release(scenario, built.network),
-            seed=scenario.seed,
-            record_messages=messages,
-            record_operations=None if scenario.record.operations == "all" else scenario.record.operations,
-            progress=None if progress is None else _passed_on(progress),
-            director=cluster,
-            watched=looked_at,
-        )
+        with at(scenario.locate("record", "spill"), ScenarioError):
+            records = replay(
+                built.topology,
+                built.network,
+                jobs,
+                built.planner,
+                release=_release(scenario, built.network),
+                seed=scenario.seed,
+                record_messages=messages,
+                record_operations=None if scenario.record.operations == "all" else scenario.record.operations,
+                progress=None if progress is None else _passed_on(progress),
+                director=cluster,
+                watched=looked_at,
+                spill=None if scenario.record.spill is None else scenario.base / scenario.record.spill,
+            )
     if cluster is not None:
         records.info["scheduling"] = scheduling(cluster)
     records.info["folding"] = folding

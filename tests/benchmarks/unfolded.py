@@ -4,7 +4,8 @@ Llama 3 70B on H100s, tp 8, pp 4, dp n, 16 micro-batches, on hosts of eight GPUs
 leaf-spine fabric of full bisection, ECMP, ``fold: never``. ``us/op`` and ``us/instant`` are the whole run by
 operations and by instants (distinct times at which an operation ended, of the ranks recorded). Each row is a
 process of its own that has run a small job before, so that nothing is compiled in it; seconds are CPU-s of
-building, simulating and summing up, ``replay`` of the simulation alone. ``405b-16384`` keeps the operations
+building, simulating and summing up, ``replay`` of the simulation alone; ``MB`` are the peak when that has
+ended, and in the end. ``405b-16384`` keeps the operations
 of 64 ranks, as its scenario says.
 """
 
@@ -16,6 +17,7 @@ import math
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +34,7 @@ topology:
 network: {network}
 collectives: {{all_reduce: ring, all_gather: ring, reduce_scatter: ring, all_to_all: direct}}
 fold: {fold}
-record: {{operations: {operations}}}
+record: {{operations: {operations}{spill}}}
 """
 MODEL = "{{kind: model, model: {model}, gpu: h100-sxm, parallel: {parallel}, batch: {batch}{more}}}"
 
@@ -55,6 +57,7 @@ class Row:
     routing: str = "{kind: ecmp, seed: 1}"
     hosts_per_leaf: int = 16
     operations: str = "all"
+    spilled: bool = False
 
     def scenario(self) -> str:
         """Its text."""
@@ -69,6 +72,7 @@ class Row:
             fold=self.fold,
             routing=self.routing,
             operations=self.operations,
+            spill=f", spill: {tempfile.gettempdir()}" if self.spilled else "",
         )
         job = self._job(self.gpus // self.jobs)
         lines = [fabric, "jobs:"]
@@ -94,6 +98,7 @@ ROWS = (
         Row(f"{gpus}", gpus, bar)
         for gpus, bar in ((64, ""), (128, ""), (256, ""), (512, ""), (1024, "20 s, 1 GB"))
     ),
+    Row("512-spilled", 512, spilled=True),
     Row("4096", 4096, "120 s, 4 GB"),
     Row("64-dctcp", 64, network=DCTCP),
     Row("128-dctcp", 128, network=DCTCP),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import resource
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import cosim
+from cosim.engine.kept_columns import SpilledColumn
 from cosim.engine.operation_log import OperationLog, evenly
 from cosim.engine.state import LOG
 from cosim.results import breakdown
@@ -26,6 +29,12 @@ jobs:
   - {name: a, workload: {kind: model, model: {kind: llama3-8b, layers: 2}, gpu: h100-sxm,
      parallel: {tp: 2, pp: 2, dp: 2}, batch: 4}, stragglers: [{factor: 1.5, ranks: [3]}]}
   - {name: b, workload: {kind: collective, collective: all_reduce, ranks: 8, size: 64MB}, iterations: 3}
+"""
+FOLDED = """
+topology: {kind: ring, endpoints: 8, rate: 400Gbps, latency: 1us}
+network: fair_share
+fold: always
+jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 8, size: 64MB}, iterations: 3}]
 """
 
 
@@ -53,6 +62,51 @@ def test_ranks_are_kept_evenly_and_no_more_than_there_are(count: int) -> None:
     assert len(ranks) == min(count, 8)
     assert ranks[0] == 0
     assert set(np.diff(ranks)) <= {8 // len(ranks), 8 // len(ranks) + 1}
+
+
+@pytest.mark.parametrize("jobs", [JOBS, FOLDED])
+def test_operations_in_a_file_are_those_in_memory(jobs: str, tmp_path: Path) -> None:
+    kept = cosim.run(jobs)
+    spilled = cosim.run(jobs, {"record.spill": str(tmp_path)})
+    assert spilled.records.digest == kept.records.digest
+    for one in fields(kept.records.ops):
+        mine, its = getattr(spilled.records.ops, one.name), getattr(kept.records.ops, one.name)
+        assert mine.dtype == its.dtype
+        assert_array_equal(mine, its)
+    assert spilled.summary.jobs == kept.summary.jobs
+    assert list(spilled.operations) == list(kept.operations)
+    for name in kept.operations:
+        assert_array_equal(spilled.operations[name], kept.operations[name])
+    assert not list(tmp_path.iterdir())  # the file has no name that could be left behind
+
+
+@pytest.mark.parametrize(("place", "says"), [("missing", "No such file"), ("file", "Not a directory")])
+def test_a_folder_that_cannot_be_written_to_is_refused(place: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "jobs.yaml").write_text(f"{JOBS}record:\n  spill: {place}\n")
+    with pytest.raises(cosim.ScenarioError) as wrong:
+        cosim.run(tmp_path / "jobs.yaml")
+    assert f"jobs.yaml:10: record.spill: operations can't be kept in {tmp_path / place}: {says}" in str(
+        wrong.value
+    )
+
+
+def test_a_folder_for_no_operations_is_idle(tmp_path: Path) -> None:
+    run = cosim.run(JOBS, {"record.spill": str(tmp_path), "record.operations": 0})
+    assert any("record.spill" in one and "no effect" in one for one in run.warnings)
+
+
+def test_a_full_disk_is_said(tmp_path: Path) -> None:
+    column = SpilledColumn(np.int64, tmp_path)
+    column.append(np.arange(8))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))  # of a file, where a disk can't be had
+    try:
+        with pytest.raises(cosim.ScenarioError, match=r"can't be kept in .*: File too large"):
+            column.append(np.arange(1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        column.close()
 
 
 def test_a_run_of_which_less_is_kept_is_the_same_run() -> None:
