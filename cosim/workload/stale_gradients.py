@@ -17,11 +17,13 @@ IsGradient = Callable[[Operation], bool]
 """Whether an operation exchanges gradients that the optimizer waits for."""
 
 
-def one_iteration_late(workload: Workload, is_gradient: IsGradient, predict_ps: int = 0) -> Workload:
-    """Gradients are used by the next iteration's optimizer; ``predict_ps``: what predicting weights takes at
-    the end of each.
+def one_iteration_late(workload: Workload, late: Sequence[Sequence[bool]], predict_ps: int = 0) -> Workload:
+    """Gradients are used by the next iteration's optimizer; ``late``: of each program, whether an operation
+    exchanges such; ``predict_ps``: what predicting weights takes at the end of each iteration.
     """
-    programs = tuple(_late(program, is_gradient, predict_ps) for program in workload.programs)
+    programs = tuple(
+        _late(program, chosen, predict_ps) for program, chosen in zip(workload.programs, late, strict=True)
+    )
     return replace(workload, programs=programs)
 
 
@@ -35,8 +37,7 @@ def averaged_every(
     return replace(workload, programs=programs, minibatches=steps * workload.minibatches)
 
 
-def _late(program: Program, is_gradient: IsGradient, predict_ps: int) -> Program:
-    chosen = [is_gradient(one) for one in program.operations]
+def _late(program: Program, chosen: Sequence[bool], predict_ps: int) -> Program:
     waits = _without(program.operations, chosen)
     made = list(program.operations)
     for number, one in enumerate(made):

@@ -5,7 +5,8 @@ milliseconds of a minibatch under data parallelism as simulated (layer by layer)
 iteration late, with the fewest stale layers that are as fast, and under PipeDream's plan, predicted and
 simulated, on a switch and on four leaves of four; ``deep`` with more minibatches in flight, so that fewer
 wait for messages of others. Profiles: ``tests/data/README.md``. ``--figure FILE`` draws speed over
-synchronous data parallelism.
+synchronous data parallelism. ``--reported`` takes the two clusters on which PipeDream reports VGG-16 instead,
+and changes data parallelism step by step into what theirs may have been.
 """
 
 from __future__ import annotations
@@ -48,14 +49,17 @@ class Row:
     deep: float
 
 
-def simulated_ms(model: str, gbps: int, topology: dict[str, Any], **workload: Any) -> tuple[float, str]:
+def simulated_ms(
+    model: str, gbps: int, topology: dict[str, Any], all_reduce: str = "ring", **workload: Any
+) -> tuple[float, str]:
     """(A minibatch in the steady state, what the workload says of itself)."""
     path = str(find(f"pipedream/{model}.txt"))
+    rate = {} if "hosts" in topology else {"rate": f"{gbps}Gbps"}
     done = cosim.run(
         {
-            "topology": {**topology, "rate": f"{gbps}Gbps"},
+            "topology": {**topology, **rate},
             "network": "fair_share",
-            "collectives": {"all_reduce": "ring"},
+            "collectives": {"all_reduce": all_reduce},
             "jobs": [
                 {
                     "iterations": 60,
@@ -86,6 +90,30 @@ def row(model: str, gbps: int) -> Row:
     return Row(model, gbps, synchronous, stale, fewest, name, 1e3 * found.minibatch_s, switch, leaves, deep)
 
 
+CLUSTERS = ((4, 10, 5.28), (8, 25, 2.98))
+"""GPUs of a machine of 16 GB/s, Gbps of its NIC, and VGG-16's speed there over data parallelism's."""
+AT_THE_END = {"plan": "data_parallel", "local_sgd": {"steps": 1}}
+BASELINES: dict[str, tuple[str, dict[str, Any]]] = {
+    "layer by layer, ring": ("ring", {"plan": "data_parallel"}),
+    "at the end, ring": ("ring", AT_THE_END),
+    "at the end, each with each": ("direct", AT_THE_END),
+}
+
+
+def reported() -> None:
+    """PipeDream's plan for VGG-16 over data parallelism, whose gradients are exchanged in several ways."""
+    stages = [{"layers": [0, 33], "workers": 15}, {"layers": [33, 40], "workers": 1}]
+    for gpus, gbps, theirs in CLUSTERS:
+        hosts = {"gpus": gpus, "nvlink_rate": "16GB/s", "nics": 1, "nic_rate": f"{gbps}Gbps"}
+        topology = {"kind": "leaf_spine", "leaves": 1, "spines": 1, "endpoints_per_leaf": WORKERS}
+        topology |= {"latency": "1us", "hosts": hosts}
+        plan, _ = simulated_ms("vgg16", gbps, topology, plan=stages)
+        print(f"{WORKERS // gpus} x {gpus} at {gbps} Gbps: 15-1 takes {plan:.2f} ms; {theirs} x reported")
+        for name, (algorithm, workload) in BASELINES.items():
+            time, _ = simulated_ms("vgg16", gbps, topology, algorithm, **workload)
+            print(f"  data parallel, {name:28}{time:8.2f} ms {time / plan:6.2f} x", flush=True)
+
+
 def draw(rows: Sequence[Row], path: str) -> None:
     """Speed over synchronous data parallelism, by rate."""
     import matplotlib as mpl
@@ -112,10 +140,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("models", nargs="*", default=list(MODELS), help=f"of {', '.join(MODELS)}")
     parser.add_argument("--figure", metavar="FILE", help="draw it: png, svg")
+    parser.add_argument("--reported", action="store_true", help="where PipeDream reports VGG-16")
     chosen = parser.parse_args(arguments)
     missing = absent(*(f"pipedream/{model}.txt" for model in chosen.models))
     if missing:
         raise SystemExit(missing)
+    if chosen.reported:
+        reported()
+        return
     rows = []
     head = ("Gbps", "sync", "late", "fewest late", "plan", "predicted", "switch", "leaf-spine", "deep")
     print(f"{'model':9}" + "".join(f"{name:>13}" if k != 4 else f"{name:>32}" for k, name in enumerate(head)))

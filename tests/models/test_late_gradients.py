@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 import cosim
+from cosim.context import HERE
 from cosim.errors import InputError
+from cosim.registry import find
 
 WEIGHTS_BYTES = 553_430_176
 """VGG-16's 138,357,544 parameters of four bytes."""
@@ -56,6 +58,38 @@ def test_stale_gradients_hide_behind_the_next_iteration() -> None:
     assert waited > computed_ps()
 
 
+def test_first_layers_alone_may_be_late() -> None:
+    """VGG-16's 13 convolutions have a tenth of the weights, exchanged last. Late, they fill the pause while
+    the next iteration computes, and the exchange never stops; of fewer, some are waited for.
+    """
+    none, three, convolutions, whole = (
+        job(run("2Gbps", staleness=late)).iteration_mean_ps
+        for late in (0, {"first": 3}, {"first": 13}, {"first": 16})
+    )
+    assert convolutions == pytest.approx(all_reduce_ps(2e9), rel=1e-4)
+    assert whole == job(run("2Gbps", staleness=1)).iteration_mean_ps
+    assert none == three > 1.01 * convolutions  # the last bucket has more than three layers
+
+
+def test_stages_of_a_pipeline_have_their_own_first_layers() -> None:
+    """Of four layers and embedding and head on two stages, three are half of the model: the first stage."""
+    text = {
+        "layers": 4, "hidden": 512, "heads": 8, "vocabulary": 1000, "sequence": 64,
+        "gpu": "v100-sxm2", "dtype": "fp16", "data_parallel": 2, "pipeline_parallel": 2, "micro_batches": 2,
+    }  # fmt: skip
+    made = find("cosim.workloads", "transformer")(**text, staleness={"first": 3}).build(HERE)
+    lags = [
+        {dep for one in program.operations for dep, _ in one.lagged if program.operations[dep].collective}
+        for program in made.programs
+    ]
+    gradients = [
+        {at for at, one in enumerate(program.operations) if one.name.startswith("gradient bucket")}
+        for program in made.programs
+    ]
+    assert lags[0] == gradients[0] != set()
+    assert lags[1] == set() != gradients[1]
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_weights_are_averaged_every_so_many_steps(late: bool) -> None:
     done = job(run("1Gbps", local_sgd={"steps": 4, "late": late}))
@@ -76,6 +110,9 @@ def test_weights_are_averaged_every_so_many_steps(late: bool) -> None:
         ),
         ({"local_sgd": {"steps": 0}}, "local_sgd"),
         ({"staleness": 2}, "staleness"),
+        ({"staleness": {"first": 17}}, "the first 17 of 16 layers"),
+        ({"staleness": {"first": 2}, "sharded_optimizer": True}, "staleness needs whole replicas"),
+        ({"staleness": {"last": 2}}, "staleness"),
     ],
 )
 def test_what_has_no_gradients_to_be_late_is_refused(settings: dict[str, Any], said: str) -> None:

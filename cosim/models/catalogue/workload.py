@@ -18,6 +18,7 @@ from cosim.models.build_training import build_training
 from cosim.models.catalogue.assemble import Graphed
 from cosim.models.catalogue.cut import Attention, Parallel, Recipe, Recompute, Recomputed
 from cosim.models.catalogue.fits import divides
+from cosim.models.catalogue.stale_layers import late_exchanges
 from cosim.models.contract import Framework, Model
 from cosim.models.frameworks import Megatron
 from cosim.models.job import ModelJob
@@ -27,6 +28,7 @@ from cosim.registry import Named
 from cosim.spec import SizeBytes
 from cosim.units import format_size
 from cosim.workload.contract import WorkloadSpec
+from cosim.workload.first_layers import FirstLayers
 from cosim.workload.iteration_work import IterationWork
 from cosim.workload.local_sgd import LocalSgd
 from cosim.workload.program import Operation, Workload
@@ -62,8 +64,10 @@ class TrainedWorkload(WorkloadSpec):
     sharded_optimizer: bool = Field(
         False, description="optimizer states sharded over the replicas (ZeRO stage 1), not on every rank"
     )
-    staleness: Literal[0, 1] = Field(
-        0, description="1: gradients are used an iteration late, with weights predicted from them"
+    staleness: Literal[0, 1] | FirstLayers = Field(
+        0,
+        description="1: gradients are used an iteration late, with weights predicted from them; {first: 4}: "
+        "those of the first layers, as far as no bucket carries others with them",
     )
     local_sgd: LocalSgd | None = Field(None, description="average weights every so many steps, not gradients")
 
@@ -127,8 +131,8 @@ class ModelWorkload(TrainedWorkload):
         """Refuse stale gradients of what has none, or not whole ones."""
         if self.staleness == 0 and self.local_sgd is None:
             return
-        name = "staleness" if self.staleness else "local_sgd"
-        if self.staleness and self.local_sgd is not None:
+        name = "staleness" if self.staleness != 0 else "local_sgd"
+        if self.staleness != 0 and self.local_sgd is not None:
             raise ValueError("local_sgd averages weights: there are no gradients for staleness to be of")
         if self.offload is not None:
             raise ValueError(f"{name} with offload: late gradients in remote memory are not modelled")
@@ -271,17 +275,20 @@ class ModelWorkload(TrainedWorkload):
         def is_gradient(one: Operation) -> bool:
             return one.collective == "all_reduce" and one.phase == "backward" and one.axes in axes
 
-        if self.staleness:
+        if self.staleness != 0:
+            first = self.staleness.first if isinstance(self.staleness, FirstLayers) else None
+            stale = late_exchanges(made.programs, self.job().stages, first, is_gradient)
             most = max(
-                sum(one.size_bytes for one in program.operations if is_gradient(one))
-                for program in made.programs
+                sum(
+                    one.size_bytes for one, is_late in zip(program.operations, chosen, strict=True) if is_late
+                )
+                for program, chosen in zip(made.programs, stale, strict=True)
             )
-            said = (
-                f"staleness: gradients are used an iteration late, {format_size(most)} of them kept on a GPU"
-            )
+            whose = "gradients" if first is None else f"gradients of the first {first} layers"
+            said = f"staleness: {whose} are used an iteration late, {format_size(most)} of them kept on a GPU"
             copy = timer.kernels_ps([memory(2 * most)])
             return replace(
-                one_iteration_late(made, is_gradient, copy if most else 0), report=_with(made.report, said)
+                one_iteration_late(made, stale, copy if most else 0), report=_with(made.report, said)
             )
         if self.local_sgd is not None:
             steps, late = self.local_sgd.steps, self.local_sgd.late

@@ -14,6 +14,7 @@ from cosim.registry import Named, find
 from cosim.spec import RateBps, SizeBytes, Spec, TimePs
 from cosim.units import PS_PER_S, format_rate, format_size, format_time
 from cosim.workload.contract import WorkloadSpec
+from cosim.workload.first_layers import FirstLayers
 from cosim.workload.layers.graph_file import read_graph
 from cosim.workload.layers.partition import Equation, Level, parse_levels, partition, predicted_s
 from cosim.workload.layers.pipeline import Schedule, minibatches_of, pipeline
@@ -41,12 +42,6 @@ class WrittenStage(Spec):
         description="from the first up to the second, from 0"
     )
     workers: PositiveInt = Field(description="replicas of it")
-
-
-class FirstLayers(Spec):
-    """The first layers of a model."""
-
-    first: NonNegativeInt = Field(description="so many")
 
 
 class LayersWorkload(WorkloadSpec):
