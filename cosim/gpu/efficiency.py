@@ -97,6 +97,10 @@ class Efficiency(Spec):
     attention_tile: int = Field(
         0, ge=0, le=1 << 16, description="numbers of the queries of one block of attention; 0: evenly spread"
     )
+    attention_sorted: bool = Field(
+        True,
+        description="under a causal mask its longest blocks go first (FlashAttention-3); or in any order",
+    )
     memory_peak: float = Field(
         0.759, ge=0.3, le=1, description="fraction of the memory rate that element-wise kernels reach"
     )

@@ -47,6 +47,9 @@ class Gpu(GpuSpec):
     link_rate: RateBps | None = Field(
         default=None, description="of the GPU to its peers, one way; omitted: unknown"
     )
+    power: PositiveFloat | None = Field(
+        default=None, description="watts at most, by its data sheet: what limits a neighbour's clock, too"
+    )
     source: str = Field(default="the scenario", description="where the numbers are from")
     like: str | None = Field(
         default=None,
@@ -66,13 +69,23 @@ class Gpu(GpuSpec):
     @model_validator(mode="before")
     @classmethod
     def _as_its_neighbour(cls, value: Any) -> Any:
-        """What the efficiency doesn't say is the neighbour's."""
+        """What the efficiency doesn't say is the neighbour's; its clock as far as the power goes.
+
+        An operation takes as much energy on either, so that of two GPUs of a generation that with twice the
+        watts for each FLOP/s of its peak sustains twice the clock, up to all of it.
+        """
         given = value.get("efficiency", {}) if isinstance(value, dict) else None
         if not isinstance(given, dict) or not value.get("like"):
             return value
         from cosim.gpu.catalogue import read
 
-        return {**value, "efficiency": {**read(str(value["like"])).efficiency.written(), **given}}
+        other = read(str(value["like"]))
+        clock: dict[str, float] = {}
+        watts, peaks = value.get("power"), value.get("peak_flops")
+        if watts and other.power and isinstance(peaks, dict) and "bf16" in peaks:
+            share = float(watts) / float(peaks["bf16"]) / (other.power / other.peak("bf16"))
+            clock["sustained_clock"] = min(1.0, round(other.efficiency.sustained_clock * share, 3))
+        return {**value, "efficiency": {**other.efficiency.written(), **clock, **given}}
 
     @model_validator(mode="after")
     def _are_fitted(self) -> Gpu:

@@ -123,7 +123,9 @@ class GpuTimer:
         return best
 
     def _attention_s(self, kernel: Kernel) -> float:
-        """All blocks spread evenly, or the longest one, whichever takes longer (and a bit of both)."""
+        """All blocks spread evenly, or the longest one, whichever takes longer (and a bit of both); in any
+        order, half of the longest one after all others.
+        """
         efficiency = self.gpu.efficiency
         rate = self._peak * efficiency.attention_peak
         if kernel.version != "newest":
@@ -145,5 +147,7 @@ class GpuTimer:
         if not (kernel.causal and efficiency.attention_tile and kernel.flops):
             return even
         queries = min(max(efficiency.attention_tile // kernel.inner, 1), kernel.rows)
-        longest = 2 * queries * self.gpu.multiprocessors / (kernel.batch * kernel.rows)
-        return even * sqrt(sqrt(1 + longest**4))
+        share = queries * self.gpu.multiprocessors / (kernel.batch * kernel.rows)
+        if not efficiency.attention_sorted:  # the last block has so many times the mean's scores
+            return even * (1 + (2 - queries / kernel.rows) * share / 2)
+        return even * sqrt(sqrt(1 + (2 * share) ** 4))

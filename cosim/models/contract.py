@@ -129,6 +129,10 @@ class Framework(Spec):
             Says which, and what would do.
         """
 
+    def stretch(self, ranks: int) -> float:  # noqa: ARG002 - most have none
+        """How much longer computation takes because some of so many ranks stand still now and then."""
+        return 1.0
+
     def idle_under(self, workload: ModelWorkload) -> list[tuple[str, str]]:  # noqa: ARG002 - some have none
         """(field of the workload, why) of settings that mean nothing to such a job."""
         return []

@@ -135,6 +135,21 @@ class PyTorch(Framework):
         description="fsdp gathers embedding, blocks, head one by one; or all that is in no block at once",
     )
 
+    stalls: float = Field(
+        0.0,
+        ge=0,
+        le=0.001,
+        description="fraction of its time for which each rank stands still and all wait (garbage collection,"
+        " the operating system), in expectation; llm-foundry's jobs on H100: 0.00013",
+    )
+
+    def stretch(self, ranks: int) -> float:
+        """Ranks stand still one after another, as rarely as they do: what one loses, all do.
+
+        Beside its own, which its kernels' measured times have, a rank waits for ``ranks - 1`` others.
+        """
+        return 1 + self.stalls * (ranks - 1)
+
     def job(self, workload: ModelWorkload, model: TransformerModel) -> ModelJob:
         """See :meth:`Framework.job`."""
         from cosim.models.catalogue.jobs import eager_job

@@ -199,3 +199,29 @@ def test_a_causal_mask_halves_attention_and_its_longest_block_bounds_it() -> Non
     old = fused_attention(flops, 0, version="flash2", **shape)  # type: ignore[arg-type]
     slow = timer(attention_peak=1, flash2=0.5)
     assert slow.kernel_ps(old) == pytest.approx(2 * slow.kernel_ps(whole), rel=1e-6)
+
+
+@pytest.mark.parametrize(("rows", "blocks"), [(4096, 16), (256, 1)])
+def test_blocks_of_causal_attention_in_any_order_wait_for_half_of_the_longest(rows: int, blocks: int) -> None:
+    gpu = read("gb200")
+    heads, head, queries = 8, 128, rows // blocks
+    flops = 2 * heads * rows * rows * head
+    kernel = fused_attention(flops, 0, heads=heads, queries=rows, keys=rows, head=head, causal=True)
+    efficiency = gpu.efficiency.model_copy(update={"attention_tile": queries * head, "kernel_time": 0})
+    took = {
+        order: GpuTimer(
+            gpu.model_copy(update={"efficiency": efficiency.model_copy(update={"attention_sorted": order})}),
+            "bf16",
+            alone=True,
+        ).kernel_ps(kernel)
+        for order in (True, False)
+    }
+    # The last block's scores, one by one, beside what each processor has of all.
+    last = sum(rows - queries + row + 0.5 for row in range(queries))
+    share = heads * sum(row + 0.5 for row in range(rows)) / gpu.multiprocessors
+    even = took[False] / (1 + last / share / 2)
+    assert took[True] >= even
+    ramp = 1 + efficiency.attention_ramp / rows
+    assert even == pytest.approx(
+        flops * ramp / (gpu.peak("bf16") * efficiency.attention_peak) * 1e12, rel=1e-3
+    )

@@ -32,3 +32,19 @@ def test_an_unknown_number_type_is_refused() -> None:
         catalogue.V100_SXM2.peak("bf16")
     with pytest.raises(ValueError, match="at least one number type"):
         Gpu.model_validate({"peak_flops": {}, "memory_rate": "1TB/s"})
+
+
+def test_a_neighbours_clock_goes_with_its_watts_for_each_flop() -> None:
+    near, far = catalogue.read("gb200"), catalogue.read("gb300")
+    assert far.like == "gb200"
+    assert "sustained_clock" not in far.fitted
+    assert near.power is not None
+    assert far.power is not None
+    per_flop = (far.power / far.peak("bf16")) / (near.power / near.peak("bf16"))
+    expected = near.efficiency.sustained_clock * per_flop
+    assert far.efficiency.sustained_clock == pytest.approx(expected, abs=0.001)
+    values = {"name": "mine", "like": "gb200", "peak_flops": {"bf16": 1e12}, "memory_rate": "1TB/s"}
+    assert Gpu.model_validate(values).efficiency.sustained_clock == near.efficiency.sustained_clock
+    assert Gpu.model_validate(values | {"power": 1200}).efficiency.sustained_clock == 1
+    given = values | {"power": 1200, "efficiency": {"sustained_clock": 0.5}}
+    assert Gpu.model_validate(given).efficiency.sustained_clock == 0.5

@@ -186,3 +186,15 @@ def test_settings_without_effect_are_told() -> None:
     assert ("bucket", "fsdp exchanges the gradients of a block at once") in make(
         parallel={"fsdp": 2}, bucket=2**20
     ).idle_settings()
+
+
+def test_what_one_rank_loses_standing_still_all_lose() -> None:
+    def computed(**framework: Any) -> int:
+        job = {
+            "model": {"kind": "llama3-8b", "layers": 2}, "gpu": "h100-sxm", "memory": "ignore",
+            "parallel": {"fsdp": 101}, "framework": {"kind": "pytorch", **framework},
+        }  # fmt: skip
+        made = ModelWorkload.model_validate(job).build(HERE).programs[0].operations
+        return sum(one.duration_ps for one in made if one.stream == "compute")
+
+    assert computed(stalls=0.0005) == pytest.approx(computed() * (1 + 100 * 0.0005), rel=1e-6)

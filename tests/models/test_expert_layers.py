@@ -79,8 +79,8 @@ def test_graphs_and_fused_experts_leave_the_host_less_to_issue() -> None:
     plain = host_ps()
     router, fused = host_ps(graphs=["router"]), host_ps(fused_experts=True)
     assert plain > router > host_ps(graphs=["router", "attention"])
-    # Two experts on a rank, two products forward and four backward, two operators each or one.
-    assert plain - fused >= 4 * (2 * 2 - 1) * 6 * 10_000_000
+    # Two experts on a rank, two products forward and four backward, five operators each or one.
+    assert plain - fused >= 4 * (2 * 5 - 1) * 6 * 10_000_000
     assert operations(cuda_graphs=True)[0].stream != CPU_STREAM
 
 
@@ -129,3 +129,24 @@ def test_narrow_attention_saves_its_products_not_its_exponentials() -> None:
         return sum(one.duration_ps for one in made if one.kind is OpKind.COMPUTE)
 
     assert 0.6 < computed(fp8_attention=True) / computed() < 0.95
+
+
+def test_biases_and_clamps_of_experts_are_memory_traffic_unless_fused() -> None:
+    rows, hidden, ffn, width, layers = 2 * TOKENS, 512, 256, 2, 4
+
+    def moved(fused: bool, **experts: Any) -> float:
+        model = MODEL | {"experts": {"num": 16, "top_k": 2, "ffn": ffn, **experts}}
+        made = operations(
+            model=model,
+            parallel={},
+            cuda_graphs=True,
+            framework={"kind": "megatron", "fused_experts": fused},
+        )
+        return sum(one.bytes_moved for one in made if one.phase == "forward")
+
+    plain = moved(fused=False)
+    clamps = 2 * 2 * rows * 2 * ffn * width  # to each half, then both together, read and written
+    assert moved(fused=False, clamped=True) - plain == layers * clamps
+    each = 4 + (width + 8) + 8 + (4 + width)  # weighted, added, joined, converted
+    assert moved(fused=False, biases=True) - plain == layers * rows * hidden * each
+    assert moved(fused=True, biases=True, clamped=True) == moved(fused=True)

@@ -23,6 +23,8 @@ SIZES = {
     "MPT-30b": (48, 7168, 56), "MPT-70b": (80, 8192, 64),
 }  # fmt: skip
 """Layers, hidden size, heads."""
+STALLS = 0.00013
+"""Of each rank: what H100's jobs lose from 128 to 256 and 512 GPUs, on average (``--scaling``)."""
 GPUS = {"a100_40gb": "a100-40gb", "a100_80gb": "a100-80gb", "h100_80gb": "h100-sxm"}
 
 
@@ -73,7 +75,7 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
         },
         "gpu": row.gpu,
         "parallel": {"fsdp": row.gpus, "reshard": "FULL_SHARD" in job["extra"]},
-        "framework": {"kind": "pytorch", "fsdp_units": "blocks", "parameter_dtype": "fp32"},
+        "framework": {"kind": "pytorch", "fsdp_units": "blocks", "parameter_dtype": "fp32", "stalls": STALLS},
         "gradient_dtype": "bf16" if "PURE" in job["extra"] else "fp32",
         "recompute": "full" if job["activation_checkpointing"] == "True" else "none",
         "micro_batch": micro_batch,

@@ -56,7 +56,7 @@ MODELS: dict[str, Any] = {
         "kind": "transformer", "name": "GPT-OSS 120B", "layers": 36, "hidden": 2880, "heads": 64,
         "kv_heads": 8, "head_dim": 64, "ffn": 2880, "vocabulary": 201088, "sequence": 4096,
         "window": 128, "window_every": 2,
-        "experts": {"num": 128, "top_k": 4, "ffn": 2880},
+        "experts": {"num": 128, "top_k": 4, "ffn": 2880, "biases": True, "clamped": True},
     },
 }  # fmt: skip
 

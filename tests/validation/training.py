@@ -2,10 +2,11 @@
 
 ``python -m tests.validation.training [fsdp|megatron]``: for each group of jobs rows, mean error, bias,
 Spearman, apart for rows of an even number in their table, which FSDP's numbers were fitted to, and those held
-out (of Megatron's jobs Llama 3 8B and 70B on H100 and GB200 were fitted to, and GB300's dense ones);
-``--rows`` prints each row, ``--unstated`` those that can't be stated, and why. By the fast path
-(``closed``): collectives take their closed forms, and a pipeline of many micro-batches is worked out from
-two numbers of them, of which its time is a linear function.
+out (of Megatron's jobs Llama 3 8B and 70B on H100 and GB200 were fitted to, and Qwen3 30B on B200 and GB200
+for the host; none on B300 and GB300);
+``--rows`` prints each row, ``--unstated`` those that can't be stated, and why, ``--scaling`` jobs that differ
+in their number of GPUs alone. By the fast path (``closed``): collectives take their closed forms, and a
+pipeline of many micro-batches is worked out from two numbers of them, of which its time is a linear function.
 """
 
 from __future__ import annotations
@@ -63,6 +64,21 @@ def report(name: str, ratio: np.ndarray[tuple[int], np.dtype[np.float64]], measu
     return f"{name:28s} {len(error):4d}  {np.abs(error).mean():6.1%}  {error.mean():+6.1%}  {rank:.3f}"
 
 
+def scaling(found: Sequence[tuple[int, Row, float]]) -> None:
+    """How much longer an iteration is than on the fewest GPUs, of jobs that differ in their number alone."""
+    series: dict[str, list[tuple[int, float, float]]] = {}
+    for _, row, ratio in found:
+        varies = ("gpus", "gbs", "fsdp", "tokens_s_gpu", "tflops_gpu", "mfu", "hfu", "extra")
+        alike = " ".join(value for name, value in row.job.items() if name not in varies)
+        series.setdefault(alike, []).append((row.gpus, row.seconds, row.seconds * ratio))
+    for alike, jobs in series.items():
+        fewest, *more = sorted(jobs)
+        for gpus, measured, simulated in more:
+            if gpus > fewest[0]:
+                grew = f"{measured / fewest[1] - 1:+.1%} measured, {simulated / fewest[2] - 1:+.1%} here"
+                print(f"{alike}: {fewest[0]} to {gpus} GPUs {grew}")
+
+
 def main(arguments: Sequence[str]) -> None:
     """Report the tables named, or both."""
     tables = [name for name in arguments if not name.startswith("--")] or ["fsdp", "megatron"]
@@ -88,6 +104,9 @@ def main(arguments: Sequence[str]) -> None:
                 took, measured = known[key], row.seconds
                 print(f"{row.group:24s} {told}: {took:.3f} s, {measured:.3f} s, {took / measured - 1:+.1%}")
                 sys.stdout.flush()
+        if "--scaling" in arguments:
+            scaling(found)
+            continue
         print(f"{table}: {len(found)} of {len(every)} rows   rows   error    bias  Spearman")
         for held, what in ((None, "all"), (0, "looked at"), (1, "held out")):
             for group in (*sorted({row.group for _, row, _ in found}), None):

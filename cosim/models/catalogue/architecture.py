@@ -33,6 +33,8 @@ class Experts(Spec):
     ffn: PositiveInt = Field(description="inner size of an expert")
     shared: NonNegativeInt = Field(0, description="experts that see every token")
     first_dense: NonNegativeInt = Field(0, description="layers at the beginning that have an MLP instead")
+    biases: bool = Field(False, description="both products have a bias for each expert (GPT-OSS)")
+    clamped: bool = Field(False, description="what goes into the gate is clamped before (GPT-OSS)")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -190,7 +192,15 @@ class TransformerModel(Model):
         if not self.has_experts(layer) or self.experts is None:
             return fixed + self.mlp_parameters
         e = self.experts
-        return fixed + self.mlp_matrices(e.ffn) * (e.num + e.shared) + self.hidden * e.num
+        matrices = self.mlp_matrices(e.ffn) * (e.num + e.shared)
+        return fixed + matrices + e.num * self.bias_of_an_expert + self.hidden * e.num
+
+    @property
+    def bias_of_an_expert(self) -> int:
+        """Numbers of an expert's biases."""
+        if self.experts is None or not self.experts.biases:
+            return 0
+        return (2 if self.gated else 1) * self.experts.ffn + self.hidden
 
     @property
     def embedding_parameters(self) -> int:

@@ -193,6 +193,29 @@ class InferenceStage(StageBuilder):
             self.last = (*self.last, operation)
 
 
+class Stretched:
+    """A timer whose kernels take a factor longer."""
+
+    def __init__(self, timer: Timer, factor: float) -> None:
+        self.timer, self.factor = timer, factor
+
+    def kernels_ps(self, kernels: Sequence[Kernel]) -> int:
+        """By the factor longer."""
+        return int(self.timer.kernels_ps(kernels) * self.factor)
+
+    def host_ps(self, launches: int) -> int:
+        """As it is."""
+        return self.timer.host_ps(launches)
+
+    def step_ps(self) -> int:
+        """As it is."""
+        return self.timer.step_ps()
+
+    def slowed_ps(self, duration_ps: int) -> int:
+        """As the GPU is slowed."""
+        return self.timer.slowed_ps(duration_ps)
+
+
 class Graphed:
     """A timer whose host is never waited for: kernels are launched as CUDA graphs."""
 

@@ -113,7 +113,8 @@ class Blocks:
         e = m.experts
         router, shared = m.hidden * e.num, m.mlp_matrices(e.ffn) * e.shared // tp
         own = e.num // self.cut.parallel.ep
-        return norms + attention + router + shared, m.mlp_matrices(e.ffn) * own // tp, matrices + 3 * own
+        routed = m.mlp_matrices(e.ffn) * own // tp + m.bias_of_an_expert * own
+        return norms + attention + router + shared, routed, matrices + 3 * own
 
     def sharded(self, dense: int, experts: int = 0) -> dict[tuple[str, ...], int]:
         """Parameters that this rank keeps, by the axes over which their gradients are summed."""

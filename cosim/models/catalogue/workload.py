@@ -15,7 +15,7 @@ from cosim.gpu.gpus import DType, Gpu
 from cosim.gpu.kernels import memory
 from cosim.gpu.timer import GpuTimer
 from cosim.models.build_training import build_training
-from cosim.models.catalogue.assemble import Graphed
+from cosim.models.catalogue.assemble import Graphed, Stretched
 from cosim.models.catalogue.cut import Attention, Parallel, Recipe, Recompute, Recomputed
 from cosim.models.catalogue.fits import divides
 from cosim.models.catalogue.stale_layers import late_exchanges
@@ -237,6 +237,8 @@ class ModelWorkload(TrainedWorkload):
         job = self.job() if self.offload is None else offloaded(self.job(), self.offload, room)
         overlaps = job.training.bucket is not None and self.task == "training"
         timer: Timer = GpuTimer(gpu, self.dtype)
+        if (factor := self.framework.stretch(self.parallel.world_size)) > 1:
+            timer = Stretched(timer, factor)
         if self.task != "training" if self.cuda_graphs is None else self.cuda_graphs:
             timer = Graphed(timer)
         self._check_memory(job, gpu)
