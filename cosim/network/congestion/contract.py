@@ -84,6 +84,9 @@ class Control(Spec):
     ``acked`` and ``elapsed`` only where they were limited, marked, or lost something."""
     lossless: ClassVar[bool] = False
     """Whether priority flow control is on where the scenario doesn't say."""
+    trims: ClassVar[bool] = False
+    """Whether switches cut packets that find no room down to their headers, where the scenario doesn't say:
+    the sender hears of a loss a bare round trip later, and never waits for a timeout."""
     acks_wait: ClassVar[bool] = False
     """Whether acknowledgements wait in the queues of data that goes the other way: TCP's do; those of RDMA
     have a class of their own."""

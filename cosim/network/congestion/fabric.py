@@ -30,6 +30,7 @@ class PortSettings:
     mark_all_bytes: int | None = None
     mark_probability: float | None = None
     lossless: bool | None = None
+    trims: bool | None = None
     pause_bytes: int | None = None
     least_rto_ps: int = 500_000_000
     rest: bool = True
@@ -42,6 +43,7 @@ def make_settings(control: Control, scaling: tuple[float, float], ports: PortSet
     found["gives_rate"] = control.gives == "rate"
     found["paced"] = control.paced
     found["lossless"] = control.lossless if ports.lossless is None else ports.lossless
+    found["trims"] = control.trims if ports.trims is None else ports.trims
     found["slope"], found["intercept"] = scaling
     found["settles"] = control.settles and ports.rest and not control.telemetry
     found["wants_telemetry"] = control.telemetry

@@ -140,6 +140,10 @@ def _is_sent(fluid: CongestionState, c: int, size: int, now: int) -> bool:
     one = fluid.conns[c]
     if one.budget <= 0.5 and one.remaining > 0.5:
         # The window is used up: nothing more before the round ends.
+        if fluid.settings[0].trims != 0.0:
+            # Of the burst that it was, not of the silence after it, so much was cut.
+            lost = count_losses(fluid, c, now)
+            one.remaining = min(one.remaining + lost * fluid.settings[0].mss, one.size)
         one.spent = 1
         change(fluid, c)
         return False

@@ -182,7 +182,9 @@ def count_losses(fluid: CongestionState, c: int, now: int) -> int:
     one.lost += packets
     # The first counts: later losses of the round are heard of with it, as one event.
     if packets > 0 and one.known_at == 0:
-        one.known_at = first + int(path_rtt(fluid, c))
+        # A header overtakes what queues; a gap is seen when what comes after it has come through them.
+        late = one.base if fluid.settings[0].trims != 0.0 else path_rtt(fluid, c)
+        one.known_at = first + int(late)
     return packets
 
 
@@ -296,7 +298,7 @@ def _tell_losses(fluid: CongestionState, n: int, c: int, now: int, span: float) 
         one.timeout_at = 0
         one.known_at = 0
         one.lost = 0.0
-    elif one.resent > 0.0:
+    elif one.resent > 0.0 and fluid.settings[0].trims == 0.0:
         # What was sent again shares the fate of all that was sent; lost twice, it waits for the timer.
         again = packets * min(one.resent * fluid.settings[0].mss / max(one.round_sent, 1.0), 1.0)
         if again >= _LOST_AGAIN and one.active != 0:

@@ -38,6 +38,9 @@ class Congestion(NetworkSpec):
     pfc_threshold: SizeBytes | None = Field(
         None, gt=0, description="queue from which a port pauses others; omitted: half the buffer"
     )
+    trimming: Literal["auto"] | bool = Field(
+        "auto", description="cut packets without room down to their headers; auto: as the control's paper has it"
+    )
     rto: TimePs = Field(
         500_000_000,
         gt=0,
@@ -128,6 +131,7 @@ class Congestion(NetworkSpec):
                 mark_all_bytes=self.ecn_max,
                 mark_probability=self.ecn_probability,
                 lossless=None if self.pfc == "auto" else self.pfc,
+                trims=None if self.trimming == "auto" else self.trimming,
                 pause_bytes=self.pfc_threshold,
                 least_rto_ps=self.rto,
                 rest=self.rest,

@@ -58,6 +58,7 @@ SETTINGS = np.dtype(
         ("gives_rate", "f8"),
         ("paced", "f8"),
         ("lossless", "f8"),
+        ("trims", "f8"),
         ("slope", "f8"),
         ("intercept", "f8"),
         ("settles", "f8"),

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from cosim.network.balancing.balancers.lots import num_alive
+from cosim.network.balancing.balancers.lots import give_out
 from cosim.network.balancing.contract import Balancer
 from cosim.network.calendar import Records
 from cosim.network.flows import F64
@@ -21,22 +21,15 @@ from cosim.spec import TimePs
 
 
 def reps(n: int, rows: Records, paths: Records, state: F64, p: F64) -> None:
-    """``p``: how long until the next time (ps), or 0; and how long at least."""
+    """``p``: how long until the next time (ps), or 0; how long at least; entropies, or 0."""
     for i in range(n):
         row: Any = rows[i]
-        count = int(row.paths)
-        alive = num_alive(row, paths, i)
         kept = 0.0
-        for k in range(count):
+        for k in range(int(row.paths)):
             path: Any = paths[i, k]
             path.part *= (1.0 - min(path.marked, 1.0)) * path.alive
             kept += path.part
-        for k in range(count):
-            path = paths[i, k]
-            if alive > 0:
-                path.part += (1.0 - kept) * path.alive / alive
-            else:
-                path.part = 1.0 / count
+        give_out(row, paths, i, 1.0 - kept, int(p[2]))
         row.again = p[0] if p[0] > 0.0 else max(row.rtt, p[1])
 
 
@@ -53,6 +46,14 @@ class Reps(Balancer):
         None, ge=1_000_000, description="time between two looks; omitted: a round trip, at least 10 us"
     )
 
+    entropies: int | None = Field(
+        None, gt=0, le=1024, description="headers that switches hash to paths; omitted: all paths alike"
+    )
+
+    def uses_seed(self) -> bool:
+        """Where entropies are hashed."""
+        return self.entropies is not None
+
     def parameters(self) -> list[float]:
         """See the kernel."""
-        return [float(self.every or 0), 1e7]
+        return [float(self.every or 0), 1e7, float(self.entropies or 0)]

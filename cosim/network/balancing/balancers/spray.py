@@ -9,23 +9,21 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from cosim.network.balancing.balancers.lots import num_alive
+from pydantic import Field
+
+from cosim.network.balancing.balancers.lots import give_out
 from cosim.network.balancing.contract import Balancer
 from cosim.network.calendar import Records
 from cosim.network.flows import F64
 
 
 def spray(n: int, rows: Records, paths: Records, state: F64, p: F64) -> None:
-    """Takes no parameters."""
+    """``p``: entropies, or 0."""
     for i in range(n):
         row: Any = rows[i]
-        count = num_alive(row, paths, i)
         for k in range(int(row.paths)):
-            path: Any = paths[i, k]
-            if count > 0:
-                path.part = path.alive / count
-            else:
-                path.part = 1.0 / row.paths
+            paths[i, k].part = 0.0
+        give_out(row, paths, i, 1.0, int(p[0]))
 
 
 class Spray(Balancer):
@@ -34,3 +32,15 @@ class Spray(Balancer):
     gives = "parts"
     reorders: ClassVar[bool] = True
     kernel = spray
+
+    entropies: int | None = Field(
+        None, gt=0, le=1024, description="headers that switches hash to paths; omitted: all paths alike"
+    )
+
+    def uses_seed(self) -> bool:
+        """Where entropies are hashed."""
+        return self.entropies is not None
+
+    def parameters(self) -> list[float]:
+        """See the kernel."""
+        return [float(self.entropies or 0)]

@@ -1,0 +1,129 @@
+"""NSCC, trimming and entropies: what the specification says of a steady state, closed forms, lots as such."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from cosim.network.balancing.balancers.reps import Reps
+from cosim.network.balancing.balancers.spray import Spray
+from cosim.network.balancing.contract import Balancer
+from cosim.network.congestion.controls.fixed import Fixed
+from cosim.network.congestion.controls.newreno import NewReno
+from cosim.network.congestion.controls.nscc import Nscc
+from cosim.network.congestion.network import CongestionNetwork, PortSettings
+from cosim.topology.routing import EcmpPaths
+from cosim.units import PS_PER_MS, PS_PER_US
+from tests.network.balancing.worlds import leaf_spine, send, up_links
+from tests.network.congestion.worlds import dumbbell, star, watch
+from tests.network.worlds import graph
+
+
+@pytest.mark.parametrize("flows", [2, 4, 8])
+@pytest.mark.parametrize("rate", [100e9, 400e9])
+def test_nscc_fills_a_link_shares_it_and_keeps_the_delay_near_its_target(flows: int, rate: float) -> None:
+    """Delay grows until marks come with a mean delay over the target, 0.75 bare round trips, and falls then."""
+    base = 12e-6 + 3 * 4160 * 8 / rate
+    bdp = int(rate * base / 8)
+    seen = watch(
+        dumbbell(flows, rate, 2 * PS_PER_US, edge=rate),
+        Nscc(),
+        [(k, flows + k, 10**11) for k in range(flows)],
+        PortSettings(4160, bdp, bdp // 5, bdp * 4 // 5),
+        until_ps=20 * PS_PER_MS,
+        step_ps=10 * PS_PER_US,
+    )
+    late = len(seen.queue) // 2
+    delay = seen.queue[late:, 0] * 8 / rate
+    assert 0.5 * 0.75 * base < delay.mean() < 1.5 * 0.75 * base
+    rates = seen.rate[late:].mean(axis=0)
+    assert rates.sum() > 0.98 * rate
+    assert rates.sum() ** 2 / (flows * (rates**2).sum()) > 0.99  # Jain's index
+
+
+def test_nscc_alone_is_never_limited() -> None:
+    """Its window is one and a half bandwidth-delay products, and nothing marks."""
+    seen = watch(dumbbell(1, 100e9, PS_PER_US), Nscc(), [(0, 1, 10**8)], PortSettings(mtu_bytes=4000))
+    assert seen.done_ps[0] == pytest.approx(8_000 * PS_PER_US + 3 * PS_PER_US, abs=PS_PER_US)
+
+
+@pytest.mark.parametrize("control", [Nscc, NewReno])
+def test_what_is_trimmed_never_waits_for_a_timeout(control: type[Any]) -> None:
+    """32 to one through 16 packets: some lose twice. Dropped, they wait for the timer; trimmed, they don't.
+
+    What a burst loses is counted by its mean, so that bytes are right to 2 %.
+    """
+    flows = [(k, 32, 200_000) for k in range(32)]
+    ideal = 32 * 200_000 * 80  # ps at 100 Gb/s
+    rto = PS_PER_MS
+    last = {}
+    for trims in (True, False):
+        ports = PortSettings(
+            mtu_bytes=4000, buffer_bytes=64_000, trims=trims, least_rto_ps=rto, lossless=False
+        )
+        seen = watch(star(32, 100e9, PS_PER_US), control(), flows, ports)
+        last[trims] = max(seen.done_ps.values())
+        assert seen.statistics.extra["drops"].sum() > 0
+    assert last[False] > rto
+    assert 0.98 * ideal < last[True] < min(rto, 1.35 * ideal)
+
+
+@pytest.mark.parametrize("balancer", [Spray, Reps])
+def test_entropies_are_hashed_to_paths_like_lots(balancer: Any) -> None:
+    """Of n entropies k go by a path with the binomial's mean and variance; every part is a whole number."""
+    entropies, size, spines, pairs = 16, 1_600_000, 8, 256
+    topology = leaf_spine(leaves=4, below=64, spines=spines, rate="80Gbps", oversubscription=1)
+    messages = [(k, (k + 64) % 256, size) for k in range(pairs)]
+
+    def sent(seed: int) -> tuple[Any, Any]:
+        network = CongestionNetwork(
+            Fixed(bdp=1e6),
+            PortSettings(mtu_bytes=1000, lossless=False, buffer_bytes=10**9),
+            balancer(entropies=entropies),
+        )
+        return send(network, topology, messages, seed=seed)
+
+    times, counted = sent(0)
+    lots = counted.link_bytes[up_links(topology)] / (size / entropies)
+    if balancer is Spray:
+        assert lots == pytest.approx(np.round(lots), abs=0.01)
+    drawn = 64 * entropies  # for each leaf
+    assert lots.sum() == pytest.approx(4 * drawn)
+    if balancer is Spray:
+        deviation = np.sqrt(drawn / spines * (1 - 1 / spines))
+        assert 0.6 < np.std(lots) / deviation < 1.4
+        assert np.abs(lots - drawn / spines).max() < 4.5 * deviation
+    assert (times == sent(0)[0]).all()
+    assert (times != sent(1)[0]).any()
+
+
+class Partly(Balancer):
+    """A little over the second of two paths."""
+
+    gives = "parts"
+    reorders: ClassVar[bool] = True
+    second: float = 0.0
+
+    def choose(self, c: Any) -> None:
+        c.parts[:, 1] = self.second
+        c.parts[:, 0] = 1.0 - self.second
+
+
+@pytest.mark.parametrize(("second", "waits"), [(0.0, False), (0.001, False), (0.02, True)])
+def test_less_than_half_a_packet_holds_no_message_back(second: float, waits: bool) -> None:  # noqa: FBT001
+    """100 packets over a way of 80 Gb/s, and a part of them over one of 80 Mb/s: 2 of them take 200 us
+    there, and 100 are a packet's time on it, as on each further link.
+    """
+    links = [(0, 2, 80e9, 0), (2, 3, 80e9, 0), (2, 4, 80e6, 0), (3, 5, 80e9, 0), (4, 5, 80e9, 0)]
+    topology = graph(2, 6, [*links, (5, 1, 80e9, 0)])
+    object.__setattr__(topology, "routing", EcmpPaths())
+    network = CongestionNetwork(
+        Fixed(bdp=1e6),
+        PortSettings(mtu_bytes=1000, lossless=False, buffer_bytes=10**9),
+        Partly(second=second),
+    )
+    times, _ = send(network, topology, [(0, 1, 100_000)])
+    exact = 300 if waits else 10
+    assert times[0] / PS_PER_US == pytest.approx(exact, rel=0.06)
