@@ -39,7 +39,8 @@ class Congestion(NetworkSpec):
         None, gt=0, description="queue from which a port pauses others; omitted: half the buffer"
     )
     trimming: Literal["auto"] | bool = Field(
-        "auto", description="cut packets without room down to their headers; auto: as the control's paper has it"
+        "auto",
+        description="cut packets without room down to their headers; auto: as the control's paper has it",
     )
     rto: TimePs = Field(
         500_000_000,

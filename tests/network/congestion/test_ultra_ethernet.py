@@ -24,7 +24,7 @@ from tests.network.worlds import graph
 @pytest.mark.parametrize("flows", [2, 4, 8])
 @pytest.mark.parametrize("rate", [100e9, 400e9])
 def test_nscc_fills_a_link_shares_it_and_keeps_the_delay_near_its_target(flows: int, rate: float) -> None:
-    """Delay grows until marks come with a mean delay over the target, 0.75 bare round trips, and falls then."""
+    """Delay grows until marks come with a mean over the target, 0.75 bare round trips, and falls then."""
     base = 12e-6 + 3 * 4160 * 8 / rate
     bdp = int(rate * base / 8)
     seen = watch(
@@ -112,7 +112,7 @@ class Partly(Balancer):
 
 
 @pytest.mark.parametrize(("second", "waits"), [(0.0, False), (0.001, False), (0.02, True)])
-def test_less_than_half_a_packet_holds_no_message_back(second: float, waits: bool) -> None:  # noqa: FBT001
+def test_less_than_half_a_packet_holds_no_message_back(second: float, waits: bool) -> None:
     """100 packets over a way of 80 Gb/s, and a part of them over one of 80 Mb/s: 2 of them take 200 us
     there, and 100 are a packet's time on it, as on each further link.
     """

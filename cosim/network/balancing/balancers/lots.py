@@ -32,7 +32,7 @@ def num_alive(row: Any, paths: Any, i: int) -> int:
 
 @register_jitable
 def hashed_path(row: Any, k: int) -> int:
-    """Where switches hash entropy ``k`` of a connection to: a path by lot, the same at any time (splitmix64)."""
+    """Where switches hash entropy ``k`` of a connection to: a path by lot, always the same (splitmix64)."""
     z = np.uint64(int(row.hash * 2.0**53)) + np.uint64(k + 1) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

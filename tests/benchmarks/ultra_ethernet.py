@@ -1,0 +1,99 @@
+"""NSCC beside Ultra Ethernet's own simulator: ``python -m tests.benchmarks.ultra_ethernet [ROW...]``.
+
+Permutations of 1 MB over 8,192 hosts are what its repository has results of (``results/*_nscc*.txt`` of
+github.com/ultraethernet/uet-htsim, commit 40ccb05: last completion; 32 entropies, MTU 4,096 and 64 bytes of
+header, queues of one and marks from a quarter to three quarters of 100 packets, 200 at 800 Gb/s; a *failed*
+spine has a quarter of its rate). Our permutation is drawn, another one. Incasts were run in it, built by
+hand: 2 x 50 MB and 8 x 20 MB to one of 64 hosts, with the queues and marks that it chooses itself.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import cosim
+
+BIG: dict[str, Any] = {"leaves": 128, "spines": 64, "endpoints_per_leaf": 64}
+SMALL: dict[str, Any] = {"leaves": 8, "spines": 8, "endpoints_per_leaf": 8}
+FAILED = [
+    {"at": "0us", "link": "leaf* -> spine0", "rate": "100Gbps"},
+    {"at": "0us", "link": "spine0 -> leaf*", "rate": "100Gbps"},
+]
+PACKET = 4160
+ROWS: dict[str, tuple[float, dict[str, Any]]] = {
+    "400 Gb/s": (38.7065, {}),
+    "4:1": (188.805, {"topology": {"spines": 16, "oversubscription": 4}}),
+    "one spine failed": (41.9739, {"events": FAILED}),
+    "800 Gb/s": (25.2974, {"rate": 800}),
+    "incast 2:1": (2041.11, {"senders": 2, "size": 50_000_000}),
+    "incast 8:1": (3024.80, {"senders": 8, "size": 20_000_000}),
+}
+"""(microseconds there, what is unlike the first row)."""
+
+
+def on_wire(size: int) -> int:
+    """Bytes of a message with its headers, in whole packets as there."""
+    return -(-size // (PACKET - 64)) * PACKET
+
+
+def permutation(hosts: int) -> list[tuple[int, int]]:
+    """Everyone to one other, drawn."""
+    drawn = random.Random(1)
+    while True:
+        to = list(range(hosts))
+        drawn.shuffle(to)
+        if all(src != dst for src, dst in enumerate(to)):
+            return list(enumerate(to))
+
+
+def scenario(folder: Path, more: dict[str, Any]) -> dict[str, Any]:
+    """The scenario of a row, its flows in a file."""
+    gbps = more.get("rate", 400)
+    senders = more.get("senders", 0)
+    fabric = (SMALL if senders else BIG) | more.get("topology", {})
+    hosts = fabric["leaves"] * fabric["endpoints_per_leaf"]
+    pairs = [(7 * k + 1, hosts - 1) for k in range(senders)] or permutation(hosts)
+    size = on_wire(more.get("size", 1_000_000))
+    lines = [f"{src} {dst} 3 100 {size} 0.0" for src, dst in pairs]
+    (folder / "flows.txt").write_text("\n".join([str(len(lines)), *lines]) + "\n")
+    queue = 419_150 if senders else gbps // 4 * PACKET
+    low, high = (87_150, 336_150) if senders else (queue // 4, queue * 3 // 4)
+    found: dict[str, Any] = {
+        "name": "ultra-ethernet",
+        "topology": {"kind": "leaf_spine", "rate": f"{gbps}Gbps", "latency": "1us", "routing": "ecmp"}
+        | fabric,
+        "network": {
+            "model": "congestion",
+            "control": "nscc",
+            "mtu": PACKET,
+            "balancer": {"kind": "reps", "entropies": 32},
+            "buffer": queue,
+            "ecn_min": low,
+            "ecn_max": high,
+        },
+        "jobs": [{"workload": {"kind": "flow-list", "path": str(folder / "flows.txt")}, "iterations": 1}],
+    }
+    return found | ({"events": more["events"]} if "events" in more else {})
+
+
+def main(names: list[str]) -> None:
+    """A line for each row."""
+    print(f"{'':18}{'there, us':>12}{'here, us':>12}{'':>8}{'CPU-s':>8}")
+    for name in names or ROWS:
+        there, more = ROWS[name]
+        with tempfile.TemporaryDirectory() as folder:
+            what = scenario(Path(folder), more)
+            start = time.process_time()
+            run = cosim.run(what)
+            spent = time.process_time() - start
+        here = run.summary.end_ps / 1e6
+        print(f"{name:18}{there:12.1f}{here:12.1f}{here / there - 1:+8.0%}{spent:8.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
