@@ -43,6 +43,7 @@ _MARKED = (Dcqcn, Dctcp)
 _BALANCING = {"flowlet": "flowlet", "spray": "random", "adaptive": "adaptive"}
 """Routings that switches choose as packets come, as the adapter calls them."""
 _BY_PACKET = ("spray", "adaptive")
+_FAST_FORWARD = r"^(exact|(\d+(\.\d*)?|\.\d+) ?%)$"
 
 
 class Ns3Rdma(NetworkSpec):
@@ -110,6 +111,11 @@ class Ns3Rdma(NetworkSpec):
         "with spray and adaptive out_of_order",
     )
     failures: tuple[LinkFailure, ...] = Field((), description="links and nodes that fail and come back")
+    fast_forward: Annotated[str, Field(pattern=_FAST_FORWARD)] | None = Field(
+        None,
+        description="exact: what happened before in the same state is recalled instead of simulated; a share "
+        "as 1%: states that differ by less count as the same, and settled rates are extended",
+    )
     recover: bool = Field(True, description="restart a server that dies, and bring it back to where it was")
 
     @field_validator("control")
@@ -135,6 +141,14 @@ class Ns3Rdma(NetworkSpec):
             raise ValueError(
                 f"{_NAMES[type(self.control.inner())]} compares telemetry with that of the packet before, "
                 f"which takes another way with {self.routing}: say flowlet, ecmp or given"
+            )
+        if self.fast_forward is not None and self.control.inner() is not self.control:
+            raise ValueError(
+                "fast_forward doesn't remember how far a job's iteration has come, which MLTCP goes by"
+            )
+        if self.fast_forward is not None and self.routing in _BALANCING:
+            raise ValueError(
+                f"fast_forward needs one path for each queue pair: given or ecmp, not {self.routing}"
             )
         return self
 
@@ -252,6 +266,7 @@ class Ns3Rdma(NetworkSpec):
             "rto_ps": self.rto,
             "balancing": _BALANCING.get(self.routing),
             "flowlet_gap_ps": self.flowlet_gap if self.routing == "flowlet" else None,
+            "fast_forward": _tolerance(self.fast_forward),
             "delivery": None if self.delivery == "auto" else self.delivery,
             "mltcp_slope": slope if scaled else None,
             "mltcp_intercept": intercept if scaled else None,
@@ -261,6 +276,13 @@ class Ns3Rdma(NetworkSpec):
                 if key not in _NOT_READ
             },
         }
+
+
+def _tolerance(fast_forward: str | None) -> str | None:
+    """As the adapter reads it: a share."""
+    if fast_forward is None or fast_forward == "exact":
+        return fast_forward
+    return str(float(fast_forward.rstrip("% ")) / 100)
 
 
 def _text(value: Any) -> str:

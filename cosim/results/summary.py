@@ -25,6 +25,7 @@ from cosim.results.certainty import interval_ps
 from cosim.results.collective_columns import collective_columns
 from cosim.results.collectives import CollectiveSummary, summarize_collectives
 from cosim.results.critical_path import last_critical_paths
+from cosim.results.fast_forward import FastForward, summarize_fast_forward
 from cosim.results.fct import FctSummary, summarize_fct
 from cosim.results.links import LinkSummary, LinkTotals, summarize_link_totals, summarize_links
 from cosim.results.optable import op_table
@@ -218,6 +219,8 @@ class Summary:
     """What was read, ignored and invented to make the topology, where it was imported."""
     queues: QueueSummary | None = None
     overlap: Overlap | None = None
+    fast_forward: FastForward | None = None
+    """What was not simulated, where the network was asked for that."""
     balancing: BalancingUse | None = None
     """What the load balancer did, where there is one."""
     scheduling: Scheduling | None = None
@@ -310,6 +313,7 @@ def summarize(
         },
         queues=summarize_queues(records.topology, records.links),
         overlap=find_overlap(records, table, collectives),
+        fast_forward=summarize_fast_forward(records.links),
         balancing=records.links.balancing,
         scheduling=records.info.get("scheduling"),
     )

@@ -51,6 +51,12 @@ class Clock
     /// Brings ns-3's time to `time`, where no event is left before or at it.
     void MoveTo(int64_t time);
 
+    /// Through which time it was run.
+    int64_t Reached() const
+    {
+        return reached_;
+    }
+
     /// Events that ns-3 has run, those of MoveTo not counted.
     uint64_t Events() const;
     /// Time on the wall spent in `Simulator::Run`.

@@ -58,6 +58,43 @@ LinkMeter::Percentile(double share) const
     return static_cast<double>(queue_max);
 }
 
+LinkChange
+ChangeOf(const LinkMeter& before, const LinkMeter& after)
+{
+    LinkChange change{after.bytes - before.bytes,
+                      after.drops - before.drops,
+                      after.cut - before.cut,
+                      after.marks - before.marks,
+                      after.queue_max,
+                      after.samples - before.samples,
+                      {}};
+    for (size_t bin = 0; bin < after.histogram.size(); ++bin)
+    {
+        if (after.histogram[bin] != before.histogram[bin])
+        {
+            change.bins.emplace_back(static_cast<uint16_t>(bin), after.histogram[bin] - before.histogram[bin]);
+        }
+    }
+    return change;
+}
+
+void
+Apply(const LinkChange& change, LinkMeter& meter, int sign)
+{
+    // Modulo 2^64, in which -1 is a number like others.
+    const auto by = static_cast<uint64_t>(sign);
+    meter.bytes += by * change.bytes;
+    meter.drops += by * change.drops;
+    meter.cut += by * change.cut;
+    meter.marks += by * change.marks;
+    meter.queue_max = std::max(meter.queue_max, change.queue_max);
+    meter.samples += by * change.samples;
+    for (const auto& [bin, samples] : change.bins)
+    {
+        meter.histogram[bin] += static_cast<uint32_t>(by) * samples;
+    }
+}
+
 std::vector<int64_t>
 BytesOf(const std::vector<LinkMeter>& meters)
 {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace cosim {
@@ -27,6 +28,23 @@ struct LinkMeter
     /// The length, in bytes, that a share of the samples does not exceed.
     double Percentile(double share) const;
 };
+
+/// What a link measured in between.
+struct LinkChange
+{
+    uint64_t bytes = 0;
+    uint64_t drops = 0;
+    uint64_t cut = 0;
+    uint64_t marks = 0;
+    uint64_t queue_max = 0;
+    uint64_t samples = 0;
+    /// (bin, samples)
+    std::vector<std::pair<uint16_t, uint32_t>> bins;
+};
+
+LinkChange ChangeOf(const LinkMeter& before, const LinkMeter& after);
+/// Adds it, or with a sign of -1 takes it away again but for the longest queue.
+void Apply(const LinkChange& change, LinkMeter& meter, int sign = 1);
 
 /// Bytes of each link.
 std::vector<int64_t> BytesOf(const std::vector<LinkMeter>& meters);

@@ -88,15 +88,50 @@ Network::Interrupted() const
     return clock_.Interrupted();
 }
 
+int64_t
+Network::RunThrough(int64_t limit)
+{
+    return clock_.RunThrough(limit);
+}
+
+void
+Network::StartAt(int64_t time)
+{
+    clock_.MoveTo(time);
+}
+
+void
+Network::Begin(uint64_t id, const FlowSpec& spec)
+{
+    fabric_->Send(id, spec, CoflowAt(spec.coflow));
+}
+
+void
+Network::Lower(int64_t limit)
+{
+    clock_.Lower(limit);
+}
+
+void
+Network::StopSoon()
+{
+    clock_.StopSoon();
+}
+
 void
 Network::Arrived(uint64_t id)
 {
-    const int64_t now = ns3::Simulator::Now().GetTimeStep();
-    Complete(id, now, now);
-    clock_.Lower(std::min(Limit(kNever), GetFlows().NextStart()));
+    Done(id, ns3::Simulator::Now().GetTimeStep());
+}
+
+void
+Network::Done(uint64_t id, int64_t time)
+{
+    Complete(id, time, time);
+    Lower(std::min(Limit(kNever), GetFlows().NextStart()));
     if (Full())
     {
-        clock_.StopSoon();
+        StopSoon();
     }
 }
 
@@ -104,7 +139,7 @@ void
 Network::StartAll()
 {
     const int64_t time = GetFlows().NextStart();
-    clock_.MoveTo(time);
+    StartAt(time);
     starting_.clear();
     GetFlows().TakeStarts(starting_);
     for (const Start& start : starting_)
@@ -116,7 +151,7 @@ Network::StartAll()
         }
         else
         {
-            fabric_->Send(start.id, spec, coflows_[spec.coflow].get());
+            Begin(start.id, spec);
         }
     }
 }
@@ -128,7 +163,7 @@ Network::Run(int64_t horizon, Wall::time_point deadline, const std::atomic<bool>
     int64_t reached = Granted();
     while (true)
     {
-        reached = clock_.RunThrough(std::min(Limit(horizon), GetFlows().NextStart()));
+        reached = RunThrough(std::min(Limit(horizon), GetFlows().NextStart()));
         if (!fabric_->Fault().empty())
         {
             throw SessionError("SIMULATOR", fabric_->Fault());

@@ -37,12 +37,37 @@ class Network : public Seam
     const BusyMeter& Busy() const override;
 
   protected:
+    /// Runs the network through a time, or to where Lower made it stop; returns which.
+    virtual int64_t RunThrough(int64_t limit);
+    /// Flows start at a time that the network was run through.
+    virtual void StartAt(int64_t time);
+    virtual void Begin(uint64_t id, const FlowSpec& spec);
+    /// A message arrived in the fabric.
+    virtual void Arrived(uint64_t id);
+    /// From within RunThrough: run no further than that; finish this instant, and stop.
+    virtual void Lower(int64_t limit);
+    virtual void StopSoon();
+    /// Tells of a message that arrived at `time`, and stops where somebody may react.
+    void Done(uint64_t id, int64_t time);
+
+    Clock& GetClock()
+    {
+        return clock_;
+    }
+    Fabric& GetFabric()
+    {
+        return *fabric_;
+    }
+    Coflow* CoflowAt(uint32_t number)
+    {
+        return coflows_[number].get();
+    }
+
     int64_t Run(int64_t horizon, Wall::time_point deadline, const std::atomic<bool>* cancel) override;
     bool Interrupted() const override;
 
   private:
     void StartAll();
-    void Arrived(uint64_t id);
 
     Clock clock_;
     std::unique_ptr<Fabric> fabric_;

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from cosim.network.simulator import BalancingUse
+from cosim.results.fast_forward import FastForward
 from cosim.results.queues import QueueSummary
 from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.results.render.scheduling_page import scheduling_section
@@ -236,9 +237,20 @@ def _messages(summary: Summary) -> list[str]:
         lines.append("message times: " + ", ".join(f"{name} {format_time(t)}" for name, t in marks.items()))
     if summary.queues is not None:
         lines.append(render_queues(summary.queues))
+    if summary.fast_forward is not None:
+        lines.append(render_fast_forward(summary.fast_forward))
     if summary.balancing is not None:
         lines.append(render_balancing(summary.balancing))
     return lines
+
+
+def render_fast_forward(found: FastForward) -> str:
+    """What was not simulated, in one line."""
+    recalled, leapt = format_size(found.recalled_bytes), format_size(found.leapt_bytes)
+    return (
+        f"fast-forward: {recalled} on links recalled and {leapt} leapt over instead of simulated, "
+        f"estimated error of these {100 * found.error:.2f} %"
+    )
 
 
 def render_balancing(use: BalancingUse) -> str:

@@ -1,8 +1,8 @@
-"""RDMA in ns-3: ``python -m tests.benchmarks.rdma [cost | htsim | fluid]``
+"""RDMA in ns-3: ``python -m tests.benchmarks.rdma [cost | htsim | fluid | forward]``
 
 ``cost``: CPU seconds for each simulated gigabyte and events for each packet, beside ns-3's TCP in the same
 run. ``htsim``: mean completion times beside those of csg-htsim. ``fluid``: the congestion network against it,
-flow by flow.
+flow by flow. ``forward``: what fast-forward saves of a training run, and its error.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-SECTIONS = ("cost", "htsim", "fluid")
+SECTIONS = ("cost", "htsim", "fluid", "forward")
 
 if __name__ == "__main__":
     wanted = sys.argv[1:] or list(SECTIONS)

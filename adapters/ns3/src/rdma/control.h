@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,9 @@ struct PathFacts
         return line_bps * static_cast<double>(base_rtt_ps) / 8e12;
     }
 };
+
+/// Bytes: more than a control ever lets under way.
+inline constexpr double kNoWindow = 1e18;
 
 /// What an acknowledgement brings.
 struct Feedback
@@ -57,6 +61,8 @@ using Parameters = std::map<std::string, double>;
 inline constexpr double kOmitted = -1;
 
 /// The control of one queue pair: sets `window` and `rate` whenever it is told something.
+class StateWalk;
+
 class Control
 {
   public:
@@ -101,9 +107,20 @@ class Control
     {
     }
 
+    /// Walks over every field that what is told changes, window, rate and weight left out; for fast_forward, which is refused
+    /// where a kind doesn't say. Offsets of data need no word: what is quiet has had all of its data acknowledged.
+    virtual void State(StateWalk&)
+    {
+    }
+    /// How often that part of the state was read which State calls lazy.
+    virtual uint64_t Uses() const
+    {
+        return 0;
+    }
+
     const PathFacts path;
     /// Bytes that may be under way.
-    double window = 1e18;
+    double window = kNoWindow;
     /// Bits per second at which packets leave.
     double rate;
     /// What growth is multiplied by: 1, or MLTCP's F(r).
@@ -133,6 +150,8 @@ struct ControlKind
     bool telemetry = false;
     bool notifies = false;
     bool lossless = false;
+    /// Whether it has State.
+    bool tells_state = false;
 
     ControlKind Marks(decltype(marking) by) const
     {
@@ -178,10 +197,12 @@ template <typename Class>
 ControlKind
 KindOf(std::string about, std::vector<ParameterFacts> parameters)
 {
-    return {std::move(about),
-            std::move(parameters),
-            [](const PathFacts& path, const Parameters& p) { return std::make_unique<Class>(path, p); },
-            nullptr};
+    ControlKind kind;
+    kind.about = std::move(about);
+    kind.parameters = std::move(parameters);
+    kind.make = [](const PathFacts& path, const Parameters& p) { return std::make_unique<Class>(path, p); };
+    kind.tells_state = !std::is_same_v<decltype(&Class::State), void (Control::*)(StateWalk&)>;
+    return kind;
 }
 
 } // namespace cosim

@@ -1,6 +1,7 @@
 // cosim-ns3-rdma: RDMA on ns-3 behind cosim's network protocol.
 
 #include "adapter.h"
+#include "fast_forward.h"
 #include "network.h"
 #include "rdma_fabric.h"
 #include "rdma_open.h"
@@ -39,8 +40,12 @@ main(int argc, char** argv)
     }
     adapter.queue_disciplines = {"shared_buffer", "port_buffer"};
     adapter.options = cosim::RdmaSettings::About();
-    adapter.open = [](const wire::Open& open) {
+    adapter.open = [](const wire::Open& open) -> std::unique_ptr<cosim::Seam> {
         const cosim::RdmaSettings settings = cosim::TakeRdma(open);
+        if (settings.fast_forward)
+        {
+            return std::make_unique<cosim::FastForward>(settings, *settings.fast_forward);
+        }
         return std::make_unique<cosim::Network>(
             settings.topology.num_endpoints,
             [&](cosim::Fabric::Arrived arrived) { return std::make_unique<cosim::RdmaFabric>(settings, std::move(arrived)); });

@@ -7,6 +7,7 @@ namespace cosim {
 Packet*
 PacketPool::Take()
 {
+    ++in_use_;
     if (free_ == nullptr)
     {
         all_.push_back(std::make_unique<Packet>());
@@ -21,8 +22,12 @@ PacketPool::Take()
 }
 
 void
-PacketPool::Release(Packet* packet)
+PacketPool::Release(Packet* packet, int64_t now)
 {
+    if (--in_use_ == 0)
+    {
+        Stir(now);
+    }
     packet->next = std::exchange(free_, packet);
 }
 

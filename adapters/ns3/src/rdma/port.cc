@@ -21,7 +21,7 @@ Now()
 
 } // namespace
 
-Port::Port(const LinkFacts& facts, SharedBuffer* buffer, PacketPool* pool, BusyMeter* busy, uint64_t seed, Arrive arrive)
+Port::Port(const LinkFacts& facts, SharedBuffer* buffer, PacketPool* pool, BusyLog* busy, uint64_t seed, Arrive arrive)
     : facts_(facts),
       buffer_(buffer),
       pool_(pool),
@@ -160,7 +160,7 @@ Port::Leave(Packet* packet, int64_t now)
     }
     if (telemetry_)
     {
-        packet->telemetry.push_back({now, facts_.meter->bytes, waiting_, facts_.rate_bps, facts_.link});
+        packet->telemetry.push_back({now, sent_bytes_, waiting_, facts_.rate_bps, facts_.link});
     }
 }
 
@@ -172,11 +172,12 @@ Port::Start(Packet* packet, int64_t now)
     if (!up_)
     {
         facts_.meter->drops += packet->kind == PacketKind::kData ? 1 : 0;
-        pool_->Release(packet);
+        pool_->Release(packet, now);
         return;
     }
     facts_.meter->SampleQueue(waiting_);
     facts_.meter->bytes += packet->wire_bytes;
+    sent_bytes_ += packet->wire_bytes;
     busy_->Add(facts_.link, now, takes);
     ns3::Simulator::Schedule(ns3::TimeStep(takes + facts_.latency_ps), [this, packet] { arrive_(packet); });
 }

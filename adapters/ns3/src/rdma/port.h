@@ -1,10 +1,11 @@
 // The sending end of a link.
 #pragma once
 
-#include "busy.h"
+#include "busy_log.h"
 #include "marking.h"
 #include "meter.h"
 #include "packet.h"
+#include "state.h"
 
 #include <array>
 #include <cstdint>
@@ -39,7 +40,7 @@ class Port
     using Arrive = std::function<void(Packet*)>;
 
     /// `buffer` is that of the link's source node; `arrive` takes packets at the other end.
-    Port(const LinkFacts& facts, SharedBuffer* buffer, PacketPool* pool, BusyMeter* busy, uint64_t seed, Arrive arrive);
+    Port(const LinkFacts& facts, SharedBuffer* buffer, PacketPool* pool, BusyLog* busy, uint64_t seed, Arrive arrive);
     ~Port();
 
     /// Data on its way through, or anything else that doesn't come from a queue pair here.
@@ -86,6 +87,31 @@ class Port
     {
         return paused_since_[priority];
     }
+    /// What it is left with where nothing is anywhere.
+    void State(StateWalk& walk)
+    {
+        walk.Value(own_turn_);
+        walk.Time(free_at_, 0);
+    }
+    /// Bytes sent, as telemetry tells them: those of a time that was leapt over are not among them.
+    uint64_t SentBytes() const
+    {
+        return sent_bytes_;
+    }
+    void AddSent(uint64_t bytes)
+    {
+        sent_bytes_ += bytes;
+    }
+    /// Numbers drawn for marks.
+    uint64_t Drawn() const
+    {
+        return drawn_;
+    }
+    /// Adds pauses of a time that was not simulated.
+    void AddPaused(int64_t ps)
+    {
+        paused_ps_ += ps;
+    }
     /// Time that any class was stopped, up to `now`.
     int64_t PausedPs(int64_t now) const;
 
@@ -100,7 +126,7 @@ class Port
     LinkFacts facts_;
     SharedBuffer* buffer_;
     PacketPool* pool_;
-    BusyMeter* busy_;
+    BusyLog* busy_;
     uint64_t seed_;
     Arrive arrive_;
     std::unique_ptr<SendList> senders_;
@@ -108,6 +134,7 @@ class Port
     std::array<PacketQueue, kMaxClasses> queues_;
     uint64_t waiting_ = 0;
     uint64_t drawn_ = 0;
+    uint64_t sent_bytes_ = 0;
     int64_t free_at_ = 0;
     /// Of the earliest event that will look again; -1: none.
     int64_t planned_ = -1;

@@ -166,7 +166,11 @@ RdmaFabric::ScheduleLinkEvents()
 {
     for (const LinkEvent& event : settings_.link_events)
     {
-        ns3::Simulator::Schedule(ns3::TimeStep(event.time_ps), [this, event] { SetUp(event.link, event.up); });
+        ++events_left_;
+        ns3::Simulator::Schedule(ns3::TimeStep(event.time_ps), [this, event] {
+            --events_left_;
+            SetUp(event.link, event.up);
+        });
     }
 }
 
@@ -287,7 +291,7 @@ RdmaFabric::Arrive(uint32_t link, Packet* packet)
     if (packet->kind == PacketKind::kPause)
     {
         ports_[packet->sequence]->SetPaused(packet->priority, packet->stop);
-        pool_.Release(packet);
+        pool_.Release(packet, Sender::Now());
     }
     else if (packet->destination == settings_.topology.link_dst[link])
     {
@@ -311,7 +315,7 @@ RdmaFabric::Deliver(Packet* packet)
     {
         pair.sender->Take(*packet);
     }
-    pool_.Release(packet);
+    pool_.Release(packet, Sender::Now());
 }
 
 void
@@ -325,7 +329,7 @@ RdmaFabric::Forward(uint32_t link, Packet* packet)
         !buffers_[node]->Admit(*packet, out, port.QueueBytes(packet->priority), port.QueueBytes()))
     {
         ++meters_[out].drops;
-        pool_.Release(packet);
+        pool_.Release(packet, Sender::Now());
         return;
     }
     port.Enqueue(packet);
@@ -352,8 +356,63 @@ RdmaFabric::FailDeadlock(const std::vector<uint32_t>& links)
     {
         names += (names.empty() ? "" : ", ") + LinkName(link);
     }
-    Fail("PFC deadlock at " + std::to_string(Sender::Now()) + " ps: " + names +
+    Fail("PFC deadlock at " + std::to_string(Sender::Now() + busy_.Offset()) + " ps: " + names +
          " pause each other in a circle; take a routing without circles, a larger buffer or pfc_threshold, or pfc: false");
+}
+
+bool
+RdmaFabric::Quiet(const std::vector<uint32_t>& pairs) const
+{
+    const int64_t now = Sender::Now();
+    return pool_.InUse() == 0 && std::all_of(pairs.begin(), pairs.end(), [&](uint32_t one) {
+        return pairs_[one].sender->Quiet(now) && pairs_[one].receiver->Quiet();
+    });
+}
+
+int64_t
+RdmaFabric::QuietSince(const std::vector<uint32_t>& pairs) const
+{
+    int64_t since = pool_.StirredAt();
+    for (const uint32_t one : pairs)
+    {
+        since = std::max(since, pairs_[one].sender->NextTime());
+    }
+    return since;
+}
+
+std::vector<uint32_t>
+RdmaFabric::LinksOf(uint32_t pair) const
+{
+    std::vector<uint32_t> links = pairs_[pair].path;
+    links.insert(links.end(), pairs_[pair].back.begin(), pairs_[pair].back.end());
+    for (const uint32_t link : pairs_[pair].path)
+    {
+        if (const uint32_t back = finder_.Opposite(link); settings_.Lossless() && back != kNoLink)
+        {
+            links.push_back(back);
+        }
+    }
+    return links;
+}
+
+void
+RdmaFabric::Skip(uint32_t pair, uint64_t bytes, int64_t from, int64_t until)
+{
+    QueuePair& one = pairs_[pair];
+    one.given -= bytes;
+    one.sender->Skip(bytes);
+    one.receiver->Skip(bytes);
+    const uint64_t packets = (bytes + settings_.Payload() - 1) / settings_.Payload();
+    const auto count = [&](const std::vector<uint32_t>& path, uint64_t wire) {
+        for (const uint32_t link : path)
+        {
+            meters_[link].bytes += wire;
+            const auto takes = static_cast<int64_t>(static_cast<double>(wire) * 8e12 / settings_.topology.link_rate_bps[link]);
+            busy_.AddAt(link, from, std::min(takes, until - from));
+        }
+    };
+    count(one.path, bytes + packets * (settings_.WireBytes() - settings_.Payload()));
+    count(one.back, packets * (kAckBytes + (settings_.Kind().telemetry ? kTelemetryBytes : 0)));
 }
 
 std::map<std::string, std::string>

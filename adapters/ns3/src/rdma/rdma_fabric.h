@@ -1,7 +1,7 @@
 // RDMA over a topology: ports, switches' memory, queue pairs between endpoints.
 #pragma once
 
-#include "busy.h"
+#include "busy_log.h"
 #include "fabric.h"
 #include "meter.h"
 #include "packet.h"
@@ -40,8 +40,61 @@ class RdmaFabric : public Fabric
 
     const BusyMeter& Busy() const override
     {
+        return busy_.Meter();
+    }
+
+    /// Nothing is on its way, waits or is due in these queue pairs, which are all that may have something.
+    bool Quiet(const std::vector<uint32_t>& pairs) const;
+    /// No failure is still to come.
+    bool Settled() const
+    {
+        return events_left_ == 0;
+    }
+    /// Since when.
+    int64_t QuietSince(const std::vector<uint32_t>& pairs) const;
+    /// The links that a queue pair's packets go over.
+    const std::vector<uint32_t>& PathOf(uint32_t pair) const
+    {
+        return pairs_[pair].path;
+    }
+    /// Those, and all that anything goes over because of it: acknowledgements, pause frames.
+    std::vector<uint32_t> LinksOf(uint32_t pair) const;
+    /// Classes of priority in use, which take room in switches.
+    uint32_t NumClasses() const
+    {
+        return num_classes_;
+    }
+    Port& PortOf(uint32_t link)
+    {
+        return *ports_[link];
+    }
+    LinkMeter& MeterOf(uint32_t link)
+    {
+        return meters_[link];
+    }
+    Sender& SenderOf(uint32_t pair)
+    {
+        return *pairs_[pair].sender;
+    }
+    Receiver& ReceiverOf(uint32_t pair)
+    {
+        return *pairs_[pair].receiver;
+    }
+    BusyLog& BusyOf()
+    {
         return busy_;
     }
+    int64_t BaseRtt(uint32_t pair) const
+    {
+        return Facts(pairs_[pair]).base_rtt_ps;
+    }
+    uint32_t Payload() const
+    {
+        return settings_.Payload();
+    }
+    /// Makes the message that a queue pair sends so much shorter: it was carried in a time that is leapt over. Its bytes are
+    /// counted on its links.
+    void Skip(uint32_t pair, uint64_t bytes, int64_t from, int64_t until);
 
   private:
     struct QueuePair
@@ -75,7 +128,7 @@ class RdmaFabric : public Fabric
     PathFinder finder_;
     Router router_;
     GivenPaths given_;
-    BusyMeter busy_;
+    BusyLog busy_;
     PacketPool pool_;
     LinkPlaces places_;
     std::vector<LinkMeter> meters_;
@@ -86,6 +139,7 @@ class RdmaFabric : public Fabric
     std::map<std::pair<uint32_t, GivenPaths::Triple>, uint32_t> numbers_;
     PauseWatch watch_;
     uint32_t num_classes_ = 1;
+    size_t events_left_ = 0;
 };
 
 } // namespace cosim

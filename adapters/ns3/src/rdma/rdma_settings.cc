@@ -11,6 +11,15 @@ namespace {
 constexpr uint64_t kDefaultBufferPackets = 256;
 constexpr uint64_t kMostBytes = uint64_t{1} << 40;
 
+std::string
+Text(double value)
+{
+    std::ostringstream text;
+    text.precision(12);
+    text << value;
+    return text.str();
+}
+
 Option<RdmaSettings>
 SwitchOption(std::string about, std::optional<bool> RdmaSettings::*field, const char* no, const char* yes)
 {
@@ -52,6 +61,22 @@ BalancingOption()
             }};
 }
 
+Option<RdmaSettings>
+FastForwardOption()
+{
+    return {"off, exact (what happened before in the same state is recalled), or a share: settled rates are extended too",
+            [](RdmaSettings& s, const std::string& key, const std::string& value) {
+                s.fast_forward.reset();
+                if (value != "off")
+                {
+                    s.fast_forward = value == "exact" ? 0.0 : ParseOption<double>(key, value, 1e-4, 0.1);
+                }
+            },
+            [](const RdmaSettings& s) {
+                return !s.fast_forward ? "off" : *s.fast_forward == 0 ? "exact" : Text(*s.fast_forward);
+            }};
+}
+
 const Options<RdmaSettings>&
 AllOptions()
 {
@@ -75,6 +100,7 @@ AllOptions()
                          uint64_t{0},
                          kMostBytes)},
         {"balancing", BalancingOption()},
+        {"fast_forward", FastForwardOption()},
         {"delivery",
          SwitchOption("in_order: a gap is a loss; out_of_order: it is not (default with spray, but for flowlets)",
                       &S::out_of_order,
@@ -96,15 +122,6 @@ AllOptions()
         {"mltcp_intercept", NumberOption<S>("MLTCP: see mltcp_slope", &S::mltcp_intercept, 0.0, 100.0)},
     };
     return options;
-}
-
-std::string
-Text(double value)
-{
-    std::ostringstream text;
-    text.precision(12);
-    text << value;
-    return text.str();
 }
 
 std::string
@@ -182,6 +199,7 @@ RdmaSettings::Finish()
     {
         Invalid("options.retransmission", "go_back_n throws away what comes out of order; say selective, or delivery in_order");
     }
+    CheckFastForward();
     if (marking)
     {
         marking->most = ecn_probability;
@@ -206,6 +224,28 @@ RdmaSettings::Finish()
                     "a port of " + Text(rate / 1e9) + " Gb/s marks from " + Text(marks.from_bytes) +
                         " bytes on, which its buffer of " + std::to_string(room) + " never holds");
         }
+    }
+}
+
+void
+RdmaSettings::CheckFastForward() const
+{
+    if (!fast_forward)
+    {
+        return;
+    }
+    const char* field = "options.fast_forward";
+    if (mltcp)
+    {
+        Invalid(field, "what MLTCP does depends on how far a job's iteration has come, which fast_forward doesn't remember");
+    }
+    if (routing == RoutingKind::kSpray)
+    {
+        Invalid(field, "fast_forward needs each queue pair to have one path: routing given or ecmp");
+    }
+    if (!Kind().tells_state)
+    {
+        Invalid(field, control + " doesn't say what its state is (Control::State), which fast_forward has to remember");
     }
 }
 

@@ -45,6 +45,8 @@ struct RdmaSettings : SessionSettings
     std::optional<bool> out_of_order;
     /// Whether receivers keep what comes out of order and only what is missing is sent again.
     std::optional<bool> selective;
+    /// Time that need not be simulated is not (FastForward): what is exactly as before (0), or within this of it.
+    std::optional<double> fast_forward;
     /// Least retransmission timeout; 0: 500 us, with PFC InfiniBand's usual 67 ms (4.096 us * 2^14).
     int64_t rto_ps = 0;
 
@@ -86,6 +88,9 @@ struct RdmaSettings : SessionSettings
 
     /// Every option and what it means, those of controls included.
     static std::map<std::string, std::string> About();
+
+  private:
+    void CheckFastForward() const;
 };
 
 } // namespace cosim

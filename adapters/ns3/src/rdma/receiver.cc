@@ -67,6 +67,15 @@ Receiver::Store(const Packet& data)
     }
 }
 
+void
+Receiver::Skip(uint64_t bytes)
+{
+    for (Message& message : messages_)
+    {
+        message.end -= bytes;
+    }
+}
+
 Packet*
 Receiver::Make(PacketKind kind) const
 {
@@ -98,7 +107,7 @@ void
 Receiver::Notify()
 {
     const int64_t now = ns3::Simulator::Now().GetTimeStep();
-    if (notified_at_ < 0 || now - notified_at_ >= interval_ps_)
+    if (now - notified_at_ >= interval_ps_)
     {
         SendNotification();
     }

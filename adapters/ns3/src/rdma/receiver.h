@@ -4,6 +4,7 @@
 #include "intervals.h"
 #include "packet.h"
 #include "rdma_settings.h"
+#include "state.h"
 
 #include <cstdint>
 #include <deque>
@@ -38,6 +39,18 @@ class Receiver
     void Expect(uint64_t id, uint64_t end);
     /// Data came; its telemetry goes back with the answer.
     void Take(Packet& data);
+    /// Nothing will be said before more comes.
+    bool Quiet() const
+    {
+        return !notification_due_;
+    }
+    /// What it is left with where it is quiet.
+    void State(StateWalk& walk)
+    {
+        walk.Time(notified_at_, interval_ps_);
+    }
+    /// Makes the message under way so much shorter.
+    void Skip(uint64_t bytes);
 
   private:
     struct Message
@@ -61,7 +74,7 @@ class Receiver
     Intervals early_;
     bool nacked_ = false;
     int64_t interval_ps_;
-    int64_t notified_at_ = -1;
+    int64_t notified_at_ = kNeverYet;
     bool notification_due_ = false;
 };
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace cosim {
 namespace {
@@ -73,7 +74,7 @@ Sender::NextTime() const
         const double rtt = srtt_ > 0 ? srtt_ : static_cast<double>(path.base_rtt_ps);
         rate = std::min(rate, control_->window * 8e12 / rtt);
     }
-    if (sent_at_ < 0 || rate >= path.line_bps * (1 - 1e-9))
+    if (sent_at_ == kNeverYet || rate >= path.line_bps * (1 - 1e-9))
     {
         return 0;
     }
@@ -161,6 +162,7 @@ Sender::Take(const Packet& answer)
         Deadline(now);
     }
     const uint64_t newly = acked_ + known_.Bytes() - had;
+    delivered_at_ = newly > 0 ? now : delivered_at_;
     control_->OnAck({now, rtt, newly, answer.marked, answer.sequence, next_, limited, answer.telemetry});
     if (answer.kind == PacketKind::kNack)
     {
@@ -237,28 +239,40 @@ Sender::Measure(int64_t rtt)
 void
 Sender::Deadline(int64_t now)
 {
-    const double least = std::max(static_cast<double>(settings_.rto_ps), srtt_ + 4 * rttvar_);
+    // InfiniBand's timeout knows nothing of round trips.
+    const double measured = settings_.Lossless() ? 0 : srtt_ + 4 * rttvar_;
+    const double least = std::max(static_cast<double>(settings_.rto_ps), measured);
     deadline_ = now + (static_cast<int64_t>(least) << std::min(backoff_, kMostDoublings));
-    if (!deadline_planned_)
+    PlanDeadline();
+}
+
+void
+Sender::PlanDeadline()
+{
+    if (deadline_planned_ < 0 || deadline_planned_ > deadline_)
     {
-        deadline_planned_ = true;
-        ns3::Simulator::Schedule(ns3::TimeStep(deadline_ - now), [this] { OnDeadline(); });
+        const int64_t at = deadline_planned_ = deadline_;
+        ns3::Simulator::Schedule(ns3::TimeStep(at - Now()), [this, at] { OnDeadline(at); });
     }
 }
 
 void
-Sender::OnDeadline()
+Sender::OnDeadline(int64_t at)
 {
-    const int64_t now = Now();
-    deadline_planned_ = false;
+    // An event that an earlier one has made needless.
+    if (deadline_planned_ != at)
+    {
+        return;
+    }
+    deadline_planned_ = -1;
     if (InFlight() == 0)
     {
         return;
     }
+    const int64_t now = Now();
     if (now < deadline_)
     {
-        deadline_planned_ = true;
-        ns3::Simulator::Schedule(ns3::TimeStep(deadline_ - now), [this] { OnDeadline(); });
+        PlanDeadline();
         return;
     }
     ++backoff_;
@@ -302,10 +316,52 @@ Sender::OnTimer(int64_t at)
     const int64_t now = Now();
     if (control_->NextTimer() <= now)
     {
+        pool_->Stir(now);
         SetGain();
         control_->OnTimer(now);
     }
     Changed();
+}
+
+void
+Sender::State(StateWalk& walk)
+{
+    // With a fixed timeout and no window nobody reads them.
+    if (!settings_.Lossless() || control_->window < kNoWindow)
+    {
+        walk.Value(srtt_);
+        walk.Value(rttvar_);
+    }
+    walk.Value(backoff_);
+    walk.Speed(control_->window);
+    walk.Speed(control_->rate);
+    walk.Value(control_->weight);
+    control_->State(walk);
+    if (walk.Loads())
+    {
+        // Where it is quiet, that is over.
+        sent_at_ = kNeverYet;
+    }
+}
+
+uint64_t
+Sender::Unsent() const
+{
+    return messages_.empty() || Repeats() || next_ < highest_ || next_ > messages_.front().end ? 0
+                                                                                               : messages_.front().end - next_;
+}
+
+void
+Sender::Skip(uint64_t bytes)
+{
+    messages_.front().end -= bytes;
+    for (auto later = std::next(messages_.begin()); later != messages_.end(); ++later)
+    {
+        later->begin -= bytes;
+        later->end -= bytes;
+    }
+    given_ -= bytes;
+    skipped_ += bytes;
 }
 
 } // namespace cosim

@@ -6,10 +6,12 @@
 #include "intervals.h"
 #include "packet.h"
 #include "rdma_settings.h"
+#include "state.h"
 
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
 
 namespace cosim {
 
@@ -63,6 +65,57 @@ class Sender
     {
         return retransmitted_;
     }
+    /// Adds what was sent again in a time that was not simulated.
+    void AddRetransmitted(uint64_t packets)
+    {
+        retransmitted_ += packets;
+    }
+
+    /// Everything that was given is acknowledged.
+    bool Idle() const
+    {
+        return messages_.empty();
+    }
+    /// Idle, and nothing will happen here before more is given: no pacing, no timer of the control.
+    bool Quiet(int64_t now) const
+    {
+        return messages_.empty() && listed == Listed::kNot && control_->NextTimer() == kNever && NextTime() <= now;
+    }
+    /// What it is left with where it is quiet.
+    void State(StateWalk& walk);
+    /// How often the lazy part of that was read.
+    uint64_t Uses() const
+    {
+        return control_->Uses();
+    }
+
+    /// All that has been acknowledged, and what is on its way.
+    uint64_t Delivered() const
+    {
+        return skipped_ + acked_ + known_.Bytes();
+    }
+    /// Its control's window and rate; whether that will change it by itself.
+    std::pair<double, double> Speed() const
+    {
+        return {control_->window, control_->rate};
+    }
+    bool Timed() const
+    {
+        return control_->NextTimer() != kNever;
+    }
+    /// When the last of that was acknowledged.
+    int64_t DeliveredAt() const
+    {
+        return delivered_at_;
+    }
+    uint64_t InFlight() const
+    {
+        return next_ - acked_ - known_.BytesBelow(next_);
+    }
+    /// Bytes of the message under way that have not been sent; 0 while something is sent again.
+    uint64_t Unsent() const;
+    /// Makes the message under way, none of whose last bytes was sent, so much shorter.
+    void Skip(uint64_t bytes);
 
     /// Where the port's list has it; the list's to set.
     Listed listed = Listed::kNot;
@@ -78,10 +131,6 @@ class Sender
         Coflow* coflow;
     };
 
-    uint64_t InFlight() const
-    {
-        return next_ - acked_ - known_.BytesBelow(next_);
-    }
     bool Repeats() const
     {
         return repeat_from_ < repeat_until_;
@@ -93,7 +142,8 @@ class Sender
     void SetGain();
     void Measure(int64_t rtt);
     void Deadline(int64_t now);
-    void OnDeadline();
+    void OnDeadline(int64_t at);
+    void PlanDeadline();
     void PlanTimer();
     void OnTimer(int64_t at);
     void Changed();
@@ -115,15 +165,18 @@ class Sender
     uint64_t repeat_until_ = 0;
     /// Losses of data before this are the same event.
     uint64_t recovery_ = 0;
-    int64_t sent_at_ = -1;
+    int64_t sent_at_ = kNeverYet;
     uint32_t sent_bytes_ = 0;
     double srtt_ = 0;
     double rttvar_ = 0;
     uint32_t backoff_ = 0;
     int64_t deadline_ = 0;
-    bool deadline_planned_ = false;
+    /// Of the earliest event that will look at the deadline; -1: none.
+    int64_t deadline_planned_ = -1;
     int64_t timer_ = -1;
     uint64_t retransmitted_ = 0;
+    uint64_t skipped_ = 0;
+    int64_t delivered_at_ = 0;
 };
 
 } // namespace cosim

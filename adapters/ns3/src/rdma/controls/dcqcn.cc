@@ -6,6 +6,7 @@
 // after an increase does. A weight divides the timer. Under MLTCP all recovery is scaled.
 
 #include "control.h"
+#include "state.h"
 
 #include <algorithm>
 #include <cmath>
@@ -34,6 +35,7 @@ class Dcqcn : public Control
 
     void OnNotification(int64_t now) override
     {
+        ++notified_;
         Decay(now);
         if (p_.at("clamp_target") != 0 || times_ > 0 || counts_ > 0)
         {
@@ -48,7 +50,7 @@ class Dcqcn : public Control
 
     void OnSent(int64_t now, uint32_t bytes) override
     {
-        alpha_at_ = alpha_at_ < 0 ? now : alpha_at_;
+        alpha_at_ = alpha_at_ == kNeverYet ? now : alpha_at_;
         if (timer_ == kNever)
         {
             return;
@@ -72,6 +74,26 @@ class Dcqcn : public Control
         timer_ = now + Timer();
         ++times_;
         Increase();
+    }
+
+    void State(StateWalk& walk) override
+    {
+        walk.Speed(target_);
+        walk.Value(times_);
+        walk.Value(counts_);
+        walk.Value(bytes_);
+        walk.Time(timer_);
+        bool counts = alpha_at_ != kNeverYet;
+        walk.Value(counts);
+        walk.Lazy(true);
+        walk.Value(alpha_);
+        walk.Time(alpha_at_);
+        walk.Lazy(false);
+    }
+
+    uint64_t Uses() const override
+    {
+        return notified_;
     }
 
   private:
@@ -117,11 +139,12 @@ class Dcqcn : public Control
     double hyper_;
     double target_;
     double alpha_ = 1;
-    int64_t alpha_at_ = -1;
+    int64_t alpha_at_ = kNeverYet;
     double times_ = 0;
     double counts_ = 0;
     double bytes_ = 0;
     int64_t timer_ = kNever;
+    uint64_t notified_ = 0;
 };
 
 Marking

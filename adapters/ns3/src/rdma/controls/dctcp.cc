@@ -9,6 +9,7 @@
 // have a class of their own, losses are repaired as queue pairs do.
 
 #include "control.h"
+#include "state.h"
 
 #include <algorithm>
 
@@ -53,6 +54,15 @@ class Dctcp : public Control
     {
         threshold_ = std::max(window / 2, 2.0 * path.mss_bytes);
         window = path.mss_bytes;
+    }
+
+    void State(StateWalk& walk) override
+    {
+        walk.Value(alpha_);
+        walk.Value(threshold_);
+        walk.Value(acked_);
+        walk.Value(marked_);
+        walk.Value(cut_);
     }
 
   private:

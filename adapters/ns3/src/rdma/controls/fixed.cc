@@ -5,6 +5,7 @@
 // doi:10.1145/3563766.3564115.
 
 #include "control.h"
+#include "state.h"
 
 #include <algorithm>
 
@@ -25,6 +26,10 @@ class Fixed : public Control
     {
         window = bdp_ * weight * path.Bdp();
         rate = std::min(bdp_ * weight, 1.0) * path.line_bps;
+    }
+
+    void State(StateWalk&) override
+    {
     }
 
   private:

@@ -8,6 +8,7 @@
 // defaults. T is each path's own, not the network's longest. Only switches report: the own port is not on the wire yet.
 
 #include "control.h"
+#include "state.h"
 
 #include <algorithm>
 
@@ -39,6 +40,14 @@ class Hpcc : public Control
         {
             round_ends_ = feedback.next;
         }
+    }
+
+    void State(StateWalk& walk) override
+    {
+        walk.Speed(reference_);
+        walk.Value(load_);
+        walk.Value(stage_);
+        walk.Hops(last_);
     }
 
   private:

@@ -12,8 +12,10 @@
 // penalties. Here a loss takes one packet off the window.
 
 #include "control.h"
+#include "state.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace cosim {
 namespace {
@@ -50,12 +52,12 @@ class Nscc : public Control
     void OnAck(const Feedback& feedback) override
     {
         const auto bytes = static_cast<double>(feedback.acked_bytes);
-        const auto now = static_cast<double>(feedback.now_ps);
+        const int64_t now = feedback.now_ps;
         const double delay = std::max(static_cast<double>(feedback.rtt_ps) - base_, 0.0);
         ignored_ += bytes;
         received_ += bytes;
         achieved_ += bytes;
-        average_ += std::min((now - delay_at_) / base_, 1.0) * (delay - average_);
+        average_ += std::min(static_cast<double>(now - delay_at_) / base_, 1.0) * (delay - average_);
         delay_at_ = now;
         if (QuickAdapt(feedback.marked, delay, static_cast<double>(feedback.next - feedback.sequence), now))
         {
@@ -69,7 +71,7 @@ class Nscc : public Control
         {
             Decrease(now);
         }
-        if (now - adjusted_at_ >= base_ || received_ > adjust_bytes_)
+        if (Past(adjusted_at_, now) || received_ > adjust_bytes_)
         {
             Fulfil(now);
         }
@@ -86,7 +88,28 @@ class Nscc : public Control
         OnLoss(now);
     }
 
+    void State(StateWalk& walk) override
+    {
+        for (double* value : {&average_, &grown_, &received_, &achieved_, &ignored_, &to_ignore_, &clear_})
+        {
+            walk.Value(*value);
+        }
+        for (bool* value : {&adapts_, &is_fast_, &lost_})
+        {
+            walk.Value(*value);
+        }
+        walk.Time(delay_at_, path.base_rtt_ps);
+        walk.Time(adjusted_at_, path.base_rtt_ps);
+        walk.Time(cut_at_, path.base_rtt_ps + 1);
+        walk.Time(qa_at_, 0);
+    }
+
   private:
+    bool Past(int64_t at, int64_t now) const
+    {
+        return static_cast<double>(now - at) >= base_;
+    }
+
     void Set(double bytes)
     {
         window = std::clamp(bytes, 1.0 * path.mss_bytes, most_);
@@ -111,11 +134,11 @@ class Nscc : public Control
         }
     }
 
-    void Decrease(double now)
+    void Decrease(int64_t now)
     {
         is_fast_ = false;
         clear_ = 0;
-        if (average_ > target_ && now - cut_at_ > base_)
+        if (average_ > target_ && static_cast<double>(now - cut_at_) > base_)
         {
             Set(window * std::max(1 - gamma_ * (average_ - target_) / average_, max_md_jump_));
             cut_at_ = now;
@@ -123,12 +146,12 @@ class Nscc : public Control
     }
 
     /// Whether the window was set to what arrived, or marks are of before that.
-    bool QuickAdapt(bool marked, double delay, double in_flight, double now)
+    bool QuickAdapt(bool marked, double delay, double in_flight, int64_t now)
     {
         bool handled = marked && ignored_ < to_ignore_;
         if (!handled && now >= qa_at_)
         {
-            if (qa_at_ > 0 && (lost_ || delay > qa_threshold_) && achieved_ < most_ * qa_share_)
+            if (adapts_ && (lost_ || delay > qa_threshold_) && achieved_ < most_ * qa_share_)
             {
                 Set(achieved_);
                 to_ignore_ = in_flight;
@@ -137,7 +160,8 @@ class Nscc : public Control
                 handled = true;
             }
             achieved_ = 0;
-            qa_at_ = now + base_ + target_;
+            qa_at_ = now + static_cast<int64_t>(std::ceil(base_ + target_));
+            adapts_ = true;
         }
         if (handled)
         {
@@ -146,10 +170,10 @@ class Nscc : public Control
         return handled;
     }
 
-    void Fulfil(double now)
+    void Fulfil(int64_t now)
     {
         double more = grown_ / window;
-        if (now - adjusted_at_ >= base_)
+        if (Past(adjusted_at_, now))
         {
             adjusted_at_ = now;
             more += eta_;
@@ -171,16 +195,17 @@ class Nscc : public Control
     double eta_ = 0;
     double alpha_ = 0;
     double average_ = 0;
-    double delay_at_ = 0;
     double grown_ = 0;
     double received_ = 0;
     double achieved_ = 0;
     double ignored_ = 0;
     double to_ignore_ = 0;
     double clear_ = 0;
-    double adjusted_at_ = 0;
-    double cut_at_ = 0;
-    double qa_at_ = 0;
+    int64_t delay_at_ = kNeverYet;
+    int64_t adjusted_at_ = kNeverYet;
+    int64_t cut_at_ = kNeverYet;
+    int64_t qa_at_ = kNeverYet;
+    bool adapts_ = false;
     bool is_fast_ = false;
     bool lost_ = false;
 };

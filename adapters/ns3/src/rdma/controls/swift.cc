@@ -9,6 +9,7 @@
 // doi:10.1145/3387514.3406591, algorithm 1; where it gives no number, htsim's. Not modelled: the host's own delay and window.
 
 #include "control.h"
+#include "state.h"
 
 #include <algorithm>
 #include <cmath>
@@ -71,10 +72,17 @@ class Swift : public Control
         Cut(1 - max_mdf_, now);
     }
 
+    void State(StateWalk& walk) override
+    {
+        walk.Value(packets_);
+        walk.Value(rtt_);
+        walk.Time(cut_at_, rtt_);
+    }
+
   private:
     void Cut(double by, int64_t now)
     {
-        if (cut_at_ >= 0 && now - cut_at_ < rtt_)
+        if (now - cut_at_ < rtt_)
         {
             return;
         }
@@ -97,7 +105,7 @@ class Swift : public Control
     double offset_;
     double packets_;
     int64_t rtt_ = 0;
-    int64_t cut_at_ = -1;
+    int64_t cut_at_ = kNeverYet;
 };
 
 const ControlEntry entry(

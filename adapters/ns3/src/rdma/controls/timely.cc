@@ -10,6 +10,7 @@
 // with a fixed point (Zhu et al., "ECN or Delay", CoNEXT 2016, doi:10.1145/2999572.2999593).
 
 #include "control.h"
+#include "state.h"
 
 #include <algorithm>
 
@@ -43,6 +44,13 @@ class Timely : public Control
         gradient_ = (1 - ewma) * gradient_ + ewma * (rtt - before_);
         before_ = rtt;
         rate = std::clamp(Rate(rtt), least_, path.line_bps);
+    }
+
+    void State(StateWalk& walk) override
+    {
+        walk.Value(before_);
+        walk.Value(gradient_);
+        walk.Value(rounds_);
     }
 
   private:
