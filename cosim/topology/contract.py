@@ -84,7 +84,7 @@ class TopologySpec(Spec):
     """It gives its routing ``Fabric.dimensions``."""
 
     routing: Routing = Field(
-        default_factory=_shortest, description="shortest, ecmp, dmodk or dimension_ordered."
+        default_factory=_shortest, description="shortest, ecmp, dmodk, by_channel or dimension_ordered."
     )
 
     @field_validator("routing")
@@ -92,7 +92,8 @@ class TopologySpec(Spec):
     def _routing_fits(cls, routing: RoutingSpec) -> RoutingSpec:
         if routing.needs_dimensions and not cls.has_dimensions:
             raise ValueError(
-                "dimension_ordered needs a topology with dimensions; here: shortest, ecmp or dmodk"
+                "dimension_ordered needs a topology with dimensions; "
+                "here: shortest, ecmp, dmodk or by_channel"
             )
         return routing
 

@@ -18,7 +18,7 @@ from cosim.topology.graph import I32, I64, Paths, Topology
 from cosim.topology.hop_tables import HopTables, pointer
 from cosim.topology.ranges import check_endpoints
 
-_FIRST, _HASHED, _BY_DESTINATION = 0, 1, 2
+_FIRST, _HASHED, _BY_DESTINATION, _BY_CHANNEL = 0, 1, 2, 3
 """As :mod:`cosim.topology.walk` numbers them, which is imported late."""
 
 
@@ -195,6 +195,21 @@ class DModKPaths(_TableRouting):
         if place_of is None:
             place_of = np.arange(topology.num_endpoints, dtype=np.int64)
         return self._route(topology, src, dst, channel, _BY_DESTINATION, place_of=place_of)
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelPaths(_TableRouting):
+    """Of k equal ways, channel c takes the one numbered c modulo k, and what is left of c counts further on.
+
+    So each channel of a collective has a NIC, a plane or a spine of its own, as far as there are some. What
+    has one channel only takes the lowest-numbered links.
+    """
+
+    name: str = "by_channel"
+
+    def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
+        """See :class:`~cosim.topology.graph.Paths`."""
+        return self._route(topology, src, dst, channel, _BY_CHANNEL)
 
 
 def in_order(pair: I64, sizes: list[I64], found: list[I32]) -> tuple[I64, I32]:

@@ -9,7 +9,7 @@ from pydantic import Field
 from cosim.context import Context
 from cosim.topology.contract import Fabric, RoutingSpec
 from cosim.topology.grid import DimensionOrdered
-from cosim.topology.routing import DModKPaths, EcmpPaths, ShortestPaths
+from cosim.topology.routing import ChannelPaths, DModKPaths, EcmpPaths, ShortestPaths
 
 
 class ShortestSpec(RoutingSpec):
@@ -41,6 +41,14 @@ class DModKSpec(RoutingSpec):
     def build(self, fabric: Fabric, context: Context) -> DModKPaths:  # noqa: ARG002
         """The routing; it draws nothing."""
         return DModKPaths(fabric.endpoints_forward, fabric.link_cost, place_of=fabric.place_of)
+
+
+class ByChannelSpec(RoutingSpec):
+    """A channel of a collective keeps to a NIC, plane or spine: of k equal ways channel c takes c mod k."""
+
+    def build(self, fabric: Fabric, context: Context) -> ChannelPaths:  # noqa: ARG002
+        """The routing; it draws nothing."""
+        return ChannelPaths(fabric.endpoints_forward, fabric.link_cost)
 
 
 class DimensionOrderedSpec(RoutingSpec):

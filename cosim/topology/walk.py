@@ -10,7 +10,7 @@ from cosim.topology.cheapest import Distances, cheapest_links
 from cosim.topology.graph import I32, I64
 from cosim.topology.kernels import FAR, loop, mix, part
 
-FIRST, HASHED, BY_DESTINATION = 0, 1, 2
+FIRST, HASHED, BY_DESTINATION, BY_CHANNEL = 0, 1, 2, 3
 """Which of several cheapest ways :func:`walk` takes."""
 
 _KNOWN = 1 << 12
@@ -58,9 +58,9 @@ def walk(
     It stops at the end, at a flow without a path, and at one for whose path ``links`` has no room.
 
     At each node the candidates are the out-links on a cheapest way, in link order. ``choice`` says which is
-    taken: the first; by a hash of (src, dst, channel, seed) and the node; or by the destination's place, of
-    which each node with w candidates takes one digit in base w. On the way to a root the candidates are those
-    of all who go there, and remembered.
+    taken: the first; by a hash of (src, dst, channel, seed) and the node; or by the destination's place or
+    the channel, of which each node with w candidates takes one digit in base w. On the way to a root the
+    candidates are those of all who go there, and remembered.
     """
     golden = np.uint64(0x9E3779B97F4A7C15)
     for i in range(first, len(flows.src)):
@@ -70,7 +70,7 @@ def walk(
             h = mix(mix(mix(np.uint64(seed) + golden) + np.uint64(node)) + np.uint64(goal))
             h = mix(h + np.uint64(flows.channel[i]))
         last = to.last_link[goal]
-        digits = flows.place_of[goal]
+        digits = np.int64(flows.channel[i]) if choice == BY_CHANNEL else flows.place_of[goal]
         at = ptr[i]
         while node != goal:
             if last >= 0 and to.link_src[last] == node:
@@ -84,7 +84,7 @@ def walk(
                     # With the node's own number: nodes that hash alike would all pick the same of their ways.
                     x = mix(h + np.uint64(node) * golden)
                     chosen = np.int64(((x >> np.uint64(32)) * np.uint64(ways)) >> np.uint64(32))
-                elif choice == BY_DESTINATION:
+                elif choice != FIRST:
                     chosen = digits % ways
                     digits //= ways
                 pick = known.pool[place + chosen]

@@ -16,6 +16,7 @@ from cosim.topology.fat_tree import FatTree
 from cosim.topology.graph import Topology
 from cosim.topology.hosts import Hosts
 from cosim.topology.leaf_spine import LeafSpine
+from cosim.topology.routing import ChannelPaths
 
 LINE: dict[str, Any] = {"rate": "100Gbps", "latency": "500ns"}
 HOST: dict[str, Any] = {
@@ -316,7 +317,7 @@ def test_sixteen_thousand_gpus_in_hosts_route_with_a_row_per_edge_switch() -> No
         ({"latency": "-1ns"}, "greater than or equal to 0"),
         ({"oversubscription": 0}, "greater than 0"),
         ({"oversubscription": 2, "uplink_rate": "1Gbps"}, "give one of them"),
-        ({"routing": "dimension_ordered"}, "shortest, ecmp or dmodk"),
+        ({"routing": "dimension_ordered"}, "shortest, ecmp, dmodk or by_channel"),
         ({"hosts": HOST}, "not both"),
         ({"rate": None}, "give rate"),
         ({"rate": None, "hosts": HOST | {"nics": 3}}, "nics must divide gpus"),
@@ -363,6 +364,31 @@ def test_interpreted_loops_walk_as_compiled_ones(monkeypatch: pytest.MonkeyPatch
     interpreted = topology.paths(src, dst, channel)
     for one, other in zip(compiled, interpreted, strict=True):
         assert np.array_equal(np.asarray(one), np.asarray(other))
+
+
+def test_channels_have_a_spine_each() -> None:
+    tree = LeafSpine(
+        leaves=2, spines=4, endpoints_per_leaf=2, rate="100Gbps", latency="1us", routing="by_channel"
+    ).build(HERE)
+    channel = np.arange(8, dtype=np.int32)
+    ptr, links = tree.paths(np.zeros(8, np.int32), np.full(8, 3, np.int32), channel)
+    names = [tree.node_names[node] for node in tree.link_dst[links[ptr[:-1] + 1]].tolist()]
+    assert names == [f"spine{k % 4}" for k in range(8)]
+
+
+def test_channels_have_a_nic_each_where_a_host_hangs_on_several() -> None:
+    nics = [0, 1]  # of two hosts, numbered from 4 on; all hang on one switch
+    pairs = [(host, 2 + 2 * host + nic) for host in (0, 1) for nic in nics]
+    pairs += [(2 + k, 6) for k in range(4)]
+    both = [*pairs, *((b, a) for a, b in pairs)]
+    src, dst = (np.array(column, np.int32) for column in zip(*both, strict=True))
+    count = len(both)
+    graph = Topology(
+        "two planes", 2, tuple("abcdefg"), src, dst, np.full(count, 1e11), np.zeros(count, np.int64),
+        ChannelPaths(),
+    )  # fmt: skip
+    ptr, links = graph.paths(np.zeros(4, np.int32), np.ones(4, np.int32), np.arange(4, dtype=np.int32))
+    assert graph.link_dst[links[ptr[:-1]]].tolist() == [2, 3, 2, 3]
 
 
 @pytest.mark.parametrize("shift", [1, 5, 8, 21])
