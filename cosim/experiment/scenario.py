@@ -49,6 +49,9 @@ from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import Workload
 from cosim.written import plain
 
+_MOST_JOBS = 1 << 12
+"""Flow keys have 12 bits for a job."""
+
 
 class Job(Spec):
     """One training job: what it computes and sends, how often, from when, and where it sits
@@ -67,7 +70,9 @@ class Job(Spec):
     )
     iterations: int = Field(1, ge=1, description="how often the workload is run, back to back")
     start: TimePs = Field(0, ge=0, description="when its ranks start")
-    count: int = Field(1, ge=1, description="so many jobs like this one, called name.0, name.1 ...")
+    count: int = Field(
+        1, ge=1, le=_MOST_JOBS, description="so many jobs like this one, called name.0, name.1 ..."
+    )
     arrival: Annotated[Arrival | None, Named("cosim.arrivals")] = Field(
         None, description="when each of them starts, after start; omitted: all at start"
     )

@@ -144,7 +144,7 @@ def read(path: Path) -> Profile:
         )  # fmt: skip
     try:
         return _profile(data)
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
         raise WorkloadError(f"is broken: {type(error).__name__}: {error}", location=place) from None
 
 

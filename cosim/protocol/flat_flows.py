@@ -180,8 +180,17 @@ def decode(message: pb.Flows) -> FlatFlows:
 
 
 def array(values: Any, dtype: type[Any]) -> NDArray[Any]:
-    """A packed field as a column."""
-    return np.fromiter(values, dtype, count=len(values))
+    """A packed field as a column.
+
+    Raises
+    ------
+    ProtocolError
+        A number that is none of this library's times or ids: they are below 2**63.
+    """
+    try:
+        return np.fromiter(values, dtype, count=len(values))
+    except OverflowError:
+        raise ProtocolError(f"{max(values)} is more than a time or an id can be (2**63 - 1)") from None
 
 
 def batches(count: int, most: int) -> Iterator[tuple[int, int]]:

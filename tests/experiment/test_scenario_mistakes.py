@@ -58,6 +58,7 @@ def test_the_scenario_without_a_mistake_loads() -> None:
         ("rate: 100Gbps", "rate: 100Gb", "x.yaml:5: topology.rate", "'100Gb' needs a rate unit"),
         ("rate: 100Gbps", "rate: 0Gbps", "x.yaml:5: topology.rate", "not a rate above zero"),
         ("start: 1ms", "start: 1", "x.yaml:18: jobs[1].start", "needs a time unit"),
+        ("iterations: 2", "count: 1000000000", "x.yaml:10: jobs[0].count", "4096"),
         ("start: 1ms", "start: -1ms", "x.yaml:18: jobs[1].start", "'-1ms' should be greater"),
         ("size: 1MiB", "size: 1MiBit", "x.yaml:15: jobs[0].workload.size", "needs a size unit"),
         ("  endpoints: 8\n", "", "x.yaml:2: topology.endpoints", "is missing"),

@@ -172,6 +172,10 @@ def test_what_cannot_be_profiled_is_refused_before_anything_starts(tmp_path: Pat
         ("a: 1", "is not a profile"),
         ("cosim_profile: 9", "of format 9"),
         ("cosim_profile: 1\nname: x", "is broken"),
+        (  # found by tests.fuzz: a mesh is a mapping
+            "cosim_profile: 1\nname: x\ngpu: h100-sxm\nmesh: 8\nkernels: []\nprograms: []",
+            "is broken: AttributeError",
+        ),
         (
             "cosim_profile: 1\nname: x\ngpu: h100-sxm\nmesh: {dp: 2}\nkernels: []\n"
             "programs: [{at: {}, operations: [[forward, compute, [3], [[0, 1]]]]}]",

@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cosim.engine.counters import mix_columns
-from cosim.errors import InputError, LaunchError
+from cosim.errors import InputError, LaunchError, ProtocolError
 from cosim.network.flows import ON_COMPLETION, ON_START
 from cosim.protocol.address import Tls, check_address
 from cosim.protocol.advance_parts import advance_parts, numbered
 from cosim.protocol.digest import Digest
-from cosim.protocol.flat_flows import DEFAULTS, FlatFlows, decode, encode, join, make
+from cosim.protocol.flat_flows import DEFAULTS, FlatFlows, array, decode, encode, join, make
 from cosim.protocol.replay_log import LogReader, LogWriter, RecordKind, frame, frames
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 
@@ -175,3 +175,8 @@ def test_off_this_machine_tls_is_needed(address: str) -> None:
 def test_what_is_not_an_address_is_refused(address: str) -> None:
     with pytest.raises(LaunchError):
         check_address(address)
+
+
+def test_a_number_beyond_63_bits_is_refused_by_name() -> None:
+    with pytest.raises(ProtocolError, match="9223372036854775808 is more than a time or an id can be"):
+        array([0, 2**63], np.int64)
