@@ -69,7 +69,11 @@ def test_backward_of_a_product_is_two_of_as_much_work() -> None:
 @pytest.mark.parametrize("gpu", [read(name) for name in names()], ids=lambda gpu: gpu.name)
 def test_each_gpu_says_how_far_it_can_be_trusted(gpu: object) -> None:
     said = gpu.trust("bf16")  # type: ignore[attr-defined]
-    known = {A100_80GB.name: "calibrated on 774", H100_SXM.name: "calibrated on llm-foundry"}
+    known = {
+        A100_80GB.name: "calibrated on 774",
+        H100_SXM.name: "calibrated on llm-foundry",
+        "GB200": "calibrated on Megatron-Bridge's Llama 3",
+    }
     assert said.startswith(known.get(gpu.name, "uncalibrated"))  # type: ignore[attr-defined]
     assert A100_80GB.trust("fp32").startswith("uncalibrated for fp32")
 

@@ -1,9 +1,9 @@
 """Published training jobs beside simulated ones: FSDP on A100 and H100, Megatron from H100 to GB300.
 
 ``python -m tests.validation.training [fsdp|megatron]``: for each group of jobs rows, mean error, bias,
-Spearman, apart for rows of an even number in their table, which FSDP's numbers were fitted to, and those held
-out (of Megatron's jobs Llama 3 8B and 70B on H100 and GB200 were fitted to, and Qwen3 30B on B200 and GB200
-for the host; none on B300 and GB300);
+Spearman, how many are within their interval of 80 %, apart for rows of an even number in their table, which
+FSDP's numbers were fitted to, and those held out (of Megatron's jobs Llama 3 8B and 70B on H100 and GB200
+were fitted to, and Qwen3 30B on B200 and GB200 for the host; none on B300 and GB300);
 ``--rows`` prints each row, ``--unstated`` those that can't be stated, and why, ``--scaling`` jobs that differ
 in their number of GPUs alone. By the fast path (``closed``): collectives take their closed forms, and a
 pipeline of many micro-batches is worked out from two numbers of them, of which its time is a linear function.
@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 from scipy.stats import spearmanr
 
 from cosim.context import HERE
+from cosim.gpu.catalogue import read
 from cosim.pattern.nccl import Nccl
 from cosim.pattern.nccl_host import SYSTEMS, SystemName
 from tests.validation import fsdp_jobs, megatron_jobs
@@ -57,11 +59,15 @@ def predicted_s(row: Row) -> float:
     return first + (second - first) / (few[1] - few[0]) * (count - few[0])
 
 
-def report(name: str, ratio: np.ndarray[tuple[int], np.dtype[np.float64]], measured: Sequence[float]) -> str:
-    """A line: rows, mean error, bias, rank correlation."""
-    error = ratio - 1
+def report(name: str, found: Sequence[tuple[int, Row, float]]) -> str:
+    """A line: rows, mean error, bias, rank correlation, how many are within their interval of 80 %."""
+    ratio = np.array([one[2] for one in found])
+    measured = np.array([one[1].seconds for one in found])
+    sigma = np.array([np.hypot(*read(one[1].gpu).error("bf16")) for one in found])
+    error, within = ratio - 1, np.abs(1 / ratio - 1) <= NormalDist().inv_cdf(0.9) * sigma
     rank = spearmanr(ratio * measured, measured).statistic if len(ratio) > 2 else float("nan")
-    return f"{name:28s} {len(error):4d}  {np.abs(error).mean():6.1%}  {error.mean():+6.1%}  {rank:.3f}"
+    figures = f"{np.abs(error).mean():6.1%}  {error.mean():+6.1%}  {rank:8.3f}  {within.mean():6.0%}"
+    return f"{name:28s} {len(error):4d}  {figures}"
 
 
 def scaling(found: Sequence[tuple[int, Row, float]]) -> None:
@@ -107,13 +113,13 @@ def main(arguments: Sequence[str]) -> None:
         if "--scaling" in arguments:
             scaling(found)
             continue
-        print(f"{table}: {len(found)} of {len(every)} rows   rows   error    bias  Spearman")
+        print(f"{table}: {len(found)} of {len(every)} rows   rows   error    bias  Spearman  covered")
         for held, what in ((None, "all"), (0, "looked at"), (1, "held out")):
             for group in (*sorted({row.group for _, row, _ in found}), None):
                 own = [one for one in found if held in (None, one[0] % 2) and group in (None, one[1].group)]
                 if own and (group is None or held is None):
                     name = what if group is None else f"  {group}"
-                    print(report(name, np.array([one[2] for one in own]), [one[1].seconds for one in own]))
+                    print(report(name, own))
 
 
 if __name__ == "__main__":
