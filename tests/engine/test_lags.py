@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import cosim
 from cosim.errors import StallError, WorkloadError
 from cosim.network.flows import I64
+from cosim.topology.grid import Dimension, grid_topology
 from cosim.units import PS_PER_MS, PS_PER_US
 from cosim.workload.check import check
 from cosim.workload.program import NO_STREAM, Operation, Workload
@@ -93,6 +94,21 @@ def test_a_program_with_lags_takes_the_times_of_itself_unrolled(
     flat = {(j, o // count[r], r, o % count[r]): at for (j, _, r, o), at in times(plain).items()}
     assert times(window) == flat
     assert window.end_ps == plain.end_ps
+
+
+@pytest.mark.parametrize("network", sorted(NETWORKS))
+@pytest.mark.parametrize("kind", ["all_reduce", "reduce_scatter", "all_to_all"])
+def test_collectives_over_several_dimensions_have_lags_too(kind: str, network: str) -> None:
+    """Each dimension by its own algorithm, two iterations' collectives under way at once."""
+    topology = grid_topology([Dimension(shape, 2, 80e9, PS_PER_US) for shape in ("Ring", "Switch", "Ring")])
+    exchange = collective(1 << 22, 0, kind=kind, stream=NO_STREAM)
+    work = workload(*[[lagged(compute(20 * PS_PER_US, name="step"), (0, 1), (1, 2)), exchange]] * 8)
+    window = run(topology, job(work, iterations=ITERATIONS), network=NETWORKS[network]())
+    plain = run(topology, job(unrolled(work, ITERATIONS)), network=NETWORKS[network]())
+    flat = {(0, op // 2, rank, op % 2): at for (_, _, rank, op), at in times(plain).items()}
+    assert times(window) == flat
+    began, ended = ({key[1]: at[k] for key, at in flat.items() if key[2:] == (0, 1)} for k in (0, 1))
+    assert any(began[at + 1] < ended[at] for at in range(ITERATIONS - 1))
 
 
 def test_what_waits_for_the_iteration_before_begins_when_that_allows() -> None:
