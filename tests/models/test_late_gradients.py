@@ -15,11 +15,11 @@ WEIGHTS_BYTES = 553_430_176
 """VGG-16's 138,357,544 parameters of four bytes."""
 
 
-def run(rate: str = "5Gbps", parallel: dict[str, int] | None = None, **workload: Any) -> Any:
+def run(link: str = "5Gbps", parallel: dict[str, int] | None = None, **workload: Any) -> Any:
     cut = parallel if parallel is not None else {"dp": 4}
     return cosim.run(
         {
-            "topology": {"kind": "switch", "endpoints": 4, "rate": rate, "latency": "0ns"},
+            "topology": {"kind": "switch", "endpoints": 4, "rate": link, "latency": "0ns"},
             "network": "fair_share",
             "collectives": {"all_reduce": "ring"},
             "jobs": [
@@ -71,6 +71,26 @@ def test_first_layers_alone_may_be_late() -> None:
     assert none == three > 1.01 * convolutions  # the last bucket has more than three layers
 
 
+@pytest.mark.parametrize("rate", ["2Gbps", "10Gbps"])
+def test_as_few_layers_are_late_as_bring_what_all_would(rate: str) -> None:
+    done = job(run(rate, staleness="auto", rate=rate))
+    whole = job(run(rate, staleness=1)).iteration_mean_ps
+    assert done.iteration_mean_ps <= whole * (1 + 1e-4)
+    said = next(line for line in done.read if line.startswith("staleness: "))
+    first = int(said.split("the first ")[1].split()[0])
+    assert 0 < first < 16
+    assert f"up to convolution {first - 1}," in said
+    fewer = job(run(rate, staleness={"first": first - 1})).iteration_mean_ps
+    assert fewer > whole * (1 + 1e-4)
+
+
+def test_no_layer_is_late_where_that_brings_nothing() -> None:
+    """At 100 Gbps the exchange hides behind the backward pass, and predicting weights takes time."""
+    done = job(run("100Gbps", staleness="auto", rate="100Gbps"))
+    assert done.iteration_mean_ps == job(run("100Gbps")).iteration_mean_ps
+    assert "staleness: gradients of the first 0 layers" in str(done.read)
+
+
 def test_stages_of_a_pipeline_have_their_own_first_layers() -> None:
     """Of four layers and embedding and head on two stages, three are half of the model: the first stage."""
     text = {
@@ -113,6 +133,17 @@ def test_weights_are_averaged_every_so_many_steps(late: bool) -> None:
         ({"staleness": {"first": 17}}, "the first 17 of 16 layers"),
         ({"staleness": {"first": 2}, "sharded_optimizer": True}, "staleness needs whole replicas"),
         ({"staleness": {"last": 2}}, "staleness"),
+        ({"staleness": "auto"}, "staleness: auto needs a rate"),
+        (
+            {
+                "staleness": "auto",
+                "rate": "1Gbps",
+                "model": "gpt3-1.7b",
+                "parallel": {"dp": 2, "pp": 2},
+                "memory": "ignore",
+            },
+            "there are 2 pipeline stages",
+        ),
     ],
 )
 def test_what_has_no_gradients_to_be_late_is_refused(settings: dict[str, Any], said: str) -> None:

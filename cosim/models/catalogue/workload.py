@@ -18,21 +18,21 @@ from cosim.models.build_training import build_training
 from cosim.models.catalogue.assemble import Graphed, Stretched
 from cosim.models.catalogue.cut import Attention, Parallel, Recipe, Recompute, Recomputed
 from cosim.models.catalogue.fits import divides
-from cosim.models.catalogue.stale_layers import late_exchanges
+from cosim.models.catalogue.stale_layers import fewest_late_layers, with_late_layers
 from cosim.models.contract import Framework, Model
 from cosim.models.frameworks import Megatron
 from cosim.models.job import ModelJob
 from cosim.models.offload import Offload, offloaded
 from cosim.models.training import Timer
 from cosim.registry import Named
-from cosim.spec import SizeBytes
+from cosim.spec import RateBps, SizeBytes
 from cosim.units import format_size
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.first_layers import FirstLayers
 from cosim.workload.iteration_work import IterationWork
 from cosim.workload.local_sgd import LocalSgd
 from cosim.workload.program import Operation, Workload
-from cosim.workload.stale_gradients import averaged_every, one_iteration_late
+from cosim.workload.stale_gradients import IsGradient, averaged_every
 
 if TYPE_CHECKING:
     from cosim.workload.layers.profile import LayerProfile
@@ -64,11 +64,12 @@ class TrainedWorkload(WorkloadSpec):
     sharded_optimizer: bool = Field(
         False, description="optimizer states sharded over the replicas (ZeRO stage 1), not on every rank"
     )
-    staleness: Literal[0, 1] | FirstLayers = Field(
+    staleness: Literal[0, 1, "auto"] | FirstLayers = Field(
         0,
         description="1: gradients are used an iteration late, with weights predicted from them; {first: 4}: "
-        "those of the first layers, as far as no bucket carries others with them",
+        "those of the first layers, as far as no bucket carries others with them; auto: as few as help",
     )
+    rate: RateBps | None = Field(None, description="staleness auto: of each GPU's link")
     local_sgd: LocalSgd | None = Field(None, description="average weights every so many steps, not gradients")
 
     def runs_on(self) -> GpuSpec:
@@ -132,6 +133,8 @@ class ModelWorkload(TrainedWorkload):
         if self.staleness == 0 and self.local_sgd is None:
             return
         name = "staleness" if self.staleness != 0 else "local_sgd"
+        if self.staleness == "auto" and self.rate is None:
+            raise ValueError("staleness: auto needs a rate, as in `rate: 10Gbps`")
         if self.staleness != 0 and self.local_sgd is not None:
             raise ValueError("local_sgd averages weights: there are no gradients for staleness to be of")
         if self.offload is not None:
@@ -155,6 +158,7 @@ class ModelWorkload(TrainedWorkload):
             idle.append(("overlap_gradients", why, self.parallel.fsdp == 1))
         elif not self.overlap_gradients:
             idle.append(("bucket", "gradients are exchanged at the end (overlap_gradients: false)", True))
+        idle.append(("rate", "staleness is not auto", self.staleness != "auto"))
         idle.append(("tokens", f"{self.task} makes none", self.task != "decode"))
         no_size = isinstance(self.gpu, Gpu) and self.gpu.memory is None
         unasked = no_size or self.memory == "ignore"
@@ -278,20 +282,7 @@ class ModelWorkload(TrainedWorkload):
             return one.collective == "all_reduce" and one.phase == "backward" and one.axes in axes
 
         if self.staleness != 0:
-            first = self.staleness.first if isinstance(self.staleness, FirstLayers) else None
-            stale = late_exchanges(made.programs, self.job().stages, first, is_gradient)
-            most = max(
-                sum(
-                    one.size_bytes for one, is_late in zip(program.operations, chosen, strict=True) if is_late
-                )
-                for program, chosen in zip(made.programs, stale, strict=True)
-            )
-            whose = "gradients" if first is None else f"gradients of the first {first} layers"
-            said = f"staleness: {whose} are used an iteration late, {format_size(most)} of them kept on a GPU"
-            copy = timer.kernels_ps([memory(2 * most)])
-            return replace(
-                one_iteration_late(made, stale, copy if most else 0), report=_with(made.report, said)
-            )
+            return self._stale(made, timer, is_gradient)
         if self.local_sgd is not None:
             steps, late = self.local_sgd.steps, self.local_sgd.late
             when = ", used one period late" if late else ""
@@ -300,6 +291,23 @@ class ModelWorkload(TrainedWorkload):
                 averaged_every(made, is_gradient, steps, late=late), report=_with(made.report, said)
             )
         return made
+
+    def _stale(self, made: Workload, timer: Timer, is_gradient: IsGradient) -> Workload:
+        stages = self.job().stages
+
+        def copy_ps(size_bytes: int) -> int:
+            return timer.kernels_ps([memory(2 * size_bytes)])
+
+        first = self.staleness.first if isinstance(self.staleness, FirstLayers) else None
+        if self.staleness == "auto":
+            assert self.rate is not None
+            first = fewest_late_layers(made, stages, is_gradient, copy_ps, self.rate)
+        late, most = with_late_layers(made, stages, first, is_gradient, copy_ps)
+        whose = "gradients" if first is None else f"gradients of the first {first} layers"
+        if first and len(stages) == 1:
+            whose += f", up to {[layer.name for chunk in stages[0] for layer in chunk][first - 1]},"
+        said = f"staleness: {whose} are used an iteration late, {format_size(most)} of them kept on a GPU"
+        return replace(late, report=_with(made.report, said))
 
     # -- memory -------------------------------------------------------------------------------------------
 
