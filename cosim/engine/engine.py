@@ -200,6 +200,8 @@ class Engine:
             self.columns.make_room()
         elif status == loop.NEED_GROUP:
             self.groups.look_up(rank, op)
+        elif status == loop.NEED_ACCESS:
+            self.groups.bind_access(rank, op)
         elif status == loop.NEED_PLAN:
             self.groups.plan(rank, op)
         elif status == loop.NEED_TRAITS:

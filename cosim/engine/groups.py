@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.engine import state as s
+from cosim.engine.accesses import access_table
 from cosim.engine.collectives import COMM_BITS, TURN_BITS, WHAT_BITS, add_plan, move_plans
 from cosim.engine.columns import Columns
 from cosim.engine.flow_log import FlowLog
@@ -64,6 +65,7 @@ class Groups:
         self._comms: dict[tuple[int, tuple[int, ...], Naming], Comm] = {}
         self._groups: dict[tuple[int, tuple[int, ...]], int] = {}
         self._numbers: dict[tuple[int, Naming], tuple[int, int]] = {}
+        self._accesses: dict[tuple[str, int], FlowTable] = {}
         self._flow_tables: dict[int, tuple[Template, FlowTable]] = {}
         self._bound: dict[tuple[int, int, bytes], int] = {}
         self._places: dict[int, tuple[I32, int, int]] = {}
@@ -238,13 +240,37 @@ class Groups:
         known = self._bound.get(key)
         if known is not None:
             return known
-        table = self._table(template)
+        number = self._bound[key] = self._bind_table(
+            self._table(template), endpoints, job, template.exit_base
+        )
+        return number
+
+    def bind_access(self, rank: int, op: int) -> None:
+        """Find the flows of a rank's access to its memory node."""
+        arrays = self._columns.arrays
+        row = arrays["ranks"][rank]
+        job, number = int(row["job"]), int(row["number"])
+        one = arrays["ops"][arrays["programs"]["op0"][row["program"]] + op]
+        operation = self._tables.program(job, number).program.operations[int(one["number"])]
+        info = self._tables.jobs[job].info
+        assert info.memory_nodes is not None
+        what = operation.access, operation.size_bytes
+        table = self._accesses.get(what)
+        if table is None:
+            table = self._accesses[what] = access_table(*what, info.memory_nodes)
+        own = int(info.endpoints[number])
+        endpoints = np.array([own, info.memory_nodes.node[own]], np.int32)
+        bound = self._bind_table(table, endpoints, job, 1)
+        self._columns.arrays["ports"]["binding"][row["port0"] + one["ref"]] = bound
+
+    def _bind_table(self, table: FlowTable, endpoints: I32, job: int, react_from: int) -> int:
+        """A flow table on endpoints; the engine waits for its flows from ``react_from`` on."""
         made = np.zeros(1, s.BINDING)
-        made["flows"], made["react_from"] = table.num_flows, template.exit_base
+        made["flows"], made["react_from"] = table.num_flows, react_from
         made["info"] = self._flow_log.bind(table, endpoints)
         made["block"], made["blocks"] = self._flow_log.blocks(table), len(table.block_repeat)
         made["table"] = s.NONE
-        number = self._bound[key] = self._columns.append("bindings", made)
+        number = self._columns.append("bindings", made)
         self.bindings[number] = bound = BoundTable(table, endpoints, job)
         if self.on_bind is not None:
             self.on_bind(number, bound)

@@ -65,7 +65,7 @@ def _hand_over(state: State, core: Core) -> int:
             handle.key_low,
             bound.path,
             int(state.traits[at]),
-            handle.kind == OF_COLLECTIVE,
+            handle.kind >= OF_COLLECTIVE,
         )
         if status != DRAINED:
             return status

@@ -11,9 +11,9 @@ import numpy as np
 from cosim.engine.chunks import enter, pump
 from cosim.engine.collectives import EARLY_EXIT, MET, MISMATCH, UNKNOWN_GROUP, leave, meet
 from cosim.engine.counters import count_operation
-from cosim.engine.flows import let_go
+from cosim.engine.flows import let_go, open_flows, start_flow
 from cosim.engine.heap import pop, push
-from cosim.engine.messages import post, reached, send_out
+from cosim.engine.messages import MESSAGE_PART, ends_now, post, reached, send_out
 from cosim.engine.ranks import begin, end, may_begin, take_ready
 from cosim.engine.state import (
     ACCESS,
@@ -37,11 +37,13 @@ from cosim.engine.state import (
     MOST_WORDS,
     NONE,
     NOW,
+    OF_ACCESS,
     OF_COLLECTIVE,
     OPENED_N,
     PUMP_AT,
     PUMP_N,
     REACTIONS_N,
+    REMOTE,
     RENDEZVOUS_TOP,
     ROUND,
     START_AT,
@@ -70,12 +72,14 @@ from cosim.units import NEVER
     NO_PROGRESS,
     PAUSED,
     NEED_START,
-) = (0, *range(100, 115))
+    NEED_ACCESS,
+) = (0, *range(100, 116))
 """Why the loop stopped: nothing is left up to the limit; an array may be too short; durations, a group or a
 plan are not known; a rank has no peer; two ends disagree on the size, ranks on a collective; a rank left one
 before it came; time would pass NEVER. With a network in the same loop: what a job's iteration is called there
 is not known; there is no room for what is reported, or what it may report has to be asked for; it stands
-still; so much was done that others may want a word; whoever directs a job has to say when a rank may go on.
+still; so much was done that others may want a word; whoever directs a job has to say when a rank may go on;
+the flows of an access to a memory node are not known.
 (Below 100: what networks stop for.)"""
 
 
@@ -180,6 +184,24 @@ def _choose(state: State, number: int, now: int) -> None:
 
 
 @internal
+def _ask_node(state: State, number: int, op: int, now: int) -> int:
+    """Start an access to a memory node; DONE, or that its flows are not known."""
+    rank = state.ranks[number]
+    one = state.ops[state.programs[rank.program].op0 + op]
+    binding = state.ports[rank.port0 + one.ref].binding
+    if binding == NONE:
+        return NEED_ACCESS
+    iteration = int(state.slots[rank.slot0 + one.slot].iteration)
+    # As a message of this operation would be named: it has no other.
+    key_high = (int(rank.job) << 51) | (iteration << 31) | int(one.number)
+    key_low = (int(rank.number) << 44) | (MESSAGE_PART << 32)
+    handle = open_flows(state, int(binding), key_high, key_low, OF_ACCESS, number, iteration)
+    state.handles[handle].part = op
+    start_flow(state, handle, 0, now, rank.cause)
+    return DONE
+
+
+@internal
 def _start(state: State, number: int, op: int, now: int) -> int:
     """Start an operation; DONE, or what stands in the way."""
     meta = state.meta
@@ -212,6 +234,8 @@ def _start(state: State, number: int, op: int, now: int) -> int:
         if came == MISMATCH:
             return WRONG_COLLECTIVE
         return NEED_GROUP if came == UNKNOWN_GROUP else NEED_PLAN
+    if one.kind == REMOTE:
+        return _ask_node(state, number, op, now)
     if state.ports[rank.port0 + one.ref].channel == NONE:
         return NO_PEER
     return DONE if post(state, number, op, now) else WRONG_SIZE
@@ -231,7 +255,11 @@ def _react(state: State, now: int) -> int:
         return TOO_EARLY if leave(state, handle, index, now, cause) == EARLY_EXIT else DONE
     kind = int(one.kind)
     owner = int(one.owner)
+    part = int(one.part)
     let_go(state, handle)
+    if kind == OF_ACCESS:
+        ends_now(state, owner, part, now, cause)
+        return DONE
     reached(state, kind, owner, now, cause)
     return DONE
 

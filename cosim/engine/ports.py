@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cosim.engine.state import NONE
 from cosim.network.flows import I32, I64
+from cosim.workload.operation import STORE
 from cosim.workload.program import DeviceMesh, OpKind
 from cosim.workload.table import OperationTable
 
@@ -47,11 +48,13 @@ class Ports:
         return np.where((found >= 0) & (found < world) & (found != rank), found, NONE)
 
 
-def ports_of(table: OperationTable) -> tuple[Ports, I64]:
+def ports_of(table: OperationTable, *, accesses: bool = False) -> tuple[Ports, I64]:
     """The ends of messages of a table's programs, and int64[rows]: each one's number within its program, 0
-    for what is no end.
+    for what is no end. With ``accesses`` those to memory nodes are such ends, too, without a peer.
     """
-    row = np.flatnonzero(table.is_kind(OpKind.SEND, OpKind.RECV))
+    is_end = table.is_kind(OpKind.SEND, OpKind.RECV)
+    row = np.flatnonzero(is_end | table.is_access if accesses else is_end)
+    stores = np.array([one.access == STORE for one in table.prototypes], np.int64)[table.like[row]]
     channel = np.array([one.channel for one in table.prototypes], np.int64)[table.like[row]]
     kind, alike = table.kind[row], _alike(table)[table.like[row]]
     columns = (
@@ -62,6 +65,7 @@ def ports_of(table: OperationTable) -> tuple[Ports, I64]:
         table.tag[row],
         table.size_bytes[row],
         channel,
+        stores,
     )
     one, number = unique_rows(*columns)
     mine = row[one]

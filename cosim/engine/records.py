@@ -44,12 +44,24 @@ class Slowdown(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class MemoryNodes:
+    """Where accesses to remote memory are messages: ``node``, int32[endpoints of the topology], the endpoint
+    that each one's memory is at; what a node takes before it answers, and bytes of a request and of an
+    acknowledgement.
+    """
+
+    node: I32
+    latency_ps: int
+    request_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
 class JobInfo:
     """One job as it was run: rank r of the workload sat on endpoint ``endpoints[r]``.
 
     ``slowdowns`` come in order of time, and may never end; a job that has some has a ``pace``.
     ``devices``: int32[endpoints of the topology], the memory device that serves each one's accesses, -1: none
-    that is shared; None: nothing is accessed.
+    that is shared; None: nothing is accessed, or over the fabric, at ``memory_nodes``.
     With a ``folding``, these are the representatives of a larger job, which it knows.
     """
 
@@ -64,6 +76,7 @@ class JobInfo:
     slowdowns: Iterable[Slowdown] = ()
     folding: Folding | None = None
     devices: I32 | None = None
+    memory_nodes: MemoryNodes | None = None
 
     @property
     def copies(self) -> int:

@@ -287,7 +287,10 @@ class Replay:
         workload = job.info.workload
         table = workload.table
         ranks = np.bincount(workload.program_of, minlength=table.num_programs)
-        sent = np.where(table.is_kind(OpKind.SEND), table.size_bytes, 0).astype(np.float64)
+        sends = table.is_kind(OpKind.SEND)
+        if job.info.memory_nodes is not None:
+            sends |= table.is_access
+        sent = np.where(sends, table.size_bytes, 0).astype(np.float64)
         each = np.bincount(table.program, sent, minlength=table.num_programs)
         talking = np.unique(table.program[table.is_kind(OpKind.COLLECTIVE)])
         for number in talking[ranks[talking] > 0].tolist():
@@ -299,7 +302,7 @@ class Replay:
         """Bytes that one iteration of a rank sends, of collectives its share."""
         mine, shares = 0.0, dict[tuple[object, ...], float]()
         for operation in program.operations:
-            if operation.kind is OpKind.SEND:
+            if operation.kind is OpKind.SEND or (operation.access and job.info.memory_nodes is not None):
                 mine += operation.size_bytes
             elif operation.kind is OpKind.COLLECTIVE:
                 what = operation.collective, operation.size_bytes, operation.root

@@ -21,10 +21,10 @@ from cosim.network.flows import I32, I64
 U64 = NDArray[np.uint64]
 NONE = -1
 
-COMPUTE, COLLECTIVE, SEND, RECV, ACCESS = range(5)
-"""Kinds of operations, as the loop tells them apart."""
-OF_MESSAGE, OF_REQUEST, OF_COLLECTIVE = range(3)
-"""Whose a flow group is."""
+COMPUTE, COLLECTIVE, SEND, RECV, ACCESS, REMOTE = range(6)
+"""Kinds of operations, as the loop tells them apart. REMOTE: an access that is a message."""
+OF_MESSAGE, OF_REQUEST, OF_COLLECTIVE, OF_ACCESS = range(4)
+"""Whose a flow group is; from OF_COLLECTIVE on the network starts flows that wait for others."""
 
 (
     NOW,
@@ -156,7 +156,8 @@ LANE = np.dtype([("busy", "i4"), ("count", "i4")])
 MEMBER = np.dtype([("comm", "i4"), ("position", "i4")])
 """A rank's place in a group that its program names; NONE: not looked up."""
 PORT = np.dtype([("channel", "i4"), ("binding", "i4"), ("peer", "i4"), ("pad", "i4")])
-"""One end of messages of a rank: the channel where they meet; what it sends (a RECV: its request)."""
+"""One end of messages of a rank: the channel where they meet; what it sends (a RECV: its request), or the
+flows of an access to a memory node, NONE: not looked up."""
 COMM = np.dtype(
     [("rank0", "i8"), ("group", "i4"), ("op0", "i4"), ("ops", "i4"), ("open", "i4"), ("size", "i4")]
 )

@@ -73,11 +73,12 @@ class Tables:
         columns, ready, window = self.columns, job.programs.table, job.window
         table = ready.table
         ops = np.zeros(len(table), s.OP)
-        ops["kind"] = np.where(table.is_access, s.ACCESS, _KINDS[table.kind])
+        over_fabric = job.info.memory_nodes is not None
+        ops["kind"] = np.where(table.is_access, s.REMOTE if over_fabric else s.ACCESS, _KINDS[table.kind])
         ops["duration"], ops["size"] = table.duration_ps, table.size_bytes
         ops["lane"] = ready.lane
         ops["number"] = np.arange(len(table)) - table.first[table.program]
-        ports, ops["ref"] = ports_of(table)
+        ports, ops["ref"] = ports_of(table, accesses=over_fabric)
         self.program0.append(len(self.programs))
         groups = self._collectives(job, ops)
         rows = ready.in_slots(window)

@@ -134,7 +134,7 @@ def _computing(workload: Workload) -> set[int]:
 
 
 def _memory(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
-    if scenario.memory is not None and all(job.devices is None for job in jobs):
+    if scenario.memory is not None and all(job.devices is None and job.memory_nodes is None for job in jobs):
         yield ("memory",), "no job loads from or stores to remote memory"
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cosim.engine.records import JobInfo
+from cosim.engine.records import JobInfo, MemoryNodes
 from cosim.errors import InputError, ScenarioError
 from cosim.experiment.place import at
 from cosim.experiment.scenario import Scenario
@@ -25,19 +27,54 @@ def with_memory(scenario: Scenario, topology: Topology, jobs: tuple[JobInfo, ...
     InputError
         A job accesses remote memory, but the scenario has none; or that can't be made on the topology.
     """
-    if not any(job.workload.table.is_access.any() for job in jobs):
+    if not any(_has(job) for job in jobs):
         return jobs
     memory = scenario.memory
     if memory is None:
         raise _no_memory(scenario, jobs)
     with at(scenario.locate("memory")):
+        nodes = _nodes(memory, topology, scenario, jobs)
+        if nodes is not None:
+            _check_capacity(memory, nodes.node, jobs)
+            return tuple(replace(job, memory_nodes=nodes) if _has(job) else job for job in jobs)
         devices = _devices(memory, topology)
-        _check_capacity(memory, devices, jobs)
+        own = devices == -1
+        _check_capacity(memory, np.where(own, len(devices) + np.arange(len(devices)), devices), jobs)
         timed: dict[int, Workload] = {}
         for job in jobs:
             if id(job.workload) not in timed:
                 timed[id(job.workload)] = _timed(job.workload, memory)
     return tuple(replace(job, workload=timed[id(job.workload)], devices=devices) for job in jobs)
+
+
+def _has(job: JobInfo) -> bool:
+    return bool(job.workload.table.is_access.any())
+
+
+def _nodes(
+    memory: MemorySpec, topology: Topology, scenario: Scenario, jobs: tuple[JobInfo, ...]
+) -> MemoryNodes | None:
+    """Where each endpoint's memory is, of memory that is reached over the fabric."""
+    given = memory.nodes(topology)
+    if given is None:
+        return None
+    node, count = np.asarray(given), topology.num_endpoints
+    if node.shape != (count,) or node.dtype.kind != "i" or (node < 0).any() or (node >= count).any():
+        raise InputError(
+            f"{type(memory).__name__}.nodes gave {repr(node.tolist())[:80]}; it should give int32[{count}], "
+            f"for each endpoint that of its memory, below {count}"
+        )
+    taken = {*node.tolist()}
+    for job in jobs:
+        both = sorted(taken & {*job.endpoints.tolist()})
+        if both:
+            raise InputError(
+                f"endpoint {both[0]} is a memory node, but a rank of {job.name!r} sits there",
+                hint="place jobs elsewhere, or make the topology larger",
+            )
+    if scenario.queue is not None:
+        raise InputError("a queue might seat ranks on memory nodes, which it knows nothing of")
+    return MemoryNodes(np.ascontiguousarray(node, np.int32), memory.latency, memory.request_bytes)
 
 
 def _devices(memory: MemorySpec, topology: Topology) -> I32:
@@ -51,19 +88,17 @@ def _devices(memory: MemorySpec, topology: Topology) -> I32:
     return np.ascontiguousarray(made, np.int32)
 
 
-def _check_capacity(memory: MemorySpec, devices: I32, jobs: tuple[JobInfo, ...]) -> None:
-    """Refuse more on a device than it has room for."""
+def _check_capacity(memory: MemorySpec, number: NDArray[Any], jobs: tuple[JobInfo, ...]) -> None:
+    """Refuse more on a device, or an endpoint's own (``number`` beyond them), than it has room for."""
     if memory.capacity is None:
         return
-    own = devices == -1
-    number = np.where(own, len(devices) + np.arange(len(devices)), devices)
     kept: dict[int, int] = {}
     for job in jobs:
         for device in number[job.endpoints].tolist():
             kept[device] = kept.get(device, 0) + job.workload.remote_bytes
     fullest = max(kept, key=lambda device: kept[device])
     if kept[fullest] > memory.capacity:
-        where = f"of endpoint {fullest - len(devices)}" if fullest >= len(devices) else str(fullest)
+        where = f"of endpoint {fullest - len(number)}" if fullest >= len(number) else str(fullest)
         raise InputError(
             f"remote memory {where} has {format_size(memory.capacity)}, but jobs keep "
             f"{format_size(kept[fullest])} there",

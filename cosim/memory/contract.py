@@ -53,6 +53,22 @@ class MemorySpec(Spec):
             The topology doesn't have what devices are shared by.
         """
 
+    @property
+    def request_bytes(self) -> int:
+        """Of a load's request to a node, and of a node's acknowledgement of a store."""
+        return 0
+
+    def nodes(self, topology: Topology) -> I32 | None:  # noqa: ARG002 - most have none
+        """int32[endpoints]: the endpoint that each one's memory is at, where accesses are messages between
+        the two: ``latency`` is then the node's, and nothing is asked of ``duration_ps``. None: they are not.
+
+        Raises
+        ------
+        TopologyError
+            A node that the topology doesn't have.
+        """
+        return None
+
     def duration_ps(self, size_bytes: int) -> int:
         """How long one load or store of ``size_bytes`` holds its device, or takes where nobody waits.
 

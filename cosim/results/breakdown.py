@@ -83,7 +83,8 @@ def break_down(records: Records, table: OpTable) -> Breakdown:
         counted = table.is_kind(OpKind.COMPUTE)[rows] & (layer == COMPUTE)
         np.add.at(astra[mine], ranks[counted], duration[counted])
         remote = layer == REMOTE
-        np.add.at(queued[mine], ranks[remote], (duration - table.duration_ps[rows])[remote])
+        served = remote & (table.duration_ps[rows] > 0)  # how long messages would take alone nobody says
+        np.add.at(queued[mine], ranks[served], (duration - table.duration_ps[rows])[served])
         duration[remote] = table.duration_ps[rows][remote]  # nobody else need be there
         not_sent = layer != COMMUNICATION
         busiest[mine] = _busiest_stream(table, last - first, table.stream[rows], ranks, duration, not_sent)

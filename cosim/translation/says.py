@@ -81,6 +81,7 @@ def _of_job(part: Says, job: JobInfo, source: Source) -> int:
             return _count(job, lambda op: op.kind is OpKind.SEND) if job.workload.rendezvous else 0
         case Says.SHARED_MEMORY:
             shared = job.devices is not None and bool((job.devices[job.endpoints] >= 0).any())
+            shared |= job.memory_nodes is not None
             return _count(job, lambda op: op.access != "") if shared else 0
         case Says.ENDPOINT_DELAY:
             return collectives if config.endpoint_delay else 0

@@ -55,6 +55,8 @@ def find_folding(
         return None, ("stragglers, jitter or events: ranks do not compute alike",)
     if topology.changes is not None:
         return None, ("events of links: what looks the same now need not later",)
+    if jobs[0].memory_nodes is not None:
+        return None, ("memory nodes are in the fabric, and nearer to some ranks than to others",)
     if jobs[0].devices is not None and (jobs[0].devices >= 0).any():
         return None, ("ranks wait for each other at shared memory, and one of them is first",)
     if len(np.unique(jobs[0].endpoints)) < len(jobs[0].endpoints):

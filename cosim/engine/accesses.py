@@ -1,0 +1,29 @@
+"""Accesses to memory nodes, as flows: a request and the bytes back, or the bytes and an acknowledgement."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cosim.engine.records import MemoryNodes
+from cosim.network.flows import ON_COMPLETION, FlowTable
+from cosim.units import NEVER
+from cosim.workload.operation import LOAD
+
+
+def access_table(access: str, size_bytes: int, nodes: MemoryNodes) -> FlowTable:
+    """Two flows between a rank, participant 0, and its node, 1: there, and after the node's latency back."""
+    there, back = (nodes.request_bytes, size_bytes) if access == LOAD else (size_bytes, nodes.request_bytes)
+    return FlowTable(
+        num_participants=2,
+        src=np.array([0, 1], np.int32),
+        dst=np.array([1, 0], np.int32),
+        size_bytes=np.array([there, back], np.int64),
+        channel=np.zeros(2, np.int32),
+        delay_ps=np.array([0, nodes.latency_ps], np.int64),
+        reaction_ps=np.array([NEVER, 0], np.int64),
+        dep_ptr=np.array([0, 0, 1], np.int64),
+        dep_distance=np.ones(1, np.int64),
+        dep_kind=np.full(1, ON_COMPLETION, np.int8),
+        block_row=np.array([0, 2], np.int64),
+        block_repeat=np.ones(1, np.int64),
+    )
