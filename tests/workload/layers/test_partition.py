@@ -61,6 +61,25 @@ def test_brute_force_finds_no_faster_plan(
     assert predicted_s(chain, found.plan, 10e9, equation=equation) == pytest.approx(best, rel=1e-12)
 
 
+@given(st.lists(layers, min_size=2, max_size=6), st.sampled_from(["paper", "code"]))
+@settings(max_examples=25, deadline=None)
+def test_a_limit_holds_over_levels(some: list[ProfiledLayer], equation: Equation) -> None:
+    """What is found fits into the memory, or nothing is; a limit that the free plan keeps changes nothing."""
+    chain = LayerProfile("random", tuple(some))
+    levels = [Level(2, 80e9), Level(3, 10e9)]
+    free = partition(chain, levels, equation=equation)
+    most = max(free.plan.memory_bytes(chain))
+    # Level by level a stage is asked for as many versions as it may have at most, so that room is needed.
+    assert partition(chain, levels, equation=equation, memory_bytes=100 * most + 1).plan == free.plan
+    for limit in (most, most // 2, most // 4):
+        try:
+            found = partition(chain, levels, equation=equation, memory_bytes=limit + 1)
+        except WorkloadError:
+            continue
+        assert max(found.plan.memory_bytes(chain)) <= limit + 1
+        assert found.minibatch_s >= free.minibatch_s * (1 - 1e-12)
+
+
 @needs("pipedream/vgg16.txt")
 def test_vgg16_is_cut_as_published() -> None:
     found = partition(profile("vgg16"), FLAT)
