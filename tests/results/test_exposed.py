@@ -9,6 +9,7 @@ import cosim
 from cosim.results.exposed import exposed_by_kind
 from cosim.results.store import run_columns
 from cosim.units import PS_PER_MS
+from tests.inputs import ROOT
 
 
 def operation(name: str, stream: str, *, after: tuple[int, ...] = (), **more: object) -> cosim.Operation:
@@ -49,7 +50,7 @@ def test_parts_add_up_to_the_exposed_communication(job: str) -> None:
 
 
 def test_utilisation_is_flops_by_time_and_peak() -> None:
-    run = cosim.run("scenarios/quickstart.yaml")
+    run = cosim.run(ROOT / "scenarios" / "quickstart.yaml")
     (job,) = run.summary.jobs
     assert job.work is not None
     assert job.flops_utilisation is not None

@@ -46,6 +46,7 @@ def run_data(source: ReportSource) -> tuple[dict[str, Any], dict[str, Array]]:
     head: dict[str, Any] = {
         "summary": summary,
         "exposed": exposed_by_kind(source.columns),
+        "alone": dict(source.alone or {}),
         "settings": _yaml(source.settings),
         "timeline": _timeline(source, shown),
         "path_kinds": [*KINDS],

@@ -36,15 +36,22 @@ class RunInMemory(Protocol):
     def settings(self) -> Any:
         """The scenario as plain values; None where it isn't known."""
 
+    @property
+    def alone(self) -> Mapping[str, float] | None:
+        """Each job's mean iteration by itself, picoseconds; None where nobody asked."""
+
 
 @dataclass(frozen=True, eq=False)
 class ReportSource:
-    """``columns`` are those of ``columns.npz``; ``settings`` None where a run has no scenario."""
+    """``columns`` are those of ``columns.npz``; ``settings`` None where a run has no scenario; ``alone`` is
+    each job's mean iteration by itself, where that was asked for.
+    """
 
     summary: Summary
     settings: Any
     columns: Mapping[str, NDArray[Any]]
     messages: MessageRecords | None
+    alone: Mapping[str, float] | None = None
 
     def job_of_ranks(self) -> I64:
         """The job of each simulated rank."""
@@ -70,4 +77,4 @@ def source_of(run: RunInMemory | StoredRun) -> ReportSource:
     """Of a run in memory, or read back."""
     if isinstance(run, StoredRun):
         return ReportSource(run.summary, run.settings, run.columns, run.message_records)
-    return ReportSource(run.summary, run.settings, run_columns(run.records), run.records.messages)
+    return ReportSource(run.summary, run.settings, run_columns(run.records), run.records.messages, run.alone)

@@ -7,7 +7,7 @@ import json
 import zlib
 
 import numpy as np
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cosim.results.report.packing import packed
@@ -33,6 +33,7 @@ def unpacked(text: str) -> tuple[dict[str, object], dict[str, list[int]]]:
 numbers = st.lists(st.integers(-(2**52), 2**52), max_size=30)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.text(min_size=1), numbers, max_size=4))
 def test_whole_numbers_come_back(columns: dict[str, list[int]]) -> None:
     arrays = {name: np.array(values, np.int64) for name, values in columns.items()}

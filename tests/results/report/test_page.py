@@ -162,6 +162,17 @@ def test_series_of_a_page_are_those_of_the_run(run: cosim.Run) -> None:
 
 
 @in_a_browser
+def test_jobs_have_their_slowdowns_where_they_were_run_alone(opened: Opened, tmp_path: Path) -> None:
+    run = cosim.run(ROOT / "scenarios" / "two-jobs.yaml", alone=True)
+    page = opened.show(run.report().html, tmp_path)
+    for job in run.summary.jobs:
+        assert run.alone is not None
+        assert f"{(job.iteration_mean_ps or 0) / run.alone[job.name]:.3f} x" in page.inner_text("#jobs")
+    assert "Who shares" in page.inner_text("#jobs")
+    assert opened.wrong == []
+
+
+@in_a_browser
 def test_two_runs_begin_with_a_sentence(run: cosim.Run, opened: Opened, tmp_path: Path) -> None:
     other = cosim.run(TEXT, {"topology.rate": "50Gbps"})
     page = opened.show(report([run, other]).html, tmp_path)

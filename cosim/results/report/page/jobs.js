@@ -12,15 +12,22 @@ const MOST_SERIES = 5;
 /** @param {object} run */
 export function jobs(run) {
   const all = run.summary.jobs;
+  const slowed = Object.keys(run.alone).length > 0;
   const several = all.some((job) => job.iterations_done > 1);
   if (all.length < 2 && !several) return null;
   const columns = [{ title: "job", text: true }, { title: "workload", text: true, optional: true }, { title: "ranks" }, { title: "iterations" },
-    { title: "mean" }, { title: "min", optional: true }, { title: "max", optional: true }, { title: "exposed" }, { title: "compute", optional: true }];
+    { title: "mean" }, { title: "min", optional: true }, { title: "max", optional: true }, { title: "exposed" }, { title: "compute", optional: true }, ...(slowed ? [{ title: "alone" }, { title: "slowdown" }] : [])];
   const rows = all.map((job) => ({
     cells: [job.name, job.workload, job.num_ranks, `${job.iterations_done} of ${job.iterations_asked}`, time(job.iteration_mean_ps), time(job.iteration_min_ps),
-      time(job.iteration_max_ps), percent(job.exposed.share), percent(job.compute.share)],
+      time(job.iteration_max_ps), percent(job.exposed.share), percent(job.compute.share), ...(slowed ? slowdown(run, job) : [])],
   }));
   return section("jobs", "Jobs", null, null, table(columns, rows), several && overTime(run), interleaving(run));
+}
+
+/** A job's iteration by itself, and how many times longer it takes here. */
+function slowdown(run, job) {
+  const alone = run.alone[job.name];
+  return alone && job.iteration_mean_ps ? [time(alone), `${(job.iteration_mean_ps / alone).toFixed(3)} x`] : ["-", "-"];
 }
 
 /** Who sends over the busiest links that several jobs share, and when. */
