@@ -113,12 +113,18 @@ def find(group: str, name: str) -> Any:
             f"there is no {noun} {name!r}{nearest(name, known)}\n  there are: {', '.join(known)}"
         )
     try:
-        found = point.load()
+        found = _loaded(point)
     except Exception as error:  # whatever somebody's package does
         what = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
         raise ValueError(f"the {noun} {name!r} can't be imported: {what}{error}") from error
     check_kind(group, found, f"the {noun} {name!r}, {point.value},")
     return found
+
+
+@lru_cache(maxsize=1024)
+def _loaded(point: EntryPoint) -> Any:
+    """What an entry point names: a sweep asks for the same ones thousands of times."""
+    return point.load()
 
 
 def find_in_file(group: str, text: str, folder: Path) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from cosim.errors import InputError
@@ -106,8 +107,8 @@ def _run_all(
         with closing(run_all(executor, run_task, [tasks[number] for number in left])) as results:
             for at, result in results:
                 answer = _answer(tasks[left[at]], result)
-                done[left[at]] = answer.trial
-                keeper.keep(answer.kept)
+                id_ = keeper.keep(answer.kept)
+                done[left[at]] = replace(answer.trial, run=id_) if id_ else answer.trial
                 if progress is not None:
                     text = f"run {len(done)} of {len(tasks)}: {' / '.join(answer.trial.labels)}"
                     progress(RunProgress(len(done), len(tasks), text))
@@ -117,7 +118,8 @@ def _run_all(
             raise KeyboardInterrupt from None
     name = sweep.name or "sweep"
     trials = tuple(done[number] for number in sorted(done))
-    return SweepRun(name, sweep.labels, sweep.measures, trials, interrupted, len(tasks))
+    address = "" if store is None else store.address
+    return SweepRun(name, sweep.labels, sweep.measures, trials, interrupted, len(tasks), address)
 
 
 def _executor(chosen: Executor | None, workers: int | None) -> Executor:

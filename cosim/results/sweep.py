@@ -55,13 +55,16 @@ Column = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Trial:
-    """One run: its choice on each axis, its seed, and its measures; or why it could not go on."""
+    """One run: its choice on each axis, its seed, and its measures; or why it could not go on. ``run`` is its
+    id in the sweep's store, for ``cosim runs show``; empty where it is in none.
+    """
 
     labels: tuple[str, ...]
     seed: int
     measures: dict[str, float]
     digest: str
     error: str = ""
+    run: str = ""
 
     @property
     def folder(self) -> str:
@@ -122,6 +125,8 @@ class SweepRun:
         Empty, or why some of ``num_asked`` are missing.
     num_asked
         Runs that were asked for.
+    store
+        The address of the store that has the runs whose ``run`` says so; empty: there is none.
 
     Examples
     --------
@@ -143,6 +148,7 @@ class SweepRun:
     runs: tuple[Trial, ...]
     interrupted: str = ""
     num_asked: int = 0
+    store: str = ""
 
     @cached_property
     def _values(self) -> dict[tuple[tuple[str, ...], str], dict[int, float]]:
@@ -211,6 +217,10 @@ class SweepRun:
             ],
             "failed": [
                 {"labels": list(one.labels), "seed": one.seed, "error": one.error} for one in self.failed
+            ],
+            "store": self.store,
+            "stored": [
+                {"labels": list(one.labels), "seed": one.seed, "run": one.run} for one in self.runs if one.run
             ],
         }
 

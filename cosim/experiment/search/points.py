@@ -38,12 +38,10 @@ def known_points(design: Design, progress: OnProgress | None = None) -> list[Kno
         No point can be: says which constraint is nearest to being kept, or why the first can't be. Or a fact
         that is asked for isn't known.
     """
-    asked = [QUANTITIES[name] for name in (*design.objectives, *design.constraints)]
-    finder = FactFinder({fact for one in asked for fact in one.facts}, design.cost)
-    bounds, found = Bounds(), []
+    finder, found = PointFinder(design), []
     total = math.prod(len(labels) for _, labels in design.labels)
     for number, (labels, changes) in enumerate(design.combinations()):
-        found.append(_known(design, labels, changes, bounds, finder))
+        found.append(finder.known(labels, changes))
         if progress is not None and number % _LOOK == 0:
             progress(RunProgress(number, total, f"bounds: {number:,} of {total:,} points"))
     if all(one.point.refused for one in found):
@@ -51,27 +49,41 @@ def known_points(design: Design, progress: OnProgress | None = None) -> list[Kno
     return found
 
 
-def _known(
-    design: Design, labels: tuple[str, ...], changes: Mapping[str, Any], bounds: Bounds, finder: FactFinder
-) -> KnownPoint:
-    first = {**changes, **design.levels[0].settings}
-    try:
-        scenario = design.trial(labels, first)
-        built = bounds.build(scenario)
-    except InputError as error:
-        why = error.message.removeprefix(f"{' / '.join(labels)}: ")
-        return KnownPoint(DesignPoint(labels, refused=why), changes, DesignFacts(), {})
-    facts = finder.facts(scenario, built)
-    least: dict[str, float] = {}
-    at_best: dict[str, float] = {}
-    for name in (*design.objectives, *design.constraints):
-        quantity = QUANTITIES[name]
-        if quantity.needs and quantity.needs not in least:
-            least[quantity.needs] = bounds.lower_bound(scenario, built, quantity.needs)
-        known = not quantity.needs or least[quantity.needs] > 0
-        at_best[name] = quantity.of(facts, least.get(quantity.needs, 0.0)) if known else math.nan
-    point = DesignPoint(labels, losses_of(design, at_best), broken(design, at_best))
-    return KnownPoint(point, changes, facts, at_best)
+class PointFinder:
+    """Finds out what is known of points, keeping what they have in common."""
+
+    def __init__(self, design: Design) -> None:
+        self._design = design
+        asked = [QUANTITIES[name] for name in (*design.objectives, *design.constraints)]
+        self._facts = FactFinder({fact for one in asked for fact in one.facts}, design.cost)
+        self._bounds = Bounds()
+
+    def known(self, labels: tuple[str, ...], changes: Mapping[str, Any]) -> KnownPoint:
+        """One point, by its labels and the settings that they stand for.
+
+        Raises
+        ------
+        InputError
+            A fact that is asked for isn't known.
+        """
+        design = self._design
+        try:
+            scenario = design.trial(labels, {**changes, **design.levels[0].settings})
+            built = self._bounds.build(scenario)
+        except InputError as error:
+            why = error.message.removeprefix(f"{' / '.join(labels)}: ")
+            return KnownPoint(DesignPoint(labels, refused=why), changes, DesignFacts(), {})
+        facts = self._facts.facts(scenario, built)
+        least: dict[str, float] = {}
+        at_best: dict[str, float] = {}
+        for name in (*design.objectives, *design.constraints):
+            quantity = QUANTITIES[name]
+            if quantity.needs and quantity.needs not in least:
+                least[quantity.needs] = self._bounds.lower_bound(scenario, built, quantity.needs)
+            known = not quantity.needs or least[quantity.needs] > 0
+            at_best[name] = quantity.of(facts, least.get(quantity.needs, 0.0)) if known else math.nan
+        point = DesignPoint(labels, losses_of(design, at_best), broken(design, at_best))
+        return KnownPoint(point, changes, facts, at_best)
 
 
 def losses_of(design: Design, values: Mapping[str, float]) -> tuple[float, ...]:

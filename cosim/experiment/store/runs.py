@@ -201,10 +201,10 @@ class Keeper:
         self._store = store
         self._failed = False
 
-    def keep(self, run: NewRun | None) -> None:
-        """Put a run into the store."""
+    def keep(self, run: NewRun | None) -> str:
+        """Put a run into the store: its id there; empty where it isn't."""
         if run is None or self._store is None:
-            return
+            return ""
         try:
             self._store.keep(run)
         except OSError as error:
@@ -216,6 +216,8 @@ class Keeper:
                     why,
                 )
             self._failed = True
+            return ""
+        return run.entry.id
 
 
 def open_store(address: str | Path, *, new: bool = True) -> RunStore:

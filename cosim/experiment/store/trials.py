@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -83,7 +83,9 @@ def run_task(task: Task) -> TrialAnswer:
     if made.is_lasting and not read.changed_since(began):
         files, seconds = read.states(question.base), time.time() - began
         run = kept(question, task.scenario.name, made.summary, files, seconds, made.alone, made.error)
-        return TrialAnswer(made.trial(task), None if here and _keep(store, run) else run)
+        if here and _keep(store, run):
+            return TrialAnswer(replace(made.trial(task), run=run.entry.id))
+        return TrialAnswer(made.trial(task), run)
     return TrialAnswer(made.trial(task))
 
 
@@ -160,11 +162,10 @@ def _stored(
     if entry is None or (task.with_alone and not entry.error and entry.alone is None):
         return None
     if entry.error:
-        return Trial(task.labels, task.seed, {}, "", entry.error)
+        return Trial(task.labels, task.seed, {}, "", entry.error, entry.id)
     if all(name in entry.measures for name in task.measures):
-        return Trial(
-            task.labels, task.seed, {name: entry.measures[name] for name in task.measures}, entry.digest
-        )
+        measures = {name: entry.measures[name] for name in task.measures}
+        return Trial(task.labels, task.seed, measures, entry.digest, "", entry.id)
     return None  # a network that reports none of it: running it says so
 
 

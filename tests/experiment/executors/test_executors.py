@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -17,6 +19,10 @@ import cosim
 from cosim.errors import InputError, SimulationError
 from cosim.experiment.executors import worker
 from cosim.experiment.executors.call import Limits, RunCall
+from cosim.experiment.executors.contract import Executor, run_all
+from cosim.experiment.executors.local import LocalExecutor
+from cosim.experiment.run import read_executor
+from cosim.protocol import adapters
 from tests.cli.processes import PATIENCE_S, wait_for
 from tests.experiment.executors.cluster import DaskCluster, computed, dask_cluster, write_sweep
 
@@ -65,6 +71,59 @@ def test_a_run_beyond_its_limits_is_in_the_table_and_the_others_go_on(
     assert [trial.error for trial in done.runs] == [reason, ""]
     assert reason in done.trials_csv()
     assert computed(tmp_path) == (limits.get("retries", 0) + 1 if "kill" in settings else "take" in settings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["dask", "slurm"])
+def test_limits_hold_wherever_runs_are_run(tmp_path: Path, cluster: DaskCluster, where: str) -> None:
+    """Memory, time, and a process that is killed once; of Slurm's, submitit's own jobs of this machine."""
+    jobs = {"kind": "slurm", "cluster": "local", "folder": str(tmp_path / "jobs")}
+    limits = {"timeout": "20s", "memory": "500MB", "retries": 1}
+    cases: dict[str, dict[str, object]] = {
+        "all well": {},
+        "too large": {"take": 2_000_000_000},
+        "too long": {"sleep": 3600},
+        "killed once": {"kill": str(tmp_path / "once")},
+    }
+    axis = {
+        name: {f"jobs.0.placement.{key}": value for key, value in settings.items()}
+        for name, settings in cases.items()
+    }
+    sweep = cosim.Sweep.load(write_sweep(tmp_path, runs=2), {"axes": {"what": axis}, "seeds": 1})
+    done = cosim.run(sweep, executor={**(cluster.settings if where == "dask" else jobs), **limits})
+    assert {trial.labels[0]: trial.error for trial in done.runs} == {
+        "all well": "",
+        "too large": "needs more memory than it may have",
+        "too long": "takes longer than the 20 s it may",
+        "killed once": "",
+    }
+
+
+def build_adapter(folder: str) -> str:
+    """As a run over ns-3 has it, but that a compiler which takes its time is stood in for."""
+    os.environ["XDG_CACHE_HOME"] = folder
+
+    def make(name: str, place: Path) -> None:
+        with Path(folder, "builds").open("a") as log:
+            log.write(f"{os.getpid()}\n")
+        time.sleep(1.0)
+        made = place / adapters.executable(name).name
+        made.write_text("")
+        made.chmod(0o755)
+
+    with mock.patch.multiple(adapters, missing_packages=lambda _: (), _make=make):
+        return str(adapters.build("ns3"))
+
+
+@pytest.mark.parametrize("where", ["local", "dask"])
+def test_an_adapter_is_built_once_a_machine(tmp_path: Path, cluster: DaskCluster, where: str) -> None:
+    executor: Executor | None = LocalExecutor(workers=2) if where == "local" else None
+    executor = executor or read_executor(cluster.settings)
+    assert executor is not None
+    found = dict(run_all(executor, build_adapter, [str(tmp_path)] * 4))
+    assert len({result.value for result in found.values()}) == 1
+    assert len(found) == 4
+    assert len((tmp_path / "builds").read_text().splitlines()) == 1
 
 
 def test_a_call_that_takes_too_long_is_ended() -> None:

@@ -46,8 +46,12 @@ def test_a_sweep_names_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     sweep = cosim.Sweep.load(write_sweep(tmp_path), ["store=kept"])
     first = cosim.run(sweep)
     count = Count(monkeypatch)
-    assert cosim.run(sweep, store=tmp_path / "kept").runs == first.runs
+    again = cosim.run(sweep, store=tmp_path / "kept")
+    assert again.runs == first.runs
     assert count.runs == 0
+    store = open_store(again.store, new=False)
+    assert [store.entry(one.run).digest for one in again.runs] == [one.digest for one in again.runs]
+    assert [one["run"] for one in again.to_json()["stored"]] == [one.run for one in first.runs]
 
 
 def test_whatever_determines_a_run_makes_it_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
