@@ -114,13 +114,30 @@ def _fct_bin(value: int) -> int:
     return 64 + shift * 64 + (value >> shift) - 64
 
 
+@once
+def _react_later(state: State, handle: int, flow: int, time: int, cause: int) -> None:
+    """The engine waits for this flow: it is looked at when its time comes."""
+    meta = state.meta
+    h = state.handles[handle]
+    # A network reports in no particular order, but queues are first come: so by key.
+    meta[REACTIONS_N] = push(
+        state.reactions,
+        meta[REACTIONS_N],
+        time,
+        h.key_high,
+        h.key_low + flow,
+        cause,
+        handle,
+        int(flow - h.react_from),
+    )
+
+
 @compiled
 def count(state: State, handle: I32, index: I64, start: I64, time: I64, cause: I64, number: int) -> int:
     """Count completions; those that the engine waits for go to the reactions, which have room.
 
     Returns NONE, or the number of a row whose group has ended or never began, or whose index is negative.
     """
-    meta = state.meta
     counts = state.counts
     handles = state.handles
     last_fct = -1
@@ -140,12 +157,7 @@ def count(state: State, handle: I32, index: I64, start: I64, time: I64, cause: I
         sum_a += state_a
         sum_b += mix(state_a ^ _GOLDEN)
         if flow >= h.react_from:
-            # A network reports in no particular order, but queues are first come: so by key.
-            key_low = h.key_low + flow
-            at = int(flow - h.react_from)
-            meta[REACTIONS_N] = push(
-                state.reactions, meta[REACTIONS_N], time[k], h.key_high, key_low, cause[k], handle[k], at
-            )
+            _react_later(state, handle[k], flow, time[k], cause[k])
         near = _block_of(state, handle[k], flow, near)
         block = state.blocks[near]
         one = state.info[h.info + block.row + (flow - block.base) % block.rows]

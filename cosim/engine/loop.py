@@ -284,6 +284,35 @@ def _end_next(state: State, now: int) -> None:
 
 
 @once
+def _begin_next(state: State, now: int) -> int:
+    """A rank that may go on begins its next iterations; DONE, or what has to be said before."""
+    meta = state.meta
+    number = int(state.begins[meta[BEGIN_AT]])
+    rank = state.ranks[number]
+    job = state.jobs[rank.job]
+    # Iterations may overlap, and an empty one ends as it begins: as many as may.
+    while may_begin(state, number):
+        if rank.pace0 != NONE and rank.paced <= rank.iteration + 1:  # of the iteration that begins
+            return NEED_PACE
+        if job.directed != 0:
+            start = meta[START_AT]
+            if start == NONE:
+                return NEED_START
+            meta[START_AT] = NONE
+            if start > now:
+                meta[BEGIN_AT] += 1
+                meta[AGENDA_N] = push(state.agenda, meta[AGENDA_N], start, number, NONE, now, number, NONE)
+                return DONE
+        begin(state, number, now)
+    if job.directed != 0 and rank.oldest == job.iterations:  # it is through, which is told
+        if meta[START_AT] == NONE:
+            return NEED_START
+        meta[START_AT] = NONE
+    meta[BEGIN_AT] += 1
+    return DONE
+
+
+@once
 def one_turn(state: State) -> int:
     """Do the next thing of the instant under way; DONE if there was one, NONE: it is over; or why not."""
     meta = state.meta
@@ -293,31 +322,7 @@ def one_turn(state: State) -> int:
     if _do_at_once(state, now):
         return DONE
     if meta[BEGIN_AT] < meta[BEGIN_N]:
-        number = int(state.begins[meta[BEGIN_AT]])
-        rank = state.ranks[number]
-        job = state.jobs[rank.job]
-        # Iterations may overlap, and an empty one ends as it begins: as many as may.
-        while may_begin(state, number):
-            if rank.pace0 != NONE and rank.paced <= rank.iteration + 1:  # of the iteration that begins
-                return NEED_PACE
-            if job.directed != 0:
-                start = meta[START_AT]
-                if start == NONE:
-                    return NEED_START
-                meta[START_AT] = NONE
-                if start > now:
-                    meta[BEGIN_AT] += 1
-                    meta[AGENDA_N] = push(
-                        state.agenda, meta[AGENDA_N], start, number, NONE, now, number, NONE
-                    )
-                    return DONE
-            begin(state, number, now)
-        if job.directed != 0 and rank.oldest == job.iterations:  # it is through, which is told
-            if meta[START_AT] == NONE:
-                return NEED_START
-            meta[START_AT] = NONE
-        meta[BEGIN_AT] += 1
-        return DONE
+        return _begin_next(state, now)
     meta[BEGIN_AT] = 0
     meta[BEGIN_N] = 0
     # A rank starts all it may, one operation a turn, and the ranks of a round after one another. Only then is

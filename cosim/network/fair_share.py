@@ -30,7 +30,6 @@ import numpy as np
 
 from cosim.context import Context
 from cosim.errors import InputError, NetworkError
-from cosim.network.balancing.choosing import CHOOSE, NEED_CHOICES, WRONG_CHOICE
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.named import BalancerName, balancer_field, check_balancer
 from cosim.network.balancing.session import Balancing
@@ -181,16 +180,12 @@ class FairShareNetwork(CompiledNetwork):
         }
 
     def _grow_model(self, what: int) -> None:
+        if self._balancing.see_to(what):
+            return
         if what == NEED_FLOWS:
             self._make_flows(max(1024, 2 * len(self._fluid["flows"])))
         elif what == NEED_MEMBERS:
             self._fluid.reserve("members", max(1024, 2 * len(self._fluid["members"])))
-        elif what == NEED_CHOICES:
-            self._balancing.make_room()
-        elif what == CHOOSE:
-            self._balancing.ask()
-        elif what == WRONG_CHOICE:
-            self._balancing.refuse()
         elif what == NEED_CHANGES:
             self._changes.fill(self._fluid)
         elif what == NEED_ROUTES:

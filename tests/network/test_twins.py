@@ -49,8 +49,8 @@ MODELS: dict[str, Model] = {
 }
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
 few = settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
-many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-MOST_MESSAGES = 20_000
+many = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+MOST_MESSAGES = 10_000
 """Of the scenarios that are interpreted here."""
 SMALL = ("hierarchical", "two-jobs", "mltcp", "unfair-exact", "ring-all-reduce")
 
@@ -83,6 +83,13 @@ def compiled_after(seconds: float) -> Iterator[None]:
 def digest(scenario: Path) -> str:
     """The digest of a run."""
     return str(cosim.run(scenario).records.digest)
+
+
+def is_small(scenario: Path) -> bool:
+    """Whether it is interpreted in a few seconds."""
+    text = answer_file(scenario).read_text(encoding="utf-8")
+    messages = int(text.partition("\n  messages ")[2].split()[0])
+    return messages <= MOST_MESSAGES and scenario.stem != "unfair-dcqcn"  # 24, of millions of round trips
 
 
 # -- what a twin is ----------------------------------------------------------------------------------
@@ -170,14 +177,12 @@ def test_a_scenario_has_the_digest_of_its_answer(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("scenario", [*filter(is_small, SCENARIOS)], ids=lambda path: path.stem)
 def test_every_small_scenario_has_the_digest_of_its_answer(scenario: Path) -> None:
-    text = answer_file(scenario).read_text(encoding="utf-8")
-    messages = int(text.partition("\n  messages ")[2].split()[0])
-    if messages > MOST_MESSAGES or missing_simulator(scenario):
-        pytest.skip(f"{messages} messages, or a simulator that is not installed")
+    if missing := missing_simulator(scenario):
+        pytest.skip(f"apt-get install -y {missing}")
     with loops("interpreted"):
-        assert f"digest {digest(scenario)}" in text
+        assert f"digest {digest(scenario)}" in answer_file(scenario).read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

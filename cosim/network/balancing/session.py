@@ -11,6 +11,7 @@ import numpy as np
 from cosim.network.addresses import Addresses
 from cosim.network.balancing.ask import ask_in_python, kernel_signature, state_width, wrong_answer
 from cosim.network.balancing.candidates import Candidates
+from cosim.network.balancing.choosing import CHOOSE, NEED_CHOICES, WRONG_CHOICE
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.state import CHOICE, COUNTS, MAX_STATE, ROUTE, SEEN, Balance
 from cosim.network.chance import salts
@@ -129,7 +130,7 @@ class Balancing:
         self._arrays["dead"][:] = 0
         self._arrays["dead"][list(dead)] = 1
 
-    def make_room(self) -> None:
+    def _make_room(self) -> None:
         """Rows for all that choose now; nobody was asked yet."""
         need = int(self._arrays["counts"]["num_rows"][0])
         self._make_rows(max(need, 2 * len(self._arrays["rows"]), 16), self._arrays["seen"].shape[1])
@@ -155,24 +156,29 @@ class Balancing:
         found = self.candidates.paths[first + path]
         return found["begin"], found["end"] - found["begin"], self.candidates.links
 
-    def ask(self) -> None:
-        """Have a balancer that is not compiled answer."""
-        assert self.balancer is not None
-        ask_in_python(self.balancer, self.view())
+    def see_to(self, what: int) -> bool:
+        """See to what a loop stopped for, if it is the balancer's; whether it was.
+
+        Raises
+        ------
+        NetworkError
+            The balancer's answer can't be followed.
+        """
+        if what == NEED_CHOICES:
+            self._make_room()
+        elif what == CHOOSE:
+            assert self.balancer is not None
+            ask_in_python(self.balancer, self.view())
+        elif what == WRONG_CHOICE:
+            self._refuse()
+        return what in (NEED_CHOICES, CHOOSE, WRONG_CHOICE)
 
     def _describe(self, c: int) -> str:
         job, src, dst = self._ends[c].tolist()
         names = self._topology.node_names
         return f"the connection of job {job} from {names[src]} to {names[dst]}"
 
-    def refuse(self) -> None:
-        """Say which answer of the batch can't be followed.
-
-        Raises
-        ------
-        NetworkError
-            Names class, column, value and connection.
-        """
+    def _refuse(self) -> None:
         assert self.balancer is not None
         wrong = int(self._arrays["counts"]["wrong"][0])
         raise wrong_answer(self.balancer, self.view(), wrong, self._describe)

@@ -52,7 +52,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import NetworkError
-from cosim.network.balancing.choosing import CHOOSE, NEED_CHOICES, WRONG_CHOICE
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.session import Balancing
 from cosim.network.chance import salts
@@ -163,52 +162,25 @@ class CongestionNetwork(CompiledNetwork):
         self._traits: dict[tuple[float, int, int, int], int] = {}
         self._conns_used = 0
         self._fluid = GrowingArrays(
-            {
-                "counts": np.zeros(1, COUNTS),
+            _empty_state(count)
+            | {
                 "settings": make_settings(control, self._scaling, self._ports),
-                "conns": np.zeros(0, CONN),
-                "strands": np.zeros(0, STRAND),
-                "choices": np.zeros(0, np.int32),
-                "changes": np.zeros(0, CHANGE),
-                "moving": np.zeros(0, np.int32),
-                "mine": np.zeros(0 if self._balancing.balancer is None else count, np.int64),
-                "ends": np.zeros((0, 4), np.int64),
-                "hops": np.zeros(0, HOP),
-                "sights": np.zeros(0, SIGHT),
-                "ports": make_ports(count),
                 "links": make_links(control, self._ports, topology),
-                "flows": np.zeros(0, FLOW),
-                "drains": np.zeros(0, DRAIN),
-                "traits": np.zeros(64, GROUP_TRAITS),
-                "coflows": np.zeros(64, COFLOW),
-                "pairs": np.zeros(0, PAIR),
-                "rows": np.zeros(0, ROW),
-                "telemetry": np.zeros((0, 1), TELEMETRY),
-                "before": np.zeros((0, MAX_STATE + 2), np.float64),
-                "state": np.zeros((0, MAX_STATE), np.float64),
-                "histogram": np.zeros((count, QUEUE_BINS), np.float64),
-                "channel_of": np.zeros(64, np.int32),
-                "changed": np.zeros(0, np.int32),
-                "updated": np.zeros(0, np.int32),
-                "woken": np.zeros(0, np.int32),
-                "hosts": np.zeros(count, np.int32),
-                "scan": np.zeros(count, np.int32),
-                "touched": np.zeros(count, np.int32),
+                "mine": np.zeros(0 if self._balancing.balancer is None else count, np.int64),
+                "parameters": np.array(control.parameters(), np.float64),
             }
         )
-        for name in ("instant", "spare", "other", "third"):
-            self._fluid[name] = np.zeros(0, np.int32)
         self._rows = StrandRows(self._fluid, topology, self._ports.mtu_bytes, back)
-        counts = self._fluid["counts"]
-        counts["free_flow"] = _NONE
-        counts["stamp"] = 1
-        counts["num_classes"] = 1
-        self._fluid["parameters"] = np.array(self._control.parameters(), np.float64)
-        kernel = None if self._in_python else type(control).kernel
-        if kernel is not None:
-            self._addresses.tell(counts[0], "kernel", kernel, _signature())
         self._changes.fill(self._fluid)
         self._fluid["settings"]["changing"] = topology.changes is not None
+        self._tell_addresses()
+
+    def _tell_addresses(self) -> None:
+        """Have the loop find the control, and what the balancer is asked by."""
+        control = self._control
+        kernel = None if self._in_python else type(control).kernel
+        if kernel is not None:
+            self._addresses.tell(self._fluid["counts"][0], "kernel", kernel, _signature())
         if self._balancing.balancer is not None:
             self._fluid["settings"]["balanced"] = 1
             self._balancing.call(choose, end_choice, self.signature())
@@ -374,16 +346,12 @@ class CongestionNetwork(CompiledNetwork):
 
     def _grow_model(self, what: int) -> None:
         fluid = self._fluid
+        if self._balancing.see_to(what):
+            return
         if what == NEED_CHANGE:
             self._change()
         elif what == NEED_STRANDS:
             self._add_chosen()
-        elif what == NEED_CHOICES:
-            self._balancing.make_room()
-        elif what == CHOOSE:
-            self._balancing.ask()
-        elif what == WRONG_CHOICE:
-            self._balancing.refuse()
         elif what == DEADLOCK:
             raise NetworkError(self._circle())
         elif what == ASK:
@@ -502,6 +470,40 @@ class CongestionNetwork(CompiledNetwork):
     def control_updates(self) -> int:
         """How often a control was asked about a connection."""
         return int(self._fluid["counts"]["num_updates"][0])
+
+
+def _empty_state(num_links: int) -> dict[str, Any]:
+    """The arrays of a network on which nothing has been sent."""
+    counts = np.zeros(1, COUNTS)
+    counts["free_flow"] = _NONE
+    counts["stamp"] = counts["num_classes"] = 1
+    records = {
+        "conns": CONN,
+        "strands": STRAND,
+        "changes": CHANGE,
+        "hops": HOP,
+        "sights": SIGHT,
+        "flows": FLOW,
+        "drains": DRAIN,
+        "pairs": PAIR,
+        "rows": ROW,
+    }
+    numbers = ("choices", "moving", "changed", "updated", "woken", "instant", "spare", "other", "third")
+    return {
+        **{name: np.zeros(0, dtype) for name, dtype in records.items()},
+        **{name: np.zeros(0, np.int32) for name in numbers},
+        **{name: np.zeros(num_links, np.int32) for name in ("hosts", "scan", "touched")},
+        "counts": counts,
+        "ports": make_ports(num_links),
+        "traits": np.zeros(64, GROUP_TRAITS),
+        "coflows": np.zeros(64, COFLOW),
+        "channel_of": np.zeros(64, np.int32),
+        "ends": np.zeros((0, 4), np.int64),
+        "telemetry": np.zeros((0, 1), TELEMETRY),
+        "before": np.zeros((0, MAX_STATE + 2), np.float64),
+        "state": np.zeros((0, MAX_STATE), np.float64),
+        "histogram": np.zeros((num_links, QUEUE_BINS), np.float64),
+    }
 
 
 @cache
