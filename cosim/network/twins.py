@@ -26,7 +26,7 @@ from cosim.network.arrays import Arrays
 _WORD = 2**64 - 1
 
 
-class _Records(dict[Any, Any]):
+class _InterpretedRecords(dict[Any, Any]):
     """A structured array: records by place, made when they are first asked for."""
 
     __slots__ = ("_address", "_array", "_kind", "_size", "shape")
@@ -78,7 +78,7 @@ def _view(value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     if value.dtype.names:
-        return _Records(value)
+        return _InterpretedRecords(value)
     return value if value.dtype.kind == "u" else memoryview(cast("Any", value))
 
 

@@ -72,6 +72,14 @@ class SearchRun:
         What each fidelity sets, and how much worse than its best a point may be and go on to the next.
     interrupted
         Empty, or why it ended early.
+
+    Examples
+    --------
+    >>> from cosim import SearchRun
+    >>> rates, refused = (("rate", ("40Gbps",)),), ((("40Gbps",), "why"),)
+    >>> found = SearchRun("none", rates, ("iteration",), (), refused, 1, True)
+    >>> found.best is None, found.refused[0]
+    (True, (('40Gbps',), 'why'))
     """
 
     name: str

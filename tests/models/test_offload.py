@@ -153,13 +153,13 @@ def test_a_job_without_the_memory_is_refused() -> None:
 
 
 def test_what_is_too_much_even_for_remote_memory_is_refused() -> None:
-    scenario = {
+    scenario: dict[str, object] = {
         "topology": {"kind": "switch", "endpoints": 4, "rate": "400Gbps", "latency": "1us"},
         "network": "fair_share",
         "jobs": [{"workload": {"kind": "model", **job(offload=EVERYTHING)}}],
     }
     kept = 18 * parameters()
-    own = {"kind": "per_npu", "rate": "1GB/s"}
+    own: dict[str, object] = {"kind": "per_npu", "rate": "1GB/s"}
     with pytest.raises(cosim.InputError, match=r"remote memory of endpoint 0 has .*, but jobs keep 3\.44"):
         cosim.run({**scenario, "memory": {**own, "capacity": kept - 1}})
     cosim.run({**scenario, "memory": {**own, "capacity": kept}})

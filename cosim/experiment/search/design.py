@@ -34,7 +34,18 @@ class FidelityLevel(Spec):
 
 
 class Design(Sweep):
-    """What there is to choose, and what for"""
+    """What there is to choose, and what for
+
+    What `cosim search` reads; :func:`cosim.search` takes it as a file, a text or one of these.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> rates = {"rate": {"topology.rate": ["80Gbps", "40Gbps"]}}
+    >>> design = cosim.Design(scenario={}, axes=rates, objective=["iteration"])
+    >>> design.objective, design.axes["rate"]["40Gbps"]
+    (('iteration',), {'topology.rate': '40Gbps'})
+    """
 
     objective: tuple[str, ...] = Field(
         (), description=f"one or several of {', '.join(QUANTITIES)}; omitted: the first of measures"

@@ -83,7 +83,7 @@ def search(
     >>> done.best.labels, done.proven
     (('40Gbps',), True)
     >>> done.refused[0]
-    (('80Gbps',), 'endpoint_rate is 80.00 Gbps, not <= 50.00 Gbps')
+    (('80Gbps',), 'endpoint_rate is 80 Gbps, not <= 50 Gbps')
     """
     given: dict[str, Any] = {
         "objective": [objective] if isinstance(objective, str) else objective and [*objective],
