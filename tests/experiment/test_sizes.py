@@ -39,7 +39,6 @@ MODEL = (
         f"{SPINE.replace('topology: ', 'topology=').replace('spines: 2', 'spines: 1000000000')}",
         "jobs[0].workload.ranks=1000000000",
         "jobs[0].workload.repeat=1000000000",
-        "jobs[0].count=1000000000",
         "jobs[0].workload={kind: periodic, ranks: 4, steps: 1000000000, size: 1MB, compute: 1us}",
         f"jobs[0].workload={MODEL.replace('data_parallel: 4', 'data_parallel: 1000000000')}",
         f"jobs[0].workload={MODEL.replace('micro_batches: 1', 'micro_batches: 1000000000')}",

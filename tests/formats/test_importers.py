@@ -131,7 +131,7 @@ def test_table_mistakes_name_line_and_cell(tmp_path: Path) -> None:
     for old, new, says in (
         (",send,", ",sent,", "operations.csv:3: kind is 'sent'\n  it should be one of compute, memory"),
         (",1000000,", ",1e6,", "operations.csv:2: duration_ps is '1e6'\n  it should be a whole number"),
-        ("phase\n", "face\n", "operations.csv:1: lacks the column 'phase'"),
+        (",phase,", ",face,", "operations.csv:1: lacks the column 'phase'"),
         ("0,0,1,", "0,0,2,", "operations.csv:3: op is 2\n  operations are in order; the next is 1"),
         ("0,1,0,", "0,7,0,", "operations.csv:4: program is 7\n  there are 2 of them, from 0"),
     ):
