@@ -129,8 +129,8 @@ class Cluster(Director):
     def _free(self) -> I32:
         """Endpoints that nobody has."""
         taken = np.zeros(self.topology.num_endpoints, np.bool_)
-        for endpoints in self._running.values():
-            taken[endpoints] = True
+        if self._running:
+            taken[np.concatenate([*self._running.values()])] = True
         return np.flatnonzero(~taken).astype(np.int32)
 
     def _seats(self, job: int, free: I32) -> I32 | None:

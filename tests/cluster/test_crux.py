@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ import pytest
 import cosim
 from cosim.cluster.schedulers.compress import compress, cut
 from cosim.cluster.schedulers.contest import OnLink, gains_ps, served_ps
-from cosim.cluster.schedulers.crux import _on_link
+from cosim.cluster.schedulers.crux import Crux, _on_link
 from cosim.cluster.schedulers.profile import JobProfile, Placed
+from cosim.context import HERE
 from cosim.errors import ScenarioError
+from cosim.topology.leaf_spine import LeafSpine
 from tests.cluster.test_cassini import MS
 
 LEAF_SPINE = {"kind": "leaf_spine", "leaves": 2, "spines": 2, "endpoints_per_leaf": 2, "rate": "100Gbps"}
@@ -44,6 +47,40 @@ def test_paths_never_collide_where_there_are_enough() -> None:
         assert without in ({20 * MS}, {30 * MS})  # alone on a spine, or both on one
         slow += without == {30 * MS}
     assert 2 <= slow <= 10  # a coin for each seed: outside with a probability of 0.6 %
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_job_in_turn_takes_the_least_loaded_paths(seed: int) -> None:
+    """Path by path, as it is told: the busiest link least loaded, then least in all, then the first."""
+    leaves = {"leaves": 4, "spines": 3, "endpoints_per_leaf": 8, "rate": "100Gbps", "latency": "0ns"}
+    topology = LeafSpine.model_validate(leaves).build(HERE)
+    draw = random.Random(seed)
+    free = draw.sample(range(32), 32)
+    jobs = [ring(number, draw, [free.pop() for _ in range(draw.randint(2, 5))]) for number in range(6)]
+    decision = Crux().decide(jobs, topology)
+    load = [Fraction(0)] * topology.num_links
+    for job in sorted(jobs, key=lambda job: -decision.intensities[job.number]):
+        (src, dst), count, ptr, links = job.alternatives(topology, 64)
+        row = 0
+        for pair, among in enumerate(count.tolist()):
+            ways = [links[ptr[k] : ptr[k + 1]].tolist() for k in range(row, row + among)]
+            row += among
+            loads = [[load[link] for link in way] for way in ways]
+            best = ways[min(range(among), key=lambda k: (max(loads[k]), sum(loads[k])))]
+            ends = int(src[pair]), int(dst[pair])
+            assert decision.paths[job.number].get(ends) == (tuple(best) if among > 1 else None)
+            for link in best:
+                load[link] += Fraction(int(job.profile.size_bytes[0]), job.profile.period_ps)
+
+
+def ring(number: int, draw: random.Random, endpoints: list[int]) -> Placed:
+    """Each endpoint sends as much to the next."""
+    ranks, period = len(endpoints), draw.randint(10, 30) * MS
+    src = np.arange(ranks, dtype=np.int32)
+    size = np.full(ranks, draw.randint(10**6, 10**7))
+    times = np.zeros(ranks, np.int64), np.full(ranks, MS)
+    profile = JobProfile(ranks, period, ranks * period // 2, src, (src + 1) % ranks, size, *times)
+    return Placed(number, f"ring{number}", profile, np.array(endpoints, np.int32))
 
 
 def gpus(count: int, compute_ms: int, link_ms: int) -> cosim.Workload:

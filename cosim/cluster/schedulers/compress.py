@@ -28,13 +28,15 @@ def compress(order: Sequence[int], edges: Edges, levels: int) -> dict[int, int]:
     if len(order) <= levels:
         return {job: level for level, job in enumerate(order)}
     best: dict[int, int] = {}
-    value = -1.0
+    value, most = -1.0, sum(edges.values())
     for number in range(_ORDERS):
         tried = order if number == 0 else _reordered(order, edges, number)
         found = _along(tried, edges, levels)
         now = cut(found, edges)
         if now > value * (1 + 1e-12):
             best, value = found, now
+        if value >= most:  # nothing is lost: no other order is better
+            break
     return best
 
 

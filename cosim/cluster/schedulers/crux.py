@@ -8,7 +8,7 @@ are late. Not modelled: paths that are probed for, and hosts' own schedulers of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from pydantic import Field
@@ -38,14 +38,15 @@ class Crux(Scheduler):
             return Decision(notes=tuple(notes))
         intensity = {job.number: _intensity(job, topology) for job in talking}
         talking.sort(key=lambda job: (-intensity[job.number], job.number))
-        load, paths = np.zeros(topology.num_links), {}
-        share: dict[int, F64] = {}
-        for job in talking:
-            paths[job.number], share[job.number] = _least_loaded(job, topology, load)
-            load += share[job.number]
-        priority = _priorities(talking, intensity, share, topology.link_rate_bps)
+        paths, share = _least_loaded(talking, topology)
+        shared = np.flatnonzero((share > 0).sum(axis=0) > 1)
+        of_shared = share[:, shared]
+        sent = (of_shared * topology.link_rate_bps[shared]).sum(axis=1)
+        priority = _priorities(talking, intensity, sent, share.max(axis=1))
+        row = {job.number: at for at, job in enumerate(talking)}
         order = sorted(priority, key=lambda job: (-priority[job], job))
-        edges = {(u, v): intensity[u] for u, v in _meeting(order, share)}
+        together = _meeting(of_shared[[row[job] for job in order]])
+        edges = {(order[u], order[v]): intensity[order[u]] for u, v in together}
         return Decision(
             priorities=compress(order, edges, self.levels),
             paths=paths,
@@ -54,13 +55,11 @@ class Crux(Scheduler):
         )
 
 
-def _meeting(order: Sequence[int], share: Mapping[int, F64]) -> Iterator[tuple[int, int]]:
-    """Jobs that use a link together, the earlier first."""
-    used = np.array([share[job] > 0 for job in order])
-    used = used[:, used.sum(axis=0) > 1]
-    for at, job in enumerate(order):
-        for other in np.flatnonzero((used[at + 1 :] & used[at]).any(axis=1)).tolist():
-            yield job, order[at + 1 + other]
+def _meeting(share: F64) -> list[tuple[int, int]]:
+    """Rows that use a link together, the earlier first."""
+    used = (share > 0).astype(np.float32)
+    first, second = np.nonzero(np.triu(used @ used.T, 1))
+    return list(zip(first.tolist(), second.tolist(), strict=True))
 
 
 def _intensity(job: Placed, topology: Topology) -> float:
@@ -69,37 +68,44 @@ def _intensity(job: Placed, topology: Topology) -> float:
     return job.profile.work_ps / longest if longest else 0.0
 
 
-def _least_loaded(job: Placed, topology: Topology, load: F64) -> tuple[dict[tuple[int, int], Path], F64]:
-    """(Paths of pairs that have a choice, what the job puts on each link: share of the link's time)."""
+def _least_loaded(
+    jobs: Sequence[Placed], topology: Topology
+) -> tuple[dict[int, dict[tuple[int, int], Path]], F64]:
+    """(Paths of each job's pairs that have a choice, what each job puts on each link: share of the link's
+    time), where each job in turn has those that the ones before it leave least loaded.
+    """
     from cosim.cluster.schedulers.least_loaded import least_loaded
     from cosim.topology.kernels import for_work
 
-    profile = job.profile
-    sent = np.bincount(profile.pairs[1], profile.size_bytes) * 8e12 / profile.period_ps
-    (src, dst), count, ptr, links = job.alternatives(topology, _MOST_PATHS)
-    mine, row = np.zeros(topology.num_links), np.zeros(len(count), np.int64)
+    ends, counts, ptrs, ways = zip(*(job.alternatives(topology, _MOST_PATHS) for job in jobs), strict=True)
+    pairs = np.array([len(count) for count in counts])
+    before = np.cumsum([0, *(len(links) for links in ways)])
+    ptr = np.concatenate([[0], *(one[1:] + at for one, at in zip(ptrs, before[:-1], strict=True))])
+    count, links = np.concatenate(counts), np.concatenate(ways)
+    sent = np.concatenate([job.profile.pair_bps for job in jobs])
+    share, row = np.zeros((len(jobs), topology.num_links)), np.zeros(len(count), np.int64)
     loop = for_work(least_loaded, len(links))
-    loop(count, ptr, links, topology.link_rate_bps, sent, load, mine, row)
-    chosen = {
-        (int(src[pair]), int(dst[pair])): tuple(links[ptr[row[pair]] : ptr[row[pair] + 1]].tolist())
-        for pair in np.flatnonzero(count > 1).tolist()
-    }
-    return chosen, mine
+    loop(pairs, count, ptr, links, topology.link_rate_bps, sent, share, row)
+
+    src, dst = (np.concatenate(column) for column in zip(*ends, strict=True))
+    whose = np.repeat(np.arange(len(jobs)), pairs)
+    chosen: dict[int, dict[tuple[int, int], Path]] = {job.number: {} for job in jobs}
+    for pair in np.flatnonzero(count > 1).tolist():
+        path = tuple(links[ptr[row[pair]] : ptr[row[pair] + 1]].tolist())
+        chosen[jobs[whose[pair]].number][int(src[pair]), int(dst[pair])] = path
+    return chosen, share
 
 
 def _priorities(
-    jobs: Sequence[Placed], intensity: Mapping[int, float], share: Mapping[int, F64], rate_bps: F64
+    jobs: Sequence[Placed], intensity: Mapping[int, float], sent_bps: F64, share: F64
 ) -> dict[int, float]:
     """Intensity times k, which is what a job gains of a link by going first over what the reference job
-    gains, where the two are alone on it. The reference is the job that sends most over links that others use.
+    gains, where the two are alone on it. The reference is the job that sends most over links that others use
+    (``sent_bps``); ``share`` is of the link that each uses most.
     """
-    of_all = np.array([share[job.number] for job in jobs])
-    shared_bps = rate_bps * ((of_all > 0).sum(axis=0) > 1)
-    traffic = {
-        job.number: one for job, one in zip(jobs, (of_all * shared_bps).sum(axis=1).tolist(), strict=True)
-    }
+    traffic = {job.number: one for job, one in zip(jobs, sent_bps.tolist(), strict=True)}
     reference = max(jobs, key=lambda job: (traffic[job.number], -job.number)).number
-    on_link = {job.number: _on_link(job, float(share[job.number].max())) for job in jobs}
+    on_link = {job.number: _on_link(job, one) for job, one in zip(jobs, share.tolist(), strict=True)}
     found = {}
     for job in jobs:
         factor = 1.0

@@ -55,6 +55,11 @@ class JobProfile:
         return found, which.reshape(-1)
 
     @cached_property
+    def pair_bps(self) -> F64:
+        """float64[P]: bits that each pair sends in a second, over the period."""
+        return np.bincount(self.pairs[1], self.size_bytes) * 8e12 / self.period_ps
+
+    @cached_property
     def communicates(self) -> float:
         """Share of the period in which a message is under way."""
         under_way = np.where(self.end_ps > self.start_ps, 1.0, 0.0)
