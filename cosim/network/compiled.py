@@ -140,7 +140,7 @@ class CompiledNetwork(NetworkSimulator):
         self._ptr_used = 0
         self._link_used = 0
         self._changes = ChangeTable(topology.changes)
-        self._detours = Detours(topology, self._append_paths)
+        self._detours = Detours(topology)
         self._groups: dict[int, FlowGroup] = {}
         self._open_rows = 0
         self._peeked: int | None = None

@@ -17,10 +17,10 @@ _Found = tuple[int, I64, I64]
 
 
 class Detours:
-    """Rows that got a path, and their detours. ``append`` adds paths to the network's, and says where."""
+    """Rows that got a path, and their detours."""
 
-    def __init__(self, topology: Topology, append: Callable[[I64, I32], int]) -> None:
-        self._topology, self._append = topology, append
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
         self._row = np.zeros(0, np.int64)
         self._ends = np.zeros((3, 0), np.int32)
         self._bound: list[tuple[int, I32, I32, I32]] = []
@@ -29,7 +29,7 @@ class Detours:
 
     def copy(self) -> Detours:
         """For a network that looks ahead: what it finds meanwhile is forgotten."""
-        other = Detours(self._topology, self._append)
+        other = Detours(self._topology)
         vars(other).update(vars(self), _found=dict(self._found), _bound=list(self._bound))
         return other
 
@@ -37,8 +37,10 @@ class Detours:
         """Rows from ``first`` on got their own paths."""
         self._bound.append((first, src, dst, channel))
 
-    def places(self, ptr: I64, links: I32) -> tuple[I64, I64]:
-        """Rows that take another path now, and its place, by the network's ``ptr`` and ``links``."""
+    def places(self, ptr: I64, links: I32, append: Callable[[I64, I32], int]) -> tuple[I64, I64]:
+        """Rows that take another path now, and its place, by the network's ``ptr`` and ``links``, to which
+        ``append`` adds paths and says where.
+        """
         none = np.zeros(0, np.int64)
         if not self.dead:
             return none, none
@@ -53,7 +55,7 @@ class Detours:
         hit = begin + np.flatnonzero(on[ptr[new + 1]] > on[ptr[new]])
         routing = self._topology.routing
         found, way = routing.around(self._topology, dead, *self._ends[:, hit])
-        first = self._append(found, way)
+        first = append(found, way)
         there = np.flatnonzero(np.diff(found))
         rows = np.concatenate([rows, self._row[hit[there]]])
         places = np.concatenate([places, first + there])

@@ -137,7 +137,9 @@ class FairShareNetwork(CompiledNetwork):
             self._changes.fill(self._fluid)
 
     def _avoid_dead_links(self) -> None:
-        rows, places = self._detours.places(self._arrays["path_ptr"], self._arrays["path_link"])
+        rows, places = self._detours.places(
+            self._arrays["path_ptr"], self._arrays["path_link"], self._append_paths
+        )
         self._fluid["path_now"][rows] = places
 
     def traits(self, group: FlowGroup) -> int:

@@ -300,7 +300,9 @@ class CongestionNetwork(CompiledNetwork):
     def _follow_routes(self) -> None:
         """Have connections go where routes go now."""
         goal = self._own.copy()
-        rows, places = self._detours.places(self._arrays["path_ptr"], self._arrays["path_link"])
+        rows, places = self._detours.places(
+            self._arrays["path_ptr"], self._arrays["path_link"], self._append_paths
+        )
         conn, row = np.unique(self._fluid["channel_of"][rows], return_index=True)
         for one, place in zip(conn.tolist(), places[row].tolist(), strict=True):
             key = one, place
