@@ -18,7 +18,7 @@ from cosim.results.summary import BACKGROUND, iteration_ends
 from cosim.spec import Spec
 from cosim.topology.contract import TopologySpec
 from cosim.topology.scale_up import host_shape
-from cosim.workload.program import OpKind, Workload
+from cosim.workload.program import CPU_STREAM, OpKind, Workload
 from cosim.written import plain
 
 _ITERATIONS = 4
@@ -127,9 +127,11 @@ def _profile(records: Records) -> JobProfile:
 
 
 def _work(workload: Workload) -> int:
-    """What an iteration computes: GPU-picoseconds, all ranks together."""
+    """What an iteration computes: GPU-picoseconds, all ranks together. The host's launches are none."""
     table = workload.table
-    computes = np.where(table.is_kind(OpKind.COMPUTE, OpKind.MEMORY), table.duration_ps, 0)
+    of_host = np.array([name.split(" ")[0] == CPU_STREAM for name in table.streams], np.bool_)[table.stream]
+    on_gpu = table.is_kind(OpKind.COMPUTE, OpKind.MEMORY) & ~of_host
+    computes = np.where(on_gpu, table.duration_ps, 0)
     each = np.zeros(table.num_programs, np.int64)
     np.add.at(each, table.program, computes)
     return int(each[workload.program_of].sum())

@@ -3,7 +3,8 @@
 24 servers of 4 GPUs and one NIC of 50 Gbps, four below each of six leaves, 2:1 oversubscribed, DCQCN
 (``--fluid``: ``fair_share``); jobs of four models of the catalogue come at random, queue, and are placed near
 each other. Each way of sharing against none, seed by seed: means and 95 % confidence intervals (Student's t).
-Then what it takes to schedule 1,000 jobs on 1,024 hosts (alone: ``--many``).
+Then a GPT beside a BERT, as Crux's paper has them (section 2.2; alone: ``--pair``), and what it takes to
+schedule 1,000 jobs on 1,024 hosts (alone: ``--many``).
 """
 
 from __future__ import annotations
@@ -124,6 +125,58 @@ def _over_none(found: Mapping[str, list[dict[str, float]]], way: str, name: str)
     return f"{np.mean(ratios):.3g} x +- {half:.2g}"
 
 
+def _on_pair(name: str, hosts: Sequence[int], gpus: int, **more: Any) -> dict[str, Any]:
+    """A data-parallel job on the first GPUs of hosts of both switches, whose gradients go at the end."""
+    ends = [48 * leaf + 8 * host + gpu for leaf in (0, 1) for host in hosts for gpu in range(gpus)]
+    workload = {"kind": "model", "gpu": "a100-80gb", "parallel": {"dp": len(ends)}, "bucket": "4GB", **more}
+    return {
+        "name": name,
+        "workload": workload,
+        "placement": {"kind": "explicit", "endpoints": ends},
+        "iterations": 10,
+    }
+
+
+PAIR: dict[str, Any] = {
+    **{key: CLUSTER[key] for key in ("network", "collectives")},
+    "name": "pair",
+    "topology": {
+        "kind": "leaf_spine",
+        "leaves": 2,
+        "spines": 1,
+        "endpoints_per_leaf": 48,
+        "hosts": {"gpus": 8, "nvlink_rate": "2400Gbps", "nics": 4, "nic_rate": "200Gbps"},
+        "uplink_rate": "200Gbps",
+        "latency": "1us",
+    },
+}
+GPT = {"kind": "gpt3-175b", "layers": 24, "hidden": 1024, "heads": 16, "ffn": 4096}
+ON_PAIR = (
+    _on_pair("gpt", range(4), 8, model=GPT, batch=2560, micro_batch=4),
+    _on_pair("bert", range(4, 6), 4, model="bert-large", batch=256, micro_batch=16),
+)
+
+
+def pair() -> None:
+    """Mean iteration, without the first, of each of two jobs alone, and of both for as long as both run."""
+    print(f"{'iteration':16}{'gpt':>22}{'bert':>22}")
+    alone = [_pair_iterations([one], "none")[0] for one in ON_PAIR]
+    longer = {**ON_PAIR[1], "iterations": int(2 * sum(alone[0]) / alone[1][-1])}
+    rows = {"alone": alone}
+    for way in ("none", "crux"):
+        gpt, bert = _pair_iterations([ON_PAIR[0], longer], way)
+        rows[f"both, {way}"] = [gpt, bert[: int(np.searchsorted(np.cumsum(bert), sum(gpt)))]]
+    for name, times in rows.items():
+        print(f"{name:16}{''.join(f'{np.mean(one[1:]) / 1e12:20.3f} s' for one in times)}")
+    print(f"{'theirs, alone':16}{'1.53 s':>22}")
+    print(f"{'theirs, both':16}{'1.70 s':>22}{'7.7 % fewer a second':>22}", flush=True)
+
+
+def _pair_iterations(jobs: Sequence[dict[str, Any]], scheduler: str) -> list[list[int]]:
+    scenario = cosim.Scenario(**PAIR, jobs=jobs).with_settings({"scheduler": scheduler})
+    return [list(job.iteration_ps) for job in simulate(scenario, build(scenario)).summary.jobs]
+
+
 def many(count: int = 1000, hosts: int = 1024) -> None:
     """CPU-seconds of all that is decided about jobs of 1 to 32 hosts that come at random, queue with
     backfill, are placed near each other, and leave: placements, and two decisions for each job.
@@ -167,7 +220,11 @@ def _submitted(name: str, draw: np.random.Generator) -> Submitted:
 
 if __name__ == "__main__":
     began = time.process_time()
-    if "--many" not in sys.argv:
+    only = {"--many", "--pair"}.intersection(sys.argv)
+    if not only:
         study(fluid="--fluid" in sys.argv)
-    many()
+    if "--many" not in only:
+        pair()
+    if "--pair" not in only:
+        many()
     print(f"{time.process_time() - began:.0f} CPU-s in all")

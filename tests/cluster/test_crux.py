@@ -207,6 +207,22 @@ def test_how_late_a_job_may_be_is_measured() -> None:
     assert _on_link(replace(placed, profile=exposed), 0.5) == OnLink(2 * MS, 2 * MS, 4 * MS)
 
 
+def test_launches_of_the_host_are_no_work_of_the_gpu() -> None:
+    """10 ms on the GPU and 10 of the link, also where the host works 5 ms before."""
+    launch = cosim.Operation("launch", cosim.OpKind.COMPUTE, "cpu", duration_ps=5 * MS)
+    compute = cosim.Operation("compute", cosim.OpKind.COMPUTE, deps=(0,), duration_ps=10 * MS)
+    size = 125_000_000
+    send = cosim.Operation("send", cosim.OpKind.SEND, "comm", (1,), size_bytes=size, peer=cosim.Peer(rank=1))
+    get = cosim.Operation("get", cosim.OpKind.RECV, "comm", size_bytes=size, peer=cosim.Peer(rank=0))
+    programs = cosim.Program("first", (launch, compute, send)), cosim.Program("second", (get,))
+    mesh = cosim.DeviceMesh({"rank": 2})
+    workload = cosim.Workload("launched", mesh, programs, np.array([0, 1], np.int32))
+    job = {"workload": workload, "placement": {"kind": "explicit", "endpoints": [0, 2]}}
+    found = cosim.run(two_across(jobs=[job], scheduler="crux")).summary.scheduling
+    assert found is not None
+    assert found.jobs[0].intensity == pytest.approx(1.0)
+
+
 # -- few levels --------------------------------------------------------------------------------------
 
 
