@@ -13,19 +13,14 @@ from cosim.engine.records import MessageRecords
 from cosim.engine.replay import replay
 from cosim.experiment.build import build
 from cosim.experiment.scenario import loads
+from tests.benchmarks.rdma.fabric import FABRIC
 
 F64 = NDArray[np.float64]
 KINDS = (None, "exact", "1%")
 ITERATIONS = 10
-TEXT = """
-topology:
-  kind: leaf_spine
-  leaves: 8
-  spines: 8
-  endpoints_per_leaf: 16
-  latency: 500ns
-  routing: dmodk
-  hosts: {gpus: 8, nvlink_rate: 450GB/s, nvlink_latency: 300ns, nics: 8, nic_rate: 400Gbps, rails: true}
+TEXT = (
+    FABRIC
+    + """
 network:
   model: hybrid
   scale_up: fair_share
@@ -49,6 +44,7 @@ jobs:
     iterations: %d
 collectives: {all_reduce: ring}
 """
+)
 
 
 @dataclass(frozen=True)

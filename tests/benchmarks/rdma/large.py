@@ -7,6 +7,7 @@ import time
 
 import cosim
 from cosim.experiment.scenario import loads
+from tests.benchmarks.rdma.fabric import FABRIC
 
 ALL_REDUCE = """
 topology: {kind: leaf_spine, leaves: 8, spines: 8, endpoints_per_leaf: 8, rate: 100Gbps, latency: 1us}
@@ -15,15 +16,9 @@ jobs:
   - workload: {kind: collective, collective: all_reduce, size: 64MB, ranks: 64}
 collectives: {all_reduce: ring}
 """
-LLAMA = """
-topology:
-  kind: leaf_spine
-  leaves: 8
-  spines: 8
-  endpoints_per_leaf: 16
-  latency: 500ns
-  routing: dmodk
-  hosts: {gpus: 8, nvlink_rate: 450GB/s, nvlink_latency: 300ns, nics: 8, nic_rate: 400Gbps, rails: true}
+LLAMA = (
+    FABRIC
+    + """
 network: {model: hybrid, scale_up: fair_share, scale_out: {model: ns3_rdma, control: dcqcn, fast_forward: 1%}}
 jobs:
   - workload:
@@ -36,6 +31,7 @@ jobs:
       sharded_optimizer: true
     iterations: 1
 """
+)
 
 
 def _row(title: str, text: str) -> str:
