@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from cosim.network.balancing.balancers.lots import give_out
-from cosim.network.balancing.contract import Balancer
+from cosim.network.balancing.balancers.sprayed import SprayedPackets
 from cosim.network.calendar import Records
 from cosim.network.flows import F64
 from cosim.spec import TimePs
@@ -33,26 +33,16 @@ def reps(n: int, rows: Records, paths: Records, state: F64, p: F64) -> None:
         row.again = p[0] if p[0] > 0.0 else max(row.rtt, p[1])
 
 
-class Reps(Balancer):
+class Reps(SprayedPackets):
     """Paths that marked packets are given up for others, packet by packet (REPS, 2024)"""
 
-    gives = "parts"
     looks: ClassVar[bool] = True
     needs_queues: ClassVar[bool] = True
-    reorders: ClassVar[bool] = True
     kernel = reps
 
     every: TimePs | None = Field(
         None, ge=1_000_000, description="time between two looks; omitted: a round trip, at least 10 us"
     )
-
-    entropies: int | None = Field(
-        None, gt=0, le=1024, description="headers that switches hash to paths; omitted: all paths alike"
-    )
-
-    def uses_seed(self) -> bool:
-        """Where entropies are hashed."""
-        return self.entropies is not None
 
     def parameters(self) -> list[float]:
         """See the kernel."""

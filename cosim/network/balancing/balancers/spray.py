@@ -7,12 +7,10 @@ Center Networks", INFOCOM 2013, doi:10.1109/INFCOM.2013.6567015.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-from pydantic import Field
+from typing import Any
 
 from cosim.network.balancing.balancers.lots import give_out
-from cosim.network.balancing.contract import Balancer
+from cosim.network.balancing.balancers.sprayed import SprayedPackets
 from cosim.network.calendar import Records
 from cosim.network.flows import F64
 
@@ -26,20 +24,10 @@ def spray(n: int, rows: Records, paths: Records, state: F64, p: F64) -> None:
         give_out(row, paths, i, 1.0, int(p[0]))
 
 
-class Spray(Balancer):
+class Spray(SprayedPackets):
     """Every message over all its paths alike, packet by packet (INFOCOM 2013)"""
 
-    gives = "parts"
-    reorders: ClassVar[bool] = True
     kernel = spray
-
-    entropies: int | None = Field(
-        None, gt=0, le=1024, description="headers that switches hash to paths; omitted: all paths alike"
-    )
-
-    def uses_seed(self) -> bool:
-        """Where entropies are hashed."""
-        return self.entropies is not None
 
     def parameters(self) -> list[float]:
         """See the kernel."""
