@@ -45,7 +45,7 @@ class _Meter:
     def keep_in(self, folder: Path) -> None:
         """Count what processes before this one left there, and leave the sum."""
         if self._tally is None:
-            self._tally = folder / "interpreted_s.txt"
+            self._tally = folder / "interpreted_s.tally"
             with suppress(OSError, ValueError):
                 self._spent_s += float(self._tally.read_text(encoding="ascii"))
             atexit.register(self._keep)

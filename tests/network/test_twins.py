@@ -222,7 +222,7 @@ def test_a_network_that_is_compiled_on_its_way_goes_on(model: str, world: World)
 
 def test_processes_one_after_another_add_up(tmp_path: Path) -> None:
     """What each interpreted is left for the next; once it was compiled, it begins anew."""
-    one, tally = tiers._Meter(), tmp_path / "cache" / "interpreted_s.txt"
+    one, tally = tiers._Meter(), tmp_path / "cache" / "interpreted_s.tally"
     one.keep_in(tally.parent)
     one._spent_s = 2.0
     one._keep()

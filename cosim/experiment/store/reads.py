@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 _WRITES = os.O_WRONLY | os.O_RDWR
-_COMPILED = (".nbi", ".nbc", ".pyc")
+_CACHES = (".nbi", ".nbc", ".pyc", ".tally")
+"""Files of compiled code, and of how long was interpreted without: any run may write them."""
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Reads:
 
     def _files(self) -> set[Path]:
         files = {_absolute(path) for path in self.opened} - {_absolute(path) for path in self.written}
-        return {path for path in files if path.suffix not in _COMPILED and not _is_installed(path)}
+        return {path for path in files if path.suffix not in _CACHES and not _is_installed(path)}
 
 
 _reads: ContextVar[Reads | None] = ContextVar("reads", default=None)

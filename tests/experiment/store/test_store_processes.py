@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,10 +24,10 @@ seeds: 2
 """
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
     code = "from cosim.cli import main; main()"
     command = [sys.executable, "-c", code, "run", "sweep.yaml", "-q", "--store", "store", *arguments]
-    return subprocess.Popen(command, cwd=folder)
+    return subprocess.Popen(command, cwd=folder, env=os.environ | environment)
 
 
 def stored(folder: Path) -> list[Path]:
@@ -44,6 +45,21 @@ def test_two_clients_at_once_have_the_same_and_nothing_is_half_there(tmp_path: P
     assert len(entries) == 12
     assert not broken
     assert open_store(tmp_path / "store").clear() == 0
+
+
+def test_what_processes_leave_for_each_other_in_the_cache_is_nothing_that_a_run_has_read(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    quick = {
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+        "COSIM_LOOPS": "",
+    }  # interprets, and says for how long
+    for _ in range(2):
+        assert start(tmp_path, "--workers", "1", "--again", **quick).wait(PATIENCE_S) == 0
+    assert [*tmp_path.glob("cache/**/*.tally")]
+    entries, _ = open_store(tmp_path / "store").entries()
+    assert [entry.files for entry in entries] == [{}] * 12
 
 
 @pytest.mark.parametrize("after", [1, pytest.param(7, marks=pytest.mark.slow)])
