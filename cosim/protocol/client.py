@@ -15,14 +15,22 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import FeatureError, NetworkError, ProtocolError
-from cosim.network.flows import FlowBatch
-from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
+from cosim.network.flows import I64, FlowBatch
+from cosim.network.simulator import (
+    Advance,
+    Capabilities,
+    NetworkSimulator,
+    NetworkStatistics,
+    QueueSample,
+    RateSample,
+)
 from cosim.protocol.advance_parts import advance_parts, make_paths
 from cosim.protocol.digest import Digest
 from cosim.protocol.flat_flows import array
 from cosim.protocol.injector import Injection, Injector
 from cosim.protocol.open_groups import known_paths
 from cosim.protocol.recovery import RecoveringSession
+from cosim.protocol.sample import decode_queues, decode_rates
 from cosim.protocol.settings import FailurePolicy, SessionSettings, Target
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.topology.graph import Topology
@@ -56,6 +64,7 @@ class RemoteNetwork(NetworkSimulator):
         self._topology: Topology | None = None
         self._injector: Injector | None = None
         self._sent_paths: set[tuple[int, int, int]] | None = None
+        self._sampled: pb.Sampled | None = None
         self.last: pb.Advanced | None = None
 
     @property
@@ -92,6 +101,8 @@ class RemoteNetwork(NetworkSimulator):
             peek=pb.FEATURE_PEEK in there.features and not self._session.kept,
             deterministic=there.deterministic,
             quantum_ps=max(1, there.quantum_ps),
+            queues=pb.FEATURE_QUEUES in there.features,
+            rates=pb.FEATURE_RATES in there.features,
         )
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
@@ -122,6 +133,7 @@ class RemoteNetwork(NetworkSimulator):
             raise NetworkError(f"{self._session.name}: advance needs an open network")
         if not self._session.releases:
             self._refuse_dependencies(flows)
+        self._sampled = None
         injection = injector.take(flows)
         horizon = min(horizon_ps, injection.horizon_ps)
         parts = advance_parts(
@@ -152,6 +164,24 @@ class RemoteNetwork(NetworkSimulator):
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         answer = self._session.ask(pb.SessionRequest(peek=pb.PeekRequest())).peeked
         return answer.time_ps if answer.HasField("time_ps") else None
+
+    def queues(self, links: I64, now_ps: int) -> QueueSample:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: as they stand at the server's grant."""
+        del now_ps
+        found = self._sample(pb.SampleRequest(link=links.tolist()))
+        return decode_queues(found, len(links), self._session.name)
+
+    def rates(self) -> RateSample:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        return decode_rates(self._sample(pb.SampleRequest(rates=True)), self._session.name)
+
+    def has_work(self) -> bool:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        return (self._sampled or self._sample(pb.SampleRequest())).has_work
+
+    def _sample(self, request: pb.SampleRequest) -> pb.Sampled:
+        self._sampled = self._session.sample(pb.SessionRequest(sample=request))
+        return self._sampled
 
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`.

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from cosim.errors import DivergenceError, InputError, Location, ServerDiedError
+from cosim.errors import DivergenceError, InputError, Location, ProtocolError, ServerDiedError
 from cosim.protocol.advance_parts import advance_parts
 from cosim.protocol.client_session import ClientSession
 from cosim.protocol.digest import Digest
@@ -40,6 +40,8 @@ class RecoveringSession:
         self._writer: LogWriter | None = None
         self._reader: LogReader | None = None
         self._recorded: Iterator[LoggedAdvance] | None = None
+        self._upcoming: LoggedAdvance | None = None
+        self._samples: Iterator[bytes] = iter(())
         self._open_request = b""
         self._in_a_row = 0
         self.deaths = 0
@@ -98,6 +100,7 @@ class RecoveringSession:
                 )
             # No server yet: the log answers until it ends.
             self._recorded = self._reader.exchanges()
+            self._look_ahead()
             return pb.Opened(credit=there.limits.max_open_flows)
         if self._policy.recover and not there.deterministic:
             _say("%s is not deterministic: if it dies, the run can't go on", self.name)
@@ -146,6 +149,20 @@ class RecoveringSession:
                 return self._session.ask(request)
             except ServerDiedError as error:
                 self._recover(error)
+
+    def sample(self, request: pb.SessionRequest) -> pb.Sampled:
+        """Ask for a sample, and keep it with the log; from there, where a run goes on."""
+        if self._recorded is not None and self._upcoming is not None:
+            raw = next(self._samples, None)
+            if raw is None:
+                raise DivergenceError("the run looks where the log does not: it is not the same run")
+            return pb.Sampled.FromString(raw)
+        answer = self.ask(request)
+        if not answer.HasField("sampled"):
+            raise ProtocolError(f"{self.name} answered SampleRequest with {answer.WhichOneof('response')}")
+        assert self._writer is not None
+        self._writer.write(RecordKind.SAMPLE, [answer.sampled.SerializeToString()])
+        return answer.sampled
 
     def close(self) -> None:
         """End the session, the server if it was started here, and a log that nobody asked for."""
@@ -258,14 +275,20 @@ class RecoveringSession:
         DivergenceError
             The log holds another request.
         """
-        assert self._recorded is not None
-        exchange = next(self._recorded, None)
+        exchange = self._upcoming
         if exchange is None:
             self._go_live()
             return None
+        self._look_ahead()
         if tuple(parts) != exchange.requests:
             raise DivergenceError("the run asks something else than the log holds: it is not the same run")
         return [pb.SessionResponse.FromString(raw).advanced for raw in exchange.answers]
+
+    def _look_ahead(self) -> None:
+        """Read the next exchange of the log: what was looked at before it is asked for before it."""
+        assert self._recorded is not None
+        self._upcoming = next(self._recorded, None)
+        self._samples = iter(() if self._upcoming is None else self._upcoming.samples)
 
     def _go_live(self) -> None:
         """The log has been played: bring a server there, and append to the log from here on.
@@ -281,7 +304,7 @@ class RecoveringSession:
         assert reader is not None
         assert path is not None
         assert self._recorded is not None
-        for _ in self._recorded:
+        if self._upcoming is not None:
             raise InputError("the log goes on where the run does not", location=Location(str(path)))
         if not self.describe().deterministic:
             raise ServerDiedError(f"{self.name} is not deterministic: a run can't go on from its log")

@@ -6,7 +6,8 @@ in: it survives the death of this process at any moment. :meth:`LogWriter.sync` 
 ``sync_every_s`` and at the end) also has the disk write it, so that a power cut costs at most that much. What
 a death cut short at the end is noticed by its length or its CRC, and dropped.
 
-An *exchange* is the requests of one advance and the parts of its answer. Requests are kept without their
+An *exchange* is the requests of one advance and the parts of its answer; with what the network was looked at
+for before it, which changes nothing there, so that a replay leaves it out. Requests are kept without their
 sequence numbers, which belong to one stream; a log goes on over several.
 """
 
@@ -36,15 +37,19 @@ class RecordKind(IntEnum):
     OPEN = 2
     REQUEST = 3
     ANSWER = 4
+    SAMPLE = 5
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedAdvance:
-    """The requests of one advance, the parts of its answer, and where its records end in the file."""
+    """The requests of one advance, the parts of its answer, where its records end in the file, and the
+    answers to samples that were taken before it.
+    """
 
     requests: tuple[bytes, ...]
     answers: tuple[bytes, ...]
     end: int
+    samples: tuple[bytes, ...] = ()
 
 
 def frame(kind: int, content: bytes) -> bytes:
@@ -156,6 +161,7 @@ class LogReader:
         """Every whole exchange, in order; ``end`` is where the last one read ends."""
         requests: list[bytes] = []
         answers: list[bytes] = []
+        samples: list[bytes] = []
         self.end = self._begin
         with self.path.open("rb") as file:
             file.seek(self._begin)
@@ -168,8 +174,10 @@ class LogReader:
                     answers.append(content)
                     if not _has_more(content):
                         self.end = end
-                        yield LoggedAdvance(tuple(requests), tuple(answers), end)
-                        requests, answers = [], []
+                        yield LoggedAdvance(tuple(requests), tuple(answers), end, tuple(samples))
+                        requests, answers, samples = [], [], []
+                elif kind == RecordKind.SAMPLE:
+                    samples.append(content)
 
 
 def _has_more(answer: bytes) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.network.flows import I32, I64, FlowBatch, FlowGroup, FlowTable, flat_table
-from cosim.network.simulator import NetworkSimulator
+from cosim.network.simulator import NetworkSimulator, QueueSample, RateSample
 from cosim.protocol.dependency_tracker import DependencyTracker
 from cosim.protocol.digest import Digest
 from cosim.protocol.flat_flows import LATER, TRAITS, FlatFlows
@@ -154,6 +154,15 @@ class ServedNetwork:
         """The time of the next completion if nothing more is given; without moving."""
         self._network.advance(self._batch(), self._granted)  # what was released since is known to it then
         return self._network.peek()
+
+    def sample(self, links: I64, *, rates: bool) -> tuple[QueueSample | None, RateSample | None]:
+        """What stands at links, and what connections send, at the grant; None where that isn't asked for."""
+        queues = self._network.queues(links, self._granted) if len(links) else None
+        return queues, self._network.rates() if rates else None
+
+    def has_work(self) -> bool:
+        """Whether anything will still happen if nothing more is given."""
+        return bool(self._starts) or self._network.has_work()
 
     # -- flows in ------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from cosim.network.flows import I64
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.flat_flows import array, batches, decode
 from cosim.protocol.refusal import Refusal, refusal_of
+from cosim.protocol.sample import encode_sample
 from cosim.protocol.served_network import AdvanceResult, ServedNetwork
 from cosim.protocol.topology_messages import GivenPaths, decode_topology
 from cosim.protocol.v1 import VERSION
@@ -46,8 +47,8 @@ class ServerConfig:
             pb.FEATURE_CANCEL,
             pb.FEATURE_WALL_BUDGET,
         ]
-        if there.peek:
-            features.append(pb.FEATURE_PEEK)
+        claims = {pb.FEATURE_PEEK: there.peek, pb.FEATURE_QUEUES: there.queues, pb.FEATURE_RATES: there.rates}
+        features += [feature for feature, claimed in claims.items() if claimed]
         if self.shares:
             features += [pb.FEATURE_PRIORITY, pb.FEATURE_WEIGHT]
         return pb.DescribeResponse(
@@ -106,6 +107,8 @@ class Session:
                 yield self._statistics()
             elif kind == "peek":
                 yield self._peek()
+            elif kind == "sample":
+                yield self._sample(request.sample)
         except (CosimError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise refusal_of(error) from error
 
@@ -265,6 +268,19 @@ class Session:
             raise Refusal("STATE", f"{self.described.simulator} does not peek", request="peek")
         found = self._simulation.peek()
         return pb.SessionResponse(peeked=pb.Peeked() if found is None else pb.Peeked(time_ps=found))
+
+    def _sample(self, asked: pb.SampleRequest) -> pb.SessionResponse:
+        assert self._simulation is not None
+        needed = {pb.FEATURE_QUEUES: len(asked.link) > 0, pb.FEATURE_RATES: asked.rates}
+        for feature, is_asked in needed.items():
+            if is_asked and feature not in self.described.features:
+                text = f"{self.described.simulator} has no {pb.Feature.Name(feature)}"
+                raise Refusal("STATE", text, request="sample")
+        links = array(asked.link, np.int64)
+        if len(links) and links.max() >= self._num_links:
+            raise Refusal("STATE", f"link {links.max()} of {self._num_links}", request="sample")
+        queues, rates = self._simulation.sample(links, rates=asked.rates)
+        return pb.SessionResponse(sampled=encode_sample(queues, rates, self._simulation.has_work()))
 
 
 def fill(answer: pb.Advanced, ids: I64, start_ps: I64, time_ps: I64, cause_ps: I64) -> None:

@@ -79,6 +79,8 @@ class FaultyNetwork(NetworkSimulator):
             name=f"faulty {there.name}",
             dependent_flows=False,
             peek=False,
+            queues=False,
+            rates=False,
             quantum_ps=1,
             symmetric=there.symmetric and not self._delay,
         )

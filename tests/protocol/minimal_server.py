@@ -218,6 +218,9 @@ class Session:
     def peek(self, _: pb.PeekRequest) -> Responses:
         raise Refused("STATE", "peek is not claimed here")
 
+    def sample(self, _: pb.SampleRequest) -> Responses:
+        raise Refused("STATE", "samples are not claimed here")
+
     def cancel(self, _: pb.Cancel) -> Responses:
         yield from ()  # not claimed: ignored
 

@@ -180,6 +180,12 @@ MUTANTS = (
         "yield pb.SessionResponse(peeked=pb.Peeked())",
     ),
     Mutant(
+        "a sample of nothing",
+        "unclaimed",
+        'raise Refused("STATE", "samples are not claimed here")',
+        "yield pb.SessionResponse(sampled=pb.Sampled())",
+    ),
+    Mutant(
         "Cancel ends it",
         "unclaimed",
         "yield from ()  # not claimed: ignored",

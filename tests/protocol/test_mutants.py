@@ -14,7 +14,8 @@ from tests.protocol.mutants import MUTANTS, Mutant, served
 
 UNMUTATED = {
     "time", "endurance", "determinism", "cuts", "replay", "idle", "causes",
-    "cancel", "budget", "peek", "dependents", "start_dependents", "past_dependents", "given_later",
+    "cancel", "budget", "peek", "dependents", "start_dependents", "past_dependents", "given_later", "queues",
+    "rates",
 }  # fmt: skip
 """Checks without a mutant here, but with a fault of cosim's own server."""
 

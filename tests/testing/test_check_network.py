@@ -17,7 +17,7 @@ from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.registry import Named
 from cosim.testing import ConformanceError, FaultyNetwork, Recorder, check_network
 from cosim.testing.conformance.cases import two_hosts
-from cosim.testing.conformance.faulty_network import NETWORK_FAULTS, FaultInNetwork
+from cosim.testing.conformance.faulty_network import NETWORK_FAULTS, FaultInNetwork, model_for
 from cosim.testing.conformance.kit import check_names
 from cosim.topology.graph import Topology
 
@@ -29,10 +29,10 @@ READ_BY = {
     "quantum_ps": "quantum",
     "symmetric": "symmetry",
     "link_changes": "link_changes",
+    "queues": "queues",
+    "rates": "rates",
 }
 """Each claim, and the check that holds a network to it."""
-NOT_ON_THE_WIRE = {"queues", "rates"}
-"""Claims of calls that the protocol hasn't; tests/experiment/test_series.py holds our networks to them."""
 
 
 @pytest.mark.parametrize("make", [CongestionAwareNetwork, FairShareNetwork])
@@ -66,9 +66,8 @@ def test_networks_in_front_of_another_pass() -> None:
 
 @pytest.mark.parametrize("fault", NETWORK_FAULTS)
 def test_each_fault_fails_exactly_its_check(fault: str) -> None:
-    model = FairShareNetwork if fault == "unchanging" else CongestionAwareNetwork  # whose links don't change
     with pytest.raises(ConformanceError) as caught:
-        check_network(lambda: FaultInNetwork(model(), fault))
+        check_network(lambda: FaultInNetwork(model_for(fault), fault))
     assert caught.value.report.failed == (NETWORK_FAULTS[fault],), str(caught.value)
 
 
@@ -77,7 +76,7 @@ def test_every_check_has_a_fault_that_it_notices() -> None:
 
 
 def test_whatever_a_network_can_claim_is_checked() -> None:
-    assert {field.name for field in fields(Capabilities)} == {*READ_BY} | NOT_ON_THE_WIRE
+    assert {field.name for field in fields(Capabilities)} == {*READ_BY}
     assert {*READ_BY.values()} <= {*check_names("network")}
 
 

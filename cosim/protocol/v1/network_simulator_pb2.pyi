@@ -22,6 +22,8 @@ class Feature(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FEATURE_COFLOW: _ClassVar[Feature]
     FEATURE_CANCEL: _ClassVar[Feature]
     FEATURE_WALL_BUDGET: _ClassVar[Feature]
+    FEATURE_QUEUES: _ClassVar[Feature]
+    FEATURE_RATES: _ClassVar[Feature]
 
 class RoutingKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -58,6 +60,8 @@ FEATURE_WEIGHT: Feature
 FEATURE_COFLOW: Feature
 FEATURE_CANCEL: Feature
 FEATURE_WALL_BUDGET: Feature
+FEATURE_QUEUES: Feature
+FEATURE_RATES: Feature
 ROUTING_KIND_UNSPECIFIED: RoutingKind
 ROUTING_KIND_GIVEN: RoutingKind
 ROUTING_KIND_ECMP: RoutingKind
@@ -134,32 +138,36 @@ class Limits(_message.Message):
     def __init__(self, max_message_bytes: _Optional[int] = ..., max_open_flows: _Optional[int] = ..., max_sessions: _Optional[int] = ..., max_nodes: _Optional[int] = ..., max_links: _Optional[int] = ...) -> None: ...
 
 class SessionRequest(_message.Message):
-    __slots__ = ("open", "advance", "statistics", "peek", "cancel", "close")
+    __slots__ = ("open", "advance", "statistics", "peek", "cancel", "close", "sample")
     OPEN_FIELD_NUMBER: _ClassVar[int]
     ADVANCE_FIELD_NUMBER: _ClassVar[int]
     STATISTICS_FIELD_NUMBER: _ClassVar[int]
     PEEK_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
     CLOSE_FIELD_NUMBER: _ClassVar[int]
+    SAMPLE_FIELD_NUMBER: _ClassVar[int]
     open: Open
     advance: Advance
     statistics: StatisticsRequest
     peek: PeekRequest
     cancel: Cancel
     close: Close
-    def __init__(self, open: _Optional[_Union[Open, _Mapping]] = ..., advance: _Optional[_Union[Advance, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsRequest, _Mapping]] = ..., peek: _Optional[_Union[PeekRequest, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., close: _Optional[_Union[Close, _Mapping]] = ...) -> None: ...
+    sample: SampleRequest
+    def __init__(self, open: _Optional[_Union[Open, _Mapping]] = ..., advance: _Optional[_Union[Advance, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsRequest, _Mapping]] = ..., peek: _Optional[_Union[PeekRequest, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., close: _Optional[_Union[Close, _Mapping]] = ..., sample: _Optional[_Union[SampleRequest, _Mapping]] = ...) -> None: ...
 
 class SessionResponse(_message.Message):
-    __slots__ = ("opened", "advanced", "statistics", "peeked")
+    __slots__ = ("opened", "advanced", "statistics", "peeked", "sampled")
     OPENED_FIELD_NUMBER: _ClassVar[int]
     ADVANCED_FIELD_NUMBER: _ClassVar[int]
     STATISTICS_FIELD_NUMBER: _ClassVar[int]
     PEEKED_FIELD_NUMBER: _ClassVar[int]
+    SAMPLED_FIELD_NUMBER: _ClassVar[int]
     opened: Opened
     advanced: Advanced
     statistics: Statistics
     peeked: Peeked
-    def __init__(self, opened: _Optional[_Union[Opened, _Mapping]] = ..., advanced: _Optional[_Union[Advanced, _Mapping]] = ..., statistics: _Optional[_Union[Statistics, _Mapping]] = ..., peeked: _Optional[_Union[Peeked, _Mapping]] = ...) -> None: ...
+    sampled: Sampled
+    def __init__(self, opened: _Optional[_Union[Opened, _Mapping]] = ..., advanced: _Optional[_Union[Advanced, _Mapping]] = ..., statistics: _Optional[_Union[Statistics, _Mapping]] = ..., peeked: _Optional[_Union[Peeked, _Mapping]] = ..., sampled: _Optional[_Union[Sampled, _Mapping]] = ...) -> None: ...
 
 class Open(_message.Message):
     __slots__ = ("version", "required_features", "topology", "routing", "queue", "ecn", "transport", "link_events", "seed", "options", "max_message_bytes")
@@ -438,6 +446,42 @@ class Peeked(_message.Message):
     TIME_PS_FIELD_NUMBER: _ClassVar[int]
     time_ps: int
     def __init__(self, time_ps: _Optional[int] = ...) -> None: ...
+
+class SampleRequest(_message.Message):
+    __slots__ = ("link", "rates")
+    LINK_FIELD_NUMBER: _ClassVar[int]
+    RATES_FIELD_NUMBER: _ClassVar[int]
+    link: _containers.RepeatedScalarFieldContainer[int]
+    rates: bool
+    def __init__(self, link: _Optional[_Iterable[int]] = ..., rates: bool = ...) -> None: ...
+
+class Sampled(_message.Message):
+    __slots__ = ("queue_bytes", "sent_bytes", "marks", "drops", "pause_ps", "job", "src", "dst", "rate_bps", "window_bytes", "marked", "has_work")
+    QUEUE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SENT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MARKS_FIELD_NUMBER: _ClassVar[int]
+    DROPS_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_PS_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    SRC_FIELD_NUMBER: _ClassVar[int]
+    DST_FIELD_NUMBER: _ClassVar[int]
+    RATE_BPS_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MARKED_FIELD_NUMBER: _ClassVar[int]
+    HAS_WORK_FIELD_NUMBER: _ClassVar[int]
+    queue_bytes: _containers.RepeatedScalarFieldContainer[float]
+    sent_bytes: _containers.RepeatedScalarFieldContainer[float]
+    marks: _containers.RepeatedScalarFieldContainer[float]
+    drops: _containers.RepeatedScalarFieldContainer[float]
+    pause_ps: _containers.RepeatedScalarFieldContainer[float]
+    job: _containers.RepeatedScalarFieldContainer[int]
+    src: _containers.RepeatedScalarFieldContainer[int]
+    dst: _containers.RepeatedScalarFieldContainer[int]
+    rate_bps: _containers.RepeatedScalarFieldContainer[float]
+    window_bytes: _containers.RepeatedScalarFieldContainer[float]
+    marked: _containers.RepeatedScalarFieldContainer[float]
+    has_work: bool
+    def __init__(self, queue_bytes: _Optional[_Iterable[float]] = ..., sent_bytes: _Optional[_Iterable[float]] = ..., marks: _Optional[_Iterable[float]] = ..., drops: _Optional[_Iterable[float]] = ..., pause_ps: _Optional[_Iterable[float]] = ..., job: _Optional[_Iterable[int]] = ..., src: _Optional[_Iterable[int]] = ..., dst: _Optional[_Iterable[int]] = ..., rate_bps: _Optional[_Iterable[float]] = ..., window_bytes: _Optional[_Iterable[float]] = ..., marked: _Optional[_Iterable[float]] = ..., has_work: bool = ...) -> None: ...
 
 class Cancel(_message.Message):
     __slots__ = ("sequence",)

@@ -13,9 +13,21 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import NetworkError
-from cosim.network.flows import ON_START, Completions, FlowBatch, FlowGroup, FlowTable
+from cosim.network.aware import CongestionAwareNetwork
+from cosim.network.congestion.controls.dctcp import Dctcp
+from cosim.network.congestion.fabric import PortSettings
+from cosim.network.congestion.network import CongestionNetwork
+from cosim.network.fair_share import FairShareNetwork
+from cosim.network.flows import I64, ON_START, Completions, FlowBatch, FlowGroup, FlowTable
 from cosim.network.forwarding import ForwardingNetwork
-from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
+from cosim.network.simulator import (
+    Advance,
+    Capabilities,
+    NetworkSimulator,
+    NetworkStatistics,
+    QueueSample,
+    RateSample,
+)
 from cosim.testing.conformance.cases import LATENCY_PS
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
@@ -32,6 +44,8 @@ PHYSICS = {
     "random": "determinism",
     "cut_dependent": "cuts",
     "unrepeatable": "replay",
+    "forgotten_queue": "queues",
+    "lasting_rates": "rates",
 }
 """Faults of what is simulated; they show through a server too."""
 
@@ -67,6 +81,13 @@ LARGE = 2_000_000
 _COLUMNS = ("handle", "index", "start_ps", "time_ps", "cause_ps")
 
 
+def model_for(fault: str) -> NetworkSimulator:
+    """A network that can have the fault."""
+    if fault == "forgotten_queue":
+        return CongestionNetwork(Dctcp(), PortSettings())
+    return FairShareNetwork() if fault in ("unchanging", "lasting_rates") else CongestionAwareNetwork()
+
+
 class FaultInNetwork(ForwardingNetwork):
     """``inner`` with one of :data:`NETWORK_FAULTS`."""
 
@@ -81,6 +102,7 @@ class FaultInNetwork(ForwardingNetwork):
         self._is_open = False
         self._kept: Completions | None = None
         self._closed_handles: set[int] = set()
+        self._sent: RateSample | None = None
 
     def describe(self) -> Capabilities:
         """Claims what isn't so."""
@@ -134,6 +156,18 @@ class FaultInNetwork(ForwardingNetwork):
         """lost_bytes: forgets the last link."""
         found = self.inner.statistics()
         return replace(found, link_bytes=found.link_bytes[:-1]) if self.fault == "lost_bytes" else found
+
+    def queues(self, links: I64, now_ps: int) -> QueueSample:
+        """forgotten_queue: nothing waits anywhere."""
+        found = self.inner.queues(links, now_ps)
+        return found._replace(queue_bytes=np.zeros(len(links))) if self.fault == "forgotten_queue" else found
+
+    def rates(self) -> RateSample:
+        """lasting_rates: what has sent is told for ever."""
+        found = self.inner.rates()
+        if self._sent is None or len(found.src):
+            self._sent = found
+        return self._sent if self.fault == "lasting_rates" else found
 
     # -- what is taken -------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from cosim.protocol.served_network import AdvanceResult
 from cosim.protocol.session import GONE, ServerConfig, Session
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.testing.conformance.cases import LATENCY_PS, RATE_BPS
-from cosim.testing.conformance.faulty_network import CRASH, PHYSICS, STRIKE, FaultInNetwork
+from cosim.testing.conformance.faulty_network import CRASH, PHYSICS, STRIKE, FaultInNetwork, model_for
 from cosim.units import NEVER
 
 SERVER_FAULTS = {
@@ -248,9 +248,9 @@ class FaultySession(Session):
 def faulty(
     fault: str, *, hard: bool = False
 ) -> tuple[Callable[[], NetworkSimulator], Callable[[ServerConfig], Session]]:
-    """Makers of the network and the sessions of a server with that fault, around ``congestion_aware``."""
+    """Makers of the network and the sessions of a server with that fault."""
     if fault in PHYSICS:
-        return lambda: FaultInNetwork(CongestionAwareNetwork(), fault), Session
+        return lambda: FaultInNetwork(model_for(fault), fault), Session
     return CongestionAwareNetwork, lambda served: FaultySession(served, fault, hard=hard)
 
 

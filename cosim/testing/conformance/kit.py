@@ -15,7 +15,7 @@ import numpy as np
 
 from cosim.errors import CausalityError, CosimError, FeatureError, OverloadError, RefusedError, VersionError
 from cosim.network.flows import I64
-from cosim.network.simulator import Capabilities, NetworkStatistics
+from cosim.network.simulator import Capabilities, NetworkStatistics, QueueSample, RateSample
 from cosim.protocol.flat_flows import FlatFlows
 from cosim.testing.conformance.report import (
     CheckFailed,
@@ -73,6 +73,18 @@ class Probe(ABC):
     @abstractmethod
     def statistics(self) -> NetworkStatistics:
         """Counters since the session was opened."""
+
+    @abstractmethod
+    def queues(self, links: I64, now_ps: int) -> QueueSample:
+        """What stands at links at the grant, which is ``now_ps``."""
+
+    @abstractmethod
+    def rates(self) -> RateSample:
+        """What connections send at the grant."""
+
+    @abstractmethod
+    def has_work(self) -> bool:
+        """Whether anything will still happen."""
 
     @abstractmethod
     def close(self) -> None:
@@ -196,7 +208,7 @@ def check(
 
 def checks(kind: Kind) -> tuple[Check, ...]:
     """Every check of a kind, in the order in which they run."""
-    for module in ("server_rules", "refusals", "network_rules", "rules", "times", "sameness"):
+    for module in ("server_rules", "refusals", "network_rules", "rules", "samples", "times", "sameness"):
         import_module(f"cosim.testing.conformance.{module}")  # registers its checks
     return tuple(check for check in _CHECKS if kind in check.of)
 

@@ -10,7 +10,7 @@ import numpy as np
 from cosim.context import HERE
 from cosim.network.contract import NetworkSpec
 from cosim.network.flows import I64, Completions, FlowBatch, FlowGroup, FlowTable
-from cosim.network.simulator import Capabilities, NetworkSimulator, NetworkStatistics
+from cosim.network.simulator import Capabilities, NetworkSimulator, NetworkStatistics, QueueSample, RateSample
 from cosim.protocol.digest import Digest
 from cosim.protocol.flat_flows import LATER, FlatFlows
 from cosim.testing.conformance.cases import star
@@ -98,6 +98,8 @@ class NetworkKit(Kit["NetworkProbe"]):
             "peek": there.peek,
             "symmetric": there.symmetric,
             "link_changes": there.link_changes,
+            "queues": there.queues,
+            "rates": there.rates,
         }.get(feature, False)
 
     def new_probe(self) -> NetworkProbe:
@@ -190,6 +192,18 @@ class NetworkProbe(Probe):
     def statistics(self) -> NetworkStatistics:
         """See :meth:`Probe.statistics`."""
         return self.network.statistics()
+
+    def queues(self, links: I64, now_ps: int) -> QueueSample:
+        """See :meth:`Probe.queues`."""
+        return self.network.queues(links, now_ps)
+
+    def rates(self) -> RateSample:
+        """See :meth:`Probe.rates`."""
+        return self.network.rates()
+
+    def has_work(self) -> bool:
+        """See :meth:`Probe.has_work`."""
+        return self.network.has_work()
 
     def close(self) -> None:
         """See :meth:`Probe.close`."""

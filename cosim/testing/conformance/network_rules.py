@@ -138,10 +138,16 @@ def symmetry(kit: NetworkKit) -> None:
         expect(len({*found.values()}) == 1, f"equal messages {pairs} arrived at {found}")
 
 
-@check("unclaimed", "what isn't claimed is refused: dependent flows, peek", of=["network"])
+@check("unclaimed", "what isn't claimed is refused: dependent flows, peek, queues, rates", of=["network"])
 def unclaimed(kit: NetworkKit) -> None:
-    if kit.has("dependent_flows") and kit.has("peek"):
-        raise CheckSkipped("dependent_flows and peek are claimed")
+    may_lack = ("dependent_flows", "peek", "queues", "rates")
+    if all(kit.has(name) for name in may_lack):
+        raise CheckSkipped(f"{', '.join(may_lack)} are claimed")
+    for name in ("queues", "rates"):
+        if not kit.has(name):
+            with kit.probe() as probe:
+                looks = {"queues": lambda: probe.queues(_ENDS[:1].astype(np.int64), 0), "rates": probe.rates}
+                refuses(looks[name], name)
     if not kit.has("peek"):
         with kit.probe() as probe:
             refuses(probe.network.peek, "peek")

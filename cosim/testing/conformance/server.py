@@ -9,12 +9,13 @@ import numpy as np
 
 from cosim.errors import ProtocolError
 from cosim.network.flows import I64
-from cosim.network.simulator import Capabilities, NetworkStatistics
+from cosim.network.simulator import Capabilities, NetworkStatistics, QueueSample, RateSample
 from cosim.protocol.advance_parts import advance_parts, make_paths, numbered
 from cosim.protocol.connection import Connection
 from cosim.protocol.flat_flows import FlatFlows, array
 from cosim.protocol.launcher import ServerProcess
 from cosim.protocol.open_groups import known_paths
+from cosim.protocol.sample import decode_queues, decode_rates
 from cosim.protocol.topology_messages import encode_topology
 from cosim.protocol.v1 import VERSION
 from cosim.protocol.v1 import network_simulator_pb2 as pb
@@ -264,6 +265,28 @@ class ServerProbe(Probe):
             events=found.events,
             extra={column.name: array(column.values, np.float64) for column in found.columns},
         )
+
+    def sample(self, *, links: I64 | None = None, rates: bool = False) -> pb.Sampled:
+        """Have it looked at."""
+        asked = pb.SampleRequest(link=[] if links is None else links.tolist(), rates=rates)
+        self.send(pb.SessionRequest(sample=asked))
+        answer = self.receive()
+        if not answer.HasField("sampled"):
+            raise ProtocolError(f"SampleRequest was answered by {answer.WhichOneof('response')}")
+        return answer.sampled
+
+    def queues(self, links: I64, now_ps: int) -> QueueSample:
+        """See :meth:`Probe.queues`; the server knows what it granted."""
+        del now_ps
+        return decode_queues(self.sample(links=links), len(links), self._there.simulator)
+
+    def rates(self) -> RateSample:
+        """See :meth:`Probe.rates`."""
+        return decode_rates(self.sample(rates=True), self._there.simulator)
+
+    def has_work(self) -> bool:
+        """See :meth:`Probe.has_work`."""
+        return self.sample().has_work
 
     def close(self) -> None:
         """See :meth:`Probe.close`."""

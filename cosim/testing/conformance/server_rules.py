@@ -82,14 +82,25 @@ def sequence(kit: ServerKit) -> None:
                 probe.answer()
 
 
-@check("unclaimed", "what isn't claimed is refused: peek, dependencies; a cancel is ignored", of=["server"])
+@check(
+    "unclaimed",
+    "what isn't claimed is refused: peek, samples, dependencies; a cancel is ignored",
+    of=["server"],
+)
 def unclaimed(kit: ServerKit) -> None:
-    lacking = [name for name in ("peek", "dependent_flows", "cancel") if not kit.has(name)]
+    may_lack = ("peek", "queues", "rates", "dependent_flows", "cancel")
+    lacking = [name for name in may_lack if not kit.has(name)]
     if not lacking:
-        raise CheckSkipped("peek, dependent_flows and cancel are claimed")
+        raise CheckSkipped(f"{', '.join(may_lack)} are claimed")
     if "peek" in lacking:
         with kit.probe() as probe, refused("STATE", "Peek, which is not claimed,"):
             probe.peek()
+    if "queues" in lacking:
+        with kit.probe() as probe, refused("STATE", "a sample of queues, which are not claimed,"):
+            probe.sample(links=np.zeros(1, np.int64))
+    if "rates" in lacking:
+        with kit.probe() as probe, refused("STATE", "a sample of rates, which are not claimed,"):
+            probe.sample(rates=True)
     if "dependent_flows" in lacking:
         waiting = flows(0, [(0, 1), (0, 1)], MESSAGE, [0, LATER], waits_for=[[], [0]])
         with kit.probe() as probe, refused("INVALID_FLOWS", "a dependency, which is not claimed,"):
