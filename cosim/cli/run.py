@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from cosim.results.networks import NetworkComparison
     from cosim.results.stored_run import StoredRun
     from cosim.results.sweep import SweepRun
+
+    Done = Run | StoredRun | SweepRun | NetworkComparison
 
 
 def run(
@@ -51,7 +53,7 @@ def run(
     source = None if scenario is None else experiment.read_source(scenario, changes)
     if isinstance(source, Sweep) and not (executor or source.executor):
         workers = workers or num_cores()
-    call: Callable[..., Run | StoredRun | SweepRun | NetworkComparison] = experiment.run
+    call: Callable[..., Done] = experiment.run
     with logged(quiet), ProgressBar(shown=not quiet) as bar:
         done = call(
             source,
@@ -72,7 +74,7 @@ def run(
             progress=bar.show,
         )
     if as_json:
-        typer.echo(json.dumps(_json_of(done), indent=1, ensure_ascii=False, allow_nan=False))
+        _print_json(done)
     else:
         _print(done, quiet)
     if report is not None:
@@ -80,13 +82,14 @@ def run(
     _end(done, out)
 
 
-def _json_of(done: Run | StoredRun | SweepRun | NetworkComparison) -> Any:
+def _print_json(done: Done) -> None:
     from cosim.results.stored_run import StoredRun
 
-    return done.summary.to_json() if isinstance(done, StoredRun) else done.to_json()
+    values = done.summary.to_json() if isinstance(done, StoredRun) else done.to_json()
+    typer.echo(json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False))
 
 
-def _print(done: Run | StoredRun | SweepRun | NetworkComparison, quiet: bool) -> None:
+def _print(done: Done, quiet: bool) -> None:
     from cosim.experiment.simulate import Run
     from cosim.results.networks import NetworkComparison
     from cosim.results.render.terminal import show, show_page
@@ -107,7 +110,7 @@ def _print(done: Run | StoredRun | SweepRun | NetworkComparison, quiet: bool) ->
         show_page(beside)
 
 
-def _report(done: Run | StoredRun | SweepRun | NetworkComparison, path: Path) -> None:
+def _report(done: Done, path: Path) -> None:
     from cosim.results.networks import NetworkComparison
 
     if isinstance(done, NetworkComparison):
@@ -115,7 +118,7 @@ def _report(done: Run | StoredRun | SweepRun | NetworkComparison, path: Path) ->
     say(f"written: {done.report().save(path)}")
 
 
-def _end(done: Run | StoredRun | SweepRun | NetworkComparison, out: Path | None) -> None:
+def _end(done: Done, out: Path | None) -> None:
     """What is wrong with it, and the exit code for that."""
     from cosim.experiment.simulate import Run
     from cosim.results.stored_run import StoredRun

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +17,8 @@ from cosim.results.tables import RunTables
 from cosim.units import format_time
 
 if TYPE_CHECKING:
-    from cosim.engine.records import Records
+    from cosim.cluster.sharing import Cluster
+    from cosim.engine.records import JobInfo, Records
     from cosim.engine.replay import ProgressInfo
     from cosim.experiment.build import Built
     from cosim.experiment.scenario import Scenario
@@ -321,13 +322,11 @@ def simulate(
 
     ``messages`` has the run keep every message, whether the scenario writes them or not.
     """
-    from cosim.engine.replay import replay
     from cosim.experiment.events import lifetimes, too_late
     from cosim.experiment.fold import fold
     from cosim.experiment.place import at
     from cosim.experiment.shared_cluster import shared_cluster
-    from cosim.experiment.sizes import check_run
-    from cosim.experiment.watch import coarser, watched
+    from cosim.experiment.watch import coarser
     from cosim.results.scheduling import scheduling
     from cosim.results.summary import mean_iterations
 
@@ -342,23 +341,7 @@ def simulate(
     ):
         built, cluster = shared_cluster(scenario, built)
         jobs, folding = (built.jobs, ()) if cluster else fold(scenario, built, messages=messages)
-        check_run(jobs)
-        looked_at = watched(scenario, built)
-        with at(scenario.locate("record", "spill"), ScenarioError):
-            records = replay(
-                built.topology,
-                built.network,
-                jobs,
-                built.planner,
-                release=_release(scenario, built.network),
-                seed=scenario.seed,
-                record_messages=messages,
-                record_operations=None if scenario.record.operations == "all" else scenario.record.operations,
-                progress=None if progress is None else _passed_on(progress),
-                director=cluster,
-                watched=looked_at,
-                spill=None if scenario.record.spill is None else scenario.base / scenario.record.spill,
-            )
+        records = _replay(scenario, built, jobs, cluster, messages, progress)
     if cluster is not None:
         records.info["scheduling"] = scheduling(cluster)
     records.info["folding"] = folding
@@ -369,6 +352,40 @@ def simulate(
     if not records.interrupted:
         said += too_late(scenario, records.end_ps)
     return Run(scenario, records, tuple(said), interrupted=records.interrupted)
+
+
+def _replay(
+    scenario: Scenario,
+    built: Built,
+    jobs: Sequence[JobInfo],
+    cluster: Cluster | None,
+    messages: bool,
+    progress: OnProgress | None,
+) -> Records:
+    """Replay jobs on what was built, as the scenario says."""
+    from cosim.engine.replay import replay
+    from cosim.experiment.place import at
+    from cosim.experiment.sizes import check_run
+    from cosim.experiment.watch import watched
+
+    check_run(jobs)
+    looked_at = watched(scenario, built)
+    record = scenario.record
+    with at(scenario.locate("record", "spill"), ScenarioError):
+        return replay(
+            built.topology,
+            built.network,
+            jobs,
+            built.planner,
+            release=_release(scenario, built.network),
+            seed=scenario.seed,
+            record_messages=messages,
+            record_operations=None if record.operations == "all" else record.operations,
+            progress=None if progress is None else _passed_on(progress),
+            director=cluster,
+            watched=looked_at,
+            spill=None if record.spill is None else scenario.base / record.spill,
+        )
 
 
 def unchecked(scenario: Scenario, planner: Planner) -> list[str]:

@@ -47,6 +47,7 @@ from cosim.network.tiers import interpret, is_spent
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
+# Bins double when a run outgrows them: a first one of 65 ns wastes nothing on runs of a microsecond.
 _FIRST_BIN_PS = 1 << 16
 _BIN_CELLS = 1 << 22
 _MOST_EXPECTED = 1 << 22
@@ -121,6 +122,7 @@ class CompiledNetwork(NetworkSimulator):
         while bins < 512 and 2 * bins * max(links, 1) <= _BIN_CELLS:
             bins *= 2
         state = np.zeros(1, STATE)
+        # No reaction is awaited yet, and a loop gives control back to report once this many have completed.
         state["bound"] = NEVER
         state["report_at"] = REPORT_LIMIT
         state["bin_ps"] = _FIRST_BIN_PS
@@ -136,6 +138,8 @@ class CompiledNetwork(NetworkSimulator):
                 "link_busy": np.zeros((bins, links), np.int64),
             }
         )
+        # By table, endpoints, channel and job: an iteration binds what the one before did, and finds no paths
+        # anew.
         self._bindings: dict[tuple[int, bytes, int, int], int] = {}
         self._ptr_used = 0
         self._link_used = 0
@@ -164,6 +168,7 @@ class CompiledNetwork(NetworkSimulator):
 
     def _run(self, core: Core, horizon_ps: int) -> int:
         columns = self.columns()  # held while its address is used
+        # Between two calls nothing is half done: the loop may change its tier here, on the same arrays.
         if self.interpreted and is_spent():
             self.compile()
         if self.interpreted:
@@ -182,6 +187,7 @@ class CompiledNetwork(NetworkSimulator):
     def compile(self) -> None:
         """Have the model's loop compiled from now on."""
         self._addresses.compile()
+        # The address that was kept is that of the interpreted twin.
         vars(self).pop("entry", None)
 
     @cached_property
@@ -231,6 +237,7 @@ class CompiledNetwork(NetworkSimulator):
                 )
             channels = table.channel + np.int32(channel)
             first = self._bindings[key] = self._add_paths(job, nodes[table.src], nodes[table.dst], channels)
+            # Growing in the middle of a loop copies what is there: room is made while there is little.
             self._expect(min(table.num_rows, _MOST_EXPECTED))
         return known.number, first - known.row0
 
@@ -277,6 +284,7 @@ class CompiledNetwork(NetworkSimulator):
         index, start, cause = map(np.ascontiguousarray, (flows.start_index, flows.start_ps, flows.cause_ps))
         rep, row = self._store.locate(flows.start_handle, index)
         calendar: Calendar = self._arrays["calendar"]
+        # `give` is compiled and can't grow what it writes to.
         while int(calendar.state["num_events"][0]) + count > len(calendar.events):
             self.grow(NEED_CALENDAR)
             calendar = self._arrays["calendar"]
@@ -284,6 +292,7 @@ class CompiledNetwork(NetworkSimulator):
         wrong = give(self.core(), flows.start_handle, rep, row, start, cause)
         if wrong >= 0:
             grant = int(self._arrays["state"]["grant"][0])
+            # What was wrong is looked for only now: `give` itself just says where it stopped.
             if flows.start_ps[wrong] < grant:
                 raise CausalityError(
                     f"{self.name}: a flow was given for {flows.start_ps[wrong]} ps, "
@@ -316,8 +325,11 @@ class CompiledNetwork(NetworkSimulator):
         if horizon_ps < state["grant"]:
             grant = state["grant"]
             raise CausalityError(f"{self.name}: horizon {horizon_ps} ps is before the grant {grant} ps")
+        # A flow that starts may complete before the one that peek found.
         self._knows_next &= not len(flows.start_handle)
         self._take(flows)
+        # The core is made anew each time: arrays that grew are other arrays, and the loop has their
+        # addresses.
         while (status := self._run(self.core(), horizon_ps)) != DONE:
             self.grow(status)
         grant = self._may_grant(horizon_ps)
@@ -331,11 +343,14 @@ class CompiledNetwork(NetworkSimulator):
 
     def _may_grant(self, horizon_ps: int) -> int:
         state = self._arrays["state"][0]
+        # Not past the first completion that may be reacted to, nor past what a loop left undone that stopped
+        # to report; and never back.
         return min(horizon_ps, int(state["bound"]), max(self._next_instant(), int(state["grant"])))
 
     def _next_instant(self) -> int:
         """Earliest time at which something is left to do after a loop that stopped early, else NEVER."""
         state = self._arrays["state"][0]
+        # A loop that didn't stop to report has done all up to the horizon.
         if int(state["num_pending"]) < int(state["report_at"]):
             return NEVER
         calendar: Calendar = self._arrays["calendar"]
@@ -345,6 +360,7 @@ class CompiledNetwork(NetworkSimulator):
         most = int(self._arrays["state"]["num_pending"][0])
         columns = [np.empty(most, dtype) for dtype in (np.int32, *[np.int64] * 4, np.int32)]
         count, num_closed = report(self.core(), grant, Reported(*columns))
+        # Groups all of whose flows are reported: their handles may be given again from now on.
         for one in columns.pop()[:num_closed].tolist():
             self._store.close(one)
             if one in self._groups:
@@ -394,6 +410,7 @@ class CompiledNetwork(NetworkSimulator):
         arrays = self._arrays
         state = arrays["state"].copy()
         pending = arrays["pending"][: int(state["num_pending"][0])]
+        # The copy counts nothing: bins, bytes of links and what is pending belong to the run itself.
         state["looking"], state["num_pending"], state["bin_ps"] = 1, 0, ONE_BIN_PS
         state["bound"] = int(pending["time"].min()) if len(pending) else NEVER
         links = self._topology.num_links
@@ -412,6 +429,8 @@ class CompiledNetwork(NetworkSimulator):
             "_detours": self._detours.copy(),
             **self._copy_model(),
         }
+        # The loop reads its arrays from the network's attributes: they are the copy's while it runs, and put
+        # back even where it fails.
         kept = {name: getattr(self, name) for name in ahead}
         vars(self).update(ahead)
         try:

@@ -53,6 +53,7 @@ def _crowd(fluid: Fluid, f: int, sign: int) -> None:
     """Count a flow among those on its links, or no longer."""
     balance = fluid.balance
     whole = float(fluid.flows[f].weight)
+    # One membership a link, whatever the paths that go over it: a link is counted once.
     m = fluid.flows[f].member
     while m != NONE:
         member = fluid.members[m]
@@ -161,6 +162,7 @@ def _go(core: Core, fluid: Fluid, f: int, now: int) -> None:
     route = balance.routes[flow.channel]
     pair = balance.pairs[route.pair]
     if flow.member != NONE:
+        # What it has sent by now went by the old paths: it is counted on them before they are left.
         flow.level = -1.0  # to the filling it is a new one
         left = max(flow.remaining - flow.rate * (now - flow.touched), 0.0)
         _count(core, fluid, f, int(core.store.rows[flow.row].size) - math.ceil(left))
@@ -179,6 +181,8 @@ def _go(core: Core, fluid: Fluid, f: int, now: int) -> None:
         weight = math.ceil(part * float(flow.weight) - _DUST)
         for at in range(path.begin, path.end):
             link = balance.links[at]
+            # Paths of a pair share links: `spot` says which membership a link has already, and is cleared
+            # below.
             m = balance.spot[link]
             if m == NONE:
                 last = join(fluid, f, link, last, 0)
@@ -205,6 +209,7 @@ def _take(core: Core, fluid: Fluid, now: int) -> bool:
         c = balance.rows[n].conn
         route = balance.routes[c]
         f = fluid.channels[c].head
+        # Looked at before anything is changed: the loop comes back to this very answer with more room.
         if fluid.counts[0].num_members + _num_hops(fluid, n) > len(fluid.members):
             return False
         counts.taken = n + 1

@@ -132,6 +132,9 @@ def replay_lazy(
 ) -> tuple[int, int, int, int]:
     """Each message is read at its start, and written when a flow that waits for its completion starts.
 
+    In one piece: with its two innermost loops in functions of their own, numba counts references to arrays at
+    each call, and an all-reduce on a ring of 1,024 ranks is proved in 0.72 CPU-seconds instead of 0.07.
+
     Parameters
     ----------
     moves, cells
@@ -162,6 +165,7 @@ def replay_lazy(
         for _ in range(moves.block_repeat[block]):
             for row in range(moves.block_row[block], moves.block_row[block + 1]):
                 rank = moves.src[row]
+                # Only those of block 0 are started by their rank's arrival.
                 if block > 0 and moves.dep_ptr[row] == moves.dep_ptr[row + 1]:
                     return NEVER_RELEASED, flow, -1, writer
                 for d in range(moves.dep_ptr[row], moves.dep_ptr[row + 1]):
@@ -188,6 +192,7 @@ def replay_lazy(
                 pending[slot] = 0
                 if not flat:
                     rows_of[slot] = row
+                # Read now: what its sender writes later isn't in it any more.
                 if moves.action[row] != 0:
                     pending[slot] = 1
                     payload_at[slot] = free

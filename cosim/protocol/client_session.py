@@ -79,6 +79,7 @@ class ClientSession:
         if self._connection is None:
             self._connect()
         connection = self.connection()
+        # A session counts its advances from one, on the server's side too.
         connection.open_stream()
         self._sequence = 0
         connection.send(request)
@@ -101,6 +102,8 @@ class ClientSession:
         """
         connection = self.connection()
         sequence = self._sequence = self._sequence + 1
+        # The number is put into bytes that were serialized before: a replay sends the same parts with other
+        # numbers.
         for part in parts:
             connection.send(numbered(part, sequence))
         raw: list[bytes] = []
@@ -112,6 +115,7 @@ class ClientSession:
                 self._cancel(sequence)
                 raise
             response = self._read(raw[-1])
+            # An answer to another advance must not be taken for this one's.
             if not response.HasField("advanced") or response.advanced.sequence != sequence:
                 raise ProtocolError(
                     f"{self.name} breaks the protocol: it answered advance {sequence} with "
@@ -182,6 +186,7 @@ class ClientSession:
             name=target.name or address,
         )
         try:
+            # Asked before anything else: whether somebody listens, and who, shows before topology is sent.
             there = self._connection.describe(policy.start_s, self._is_gone)
         except NetworkError as error:
             log, gone = self.server_log(), self._is_gone()

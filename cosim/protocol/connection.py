@@ -43,16 +43,23 @@ class Connection:
         self.deadline_s = deadline_s
         every = int(keepalive_s * 1000)
         options = [
+            # A little more than is agreed, so that too large a message is refused by name, not by gRPC.
             ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES + 65536),
             ("grpc.max_send_message_length", -1),
             ("grpc.keepalive_time_ms", every),
             ("grpc.keepalive_timeout_ms", every),
             ("grpc.http2.ping_timeout_ms", every),
+            # 0: any number. A server that computes for minutes sends nothing, and must still be seen to be
+            # alive.
             ("grpc.http2.max_pings_without_data", 0),
+            # Recovery replays a log; what gRPC sends twice by itself would be a second start of the same
+            # flows.
             ("grpc.enable_retries", 0),
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
+            # A connection of its own for each session: one that is broken must not be another's.
             ("grpc.use_local_subchannel_pool", 1),
+            # A proxy of the environment would be asked for servers on this machine.
             ("grpc.enable_http_proxy", 0),
         ]
         if tls is None:
@@ -90,6 +97,8 @@ class Connection:
                 )
             except self._error as error:
                 named = self._named(error, limit)
+                # A port that nobody listens at may be one of a server that is still starting; a wrong
+                # certificate won't mend.
                 lasting = not isinstance(named, ServerDiedError) or "handshake" in named.message.lower()
                 if lasting or time.monotonic() > until or is_gone():
                     raise named from None
@@ -141,6 +150,8 @@ class Connection:
         try:
             answer = self._answers.get(timeout=limit)
         except Empty:
+            # Cancelling ends the stream with an error of its own: whoever reads that is told the deadline
+            # instead.
             self._overdue = True
             self._call.cancel()
             raise self._late(limit) from None

@@ -82,15 +82,20 @@ class Injector:
         """
         for group in batch.groups:
             self._groups.open(group)
+            # In any other group the network has nothing to release: its flows are given one by one, when they
+            # start.
             if group.release == "network" and len(group.table.dep_distance):
                 self._released[group.handle] = self._held_back[group.handle] = PartialGroup(group)
         triples = self._groups.new_triples()
         given: FlowColumns = batch.start_handle, batch.start_index, batch.start_ps, batch.cause_ps
         ours = tuple(column[:0] for column in given)
         if len(given[0]) and self._released:
+            # Starts within such groups need their flow to be there; others bring their flow with them.
             within = np.isin(given[0], list(self._released))
             ours, given = (tuple(column[some] for column in given) for some in (within, ~within))
         needs = self._needs(ours)
+        # Room is given in the order of what can't wait: what must be known now, starts, and only then flows
+        # ahead.
         given, horizon = self._within_credit(given, self.credit - sum(map(len, needs.values())))
         handle, index, start, cause = given
         at_once = len(handle) + sum(map(len, needs.values()))
@@ -101,6 +106,7 @@ class Injector:
             else ([], _NO_STARTS)
         )
         if len(handle):
+            # Ids follow handle and index, not the order in which the engine found the flows.
             order = np.lexsort((index, handle))
             handle, index, start, cause = handle[order], index[order], start[order], cause[order]
             columns = self._groups.columns(handle, index)
@@ -137,9 +143,13 @@ class Injector:
         start = given[2]
         if len(start) <= room:
             return given, NEVER
+        # The room-th start in time order, without sorting the rest.
         first_out = int(np.partition(start, room)[room])
+        # They start now: there is no later call that could bring them in time.
         if first_out <= self.granted_ps:
             raise self._overload(int((start <= self.granted_ps).sum()))
+        # A whole instant goes together: the simulator would otherwise see its starts in two calls, and order
+        # them so.
         later = start >= first_out
         self._postponed = [tuple(column[later] for column in given)]
         return tuple(column[~later] for column in given), first_out
@@ -163,6 +173,7 @@ class Injector:
         rows["handle"][slots], rows["index"][slots] = handle, index
         rows["reaction"][slots], rows["start"][slots] = columns["reaction_delay_ps"], columns["start_ps"]
         self.open_flows += count
+        # Until the answer says anew: the server grants room again as flows complete.
         self.credit -= count
         return FlatFlows(first, count, columns)
 
@@ -185,6 +196,7 @@ class Injector:
         for number, need in needs.items():
             group = self._held_back[number]
             ahead = group.sent - group.completed
+            # Nothing more until half of it has completed: few large pieces cost less than many small ones.
             wish = MOST_AHEAD - ahead - len(need) if ahead < MOST_AHEAD // 2 else 0
             more = min(max(0, min(wish, group.left - len(need))), spare)
             spare -= more
@@ -192,6 +204,7 @@ class Injector:
                 parts.append(self._piece(group, group.ahead(need, more), started.get(number)))
         for number, (which, when, why) in started.items():
             ids = self._released[number].ids(which)
+            # New flows carry their starts themselves.
             before = ids < first_new
             later.append((ids[before], when[before], why[before]))
         self._held_back = {n: w for n, w in self._held_back.items() if w.left}
@@ -242,6 +255,7 @@ class Injector:
         rows = self._flows.rows[slots]
         self._check_times(rows, before, start_ps, time_ps, cause_ps)
         handle, index = rows["handle"].astype(np.int32), rows["index"].astype(np.int64)
+        # By what a flow is, not by its id: the digest is the same for every way of cutting a run into calls.
         self.digest.add(*self._groups.keys(handle, index), time_ps)
         self._flows.rows["done"][slots] = 1
         self.open_flows -= count
@@ -281,6 +295,7 @@ class Injector:
         """
         granted = self.granted_ps
         low, high = int(time_ps.min()), int(time_ps.max())
+        # At the old grant itself is right: an instant may take several rounds.
         if low < before or high > granted:
             raise self._violation(
                 f"reported a completion at {low if low < before else high} ps with a grant of {granted} "
@@ -290,6 +305,7 @@ class Injector:
             raise self._violation("started a flow before its time, or after its completion")
         if (cause_ps > time_ps).any():
             raise self._violation("was certain of a completion only after it")
+        # Never plus a time would overflow.
         react = np.minimum(rows["reaction"], NEVER - time_ps) + time_ps
         if int(react.min()) < granted:
             raise self._violation(f"ran to {granted} ps past a reaction that could come at {react.min()} ps")

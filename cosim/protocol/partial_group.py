@@ -81,6 +81,7 @@ class PartialGroup:
 
         Ascending. ``started`` are given flows; those that the network knows don't count.
         """
+        # What was found holds until something completes or starts: nothing else makes a flow unsafe.
         fresh = started[~self.knows(started)]
         if len(fresh):
             self._required = None
@@ -88,20 +89,26 @@ class PartialGroup:
             return self._required
         table, found = self.group.table, np.unique(fresh)
         top = max(self.high, int(found[-1]) + 1 if len(found) else 0)
+        # A flow that must be given is known from then on, and may so expose others that waited for it.
         while True:
+            # Nothing beyond waits for what is known: only these can be unsafe.
             to = min(top + self._reach, table.num_flows)
             held = np.arange(self.low, to)
             mine = self.knows(held)
+            # Flows below `low` are known, so that none of `found` is.
             mine[found - self.low] = True
             held = held[~mine]
             ptr, other, kind = dependencies(table, held)
             unknown = ~self.knows(other) & ~np.isin(other, found)
+            # One dependency is enough: the network can't pass the start of a flow while one of those is still
+            # to come.
             safe = unknown | (kind == ON_COMPLETION)
             if len(self._done):  # else nothing has completed
                 past = np.flatnonzero(safe & ~unknown)
                 safe[past] = ~self._done[other[past]]
             saved = np.zeros(len(held), np.bool_)
             saved[np.repeat(np.arange(len(held)), np.diff(ptr))[safe]] = True
+            # Flows that wait for nothing are started by the caller, and are in `started` when they are.
             exposed = held[(np.diff(ptr) > 0) & ~saved]
             if not len(exposed):
                 break
@@ -125,6 +132,7 @@ class PartialGroup:
         table = self.group.table
         ptr, other, kind = dependencies(table, index)
         self._required = None
+        # A group that is given whole needs no columns: its ids follow its flows.
         if not self.sent and len(index) == table.num_flows:
             self._whole = first_id
         else:
@@ -134,6 +142,7 @@ class PartialGroup:
             self._ids[index] = np.arange(first_id, first_id + len(index)) + 1
         self.sent += len(index)
         self.high = max(self.high, int(index[-1]) + 1)
+        # `low` moves up to the first gap, so that what is looked through stays as small as what is held back.
         if self.left:
             gaps = np.flatnonzero(self._ids[self.low : self.high] == 0)
             self.low = self.low + int(gaps[0]) if len(gaps) else self.high

@@ -109,6 +109,7 @@ class RecoveringSession:
         opened = self._open()
         if self._path is None:
             self._folder = tempfile.TemporaryDirectory(prefix="cosim-log-")
+            # Nobody asked for the log, but recovery needs one: it goes with the session.
             self._path = Path(self._folder.name) / "injections.log"
         self._writer = LogWriter.create(self._path, there.SerializeToString(deterministic=True), request)
         return opened
@@ -137,6 +138,7 @@ class RecoveringSession:
                 self._recover(error)  # the log ends before this advance: it is asked again
                 continue
             self._writer.write(RecordKind.ANSWER, raw)
+            # Deaths for one advance: a server that gets further may die as often as it likes.
             self._in_a_row = 0
             return answers
 
@@ -231,6 +233,8 @@ class RecoveringSession:
         assert self._path is not None
         log = self._reader or LogReader(self._path)
         opened = self._session.open(self._open_request)
+        # Hours of calls become a few: what the old server was told between two of its grants is all known by
+        # now.
         plan = few_advances(log.exchanges(), opened.credit)
         if self._replay(plan) == (plan.granted_ps, plan.digest):
             return
@@ -258,10 +262,12 @@ class RecoveringSession:
                 moved = came or answers[-1].granted_ps > granted
                 done, granted = done + came, answers[-1].granted_ps
                 digest = Digest(answers[-1].digest.a, answers[-1].digest.b)
+                # A round has no horizon of its own: it is over when as much has completed as had.
                 if done >= one.completions if one.is_round else granted >= one.horizon_ps:
                     break
                 if not moved and flows is None and starts is None:
                     return granted, digest  # it stands still short of the plan: the caller sees it differ
+                # The server stopped early (a wall budget): it goes on with nothing new.
                 paths, flows, starts = None, None, None
         return granted, digest
 
@@ -280,6 +286,7 @@ class RecoveringSession:
             self._go_live()
             return None
         self._look_ahead()
+        # Byte by byte: a run that is the same asks the same.
         if tuple(parts) != exchange.requests:
             raise DivergenceError("the run asks something else than the log holds: it is not the same run")
         return [pb.SessionResponse.FromString(raw).advanced for raw in exchange.answers]
@@ -304,6 +311,7 @@ class RecoveringSession:
         assert reader is not None
         assert path is not None
         assert self._recorded is not None
+        # The run has ended, or asks for statistics, before its log does: the log is of a longer run.
         if self._upcoming is not None:
             raise InputError("the log goes on where the run does not", location=Location(str(path)))
         if not self.describe().deterministic:

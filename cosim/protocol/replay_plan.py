@@ -78,6 +78,7 @@ def _read(exchanges: Iterable[LoggedAdvance]) -> Iterator[_AdvanceEffect]:
             np.concatenate([array(getattr(answer, name), np.int64) for answer in answers])
             for name in ("id", "start_ps", "time_ps")
         )
+        # Only these tell rounds of an instant apart: anything else a horizon brings back.
         at_once = ids[(start == last.granted_ps) & (time == last.granted_ps)]
         count = sum(request.flows.count for request in requests)
         yield _AdvanceEffect(
@@ -100,6 +101,7 @@ class _Collected:
         """Everything at once, after the advances ``before``."""
         paths, flows, starts = pb.Paths(), [], []
         for request in (request for given in self.all for request in given.requests):
+            # Ends of paths count from the beginning of their own message.
             shift = len(paths.link)
             for name in ("src", "dst", "channel", "link"):
                 getattr(paths, name).extend(getattr(request.paths, name))
@@ -114,6 +116,7 @@ class _Collected:
         made = PlannedAdvance(paths, join(flows) if flows else None, None, horizon_ps, is_round)
         made.completions = sum(len(given.ids) for given in self.all)
         made.completions += before[-1].completions if before else 0
+        # A start of a flow that this advance itself brings becomes the flow's own start.
         old = np.ones(len(ids), np.bool_)
         if made.flows is not None:
             old = ids < made.flows.first_id
@@ -146,6 +149,8 @@ def few_advances(exchanges: Iterable[LoggedAdvance], most_open: int) -> ReplayPl
         if given.granted_ps > granted:
             # Time has moved on: the instant before holds no rounds that matter, and may join the others.
             for one in last:
+                # As many as would have been open at once, had none completed: more than there can be, so it
+                # always fits.
                 if open_flows + collected.flow_count + one.count > most_open and collected.all:
                     end(collected.all[-1].granted_ps)
                     given_before = sum(one.flows.count for one in advances if one.flows is not None)
@@ -166,6 +171,8 @@ def few_advances(exchanges: Iterable[LoggedAdvance], most_open: int) -> ReplayPl
         if k + 1 == len(last) or last[k + 1].brings:
             end(NEVER if is_round else granted, is_round=is_round)
             is_round = False
+    # What had completed by the last grant stops nothing any more; what did so within its instant stops each
+    # round.
     _react(advances, done, NEVER)
     _react(advances, at_once, 0)
     return ReplayPlan(advances, granted, digest)

@@ -380,11 +380,15 @@ def _job(
     every = iteration_times(records.iteration_end_ps[j], job.start_ps)
     times: list[int] = every.tolist()
     mean = _mean(settled(every, job.workload))
-    finish = np.maximum(records.finish_ps[j], job.start_ps)
+    finish: list[int] = np.maximum(records.finish_ps[j], job.start_ps).tolist()
     duration = int(parts.span[ranks].max(initial=0))
     names = job.rank_numbers
     shown = np.arange(len(names)) if records.recorded is None else records.recorded[j]
     total = int(parts.span[ranks][shown].sum())
+
+    def spread(part: I64) -> RankStatistics:
+        return _spread(part[ranks][shown], total, names[shown])
+
     free = int(parts.busiest_stream[ranks].max(initial=0))
     return JobSummary(
         name=job.name,
@@ -397,18 +401,18 @@ def _job(
         iterations_done=len(times),
         iteration_ps=tuple(times),
         iteration_mean_ps=mean,
-        iteration_min_ps=min(times) if times else None,
-        iteration_max_ps=max(times) if times else None,
-        finish_min_ps=int(finish.min()) if len(finish) else job.start_ps,
-        finish_max_ps=int(finish.max()) if len(finish) else job.start_ps,
-        finish_ps=tuple(int(t) for t in finish),
+        iteration_min_ps=min(times, default=None),
+        iteration_max_ps=max(times, default=None),
+        finish_min_ps=min(finish, default=job.start_ps),
+        finish_max_ps=max(finish, default=job.start_ps),
+        finish_ps=tuple(finish),
         duration_ps=duration,
-        compute=_spread(parts.compute[ranks][shown], total, names[shown]),
-        communication=_spread(parts.communication[ranks][shown], total, names[shown]),
-        exposed=_spread(parts.exposed[ranks][shown], total, names[shown]),
-        exposed_astra=_spread(parts.exposed_astra[ranks][shown], total, names[shown]),
-        host_alone=_spread(parts.host_alone[ranks][shown], total, names[shown]),
-        idle=_spread(parts.idle[ranks][shown], total, names[shown]),
+        compute=spread(parts.compute),
+        communication=spread(parts.communication),
+        exposed=spread(parts.exposed),
+        exposed_astra=spread(parts.exposed_astra),
+        host_alone=spread(parts.host_alone),
+        idle=spread(parts.idle),
         free_communication_ps=free,
         free_communication_iteration_ps=round(free / len(times)) if times else None,
         free_communication_speedup=duration / free if free else None,
@@ -423,11 +427,7 @@ def _job(
         minibatches=job.workload.minibatches,
         limit=limited,
         **_efficiency(job.workload.work, mean, len(job.endpoints) * job.copies),
-        memory=_memory(
-            job,
-            _spread(parts.memory_alone[ranks][shown], total, names[shown]),
-            _spread(parts.memory_queued[ranks][shown], total, names[shown]),
-        ),
+        memory=_memory(job, spread(parts.memory_alone), spread(parts.memory_queued)),
     )
 
 

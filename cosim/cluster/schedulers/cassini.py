@@ -82,6 +82,7 @@ class Cassini(Scheduler):
         shifts, links = [], []
         notes = [f"{job.name} sends nothing: it is in nobody's way" for job in jobs if not job.profile.sends]
         steady = [job for job in jobs if job.profile.is_periodic and job.profile.sends]
+        # Jobs that meet on no link, not even through others, are shifted without each other.
         for component in components(contended(steady, topology)):
             names = {job: by_number[job].name for vertex in component for job in vertex.jobs}
             wanted = {job: by_number[job].profile.period_ps for job in names}
@@ -129,6 +130,7 @@ _Key = tuple[tuple[tuple[tuple[bytes, bytes] | None, ...], ...], tuple[float, ..
 
 def _key(vertex: Vertex, periods: dict[int, int], topology: Topology) -> _Key:
     """What jobs want of links, once where links are alike: the same circles come up again and again."""
+    # Hundreds of links of a fabric carry the same two jobs: their circle is looked at once.
     alike: dict[tuple[tuple[tuple[bytes, bytes] | None, ...], float], None] = {}
     for link, demands in zip(vertex.links, vertex.demands, strict=True):
         said = tuple(_bytes(demands.get(job), periods[job]) for job in vertex.jobs)

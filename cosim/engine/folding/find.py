@@ -51,6 +51,7 @@ def find_folding(
         return None, (
             f"{network.name} may serve first who comes first, so that equal ranks need not fare equally",
         )
+    # Each of these makes one rank unlike its images in a way that programs and links don't show.
     if jobs[0].pace is not None:
         return None, ("stragglers, jitter or events: ranks do not compute alike",)
     if topology.changes is not None:
@@ -83,11 +84,15 @@ class _Search:
             if size == 1:
                 continue
             why = self.asymmetric_programs(axis)
+            # Smallest first: it leaves the fewest ranks. Axes are tried one after another, each with the
+            # steps that were found for those before it.
             for step in [] if why else [s for s in range(1, size) if size % s == 0]:
                 tried = self.attempt({**steps, axis: step})
                 if isinstance(tried, Folding):
                     steps[axis], found, why = step, tried, ""
                     break
+                # Of several steps that fail, the first one's reason: it is of the largest symmetry that was
+                # hoped for.
                 why = why or tried
             if why:
                 reasons.append(f"{axis} ({size}): {why}")
@@ -106,10 +111,12 @@ class _Search:
             members = np.flatnonzero(self.job.workload.program_of == number)
             if operation.collective not in COLLECTIVES or operation.ranks is not None:
                 continue  # no collective, or one that is refused, here or when it is run
+            # Plans of other turns are as large: one says what they cost.
             for plan in itertools.islice(self.plans_of(operation, translations, members), 1):
                 rows.update((id(t), len(t.src)) for t, _ in _templates(plan))
                 uses = sum(_alike(one, operation) for one in self.job.workload.programs[number].operations)
                 messages += plan.num_messages * len(members) // plan.num_ranks * uses
+        # The symmetry is found once, however many iterations follow.
         messages *= self.job.iterations
         if 2 * steps * sum(rows.values()) <= messages:
             return ""
@@ -122,6 +129,7 @@ class _Search:
         for number, program in enumerate(self.job.workload.programs):
             for o in program.operations:
                 if o.kind is OpKind.COLLECTIVE:
+                    # Layers repeat: a model of a hundred has as many different operations as a model of one.
                     seen.setdefault(
                         (number, o.collective, o.axes, o.ranks, o.size_bytes, o.root), (number, o)
                     )
@@ -135,6 +143,7 @@ class _Search:
         sizes = tuple(self.mesh.axes.values())
         where = list(self.mesh.axes).index(axis)
         grid = workload.program_of.reshape(sizes)
+        # Program by coordinates: along the axis every rank must run what its first one does.
         if (grid != grid.take([0], axis=where)).any():
             return "ranks along it run different programs"
         for _, operation in self.operations:
@@ -142,6 +151,7 @@ class _Search:
                 operation.peer is not None and operation.peer.rank is not None
             ):
                 return f"operation {operation.name!r} names ranks one by one, not by mesh axes"
+            # Pipelines: the first stage receives nothing, and the last one sends nothing.
             if operation.peer is not None and operation.peer.axis == axis:
                 return f"operation {operation.name!r} sends along it, and the ends of the axis are ends"
         return ""
@@ -161,6 +171,7 @@ class _Search:
                 if isinstance(found, str):
                     return found
                 parts.append(found)
+        # A path is looked at once, however many operations go along it.
         table = np.unique(np.concatenate(parts), axis=0) if parts else np.zeros((0, 3), np.int64)
         pairs = SendingPairs(table[:, 0], table[:, 1], table[:, 2])
         orbits = link_orbits(self.topology, self.routes, pairs, translations)
@@ -176,6 +187,8 @@ class _Search:
         dims = grid_dims(self.job.endpoints[list(ranks)], self.topology.dims)
         kind = COLLECTIVES[operation.collective]
         turn = FIRST
+        # Algorithms that take turns (over rings, trees) come round to the first again; 64 bounds one that
+        # doesn't.
         for _ in range(64):
             size, root = operation.size_bytes, operation.root
             plan = self.planner.plan(kind, len(ranks), size, root=root, dims=dims, turn=turn)
@@ -189,6 +202,8 @@ class _Search:
     ) -> I64 | str:
         """(Source rank, destination rank, channel) of what representatives send in a collective."""
         grid = group_grid(translations, operation.axes)
+        # A group along axes that aren't folded stays whole: its images are other groups, each with the same
+        # template.
         folded = any(step < size for size, step in grid)
         if folded:
             tried = fold_plan(plan, grid)
@@ -202,7 +217,10 @@ class _Search:
             for t, part in _templates(plan)
         ]
         sent = np.unique(np.concatenate(rows), axis=0)
+        # What a rank sends itself has no path.
         sent = sent[sent[:, 0] != sent[:, 1]]
+        # The plan's positions are those of `representatives`: who is simulated first, then whom they stand
+        # for.
         ranks = self.groups(translations, operation, members)
         src, dst = ranks[:, sent[:, 0]], ranks[:, sent[:, 1]]
         channel = np.broadcast_to(sent[:, 2], src.shape)

@@ -58,6 +58,7 @@ class Routes:
     def find(self, src: I64, dst: I64, channel: I64) -> I64:
         """The number of the path of each (source rank, destination rank, channel)."""
         world = len(self._endpoints)
+        # One number a pair and channel, so that known ones are found by bisection.
         codes = (channel * world + src) * world + dst
         at = np.searchsorted(self._codes, codes)
         is_new = np.ones(codes.shape, np.bool_)
@@ -74,6 +75,8 @@ class Routes:
         ptr, links = self._topology.paths(
             self._endpoints[src], self._endpoints[dst], channel.astype(np.int32)
         )
+        # `links` only grows at its end: where known paths begin stays true, and only the index is put in
+        # order.
         every = np.concatenate([self._codes, codes])
         order = np.argsort(every)
         self._codes = every[order]
@@ -99,6 +102,8 @@ def link_orbits(
             f"ranks {pairs.src[p]} and {pairs.dst[p]} are {hops[0, p]} links apart, ranks {src[g, p]} and "
             f"{dst[g, p]} in their place {hops[g, p]}"
         )
+    # The hop's number within its path, for all paths in a row; rows below: a hop of a pair, a column each
+    # image.
     along = np.arange(int(hops[0].sum())) - np.repeat(np.cumsum(hops[0]) - hops[0], hops[0])
     rows = routes.links[np.repeat(routes.ptr[path], hops[0], axis=1) + along].T.astype(np.int64)
     for name, column in (("rate", topology.link_rate_bps), ("latency", topology.link_latency_ps)):
@@ -108,12 +113,14 @@ def link_orbits(
             k, g = unlike[0].tolist()
             one, other = topology.link_name(int(rows[k, 0])), topology.link_name(int(rows[k, g]))
             return f"{other} stands where {one} does, with another {name}"
+    # If two images of a link were one link, images would meet there what no representative meets.
     ordered = np.sort(rows, axis=1)
     twice = np.argwhere(ordered[:, 1:] == ordered[:, :-1])
     if len(twice):
         k, g = twice[0].tolist()
         shared = topology.link_name(int(ordered[k, g]))
         return f"{shared} is shared by messages of ranks in the same place"
+    # Different pairs meet the same link as the image of different translations: rows become comparable first.
     orbits = _different(translations.canonical(rows))
     used, count = np.unique(orbits, return_counts=True)
     if len(used) != orbits.size:

@@ -37,12 +37,15 @@ def fold_plan(plan: Plan, grid: Grid) -> Plan | str:
     if len(plan.chunks[0]) > 1:
         return f"{plan.algorithm} goes by topology dimension"
     chunks = []
+    # Chunks share their templates: each is folded once.
     known: dict[int, Template] = {}
     for (phase,) in plan.chunks:
         folded = known.get(id(phase.template)) or fold_template(phase.template, grid)
         if isinstance(folded, str):
             return folded
         known[id(phase.template)] = folded
+        # The folded template's senders are the first positions; the rest only receive, as images of the
+        # first.
         everyone = np.arange(plan.num_ranks, dtype=np.int32)[None, :]
         chunks.append((Phase(folded, phase.queue, everyone[:, : folded.num_ranks], everyone),))
     count = chunks[0][0].template.num_ranks
@@ -69,6 +72,7 @@ def fold_template(template: Template, grid: Grid) -> Template | str:
     keep_row = np.ones(len(template.src), np.bool_)
     image = np.arange(len(template.src))  # of each row, the row that is kept of its orbit
     for axis, (size, step) in enumerate(grid):
+        # Axis by axis: translations along several axes are made up of those along one.
         if step == size:
             continue
         moved = where.copy()
@@ -78,6 +82,7 @@ def fold_template(template: Template, grid: Grid) -> Template | str:
             return unlike
         along = where[axis][template.src]
         keep_row &= along < step
+        # A row below the step is its orbit's own; any other one follows the translation until it is.
         for _ in range(size // step):
             image = np.where(along[image] >= step, follow[image], image)
     return _kept(template, grid, keep_row, image)
@@ -91,6 +96,7 @@ def _row_map(template: Template, position: I32) -> I64 | None:
     """The row that each row goes to where positions go to ``position[p]``; None where there is none."""
     fixed = (template.delay_ps, template.bytes, template.channel)
     block = _block_of_row(template)
+    # Both orders put rows that correspond at the same place, whatever order the template has them in.
     here = np.lexsort((*fixed, template.dst, template.src, block))
     there = np.lexsort((*fixed, position[template.dst], position[template.src], block))
     columns = (*fixed, block)
@@ -101,6 +107,8 @@ def _row_map(template: Template, position: I32) -> I64 | None:
     if (template.dst[here] != position[template.dst[there]]).any():
         return None
     follow = np.empty(len(here), np.int64)
+    # lexsort is stable, so that of equal rows (two messages alike) the n-th goes to the n-th, and the map is
+    # one to one.
     follow[there] = here
     return follow
 
@@ -112,6 +120,7 @@ def _edges(template: Template, repetition: int) -> tuple[I64, I64, I64, I64]:
     edge = np.arange(len(template.dep_distance))
     row = np.repeat(np.arange(len(template.src)), np.diff(template.dep_ptr))
     alive = template.block_repeat[block[row]] > repetition
+    # Flow numbers are those of the repetition: base + repetition * rows + row within the block.
     edge, row = edge[alive], row[alive]
     of = block[row]
     flow = template.block_base[of] + repetition * rows[of] + row - template.block_row[of]
@@ -125,6 +134,8 @@ def _repetitions(template: Template) -> int:
     """Repetitions after which dependencies stay within their own block, so that nothing new comes."""
     rows = np.repeat(np.diff(template.block_row), np.diff(template.block_row))
     of_edge = np.repeat(rows, np.diff(template.dep_ptr))
+    # A dependency that reaches back over n repetitions crosses into earlier blocks for the first n of them
+    # only.
     reach = int((-(-template.dep_distance // np.maximum(of_edge, 1))).max(initial=0))
     return min(int(template.block_repeat.max()), reach + 2)
 
@@ -133,6 +144,8 @@ def _keeps_dependencies(template: Template, follow: I64) -> bool:
     for repetition in range(_repetitions(template)):
         edge, row, target, of = _edges(template, repetition)
         kind = template.dep_kind[edge]
+        # Sorted columns of edges are equal exactly where the sets are: the order of a row's dependencies says
+        # nothing.
         one = np.stack([row, target, of, kind])
         two = np.stack([follow[row], follow[target], of, kind])
         if not np.array_equal(one[:, np.lexsort(one)], two[:, np.lexsort(two)]):
@@ -148,6 +161,7 @@ def _kept(template: Template, grid: Grid, keep: Mask, image: I64) -> Template | 
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order))
     chosen = np.flatnonzero(keep)
+    # Numbers among the rows kept, by number of all rows.
     number = np.full(len(keep), -1, np.int64)
     number[chosen] = np.arange(len(chosen))
     rows = np.bincount(block[chosen], minlength=len(template.block_repeat))
@@ -157,10 +171,14 @@ def _kept(template: Template, grid: Grid, keep: Mask, image: I64) -> Template | 
     for repetition in range(_repetitions(template)):
         edge, row, target, of = _edges(template, repetition)
         mine = keep[row]
+        # The row awaited is replaced by the one kept of its orbit: both complete at the same time, by
+        # induction.
         edge, row, target, of = edge[mine], row[mine], image[target[mine]], of[mine]
         here, there = block[row], block[target]
         flow = base[here] + repetition * rows[here] + number[row] - block_row[here]
         awaited = base[there] + of * rows[there] + number[target] - block_row[there]
+        # A distance holds for all repetitions of a row, and points back: with fewer rows to a repetition
+        # neither is certain any more.
         back = flow - awaited
         if (back < 1).any() or (repetition and (back != distance[edge])[distance[edge] > 0].any()):
             return f"{template.name}: its repeated steps can't be numbered for fewer ranks"
@@ -172,6 +190,7 @@ def _kept(template: Template, grid: Grid, keep: Mask, image: I64) -> Template | 
         collective=template.collective,
         num_ranks=count,
         size_bytes=template.size_bytes,
+        # Data isn't moved: a folded template was proven, if at all, before it was folded.
         num_chunks=0,
         owner=np.zeros(0, np.int32),
         src=place[template.src[chosen]],

@@ -46,6 +46,8 @@ class Translations:
 
     def images(self, ranks: I64) -> I64:
         """Where each translation takes ``ranks``: int64[copies, n]; translation 0 moves nothing."""
+        # Coordinates [axes, n] and moves [axes, copies] are added to [axes, copies, n]: each rank by each
+        # translation.
         sizes = np.array(list(self.mesh.axes.values()), np.int64)
         where = np.array(np.unravel_index(ranks, sizes))
         steps = np.array([self.steps.get(axis, size) for axis, size in self.mesh.axes.items()], np.int64)
@@ -58,6 +60,8 @@ class Translations:
 
     def canonical(self, rows: I64) -> I64:
         """Rows [n, copies] of images, each begun with its smallest value: equal rows are equal orbits."""
+        # Translations form a group: starting from another element of a row only shifts the numbers of its
+        # columns.
         first = np.array(np.unravel_index(rows.argmin(axis=1), self.orders))
         element = np.array(np.unravel_index(np.arange(self.copies), self.orders))
         orders = np.array(self.orders)[:, None, None]

@@ -25,6 +25,7 @@ def choose_at_end(balance: Balance, c: int, fresh: int) -> None:
     counts = balance.counts[0]
     route = balance.routes[c]
     route.fresh = max(route.fresh, fresh)
+    # Once in the list, however many messages it begins at this instant: the room is one place a connection.
     if route.choosing == 0:
         route.choosing = 1
         balance.choosing[counts.num_choosing] = c
@@ -42,12 +43,14 @@ def show(balance: Balance, n: int, now: int) -> Any:
     row.first = 1.0 if route.known == 0 else 0.0
     row.fresh = float(route.fresh)
     row.idle = float(now - route.idle_since) if route.fresh != 0 else 0.0
+    # A draw for this time and one for good, both of the connection's own salt: no other's choice moves them.
     row.chance = chance(route.salt, now)
     row.hash = chance(route.salt, -1)
     row.job = float(route.job)
     row.paths = float(pair.count)
     row.path = float(route.path)
     row.again = 0.0
+    # All columns, also beyond this pair's paths: rows are used again, and an answer must find no old parts.
     for k in range(balance.seen.shape[1]):
         seen = balance.seen[n, k]
         seen.part = 0.0
@@ -84,6 +87,8 @@ def by_lot(balance: Balance) -> None:
     choosing = balance.choosing
     routes = balance.routes
     count = int(balance.counts[0].num_choosing)
+    # In place, as a loop can't make arrays. Salts are drawn for (job, source, destination, channel), so that
+    # the order hangs neither on numbers nor on who came first.
     begin = count // 2
     end = count
     while end > 1:
@@ -125,6 +130,7 @@ def first_wrong(balance: Balance) -> int:
         for k in range(counts.num_states):
             if not math.isfinite(balance.state[int(row.conn), k]):
                 return n
+        # Whether any path is alive: where none is, an answer is as good as another.
         some = False
         for k in range(count):
             some = some or balance.seen[n, k].alive != 0.0
@@ -144,6 +150,7 @@ def first_wrong(balance: Balance) -> int:
             total += part
         if abs(total - 1.0) > NEAR_ONE:
             return n
+        # Sums of thirds are off by rounding; bytes must not get lost by it.
         if total != 1.0:
             for k in range(count):
                 balance.seen[n, k].part /= total
@@ -214,11 +221,13 @@ def check_batch(core: Core, balance: Balance) -> int:
     the loop stops.
     """
     counts = balance.counts[0]
+    # The loop stopped for room in the middle of taking this batch: it was checked when that began.
     if counts.taken != 0:
         return DONE
     counts.wrong = first_wrong(balance)
     if counts.wrong >= 0:
         return WRONG_CHOICE
+    # Each of the batch may ask to be asked again: an event each.
     return DONE if room(core.calendar, counts.num_rows) else NEED_CALENDAR
 
 

@@ -98,6 +98,7 @@ class Balancing:
         old = self._bound
         if self.balancer is None or count == old:
             return
+        # Rows of a connection that is there already, or comes several times, bring it once.
         number, row = np.unique(numbers, return_index=True)
         row = row[number >= old]
         src, dst, channel = src[row], dst[row], channel[row]
@@ -114,6 +115,7 @@ class Balancing:
         mine["salt"] = salts(self._seed, np.stack([np.full(len(src), job), src, dst, channel], axis=1))
         if self._arrays["counts"]["splits"][0]:
             room = self.candidates.pairs["count"][pair]
+            # Parts of all connections lie one after the other, as many as its pair has paths.
             mine["part"] = self._parts_used + np.cumsum(room) - room
             self._parts_used += int(room.sum())
             self._arrays.reserve("parts", self._parts_used)
@@ -190,6 +192,7 @@ class Balancing:
         other = copy(self)
         other._arrays = GrowingArrays(
             {
+                # Of paths the loop writes who uses them; where they lead is the same.
                 name: array.copy() if name in (*_LOOP_WRITES, "paths") else array
                 for name, array in self._arrays.items()
             }

@@ -118,6 +118,9 @@ def _look(core: Core, fluid: CongestionState, now: int) -> None:
         row.priority = float(one.priority)
         if balance.counts[0].looks == 0:
             continue
+        # Its own load is marked on its links while its paths are looked at, so that each shows what others
+        # bring: with every path in turn, adding and removing are a few steps, and looking it up would be a
+        # search.
         _bring_mine(fluid, c, 1)
         for k in range(balance.pairs[balance.routes[c].pair].count):
             _look_at(core, fluid, n, k, c, now)
@@ -149,6 +152,7 @@ def _take(core: Core, fluid: CongestionState, n: int, now: int) -> None:
         _crowd(fluid, c, -1)
     changed = differs(balance, n)
     balance.counts[0].num_choices += 1
+    # A first choice is none that changes anything.
     if changed and route.known != 0:
         balance.counts[0].num_changes += 1
     route.known = 1
@@ -162,6 +166,7 @@ def _take(core: Core, fluid: CongestionState, n: int, now: int) -> None:
                 take_path(fluid, c, fluid.choices[fluid.conns[c].choices + k], part)
         go_on(core, fluid, c, now)
     _crowd(fluid, c, 1)
+    # Only now does it begin to send: before, it had no path.
     if fresh:
         send(core, fluid, c, now)
     route.due = _NONE

@@ -91,6 +91,7 @@ def settle_link(core: Core, fluid: CongestionState, link: int, now: int) -> None
     one.touched = now
     port = ports[link]
     total = 0.0
+    # Most links of most instants: nothing waits, and all that comes passes.
     if counts.num_classes == 1 and port.queue == 0.0 and port.paused == 0 and port.load <= one.capacity:
         if port.load == 0:
             return
@@ -101,6 +102,7 @@ def settle_link(core: Core, fluid: CongestionState, link: int, now: int) -> None
         if total == 0.0:
             return
     bin_ps = core.state[0].bin_ps
+    # Within a bin, which is nearly always; what is less than a picosecond of it is carried over in `busy`.
     if begin // bin_ps == now // bin_ps and now < len(core.link_busy) * bin_ps:
         part = total / float(one.capacity) + one.busy
         whole = int(part + 1e-6)
@@ -130,6 +132,8 @@ def _until_bend(fluid: CongestionState, link: int, capacity: float, left: float)
         rate = room if port.paused == 0 else 0.0
         load = float(port.load)
         if port.queue > 0.0:
+            # Only a queue that shrinks changes what is left for those after it: one that grows takes all it
+            # may already.
             if rate > load:
                 empty = port.queue / ((rate - load) * BYTES_PER_BPS_PS)
                 if empty < step:
@@ -184,6 +188,7 @@ def _settle_queues(fluid: CongestionState, one: Any, link: int, begin: int, now:
     # What still comes to a dead link is gone.
     if one.capacity == 0:
         return total
+    # Straight lines: from bend to bend until `now`.
     while left > 0.0:
         step = _until_bend(fluid, link, capacity, left)
         room = capacity
@@ -201,6 +206,7 @@ def _settle_queues(fluid: CongestionState, one: Any, link: int, begin: int, now:
             end = queue
             if queue > 0.0 or change > 0.0:
                 end = queue + change * step
+                # Left as it is, a rest of a thousandth of a byte would bend again and again.
                 if change < 0.0 and end < _DUST:
                     end = 0.0
                 if end > one.buffer and lossless == 0.0:
@@ -211,6 +217,7 @@ def _settle_queues(fluid: CongestionState, one: Any, link: int, begin: int, now:
             port.queue = end
             sent = out * step * BYTES_PER_BPS_PS
             port.served += sent
+            # Less than a byte in the mean waits for nothing that a histogram of queues could show.
             if queue + end >= 2.0:
                 count_served(fluid.histogram, link, queue, end, sent)
             room -= out
@@ -233,6 +240,7 @@ def service(fluid: CongestionState, port: int) -> float:
     ports = fluid.ports
     k = ports[port].link
     rate = float(links[k].capacity)
+    # A class that others leave nothing still has an end: times go on to be finite.
     least = rate / 64.0
     while k < port:
         rate -= float(ports[k].load)

@@ -132,6 +132,7 @@ class ProcessGroups:
     def _in_place(self, short: str, func: Any, args: Any, kwargs: Any) -> Any:
         arguments = {a.name: v for a, v in zip(func._schema.arguments, args, strict=False)} | kwargs
         boxed = arguments.get("process_group")
+        # c10d also has operators without a group, which are torch's own business.
         if boxed is None:
             return NotImplemented
         group = dist.ProcessGroup.unbox(boxed)
@@ -144,12 +145,14 @@ class ProcessGroups:
             call.kind, ranks, call.size, call.inputs, call.outputs, root=call.root, peer=call.peer,
             tag=int(arguments.get("tag", 0)), own=mine,
         )  # fmt: skip
+        # What an all-to-all brings hangs on what others sent: `_route` says what is known of that.
         if call.kind != "all_to_all" and short != "scatter_":
             self.exchange.pass_on(
                 call.kind, call.inputs, call.outputs, ranks, root=call.root, peer=call.peer,
                 tag=int(arguments.get("tag", 0)), how=self.how,
             )  # fmt: skip
         work = Pending(self.recorder, [] if number is None else [number], call.outputs or call.inputs)
+        # The operator returns the C++ half of it: without its Python half, wait() would not come here.
         self.kept.append(work)
         return self._answer(func, arguments, work)
 
@@ -194,6 +197,7 @@ class ProcessGroups:
         self, kind: str, ranks: tuple[int, ...], size: int, inputs: Any, outputs: Any, *, root: int = 0,
         peer: int = -1, tag: int = 0, own: int = 0,
     ) -> int | None:  # fmt: skip
+        # NCCL launches nothing for a group of one.
         if len(ranks) < 2:
             return None
         inputs = [t for t in inputs if isinstance(t, torch.Tensor)]
@@ -206,6 +210,7 @@ class ProcessGroups:
             return None
         stream = f"{kind}:{own}-{peer}" if peer >= 0 else "group:" + _name(ranks)
         if kind == "recv":
+            # A receive that nobody has sent for yet holds up nothing: each is on a stream of its own.
             stream = f"recv:{len(self.recorder.operations)}"
         number = self.recorder.communicate(what, inputs, list(outputs), stream)
         if self.batch is not None:
@@ -231,6 +236,8 @@ class ProcessGroups:
             to = [place for place, count in enumerate(splits or ()) if int(count)]
         except TypeError:
             return False
+        # Context parallelism passes keys on around a ring as an all-to-all in which all but one split are
+        # empty.
         if len(to) != 1 or len(ranks) < 2:
             return False
         own = ranks.index(dist.get_rank())
@@ -332,6 +339,7 @@ def install(rank: int, world_size: int, per_node: int, folder: SharedFolder, gro
                     f" {ranks}: profile with the --world-size that the script makes for itself, or let it"
                     " read torchrun's RANK and WORLD_SIZE"
                 )
+        # Scripts and frameworks both call it: the second time is for nothing, where torch itself would fail.
         if not dist.is_initialized():
             with real():
                 original("fake", rank=own_rank, world_size=ranks, store=FakeStore())

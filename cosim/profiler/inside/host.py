@@ -74,11 +74,14 @@ def forget(mode: FakeTensorMode, tensor: Any) -> None:
         values = tensor.constant
         if values is None:
             return
+        # torch's own list of who shares the storage: views made earlier must not go on being known.
         mode.fake_tensor_converter.invalidate_constant_aliases(values)
         tensor.constant = None
     else:
         values = tensor
     with no_dispatch():
+        # Tensors of the host's own have no `constant`: their storage is marked instead, which its views
+        # share.
         values.untyped_storage()._cosim_unknown = True
 
 
@@ -168,11 +171,13 @@ class KnownValues:
                 forget(self.mode, tensor)
 
     def _make(self, func: Any, short: str, args: Any, kwargs: Any, operands: list[Any]) -> Any:
+        # torch's rules of fake tensors first: they raise what the operator itself would.
         out = _without_values(func, args, kwargs, operands)
         if not isinstance(out, FakeTensor) or out.layout is not torch.strided:
             return out
         host = out.device.type == "cpu"
         on_gpu = MOST_EMPTY_ON_GPU if "empty" in short else MOST_MADE_ON_GPU
+        # A GPU draws from a generator whose numbers the host's doesn't have.
         if out.numel() > (MOST_ON_HOST if host else on_gpu) or (short in _DRAWS and not host):
             return out
         if short == "normal" and operands:  # of means that may not be known
@@ -202,6 +207,8 @@ class KnownValues:
                     forget(self.mode, tensor)
             return out
         with no_dispatch():
+            # On the values themselves: what is written in place is written in them, as the script's own
+            # tensor would be.
             given = _real(args)
             if func._opname == "histc" and not given[0].is_floating_point():  # on a GPU, whole numbers too
                 real = func(given[0].double(), *given[1:], **_real(kwargs)).to(given[0].dtype)
@@ -244,6 +251,7 @@ def _without_values(func: Any, args: Any, kwargs: Any, operands: list[Any]) -> A
     """The fake result by shapes alone: torch would carry it out on the values itself."""
     known = [(t, t.constant) for t in operands if isinstance(t, FakeTensor) and t.constant is not None]
     for tensor, _ in known:
+        # torch would run the operator on constants by itself, and skip the modes that record it.
         tensor.constant = None
     try:
         return func(*args, **kwargs)

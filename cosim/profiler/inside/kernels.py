@@ -62,6 +62,7 @@ def size_of(tensor: torch.Tensor) -> int:
     """Bytes of the elements that a tensor really has: an expanded dimension counts once."""
     numbers = 1
     for length, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        # expand() gives a dimension the stride 0: no memory of its own.
         if stride or length == 0:
             numbers *= length
     return numbers * tensor.element_size()
@@ -135,6 +136,7 @@ def cost(
     if count is not None:
         try:
             flops = int(count(*args, **kwargs, out_val=out))
+        # A product's shape says its FLOPs, too; of others none are known, which `is_unknown` tells.
         except (TypeError, AssertionError, NotImplementedError):  # an overload that its formula doesn't know
             flops = 2 * prod(_SHAPES[short](args, out)) if short in _PRODUCTS else 0
     moved = _bytes(short, args, kwargs, inputs, written, results)
@@ -148,6 +150,7 @@ def cost(
     elif short in ("_grouped_mm", "_scaled_grouped_mm"):
         kind, shape, flops = "matmul", *_grouped(args[0], args[1], out)
     operands = (*inputs, *results)
+    # Indices and masks don't say at which precision a kernel computes.
     first = next((t for t in operands if t.is_floating_point()), operands[0] if operands else None)
     dtype = number_type(first.dtype if first is not None else torch.float32, matmul=kind == "matmul")
     return Cost(name, kind, dtype, flops, moved, shape)
@@ -195,8 +198,10 @@ def _bytes(
     written: list[torch.Tensor], results: list[torch.Tensor],
 ) -> int:  # fmt: skip
     new = sum(size_of(t) for t in results)
+    # What it is made like lends its shape, and isn't read.
     if short in _LIKE:
         return new
+    # As many elements of the table are read as are written, and the indices.
     if short in _LOOK_UPS:
         return 2 * new + sum(size_of(t) for t in inputs if not t.is_floating_point())
     if short.rstrip("_") in _PUTS:

@@ -120,11 +120,14 @@ class DispatchRecorder(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """One operator; tensor subclasses (DTensor) are first taken apart by themselves."""
         kwargs = kwargs or {}
+        # Operators that take functions (flex attention, checkpoints of compile) have no schema to read.
         if not isinstance(func, torch._ops.OpOverload):
             return self._higher_order(func, args, kwargs)
         if func is torch.ops.prim.device.default:
             tensor = args[0]
             return tensor.fake_device if hasattr(tensor, "fake_device") else func(*args)
+        # DTensor's own dispatch runs on local tensors, and comes back here with them: those are what a rank
+        # computes.
         if any(issubclass(t, DTensor) for t in types):
             return NotImplemented
         space = func._schema.name.partition("::")[0]
@@ -132,6 +135,7 @@ class DispatchRecorder(TorchDispatchMode):
             answer = self.groups.intercept(func, args, kwargs)
             if answer is not NotImplemented:
                 return answer
+        # The result comes first: cost and order need its shape, and an operator that fails was never issued.
         out = self.known.run(func, args, kwargs)
         traits = self._traits.get(func) or self._read_schema(func)
         if traits.free:
@@ -159,6 +163,7 @@ class DispatchRecorder(TorchDispatchMode):
     @property
     def stream(self) -> str:
         """The stream that this thread issues on."""
+        # The shim keeps the current stream a thread, as CUDA does.
         number = 0 if self.shim is None else self.shim.stream()
         return MAIN_STREAM if number == 0 else f"{MAIN_STREAM} {number}"
 
@@ -169,6 +174,8 @@ class DispatchRecorder(TorchDispatchMode):
         with self._lock:
             self._take_notes()
             here = self.stream
+            # NCCL's kernel waits for the stream that calls it, and for who wrote what it sends and
+            # overwrites.
             after = {*self.ordering.before(here)}
             for tensor in (*inputs, *outputs):
                 writer = self._writer(tensor)
@@ -191,6 +198,8 @@ class DispatchRecorder(TorchDispatchMode):
         """From here on, what is issued is for a CUDA graph; what there was, and the capturing stream."""
         with self._lock:
             self._take_notes()
+            # Capturing carries nothing out, but leaves events and writers behind that its replays alone may
+            # set.
             order = self.ordering.copy()
             self.capture = _Capture(len(self.operations), self.backwards, order, dict(self.writers))
             return self.capture, self.stream
@@ -220,6 +229,7 @@ class DispatchRecorder(TorchDispatchMode):
     # Inside.
 
     def _phase(self) -> str:
+        # Autograd's engine is at work on this thread: a backward, or within it the forward of a checkpoint.
         if torch._C._current_graph_task_id() != -1:
             if not self._was_backward:
                 self._was_backward = True
@@ -233,8 +243,10 @@ class DispatchRecorder(TorchDispatchMode):
         results = _tensors(out if isinstance(out, tuple | list) else (out,))
         here = self.home.type
         on_device = [t for t in (*inputs, *results) if t.device.type == here]
+        # Nothing of it is on the GPU: the host's own arithmetic.
         if not on_device:
             return
+        # A copy between host and GPU; numbers without dimensions travel with the launch.
         if self.shim is not None and any(t.device.type == "cpu" and t.dim() for t in (*inputs, *results)):
             self.host_copies += 1
             self.host_bytes += sum(size_of(t) for t in results)
@@ -245,6 +257,7 @@ class DispatchRecorder(TorchDispatchMode):
         written = _tensors([kwargs.get(n) for n in traits.names])  # `out`: never read
         with self._lock:
             self._take_notes()
+            # By storage: a view reads what its base's writer wrote.
             read = {self._storage(t): t for t in inputs}
             fresh = [*(t for t in results if self._storage(t) not in read), *written]
             if written:
@@ -259,6 +272,8 @@ class DispatchRecorder(TorchDispatchMode):
             after = []
             for tensor in read.values():
                 writer = self._writer(tensor)
+                # On another stream, and nothing orders them: a race on a real GPU, or an order that the shim
+                # didn't see (counted, and told). Taking it for ordered is what the script means.
                 if writer is not None and not self.ordering.covers(stream, writer):
                     after.append(writer)
                     self.unordered += 1
@@ -288,6 +303,7 @@ class DispatchRecorder(TorchDispatchMode):
     def launched(self, name: str, arguments: list[Any]) -> None:
         """A Triton kernel: what it reads and writes is not known, so each tensor is moved once."""
         tensors = [t for t in _tensors(arguments) if t.device.type == self.home.type]
+        # A kernel that is given a tensor twice moves it once.
         moved = sum(size_of(t) for t in {id(t): t for t in tensors}.values())
         first = next((t.dtype for t in tensors if t.is_floating_point()), torch.float32)
         spent = Cost(f"triton.{name}", "memory", number_type(first), 0, moved, (0, 0, 0, 0))
@@ -305,6 +321,7 @@ class DispatchRecorder(TorchDispatchMode):
 
     def _wrote(self, tensor: torch.Tensor, number: int) -> None:
         storage = tensor.untyped_storage()
+        # The storage is held: a freed one's address would be the next tensor's, with this writer.
         self.writers[int(storage._cdata)] = number, storage
 
     def assume_now(self, text: str) -> None:
@@ -327,6 +344,8 @@ class DispatchRecorder(TorchDispatchMode):
     def _take_notes(self) -> None:
         if self.shim is None:
             return
+        # What CUDA was called for since: events and waits, in the order of the calls, before what is issued
+        # now.
         for kind, event, stream in self.shim.notes():
             name = MAIN_STREAM if stream == 0 else f"{MAIN_STREAM} {stream}"
             if kind == _RECORD:

@@ -24,6 +24,8 @@ def preload() -> tuple[Any, str]:
     if not _loaded:
         late = "torch" in sys.modules
         _loaded.append((None, "torch was imported before") if late else shim_module.load())
+        # The order matters in this function: modules look at torch.cuda, triton and process groups when
+        # imported.
         import torch._dynamo  # it can't be imported once torch.cuda is replaced
         import torch._inductor.runtime.triton_heuristics  # it takes what stands in for triton for triton
         import torch.distributed.checkpoint
@@ -34,6 +36,7 @@ def preload() -> tuple[Any, str]:
 
         from cosim.profiler.inside import distributed, wrappers  # noqa: F401
 
+        # What is loaded by now is the same in all forks of ranks: frozen, its pages stay shared.
         gc.set_threshold(200_000, 20, 100)  # traces are large and stay: walking them often is for nothing
         gc.freeze()
     return _loaded[0]
@@ -108,10 +111,12 @@ class ProfilingSession:
         from cosim.profiler.inside.shared_folder import SharedFolder
 
         order = self.order
+        # Ranks are profiled beside each other, one a core.
         torch.set_num_threads(1)
         rank, world_size, per_node = order["rank"], order["world_size"], order["per_node"]
         local = rank % per_node
         home = torch.device("cuda", local) if self.shim is not None else torch.device("cpu")
+        # There is no device to begin.
         FakeTensorMode.avoid_device_init = property(lambda _: True)  # type: ignore[assignment]
         self._stand_in_for_cuda(min(per_node, world_size), local)
         fakes.install()
@@ -226,7 +231,10 @@ class ProfilingSession:
             else:
                 self.step_marks[-1] = len(recorder.operations)
             complete = len(self.step_marks) > self.order["iteration"]
+            # Several optimizers (one a parameter, as FSDP hooks have it) step in an iteration: the first
+            # iteration shows how many, and the last of them ends it.
             if complete and seen["count"] >= max(1, self.steps_each):
+                # No Exception: a script that catches all of those goes on training otherwise.
                 raise ProfileDoneError
 
         def replayed() -> None:
@@ -263,6 +271,8 @@ class ProfilingSession:
         except ProfileDoneError:
             pass
         except SystemExit as stop:
+            # A script that trained and then exits with an error (of a check on stand-in numbers, say) has
+            # been profiled.
             if stop.code not in (None, 0) and not self.step_marks:
                 from cosim.profiler.inside.failure import stopped
 

@@ -42,6 +42,7 @@ def gates_of(plan: Plan) -> Gates:
         if len(mine) <= plan.active:
             continue
         for place in range(plan.active, len(mine)):
+            # The first `active` of a queue wait for nobody.
             gate[mine[place]] = mine[place - plan.active]
         early += (len(mine) - plan.active) if plan.active > 1 else 0
         later = {part % steps for part in mine} - {0}
@@ -51,6 +52,7 @@ def gates_of(plan: Plan) -> Gates:
 
 def _model(plan: Plan, queue: list[int], steps: int) -> tuple[list[int], list[list[int]]]:
     """Parts in the order in which they come to any queue, and for each queue."""
+    # A byte takes one unit; one more, so that a phase without bytes ends after it began.
     took = [phase.template.total_bytes // plan.num_ranks + 1 for chunk in plan.chunks for phase in chunk]
     came: list[int] = []
     order: list[list[int]] = [[] for _ in range(plan.num_queues)]
@@ -78,6 +80,7 @@ def _model(plan: Plan, queue: list[int], steps: int) -> tuple[list[int], list[li
         following = part + 1 if (part + 1) % steps else -1
         if following >= 0:
             come(following)
+        # The place that is free goes to who waited before the next phase of this chunk comes anywhere.
         begin(queue[part], now)
         if following >= 0:
             begin(queue[following], now)

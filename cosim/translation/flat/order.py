@@ -38,6 +38,7 @@ def order_of(program: ReadyProgram, start_ps: Sequence[int] | None = None) -> Or
         mine = [op for op in sequence if program.stream[op] == stream]
         depth = _depths(program, sequence, stream)
         times = Counter(depth[op] for op in mine)
+        # All depths differ: dependencies alone put them in order, and an edge more would say nothing.
         if len(times) == len(mine):
             continue
         fixed += sum(count for count in times.values() if count > 1)
@@ -57,6 +58,8 @@ def _sequence(program: ReadyProgram) -> list[int]:
         for after in program.successors[op]:
             waits[after] -= 1
             if waits[after] == 0:
+                # The lowest number of those that are ready, as the engine takes them where several could
+                # start.
                 heappush(ready, after)
     return sequence
 

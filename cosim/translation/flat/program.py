@@ -97,6 +97,7 @@ class Flattener:
                         self._ordinal[key] = len(self._ordinal)
                         group = self.job.group(int(ranks[0]), op)
                         widest = max(widest, self.plan(program, at, group).span)
+        # A power of two, so that a tag shows its collective.
         self._stride = 1 << (widest - 1).bit_length()
         self.num_tags = self._collective_tag + self._stride * len(self._ordinal)
 
@@ -105,12 +106,15 @@ class Flattener:
         first = min(group.ranks)
         lead = self.job.program(first)
         name = program.naming[at]
+        # Where a run says the order, ranks of one program may differ in it: their plans are not shared then.
         of_rank = first if self._start_ps is not None and self.order(lead).open else -1
         key = id(lead), of_rank, name, len(group.ranks), group.dims
         known = self._plans.get(key)
         if known is None:
             known = self._plans[key] = {}
             turn = FIRST
+            # Turns follow the order in which the group's first rank comes to its collectives: all must take
+            # the same.
             for op in self.order_at(first).sequence:
                 operation = lead.operations[op]
                 if operation.kind is OpKind.COLLECTIVE and lead.naming[op] == name:
@@ -137,6 +141,7 @@ class Flattener:
             place[phase.groups] = np.arange(phase.groups.shape[1], dtype=np.int32)[None, :]
             groups.append(group)
             places.append(place)
+        # As many tags as messages from one rank to another: receives are told apart by tag alone.
         spans = [self._index(phase.template).span for chunk in plan.chunks for phase in chunk]
         base = np.cumsum([0, *spans]).tolist()
         found = PlanView(plan, gates_of(plan), tuple(groups), tuple(places), tuple(base[:-1]), base[-1])

@@ -46,6 +46,7 @@ class TemplateIndex:
     def __init__(self, template: Template) -> None:
         t = self.template = template
         rows = np.arange(len(t.src), dtype=np.int64)
+        # A rank's flow to itself is seen by it once, not as a send and a receive.
         between = t.src != t.dst
         rank = np.concatenate([t.src, t.dst[between]])
         row = np.concatenate([rows, rows[between]])
