@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.formats.chakra import small_traces as traces
 from tests.inputs import ROOT
@@ -17,6 +18,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 # What is tested is what large runs are made of, whether or not it is in the cache; see test_twins.
 os.environ.setdefault("COSIM_LOOPS", "compiled")
+# How long an example takes, or is drawn, says how busy the machine is.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")
