@@ -16,6 +16,7 @@ from cosim.network.congestion.controls.dcqcn import Dcqcn
 from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.hpcc import Hpcc
+from cosim.network.congestion.controls.nscc import Nscc
 from cosim.network.congestion.controls.swift import Swift
 from cosim.network.congestion.controls.timely import Timely
 from cosim.network.contract import NetworkSpec
@@ -33,13 +34,12 @@ _NAMES: dict[type[Control], str] = {
     Dctcp: "dctcp",
     Fixed: "fixed",
     Hpcc: "hpcc",
+    Nscc: "nscc",
     Swift: "swift",
     Timely: "timely",
 }
 _NOT_READ = {"preset"}
 """Fields of controls that only choose the defaults of others."""
-_MARKED = (Dcqcn, Dctcp)
-"""Controls that look at marks."""
 _BALANCING = {"flowlet": "flowlet", "spray": "random", "adaptive": "adaptive"}
 """Routings that switches choose as packets come, as the adapter calls them."""
 _BY_PACKET = ("spray", "adaptive")
@@ -52,7 +52,8 @@ class Ns3Rdma(NetworkSpec):
     balancing: ClassVar[str] = "its switches choose paths by routing: ecmp, flowlet, spray or adaptive"
 
     control: Annotated[Control, Named("cosim.controls")] = Field(
-        description="what decides how fast to send: dcqcn, dctcp, fixed, hpcc, swift, timely, mltcp over one"
+        description="what decides how fast to send: dcqcn, dctcp, fixed, hpcc, nscc, swift, timely, "
+        "mltcp over one"
     )
     mtu: SizeBytes = Field(
         9000, ge=576, le=65000, description="largest packet, headers of RoCEv2 included (44 bytes)"
@@ -90,6 +91,10 @@ class Ns3Rdma(NetworkSpec):
         gt=0,
         description="room for what comes after that, for each link; omitted: what its rate and length need",
     )
+    trimming: Literal["auto"] | bool = Field(
+        "auto",
+        description="cut packets without room down to their headers; auto: as the control's paper has it",
+    )
     retransmission: Literal["auto", "go_back_n", "selective"] = Field(
         "auto", description="what is sent again after a loss; auto: selective where nothing pauses, or spray"
     )
@@ -108,7 +113,7 @@ class Ns3Rdma(NetworkSpec):
     delivery: Literal["auto", "in_order", "out_of_order"] = Field(
         "auto",
         description="whether a packet that comes before its turn says that others were lost; auto: in_order, "
-        "with spray and adaptive out_of_order",
+        "with trimming, spray and adaptive out_of_order",
     )
     failures: tuple[LinkFailure, ...] = Field((), description="links and nodes that fail and come back")
     fast_forward: Annotated[str, Field(pattern=_FAST_FORWARD)] | None = Field(
@@ -133,6 +138,11 @@ class Ns3Rdma(NetworkSpec):
     def _thresholds(self) -> Ns3Rdma:
         if self.ecn_min is not None and self.ecn_max is not None and self.ecn_max < self.ecn_min:
             raise ValueError("ecn_max is below ecn_min")
+        if self.trims and self.delivery == "in_order":
+            raise ValueError(
+                "with trimming each loss is told by its own header, so that a gap is none: say delivery: "
+                "out_of_order, or trimming: false"
+            )
         if self.out_of_order and self.retransmission == "go_back_n":
             raise ValueError(
                 "go_back_n throws away what comes out of order: say selective, or delivery: in_order"
@@ -158,9 +168,16 @@ class Ns3Rdma(NetworkSpec):
         return self.control.inner().lossless if self.pfc == "auto" else self.pfc
 
     @property
+    def trims(self) -> bool:
+        """Whether packets are cut instead of dropped."""
+        return self.control.inner().trims if self.trimming == "auto" else self.trimming
+
+    @property
     def out_of_order(self) -> bool:
         """Whether a gap is no loss."""
-        return self.routing in _BY_PACKET if self.delivery == "auto" else self.delivery == "out_of_order"
+        if self.delivery == "auto":
+            return self.trims or self.routing in _BY_PACKET
+        return self.delivery == "out_of_order"
 
     def shares_links(self) -> bool:
         """ns-3 sends packets."""
@@ -176,7 +193,8 @@ class Ns3Rdma(NetworkSpec):
 
     def uses_seed(self) -> bool:
         """Marks between two thresholds are drawn, and so is spray."""
-        return isinstance(self.control.inner(), Dcqcn) or self.routing in _BALANCING or bool(self.ecn_max)
+        drawn = isinstance(self.control.inner(), (Dcqcn, Nscc)) or bool(self.ecn_max)
+        return drawn or self.routing in _BALANCING
 
     def check_topology(self, topology: Topology) -> None:
         """What fails has to be there. See :class:`~cosim.network.contract.NetworkSpec`."""
@@ -195,12 +213,14 @@ class Ns3Rdma(NetworkSpec):
         if not self.lossless:
             names = [n for n in ("pfc_threshold", "headroom") if getattr(self, n) is not None]
             found += [(name, "nothing is paused: pfc is off") for name in names]
+        if self.lossless and self.trimming is True:
+            found.append(("trimming", "nothing is dropped: pfc is on"))
         if self.lossless and self.alpha is not None and (self.pfc_threshold or not self.shared_buffer):
             found.append(("alpha", "links are stopped at a fixed threshold"))
         if not self.lossless and self.alpha is not None and not self.shared_buffer:
             found.append(("alpha", "each port has its own room"))
         given = [n for n in ("ecn_min", "ecn_max", "ecn_probability") if getattr(self, n) is not None]
-        if not isinstance(inner, _MARKED):
+        if not inner.uses_marks:
             found += [(name, f"{_NAMES[type(inner)]} doesn't look at marks") for name in given]
         elif self.ecn_min is None:
             found += [(name, "the control's own marking holds without ecn_min") for name in given]
@@ -208,7 +228,7 @@ class Ns3Rdma(NetworkSpec):
             found.append(("ecn_probability", "between ecn_min and ecn_max there is nothing"))
         if self.flowlet_gap is not None and self.routing != "flowlet":
             found.append(("flowlet_gap", f"routing is {self.routing}, not flowlet"))
-        if self.delivery == "out_of_order" and self.routing not in _BALANCING:
+        if self.delivery == "out_of_order" and self.routing not in _BALANCING and not self.trims:
             found.append(("delivery", "all packets of a queue pair take one way"))
         if self.routing_seed and self.routing in ("auto", "given"):
             found.append(("routing_seed", "the paths are the topology's own"))
@@ -261,6 +281,7 @@ class Ns3Rdma(NetworkSpec):
             "pfc": "on" if self.lossless else "off",
             "pfc_threshold_bytes": self.pfc_threshold,
             "headroom_bytes": self.headroom,
+            "trimming": "on" if self.trims else "off",
             "ecn_probability": self.ecn_probability if self.ecn_min is not None else None,
             "retransmission": None if self.retransmission == "auto" else self.retransmission,
             "rto_ps": self.rto,

@@ -179,6 +179,7 @@ MEASURES: dict[str, Measure] = {
     "queue_max": Measure("most bytes in the longest queue", "bytes", _queue("max_bytes")),
     "marks": Measure("packets marked", "count", _queue("marks")),
     "drops": Measure("packets dropped", "count", _queue("drops")),
+    "trims": Measure("packets trimmed", "count", _queue("trims")),
     "pauses": Measure("time that links were paused, all together", "time", _queue("pause_ps")),
     "slowdown": Measure(
         "mean iteration over that of the job by itself, mean over jobs", "ratio", _slowdown, needs_alone=True

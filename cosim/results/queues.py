@@ -13,8 +13,8 @@ from cosim.topology.graph import Topology
 @dataclass(frozen=True)
 class QueueSummary:
     """``link`` is where the 99th percentile of the queue, as bytes met it, was largest; ``p50_bytes``,
-    ``p99_bytes`` and ``max_bytes`` are its own. Marked and dropped packets and paused time are sums over all
-    links; ``paused_links`` is how many were paused at all, ``pause_link`` which one longest, for
+    ``p99_bytes`` and ``max_bytes`` are its own. Marked, dropped and trimmed packets and paused time are sums
+    over all links; ``paused_links`` is how many were paused at all, ``pause_link`` which one longest, for
     ``pause_most_ps``.
     """
 
@@ -24,6 +24,7 @@ class QueueSummary:
     max_bytes: float
     marks: int
     drops: int
+    trims: int
     pause_ps: int
     paused_links: int
     pause_link: str
@@ -46,6 +47,7 @@ def summarize_queues(topology: Topology, statistics: NetworkStatistics) -> Queue
         float(most[worst]),
         round(float(extra.get("marks", nothing).sum())),
         round(float(extra.get("drops", nothing).sum())),
+        round(float(extra.get("trims", nothing).sum())),
         round(float(paused.sum())),
         int((paused > 0).sum()),
         topology.link_name(int(paused.argmax())),

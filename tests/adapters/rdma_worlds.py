@@ -19,7 +19,7 @@ from tests.adapters.ns3_worlds import US, ns3
 
 IN_MTU, ETHERNET = 44, 18
 """Headers of RoCEv2 (IPv4 20, UDP 8, BTH 12, ICRC 4) and of Ethernet (14 and a checksum of 4)."""
-CONTROLS = ("dcqcn", "dctcp", "fixed", "hpcc", "swift", "timely")
+CONTROLS = ("dcqcn", "dctcp", "fixed", "hpcc", "nscc", "swift", "timely")
 
 Flow = tuple[int, int, int]
 """Source, destination, bytes."""

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.protocol.client import launch
 from cosim.results.measures import jain
 from tests.adapters.ns3_worlds import star
-from tests.adapters.rdma_worlds import ETHERNET, US, Ran, rdma, run
+from tests.adapters.rdma_worlds import ETHERNET, US, Ran, run
 from tests.network.congestion.test_classics import dcqcn_equilibrium
 
 MS = 10**9
@@ -99,9 +98,7 @@ def test_swift_queues_up_to_its_target(target_us: int) -> None:
 
 def test_nscc_fills_its_link_between_its_marks() -> None:
     """Ultra Ethernet 1.0: RED from 30 to 120 kB at 100 Gb/s holds the queue there; shares are fair."""
-    one = launch([rdma()], transport="nscc", mtu_bytes=4_000)
-    flows = [(k, 4, 10**9) for k in range(4)]
-    seen = run(star(5), flows, session=one, steps_ps=(2 * MS, 8 * MS))
+    seen = settle(4, 100.0, "nscc", 8, mtu=4_000)
     assert utilisation(seen, 4, 100, 8) > 0.99
     assert 30_000 < seen.column("queue_p50_bytes")[9] < seen.column("queue_p99_bytes")[9] < 120_000
     assert jain(rates(seen, 4).tolist()) > 0.99

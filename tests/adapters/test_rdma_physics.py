@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,6 +107,27 @@ def test_losses_are_repaired_and_selective_repeat_sends_less_again(retransmissio
     assert min(done.end_ps) > 0
     assert drops > 0
     assert again >= drops if retransmission == "go_back_n" else drops <= again < 1.5 * drops
+
+
+@pytest.mark.parametrize("control", ["nscc", GREEDY, {"kind": "dctcp", "threshold": 30_000}])
+def test_what_is_trimmed_is_sent_again_at_once_and_once(control: Any) -> None:
+    """Each byte comes over the last link once, and a header for each packet that was cut before it."""
+    flows = [(k, 8, 1_000_000) for k in range(8)]
+    wanted: dict[str, Any] = {
+        "pfc": False,
+        "trimming": True,
+        "buffer": "60 kB",
+        "shared_buffer": False,
+        "mtu": 1500,
+    }
+    done = run(star(9), flows, control, **wanted)
+    trims, again = done.column("trims").sum(), done.column("retransmissions").sum()
+    assert trims == again > 0
+    assert done.column("drops").sum() == 0
+    assert done.column("queue_max_bytes")[DOWN] <= 60_000
+    assert done.link_bytes[-1][DOWN] == 8 * wire_bytes(1_000_000, 1500) + 64 * trims
+    # Nobody waited for a timeout.
+    assert max(done.end_ps) < 1.1 * 8 * wire_bytes(1_000_000, 1500) * 80 + 500 * US
 
 
 def test_priorities_go_first_and_weights_share() -> None:

@@ -35,6 +35,7 @@ FLUID = {
     "dctcp": "{kind: dctcp, threshold: 300 kB}",
     "fixed": "{kind: fixed, bdp: 2}",
     "hpcc": "{kind: hpcc, eta: 0.9}",
+    "nscc": "{kind: nscc, target: 9us, gamma: 0.7}",
     "swift": "{kind: swift, base_target: 30us}",
     "timely": "{kind: timely, patched: true}",
 }
@@ -127,6 +128,7 @@ def test_pfc_needs_a_way_back() -> None:
             {"delivery": "out_of_order", "retransmission": "go_back_n"},
             "throws away what comes out of order",
         ),
+        ("nscc", {"delivery": "in_order"}, "each loss is told by its own header"),
     ],
 )
 def test_options_that_are_not_read_are_refused(transport: str, options: dict[str, str], says: str) -> None:
@@ -147,6 +149,8 @@ def test_options_that_are_not_read_are_refused(transport: str, options: dict[str
         ),
         ("{model: ns3_rdma, control: {kind: hpcc, k_min: 3}}", "k_min"),
         ("{model: ns3_rdma, control: hpcc, mtu: 70 kB}", "mtu"),
+        ("{model: ns3_rdma, control: nscc, delivery: in_order}", "each loss is told by its own header"),
+        ("{model: ns3_rdma, control: nscc, retransmission: go_back_n}", "what comes out of order"),
     ],
 )
 def test_mistakes_are_said_with_their_place(text: str, says: str) -> None:
@@ -165,6 +169,7 @@ def test_mistakes_are_said_with_their_place(text: str, says: str) -> None:
         ),
         ("control: dcqcn, ecn_max: 10 kB", "ecn_max: has no effect: the control's own marking"),
         ("control: {kind: mltcp, over: fixed}", "control: has no effect: MLTCP scales growth"),
+        ("control: dcqcn, trimming: true", "trimming: has no effect: nothing is dropped: pfc is on"),
         ("control: dcqcn, routing_seed: 3", "routing_seed: has no effect"),
         ("control: dcqcn, flowlet_gap: 3us", "flowlet_gap: has no effect: routing is auto, not flowlet"),
         ("control: dcqcn, delivery: out_of_order", "delivery: has no effect: all packets of a queue pair"),

@@ -18,7 +18,21 @@ Measure(const char* name, const std::vector<LinkMeter>& meters, Get get)
     return measure;
 }
 
+constexpr auto kMinusOne = static_cast<uint64_t>(-1);
+
 } // namespace
+
+void
+LinkCounts::Add(const LinkCounts& other, uint64_t by)
+{
+    bytes += by * other.bytes;
+    drops += by * other.drops;
+    cut += by * other.cut;
+    marks += by * other.marks;
+    trims += by * other.trims;
+    samples += by * other.samples;
+    queue_max = std::max(queue_max, other.queue_max);
+}
 
 void
 LinkMeter::SampleQueue(uint64_t queued_bytes)
@@ -61,13 +75,8 @@ LinkMeter::Percentile(double share) const
 LinkChange
 ChangeOf(const LinkMeter& before, const LinkMeter& after)
 {
-    LinkChange change{after.bytes - before.bytes,
-                      after.drops - before.drops,
-                      after.cut - before.cut,
-                      after.marks - before.marks,
-                      after.queue_max,
-                      after.samples - before.samples,
-                      {}};
+    LinkChange change{after, {}};
+    change.Add(before, kMinusOne);
     for (size_t bin = 0; bin < after.histogram.size(); ++bin)
     {
         if (after.histogram[bin] != before.histogram[bin])
@@ -81,14 +90,8 @@ ChangeOf(const LinkMeter& before, const LinkMeter& after)
 void
 Apply(const LinkChange& change, LinkMeter& meter, int sign)
 {
-    // Modulo 2^64, in which -1 is a number like others.
     const auto by = static_cast<uint64_t>(sign);
-    meter.bytes += by * change.bytes;
-    meter.drops += by * change.drops;
-    meter.cut += by * change.cut;
-    meter.marks += by * change.marks;
-    meter.queue_max = std::max(meter.queue_max, change.queue_max);
-    meter.samples += by * change.samples;
+    meter.Add(change, by);
     for (const auto& [bin, samples] : change.bins)
     {
         meter.histogram[bin] += static_cast<uint32_t>(by) * samples;

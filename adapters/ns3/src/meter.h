@@ -11,16 +11,26 @@
 
 namespace cosim {
 
-/// Bytes, drops, marks and queue lengths of one link.
-struct LinkMeter
+/// What is counted at one link.
+struct LinkCounts
 {
     uint64_t bytes = 0;
     uint64_t drops = 0;
     /// Packets sent while the link was down: no queue dropped them.
     uint64_t cut = 0;
     uint64_t marks = 0;
-    uint64_t queue_max = 0;
+    /// Packets that lost their payload for want of room.
+    uint64_t trims = 0;
     uint64_t samples = 0;
+    uint64_t queue_max = 0;
+
+    /// Adds them `by` times, modulo 2^64 (in which -1 is a number like others); the longest queue is the longer of both.
+    void Add(const LinkCounts& other, uint64_t by);
+};
+
+/// Bytes, drops, marks and queue lengths of one link.
+struct LinkMeter : LinkCounts
+{
     /// Samples by length: eight bins for each doubling, so that a percentile is within 9 % of the true one.
     std::array<uint32_t, 280> histogram{};
 
@@ -30,14 +40,8 @@ struct LinkMeter
 };
 
 /// What a link measured in between.
-struct LinkChange
+struct LinkChange : LinkCounts
 {
-    uint64_t bytes = 0;
-    uint64_t drops = 0;
-    uint64_t cut = 0;
-    uint64_t marks = 0;
-    uint64_t queue_max = 0;
-    uint64_t samples = 0;
     /// (bin, samples)
     std::vector<std::pair<uint16_t, uint32_t>> bins;
 };

@@ -415,8 +415,8 @@ class CongestionNetwork(CompiledNetwork):
         """See :class:`~cosim.network.simulator.NetworkSimulator`; ``extra`` has what ns-3 reports, and
         pauses.
 
-        ``drops`` and ``marks`` count packets; queue percentiles are of what bytes met, within 3 %. All
-        classes of a link together.
+        ``drops`` (where switches trim, ``trims``) and ``marks`` count packets; queue percentiles are of what
+        bytes met, within 3 %. All classes of a link together.
         """
         found = replace(super().statistics(), balancing=self._balancing.used())
         core = self.core().replaced(state=self._arrays["state"].copy(), link_busy=found.busy_ps)
@@ -429,8 +429,10 @@ class CongestionNetwork(CompiledNetwork):
         histogram[:, 0] = np.maximum(ports["served"].sum(axis=0) - histogram.sum(axis=1), 0.0)
         paused = ports["paused_ps"] + np.where(ports["paused"] > 0, now - ports["since"], 0)
         mtu, peak = self._ports.mtu_bytes, ports["peak"].max(axis=0)
+        dropped = ports["dropped"].sum(axis=0) / mtu
+        nothing = np.zeros(len(links))
         extra: Mapping[str, F64] = {
-            "drops": ports["dropped"].sum(axis=0) / mtu,
+            **({"drops": nothing, "trims": dropped} if fluid.settings["trims"][0] else {"drops": dropped}),
             "marks": ports["marked"].sum(axis=0) / mtu,
             "queue_p50_bytes": np.minimum(percentile(histogram, 0.5), peak),
             "queue_p99_bytes": np.minimum(percentile(histogram, 0.99), peak),

@@ -269,6 +269,8 @@ def render_queues(queues: QueueSummary) -> str:
         size = f"p50 {format_size(queues.p50_bytes)}, p99 {format_size(queues.p99_bytes)}"
         where = f"queues: at most {size}, max {format_size(queues.max_bytes)} at {queues.link}"
     counts = [f"{queues.marks:,} packets marked", f"{queues.drops:,} dropped"]
+    if queues.trims:
+        counts.append(f"{queues.trims:,} trimmed")
     if queues.pause_ps:
         longest = f"at most {queues.pause_link} for {format_time(queues.pause_most_ps)}"
         together = f"{format_time(queues.pause_ps)} together"

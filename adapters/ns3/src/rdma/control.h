@@ -90,6 +90,12 @@ class Control
     virtual void OnLoss(int64_t /*now*/)
     {
     }
+    /// A packet came without its payload, as switches that trim hand it on; so much other payload is under way. False: it is
+    /// a loss as others are (OnLoss).
+    virtual bool OnTrim(int64_t /*now*/, uint32_t /*bytes*/, uint64_t /*in_flight*/)
+    {
+        return false;
+    }
     /// Nothing came back for a whole timeout.
     virtual void OnTimeout(int64_t /*now*/)
     {
@@ -150,6 +156,7 @@ struct ControlKind
     bool telemetry = false;
     bool notifies = false;
     bool lossless = false;
+    bool trims = false;
     /// Whether it has State.
     bool tells_state = false;
 
@@ -178,6 +185,13 @@ struct ControlKind
     {
         ControlKind kind = *this;
         kind.lossless = true;
+        return kind;
+    }
+    /// Switches cut packets without room down to their headers where nobody says.
+    ControlKind Trims() const
+    {
+        ControlKind kind = *this;
+        kind.trims = true;
         return kind;
     }
 };

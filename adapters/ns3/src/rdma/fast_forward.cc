@@ -30,9 +30,8 @@ FastForward::FastForward(const RdmaSettings& settings, double tolerance)
       book_(tolerance),
       states_(rdma_),
       settling_(rdma_, tolerance),
-      recalled_(settings.topology.link_src.size()),
-      leapt_(recalled_.size()),
-      error_(recalled_.size())
+      open_(rdma_, states_),
+      counts_(rdma_, settings.topology.link_src.size())
 {
 }
 
@@ -84,7 +83,7 @@ FastForward::Begin(uint64_t id, const FlowSpec& spec)
             SimulateAfterAll(now_);
         }
     }
-    if (!open_ || rdma_.Quiet(pairs_))
+    if (!open_.Recording() || rdma_.Quiet(open_.Pairs()))
     {
         Close();
         if (Recognise(id, spec))
@@ -100,12 +99,7 @@ void
 FastForward::Arrived(uint64_t id)
 {
     const int64_t time = Ns3Now() + offset_;
-    const auto place = places_.find(id);
-    PhaseInput& input = open_->inputs[place->second];
-    input.end_at = time - start_;
-    input.end_order = arrived_++;
-    places_.erase(place);
-    settling_.Ended(input.connection);
+    settling_.Ended(open_.Arrived(id, time));
     settling_.Restart(Ns3Now());
     if (ahead_.erase(id) > 0)
     {
@@ -147,7 +141,7 @@ FastForward::Simulate(int64_t limit)
     gate_ = limit;
     while (true)
     {
-        const bool looks = tolerance_ > 0 && open_ != nullptr && rdma_.Settled();
+        const bool looks = tolerance_ > 0 && open_.Recording() && rdma_.Settled();
         const int64_t until = looks ? std::min(gate_ - offset_, settling_.NextLook()) : gate_ - offset_;
         const int64_t reached = GetClock().RunThrough(std::max(until, GetClock().Reached()));
         if (reached < until || reached + offset_ >= gate_ || !GetFabric().Fault().empty() || Interrupted())
@@ -164,7 +158,7 @@ FastForward::LookForLeap()
     const int64_t now = GetClock().Reached();
     if (now >= settling_.NextLook())
     {
-        settling_.Look(now, pairs_);
+        settling_.Look(now, open_.Pairs());
     }
     const int64_t leap = std::min(settling_.Longest(), gate_ - offset_ - now);
     if (leap < kLeastLeap)
@@ -175,11 +169,7 @@ FastForward::LookForLeap()
     for (const Settling::Share& share : settling_.Take(leap))
     {
         rdma_.Skip(share.pair, share.bytes, from, from + leap);
-        for (const uint32_t link : rdma_.PathOf(share.pair))
-        {
-            leapt_[link] += static_cast<double>(share.bytes);
-            error_[link] += static_cast<double>(share.bytes) * share.error;
-        }
+        counts_.Leapt(share.pair, share.bytes, share.error);
     }
     offset_ += leap;
     rdma_.BusyOf().SetOffset(offset_);
@@ -188,118 +178,31 @@ FastForward::LookForLeap()
 void
 FastForward::Open(int64_t start)
 {
-    open_ = std::make_unique<Phase>();
-    arrived_ = 0;
+    open_.Begin(start);
     start_ = start;
     offset_ = start - std::max(GetClock().Reached(), Ns3Now());
     rdma_.BusyOf().SetOffset(offset_);
     rdma_.BusyOf().Begin(start);
-    drawn_before_ = 0;
-    began_settled_ = rdma_.Settled();
 }
 
 void
 FastForward::Send(uint64_t id, const FlowSpec& spec)
 {
     GetClock().MoveTo(now_ - offset_);
-    std::vector<uint32_t> entities = rdma_.LinksOf(spec.connection);
-    for (uint32_t& link : entities)
-    {
-        link |= kPortBit;
-    }
-    entities.push_back(spec.connection);
-    PhaseInput input = InputOf(spec, now_, round_);
-    input.first_state = static_cast<uint32_t>(open_->states.size());
-    for (const uint32_t entity : entities)
-    {
-        Touch(entity);
-    }
-    input.end_state = static_cast<uint32_t>(open_->states.size());
-    places_.emplace(id, static_cast<uint32_t>(open_->inputs.size()));
-    open_->inputs.push_back(input);
+    open_.Sent(id, InputOf(spec, now_, round_), offset_);
+    settling_.Expect(rdma_.BaseRtt(spec.connection));
     settling_.Restart(now_ - offset_);
     Network::Begin(id, spec);
 }
 
 void
-FastForward::Touch(uint32_t entity)
-{
-    if (!touched_.insert(entity).second)
-    {
-        return;
-    }
-    const uint32_t link = entity & ~kPortBit;
-    if (link == entity)
-    {
-        pairs_.push_back(entity);
-        settling_.Expect(rdma_.BaseRtt(entity));
-    }
-    else
-    {
-        links_before_[link] = {rdma_.MeterOf(link), rdma_.PortOf(link).SentBytes(), rdma_.PortOf(link).PausedPs(0)};
-        drawn_before_ += rdma_.PortOf(link).Drawn();
-    }
-    PhaseState state{entity, states_.From(entity, start_, SentBefore()), {}, false, 0};
-    if (link == entity)
-    {
-        state.retransmitted = rdma_.SenderOf(entity).RetransmittedPackets();
-        uses_before_[entity] = rdma_.SenderOf(entity).Uses();
-    }
-    open_->states.push_back(std::move(state));
-    states_.Bring(entity, offset_);
-}
-
-SentBytes
-FastForward::SentBefore()
-{
-    return [this](uint32_t link) {
-        const auto before = links_before_.find(link);
-        return before == links_before_.end() ? rdma_.PortOf(link).SentBytes() : before->second.sent;
-    };
-}
-
-void
 FastForward::Close()
 {
-    if (!open_)
+    if (!open_.Recording())
     {
         return;
     }
-    open_->end = rdma_.QuietSince(pairs_) + offset_ - start_;
-    const SentBytes sent = [this](uint32_t link) { return rdma_.PortOf(link).SentBytes(); };
-    uint64_t drawn = 0;
-    for (PhaseState& state : open_->states)
-    {
-        states_.Simulated(state.entity, offset_);
-        state.after = states_.From(state.entity, start_ + open_->end, sent);
-        if ((state.entity & kPortBit) == 0)
-        {
-            const Sender& sender = rdma_.SenderOf(state.entity);
-            state.used = sender.Uses() != uses_before_[state.entity];
-            state.retransmitted = sender.RetransmittedPackets() - state.retransmitted;
-        }
-    }
-    for (const auto& [link, before] : links_before_)
-    {
-        const Port& port = rdma_.PortOf(link);
-        drawn += port.Drawn();
-        open_->links.push_back({link,
-                                port.SentBytes() - before.sent,
-                                ChangeOf(before.meter, rdma_.MeterOf(link)),
-                                port.PausedPs(0) - before.paused_ps,
-                                rdma_.BusyOf().Take(link)});
-    }
-    // What was drawn is not drawn again.
-    Keep(tolerance_ > 0 || drawn == drawn_before_);
-    pairs_.clear();
-    touched_.clear();
-    links_before_.clear();
-    uses_before_.clear();
-}
-
-void
-FastForward::Keep(bool repeats)
-{
+    PhaseRecorder::Recorded done = open_.End(offset_);
     const bool same_classes = rdma_.NumClasses() == num_classes_;
     if (!same_classes)
     {
@@ -307,11 +210,11 @@ FastForward::Keep(bool repeats)
         num_classes_ = rdma_.NumClasses();
         book_ = PhaseBook(tolerance_);
     }
-    if (same_classes && began_settled_ && repeats)
+    // What was drawn is not drawn again.
+    if (same_classes && done.settled && (tolerance_ > 0 || !done.drew))
     {
-        book_.Add(std::move(open_));
+        book_.Add(std::move(done.phase));
     }
-    open_.reset();
 }
 
 // --- recalled
@@ -413,7 +316,7 @@ FastForward::Finish()
     {
         states_.Set(phase->states[k].entity, after[k], start_ + phase->end, sent);
     }
-    Count(recall, 1);
+    counts_.Add(recall, start_);
     known_.clear();
 }
 
@@ -428,7 +331,7 @@ FastForward::SimulateAfterAll(int64_t until)
     catches_up_ = true;
     for (const Given& one : given_)
     {
-        if (one.at != now_ || one.round != round_ || open_->inputs.empty())
+        if (one.at != now_ || one.round != round_ || open_.Empty())
         {
             RunTo(one.at);
         }
@@ -464,35 +367,9 @@ FastForward::RunTo(int64_t time)
 // --- counted
 
 void
-FastForward::Count(const Recall& recall, int sign)
-{
-    for (const PhaseLink& link : recall.Of().links)
-    {
-        Apply(link.change, rdma_.MeterOf(link.link), sign);
-        rdma_.PortOf(link.link).AddPaused(sign * link.paused_ps);
-        recalled_[link.link] += sign * static_cast<double>(link.change.bytes);
-        error_[link.link] += sign * recall.Error() * static_cast<double>(link.change.bytes);
-        for (const Stretch& stretch : link.busy)
-        {
-            if (sign > 0)
-            {
-                rdma_.BusyOf().AddAt(link.link, start_ + stretch.start, stretch.busy);
-            }
-        }
-    }
-    for (const PhaseState& state : recall.Of().states)
-    {
-        if ((state.entity & kPortBit) == 0)
-        {
-            rdma_.SenderOf(state.entity).AddRetransmitted(static_cast<uint64_t>(sign) * state.retransmitted);
-        }
-    }
-}
-
-void
 FastForward::CountForNow()
 {
-    if (known_.empty() || uncounted_)
+    if (known_.empty() || counts_.ForNow())
     {
         return;
     }
@@ -502,18 +379,15 @@ FastForward::CountForNow()
         return;
     }
     // All that is missing are acknowledgements.
-    uncounted_ = rdma_.Busy();
-    Count(known_.front(), 1);
+    counts_.AddForNow(known_.front(), start_);
 }
 
 void
 FastForward::Uncount()
 {
-    if (uncounted_)
+    if (counts_.ForNow())
     {
-        Count(known_.front(), -1);
-        rdma_.BusyOf().SetMeter(*uncounted_);
-        uncounted_.reset();
+        counts_.Forget(known_.front(), start_);
     }
 }
 
@@ -529,9 +403,7 @@ FastForward::Measures()
 {
     CountForNow();
     std::vector<LinkMeasure> measures = Network::Measures();
-    measures.push_back({"recalled_bytes", recalled_});
-    measures.push_back({"leapt_bytes", leapt_});
-    measures.push_back({"fast_forward_error_bytes", error_});
+    counts_.Tell(measures);
     return measures;
 }
 

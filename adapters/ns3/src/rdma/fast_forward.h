@@ -1,18 +1,16 @@
 // Time that need not be simulated: what is known is recalled, what has settled is leapt over.
 #pragma once
 
+#include "forward_counts.h"
 #include "idle_states.h"
 #include "network.h"
 #include "phase.h"
+#include "phase_recorder.h"
 #include "rdma_fabric.h"
 #include "recall.h"
 #include "settling.h"
 
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <optional>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -47,13 +45,6 @@ class FastForward : public Network
     void StopSoon() override;
 
   private:
-    struct LinkBefore
-    {
-        LinkMeter meter;
-        uint64_t sent;
-        int64_t paused_ps;
-    };
-
     struct Given
     {
         uint64_t id;
@@ -68,10 +59,7 @@ class FastForward : public Network
     void LookForLeap();
     void Open(int64_t start);
     void Close();
-    void Keep(bool repeats);
     void Send(uint64_t id, const FlowSpec& spec);
-    void Touch(uint32_t entity);
-    SentBytes SentBefore();
     // Recalled.
     bool Recognise(uint64_t id, const FlowSpec& spec);
     bool Follow(uint64_t id, const FlowSpec& spec);
@@ -79,8 +67,6 @@ class FastForward : public Network
     void Finish();
     void SimulateAfterAll(int64_t until);
     void RunTo(int64_t time);
-    /// Adds what a phase did to what links measured, or takes it away again.
-    void Count(const Recall& recall, int sign);
     void CountForNow();
     void Uncount();
 
@@ -95,18 +81,9 @@ class FastForward : public Network
     int64_t now_ = 0;
     uint32_t round_ = 0;
 
-    /// The phase that is simulated, and where each of its messages stands in it.
-    std::unique_ptr<Phase> open_;
+    /// The phase that is simulated.
+    PhaseRecorder open_;
     int64_t start_ = 0;
-    std::unordered_map<uint64_t, uint32_t> places_;
-    uint32_t arrived_ = 0;
-    std::vector<uint32_t> pairs_;
-    std::unordered_set<uint32_t> touched_;
-    std::map<uint32_t, LinkBefore> links_before_;
-    std::unordered_map<uint32_t, uint64_t> uses_before_;
-    uint64_t drawn_before_ = 0;
-    /// Whether all failures were over.
-    bool began_settled_ = false;
 
     /// What the phase that is recalled may be, what was sent in it and what of that was told to have arrived.
     std::vector<Recall> known_;
@@ -114,16 +91,12 @@ class FastForward : public Network
     std::unordered_set<uint64_t> told_;
     int64_t told_at_ = 0;
     int64_t gate_ = 0;
-    /// Busy times without the phase that is recalled, while its rest is counted already for who asks now.
-    std::optional<BusyMeter> uncounted_;
     /// Told before ns-3 has come to it.
     std::unordered_set<uint64_t> ahead_;
     std::vector<uint64_t> late_;
     bool catches_up_ = false;
 
-    std::vector<double> recalled_;
-    std::vector<double> leapt_;
-    std::vector<double> error_;
+    ForwardCounts counts_;
 };
 
 } // namespace cosim

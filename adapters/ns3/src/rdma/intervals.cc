@@ -27,17 +27,25 @@ Intervals::Add(uint64_t begin, uint64_t end)
 }
 
 void
-Intervals::DropBelow(uint64_t begin)
+Intervals::Remove(uint64_t begin, uint64_t end)
 {
-    while (!intervals_.empty() && intervals_.begin()->first < begin)
+    auto at = intervals_.upper_bound(begin);
+    if (at != intervals_.begin() && std::prev(at)->second > begin)
     {
-        const auto [first, end] = *intervals_.begin();
-        intervals_.erase(intervals_.begin());
-        bytes_ -= end - first;
-        if (end > begin)
+        --at;
+    }
+    while (at != intervals_.end() && at->first < end)
+    {
+        const auto [first, last] = *at;
+        at = intervals_.erase(at);
+        bytes_ -= std::min(last, end) - std::max(first, begin);
+        if (first < begin)
         {
-            intervals_.emplace(begin, end);
-            bytes_ += end - begin;
+            intervals_.emplace(first, begin);
+        }
+        if (last > end)
+        {
+            at = intervals_.emplace(end, last).first;
         }
     }
 }

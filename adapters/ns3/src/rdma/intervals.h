@@ -12,10 +12,24 @@ class Intervals
   public:
     /// Adds an interval; returns how many bytes of it were not there.
     uint64_t Add(uint64_t begin, uint64_t end);
+    /// Takes an interval out.
+    void Remove(uint64_t begin, uint64_t end);
     /// Drops everything below.
-    void DropBelow(uint64_t begin);
+    void DropBelow(uint64_t begin)
+    {
+        Remove(0, begin);
+    }
     /// The end of the interval that holds a byte, or the byte itself.
     uint64_t EndFrom(uint64_t at) const;
+    bool Empty() const
+    {
+        return intervals_.empty();
+    }
+    /// The first byte of the first one, of which there has to be one.
+    uint64_t First() const
+    {
+        return intervals_.begin()->first;
+    }
     /// The end of the last one; 0: there is none.
     uint64_t Last() const
     {

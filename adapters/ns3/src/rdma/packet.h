@@ -16,6 +16,8 @@ inline constexpr uint32_t kEthernetHeaders = 18;
 /// An acknowledgement has an AETH of 4 bytes, a pause frame is Ethernet's smallest.
 inline constexpr uint32_t kAckBytes = kTransportHeaders + kEthernetHeaders + 4;
 inline constexpr uint32_t kPauseBytes = 64;
+/// What is left of a trimmed packet: headers, padded to Ethernet's smallest frame.
+inline constexpr uint32_t kTrimmedBytes = kTransportHeaders + kEthernetHeaders + 2;
 /// HPCC's header: 2 bytes and 8 for each of five hops.
 inline constexpr uint32_t kTelemetryBytes = 42;
 
@@ -47,6 +49,8 @@ struct Packet
     uint8_t priority = 0;
     /// Congestion experienced (ECN); an acknowledgement says it of the data that it answers.
     bool marked = false;
+    /// A switch had no room for its payload; an acknowledgement says it of the data that it answers.
+    bool trimmed = false;
     /// Of a pause frame: stop or go on.
     bool stop = false;
     uint32_t wire_bytes = 0;

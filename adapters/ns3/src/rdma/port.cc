@@ -38,7 +38,7 @@ Port::~Port() = default;
 void
 Port::Enqueue(Packet* packet)
 {
-    if (packet->kind == PacketKind::kData)
+    if (packet->kind == PacketKind::kData && !packet->trimmed)
     {
         queues_[packet->priority].Push(packet);
         waiting_ += packet->wire_bytes;

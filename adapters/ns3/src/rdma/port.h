@@ -29,7 +29,7 @@ struct LinkFacts
     LinkMeter* meter = nullptr;
 };
 
-/// Sends one packet at a time: acknowledgements and pause frames first, then data by class, packets on their way through
+/// Sends one packet at a time: acknowledgements, trimmed packets and pause frames first, then data by class, packets on their way through
 /// and those of the node's own queue pairs in turns.
 ///
 /// Marks and telemetry are written when a packet leaves, of what it leaves behind (as switches with ECN at dequeue do, and the

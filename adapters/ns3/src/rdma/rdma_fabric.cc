@@ -325,12 +325,18 @@ RdmaFabric::Forward(uint32_t link, Packet* packet)
     const uint32_t out = router_.Next(*packet, node);
     Port& port = *ports_[out];
     packet->in_link = link;
-    if (packet->kind == PacketKind::kData &&
+    if (packet->kind == PacketKind::kData && !packet->trimmed &&
         !buffers_[node]->Admit(*packet, out, port.QueueBytes(packet->priority), port.QueueBytes()))
     {
-        ++meters_[out].drops;
-        pool_.Release(packet, Sender::Now());
-        return;
+        if (!settings_.Trims())
+        {
+            ++meters_[out].drops;
+            pool_.Release(packet, Sender::Now());
+            return;
+        }
+        ++meters_[out].trims;
+        packet->trimmed = true;
+        packet->wire_bytes = kTrimmedBytes;
     }
     port.Enqueue(packet);
 }
@@ -440,6 +446,15 @@ RdmaFabric::Measures()
     for (const QueuePair& pair : pairs_)
     {
         again.values[pair.path.front()] += static_cast<double>(pair.sender->RetransmittedPackets());
+    }
+    if (settings_.Trims())
+    {
+        LinkMeasure trims{"trims", {}};
+        for (const LinkMeter& meter : meters_)
+        {
+            trims.values.push_back(static_cast<double>(meter.trims));
+        }
+        measures.push_back(std::move(trims));
     }
     measures.push_back(std::move(pauses));
     measures.push_back(std::move(again));

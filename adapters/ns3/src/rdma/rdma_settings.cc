@@ -89,6 +89,8 @@ AllOptions()
                          0.0,
                          1024.0)},
         {"pfc", SwitchOption("pause the link before instead of dropping", &S::pfc, "off", "on")},
+        {"trimming",
+         SwitchOption("cut packets without room down to their headers instead of dropping", &S::trimming, "off", "on")},
         {"pfc_threshold_bytes",
          NumberOption<S>("bytes of one link and class from which it is stopped; 0: by alpha",
                          &S::pfc_threshold_bytes,
@@ -102,7 +104,7 @@ AllOptions()
         {"balancing", BalancingOption()},
         {"fast_forward", FastForwardOption()},
         {"delivery",
-         SwitchOption("in_order: a gap is a loss; out_of_order: it is not (default with spray, but for flowlets)",
+         SwitchOption("in_order: a gap is a loss; out_of_order: it is not (default with trimming, and with spray but for flowlets)",
                       &S::out_of_order,
                       "in_order",
                       "out_of_order")},
@@ -185,7 +187,8 @@ RdmaSettings::Finish()
     }
     pfc = pfc.value_or(kind.lossless);
     const bool sprays = routing == RoutingKind::kSpray;
-    out_of_order = out_of_order.value_or(sprays && balancing != Balancing::kFlowlet);
+    trimming = trimming.value_or(kind.trims);
+    out_of_order = out_of_order.value_or(*trimming || (sprays && balancing != Balancing::kFlowlet));
     selective = selective.value_or(!*pfc || *out_of_order);
     rto_ps = rto_ps > 0 ? rto_ps : *pfc ? 67'108'864'000 : 500'000'000;
     alpha = alpha > 0 ? alpha : *pfc ? 0.125 : 1.0;
@@ -198,6 +201,11 @@ RdmaSettings::Finish()
     if (*out_of_order && !*selective)
     {
         Invalid("options.retransmission", "go_back_n throws away what comes out of order; say selective, or delivery in_order");
+    }
+    if (*trimming && !*out_of_order)
+    {
+        Invalid("options.delivery",
+                "with trimming each loss is told by its own header, so that a gap is none; say out_of_order, or trimming off");
     }
     CheckFastForward();
     if (marking)

@@ -31,6 +31,8 @@ struct RdmaSettings : SessionSettings
     /// A queue (with PFC: what came in over one link) may have this times the room that is free. 0: 1, with PFC 1/8.
     double alpha = 0;
     std::optional<bool> pfc;
+    /// Switches cut packets without room down to their headers instead of dropping them.
+    std::optional<bool> trimming;
     /// Bytes of one link and class in a switch from which the link is stopped; 0: by alpha.
     uint64_t pfc_threshold_bytes = 0;
     /// Room for what comes after that, for each link and class; 0: what the link's rate and length need.
@@ -60,6 +62,10 @@ struct RdmaSettings : SessionSettings
     bool Lossless() const
     {
         return *pfc;
+    }
+    bool Trims() const
+    {
+        return *trimming;
     }
     bool OutOfOrder() const
     {

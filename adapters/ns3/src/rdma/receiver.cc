@@ -24,6 +24,11 @@ Receiver::Expect(uint64_t id, uint64_t end)
 void
 Receiver::Take(Packet& data)
 {
+    if (data.trimmed)
+    {
+        Answer(PacketKind::kNack, data);
+        return;
+    }
     const bool gap = data.sequence > expected_;
     if (gap && !settings_.Selective())
     {
@@ -98,6 +103,7 @@ Receiver::Answer(PacketKind kind, Packet& data)
     packet->sequence = data.sequence;
     packet->payload_bytes = data.payload_bytes;
     packet->marked = data.marked;
+    packet->trimmed = data.trimmed;
     packet->sent_ps = data.sent_ps;
     packet->telemetry.swap(data.telemetry);
     way_.port->Enqueue(packet);

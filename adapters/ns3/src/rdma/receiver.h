@@ -17,7 +17,8 @@ class Port;
 /// Answers every packet of data, and tells of each message whose last missing byte came.
 ///
 /// Go-back-N: what comes after a gap is thrown away, and one NACK names the gap. Selective repeat: it is kept, and each
-/// answer says which packet it is for. With delivery out of order a gap is no loss and nothing is NACKed.
+/// answer says which packet it is for. With delivery out of order a gap is no loss and nothing is NACKed. A trimmed packet is
+/// NACKed at once, by itself.
 /// Notifications (DCQCN's CNP): at once where none went in the last interval, else at its end if a mark came meanwhile.
 class Receiver
 {

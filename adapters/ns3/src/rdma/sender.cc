@@ -60,7 +60,7 @@ Sender::Wants() const
         return true;
     }
     const uint64_t in_flight = InFlight();
-    return next_ < given_ && (in_flight == 0 || static_cast<double>(in_flight) < control_->window);
+    return (next_ < given_ || !trimmed_.Empty()) && (in_flight == 0 || static_cast<double>(in_flight) < control_->window);
 }
 
 int64_t
@@ -96,15 +96,23 @@ Sender::PacketEnd(uint64_t sequence) const
 Packet*
 Sender::Make(int64_t now)
 {
-    const bool repeats = Repeats();
-    const uint64_t begin = repeats ? repeat_from_ : next_;
+    const bool again = !trimmed_.Empty();
+    const bool repeats = !again && Repeats();
+    const uint64_t begin = again ? trimmed_.First() : repeats ? repeat_from_ : next_;
     const uint64_t end = PacketEnd(begin);
     if (InFlight() == 0)
     {
         Deadline(now);
     }
     retransmitted_ += begin < highest_ ? 1 : 0;
-    (repeats ? repeat_from_ : next_) = known_.EndFrom(end);
+    if (again)
+    {
+        trimmed_.Remove(begin, end);
+    }
+    else
+    {
+        (repeats ? repeat_from_ : next_) = known_.EndFrom(end);
+    }
     highest_ = std::max(highest_, end);
     Packet* packet = pool_->Take();
     packet->kind = PacketKind::kData;
@@ -147,6 +155,12 @@ Sender::Take(const Packet& answer)
         Changed();
         return;
     }
+    if (answer.trimmed)
+    {
+        Trimmed(answer, now);
+        Changed();
+        return;
+    }
     const int64_t rtt = now - answer.sent_ps;
     Measure(rtt);
     const bool limited = static_cast<double>(InFlight() + control_->path.mss_bytes) > control_->window;
@@ -154,6 +168,7 @@ Sender::Take(const Packet& answer)
     if (settings_.Selective() && answer.sequence >= answer.expected && answer.sequence >= acked_)
     {
         known_.Add(answer.sequence, answer.sequence + answer.payload_bytes);
+        trimmed_.Remove(answer.sequence, answer.sequence + answer.payload_bytes);
     }
     if (answer.expected > acked_)
     {
@@ -196,6 +211,7 @@ Sender::Acknowledge(uint64_t expected)
         }
     }
     known_.DropBelow(acked_);
+    trimmed_.DropBelow(acked_);
     next_ = std::max(next_, acked_);
 }
 
@@ -215,6 +231,29 @@ Sender::Lost(const Packet& nack, int64_t now)
     {
         next_ = acked_;
     }
+    TellLoss(now);
+}
+
+void
+Sender::Trimmed(const Packet& nack, int64_t now)
+{
+    // What came since, or is sent from `next_` on in any case.
+    if (nack.sequence < acked_ || nack.sequence >= next_ || known_.EndFrom(nack.sequence) != nack.sequence)
+    {
+        return;
+    }
+    trimmed_.Add(nack.sequence, nack.sequence + nack.payload_bytes);
+    backoff_ = 0;
+    Deadline(now);
+    if (!control_->OnTrim(now, nack.payload_bytes, InFlight()))
+    {
+        TellLoss(now);
+    }
+}
+
+void
+Sender::TellLoss(int64_t now)
+{
     if (acked_ >= recovery_)
     {
         recovery_ = highest_;
@@ -277,6 +316,7 @@ Sender::OnDeadline(int64_t at)
     }
     ++backoff_;
     next_ = known_.EndFrom(acked_);
+    trimmed_ = {};
     repeat_from_ = repeat_until_ = 0;
     recovery_ = highest_;
     SetGain();
@@ -347,8 +387,8 @@ Sender::State(StateWalk& walk)
 uint64_t
 Sender::Unsent() const
 {
-    return messages_.empty() || Repeats() || next_ < highest_ || next_ > messages_.front().end ? 0
-                                                                                               : messages_.front().end - next_;
+    const bool again = Repeats() || !trimmed_.Empty() || next_ < highest_;
+    return messages_.empty() || again || next_ > messages_.front().end ? 0 : messages_.front().end - next_;
 }
 
 void

@@ -20,7 +20,8 @@ class Port;
 /// Cuts messages into packets, keeps to its control's window and rate, and sends again what was lost.
 ///
 /// Go-back-N: from the first missing byte on. Selective repeat, as IRN (Mittal et al. 2018, doi:10.1145/3230543.3230557)
-/// has it: what came after a gap is known, the gaps are sent again once, and what is lost then waits for the timeout.
+/// has it: what came after a gap is known, the gaps are sent again once, and what is lost then waits for the timeout. What was
+/// trimmed is sent again as often as that is said of it, within the window.
 /// The timeout is RFC 6298's from round-trip times, at least `rto`, doubled while nothing comes back.
 class Sender
 {
@@ -110,7 +111,7 @@ class Sender
     }
     uint64_t InFlight() const
     {
-        return next_ - acked_ - known_.BytesBelow(next_);
+        return next_ - acked_ - known_.BytesBelow(next_) - trimmed_.Bytes();
     }
     /// Bytes of the message under way that have not been sent; 0 while something is sent again.
     uint64_t Unsent() const;
@@ -138,6 +139,8 @@ class Sender
     uint64_t PacketEnd(uint64_t sequence) const;
     void Acknowledge(uint64_t expected);
     void Lost(const Packet& nack, int64_t now);
+    void Trimmed(const Packet& nack, int64_t now);
+    void TellLoss(int64_t now);
     void BeginFront();
     void SetGain();
     void Measure(int64_t rtt);
@@ -160,6 +163,8 @@ class Sender
     uint64_t highest_ = 0;
     /// Beyond `acked_`, what the receiver has (selective).
     Intervals known_;
+    /// Sent before `next_` and trimmed, not sent again yet.
+    Intervals trimmed_;
     /// Gaps from here to there are sent again, once.
     uint64_t repeat_from_ = 0;
     uint64_t repeat_until_ = 0;

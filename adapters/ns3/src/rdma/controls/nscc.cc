@@ -3,13 +3,14 @@
 // Delay is the round-trip time over the bare one. Of each acknowledgement: no mark and delay below the target, the window
 // grows in proportion to how far (and fast where there is no delay at all for a whole window); no mark and more delay, by the
 // same for everybody (fair increase); a mark and more delay, it is cut by gamma (average - target) / average, once a round
-// trip, at most to max_md_jump of it; a mark and less delay, nothing. Increases come into force every adjust_bytes packets or round trip,
-// which adds eta. Where delay passes qa_threshold targets, or something was lost, and less than a share of the largest window
-// arrived in a round trip, the window becomes what arrived (QuickAdapt).
+// trip, at most to half; a mark and less delay, nothing. Increases come into force every eight packets or round trip, which adds
+// eta. A trimmed packet takes its bytes off the window, and counts as a round trip of delay. QuickAdapt: once in a round trip
+// and the target, where something was trimmed or the delay passes four targets, and less than an eighth of the largest
+// window arrived meanwhile, the window becomes what arrived.
 //
-// Ultra Ethernet Specification 1.0, section 3.6.13; SMaRTT-REPS (Bonato et al. 2024, arXiv:2404.01630). Constants are those of
-// a network of 100 Gb/s and 12 us, scaled to the path as there. Not modelled: trimmed packets, receivers' credit and
-// penalties. Here a loss takes one packet off the window.
+// Ultra Ethernet Specification 1.0, section 3.6.13, with the constants and the order of its reference simulator
+// (github.com/ultraethernet/uet-htsim, uec.cpp). Constants are those of a network of 100 Gb/s and 12 us, scaled to the path as
+// there. Not modelled: receivers' credit and penalties, probes.
 
 #include "control.h"
 #include "state.h"
@@ -23,9 +24,14 @@ namespace {
 /// The network that the constants are for.
 constexpr double kBdp = 150e3;
 constexpr double kRtt = 12e6;
-constexpr double kAt = 100e9;
 /// A delay below this is none.
 constexpr double kClear = 1e6;
+constexpr double kMostWindow = 1.5;
+constexpr double kMostCut = 0.5;
+constexpr double kAverageGain = 0.0125;
+constexpr double kAdjustPackets = 8;
+constexpr double kQuickTargets = 4;
+constexpr double kQuickShare = 0.125;
 
 class Nscc : public Control
 {
@@ -33,20 +39,16 @@ class Nscc : public Control
     Nscc(const PathFacts& path, const Parameters& p)
         : Control(path),
           base_(static_cast<double>(path.base_rtt_ps)),
-          target_(p.at("target_qdelay") * base_),
-          most_(std::max(p.at("max_window") * path.Bdp(), 1.0 * path.mss_bytes)),
-          gamma_(p.at("gamma")),
-          max_md_jump_(p.at("max_md_jump")),
-          adjust_bytes_(p.at("adjust_bytes") * path.mss_bytes),
-          qa_threshold_(p.at("qa_threshold") * target_),
-          qa_share_(p.at("qa_share"))
+          target_(p.at("target") == kOmitted ? 0.75 * base_ : p.at("target")),
+          most_(std::max(kMostWindow * path.Bdp(), 1.0 * path.mss_bytes)),
+          gamma_(p.at("gamma"))
     {
         const double scale = path.Bdp() / kBdp;
         fair_ = p.at("fi") * path.mss_bytes * scale;
-        fast_ = p.at("fast_increase") * scale;
+        fast_ = p.at("fi_scale") * scale;
         eta_ = p.at("eta") * path.mss_bytes * scale;
-        alpha_ = p.at("alpha") * path.mss_bytes * scale * (target_ / kRtt) / target_;
-        window = most_;
+        alpha_ = p.at("alpha") * path.mss_bytes * scale / kRtt;
+        window = std::max(p.at("initial_window") * path.Bdp(), 1.0 * path.mss_bytes);
     }
 
     void OnAck(const Feedback& feedback) override
@@ -57,9 +59,9 @@ class Nscc : public Control
         ignored_ += bytes;
         received_ += bytes;
         achieved_ += bytes;
-        average_ += std::min(static_cast<double>(now - delay_at_) / base_, 1.0) * (delay - average_);
-        delay_at_ = now;
-        if (QuickAdapt(feedback.marked, delay, static_cast<double>(feedback.next - feedback.sequence), now))
+        // A packet that nobody marked counts as a quarter of a round trip, however long it took.
+        Average(!feedback.marked && delay > target_ ? 0.25 * base_ : delay);
+        if (QuickAdapt(feedback.marked, delay > kQuickTargets * target_, feedback.next - feedback.sequence, now))
         {
             return;
         }
@@ -71,10 +73,22 @@ class Nscc : public Control
         {
             Decrease(now);
         }
-        if (Past(adjusted_at_, now) || received_ > adjust_bytes_)
+        if (Past(adjusted_at_, now) || received_ > kAdjustPackets * path.mss_bytes)
         {
             Fulfil(now);
         }
+    }
+
+    bool OnTrim(int64_t now, uint32_t bytes, uint64_t in_flight) override
+    {
+        ignored_ += bytes;
+        Average(base_);
+        lost_ = true;
+        if (!QuickAdapt(true, true, in_flight, now))
+        {
+            Set(window - bytes);
+        }
+        return true;
     }
 
     void OnLoss(int64_t) override
@@ -98,7 +112,6 @@ class Nscc : public Control
         {
             walk.Value(*value);
         }
-        walk.Time(delay_at_, path.base_rtt_ps);
         walk.Time(adjusted_at_, path.base_rtt_ps);
         walk.Time(cut_at_, path.base_rtt_ps + 1);
         walk.Time(qa_at_, 0);
@@ -113,6 +126,11 @@ class Nscc : public Control
     void Set(double bytes)
     {
         window = std::clamp(bytes, 1.0 * path.mss_bytes, most_);
+    }
+
+    void Average(double delay)
+    {
+        average_ += kAverageGain * (delay - average_);
     }
 
     void Increase(double bytes, double delay)
@@ -140,21 +158,21 @@ class Nscc : public Control
         clear_ = 0;
         if (average_ > target_ && static_cast<double>(now - cut_at_) > base_)
         {
-            Set(window * std::max(1 - gamma_ * (average_ - target_) / average_, max_md_jump_));
+            Set(window * std::max(1 - gamma_ * (average_ - target_) / average_, kMostCut));
             cut_at_ = now;
         }
     }
 
     /// Whether the window was set to what arrived, or marks are of before that.
-    bool QuickAdapt(bool marked, double delay, double in_flight, int64_t now)
+    bool QuickAdapt(bool marked, bool bad, uint64_t in_flight, int64_t now)
     {
         bool handled = marked && ignored_ < to_ignore_;
         if (!handled && now >= qa_at_)
         {
-            if (adapts_ && (lost_ || delay > qa_threshold_) && achieved_ < most_ * qa_share_)
+            if (adapts_ && (lost_ || bad) && achieved_ < most_ * kQuickShare)
             {
                 Set(achieved_);
-                to_ignore_ = in_flight;
+                to_ignore_ = static_cast<double>(in_flight);
                 ignored_ = 0;
                 lost_ = false;
                 handled = true;
@@ -186,10 +204,6 @@ class Nscc : public Control
     double target_;
     double most_;
     double gamma_;
-    double max_md_jump_;
-    double adjust_bytes_;
-    double qa_threshold_;
-    double qa_share_;
     double fair_ = 0;
     double fast_ = 0;
     double eta_ = 0;
@@ -201,7 +215,6 @@ class Nscc : public Control
     double ignored_ = 0;
     double to_ignore_ = 0;
     double clear_ = 0;
-    int64_t delay_at_ = kNeverYet;
     int64_t adjusted_at_ = kNeverYet;
     int64_t cut_at_ = kNeverYet;
     int64_t qa_at_ = kNeverYet;
@@ -211,31 +224,25 @@ class Nscc : public Control
 };
 
 Marking
-Marks(double rate_bps, uint32_t, const Parameters& p)
+Marks(double rate_bps, uint32_t, const Parameters&)
 {
-    return {p.at("k_min") * rate_bps / kAt, p.at("k_max") * rate_bps / kAt, 1};
+    const double reference = rate_bps * kRtt / 8e12;
+    return {0.2 * reference, 0.8 * reference, 1};
 }
 
-const ControlEntry entry(
-    "nscc",
-    KindOf<Nscc>(
-        "marks and delay together: Ultra Ethernet's",
-        {
-            {"target_qdelay", 1, 1e-3, 1e3, "delay aimed at, in bare round-trip times"},
-            {"max_window", 1.5, 1e-2, 1e3, "first and largest window, in bandwidth-delay products"},
-            {"fi", 5, 0, 1e6, "fair increase, packets"},
-            {"fast_increase", 0.25, 0, 1e3, "bytes for each that is acknowledged where there is no delay"},
-            {"alpha", 4, 0, 1e6, "proportional increase, packets"},
-            {"eta", 0.15, 0, 1e6, "added each round trip, packets"},
-            {"gamma", 0.8, 1e-9, 1, "how steeply the excess over the target cuts"},
-            {"max_md_jump", 0.5, 1e-9, 1, "what a cut leaves, at least"},
-            {"adjust_bytes", 8, 1, 1e6, "packets after which increases come into force"},
-            {"qa_threshold", 4, 1e-3, 1e6, "delay that asks for QuickAdapt, in targets"},
-            {"qa_share", 0.125, 1e-9, 1, "of the largest window: QuickAdapt where less arrived"},
-            {"k_min", 30e3, 0, 1e12, "queue from which ports mark, at 100 Gb/s"},
-            {"k_max", 120e3, 1, 1e12, "queue from which they mark all, at 100 Gb/s"},
-        })
-        .Marks(Marks));
+const ControlEntry entry("nscc",
+                         KindOf<Nscc>("marks and delay together: Ultra Ethernet's",
+                                      {
+                                          {"target", kOmitted, 1, 1e15, "delay by queues aimed at, ps; omitted: 0.75 bare round trips"},
+                                          {"gamma", 0.8, 1e-9, 1, "how steeply the excess over the target cuts"},
+                                          {"alpha", 4, 1e-9, 1e6, "proportional increase, packets at the reference network"},
+                                          {"fi", 5, 1e-9, 1e6, "fair increase, packets at the reference network"},
+                                          {"fi_scale", 0.25, 1e-9, 1e3, "fast increase, of the bytes acknowledged"},
+                                          {"eta", 0.15, 0, 1e6, "added each round trip, packets at the reference network"},
+                                          {"initial_window", 1.5, 1e-9, 1e3, "first window, bandwidth-delay products"},
+                                      })
+                             .Marks(Marks)
+                             .Trims());
 
 } // namespace
 } // namespace cosim
