@@ -145,13 +145,21 @@ class Columns:
             used = int(meta[scalar])
             if used + need > len(self.arrays[name]):
                 self.reserve(name, 2 * (used + need))
-        if meta[s.LOG_N] >= len(self.arrays["log"]):
-            self.reserve("log", _LOG_ROWS)
+        if self._is_full("log", int(meta[s.LOG_N])):
             self.pass_on_operations()
-        if meta[s.COLLECTIVE_LOG_N] >= len(self.arrays["collective_log"]):
-            self._collectives.append(self.arrays["collective_log"][: int(meta[s.COLLECTIVE_LOG_N])])
+        if self._is_full("collective_log", int(meta[s.COLLECTIVE_LOG_N])):
+            self._collectives.append(self.arrays["collective_log"])
             self.replace("collective_log", np.zeros(_LOG_ROWS, s.COLLECTIVE_LOG))
             meta[s.COLLECTIVE_LOG_N] = 0
+
+    def _is_full(self, name: str, used: int) -> bool:
+        """Whether a log is full that is as long as one gets; a shorter one that is full grows."""
+        room = len(self.arrays[name])
+        if used < room:
+            return False
+        if room < _LOG_ROWS:
+            self.reserve(name, 2 * room or _LEAST_ROWS)
+        return room >= _LOG_ROWS
 
     def pass_on_operations(self) -> None:
         """Let go of the operations that ended."""

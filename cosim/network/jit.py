@@ -111,7 +111,13 @@ def is_missing(function: Callable[..., Any], signature: Any) -> bool:
 
 def begins_interpreted(loop: Callable[..., Any]) -> bool:
     """Whether a loop, for :func:`compiled_for`, is interpreted at first, as none of it is kept yet."""
-    return is_loop_interpreted(_by_address(loop, numba_types.void())._cache)
+    return is_loop_interpreted(_kept_loops(loop))
+
+
+@cache
+def _kept_loops(loop: Callable[..., Any]) -> Any:
+    """Numba's cache on disk of what is compiled of a loop."""
+    return _by_address(loop, numba_types.void())._cache
 
 
 def is_ours(function: Callable[..., Any] | None) -> bool:

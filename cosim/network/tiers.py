@@ -86,6 +86,10 @@ is_due = _meter.is_due
 """The same, asked by what is interpreted at each of its turns."""
 
 
+_full = set[Any]()
+"""Caches that have something: looked up once, for reading them takes as long as the loop of a small run."""
+
+
 def _setting() -> str:
     found = os.environ.get("COSIM_LOOPS", "")
     if found not in ("", "compiled", "interpreted"):
@@ -109,7 +113,9 @@ def _begins_interpreted(*, known: bool) -> bool:
 def is_loop_interpreted(cache: Any) -> bool:
     """Whether a loop begins interpreted, of which this is numba's cache on disk."""
     _meter.keep_in(Path(cache.cache_path))
-    return _begins_interpreted(known=bool(cache._cache_file._load_index()))
+    if cache not in _full and cache._cache_file._load_index():
+        _full.add(cache)
+    return _begins_interpreted(known=cache in _full)
 
 
 def interpret(function: Any, *arguments: Any) -> Any:

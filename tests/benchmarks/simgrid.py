@@ -3,10 +3,11 @@
 The same flows on the same links and paths, given to both: SimGrid's ``CM02`` (all flows of equal latency, so
 that its shares go by nothing else; ``network/optim:Full``, precision 1e-12), as ``simgrid.cc`` beside this
 file has it, and ``fair_share``, by itself (``alone``: the network is given all flows at once) and in a whole
-run of cosim (``run``: the same flows as a ``flow-list``). CPU seconds, the best of three (of SimGrid one,
-where that takes 30 s); nothing is compiled in them, and building the topology and SimGrid's platform is left
-out; a run reads its flow list. ``x`` and ``x run`` are SimGrid's seconds over ours, ``apart`` the largest
-relative difference of a flow's time.
+run of cosim (``run``: the same flows as a ``flow-list``, which is read from a file). CPU seconds, the best of
+three (of SimGrid one, where that takes 30 s); nothing is compiled in them, and building the topology and
+SimGrid's platform, with its routes, is left out; finding paths is a part of a run. ``x`` is SimGrid's
+simulation over ``alone``, ``x run`` SimGrid's with the time in which it reads the flows over ``run``;
+``apart`` is the largest relative difference of a flow's time.
 ``looked`` and ``changed``: flows that were looked at, and whose rate changed, for each arrival or departure.
 
 Cases: four flows from each host to as many others, of random sizes; all-to-all of random sizes; arrivals as
@@ -20,6 +21,7 @@ SimGrid is Debian's libsimgrid-dev with g++; where either is missing the benchma
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
 import signal
@@ -156,8 +158,10 @@ CASES = (
 )
 
 
-def by_simgrid(program: Path, topology: Topology, flows: Flows) -> tuple[float, Times]:
-    """(CPU seconds, when each flow arrived in seconds) of SimGrid; NaN where it takes too long."""
+def by_simgrid(program: Path, topology: Topology, flows: Flows) -> tuple[float, Times, float]:
+    """(CPU seconds, when each flow arrived in seconds, CPU seconds of reading flows) of SimGrid; NaN where
+    it takes too long.
+    """
     ptr, links = topology.paths(flows.src, flows.dst, np.zeros(len(flows), np.int32))
     lines = [f"{topology.num_links} {topology.num_endpoints} {len(flows)} {len(flows)}"]
     seconds = topology.link_latency_ps / PS_PER_S
@@ -184,10 +188,10 @@ def by_simgrid(program: Path, topology: Topology, flows: Flows) -> tuple[float, 
         command, input="\n".join(lines), stdout=subprocess.PIPE, check=False, text=True, preexec_fn=limit
     )
     if done.returncode in (-signal.SIGKILL, -signal.SIGXCPU):
-        return float(MOST_CPU_S), np.full(len(flows), np.nan)
+        return float(MOST_CPU_S), np.full(len(flows), np.nan), 0.0
     done.check_returncode()
-    numbers = [float(line) for line in done.stdout.split()]
-    return numbers[0], np.array(numbers[1:])
+    reading, run, *arrived = map(float, done.stdout.split())
+    return run, np.array(arrived), reading
 
 
 def by_network(topology: Topology, flows: Flows) -> tuple[float, Times, tuple[float, float]]:
@@ -198,6 +202,7 @@ def by_network(topology: Topology, flows: Flows) -> tuple[float, Times, tuple[fl
     group = FlowGroup(0, table, np.arange(hosts, dtype=np.int32), pack_key(0, 0, 0, 0))
     network = FairShareNetwork()
     network.open(topology)
+    network.bind(table, group.endpoints, group.job, group.channel)  # its paths, as SimGrid is given its own
     batch = FlowBatch([group], np.zeros(count, np.int32), np.arange(count), flows.start_ps, flows.start_ps)
     arrived, left = np.zeros(count), count
     began = time.process_time()
@@ -230,8 +235,8 @@ def by_run(topology: Topology, flows: Flows, folder: Path) -> float:
 
 
 def measure(case: Case, program: Path, folder: Path) -> Iterator[tuple[float, ...]]:
-    """Of each size: hosts, flows, CPU seconds of SimGrid, the network and the run, how far apart, flows
-    looked at and changed.
+    """Of each size: hosts, flows, CPU seconds of SimGrid, the network and the run, seconds that SimGrid reads
+    flows for, how far apart, flows looked at and changed.
     """
     for hosts, count in case.sizes:
         topology, flows = fabric(case.fabric, hosts), case.traffic(hosts, count)
@@ -242,8 +247,9 @@ def measure(case: Case, program: Path, folder: Path) -> Iterator[tuple[float, ..
         start = flows.start_ps / PS_PER_S
         apart = np.abs(ours[0][1] - theirs[0][1]) / (theirs[0][1] - start)
         run = min(by_run(topology, flows, folder) for _ in range(REPEATS))
-        simgrid, network = min(cpu for cpu, _ in theirs), min(one[0] for one in ours)
-        yield hosts, len(flows), simgrid, network, run, float(apart.max()), *ours[0][2]
+        simgrid, network = min(one[0] for one in theirs), min(one[0] for one in ours)
+        read = min(one[2] for one in theirs)
+        yield hosts, len(flows), simgrid, network, run, read, float(apart.max()), *ours[0][2]
 
 
 def growth(counts: Sequence[int], seconds: Sequence[float]) -> float:
@@ -256,24 +262,25 @@ def main(names: Sequence[str]) -> None:
     compiler = shutil.which("g++")
     if compiler is None:
         sys.exit("g++ is not installed: apt-get install g++ libsimgrid-dev")
+    os.environ["COSIM_LOOPS"] = "compiled"
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         build = [compiler, "-O2", "-std=c++17", str(SOURCE), "-o", str(folder / "simgrid"), "-lsimgrid"]
         if subprocess.run(build, stderr=subprocess.DEVNULL, check=False).returncode:
             sys.exit("SimGrid is not installed: apt-get install libsimgrid-dev")
-        small = fabric("fat-tree", 64)
-        by_run(small, poisson(64, 50), folder)
-        by_network(small, poisson(64, 50))
+        for warm in map(fabric, ("fat-tree", "star"), (64, 64)):  # with enough flows for compiled paths
+            by_run(warm, poisson(64, 1000), folder)
+            by_network(warm, poisson(64, 1000))
         names_of = f"{'SimGrid':>10}{'alone':>9}{'run':>9}{'x':>7}{'x run':>7}  apart  looked  changed"
         print(f"{'':<20}{'hosts':>6}{'flows':>7}{names_of}")
         for case in CASES:
             if names and case.name not in names:
                 continue
             rows = list(measure(case, folder / "simgrid", folder))
-            for hosts, count, simgrid, network, run, apart, looked, changed in rows:
+            for hosts, count, simgrid, network, run, read, apart, looked, changed in rows:
                 print(
                     f"{case.name:<20}{hosts:>6}{count:>7}{simgrid:>10.4f}{network:>9.4f}{run:>9.3f}"
-                    f"{simgrid / network:>7.1f}{simgrid / run:>7.2f}  {apart:.0e}"
+                    f"{simgrid / network:>7.1f}{(simgrid + read) / run:>7.2f}  {apart:.0e}"
                     f"{looked:>8.1f}{changed:>9.1f}",
                     flush=True,
                 )
