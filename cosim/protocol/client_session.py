@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from google.protobuf.message import DecodeError
 
 from cosim.errors import (
+    DeadlineError,
     DivergenceError,
     LaunchError,
     NetworkError,
@@ -84,7 +85,7 @@ class ClientSession:
         self._sequence = 0
         connection.send(request)
         try:
-            answer = self._read(connection.receive(self._policy.start_s))
+            answer = self._read(self._receive(self._policy.start_s))
         except RemoteError as error:
             error.server_log = self.server_log()
             raise
@@ -110,7 +111,7 @@ class ClientSession:
         answers: list[pb.Advanced] = []
         while True:
             try:
-                raw.append(connection.receive())
+                raw.append(self._receive())
             except KeyboardInterrupt:
                 self._cancel(sequence)
                 raise
@@ -127,9 +128,19 @@ class ClientSession:
 
     def ask(self, request: pb.SessionRequest) -> pb.SessionResponse:
         """Send what leaves the session as it is, and wait for the answer."""
-        connection = self.connection()
-        connection.send(request.SerializeToString())
-        return self._read(connection.receive())
+        self.connection().send(request.SerializeToString())
+        return self._read(self._receive())
+
+    def _receive(self, deadline_s: float | None = None) -> bytes:
+        """The next answer. A server that was started here and does not answer in time is as good as dead: it
+        froze, whether pings found out or not, and can be replaced.
+        """
+        try:
+            return self.connection().receive(deadline_s)
+        except DeadlineError as error:
+            if self.process is None:
+                raise
+            raise ServerDiedError(error.message) from error
 
     def _read(self, answer: bytes) -> pb.SessionResponse:
         try:
@@ -193,7 +204,7 @@ class ClientSession:
             self.disconnect()
             if gone:
                 raise ServerDiedError(f"{self.name} is gone before it was asked", server_log=log) from error
-            if self._target.command and isinstance(error, ServerDiedError):  # it listened, and froze
+            if self._target.command and isinstance(error, (ServerDiedError, DeadlineError)):  # it froze
                 raise ServerDiedError(f"{self.name} listened, but {error.message}", server_log=log) from error
             raise LaunchError(f"no network simulator at {address}: {error}", server_log=log) from error
         try:

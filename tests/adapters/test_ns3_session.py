@@ -15,10 +15,11 @@ from cosim.errors import FeatureError, RefusedError
 from cosim.experiment.build import build
 from cosim.experiment.scenario import loads
 from cosim.protocol.client import RemoteNetwork
-from cosim.protocol.settings import FailurePolicy, Target
+from cosim.protocol.settings import Target
 from cosim.testing import check_server
 from tests.adapters.ns3_worlds import US, alone_text, graph, network, ns3, run_alone, send, star
-from tests.protocol.small_run import Hooked, Killer, moments, recovered
+from tests.cli.processes import PATIENCE_S
+from tests.protocol.small_run import Hooked, Killer, moments, patient, recovered
 
 Release = Literal["engine", "network"]
 
@@ -69,7 +70,7 @@ def test_a_server_killed_at_ten_random_moments_is_brought_back(
         return replay(built.topology, Hooked(remote, before), built.jobs, built.planner, release=release)
 
     expected = ran(network(), lambda _: None)
-    remote = RemoteNetwork(Target(command=(ns3(),)), policy=FailurePolicy(most_deaths=10, budget_s=30.0))
+    remote = RemoteNetwork(Target(command=(ns3(),)), policy=patient(most_deaths=10))
     killer = Killer(remote, moments(11, expected.info["advances"], 10))
     assert ran(remote, killer).digest == expected.digest
     session = remote.session
@@ -111,6 +112,8 @@ def test_no_way_is_said_so() -> None:
 
 
 def test_it_serves_this_machine_only() -> None:
-    done = subprocess.run([ns3(), "--address", "0.0.0.0:0"], capture_output=True, text=True, timeout=20)
+    done = subprocess.run(
+        [ns3(), "--address", "0.0.0.0:0"], capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert done.returncode != 0
     assert "no TLS" in done.stderr

@@ -16,11 +16,14 @@ from cosim.files import text
 from cosim.files.text import read_text
 from cosim.results.render.page import Lines, PageTable, Section
 from cosim.results.render.text import text as laid_out
+from tests.cli.processes import PATIENCE_S
 
 
 def command(*arguments: str, redirect: str) -> subprocess.CompletedProcess[str]:
     line = f'"$0" -c "from cosim.cli import main; main()" {" ".join(arguments)} {redirect}'
-    return subprocess.run(["bash", "-c", line, sys.executable], capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        ["bash", "-c", line, sys.executable], capture_output=True, text=True, timeout=PATIENCE_S
+    )
 
 
 @pytest.mark.parametrize("redirect", [">&-", ">/dev/full"])

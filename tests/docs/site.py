@@ -14,6 +14,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tests.cli.processes import PATIENCE_S
 from tests.inputs import ROOT
 
 WIDTHS = {"desktop": 1440, "phone": 390}
@@ -72,6 +73,8 @@ def browser(width: int) -> Iterator[Any]:
         # Chromium's sandbox needs what a container lacks; only our own pages are opened.
         opened = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         try:
-            yield opened.new_page(viewport={"width": width, "height": 900})
+            page = opened.new_page(viewport={"width": width, "height": 900})
+            page.set_default_timeout(1000 * PATIENCE_S)
+            yield page
         finally:
             opened.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 
 import pytest
 from rich.console import Console
@@ -36,13 +35,16 @@ def test_a_long_run_shows_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> N
     assert "5 us simulated, 1,234 messages" in shown.getvalue()
 
 
-def test_a_log_gets_a_line_now_and_then_with_the_time_left() -> None:
+def test_a_log_gets_a_line_now_and_then_with_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("cosim.experiment.progress.time.monotonic", lambda: now)
     console = Console(file=io.StringIO(), force_terminal=False, width=120, color_system=None)
     assert isinstance(console.file, io.StringIO)
-    with ProgressBar(shown=True, patience_s=0, line_s=0.05, console=console) as bar:
+    with ProgressBar(shown=True, patience_s=0, line_s=10, console=console) as bar:
+        now += 9
         bar.show(HERE)
         assert console.file.getvalue() == ""  # too early
-        time.sleep(0.06)
+        now += 3
         bar.show(HERE)
         bar.show(HERE)
-    assert console.file.getvalue() == "0:00 75%, 0:00 left: 5 us simulated, 1,234 messages\n"
+    assert console.file.getvalue() == "0:12 75%, 0:04 left: 5 us simulated, 1,234 messages\n"

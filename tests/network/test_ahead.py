@@ -36,6 +36,11 @@ for turn in range(2):
     print(len(started), started[0].returncode)
 """
 _BROKEN = """
+from pathlib import Path
+endless = Path(sys.argv[1])
+endless.write_text("#!/bin/sh\\nexec sleep 600\\n")
+endless.chmod(0o755)
+sys.executable = str(endless)
 try:
     with ahead.compiling(close_group, wanted):
         raise KeyboardInterrupt
@@ -86,7 +91,7 @@ def _start(program: str, cache: Path, *arguments: str) -> subprocess.Popen[str]:
 )
 def test_a_second_process_compiles(program: str, said: str, tmp_path: Path) -> None:
     """See the cases' names."""
-    with _start(program, tmp_path) as running:
+    with _start(program, tmp_path / "cache", str(tmp_path / "endless")) as running:
         assert running.communicate(timeout=PATIENCE_S)[0] == said
 
 

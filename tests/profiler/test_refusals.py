@@ -8,6 +8,7 @@ import pytest
 
 from cosim.errors import WorkloadError
 from cosim.profiler.launch import ProfileRequest, profile
+from tests.cli.processes import PATIENCE_S
 from tests.profiler.profiled import needs_torch
 from tests.profiler.test_values import TRAIN, refused
 
@@ -50,7 +51,15 @@ def test_a_script_that_waits_is_said_to_with_its_line(
 ) -> None:
     monkeypatch.setenv("COSIM_PROFILE_SILENCE_S", "1")
     path = tmp_path / "train.py"
-    path.write_text("import time, torch\ntime.sleep(4)\n" + TRAIN)
+    until = f"os.access({str(tmp_path / 'told')!r}, os.F_OK) or time.monotonic() > ends"
+    head = f"import os, time, torch; ends = time.monotonic() + {PATIENCE_S}"
+    path.write_text(f"{head}\nwhile not ({until}): time.sleep(0.05)\n" + TRAIN)
     said: list[str] = []
-    profile(ProfileRequest(str(path)), said.append)
+
+    def hear(text: str) -> None:
+        said.append(text)
+        if "no operator" in text:
+            (tmp_path / "told").touch()
+
+    profile(ProfileRequest(str(path)), hear)
     assert any("no operator for 1 s, at train.py:2: does it wait" in text for text in said), said

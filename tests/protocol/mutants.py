@@ -1,19 +1,26 @@
 """Wrong servers: the README's example with one mistake each, and the check that notices it.
 
-A mutant is a piece of ``minimal_server.py`` replaced by another. It is run in this process, as a module.
+A mutant is a piece of ``minimal_server.py`` or ``serving.py`` replaced by another. It is run in this process,
+as one module of both. ``python -m tests.protocol.mutants`` prints a table: each check, and what it notices.
 """
 
 from __future__ import annotations
 
+import sys
+import tempfile
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.protocol import minimal_server
+from cosim.testing import check_server
+from cosim.testing.conformance.kit import check_names
+from tests.protocol import minimal_server, serving
 
-SOURCE = Path(minimal_server.__file__).read_text(encoding="utf-8")
+_EXAMPLE = Path(minimal_server.__file__).read_text(encoding="utf-8").partition("import heapq\n")
+_OWN = [line for line in _EXAMPLE[2].splitlines(True) if not line.startswith("from tests.protocol.serving ")]
+SOURCE = "".join([Path(serving.__file__).read_text(encoding="utf-8"), _EXAMPLE[1], *_OWN])
 
 
 @dataclass(frozen=True)
@@ -39,20 +46,20 @@ MUTANTS = (
     Mutant(
         "starts in the order given",
         "ties",
-        "(start, cause, self.flows[one][0], one, 0)",
+        "(start, start if cause < 0 else cause, self.flows[one][0], one, 0)",
         "(start, 0, (0, one), one, 0)",
     ),
     Mutant(
         "key before cause",
         "ties",
-        "(start, cause, self.flows[one][0], one, 0)",
+        "(start, start if cause < 0 else cause, self.flows[one][0], one, 0)",
         "(start, 0, self.flows[one][0], one, 0)",
     ),
     Mutant(
         "cause without key",
         "ties",
-        "(start, cause, self.flows[one][0], one, 0)",
-        "(start, cause, (0, one), one, 0)",
+        "(start, start if cause < 0 else cause, self.flows[one][0], one, 0)",
+        "(start, start if cause < 0 else cause, (0, one), one, 0)",
     ),
     Mutant(
         "unsigned keys, low first",
@@ -101,56 +108,63 @@ MUTANTS = (
     Mutant(
         "a completion lost",
         "ids",
-        "for one, start, time in part:",
-        "for one, start, time in (row for row in part if row[0] != 5):",
+        "for one, start, time in done[at : at + size]:",
+        "for one, start, time in (row for row in done[at : at + size] if row[0] != 5):",
     ),
     Mutant(
         "digest of ids",
         "digest",
-        "mix(mix((high + G) & M64) + low + G & M64)",
-        "mix(mix((high + G) & M64) + one + 1 + G & M64)",
+        "add_to(self.digest, *key, now)",
+        "add_to(self.digest, 0, one + 1, now)",
     ),
-    Mutant("digest without time", "digest", " + now + G & M64)\n", " + G & M64)\n"),
-    Mutant(
-        "a constant sequence", "sequence", "pb.Advanced(sequence=self.sequence,", "pb.Advanced(sequence=7,"
-    ),
+    Mutant("digest without time", "digest", " + time_ps + G & M64)\n", " + G & M64)\n"),
+    Mutant("a constant sequence", "sequence", "pb.Advanced(sequence=sequence,", "pb.Advanced(sequence=7,"),
     Mutant(
         "one part whatever its size",
         "limits",
-        "size = max(1, (self.most_bytes - 256) // 24)",
+        "size = max(1, (min(self.most_bytes, MAX_BYTES) - 256) // 24)",
         "size = 1 << 30",
     ),
     # What is taken.
     Mutant(
         "any sequence",
         "sequence",
-        'require(message.sequence == expected, "SEQUENCE"',
+        'require(said == sequence, "SEQUENCE"',
         'require(True, "SEQUENCE"',
     ),
-    Mutant("Advance before Open", "states", '(kind == "open") != state.is_open and', ""),
+    Mutant(
+        "Advance taken for Open",
+        "states",
+        """require(kind == "open", "STATE", f"{kind} before open")""",
+        "pass",
+    ),
+    Mutant("a second Open", "states", 'known = kind != "open" and hasattr(', "known = (lambda *_: True)("),
     Mutant("a start before the grant", "causality", "require(start >= self.granted, ", "require(True, "),
-    Mutant("a horizon before the grant", "causality", "require(horizon >= self.granted, ", "require(True, "),
+    Mutant(
+        "a horizon before the grant",
+        "causality",
+        "require(asked.horizon_ps >= self.granted, ",
+        "require(True, ",
+    ),
     Mutant(
         "no path",
         "paths",
-        'require(src == dst or (src, dst, channel) in simulation.paths, "NO_PATH"',
+        'require(path is not None, "NO_PATH"',
         'require(True, "NO_PATH"',
     ),
     Mutant("NO_PATH by another name", "paths", '"NO_PATH", f"', '"INVALID_FLOWS", f"'),
-    Mutant("broken paths", "paths", 'whole, "INVALID_FLOWS", f', 'True, "INVALID_FLOWS", f'),
+    Mutant("broken paths", "paths", 'sound, "INVALID_FLOWS", f', 'True, "INVALID_FLOWS", f'),
     Mutant(
         "unknown endpoints",
         "invalid_flows",
-        'require(max(src, dst) < simulation.endpoints, "INVALID_FLOWS"',
+        'require(max(src, dst) < self.endpoints, "INVALID_FLOWS"',
         'require(True, "INVALID_FLOWS"',
     ),
-    Mutant(
-        "column lengths", "invalid_flows", "require(len(values) in (0, 1, flows.count), ", "require(True, "
-    ),
+    Mutant("column lengths", "invalid_flows", "require(len(values) == count, ", "require(True, "),
     Mutant(
         "ids out of order",
         "invalid_flows",
-        "require(not flows.count or flows.first_id == first, ",
+        "require(not count or given.first_id == first, ",
         "require(True, ",
     ),
     Mutant(
@@ -165,50 +179,53 @@ MUTANTS = (
         'require(is_new, "INVALID_FLOWS"',
         'require(one in self.start or is_new or one > 2, "INVALID_FLOWS"',
     ),
-    Mutant("negative sizes", "invalid_flows", "min(size, reaction) >= 0", "reaction >= 0"),
-    Mutant("negative delays", "invalid_flows", "min(size, reaction) >= 0", "size >= 0"),
+    Mutant("negative sizes", "invalid_flows", "min(size, delay) >= 0", "delay >= 0"),
+    Mutant("negative delays", "invalid_flows", "min(size, delay) >= 0", "size >= 0"),
     Mutant(
         "dependencies ignored",
         "unclaimed",
-        'require(not flows.dependency_id, "INVALID_FLOWS"',
+        'require(not given.dependency_id, "INVALID_FLOWS"',
         'require(True, "INVALID_FLOWS"',
     ),
     Mutant(
         "Peek answered by nothing",
         "unclaimed",
-        'raise Refused("STATE", "peek is not claimed here")',
-        "yield pb.SessionResponse(peeked=pb.Peeked())",
+        "    def statistics(self",
+        "    def peek(self, _):\n        yield pb.SessionResponse(peeked=pb.Peeked())\n\n"
+        "    def statistics(self",
     ),
     Mutant(
         "a sample of nothing",
         "unclaimed",
-        'raise Refused("STATE", "samples are not claimed here")',
-        "yield pb.SessionResponse(sampled=pb.Sampled())",
+        "    def statistics(self",
+        "    def sample(self, _):\n        yield pb.SessionResponse(sampled=pb.Sampled())\n\n"
+        "    def statistics(self",
     ),
     Mutant(
         "Cancel ends it",
         "unclaimed",
-        "yield from ()  # not claimed: ignored",
-        'raise Refused("STATE", "cancel")',
+        'elif kind != "cancel" or hasattr(state, kind):',
+        "else:",
     ),
     # Credit, limits, the process.
-    Mutant(
-        "credit that never falls", "credit", " - len(self.simulation.flows) + self.simulation.completed", ""
-    ),
+    Mutant("credit that never falls", "credit", " - len(self.flows) + self.completed", ""),
     Mutant(
         "credit that never rises",
         "credit",
-        "len(self.simulation.flows) + self.simulation.completed",
-        "len(self.simulation.flows)",
+        "len(self.flows) + self.completed",
+        "len(self.flows)",
     ),
     Mutant(
         "no limit of flows",
         "limits",
-        'require(flows.count <= self.credit(), "OVERLOADED"',
+        'require(count <= self.credit, "OVERLOADED"',
         'require(True, "OVERLOADED"',
     ),
     Mutant(
-        "a receive limit below the one announced", "receives", "room = MAX_BYTES + 65536", "room = 1 << 20"
+        "a receive limit below the one announced",
+        "receives",
+        '"grpc.max_receive_message_length": limits.max_message_bytes + 65536',
+        '"grpc.max_receive_message_length": 1 << 20',
     ),
     Mutant(
         "SIGTERM ignored",
@@ -217,18 +234,40 @@ MUTANTS = (
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)",
     ),
     # Open.
-    Mutant("any version", "handshake", "require(message.version.major == 1, ", "require(True, "),
+    Mutant(
+        "any version", "handshake", "require(asked.version.major == there.version.major, ", "require(True, "
+    ),
     Mutant(
         "required features ignored",
         "handshake",
-        'require(feature in DESCRIPTION.features, "FEATURE_MISSING"',
+        'require(one in there.features, "FEATURE_MISSING"',
         'require(True, "FEATURE_MISSING"',
     ),
-    Mutant("options ignored", "handshake", "        asked += message.options\n", ""),
-    Mutant("queue ignored", "settings", '("queue", "ecn"', '("ecn"'),
-    Mutant("ECN ignored", "settings", '"ecn", "transport"', '"transport"'),
-    Mutant("transport ignored", "settings", '"transport", "link_events")', '"link_events")'),
-    Mutant("link events ignored", "settings", ', "link_events")', ")"),
+    Mutant(
+        "options ignored",
+        "handshake",
+        '        "options": all(key in there.options for key in asked.options),\n',
+        "",
+    ),
+    Mutant(
+        "queue ignored",
+        "settings",
+        '"queue": asked.queue.discipline in there.queue_disciplines',
+        '"queue": True',
+    ),
+    Mutant("ECN ignored", "settings", '"ecn": pb.FEATURE_ECN in there.features', '"ecn": True'),
+    Mutant(
+        "transport ignored",
+        "settings",
+        '"transport": asked.transport.name in there.transports',
+        '"transport": True',
+    ),
+    Mutant(
+        "link events ignored",
+        "settings",
+        '"link_events": pb.FEATURE_LINK_EVENTS in there.features',
+        '"link_events": True',
+    ),
     Mutant(
         "link events claimed and ignored",
         "link_events",
@@ -238,7 +277,7 @@ MUTANTS = (
     Mutant(
         "routing ignored",
         "settings",
-        "require(message.routing.kind == pb.ROUTING_KIND_GIVEN, ",
+        "require(routing.get(kind) in there.features, ",
         "require(True, ",
     ),
     Mutant("any topology", "topology", 'require(sound, "INVALID_OPEN"', 'require(True, "INVALID_OPEN"'),
@@ -246,26 +285,26 @@ MUTANTS = (
     Mutant(
         "statistics of NaN",
         "statistics",
-        "completed=simulation.completed)",
-        "completed=simulation.completed, columns=[pb.LinkColumn(values=[math.nan] * 16)])",
+        "completed=self.completed)",
+        "completed=self.completed, columns=[pb.LinkColumn(values=[math.nan] * 16)])",
     ),
     Mutant(
         "negative statistics",
         "statistics",
-        "link_bytes=simulation.link_bytes,",
-        "link_bytes=[one - (one == 0) for one in simulation.link_bytes],",
+        "link_bytes=self.link_bytes,",
+        "link_bytes=[one - (one == 0) for one in self.link_bytes],",
     ),
     Mutant(
         "statistics of half of the links",
         "statistics",
-        "link_bytes=simulation.link_bytes,",
-        "link_bytes=simulation.link_bytes[: len(simulation.rate) // 2],",
+        "link_bytes=self.link_bytes,",
+        "link_bytes=self.link_bytes[: len(self.links) // 2],",
     ),
     Mutant(
         "busy for longer than there is time",
         "statistics",
-        "completed=simulation.completed)",
-        "completed=simulation.completed, bin_ps=1000, busy_ps=[2000] * 16)",
+        "completed=self.completed)",
+        "completed=self.completed, bin_ps=1000, busy_ps=[2000] * 16)",
     ),
     Mutant(
         "bytes counted as bits",
@@ -276,16 +315,16 @@ MUTANTS = (
     Mutant(
         "rates in bytes",
         "line_rate",
-        "-(-size * 8 * 10**12 // int(self.rate[link]))",
-        "-(-size * 10**12 // int(self.rate[link]))",
+        "-(-size * 8 * 10**12 // int(self.links[link][2]))",
+        "-(-size * 10**12 // int(self.links[link][2]))",
     ),
     Mutant(
         "64 bits overflow",
         "line_rate",
-        "-(-size * 8 * 10**12 // int(self.rate[link]))",
-        "(size * 8 * 10**12 & (1 << 64) - 1) // int(self.rate[link])",
+        "-(-size * 8 * 10**12 // int(self.links[link][2]))",
+        "(size * 8 * 10**12 & (1 << 64) - 1) // int(self.links[link][2])",
     ),
-    Mutant("no latency", "latency", "sent, sent + self.latency[link]", "sent, sent"),
+    Mutant("no latency", "latency", "time = sent, sent + self.links[link][3]", "time = sent, sent"),
     Mutant("links for everyone", "shares", "sent = max(time, self.free[link]) + ", "sent = time + "),
     Mutant(
         "the last first",
@@ -296,8 +335,8 @@ MUTANTS = (
     Mutant(
         "marks wait",
         "marks",
-        "(time, key, one))\n            return",
-        "(time + 1000, key, one))\n            return",
+        "heapq.heappush(self.ends, (time, key, one))",
+        "heapq.heappush(self.ends, (time + (0 if path else 1000), key, one))",
     ),
     Mutant("quantum claimed", "quantum", "quantum_ps=1,", "quantum_ps=1000,"),
 )
@@ -308,9 +347,39 @@ def served(mutant: Mutant, address: str) -> Iterator[None]:
     """The mutant, at an address, while the context lasts."""
     module = types.ModuleType("mutant")
     exec(compile(mutant.text, "mutant", "exec"), module.__dict__)
-    server, _ = module.made(address)
+    server, _ = module.made(module.DESCRIPTION, module.Session, address)
     server.start()
     try:
         yield
     finally:
         server.stop(0).wait()
+
+
+def noticed(mutant: Mutant, folder: Path) -> tuple[str, ...]:
+    """The checks that fail, of the one that has to."""
+    if mutant.check == "sigterm":  # only a process can be sent a signal
+        server = folder / "server.py"
+        server.write_text(mutant.text)
+        return check_server([sys.executable, str(server)], only=[mutant.check]).failed
+    address = f"unix:{folder}/s"
+    with served(mutant, address):
+        return check_server(address, only=[mutant.check], deadline_s=10.0).failed
+
+
+def main() -> None:
+    """The table."""
+    of = {name: [one for one in MUTANTS if one.check == name] for name in check_names("server")}
+    missed = 0
+    for name, mutants in of.items():
+        told = []
+        for one in mutants:
+            with tempfile.TemporaryDirectory() as folder:
+                caught = noticed(one, Path(folder)) == (name,)
+            missed += not caught
+            told.append(one.name if caught else f"NOT NOTICED: {one.name}")
+        print(f"{name:18}{'; '.join(told)}", flush=True)
+    print(f"{len(MUTANTS) - missed} of {len(MUTANTS)} mutants are noticed")
+
+
+if __name__ == "__main__":
+    main()

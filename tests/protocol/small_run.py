@@ -22,6 +22,8 @@ from cosim.network.flows import FlowBatch
 from cosim.network.forwarding import ForwardingNetwork
 from cosim.network.simulator import Advance, NetworkSimulator
 from cosim.protocol.client import RemoteNetwork
+from cosim.protocol.settings import FailurePolicy
+from tests.cli.processes import PATIENCE_S
 
 SCENARIO = """
 topology: {kind: leaf_spine, leaves: 2, endpoints_per_leaf: 4, spines: 2, rate: 100Gbps, latency: 1us}
@@ -36,6 +38,12 @@ jobs:
 """
 GOOD = (sys.executable, "-c", "from cosim.cli import main; main()", "serve", "--network", "congestion_aware")
 """Serves what the scenario runs on."""
+
+
+def patient(**settings: Any) -> FailurePolicy:
+    """A policy under which only what is gone has died: a machine may be so busy that all else is late."""
+    waits = {"start_s": PATIENCE_S, "budget_s": PATIENCE_S, "keepalive_s": PATIENCE_S}
+    return FailurePolicy(**{**waits, "answer_s": 4 * PATIENCE_S, **settings})
 
 
 class Hooked(ForwardingNetwork):

@@ -9,8 +9,10 @@ import pytest
 from cosim.errors import CosimError
 from cosim.experiment.run import run
 from cosim.experiment.scenario import loads
+from cosim.protocol import settings
 from cosim.protocol.server import Server
 from cosim.testing.conformance import faulty_server as kit
+from tests.cli.processes import PATIENCE_S
 from tests.protocol.small_run import SCENARIO
 
 SAME, OTHER = "the same result", "another result, in good order"
@@ -47,6 +49,7 @@ def test_a_run_over_a_faulty_server_ends_in_a_named_error_or_in_the_right_result
     record_property: Callable[[str, object], None],
 ) -> None:
     monkeypatch.setattr(kit, "_FREEZE_S", 0.0)  # it freezes when it is left alone: here at once
+    monkeypatch.setattr(settings, "_SHORTEST_PING_S", PATIENCE_S)  # that answers are late is what is told
     make, make_session = kit.faulty(fault)
     address = serve(make, make_session=make_session).address
     late = fault in ("slow", "frozen")

@@ -10,14 +10,14 @@ from cosim.experiment.run import run
 from cosim.experiment.scenario import loads
 from cosim.protocol.v1 import SERVICE
 from cosim.testing import check_server
-from tests.protocol import minimal_server
+from tests.protocol import minimal_server, serving
 from tests.protocol.small_run import SCENARIO
 
-FILE = Path(minimal_server.__file__)
+COMMAND = [sys.executable, "-m", "tests.protocol.minimal_server"]
 
 
 def test_it_passes_and_claims_no_more_than_it_must() -> None:
-    report = check_server([sys.executable, str(FILE)])
+    report = check_server(COMMAND)
     assert report.passed, str(report)
     assert {*report.skipped} == {
         "cancel", "budget", "peek", "dependents", "start_dependents", "past_dependents", "given_later",
@@ -26,15 +26,17 @@ def test_it_passes_and_claims_no_more_than_it_must() -> None:
 
 
 def test_it_depends_on_the_generated_messages_alone() -> None:
-    nodes = ast.walk(ast.parse(FILE.read_text()))
-    imported = [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
-    assert [name for name in imported if name and name.startswith("cosim")] == ["cosim.protocol.v1"]
-    assert minimal_server.SERVICE == SERVICE
+    files = [Path(str(module.__file__)) for module in (minimal_server, serving)]
+    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
+    imported = {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    ours = {name for name in imported if name.startswith(("cosim", "tests"))}
+    assert ours == {"cosim.protocol.v1", "tests.protocol.serving"}
+    assert serving.SERVICE == SERVICE
 
 
 def test_a_run_over_it_is_one_over_links_that_serve_first_come_first_served() -> None:
     """``congestion_aware`` is the same in whole nanoseconds, so that a few are lost in each iteration."""
-    server = {"network": {"command": [sys.executable, str(FILE)]}}
+    server = {"network": {"command": COMMAND}}
     means = []
     for settings in (server, {}):
         done = run(loads(SCENARIO, {**settings, "release": "engine"}))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-from cosim.testing import check_server
 from cosim.testing.conformance.kit import check_names
-from tests.protocol.mutants import MUTANTS, Mutant, served
+from tests.protocol.mutants import MUTANTS, Mutant, noticed
 
 UNMUTATED = {
     "time", "endurance", "determinism", "cuts", "replay", "idle", "causes",
@@ -22,15 +20,7 @@ UNMUTATED = {
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_it_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
-    if mutant.check == "sigterm":  # only a process can be sent a signal
-        server = tmp_path / "server.py"
-        server.write_text(mutant.text)
-        report = check_server([sys.executable, str(server)], only=[mutant.check])
-    else:
-        address = f"unix:{tmp_path}/s"
-        with served(mutant, address):
-            report = check_server(address, only=[mutant.check], deadline_s=10.0)
-    assert report.failed == (mutant.check,), f"{mutant.name}: {report}"
+    assert noticed(mutant, tmp_path) == (mutant.check,)
 
 
 def test_every_check_stands_beside_its_rule_on_the_protocol_s_page() -> None:

@@ -17,6 +17,7 @@ from cosim.protocol.launcher import ServerProcess
 from cosim.protocol.server import Server
 from cosim.protocol.session import ServerConfig
 from cosim.protocol.settings import FailurePolicy, Target
+from tests.cli.processes import PATIENCE_S
 from tests.protocol.small_run import GOOD, SCENARIO, run
 
 Serve = Callable[..., Server]
@@ -52,7 +53,7 @@ def tls(folder: Path, own: str = "", roots: str = "authority") -> Tls:
     )
 
 
-def over(server: Server, how: Tls | None, start_s: float = 20.0) -> RemoteNetwork:
+def over(server: Server, how: Tls | None, start_s: float = PATIENCE_S) -> RemoteNetwork:
     address = f"localhost:{server.address.rpartition(':')[2]}"
     return RemoteNetwork(Target(address=address, tls=how), policy=FailurePolicy(start_s=start_s))
 

@@ -20,7 +20,9 @@ from cosim.testing.conformance.server import ServerKit, ServerProbe
 from cosim.units import NEVER
 
 _IDLE_S = 0.5
-_SIGTERM_S = 5.0
+_SIGTERM_S = 10.0
+_TRIES = 3
+"""Of what a busy machine may make slower than it is."""
 _MOST_SENT = 1 << 26
 
 
@@ -173,16 +175,21 @@ def _crowd() -> FlatFlows:
 @check("budget", "an advance with a wall budget is answered about then", of=["server"])
 def budget(kit: ServerKit) -> None:
     kit.needs("wall_budget")
+    took = min(_longest_of_a_budget(kit) for _ in range(_TRIES))
+    expect(took < 1.0, f"an advance with a budget of 0.05 s took {took:.2f} s, the least of {_TRIES} times")
+
+
+def _longest_of_a_budget(kit: ServerKit) -> float:
+    """The longest advance of a session whose advances have a budget of 0.05 s, in seconds."""
+    took = 0.0
     with kit.probe() as probe:
         given: FlatFlows | None = _crowd()
-        while True:
+        while len(probe.times()) < probe.next_id or given is not None:
             began = time.monotonic()
             probe.advance(given, wall_budget_us=50_000)
-            took = time.monotonic() - began
-            expect(took < 1.0, f"an advance with a budget of 0.05 s took {took:.2f} s")
+            took = max(took, time.monotonic() - began)
             given = None
-            if len(probe.times()) == probe.next_id:
-                break
+    return took
 
 
 @check("idle", "a session that is left alone for a while goes on", of=["server"])

@@ -20,6 +20,7 @@ from cosim.experiment.progress import RunProgress
 from cosim.files.folder import PROGRESS_FILE, claimed
 from cosim.results.report.folders import found_in
 from cosim.results.report.server import view_server
+from tests.cli.processes import PATIENCE_S
 from tests.docs import site
 
 TEXT = """
@@ -52,7 +53,7 @@ def server(folder: Path) -> Iterator[ThreadingHTTPServer]:
 
 
 def get(server: ThreadingHTTPServer, path: str, host: str = "") -> tuple[int, str]:
-    client = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    client = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=PATIENCE_S)
     client.request("GET", path, headers={"Host": host} if host else {})
     answer = client.getresponse()
     return answer.status, answer.read().decode()
