@@ -24,6 +24,7 @@ from cosim.topology.graph import Topology
 from cosim.topology.routing import ShortestPaths
 from cosim.units import NEVER
 from tests.adapters.astrasim_worlds import astrasim, network
+from tests.cli.processes import PATIENCE_S
 
 NS = 1000
 Release = Literal["network", "engine"]
@@ -44,7 +45,7 @@ KINDS = {
 
 
 def test_conformance() -> None:
-    report = check_server([astrasim()])
+    report = check_server([astrasim()], deadline_s=PATIENCE_S)
     assert report.passed, str(report)
 
 

@@ -33,7 +33,7 @@ collectives: {all_reduce: ring}
 
 
 def test_conformance() -> None:
-    report = check_server([ns3()])
+    report = check_server([ns3()], deadline_s=PATIENCE_S)
     assert report.passed, str(report)
 
 

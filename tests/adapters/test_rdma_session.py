@@ -18,6 +18,7 @@ from cosim.protocol.rdma import Ns3Rdma
 from cosim.testing import check_server
 from tests.adapters.ns3_worlds import US, graph, star
 from tests.adapters.rdma_worlds import CONTROLS, network, rdma, run
+from tests.cli.processes import PATIENCE_S
 from tests.protocol.small_run import Hooked, Killer
 
 RING = """
@@ -42,7 +43,7 @@ FLUID = {
 
 
 def test_conformance() -> None:
-    report = check_server([rdma()])
+    report = check_server([rdma()], deadline_s=PATIENCE_S)
     assert report.passed, str(report)
 
 

@@ -66,7 +66,7 @@ def _with_sizes_doubled(mix: JobMix) -> JobMix:
 def scaled(mix: JobMix) -> None:
     """Twice the bytes at twice the rate take the same time; sizes that are split evenly.
 
-    A barrier's messages have a size of their own.
+    Messages of a barrier, and those that ask for a rendezvous, have a size of their own.
     """
     rates = replace(mix.topology, link_rate_bps=2 * mix.topology.link_rate_bps)
     sizes = {op.size_bytes for job in mix.jobs for one in job.workload.programs for op in one.operations}
@@ -74,6 +74,7 @@ def scaled(mix: JobMix) -> None:
     kinds = {op.collective for job in mix.jobs for one in job.workload.programs for op in one.operations}
     if (
         "barrier" in kinds
+        or any(job.workload.rendezvous for job in mix.jobs)
         or any(size % 64 for size in sizes)
         or config.splits == 3
         or config.reduction_rate is not None

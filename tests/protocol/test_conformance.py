@@ -13,6 +13,7 @@ from cosim.testing import check_network, check_server
 from cosim.testing.conformance import faulty_server
 from cosim.testing.conformance.faulty_server import SERVER_FAULTS, faulty
 from cosim.testing.conformance.kit import check_names
+from tests.cli.processes import PATIENCE_S
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -26,12 +27,14 @@ def compiled() -> None:
 def test_the_built_in_networks_pass(
     serve: Callable[..., Server], make: Callable[[], CongestionAwareNetwork]
 ) -> None:
-    report = check_server(serve(make).address)
+    report = check_server(serve(make).address, deadline_s=PATIENCE_S)
     assert report.passed, str(report)
 
 
 def test_a_network_without_congestion_fails_what_it_does_not_model(serve: Callable[..., Server]) -> None:
-    assert check_server(serve(CongestionUnawareNetwork).address).failed == (
+    assert check_server(
+        serve(CongestionUnawareNetwork).address, deadline_s=PATIENCE_S
+    ).failed == (
         "shares", "order", "ties", "merge",
     )  # fmt: skip
 
@@ -39,7 +42,7 @@ def test_a_network_without_congestion_fails_what_it_does_not_model(serve: Callab
 @pytest.mark.parametrize("fault", SERVER_FAULTS)
 def test_each_fault_fails_exactly_its_check(serve: Callable[..., Server], fault: str) -> None:
     make, make_session = faulty(fault)
-    deadline_s, only = 20.0, list[str]()
+    deadline_s, only = PATIENCE_S, list[str]()
     if fault == "frozen":  # that one is waited for in vain; it freezes whenever it is left alone for a while
         deadline_s, only = 2.0, [SERVER_FAULTS[fault]]
     if fault == "deaf":  # only a process can be sent a signal

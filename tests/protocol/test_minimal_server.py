@@ -10,6 +10,7 @@ from cosim.experiment.run import run
 from cosim.experiment.scenario import loads
 from cosim.protocol.v1 import SERVICE
 from cosim.testing import check_server
+from tests.cli.processes import PATIENCE_S
 from tests.protocol import minimal_server, serving
 from tests.protocol.small_run import SCENARIO
 
@@ -17,7 +18,7 @@ COMMAND = [sys.executable, "-m", "tests.protocol.minimal_server"]
 
 
 def test_it_passes_and_claims_no_more_than_it_must() -> None:
-    report = check_server(COMMAND)
+    report = check_server(COMMAND, deadline_s=PATIENCE_S)
     assert report.passed, str(report)
     assert {*report.skipped} == {
         "cancel", "budget", "peek", "dependents", "start_dependents", "past_dependents", "given_later",
