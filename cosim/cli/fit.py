@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,24 +20,37 @@ def fit(
     measured: Annotated[
         str | None, typer.Option(metavar="TIME", help="An iteration of its first job, 1.155s.")
     ] = None,
+    kineto: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TRACE", help="What torch.profiler wrote of it: iterations, and kernels by kind."
+        ),
+    ] = None,
     table: Annotated[
         Path | None,
-        typer.Option(metavar="CSV", help="Several jobs instead: scenario, measured, settings by path."),
+        typer.Option(
+            metavar="CSV", help="Several jobs instead: scenario, measured, kineto, settings by path."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The GPU's file.")] = Path(
         "gpu.yaml"
     ),
 ) -> None:
     """Set a GPU's numbers by measured jobs: which the measurements tell apart, error before and after."""
-    from cosim.experiment.measured_jobs import MeasuredJob, fitted_table, read_jobs, seconds_of
-    from cosim.experiment.measured_jobs import fit as fitted_to
+    from cosim.experiment.fit_gpu import fit as fitted_to
+    from cosim.experiment.fit_gpu import fitted_table
+    from cosim.experiment.measured_jobs import MeasuredIteration, MeasuredJob, read_jobs, seconds_of
+    from cosim.formats.pytorch.kernel_times import read_iteration
     from cosim.gpu.calibrate import write_table
 
-    if (table is None) == (scenario is None or measured is None):
-        raise InputError("give a scenario and --measured TIME, or --table CSV")
-    jobs = read_jobs(table) if table is not None else []
-    if scenario is not None and measured is not None:
-        jobs = [MeasuredJob(scenario, {}, seconds_of(measured))]
+    if (table is None) == (scenario is None or (measured is None and kineto is None)):
+        raise InputError("give a scenario and --measured TIME or --kineto TRACE, or --table CSV")
+    jobs = read_jobs(table, read_iteration) if table is not None else []
+    if scenario is not None:
+        iteration = MeasuredIteration(0.0) if kineto is None else read_iteration(kineto)
+        if measured is not None:  # the profiler takes time itself
+            iteration = replace(iteration, seconds=seconds_of(measured))
+        jobs = [MeasuredJob(scenario, {}, iteration)]
     found = fitted_to(jobs)
     typer.echo(str(found))
     write_table(out, fitted_table(found))
@@ -52,8 +66,9 @@ def validate(
     """Simulate a table of measured jobs: each one's error, and the mean."""
     from cosim.experiment.measured_jobs import read_jobs
     from cosim.experiment.measured_jobs import validate as simulated
+    from cosim.formats.pytorch.kernel_times import read_iteration
 
-    found = simulated(read_jobs(table))
+    found = simulated(read_jobs(table, read_iteration))
     typer.echo(str(found))
     if figure is not None:
         found.draw(figure)

@@ -1,19 +1,15 @@
-"""Measured jobs beside simulated ones, and a GPU's numbers set by them: ``cosim validate``, ``cosim fit``.
+"""Measured jobs beside simulated ones: ``cosim validate``, and what ``cosim fit`` starts from.
 
-A table is CSV: ``scenario`` (a file, relative to the table), ``measured`` (``1.155s``, an iteration), and
-any settings by their path (``jobs[0].workload.batch``). The iteration is the first job's, its mean.
-
-Fitting asks first what the measurements can tell apart: how much each parameter moves each job's time, and
-how many directions of these differ (singular values, Golub and Reinsch, doi:10.1007/BF02163027). As many
-parameters are fitted as there are such directions, those that move most; Gauss-Newton in logarithms, within
-the parameters' bounds. Not fitted: collectives, which `cosim calibrate` measures.
+A table is CSV: ``scenario`` (a file, relative to the table), ``measured`` (``1.155s``, an iteration) or
+``kineto`` (traces of it, relative likewise), and any settings by their path (``jobs[0].workload.batch``). The
+iteration is the first job's, its mean.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,29 +20,40 @@ from pydantic import TypeAdapter, ValidationError
 from cosim.errors import InputError, Location
 from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario, load
-from cosim.gpu.calibrate import gpu_values
-from cosim.gpu.efficiency import Calibration, Efficiency
 from cosim.gpu.gpus import Gpu
+from cosim.gpu.kernel_share import KernelShare
+from cosim.gpu.kernels import KernelKind
 from cosim.spec import TimePs
 from cosim.units import PS_PER_S, format_time
+from cosim.workload.contract import WorkloadSpec
+from cosim.workload.program import CPU_STREAM, OpKind
 
 F64 = NDArray[np.float64]
-PARAMETERS = ("sustained_clock", "memory_peak", "attention_peak", "gap_time", "host_time")
-"""What jobs can set: what a training adds to kernels alone, and what no data sheet says."""
-_STEP, _ROUNDS, _APART = 0.05, 4, 0.1
-"""Of a parameter, to see what it moves; Gauss-Newton's rounds; a direction counts from this part of the
-largest.
-"""
-_GPU = "jobs[0].workload.gpu"
+GPU_SETTING = "jobs[0].workload.gpu"
+_OWN = ("scenario", "measured", "kineto")
+
+
+@dataclass(frozen=True)
+class MeasuredIteration:
+    """Seconds of an iteration; and of a rank's kernels in it by their kind, where known, the ranks' mean."""
+
+    seconds: float
+    kernels: Mapping[KernelKind, float] = field(default_factory=dict)
+    ranks: tuple[int, ...] = (0,)
 
 
 @dataclass(frozen=True)
 class MeasuredJob:
-    """A scenario with settings, and the seconds of its iteration."""
+    """A scenario with settings, and what was measured of its iteration."""
 
     scenario: str | Path
     settings: Mapping[str, Any]
-    seconds: float
+    measured: MeasuredIteration
+
+    @property
+    def seconds(self) -> float:
+        """Of the measured iteration."""
+        return self.measured.seconds
 
     def simulate(self, more: Mapping[str, Any] | None = None) -> float:
         """Seconds of an iteration here."""
@@ -55,6 +62,31 @@ class MeasuredJob:
         if mean is None:
             raise InputError(f"{self.scenario}: no iteration ended")
         return mean / PS_PER_S
+
+    def kernels_on(self, gpu: Gpu) -> dict[KernelKind, float]:
+        """Seconds that kernels of each measured kind take here, of the measured ranks' mean.
+
+        Raises
+        ------
+        InputError
+            A rank was measured that the job doesn't have.
+        """
+        spec = load(self.scenario, self.settings)
+        given, found = spec.jobs[0].workload, {}
+        assert isinstance(given, WorkloadSpec)  # as a file says it
+        for kind in self.measured.kernels:
+            workload = given.model_copy(update={"gpu": KernelShare.of(gpu, kind)}).build(spec.context)
+            if (last := max(self.measured.ranks)) >= len(workload.program_of):
+                ranks = len(workload.program_of)
+                raise InputError(f"{self.scenario}: rank {last} was measured, but the job has {ranks} ranks")
+            total = sum(
+                operation.duration_ps
+                for rank in self.measured.ranks
+                for operation in workload.programs[workload.program_of[rank]].operations
+                if operation.kind is OpKind.COMPUTE and operation.stream != CPU_STREAM
+            )
+            found[kind] = total / len(self.measured.ranks) / PS_PER_S
+        return found
 
     def gpu(self) -> Gpu:
         """The first job's."""
@@ -103,8 +135,8 @@ class Validation:
         figure.savefig(path, bbox_inches="tight")
 
 
-def read_jobs(path: Path) -> list[MeasuredJob]:
-    """The jobs of a table.
+def read_jobs(path: Path, read_trace: Callable[[Path], MeasuredIteration] | None = None) -> list[MeasuredJob]:
+    """The jobs of a table; ``read_trace`` reads those that are measured by a trace.
 
     Raises
     ------
@@ -116,13 +148,23 @@ def read_jobs(path: Path) -> list[MeasuredJob]:
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"can't read {path}: {error}") from error
-    if not rows or not {"scenario", "measured"} <= rows[0].keys():
-        raise InputError(f"{path}: a table of jobs has columns scenario, measured, and settings by path")
+    if not rows or "scenario" not in rows[0] or not {"measured", "kineto"} & rows[0].keys():
+        raise InputError(
+            f"{path}: a table of jobs has columns scenario, measured or kineto, and settings by path"
+        )
     found = []
     for line, row in enumerate(rows, 2):
-        settings = {key: value for key, value in row.items() if key not in ("scenario", "measured") and value}
-        place = Location(str(path), line, "measured")
-        found.append(MeasuredJob(path.parent / row["scenario"], settings, seconds_of(row["measured"], place)))
+        settings = {key: value for key, value in row.items() if key not in _OWN and value}
+        measured, trace = row.get("measured"), row.get("kineto")
+        if trace and read_trace is not None:
+            iteration = read_trace(path.parent / trace)
+            if measured:  # what was measured without the profiler, which takes time itself
+                seconds = seconds_of(measured, Location(str(path), line, "measured"))
+                iteration = replace(iteration, seconds=seconds)
+        else:
+            seconds = seconds_of(measured or "", Location(str(path), line, "measured"))
+            iteration = MeasuredIteration(seconds)
+        found.append(MeasuredJob(path.parent / row["scenario"], settings, iteration))
     return found
 
 
@@ -152,119 +194,3 @@ def validate(jobs: Sequence[MeasuredJob]) -> Validation:
         A scenario that can't be read or run.
     """
     return Validation(tuple(jobs), tuple(job.simulate() for job in jobs))
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A GPU as the measurements have it: which parameters they tell apart, and errors before and after."""
-
-    gpu: Gpu
-    moves: Mapping[str, float]
-    """By how many percent a percent of each parameter moves an iteration, the jobs' mean."""
-    fitted: tuple[str, ...]
-    before: Validation
-    after: Validation
-
-    def __str__(self) -> str:
-        lines = [
-            f"  {name:16s} 1 % of it moves an iteration by {moved:+.2f} %"
-            for name, moved in self.moves.items()
-        ]
-        values = ", ".join(f"{name} {getattr(self.gpu.efficiency, name):.4g}" for name in self.fitted)
-        verb = "s tell" if len(self.before.jobs) > 1 else " tells"
-        told = f"{len(self.before.jobs)} measurement{verb} apart: {', '.join(self.fitted)}"
-        errors = [f"{np.abs(each.errors).mean():.1%}" for each in (self.before, self.after)]
-        return "\n".join(
-            [*lines, told, f"fitted: {values}", f"mean error {errors[0]} before, {errors[1]} after"]
-        )
-
-
-def fit(jobs: Sequence[MeasuredJob]) -> Fitted:
-    """Fit the first job's GPU to measured jobs, all of which are taken to be on it.
-
-    Raises
-    ------
-    InputError
-        No jobs, a job without a GPU, or nothing that any parameter moves.
-    """
-    if not jobs:
-        raise InputError("no measured jobs to fit to")
-    gpu = jobs[0].gpu()
-    before = Validation(tuple(jobs), tuple(_simulated(jobs, gpu)))
-    slopes = _slopes(jobs, gpu, PARAMETERS, np.array(before.simulated))
-    chosen = _told_apart(slopes)
-    if not chosen:
-        raise InputError("no parameter of the GPU moves these jobs' times: what they wait for isn't the GPU")
-    names = tuple(PARAMETERS[each] for each in chosen)
-    found, times = gpu, np.array(before.simulated)
-    measured = np.array([job.seconds for job in jobs])
-    for _ in range(_ROUNDS):
-        slope = _slopes(jobs, found, names, times)
-        step = np.linalg.lstsq(slope, np.log(measured / times), rcond=None)[0]
-        found = _changed(found, dict(zip(names, np.exp(np.clip(step, -0.7, 0.7)), strict=True)))
-        times = np.array(_simulated(jobs, found))
-        if np.abs(times / measured - 1).max() < 1e-3:
-            break
-    after = Validation(tuple(jobs), tuple(times))
-    error = max(float(np.sqrt(np.mean(after.errors**2))), 0.03)
-    dtypes = [str(getattr(load(jobs[0].scenario, jobs[0].settings).jobs[0].workload, "dtype", "bf16"))]
-    source = f"{len(jobs)} measured job{'s' if len(jobs) > 1 else ''} (cosim fit)"
-    found = found.model_copy(
-        update={
-            "calibration": Calibration(source=source, dtypes=dtypes, uncertainty=error),
-            "fitted": {**gpu.fitted, **dict.fromkeys(names, source)},
-        }
-    )
-    moves = dict(zip(PARAMETERS, slopes.mean(axis=0).tolist(), strict=True))
-    return Fitted(found, moves, names, before, replace(after))
-
-
-def fitted_table(fitted: Fitted) -> dict[str, Any]:
-    """The file that ``gpu: {kind: table, path: ...}`` reads."""
-    return {"gpu": gpu_values(fitted.gpu)}
-
-
-def _simulated(jobs: Sequence[MeasuredJob], gpu: Gpu) -> list[float]:
-    values = {key: value for key, value in gpu_values(gpu).items() if value is not None}
-    return [job.simulate({_GPU: {"kind": "custom", **values}}) for job in jobs]
-
-
-def _changed(gpu: Gpu, factors: Mapping[str, float]) -> Gpu:
-    """With parameters times factors, within their bounds."""
-    values: dict[str, Any] = {}
-    for name, factor in factors.items():
-        field = Efficiency.model_fields[name]
-        low, high = (
-            next(getattr(one, key) for one in field.metadata if hasattr(one, key)) for key in ("ge", "le")
-        )
-        value = min(max(getattr(gpu.efficiency, name) * float(factor), low), high)
-        values[name] = round(value) if field.annotation is int else value
-    return gpu.model_copy(update={"efficiency": gpu.efficiency.model_copy(update=values)})
-
-
-def _slopes(jobs: Sequence[MeasuredJob], gpu: Gpu, names: Sequence[str], times: F64) -> F64:
-    """float64[jobs, names]: the relative change of a time for a relative change of a parameter."""
-    columns = []
-    for name in names:
-        value = getattr(gpu.efficiency, name)
-        tried = _changed(gpu, {name: 1 - _STEP})  # up may be out of bounds
-        if not value or getattr(tried.efficiency, name) == value:
-            columns.append(np.zeros(len(jobs)))
-            continue
-        moved = np.log(getattr(tried.efficiency, name) / value)
-        columns.append(np.log(np.array(_simulated(jobs, tried)) / times) / moved)
-    return np.array(columns).T
-
-
-def _told_apart(slopes: F64) -> list[int]:
-    """Columns that span what the jobs can tell, those that move most first."""
-    values = np.linalg.svd(slopes, compute_uv=False)
-    rank = int((values > max(_APART * values[0], 1e-3)).sum())
-    chosen: list[int] = []
-    left = slopes.copy()
-    for _ in range(rank):
-        best = int(np.argmax((left**2).sum(axis=0)))
-        unit = left[:, best] / np.linalg.norm(left[:, best])
-        left = left - unit[:, None] * (unit @ left)[None, :]
-        chosen.append(best)
-    return chosen

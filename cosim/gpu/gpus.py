@@ -7,7 +7,7 @@ GPUs are files of the same form that `cosim calibrate` and `cosim fit` write (:m
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
@@ -17,6 +17,9 @@ from cosim.files import located_yaml
 from cosim.gpu.contract import GpuSpec
 from cosim.gpu.efficiency import Calibration, Efficiency
 from cosim.spec import RateBps, SizeBytes
+
+if TYPE_CHECKING:
+    from cosim.gpu.timer import GpuTimer
 
 DType = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8"]
 
@@ -104,6 +107,12 @@ class Gpu(GpuSpec):
     def build(self, context: Context) -> Gpu:  # noqa: ARG002 - nothing is read
         """The GPU itself."""
         return self
+
+    def timer(self, dtype: DType) -> GpuTimer:
+        """What times kernels of a number type on it."""
+        from cosim.gpu.timer import GpuTimer  # which asks this module
+
+        return GpuTimer(self, dtype)
 
     def about(self) -> str:
         """Its name, and where its numbers are from."""

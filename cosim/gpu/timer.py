@@ -3,7 +3,8 @@
 A matrix product runs in tiles; tiles run in waves over the GPU's multiprocessors, and the last wave may be
 part empty (wave quantisation; NVIDIA, "Matrix Multiplication Background User's Guide", DU-09798-001). A tile
 of a short inner size spends much of its time filling and draining its pipeline: rate = peak * K / (K +
-depth). Of several ``tiles``, and of an inner size whole or split (its partial sums pass the memory), the
+depth); filling takes its time whatever the type, so that ``depth`` is less where arithmetic is slower, in
+fp32. Of several ``tiles``, and of an inner size whole or split (its partial sums pass the memory), the
 fastest is taken, as a library's heuristics mean to. A product, like any kernel, takes no less than its bytes
 take at the achievable memory rate (Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009,
 doi:10.1145/1498765.1498785), and a fixed time beside. Matrix units load 16 bytes at once: where the rows of a
@@ -54,6 +55,9 @@ class GpuTimer:
         self._each_ps = efficiency.kernel_time + (0 if alone else efficiency.gap_time)
         self._peak = gpu.peak(dtype) * self._clock
         self._narrow = DTYPE_BYTES[dtype] <= 2
+        peaks, own = gpu.peak_flops, gpu.peak(dtype)
+        of_16_bits = peaks.get("bf16", peaks.get("fp16", own))
+        self._depth = efficiency.matmul_depth * min(1.0, own / of_16_bits)
         self.kernel_ps = cache(self._kernel_ps)
 
     def kernels_ps(self, kernels: Sequence[Kernel]) -> int:
@@ -110,9 +114,7 @@ class GpuTimer:
             parts = 1
             while parts <= efficiency.split_inner:
                 waves = -(-tiles * parts // processors)
-                flops = (
-                    2 * rows * columns * (kernel.inner / parts + efficiency.matmul_depth) * waves * processors
-                )
+                flops = 2 * rows * columns * (kernel.inner / parts + self._depth) * waves * processors
                 took = flops / rate
                 if parts > 1:  # partial sums, in fp32, written and read again
                     took += self._memory_s(

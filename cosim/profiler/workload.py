@@ -141,7 +141,7 @@ def _total_flops(profile: Profile) -> int:
 
 @cache
 def _timer(gpu_key: int, dtype: DType) -> GpuTimer:
-    return GpuTimer(_GPUS[gpu_key], dtype)
+    return _GPUS[gpu_key].timer(dtype)
 
 
 _GPUS: dict[int, Gpu] = {}

@@ -7,8 +7,10 @@ import pytest
 import yaml
 
 from cosim.errors import InputError
-from cosim.experiment.measured_jobs import MeasuredJob, fit, fitted_table, read_jobs, validate
+from cosim.experiment.fit_gpu import fit, fitted_table
+from cosim.experiment.measured_jobs import MeasuredIteration, MeasuredJob, read_jobs, validate
 from cosim.gpu.calibrate import gpu_values, write_table
+from cosim.gpu.kernels import KernelKind
 
 JOB = """
 topology: {kind: dgx-h100}
@@ -32,15 +34,15 @@ def job(tmp_path: Path) -> Path:
 
 
 def test_one_measurement_sets_one_number_and_other_jobs_gain_from_it(job: Path, tmp_path: Path) -> None:
-    known = MeasuredJob(job, {}, 1.0).gpu()
+    known = MeasuredJob(job, {}, MeasuredIteration(1.0)).gpu()
     efficiency = known.efficiency.model_copy(update={"sustained_clock": 0.55, "memory_peak": 0.68})
     values = gpu_values(known.model_copy(update={"efficiency": efficiency}))
     true = {"jobs[0].workload.gpu": {"kind": "custom"} | {k: v for k, v in values.items() if v is not None}}
     others: list[dict[str, object]] = [{"jobs[0].workload.micro_batch": count} for count in (4, 8)]
 
     def measured(settings: dict[str, object]) -> MeasuredJob:
-        seconds = MeasuredJob(job, settings, 1.0).simulate({**true, **settings})
-        return MeasuredJob(job, settings, seconds)
+        seconds = MeasuredJob(job, settings, MeasuredIteration(1.0)).simulate({**true, **settings})
+        return MeasuredJob(job, settings, MeasuredIteration(seconds))
 
     jobs = [measured(settings) for settings in others]
     before = np.abs(validate(jobs).errors).mean()
@@ -63,6 +65,15 @@ def test_a_table_of_jobs_is_read_and_its_mistakes_are_named(job: Path, tmp_path:
     first, second = read_jobs(table)
     assert (first.seconds, dict(first.settings)) == (0.1, {"jobs[0].workload.micro_batch": "4"})
     assert (second.seconds, dict(second.settings), second.scenario) == (1.5, {}, job)
+    asked: list[Path] = []
+
+    def read_trace(path: Path) -> MeasuredIteration:
+        asked.append(path)
+        return MeasuredIteration(0.2, {KernelKind.MATMUL: 0.1})
+
+    table.write_text("scenario,kineto,measured\njob.yaml,run/t.json,\njob.yaml,run/t.json,150ms\n")
+    assert [one.seconds for one in read_jobs(table, read_trace)] == [0.2, 0.15]
+    assert asked == [tmp_path / "run/t.json"] * 2
     for text, what in (
         ("scenario\njob.yaml\n", "columns"),
         ("scenario,measured\njob.yaml,soon\n", "is no time"),
@@ -72,3 +83,22 @@ def test_a_table_of_jobs_is_read_and_its_mistakes_are_named(job: Path, tmp_path:
             read_jobs(table)
     with pytest.raises(InputError, match="no measured jobs"):
         fit([])
+
+
+def test_a_traced_iteration_sets_what_its_kernels_tell_apart(job: Path, tmp_path: Path) -> None:
+    job.write_text(JOB.replace("sequence: 2048", "sequence: 8192"))  # attention counts
+    base = MeasuredJob(job, {}, MeasuredIteration(1.0, dict.fromkeys(KernelKind, 1.0)))
+    known = base.gpu()
+    true = {"sustained_clock": 0.6, "memory_peak": 0.7, "attention_peak": 0.4}
+    other = known.model_copy(update={"efficiency": known.efficiency.model_copy(update=true)})
+    values = {"kind": "custom"} | {k: v for k, v in gpu_values(other).items() if v is not None}
+    seconds = base.simulate({"jobs[0].workload.gpu": values})
+    measured = MeasuredIteration(seconds, base.kernels_on(other))
+    assert 0.5 * seconds < sum(measured.kernels.values()) < seconds  # the rest: gaps, and what is exposed
+    found = fit([MeasuredJob(job, {}, measured)])
+    assert {*true} <= {*found.fitted}
+    assert [getattr(found.gpu.efficiency, name) for name in true] == pytest.approx([*true.values()], rel=0.01)
+    assert [row.after for row in found.kernels] == pytest.approx([*measured.kernels.values()], rel=0.005)
+    assert "matmul " in str(found)
+    with pytest.raises(InputError, match="rank 8 was measured, but the job has 8 ranks"):
+        fit([MeasuredJob(job, {}, MeasuredIteration(1.0, measured.kernels, (8,)))])

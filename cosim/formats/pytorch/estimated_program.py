@@ -33,6 +33,7 @@ _NO_KERNEL = re.compile(
     r"select|expand(_as)?|(un)?squeeze_?|(_?reshape(_alias)?)|permute|set_|resize_|record_stream|is_pinned|to|"
     r"contiguous|flatten|unflatten_dense_tensors|split.*|chunk|unbind|alias|lift_fresh|_nested_tensor.*|is_.*|size|stride|numel|diagonal)$"
 )
+_LOOK_UP = re.compile(r"embedding|::gather$|::index$|::index_select$")
 _ITEM = "aten::_local_scalar_dense"
 _STEP = re.compile(r"ProfilerStep#(\d+)$")
 _TYPES: dict[str, DType] = {
@@ -147,7 +148,7 @@ def kernels(node: TraceNode, place: Location) -> list[Kernel]:
             return [fused_attention(flops, _moved(node))]
     except (TypeError, ValueError, IndexError, KeyError):
         raise WorkloadError(f"input shapes are {str(shapes)[:120]}", location=place) from None
-    return [memory(_moved(node))]
+    return [memory(_looked_up(node) if _LOOK_UP.search(node.name) else _moved(node))]
 
 
 def _convolution(out: list[int], weight: list[int], width: int) -> Kernel:
@@ -187,6 +188,12 @@ def _on_gpu(node: TraceNode) -> bool:
     return there(node.inputs) or there(node.outputs)
 
 
+def _looked_up(node: TraceNode) -> int:
+    """Of a table, only the rows that come out are read."""
+    out = sum(size for value in node.outputs for _, size in tensors(value))
+    return out + sum(min(size, out) for value in node.inputs for _, size in tensors(value))
+
+
 def _moved(node: TraceNode) -> int:
     return sum(size for value in (*node.inputs, *node.outputs) for _, size in tensors(value))
 
@@ -205,7 +212,7 @@ def _kernel(
     timer = writer.timers.get(dtype)
     if timer is None:
         try:
-            timer = writer.timers[dtype] = GpuTimer(writer.gpu, dtype)
+            timer = writer.timers[dtype] = writer.gpu.timer(dtype)
             writer.report.invented(f"times of {dtype} kernels: {writer.gpu.trust(dtype)}")
         except ValueError as error:
             raise WorkloadError(str(error), location=place) from None

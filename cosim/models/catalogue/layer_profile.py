@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from cosim.context import Context
 from cosim.errors import WorkloadError
 from cosim.gpu.gpus import DTYPE_BYTES
-from cosim.gpu.timer import GpuTimer
 from cosim.models.parts import Layer, Piece
 from cosim.workload.layers.profile import LayerProfile, ProfiledLayer
 
@@ -28,7 +27,7 @@ def layer_profile(spec: ModelWorkload, context: Context) -> LayerProfile:
     WorkloadError
         Layers that talk to other replicas; a GPU whose table can't be read.
     """
-    job, timer = spec.job(), GpuTimer(spec.gpu.build(context), spec.dtype)
+    job, timer = spec.job(), spec.gpu.build(context).timer(spec.dtype)
     width = DTYPE_BYTES[spec.gradient_dtype]
     layers = [layer for stage in job.stages for chunk in stage for layer in chunk]
 

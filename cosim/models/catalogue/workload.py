@@ -13,7 +13,6 @@ from cosim.files.import_report import ImportReport
 from cosim.gpu.contract import GpuSpec
 from cosim.gpu.gpus import DType, Gpu
 from cosim.gpu.kernels import memory
-from cosim.gpu.timer import GpuTimer
 from cosim.models.build_training import build_training
 from cosim.models.catalogue.assemble import Graphed, Stretched
 from cosim.models.catalogue.cut import Attention, Parallel, Recipe, Recompute, Recomputed
@@ -240,7 +239,7 @@ class ModelWorkload(TrainedWorkload):
         room = None if gpu.memory is None else gpu.memory - self.memory_reserve
         job = self.job() if self.offload is None else offloaded(self.job(), self.offload, room)
         overlaps = job.training.bucket is not None and self.task == "training"
-        timer: Timer = GpuTimer(gpu, self.dtype)
+        timer: Timer = gpu.timer(self.dtype)
         if (factor := self.framework.stretch(self.parallel.world_size)) > 1:
             timer = Stretched(timer, factor)
         if self.task != "training" if self.cuda_graphs is None else self.cuda_graphs:
