@@ -20,15 +20,11 @@ import cosim
 
 BIG: dict[str, Any] = {"leaves": 128, "spines": 64, "endpoints_per_leaf": 64}
 SMALL: dict[str, Any] = {"leaves": 8, "spines": 8, "endpoints_per_leaf": 8}
-FAILED = [
-    {"at": "0us", "link": "leaf* -> spine0", "rate": "100Gbps"},
-    {"at": "0us", "link": "spine0 -> leaf*", "rate": "100Gbps"},
-]
 PACKET = 4160
 ROWS: dict[str, tuple[float, dict[str, Any]]] = {
     "400 Gb/s": (38.7065, {}),
     "4:1": (188.805, {"topology": {"spines": 16, "oversubscription": 4}}),
-    "one spine failed": (41.9739, {"events": FAILED}),
+    "one spine failed": (41.9739, {"slow": 1}),
     "800 Gb/s": (25.2974, {"rate": 800}),
     "incast 2:1": (2041.11, {"senders": 2, "size": 50_000_000}),
     "incast 8:1": (3024.80, {"senders": 8, "size": 20_000_000}),
@@ -51,6 +47,27 @@ def permutation(hosts: int) -> list[tuple[int, int]]:
             return list(enumerate(to))
 
 
+def leaf_spine(fabric: dict[str, Any], gbps: int, slow: int) -> dict[str, Any]:
+    """The fabric, the links of ``slow`` of its spines at a quarter of the rate."""
+    more = {"rate": f"{gbps}Gbps", "latency": "1us", "routing": "ecmp"}
+    if slow == 0:
+        return {"kind": "leaf_spine"} | more | fabric
+    below = fabric["endpoints_per_leaf"]
+    hosts = [f"gpu{k}" for k in range(fabric["leaves"] * below)]
+    leaves = [f"leaf{k}" for k in range(fabric["leaves"])]
+    spines = [f"spine{k}" for k in range(fabric["spines"])]
+    cables = [(host, leaves[k // below], float(gbps)) for k, host in enumerate(hosts)]
+    cables += [(a, b, gbps / 4 if k < slow else gbps) for k, b in enumerate(spines) for a in leaves]
+    links = [{"from": a, "to": b, "rate": f"{rate}Gbps", "latency": "1us"} for a, b, rate in cables]
+    return {
+        "kind": "graph",
+        "endpoints": hosts,
+        "switches": leaves + spines,
+        "links": links,
+        "routing": "ecmp",
+    }
+
+
 def scenario(folder: Path, more: dict[str, Any]) -> dict[str, Any]:
     """The scenario of a row, its flows in a file."""
     gbps = more.get("rate", 400)
@@ -63,10 +80,9 @@ def scenario(folder: Path, more: dict[str, Any]) -> dict[str, Any]:
     (folder / "flows.txt").write_text("\n".join([str(len(lines)), *lines]) + "\n")
     queue = 419_150 if senders else gbps // 4 * PACKET
     low, high = (87_150, 336_150) if senders else (queue // 4, queue * 3 // 4)
-    found: dict[str, Any] = {
+    return {
         "name": "ultra-ethernet",
-        "topology": {"kind": "leaf_spine", "rate": f"{gbps}Gbps", "latency": "1us", "routing": "ecmp"}
-        | fabric,
+        "topology": leaf_spine(fabric, gbps, more.get("slow", 0)),
         "network": {
             "model": "congestion",
             "control": "nscc",
@@ -75,10 +91,10 @@ def scenario(folder: Path, more: dict[str, Any]) -> dict[str, Any]:
             "buffer": queue,
             "ecn_min": low,
             "ecn_max": high,
+            "queues_at": f"{gbps}Gbps",
         },
         "jobs": [{"workload": {"kind": "flow-list", "path": str(folder / "flows.txt")}, "iterations": 1}],
     }
-    return found | ({"events": more["events"]} if "events" in more else {})
 
 
 def main(names: list[str]) -> None:

@@ -19,8 +19,9 @@ from typing import Any
 from cosim.network.calendar import push
 from cosim.network.congestion.changes import change, own_changed, touch
 from cosim.network.congestion.delays import path_rtt
+from cosim.network.congestion.fronts import expect_front, have_all_moved, have_moved, leaves_with, line_up
 from cosim.network.congestion.pauses import expect_crossing, expect_empty
-from cosim.network.congestion.ports import is_hot, passes, settle_link
+from cosim.network.congestion.ports import is_hot, least_queue, passes, settle_link
 from cosim.network.congestion.rounds import set_want, settle_conn
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, UPDATE, CongestionState
 from cosim.network.congestion.strands import detach, drop_left
@@ -36,8 +37,6 @@ _FLOOR = 1.0 - 2.0**-40
 """So that shares of a port never add up to more than it has."""
 _ALIKE = 16
 """Loads that differ by less than this part of them are shared as before, until the next round."""
-_DROP = 64.0
-"""Bytes; smaller queues go on as what comes in does. Where nothing pauses, queues below a packet do."""
 
 
 @inlined
@@ -149,6 +148,8 @@ def _share_own_ports(fluid: CongestionState, now: int) -> None:
 @once
 def _passed_on(fluid: CongestionState, at: int, least: float) -> int:
     """The rate that comes to hop ``at``, not its connection's first, from the port before."""
+    if fluid.settings[0].traced != 0.0:
+        return int(leaves_with(fluid, at - 1, least))
     hop = fluid.hops[at - 1]
     before = fluid.ports[hop.port]
     fresh = hop.load
@@ -170,6 +171,7 @@ def _bring(core: Core, fluid: CongestionState, level: int, count: int, least: fl
     """
     hops = fluid.hops
     strands = fluid.strands
+    traced = fluid.settings[0].traced != 0.0
     for k in range(count):
         strand = strands[fluid.moving[k]]
         # Read first, written below: the order of connections in ``changed`` must not show in the rates.
@@ -189,15 +191,21 @@ def _bring(core: Core, fluid: CongestionState, level: int, count: int, least: fl
                 fluid.ports[hop.port].load += hop.fresh - hop.load
                 hop.load = hop.fresh
                 touch(fluid, hop.port)
+                if traced:
+                    line_up(fluid, strand.hop + level, least)
 
 
 @once
 def _change_others(fluid: CongestionState, level: int, count: int, least: float) -> None:
     """Where a port passes on its rate, a share that changes is that of all others on it too."""
     hops = fluid.hops
+    traced = fluid.settings[0].traced != 0.0
     for k in range(count):
         strand = fluid.strands[fluid.moving[k]]
-        if 0 < level < strand.hops - 1:
+        if traced:
+            if 0 < level < strand.hops - 1:
+                have_all_moved(fluid, hops[strand.hop + level].port)
+        elif 0 < level < strand.hops - 1:
             port = fluid.ports[hops[strand.hop + level].port]
             # Every change would change all others on the port, and theirs the next ports': most of the
             # work, for differences that the next round levels out.
@@ -220,9 +228,12 @@ def _move_strands(fluid: CongestionState, one: Any) -> float:
     while s != _NONE:
         strand = fluid.strands[s]
         if strand.attached != 0:
-            fluid.moving[counts.num_moving] = s
-            counts.num_moving += 1
-            counts.most_hops = max(counts.most_hops, strand.hops)
+            if fluid.settings[0].traced != 0.0:
+                have_moved(fluid, s)
+            else:
+                fluid.moving[counts.num_moving] = s
+                counts.num_moving += 1
+                counts.most_hops = max(counts.most_hops, strand.hops)
             if strand.part > 0.0:
                 share = min(share, fluid.ports[fluid.hops[strand.hop].port].share)
         s = strand.next
@@ -234,8 +245,6 @@ def _set_loads(core: Core, fluid: CongestionState, least: float, now: int) -> No
     """Bring new rates to the ports, hop by hop; more connections may change on the way."""
     counts = fluid.counts[0]
     conns = fluid.conns
-    counts.num_moving = 0
-    counts.most_hops = 0
     for k in range(counts.num_changed):
         one = conns[fluid.changed[k]]
         if one.attached != 0:
@@ -252,6 +261,8 @@ def _set_loads(core: Core, fluid: CongestionState, least: float, now: int) -> No
             settle_conn(fluid, fluid.changed[k], now)
             _move_strands(fluid, conns[fluid.changed[k]])
         level += 1
+    counts.num_moving = 0
+    counts.most_hops = 0
 
 
 @inlined
@@ -260,6 +271,10 @@ def _is_through(fluid: CongestionState, strand: Any, least: float) -> bool:
     hops = fluid.hops
     for m in range(strand.hop, strand.hop + strand.hops):
         port = fluid.ports[hops[m].port]
+        if fluid.settings[0].traced != 0.0:
+            if hops[m].load != 0 or fluid.outs[m] != 0:
+                return False
+            continue
         # A queue that nobody feeds still sends to the next port: off its list, nothing would bring that
         # there.
         passed_on = m == strand.hop + strand.hops - 1 or port.queue <= least or port.load != 0
@@ -322,6 +337,8 @@ def _watch_queues(core: Core, fluid: CongestionState, least: float, now: int) ->
         while p < len(links) * counts.num_classes:  # those after it get what it leaves
             if links[link].onward > 0:
                 expect_empty(core.calendar, fluid, p, least, now)
+            if fluid.settings[0].traced != 0.0:
+                expect_front(core.calendar, fluid, p, now)
             if fluid.settings[0].lossless != 0.0:
                 expect_crossing(core.calendar, fluid, p, now)
             p += len(links)
@@ -426,8 +443,7 @@ def _set_drains(fluid: CongestionState, now: int) -> None:
 @once
 def apply(core: Core, fluid: CongestionState, now: int) -> None:
     """Bring everything that changed at ``now`` into force. The caller saw to the room in the calendar."""
-    settings = fluid.settings[0]
-    least = _DROP if settings.lossless != 0.0 else settings.mss
+    least = least_queue(fluid)
     # The order matters: wants need queues as they are, shares need all wants, loads need shares; who leaves,
     # rests or drains depends on the loads.
     _set_wants(fluid, now)

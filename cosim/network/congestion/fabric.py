@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.control import marks_of, state_width
-from cosim.network.congestion.state import BINS, LINK, PORT, SETTINGS
+from cosim.network.congestion.state import BINS, LINE, LINK, PORT, SETTINGS
 from cosim.network.flows import F64, I32, I64
 from cosim.network.growing import zeros
 from cosim.topology.graph import Topology
@@ -32,6 +32,7 @@ class PortSettings:
     lossless: bool | None = None
     trims: bool | None = None
     pause_bytes: int | None = None
+    queues_at_bps: float | None = None
     least_rto_ps: int = 500_000_000
     rest: bool = True
 
@@ -63,18 +64,21 @@ def make_links(control: Control, ports: PortSettings, topology: Topology) -> NDA
     never = 1e18
     for rate in np.unique(rate_bps).tolist():
         marks = marks_of(control, rate, ports.mtu_bytes)
+        part = rate / (ports.queues_at_bps or rate)
         if ports.mark_from_bytes is not None:
             most = 1.0 if ports.mark_probability is None else ports.mark_probability
             marks = (
-                float(ports.mark_from_bytes),
-                float(ports.mark_all_bytes or ports.mark_from_bytes),
+                part * ports.mark_from_bytes,
+                part * (ports.mark_all_bytes or ports.mark_from_bytes),
                 most,
             )
         one = links["capacity"] == np.floor(rate)
         low, high, most = marks or (never, never, 0.0)
         links["mark_from"][one], links["mark_all"][one], links["mark_most"][one] = low, high, most
-        room = float(ports.buffer_bytes or max(256 * ports.mtu_bytes, 4 * high if marks else 0))
-        pause = float(ports.pause_bytes or room / 2)
+        room = float(max(256 * ports.mtu_bytes, 4 * high if marks else 0))
+        if ports.buffer_bytes is not None:
+            room = part * ports.buffer_bytes
+        pause = room / 2 if ports.pause_bytes is None else part * ports.pause_bytes
         links["buffer"][one] = room
         links["pause"][one] = pause
         links["resume"][one] = max(pause - 2 * ports.mtu_bytes, pause / 2)
@@ -92,6 +96,13 @@ def make_ports(links: int, before: NDArray[Any] | None = None) -> NDArray[Any]:
     new["share"] = new["duty"] = 1.0
     new["link"] = np.arange(links)
     return ports
+
+
+def make_lines(links: int) -> NDArray[Any]:
+    """What the queues of one class of ports hold, told apart, while they hold nothing."""
+    lines = zeros((links,), LINE)
+    lines["head"] = _NONE
+    return lines
 
 
 def other_way(src: I32, dst: I32) -> I64:

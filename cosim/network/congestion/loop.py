@@ -12,12 +12,13 @@ from cosim.network.changes import MOST_IN_VAIN, next_change
 from cosim.network.congestion.apply import apply, wake
 from cosim.network.congestion.changes import change, tell
 from cosim.network.congestion.delays import arrival, slowest
+from cosim.network.congestion.fronts import pass_fronts
 from cosim.network.congestion.last_bytes import follow, has_left
 from cosim.network.congestion.pauses import at_threshold
-from cosim.network.congestion.ports import settle_link
+from cosim.network.congestion.ports import least_queue, settle_link
 from cosim.network.congestion.rounds import answer, ask, count_losses, end_round, met_nothing, settle_conn
 from cosim.network.congestion.sending import send, settle_ahead
-from cosim.network.congestion.state import AGAIN, CROSS, EMPTY, START, UPDATE, CongestionState
+from cosim.network.congestion.state import AGAIN, CROSS, EMPTY, FRONT_PASSES, START, UPDATE, CongestionState
 from cosim.network.congestion.strands import count_bytes, is_cut
 from cosim.network.core import DONE, NEED_CALENDAR, NEED_MORE, NEED_PENDING, Core, complete, release
 from cosim.network.drains import set_drain
@@ -25,7 +26,7 @@ from cosim.network.jit import ask_at, call_at, once
 from cosim.network.order import sort_instant
 from cosim.units import NEVER
 
-ASK, NEED_FLOWS, NEED_ROWS, DEADLOCK, NEED_CHANGE = 30, 31, 32, 33, 34
+ASK, NEED_FLOWS, NEED_ROWS, DEADLOCK, NEED_CHANGE, NEED_FRONTS = 30, 31, 32, 33, 34, 37
 """What the loop stops for: the control's answer on the batch, more room, or a link that changes."""
 
 _NONE = -1
@@ -129,6 +130,9 @@ def _serve(core: Core, fluid: CongestionState) -> None:
             fluid.ports[number].empties = 0
             settle_link(core, fluid, fluid.ports[number].link, now)
             tell(fluid, number)
+    elif kind == FRONT_PASSES:
+        if fluid.lines[number].due == now:
+            pass_fronts(core, fluid, number, least_queue(fluid), now)
     elif fluid.ports[number].check == now:
         fluid.ports[number].check = 0
         at_threshold(core, fluid, number, now)
@@ -321,6 +325,10 @@ def _leave_instant(core: Core, fluid: CongestionState, horizon: int) -> int:
         if limit <= state.instant:
             return DONE
         most = 4 * counts.num_active + 2 * len(fluid.links) * counts.num_classes + 64
+        if fluid.settings[0].traced != 0.0:
+            most += len(fluid.links) * counts.num_classes
+            if counts.num_fronts + len(fluid.hops) > len(fluid.fronts):
+                return NEED_FRONTS
         if not room(core.calendar, most):
             return NEED_CALENDAR
         apply(core, fluid, state.instant)

@@ -7,6 +7,7 @@ from cosim.network.changes import ROUTES, begin_change
 from cosim.network.congestion.apply import wake, wake_all
 from cosim.network.congestion.changes import change, tell
 from cosim.network.congestion.delays import arrives_by
+from cosim.network.congestion.fronts import pass_fronts
 from cosim.network.congestion.pauses import at_threshold
 from cosim.network.congestion.ports import settle_link
 from cosim.network.congestion.rounds import count_losses, remember, settle_conn
@@ -104,6 +105,8 @@ def _change_link(core: Core, fluid: CongestionState, link: int, rate_bps: int, n
     for _ in range(fluid.counts[0].num_classes):
         if rate_bps == 0:
             ports[p].queue = 0.0
+            if fluid.settings[0].traced != 0.0:
+                pass_fronts(core, fluid, p, 0.0, now)
             at_threshold(core, fluid, p, now)
             # Last bytes that stand in it go on, one by one.
             if ports[p].head != _NONE:

@@ -70,6 +70,7 @@ from cosim.network.congestion.control import ask_in_python, check_answers
 from cosim.network.congestion.fabric import (
     PortSettings,
     circle,
+    make_lines,
     make_links,
     make_ports,
     make_settings,
@@ -81,6 +82,7 @@ from cosim.network.congestion.loop import (
     DEADLOCK,
     NEED_CHANGE,
     NEED_FLOWS,
+    NEED_FRONTS,
     NEED_ROWS,
     run_congestion,
 )
@@ -91,8 +93,10 @@ from cosim.network.congestion.state import (
     CONN,
     COUNTS,
     FLOW,
+    FRONT,
     GROUP_TRAITS,
     HOP,
+    LINE,
     MAX_STATE,
     NUM_CLASSES,
     PAIR,
@@ -170,9 +174,13 @@ class CongestionNetwork(CompiledNetwork):
                 "parameters": np.array(control.parameters(), np.float64),
             }
         )
+        changing = topology.changes is not None
+        self._fluid["settings"]["changing"] = changing
+        if changing or self._balancing.balancer is not None:
+            self._fluid["settings"]["traced"] = 1
+            self._fluid["lines"] = make_lines(count)
         self._rows = StrandRows(self._fluid, topology, self._ports.mtu_bytes, back)
         self._changes.fill(self._fluid)
-        self._fluid["settings"]["changing"] = topology.changes is not None
         self._tell_addresses()
 
     def _tell_addresses(self) -> None:
@@ -340,6 +348,8 @@ class CongestionNetwork(CompiledNetwork):
         while counts["num_classes"] <= priority:
             counts["num_classes"] += 1
             fluid["ports"] = make_ports(num_links, fluid["ports"])
+            if len(fluid["lines"]):
+                fluid["lines"] = np.concatenate([fluid["lines"], make_lines(num_links)])
             for name in ("scan", "touched"):
                 self._fluid.reserve(name, int(counts["num_classes"]) * num_links)
 
@@ -354,6 +364,8 @@ class CongestionNetwork(CompiledNetwork):
             self._change()
         elif what == NEED_STRANDS:
             self._add_chosen()
+        elif what == NEED_FRONTS:
+            fluid.reserve("fronts", len(fluid["fronts"]) + len(fluid["hops"]))
         elif what == DEADLOCK:
             raise NetworkError(self._circle())
         elif what == ASK:
@@ -479,7 +491,7 @@ class CongestionNetwork(CompiledNetwork):
 def _empty_state(num_links: int) -> dict[str, Any]:
     """The arrays of a network on which nothing has been sent."""
     counts = np.zeros(1, COUNTS)
-    counts["free_flow"] = _NONE
+    counts["free_flow"] = counts["free_front"] = _NONE
     counts["stamp"] = counts["num_classes"] = 1
     records = {
         "conns": CONN,
@@ -487,12 +499,25 @@ def _empty_state(num_links: int) -> dict[str, Any]:
         "changes": CHANGE,
         "hops": HOP,
         "sights": SIGHT,
+        "lines": LINE,
+        "fronts": FRONT,
         "flows": FLOW,
         "drains": DRAIN,
         "pairs": PAIR,
         "rows": ROW,
     }
-    numbers = ("choices", "moving", "changed", "updated", "woken", "instant", "spare", "other", "third")
+    numbers = (
+        "choices",
+        "strand_of",
+        "moving",
+        "changed",
+        "updated",
+        "woken",
+        "instant",
+        "spare",
+        "other",
+        "third",
+    )
     return {
         **{name: np.zeros(0, dtype) for name, dtype in records.items()},
         **{name: np.zeros(0, np.int32) for name in numbers},
@@ -503,6 +528,7 @@ def _empty_state(num_links: int) -> dict[str, Any]:
         "coflows": np.zeros(64, COFLOW),
         "channel_of": np.zeros(64, np.int32),
         "ends": np.zeros((0, 4), np.int64),
+        **{name: np.zeros(0, np.int64) for name in ("outs", "moved")},
         "telemetry": np.zeros((0, 1), TELEMETRY),
         "before": np.zeros((0, MAX_STATE + 2), np.float64),
         "state": np.zeros((0, MAX_STATE), np.float64),

@@ -19,6 +19,7 @@ from cosim.network.jit import compiled, inlined, once
 
 _DUST = 1e-3
 """Bytes; a queue that shrinks below it is empty."""
+_DROP = 64.0
 
 
 @inlined
@@ -231,6 +232,12 @@ def settle_all(core: Core, fluid: CongestionState, now: int) -> None:
     """Bring the queues of every link to ``now``."""
     for link in range(len(fluid.links)):
         settle_link(core, fluid, link, now)
+
+
+@inlined
+def least_queue(fluid: CongestionState) -> float:
+    """Bytes; smaller queues go on as what comes in does: below a packet, or where ports pause nearly none."""
+    return float(_DROP if fluid.settings[0].lossless != 0.0 else fluid.settings[0].mss)
 
 
 @inlined

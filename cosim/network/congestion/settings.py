@@ -12,7 +12,7 @@ from cosim.network.congestion.contract import Control
 from cosim.network.contract import NetworkSpec
 from cosim.network.simulator import NetworkSimulator
 from cosim.registry import Named
-from cosim.spec import SizeBytes, TimePs
+from cosim.spec import RateBps, SizeBytes, TimePs
 from cosim.topology.graph import Topology
 from cosim.units import format_size
 
@@ -32,6 +32,12 @@ class Congestion(NetworkSpec):
     )
     ecn_max: SizeBytes | None = Field(None, ge=0, description="queue from which all are; omitted: ecn_min")
     ecn_probability: float | None = Field(None, gt=0, le=1, description="marked at ecn_max; omitted: 1")
+    queues_at: RateBps | None = Field(
+        None,
+        gt=0,
+        description="rate of links with queues (buffer, ecn_min, ecn_max, pfc_threshold) as given; others "
+        "have them in proportion; omitted: all alike",
+    )
     pfc: Literal["auto"] | bool = Field(
         "auto", description="pause upstream ports instead of dropping; auto: as the control's paper has it"
     )
@@ -97,6 +103,8 @@ class Congestion(NetworkSpec):
         if self.pfc_threshold is not None and not lossless:
             found.append(("pfc_threshold", "nothing is paused: pfc is off"))
         found += self._idle_marks(lossless=lossless)
+        if self.queues_at is not None and {self.buffer, self.ecn_min, self.pfc_threshold} == {None}:
+            found.append(("queues_at", "neither buffer nor ecn_min nor pfc_threshold is given"))
         if self.ecn_min is None:
             names = [n for n in ("ecn_max", "ecn_probability") if getattr(self, n) is not None]
             found += [(name, "the control's own marking holds without ecn_min") for name in names]
@@ -134,6 +142,7 @@ class Congestion(NetworkSpec):
                 lossless=None if self.pfc == "auto" else self.pfc,
                 trims=None if self.trimming == "auto" else self.trimming,
                 pause_bytes=self.pfc_threshold,
+                queues_at_bps=self.queues_at,
                 least_rto_ps=self.rto,
                 rest=self.rest,
             ),

@@ -42,6 +42,9 @@ COUNTS = np.dtype(
         ("more_changes", "i8"),
         ("in_vain", "i8"),
         ("progress", "i8"),
+        ("free_front", "i8"),
+        ("fronts_used", "i8"),
+        ("num_fronts", "i8"),
     ]
 )
 """``begin``: the connection that takes its next flow, plus one. Changed: connections with a new rate;
@@ -51,7 +54,7 @@ changed. ``kernel``: where the control is, if it is compiled, else 0. ``num_clas
 ``num_updates``: how often controls were asked; ``open``: an instant has changes that are not applied yet;
 ``stuck``: a port that pauses itself, plus one; moving: strands whose loads are
 brought to their ports, of ``most_hops`` links at most. The
-last five are of the table of changes, as ``fair_share`` has them."""
+five from ``change`` on are of the table of changes, as ``fair_share`` has them."""
 SETTINGS = np.dtype(
     [
         ("mss", "f8"),
@@ -68,15 +71,17 @@ SETTINGS = np.dtype(
         ("scaled", "f8"),
         ("balanced", "f8"),
         ("changing", "f8"),
+        ("traced", "f8"),
     ]
 )
 """What control and scenario say, 1 for yes. ``slope`` and ``intercept`` give the gain (MLTCP); ``scaled``:
 growth is multiplied by it from outside, the control doesn't do it. ``balanced``: a load balancer chooses;
-``changing``: links fail or slow down."""
+``changing``: links fail or slow down; ``traced``: queues are told apart by strand, as paths may change."""
 
-START, UPDATE, CROSS, EMPTY, AGAIN = 0, 1, 2, 3, 4
+START, UPDATE, CROSS, EMPTY, AGAIN, FRONT_PASSES = 0, 1, 2, 3, 4, 5
 """``hop`` of an event: a flow starts; a round trip ends (row: connection); a queue may cross a PFC
-threshold, or be empty (row: port); a connection (row) wants to choose its paths again."""
+threshold, or be empty (row: port); a connection (row) wants to choose its paths again; a front in a queue
+(row: port) is at its head."""
 
 BYTES_PER_BPS_PS = 1.25e-13
 """Bytes that one bit per second brings in a picosecond."""
@@ -257,6 +262,12 @@ LINK = np.dtype(
 )
 """``onward``: the strands on it that go on from where it ends. ``capacity`` is 0 while it is dead;
 ``nominal``: what it was built with."""
+LINE = np.dtype([("out", "i8"), ("told", "i8"), ("due", "i8"), ("head", "i4"), ("tail", "i4")])
+"""A port's queue, told apart: ``out`` is the sum of what leaves as it came (of each hop ``outs``), ``told``
+that when all that pass here were last looked at; from ``head`` on its fronts, of which the first is looked
+for at ``due``."""
+FRONT = np.dtype([("leaves", "f8"), ("load", "i8"), ("hop", "i4"), ("next", "i4")])
+"""From here on ``hop`` brought ``load`` to its port; it passes when the port has served ``leaves`` bytes."""
 FLOW = np.dtype(
     [
         ("origin", "i8"),
@@ -335,6 +346,11 @@ class CongestionState(Arrays):
     choices: I32
     hops: Records
     sights: Records
+    outs: I64
+    strand_of: I32
+    moved: I64
+    lines: Records
+    fronts: Records
     ports: Records
     links: Records
     flows: Records

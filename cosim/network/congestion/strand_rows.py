@@ -31,6 +31,7 @@ class StrandRows:
         self._topology = topology
         self._packet_bits = packet_bytes * 8
         self._back = back
+        self._traced = bool(fluid["settings"]["traced"][0])
         self._strands = 0
         self._hops = 0
         self.most_hops = 1
@@ -45,7 +46,7 @@ class StrandRows:
         has = count > 0
         self._hops += total
         self.most_hops = max(self.most_hops, int(count.max(initial=1)))
-        for name in ("hops", "sights", "pairs"):
+        for name in ("hops", "sights", "pairs", *(("outs", "strand_of") if self._traced else ())):
             fluid.reserve(name, self._hops)
         link = links[np.repeat(begin, count) + np.arange(total) - np.repeat(heads, count)]
         hops = fluid["hops"][old : self._hops]
@@ -58,8 +59,10 @@ class StrandRows:
         sums = np.concatenate([np.zeros((1, 2)), np.cumsum(np.stack([latency, packet], axis=1), axis=0)])
         both = sums[ends] - sums[heads]
         first, self._strands = self._strands, self._strands + len(conn)
-        for name in ("strands", "moving"):
+        for name in ("strands", "moving", *(("moved",) if self._traced else ())):
             fluid.reserve(name, self._strands)
+        if self._traced:
+            fluid["strand_of"][old : self._hops] = np.repeat(np.arange(first, self._strands), count)
         mine = fluid["strands"][first : self._strands]
         mine["hop"], mine["hops"], mine["conn"], mine["next"] = old + heads, count, conn, _NONE
         mine["latency"] = both[:, 0]
