@@ -79,7 +79,7 @@ def run(
         _print(done, quiet)
     if report is not None:
         _report(done, report)
-    _end(done, out)
+    _end(done, out or report)
 
 
 def _print_json(done: Done) -> None:
@@ -118,15 +118,15 @@ def _report(done: Done, path: Path) -> None:
     say(f"written: {done.report().save(path)}")
 
 
-def _end(done: Done, out: Path | None) -> None:
+def _end(done: Done, written: Path | None) -> None:
     """What is wrong with it, and the exit code for that."""
     from cosim.experiment.simulate import Run
     from cosim.results.stored_run import StoredRun
     from cosim.results.sweep import SweepRun
 
-    if isinstance(done, Run) and done.scenario.record.messages and out is None and not done.interrupted:
+    if isinstance(done, Run) and done.scenario.record.messages and written is None and not done.interrupted:
         place = done.scenario.locate("record", "messages")
-        say(f"warning: {place}: has no effect: messages are written with --out only")
+        say(f"warning: {place}: has no effect: messages are written with --out or --report only")
     if not isinstance(done, StoredRun) and done.interrupted:
         say(f"interrupted: {done.interrupted}; what was computed until then is kept")
         raise typer.Exit(INTERRUPTED)

@@ -75,7 +75,9 @@ def resolved_yaml(scenario: Scenario) -> str:
     """The scenario with its ``--set`` applied, as YAML that can be run again from the same folder."""
     source = scenario.source
     head = (
-        f"# as it was run, --set applied; relative paths start at the folder of {source}\n" if source else ""
+        f"---\n# as it was run, --set applied; relative paths start at the folder of {source}\n"
+        if source
+        else ""
     )
     try:
         value = scenario.as_written()

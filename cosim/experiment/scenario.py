@@ -177,7 +177,9 @@ class Scenario(Spec):
     """
 
     name: str = Field("", description="what reports call it; the file's name where it is left out")
-    description: str = Field("", description="for people")
+    description: str = Field(
+        "", description="for people, on the report; omitted: the comment that the file begins with"
+    )
     topology: Annotated[TopologySpec | Topology, Named("cosim.topologies", also=(Topology,))] = Field(
         description="nodes, links and routing"
     )
@@ -357,6 +359,7 @@ def from_document(
         settings.apply_values(document, changes)
     else:
         settings.apply_texts(document, changes)
+    document.tell_comment()
     return _validate(document, base, name)
 
 

@@ -76,7 +76,9 @@ class Sweep(Spec):
     """
 
     name: str = Field("", description="what reports call it; the file's name where it is left out")
-    description: str = Field("", description="for people")
+    description: str = Field(
+        "", description="for people, on the report; omitted: the comment that the file begins with"
+    )
     scenario: str | dict[str, Any] = Field(description="a scenario file, or a scenario written here")
     axes: dict[str, dict[str, Any]] = Field(
         min_length=1, description="axis: {label: {setting: value}}, or axis: {setting: [values]}"
@@ -311,6 +313,7 @@ def sweep_from(
         Each mistake, with its place; of a sweep, those of every combination too.
     """
     settings.apply(document, changes)
+    document.tell_comment()
     try:
         sweep = kind.model_validate(document.value, context={"folder": base})
     except ValidationError as error:

@@ -119,7 +119,9 @@ def _run_all(
     name = sweep.name or "sweep"
     trials = tuple(done[number] for number in sorted(done))
     address = "" if store is None else store.address
-    return SweepRun(name, sweep.labels, sweep.measures, trials, interrupted, len(tasks), address)
+    return SweepRun(
+        name, sweep.labels, sweep.measures, trials, interrupted, len(tasks), address, sweep.description
+    )
 
 
 def _executor(chosen: Executor | None, workers: int | None) -> Executor:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -67,12 +68,20 @@ def show_path(path: Sequence[Key]) -> str:
 
 @dataclass
 class Document:
-    """A YAML value, with the line of each key and item, and the ``--set`` that each change came from."""
+    """A YAML value, with the line of each key and item, the ``--set`` that each change came from, and the
+    comment that the text begins with.
+    """
 
     file: str
     value: Any
     lines: dict[KeyPath, int] = field(default_factory=dict)
     settings: dict[KeyPath, str] = field(default_factory=dict)
+    comment: str = ""
+
+    def tell_comment(self) -> None:
+        """Have the comment that it begins with be its description, where it has none of its own."""
+        if self.comment and isinstance(self.value, dict):
+            self.value.setdefault("description", self.comment)
 
     def locate(self, path: Sequence[Key]) -> Location:
         """Where the value at ``path`` was said, or its nearest parent that was."""
@@ -140,6 +149,13 @@ def as_model(document: Document, model: type[Model], error: type[InputError], *k
         raise error(message, location=document.locate((*keys, *first["loc"]))) from None
 
 
+def _first_comment(text: str) -> str:
+    """What a text says before its first key, up to an empty line, as one line; not what is for editors."""
+    lines = takewhile(lambda line: line.strip(" #"), text.splitlines())
+    told = [line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines)]
+    return " ".join(line for line in told if not line.startswith("yaml-language-server:"))
+
+
 def parse_value(text: str) -> Any:
     """A YAML value without locations, as in ``--set path=value``.
 
@@ -179,7 +195,9 @@ def parse(
     problem = yaml.YAMLError()
     for loader in _LOADERS:  # the second one only for its clearer words where the first gives up
         try:
-            return _ValueBuilder(yaml.parse(text, Loader=loader), file, error, as_text).document()
+            found = _ValueBuilder(yaml.parse(text, Loader=loader), file, error, as_text).document()
+            found.comment = _first_comment(text)
+            return found
         except yaml.YAMLError as found:
             problem = found
     raise _syntax_error(problem, file, error) from None

@@ -370,7 +370,7 @@ def _get(thing: Any, key: str) -> Any:
 
 def _settings(a: Any, b: Any) -> Iterator[Setting]:
     flat_a, flat_b = dict(_flat(a, "")), dict(_flat(b, ""))
-    for key in sorted(flat_a.keys() | flat_b.keys()):
+    for key in sorted((flat_a.keys() | flat_b.keys()) - {"description"}):
         if flat_a.get(key) != flat_b.get(key) or (key in flat_a) != (key in flat_b):
             yield Setting(key, flat_a.get(key), flat_b.get(key))
 

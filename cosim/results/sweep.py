@@ -127,6 +127,8 @@ class SweepRun:
         Runs that were asked for.
     store
         The address of the store that has the runs whose ``run`` says so; empty: there is none.
+    description
+        Of the sweep, for people.
 
     Examples
     --------
@@ -149,6 +151,7 @@ class SweepRun:
     interrupted: str = ""
     num_asked: int = 0
     store: str = ""
+    description: str = ""
 
     @cached_property
     def _values(self) -> dict[tuple[tuple[str, ...], str], dict[int, float]]:

@@ -199,7 +199,8 @@ def test_a_folder_that_cannot_be_written_is_said_before_the_run(
 def test_messages_that_nobody_would_see_draw_a_warning(cosim_command: Cosim, scenario: Path) -> None:
     done = cosim_command("run", scenario, "--set", "record.messages=true")
     assert done.err == (
-        "warning: --set record.messages=true: has no effect: messages are written with --out only\n"
+        "warning: --set record.messages=true: has no effect: "
+        "messages are written with --out or --report only\n"
     )
 
 

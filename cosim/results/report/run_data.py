@@ -47,7 +47,7 @@ def run_data(source: ReportSource) -> tuple[dict[str, Any], dict[str, Array]]:
         "summary": summary,
         "exposed": exposed_by_kind(source.columns),
         "alone": dict(source.alone or {}),
-        "settings": _yaml(source.settings),
+        **_settings(source.settings),
         "timeline": _timeline(source, shown),
         "path_kinds": [*KINDS],
         "paths": [_path_head(source, job) for job in range(len(source.summary.jobs))],
@@ -66,14 +66,21 @@ def run_data(source: ReportSource) -> tuple[dict[str, Any], dict[str, Array]]:
     return head, columns
 
 
-def _yaml(settings: Any) -> str:
-    return "" if settings is None else yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=90)
+def _settings(settings: Any) -> dict[str, str]:
+    """What is asked, and the scenario as YAML."""
+    if settings is None:
+        return {"question": "", "settings": ""}
+    asked = {name: value for name, value in settings.items() if name != "description"}
+    told = yaml.safe_dump(asked, sort_keys=False, allow_unicode=True, width=90)
+    return {"question": str(settings.get("description") or ""), "settings": told}
 
 
 def _timeline(source: ReportSource, shown: Lanes) -> dict[str, Any]:
     found = source.columns
     names = found["node_name"].tolist()
     jobs, numbers = source.job_of_ranks(), source.rank_numbers()
+    simulated = np.diff(found["job_ptr"])
+    copies = [job.num_ranks // max(n, 1) for job, n in zip(source.summary.jobs, simulated, strict=True)]
     return {
         "said": shown.said,
         "kinds": [kind.value for kind in OpKind],
@@ -83,7 +90,7 @@ def _timeline(source: ReportSource, shown: Lanes) -> dict[str, Any]:
                 "job": int(jobs[rank]),
                 "rank": int(numbers[rank]),
                 "node": names[int(found["job_endpoints"][rank])],
-                "alike": int(alike),
+                "alike": int(alike * copies[jobs[rank]]),
             }
             for rank, alike in zip(shown.ranks.tolist(), shown.alike.tolist(), strict=True)
         ],
@@ -227,12 +234,11 @@ def _traffic(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
     step = -(-used // TRAFFIC_BINS)
     pair = found["traffic_src"].astype(np.int64) // each * groups + found["traffic_dst"] // each
     pairs, place = np.unique(pair, return_inverse=True)
-    starts = np.arange(0, used, step)
+    starts = _bins(used, step, bin_ps, source.summary.end_ps)
     sums = np.zeros((len(starts), len(pairs)), np.int64)
-    for k, start in enumerate(starts.tolist()):
-        np.add.at(sums[k], place, sizes[start : min(start + step, used)].sum(axis=0))
+    np.add.at(sums.T, place, np.add.reduceat(sizes[:used], starts, axis=0).T)
     head["traffic"] = {"groups": groups, "each": each, "bins": len(starts), "bin_ps": step * bin_ps}
-    by_job = _by_job(source, sizes, starts.tolist(), step, used)
+    by_job = _by_job(source, np.add.reduceat(sizes[:used], starts, axis=0))
     return {
         "traffic_pair": pairs,
         "traffic_bytes": sums.reshape(-1),
@@ -248,7 +254,8 @@ def _shared_links(source: ReportSource, head: dict[str, Any]) -> dict[str, Array
     bin_ps = int(found["traffic_bin_ps"])
     used = max(1, min(found["shared_bytes"].shape[1], -(-source.summary.end_ps // bin_ps)))
     step = -(-used // MOST_SHARED_BINS)
-    sums = np.add.reduceat(found["shared_bytes"][:, :used], np.arange(0, used, step), axis=1)
+    starts = _bins(used, step, bin_ps, source.summary.end_ps)
+    sums = np.add.reduceat(found["shared_bytes"][:, :used], starts, axis=1)
     rows = [
         {"link": int(link), "job": int(job)}
         for link, job in zip(found["shared_link"], found["shared_job"], strict=True)
@@ -257,9 +264,18 @@ def _shared_links(source: ReportSource, head: dict[str, Any]) -> dict[str, Array
     return {"shared_bytes": sums.reshape(-1)}
 
 
-def _by_job(source: ReportSource, sizes: Array, starts: list[int], step: int, used: int) -> I64:
-    """Bytes of each job's own endpoints over time, int64[jobs, bins]; nothing where jobs share endpoints,
-    or of one.
+def _bins(used: int, step: int, bin_ps: int, end_ps: int) -> I64:
+    """The first of each ``step`` bins. What is left at the end goes with what is before it where it is less
+    than half as long: a message counts when it arrives, a rate of so short a time would be no network's.
+    """
+    starts = np.arange(0, used, step)
+    short = 2 * (end_ps - int(starts[-1]) * bin_ps) < step * bin_ps
+    return starts[:-1] if short and len(starts) > 1 else starts
+
+
+def _by_job(source: ReportSource, sizes: Array) -> I64:
+    """Bytes of each job's own endpoints over time, int64[jobs, bins], of int64[bins, pairs]; nothing where
+    jobs share endpoints, or of one.
     """
     found, jobs = source.columns, len(source.summary.jobs)
     endpoints = found["job_endpoints"]
@@ -269,9 +285,9 @@ def _by_job(source: ReportSource, sizes: Array, starts: list[int], step: int, us
     job = np.full(source.summary.num_endpoints, -1, np.int64)
     job[endpoints] = source.job_of_ranks()
     of_pair = job[found["traffic_src"]]
-    out = np.zeros((jobs, len(starts)), np.int64)
-    for k, start in enumerate(starts):
-        np.add.at(out[:, k], of_pair, sizes[start : min(start + step, used)].sum(axis=0))
+    known = of_pair >= 0  # a memory node's are nobody's
+    out = np.zeros((jobs, len(sizes)), np.int64)
+    np.add.at(out, of_pair[known], sizes.T[known])
     return out
 
 

@@ -31,6 +31,7 @@ def sweep_data(sweep: SweepRun, page_of: PageOf = no_run) -> dict[str, Any]:
     return {
         "name": sweep.name,
         "said": _said(sweep),
+        "question": sweep.description,
         "axes": [{"name": name, "labels": list(labels)} for name, labels in sweep.axes],
         "measures": [
             {

@@ -22,7 +22,7 @@ export function comparison(data, show) {
   return section("comparison", "What differs", null, csvButton("differences", () => rows(different)),
     el("p", { class: "said" }, c.said?.sentence),
     c.said?.lines.map((line) => el("p", {}, line)),
-    c.settings?.length > 0 && [el("h3", {}, "Set differently"), table([{ title: "setting", text: true }, { title: "a", text: true, long: true }, { title: "b", text: true, long: true }],
+    c.settings?.length > 0 && [el("h3", {}, "Set differently"), table([{ title: "setting", text: true, long: true }, { title: "a", text: true, long: true }, { title: "b", text: true, long: true }],
       c.settings.map((one) => ({ cells: [one.key, shown(one.a), shown(one.b)] })))],
     moved(data.runs), shifted(data.runs, show), changedLinks(data.runs),
     different.length > 0 && [el("h3", {}, "Came out differently"), numbers(different)]);
@@ -43,8 +43,8 @@ function moved(runs) {
   }).filter((part) => part.a !== part.b).sort((x, y) => Math.abs(y.b - y.a) - Math.abs(x.b - x.a)).slice(0, MOST_MOVED);
   if (!parts.length) return null;
   const named = b.summary.jobs.length > 1;
-  const columns = [...(named ? [{ title: "job", text: true }] : []), { title: "on the critical path", text: true }, { title: "", text: true }, { title: "a" }, { title: "b" }, { title: "b - a" }];
   const now = (part) => (part.a && part.b ? "" : part.b ? (part.sends ? "exposed now" : "there now") : part.sends ? "hidden now" : "gone");
+  const columns = [...(named ? [{ title: "job", text: true }] : []), { title: "on the critical path", text: true, long: true }, { title: "", text: true, optional: !parts.some((part) => now(part)) }, { title: "a" }, { title: "b" }, { title: "b - a" }];
   return [el("h3", {}, "How the critical path moved"),
     table(columns, parts.map((part) => ({ cells: [...(named ? [part.job] : []), part.what, now(part), time(part.a), time(part.b), signedTime(part.b - part.a)] })))];
 }
@@ -69,7 +69,7 @@ function shifted(runs, show) {
   both.sort((x, y) => Math.abs(y.b.time - y.a.time) - Math.abs(x.b.time - x.a.time) || Math.abs(y.b.start - y.a.start) - Math.abs(x.b.start - x.a.start));
   if (!both.length) return null;
   const name = ({ k }) => (runs[0].columns.op_name ? runs[0].texts[runs[0].columns.op_name[k]] : `operation ${runs[0].columns.op_number[k]}`);
-  const columns = [{ title: "operation of the last iteration", text: true, long: true }, { title: "rank" }, { title: "begins in a", optional: true }, { title: "in b", optional: true }, { title: "takes in a" }, { title: "in b" }, { title: "b - a" }];
+  const columns = [{ title: "operation of the last iteration", text: true, long: true }, { title: "rank" }, { title: "begins in a", optional: true }, { title: "in b", optional: true }, { title: "takes in a" }, { title: "in b", optional: true }, { title: "b - a" }];
   return [el("h3", {}, `Operations that changed most, of ${count(both.length)}; choose one to see both`),
     table(columns, both.slice(0, MOST_MOVED).map(({ a, b }) => ({
       cells: [name(a), a.lane.rank, time(a.start), time(b.start), time(a.time), time(b.time), signedTime(b.time - a.time)], click: () => show([a.k, b.k]),
@@ -89,7 +89,7 @@ function changedLinks(runs) {
 const shown = (value) => (value === null ? "-" : typeof value === "object" ? JSON.stringify(value) : String(value));
 
 function numbers(different) {
-  const columns = [{ title: "", text: true }, { title: "", text: true }, { title: "a" }, { title: "b" }, { title: "b - a" }, { title: "b / a" }];
+  const columns = [{ title: "", text: true, long: true }, { title: "", text: true, long: true }, { title: "a" }, { title: "b" }, { title: "b - a", optional: true }, { title: "b / a", optional: true }];
   const some = different.filter((row) => row.section !== "ranks").slice(0, MOST_ROWS);
   const left = different.length - some.length;
   return el("div", {}, table(columns, some.map((row) => ({ cells: [row.item, row.key.replaceAll(/_ps|_bytes|_bps/g, "").replaceAll(/[._]/g, " "), value(row.a, row), value(row.b, row), change(row), row.ratio === null ? "-" : row.ratio.toFixed(3)] }))),

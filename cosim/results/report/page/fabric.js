@@ -63,7 +63,7 @@ function legend() {
 function measuresOf(run, line) {
   const c = run.columns;
   const { bins, counted } = run.fabric;
-  const busy = { name: "use", moves: true, shares: (bin) => (bin === 0 ? line.mean : Array.from(line.mean, (_, k) => c.line_share[k * bins + bin - 1] / 1000)) };
+  const busy = { name: "use", moves: true, said: "Part of the link's rate in use.", shares: (bin) => (bin === 0 ? line.mean : Array.from(line.mean, (_, k) => c.line_share[k * bins + bin - 1] / 1000)) };
   const fixed = counted.filter((name) => c[`counted_${name}`].some((one) => one > 0)).map((name) => {
     const most = c[`counted_${name}`].reduce((a, b) => Math.max(a, b), 0);
     const shares = ofLines(run, (link) => c[`counted_${name}`][link] / most);
@@ -77,7 +77,7 @@ function overTime(run) {
   const { links } = run.series;
   const at = run.columns.series_at;
   const number = new Map(links.map((link, k) => [link, k]));
-  return [["queue over time", "series_queue", size], ["marks over time", "series_marks", count]].map(([name, column, say]) => {
+  return [["queue over time", "series_queue", size], ["marks over time", "series_marks", count], ["drops over time", "series_drops", count], ["pauses over time", "series_pause", time]].map(([name, column, say]) => {
     const lines = links.map((_, k) => lineOf(run, column, k));
     const most = Math.max(...lines.map((one) => one.reduce((a, b) => Math.max(a, b), 0)));
     const value = (k, span) => lines[k].reduce((high, y, j) => (!span || (at[j] >= span[0] && at[j] < span[1]) ? Math.max(high, y) : high), 0);

@@ -35,12 +35,12 @@ function interleaving(run) {
   if (!run.shared) return null;
   const { bins, bin_ps, rows } = run.shared;
   const end = run.summary.end_ps;
-  const x = Array.from({ length: bins + 1 }, (_, k) => Math.min(k * bin_ps, end));
+  const x = Array.from({ length: bins + 1 }, (_, k) => (k === bins ? end : k * bin_ps));
   const links = [...new Set(rows.map((one) => one.link))];
   const name = (link) => `${run.fabric.nodes[run.columns.link_src[link]]} → ${run.fabric.nodes[run.columns.link_dst[link]]}`;
   const rates = (row) => Array.from({ length: bins + 1 }, (_, k) => {
     const bin = Math.min(k, bins - 1);
-    return (8e12 * run.columns.shared_bytes[row * bins + bin]) / Math.max(1, Math.min((bin + 1) * bin_ps, end) - bin * bin_ps);
+    return (8e12 * run.columns.shared_bytes[row * bins + bin]) / Math.max(1, (bin === bins - 1 ? end : (bin + 1) * bin_ps) - bin * bin_ps);
   });
   const drawn = (link) => {
     const series = rows.map((one, row) => ({ ...one, row })).filter((one) => one.link === link).slice(0, MOST_SERIES)

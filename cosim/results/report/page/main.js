@@ -49,7 +49,7 @@ function two(data) {
 }
 
 function swept(data) {
-  return laid(data, [el("h1", {}, data.sweep.name || "sweep")], [sweep(data)]);
+  return laid(data, [el("h1", {}, data.sweep.name || "sweep"), el("p", { class: "question" }, data.sweep.question)], [sweep(data)]);
 }
 
 function laid(data, head, parts) {
@@ -60,7 +60,7 @@ function laid(data, head, parts) {
 }
 
 function title(run) {
-  return [el("h1", {}, run.summary.name || "run"), about(run, "")];
+  return [el("h1", {}, run.summary.name || "run"), el("p", { class: "question" }, run.question), about(run, "")];
 }
 
 function about(run, which) {

@@ -3,7 +3,7 @@
  * @module network
  */
 
-import { colour, el, onTheme, section, table } from "report/dom.js";
+import { colour, el, hideTip, onTheme, section, showTip, table } from "report/dom.js";
 import { count, rate, size, time } from "report/format.js";
 import { figure } from "report/plot.js";
 import { csvButton } from "report/save.js";
@@ -31,7 +31,7 @@ function goodput(run) {
   const sums = binSums(run);
   const last = run.summary.end_ps - (bins - 1) * bin_ps;
   const rates = Array.from(sums, (one, k) => (8e12 * one) / Math.max(1, k === bins - 1 && last > 0 ? last : bin_ps));
-  const x = Array.from({ length: bins + 1 }, (_, k) => Math.min(k * bin_ps, run.summary.end_ps));
+  const x = Array.from({ length: bins + 1 }, (_, k) => (k === bins ? run.summary.end_ps : k * bin_ps));
   const long = (k) => Math.max(1, k === bins - 1 && last > 0 ? last : bin_ps);
   const jobs = run.columns.traffic_job.length / bins;
   const own = Array.from({ length: jobs }, (_, job) => {
@@ -69,7 +69,17 @@ function bySize(run) {
 function matrix(run) {
   const { groups, each, bins, bin_ps } = run.traffic;
   const pairs = run.columns.traffic_pair;
-  const canvas = el("canvas", { role: "img", "aria-label": "Traffic matrix", style: "width:100%;max-width:460px;aspect-ratio:1;image-rendering:pixelated;border:1px solid var(--rule)" });
+  const first = (group) => run.fabric.nodes[group * each];
+  const called = (group) => (each > 1 ? `${first(group)} ... ${run.fabric.nodes[Math.min((group + 1) * each, run.summary.num_endpoints) - 1]}` : first(group));
+  const numbered = new Map(Array.from(pairs, (pair, k) => [pair, k]));
+  const hover = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const [to, from] = [event.clientX - box.left, event.clientY - box.top].map((at) => Math.min(groups - 1, Math.max(0, Math.floor((at / box.width) * groups))));
+    const k = numbered.get(from * groups + to);
+    showTip(event.clientX, event.clientY, [`${called(from)} → ${called(to)}`, k === undefined ? "nothing" : size(bytes(Number(input.value))[k])]);
+  };
+  const canvas = el("canvas", { role: "img", "aria-label": "Traffic matrix", onpointermove: hover, onpointerleave: hideTip,
+    style: "width:100%;aspect-ratio:1;image-rendering:pixelated;border:1px solid var(--rule)" });
   canvas.width = canvas.height = groups;
   const output = el("output", {});
   const input = el("input", { type: "range", min: 0, max: bins, value: 0, "aria-label": "Time of the matrix", oninput: () => draw() });
@@ -92,21 +102,22 @@ function matrix(run) {
       context.fillRect(pair % groups, Math.floor(pair / groups), 1, 1);
     });
     context.globalAlpha = 1;
-    output.textContent = `${bin === 0 ? "over the whole run" : `${time((bin - 1) * bin_ps)} to ${time(bin * bin_ps)}`}, darkest ${size(most)}`;
+    output.textContent = `${bin === 0 ? "over the whole run" : `${time((bin - 1) * bin_ps)} to ${time(bin === bins ? run.summary.end_ps : bin * bin_ps)}`}, darkest ${size(most)}`;
   };
   onTheme(draw);
   draw();
   const name = each > 1 ? `groups of ${each} endpoints` : "endpoints";
   const rows = () => [["from", "to", "bytes"], ...Array.from(bytes(0), (value, k) => [Math.floor(pairs[k] / groups), pairs[k] % groups, value])];
-  return el("div", {}, el("div", { class: "head" }, el("h3", {}, `Traffic matrix: from (rows) to (columns), ${name}`), csvButton("traffic", rows)),
-    el("div", { class: "slider" }, el("span", {}, "Time"), input, output), canvas);
+  return el("div", {}, el("div", { class: "head" }, el("h3", {}, `Traffic matrix, ${name}: rows send, columns receive`), csvButton("traffic", rows)),
+    el("div", { class: "slider" }, el("span", {}, "Time"), input, output),
+    el("div", { class: "matrix" }, el("span", {}, `from ${first(0)}`), el("span", {}, `to ${called(groups - 1)}`), canvas, el("span", {}, `from ${called(groups - 1)}`)));
 }
 
 function collectives(run) {
   const all = run.summary.collectives;
   if (!all.length) return null;
-  const columns = [{ title: "collective", text: true }, { title: "algorithm", text: true }, { title: "size" }, { title: "ranks" }, { title: "count" },
-    { title: "time" }, { title: "max", optional: true }, { title: "late wait" }, { title: "busbw" }];
+  const columns = [{ title: "collective", text: true }, { title: "algorithm", text: true, optional: true }, { title: "size" }, { title: "ranks", optional: true }, { title: "count", optional: true },
+    { title: "time" }, { title: "max", optional: true }, { title: "late wait", optional: true }, { title: "busbw" }];
   return el("div", {}, el("h3", {}, "Collectives"), table(columns, all.map((one) => ({
     cells: [one.collective, one.algorithm, size(one.size_bytes), one.group_size, count(one.count), time(one.mean_ps), time(one.max_ps), time(one.wait_mean_ps), rate(one.busbw_bps)],
   }))));

@@ -8,7 +8,7 @@ import { count, percent, size, time } from "report/format.js";
 import { csvButton } from "report/save.js";
 
 const PARTS = [["compute", "compute", "computation"], ["exposed", "accent", "exposed communication"],
-  ["memory", "memory", "remote memory"], ["host_alone", "memory", "host alone"], ["idle", "idle", "idle, pipeline bubbles too"]];
+  ["memory", "memory", "remote memory"], ["host_alone", "host", "host alone"], ["idle", "idle", "idle, pipeline bubbles too"]];
 const MOST_JOBS = 8;
 
 /** @param {object} run @param {string} [which] `a` or `b` where there are two */
@@ -37,6 +37,7 @@ function jobCard(job, named, exposed) {
   ];
   if (job.flops_utilisation !== null) facts.push([percent(job.flops_utilisation), "of what its GPUs could do (model FLOPs utilisation)"]);
   if (job.tokens_per_gpu_s !== null) facts.push([count(job.tokens_per_gpu_s), "tokens a second and GPU"]);
+  if (job.memory) facts.push([size(job.memory.size_bytes), "to and from remote memory, by the ranks that are simulated"]);
   if (job.work) facts.push([size(job.work.memory_bytes), job.work.memory_of_bytes ? `on the fullest GPU, of ${size(job.work.memory_of_bytes)}` : "on the fullest GPU"]);
   if (job.training) facts.push([percent(job.training.useful_ps / job.training.lasts_ps), "goodput of the training"]);
   return el("div", { class: "job" },

@@ -19,13 +19,14 @@ export function path(run, show, which = "") {
   if (!steps.length) return null;
   const tables = run.summary.jobs.map((job, k) => run.paths[k].parts.length > 0 && parts(run, job, k)).filter(Boolean);
   const longest = [...steps].sort((a, b) => b.time - a.time).slice(0, LONGEST);
+  const messages = longest.some((step) => step.between);
   const note = "Of the last iteration: what followed what, without a gap. A part that took no time would bring at most its time: another path may be as long.";
   return section(`path${which}`, which ? `Critical path of ${which}` : "Critical path", note, csvButton("critical-path", () => rows(steps)), tables,
     el("h3", {}, `The ${longest.length} longest of ${count(steps.length)} steps${show ? "; choose one to see it in the timeline" : ""}`),
-    table([{ title: "operation", text: true, long: true }, { title: "rank" }, { title: "message", text: true, optional: true },
+    table([{ title: "operation", text: true, long: true }, { title: "rank" }, ...(messages ? [{ title: "message", text: true, optional: true }] : []),
       { title: "starts" }, { title: "takes" }],
     longest.map((step) => ({
-      cells: [step.name, step.rank, step.between, time(step.start), time(step.time)],
+      cells: [step.name, step.rank, ...(messages ? [step.between] : []), time(step.start), time(step.time)],
       click: show ? () => show(step) : null,
     }))));
 }

@@ -13,7 +13,7 @@ export function sweep(data) {
   const row = (cell) => ({ cells: [...cell.labels, opened(cell), ...cell.means.map((mean, k) => number(mean, cell.halves[k]))] });
   const rows = () => [[...axes.map((axis) => axis.name), "runs", ...measures.map((one) => one.name)], ...cells.map((cell) => [...cell.labels, cell.count, ...cell.means])];
   return section("sweep", "Sweep", data.sweep.said, csvButton("sweep", rows),
-    measures.map((measure, k) => heat(axes, cells, measure, k)), measures.length > 1 && front(measures, cells), axes.length + measures.length > 2 && parallel(axes, measures, cells), el("h3", {}, "Every cell"), table(columns, cells.map(row)));
+    el("div", { class: "two" }, measures.map((measure, k) => heat(axes, cells, measure, k))), measures.length > 1 && front(measures, cells), axes.length + measures.length > 2 && parallel(axes, measures, cells), el("h3", {}, "Every cell"), table(columns, cells.map(row)));
 }
 
 /** How many runs a cell has, and those that were kept. */
@@ -22,7 +22,8 @@ function opened(cell) {
   return el("span", {}, `${cell.count}: `, cell.runs.map((run, k) => [k > 0 && ", ", el("a", { href: run.at }, `seed ${run.seed}`)]));
 }
 
-const number = (mean, half) => (mean === null ? "-" : `${Number(mean.toPrecision(5))}${half ? ` ± ${Number(half.toPrecision(2))}` : ""}`);
+/** A mean, and half of its interval where that shows in the digits written. */
+const number = (mean, half) => (mean === null ? "-" : `${Number(mean.toPrecision(5))}${half > 1e-5 * Math.abs(mean) ? ` ± ${Number(half.toPrecision(2))}` : ""}`);
 
 /** A heat map: the first axis down, all others across; the darker the more. */
 function heat(axes, cells, measure, k) {
@@ -44,14 +45,15 @@ function heat(axes, cells, measure, k) {
         svg("text", { ...words, x: left + wide * (x + 0.5), y: 24 + tall * (y + 0.6), "text-anchor": "middle" }, number(mean, 0))];
       return cell.runs.length ? svg("a", { href: cell.runs[0].at }, svg("title", {}, `Open ${cell.labels.join(", ")}, seed ${cell.runs[0].seed}`), drawn) : drawn;
     }));
-  return el("div", {}, el("div", { class: "head" }, el("h3", {}, `${measure.text}${measure.unit ? `, ${measure.unit}` : ""}`), svgButton(`sweep-${measure.name}`, () => node)), node);
+  return el("div", {}, el("div", { class: "head" }, el("h3", {}, named(measure)), svgButton(`sweep-${measure.name}`, () => node)), node);
 }
 
 /** Parallel coordinates: a line for each cell, through its choice on each axis and its value of each measure. */
 function parallel(axes, measures, cells) {
   const scales = [...axes.map((axis, k) => choices(axis, k)), ...measures.map((measure, k) => values(measure, k, cells))];
-  const [wide, high, top, side] = [1060, 300, 40, 90];
-  const x = (k) => side + (k / (scales.length - 1)) * (wide - 2 * side);
+  const [wide, high, top] = [1060, 300, 40];
+  const side = Math.max(90, 16 + 6 * Math.max(...axes[0].labels.map((label) => label.length)));
+  const x = (k) => side + (k / (scales.length - 1)) * (wide - side - 90);
   const y = (share) => top + (1 - share) * (high - top - 20);
   const words = { "font-family": "system-ui, sans-serif", "font-size": 11, stroke: "var(--paper)", "stroke-width": 4, "paint-order": "stroke" };
   const first = scales[axes.length];
@@ -64,7 +66,7 @@ function parallel(axes, measures, cells) {
   const rules = scales.map((scale, k) => [
     svg("line", { x1: x(k), x2: x(k), y1: top - 4, y2: high - 16, stroke: "var(--rule)", "stroke-width": 1.5 }),
     svg("text", { ...words, fill: "var(--ink)", x: x(k), y: 16, "text-anchor": "middle", "font-weight": 600 }, scale.name),
-    scale.marks.map(([share, text]) => svg("text", { ...words, fill: "var(--soft)", x: x(k) + (k === scales.length - 1 ? 8 : -8), y: y(share) + 4, "text-anchor": k === scales.length - 1 ? "start" : "end" }, text)),
+    scale.marks.map(([share, text]) => svg("text", { ...words, fill: "var(--soft)", x: x(k) + (k === scales.length - 1 ? 8 : -8), y: y(share) + (k > 0 && k < scales.length - 1 ? -5 : 4), "text-anchor": k === scales.length - 1 ? "start" : "end" }, text)),
   ]);
   const node = svg("svg", { viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": "Parallel coordinates", style: "width:100%" }, lines, rules);
   return el("div", {}, el("div", { class: "head" }, el("h3", {}, `Every cell as a line, the stronger the better its ${measures[0].name}`), svgButton("parallel", () => node)), el("div", { class: "map plain" }, node));
@@ -96,11 +98,24 @@ function front(measures, cells) {
   const y = (one) => 16 + (1 - (one - y0) / (y1 - y0 || 1)) * (high - below - 40);
   const words = { "font-family": "system-ui, sans-serif", "font-size": 11 };
   const node = svg("svg", { viewBox: `0 0 ${wide} ${high}`, style: `max-width:${wide}px;width:100%`, role: "img" },
-    points.map((one) => [svg("circle", { cx: x(one.x), cy: y(one.y), r: 4.5, fill: beaten(one) ? "none" : "var(--accent)", stroke: "var(--accent)" }),
-      !beaten(one) && svg("text", { ...words, fill: "var(--ink)", x: x(one.x) + 8, y: y(one.y) + 4 }, one.label)]),
+    points.map((one) => svg("circle", { cx: x(one.x), cy: y(one.y), r: 4.5, fill: beaten(one) ? "none" : "var(--accent)", stroke: "var(--accent)" }, svg("title", {}, one.label))),
+    apart(points.filter((one) => !beaten(one)).map((one) => ({ x: x(one.x) + 9, y: y(one.y) + 4, text: one.label }))).map((one) => svg("text", { ...words, fill: "var(--ink)", x: one.x, y: one.y }, one.text)),
     ...[[x(x0), x0], [x(x1), x1]].map(([at, value]) => svg("text", { ...words, fill: "var(--soft)", x: at, y: high - 26, "text-anchor": "middle" }, number(value, 0))),
     ...[[y(y0), y0], [y(y1), y1]].map(([at, value]) => svg("text", { ...words, fill: "var(--soft)", x: left, y: at + 4, "text-anchor": "end" }, number(value, 0))),
-    svg("text", { ...words, fill: "var(--soft)", x: left, y: high - 8 }, `${measures[0].text} →`),
-    svg("text", { ...words, fill: "var(--soft)", x: 12, y: high - 30, transform: `rotate(-90 12 ${high - 30})` }, `${measures[1].text} →`));
+    svg("text", { ...words, fill: "var(--soft)", x: left, y: high - 8 }, `${named(measures[0])} →`),
+    svg("text", { ...words, fill: "var(--soft)", x: 12, y: high - 30, transform: `rotate(-90 12 ${high - 30})` }, `${named(measures[1])} →`));
   return el("div", {}, el("div", { class: "head" }, el("h3", {}, "What no other beats in both (filled)"), svgButton("front", () => node)), node);
+}
+
+const named = (measure) => `${measure.text}${measure.unit ? `, ${measure.unit}` : ""}`;
+
+/** Labels of points that lie close: one above the other; of many at one place the first, and how many more. */
+function apart(labels) {
+  const near = [];
+  for (const one of [...labels].sort((a, b) => a.y - b.y)) {
+    const group = near.find(([first]) => Math.abs(first.x - one.x) < 60 && Math.abs(first.y - one.y) < 30);
+    if (group) group.push(one);
+    else near.push([one]);
+  }
+  return near.map(([first, ...others]) => ({ ...first, text: others.length > 0 ? `${first.text}, ${others.length > 1 ? `and ${others.length} more` : others[0].text}` : first.text }));
 }

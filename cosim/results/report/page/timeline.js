@@ -29,8 +29,8 @@ export function timeline(runs) {
     ...views.flatMap((view) => [csvButton(`timeline${view.which}`, () => view.csv()), svgButton(`timeline${view.which}`, () => view.figure())]),
   ];
   const note = "Drag to move, Ctrl and wheel or + and - to zoom, arrows to move; the line below operations is the critical path.";
-  const said = views.flatMap((view) => [view.run.timeline.said, view.run.messages?.said]).filter(Boolean).map((text) => el("p", { class: "note" }, `Summarised: ${text}.`));
-  const part = section("timeline", "Timeline", note, tools, said, views.map((view) => view.element), key());
+  const said = views.flatMap((view) => [...view.run.summary.jobs.flatMap((job) => job.folding), view.run.timeline.said, view.run.messages?.said]).filter(Boolean).map((text) => el("p", { class: "note" }, `Summarised: ${text}.`));
+  const part = section("timeline", "Timeline", note, tools, said, views.map((view) => view.element), key(runs));
   const show = (step) => {
     const margin = Math.max(step.time * 0.5, 1);
     views[0].scrollTo(step.lane);
@@ -44,8 +44,9 @@ export function timeline(runs) {
   return { section: part, show, showBoth };
 }
 
-function key() {
-  const words = [["compute", "computation"], ["memory", "memory access"], ["accent", "collective or send"], ["accent-soft", "receive"]];
+function key(runs) {
+  const there = new Set(runs.flatMap((run) => [...new Set(run.columns.op_kind ?? [])].map((kind) => SHADES[run.timeline.kinds[kind]])));
+  const words = [["compute", "computation"], ["memory", "memory access"], ["accent", "collective or send"], ["accent-soft", "receive"]].filter(([shade]) => there.has(shade));
   return el("div", { class: "key" }, words.map(([shade, text]) => el("span", {}, el("i", { style: `background:var(--${shade})` }), text)));
 }
 
