@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pytest
 
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.contract import Algorithm
@@ -94,7 +95,8 @@ def test_flat_collectives_take_astra_sims_time_to_the_nanosecond() -> None:
     assert {line.split(":")[0] for line in missed} <= PIECEWISE, "\n".join(missed)
 
 
-def test_collectives_over_dimensions_take_astra_sims_time_to_the_nanosecond() -> None:
-    checked, missed = misses("nd", 512)
-    assert checked == 69
+@pytest.mark.parametrize(("largest", "count"), [(128, 51), pytest.param(512, 69, marks=pytest.mark.slow)])
+def test_collectives_over_dimensions_take_astra_sims_time_to_the_nanosecond(largest: int, count: int) -> None:
+    checked, missed = misses("nd", largest)
+    assert checked == count
     assert not missed, "\n".join(missed)

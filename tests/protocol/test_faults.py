@@ -36,6 +36,8 @@ Serve = Callable[..., Server]
 Record = Callable[[str, object], None]
 FAULTY = (sys.executable, "-m", "cosim.testing.conformance.faulty_server", "--fault")
 RIGHT = "the same result"
+kills = pytest.mark.parametrize("count", [3, pytest.param(10, marks=pytest.mark.slow)])
+"""Each takes a process that imports all of cosim: ten of them wait for the slow step."""
 
 
 @pytest.fixture(scope="module")
@@ -59,28 +61,30 @@ def test_a_server_that_crashes_is_brought_back_again_and_again(right: str, recor
     assert session.replays <= 2 * session.deaths
 
 
+@kills
 @pytest.mark.parametrize("release", ["engine", "network"])
-def test_a_server_killed_at_ten_random_moments_changes_nothing(
-    right: str, release: str, record_property: Record
+def test_a_server_killed_at_random_moments_changes_nothing(
+    right: str, release: str, count: int, record_property: Record
 ) -> None:
     """Between two calls, or with a call sent and not answered."""
     network = RemoteNetwork(Target(command=GOOD), policy=patient())
     calls = run(RemoteNetwork(Target(command=GOOD), policy=patient()), release=release).records.info[
         "advances"
     ]
-    killer = Killer(network, moments(7, calls, 10))
+    killer = Killer(network, moments(7, calls, count))
     assert run(Hooked(network, killer), release=release).digest == right
     session = network.session
     record_property(
         "fault",
         (f"kill -9 of cosim serve, released by the {release}", recovered(session.deaths, session.replays)),
     )
-    assert session.deaths == len(killer.killed) == 10
+    assert session.deaths == len(killer.killed) == count
     assert session.replays <= 2 * session.deaths
 
 
-def test_a_client_killed_at_ten_random_moments_goes_on_from_its_log(
-    serve: Serve, right: str, tmp_path: Path, record_property: Record
+@kills
+def test_a_client_killed_at_random_moments_goes_on_from_its_log(
+    serve: Serve, right: str, tmp_path: Path, count: int, record_property: Record
 ) -> None:
     """`cosim run --out DIR`, killed, then `cosim run --resume DIR`, killed again ..."""
     scenario, out = tmp_path / "run.yaml", tmp_path / "out"
@@ -88,14 +92,14 @@ def test_a_client_killed_at_ten_random_moments_goes_on_from_its_log(
     scenario.write_text(f"{text}release: engine\n")
     command = [sys.executable, "-m", "tests.protocol.small_run"]
     begin, go_on = ["run", str(scenario), "--out", str(out)], ["run", "--resume", str(out)]
-    for number, moment in enumerate(moments(3, run().records.info["advances"], 10)):
+    for number, moment in enumerate(moments(3, run().records.info["advances"], count)):
         arguments = [str(moment), *(go_on if number else begin)]
         died = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
         assert died.returncode == -signal.SIGKILL, died.stderr
     done = subprocess.run([*command, "-1", *go_on], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads((out / "summary.json").read_text())["digest"] == right
-    record_property("fault", ("kill -9 of cosim run, ten times", "cosim run --resume: the same digest"))
+    record_property("fault", (f"kill -9 of cosim run, {count} times", "cosim run --resume: the same digest"))
 
 
 def test_a_frozen_process_is_noticed_and_replaced(right: str, record_property: Record) -> None:
