@@ -17,12 +17,13 @@ from tests.cli.processes import OWN, PATIENCE_S, all_gone, children, cpu_s, wait
 
 COSIM = [sys.executable, "-c", OWN]
 LONG = """
-topology: {kind: ring, endpoints: 8, rate: 80Gbps, latency: 1us}
-network: fair_share
+topology: {kind: switch, endpoints: 32, rate: 80Gbps, latency: 1us}
+network: congestion_unaware
 jobs:
-  - workload: {kind: collective, collective: all_to_all, ranks: 8, size: 4MB}
+  - workload: {kind: collective, collective: all_to_all, ranks: 32, size: 4MB}
     iterations: 200000
 """
+"""A thousand messages an iteration: of what is interrupted, little is to be written."""
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -11,6 +12,7 @@ from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.protocol.server import Server
 from cosim.testing import check_network, check_server
 from cosim.testing.conformance import faulty_server
+from cosim.testing.conformance.faulty_network import model_for
 from cosim.testing.conformance.faulty_server import SERVER_FAULTS, faulty
 from cosim.testing.conformance.kit import check_names
 from tests.cli.processes import PATIENCE_S
@@ -19,7 +21,8 @@ from tests.cli.processes import PATIENCE_S
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
     """Loops are compiled before a server is asked: the first time, that may take longer than any deadline."""
-    for make in (CongestionAwareNetwork, CongestionUnawareNetwork, FairShareNetwork):
+    queued = partial(model_for, "forgotten_queue")
+    for make in (CongestionAwareNetwork, CongestionUnawareNetwork, FairShareNetwork, queued):
         check_network(make, only=["latency", "peek"])
 
 
