@@ -45,13 +45,14 @@ def run(
 ) -> None:
     """Run a scenario, or a sweep of runs, and say what came of it."""
     from cosim.experiment import run as experiment
-    from cosim.experiment.executors.local import num_cores
     from cosim.experiment.progress import ProgressBar
     from cosim.experiment.sweep import Sweep
 
     changes = [*(settings or ()), *([f"release={release}"] if release else ())]
     source = None if scenario is None else experiment.read_source(scenario, changes)
     if isinstance(source, Sweep) and not (executor or source.executor):
+        from cosim.experiment.executors.local import num_cores
+
         workers = workers or num_cores()
     call: Callable[..., Done] = experiment.run
     with logged(quiet), ProgressBar(shown=not quiet) as bar:
@@ -90,24 +91,25 @@ def _print_json(done: Done) -> None:
 
 
 def _print(done: Done, quiet: bool) -> None:
+    # What a run doesn't need, it doesn't import: results of other kinds are asked for after it.
     from cosim.experiment.simulate import Run
-    from cosim.results.networks import NetworkComparison
     from cosim.results.render.terminal import show, show_page
+
+    if isinstance(done, Run):
+        if not quiet:
+            show(done.summary)
+        if beside := done.page_beside():  # asked for by name, so that --quiet doesn't mean it
+            typer.echo()
+            show_page(beside)
+        return
+    from cosim.results.networks import NetworkComparison
     from cosim.results.stored_run import StoredRun
 
     if isinstance(done, StoredRun):
         if not quiet:
             show(done.summary)
-        return
-    if not isinstance(done, Run):
-        if not quiet or isinstance(done, NetworkComparison):  # asked for by name
-            show_page(done.page())
-        return
-    if not quiet:
-        show(done.summary)
-    if beside := done.page_beside():  # asked for by name, so that --quiet doesn't mean it
-        typer.echo()
-        show_page(beside)
+    elif not quiet or isinstance(done, NetworkComparison):  # asked for by name
+        show_page(done.page())
 
 
 def _report(done: Done, path: Path) -> None:
@@ -121,15 +123,24 @@ def _report(done: Done, path: Path) -> None:
 def _end(done: Done, written: Path | None) -> None:
     """What is wrong with it, and the exit code for that."""
     from cosim.experiment.simulate import Run
+
+    if isinstance(done, Run):
+        if done.scenario.record.messages and written is None and not done.interrupted:
+            place = done.scenario.locate("record", "messages")
+            say(f"warning: {place}: has no effect: messages are written with --out or --report only")
+        _end_early(done.interrupted)
+        return
     from cosim.results.stored_run import StoredRun
     from cosim.results.sweep import SweepRun
 
-    if isinstance(done, Run) and done.scenario.record.messages and written is None and not done.interrupted:
-        place = done.scenario.locate("record", "messages")
-        say(f"warning: {place}: has no effect: messages are written with --out or --report only")
-    if not isinstance(done, StoredRun) and done.interrupted:
-        say(f"interrupted: {done.interrupted}; what was computed until then is kept")
-        raise typer.Exit(INTERRUPTED)
+    if not isinstance(done, StoredRun):
+        _end_early(done.interrupted)
     if isinstance(done, SweepRun) and done.failed:
         say(f"error: {len(done.failed)} of {len(done.runs)} runs could not go on")
         raise typer.Exit(1)
+
+
+def _end_early(why: str) -> None:
+    if why:
+        say(f"interrupted: {why}; what was computed until then is kept")
+        raise typer.Exit(INTERRUPTED)

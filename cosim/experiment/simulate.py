@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cosim.pattern.planner import Planner
     from cosim.results.matrices import TrafficMatrix
     from cosim.results.open_loop import LoopComparison
-    from cosim.results.render.page import Page
+    from cosim.results.render.page import Page, Section
     from cosim.results.report.document import RunReport
     from cosim.results.sensitivity import WhatMatters
     from cosim.results.stored_run import StoredRun
@@ -153,13 +153,20 @@ class Run(RunTables):
 
     def page_beside(self) -> Page:
         """The sections of what was asked for beside the run: ``alone``, ``open_loop``, ``what_matters``."""
-        from cosim.results.render.alone_page import alone_page
-        from cosim.results.render.loop_page import loop_page
-        from cosim.results.render.sensitivity_page import sensitivity_page
+        sections: list[Section] = []
+        if self.alone is not None:
+            from cosim.results.render.alone_page import alone_page
 
-        alone = [] if self.alone is None else alone_page(self.summary, self.alone)
-        loops = [] if self.open_loop is None else loop_page(self.open_loop)
-        return [*alone, *loops, *([] if self.what_matters is None else sensitivity_page(self.what_matters))]
+            sections += alone_page(self.summary, self.alone)
+        if self.open_loop is not None:
+            from cosim.results.render.loop_page import loop_page
+
+            sections += loop_page(self.open_loop)
+        if self.what_matters is not None:
+            from cosim.results.render.sensitivity_page import sensitivity_page
+
+            sections += sensitivity_page(self.what_matters)
+        return sections
 
     def page(self) -> Page:
         """The sections of the whole page, for text and for HTML."""
