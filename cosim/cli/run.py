@@ -14,7 +14,9 @@ from cosim.cli.say import INTERRUPTED, logged, say
 from cosim.errors import InputError
 
 if TYPE_CHECKING:
+    from cosim.experiment.scenario import Scenario
     from cosim.experiment.simulate import Run
+    from cosim.experiment.sweep import Sweep
     from cosim.results.networks import NetworkComparison
     from cosim.results.stored_run import StoredRun
     from cosim.results.sweep import SweepRun
@@ -46,14 +48,9 @@ def run(
     """Run a scenario, or a sweep of runs, and say what came of it."""
     from cosim.experiment import run as experiment
     from cosim.experiment.progress import ProgressBar
-    from cosim.experiment.sweep import Sweep
 
     changes = [*(settings or ()), *([f"release={release}"] if release else ())]
     source = None if scenario is None else experiment.read_source(scenario, changes)
-    if isinstance(source, Sweep) and not (executor or source.executor):
-        from cosim.experiment.executors.local import num_cores
-
-        workers = workers or num_cores()
     call: Callable[..., Done] = experiment.run
     with logged(quiet), ProgressBar(shown=not quiet) as bar:
         done = call(
@@ -70,7 +67,7 @@ def run(
             store=store,
             again=again,
             executor=executor,
-            workers=workers,
+            workers=workers or _cores(source, executor),
             allow_large=allow_large,
             progress=bar.show,
         )
@@ -81,6 +78,17 @@ def run(
     if report is not None:
         _report(done, report)
     _end(done, out or report)
+
+
+def _cores(source: Scenario | Sweep | None, executor: str | None) -> int | None:
+    """Processes of a sweep that runs on this machine: all its cores."""
+    from cosim.experiment.sweep import Sweep
+
+    if not isinstance(source, Sweep) or executor or source.executor:
+        return None
+    from cosim.experiment.executors.local import num_cores
+
+    return num_cores()
 
 
 def _print_json(done: Done) -> None:

@@ -41,6 +41,9 @@ I64 = NDArray[np.int64]
 
 FORMAT = 1
 
+_PARTS = ("compute", "communication", "exposed", "exposed_astra", "host_alone", "idle")
+"""What a span is made of, by the names of :class:`JobSummary` and of ``Breakdown``."""
+
 BACKGROUND = "background"
 """Name of a workload that nobody waits for."""
 
@@ -384,11 +387,8 @@ def _job(
     duration = int(parts.span[ranks].max(initial=0))
     names = job.rank_numbers
     shown = np.arange(len(names)) if records.recorded is None else records.recorded[j]
-    total = int(parts.span[ranks][shown].sum())
-
-    def spread(part: I64) -> RankStatistics:
-        return _spread(part[ranks][shown], total, names[shown])
-
+    spreads = _spreads(parts, ranks, shown, names)
+    memory = _memory(job, spreads.pop("memory_alone"), spreads.pop("memory_queued"))
     free = int(parts.busiest_stream[ranks].max(initial=0))
     return JobSummary(
         name=job.name,
@@ -407,12 +407,7 @@ def _job(
         finish_max_ps=max(finish, default=job.start_ps),
         finish_ps=tuple(finish),
         duration_ps=duration,
-        compute=spread(parts.compute),
-        communication=spread(parts.communication),
-        exposed=spread(parts.exposed),
-        exposed_astra=spread(parts.exposed_astra),
-        host_alone=spread(parts.host_alone),
-        idle=spread(parts.idle),
+        **spreads,
         free_communication_ps=free,
         free_communication_iteration_ps=round(free / len(times)) if times else None,
         free_communication_speedup=duration / free if free else None,
@@ -427,8 +422,17 @@ def _job(
         minibatches=job.workload.minibatches,
         limit=limited,
         **_efficiency(job.workload.work, mean, len(job.endpoints) * job.copies),
-        memory=_memory(job, spread(parts.memory_alone), spread(parts.memory_queued)),
+        memory=memory,
     )
+
+
+def _spreads(parts: Breakdown, ranks: slice, shown: I64, names: I64) -> dict[str, Any]:
+    """Each part of the ranks' spans, of those ranks of a job that are shown."""
+    total = int(parts.span[ranks][shown].sum())
+    return {
+        name: _spread(getattr(parts, name)[ranks][shown], total, names[shown])
+        for name in (*_PARTS, "memory_alone", "memory_queued")
+    }
 
 
 def _memory(job: JobInfo, alone: RankStatistics, queued: RankStatistics) -> MemoryUse | None:

@@ -153,20 +153,13 @@ def _keeps_dependencies(template: Template, follow: I64) -> bool:
     return True
 
 
-def _kept(template: Template, grid: Grid, keep: Mask, image: I64) -> Template | str:
-    """The rows kept, renumbered; in their order, so that entries and exits are in that of the ranks."""
-    block = _block_of_row(template)
-    order = representatives(grid)
-    count = int(np.prod([step for _, step in grid]))
-    place = np.empty(len(order), np.int32)
-    place[order] = np.arange(len(order))
-    chosen = np.flatnonzero(keep)
-    # Numbers among the rows kept, by number of all rows.
-    number = np.full(len(keep), -1, np.int64)
-    number[chosen] = np.arange(len(chosen))
-    rows = np.bincount(block[chosen], minlength=len(template.block_repeat))
-    block_row = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
-    base = np.concatenate([[0], np.cumsum(rows * template.block_repeat)]).astype(np.int64)
+def _distances(
+    template: Template, keep: Mask, image: I64, number: I64, block_row: I64, base: I64
+) -> I64 | None:
+    """How far back each dependency of a kept row reaches among the rows kept; None where that is not the same
+    in all repetitions, or not back.
+    """
+    block, rows = _block_of_row(template), np.diff(block_row)
     distance = np.zeros(len(template.dep_distance), np.int64)
     for repetition in range(_repetitions(template)):
         edge, row, target, of = _edges(template, repetition)
@@ -181,8 +174,28 @@ def _kept(template: Template, grid: Grid, keep: Mask, image: I64) -> Template | 
         # neither is certain any more.
         back = flow - awaited
         if (back < 1).any() or (repetition and (back != distance[edge])[distance[edge] > 0].any()):
-            return f"{template.name}: its repeated steps can't be numbered for fewer ranks"
+            return None
         distance[edge] = back
+    return distance
+
+
+def _kept(template: Template, grid: Grid, keep: Mask, image: I64) -> Template | str:
+    """The rows kept, renumbered; in their order, so that entries and exits are in that of the ranks."""
+    block = _block_of_row(template)
+    order = representatives(grid)
+    count = int(np.prod([step for _, step in grid]))
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order))
+    chosen = np.flatnonzero(keep)
+    # Numbers among the rows kept, by number of all rows.
+    number = np.full(len(keep), -1, np.int64)
+    number[chosen] = np.arange(len(chosen))
+    rows = np.bincount(block[chosen], minlength=len(template.block_repeat))
+    block_row = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
+    base = np.concatenate([[0], np.cumsum(rows * template.block_repeat)]).astype(np.int64)
+    distance = _distances(template, keep, image, number, block_row, base)
+    if distance is None:
+        return f"{template.name}: its repeated steps can't be numbered for fewer ranks"
     edges = np.concatenate([np.arange(template.dep_ptr[r], template.dep_ptr[r + 1]) for r in chosen])
     nothing = np.zeros(len(chosen), np.int32)
     return Template(

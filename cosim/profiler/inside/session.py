@@ -111,12 +111,10 @@ class ProfilingSession:
         from cosim.profiler.inside.shared_folder import SharedFolder
 
         order = self.order
-        # Ranks are profiled beside each other, one a core.
-        torch.set_num_threads(1)
+        torch.set_num_threads(1)  # ranks are profiled beside each other, one a core
         rank, world_size, per_node = order["rank"], order["world_size"], order["per_node"]
         local = rank % per_node
         home = torch.device("cuda", local) if self.shim is not None else torch.device("cpu")
-        # There is no device to begin.
         FakeTensorMode.avoid_device_init = property(lambda _: True)  # type: ignore[assignment]
         self._stand_in_for_cuda(min(per_node, world_size), local)
         fakes.install()
