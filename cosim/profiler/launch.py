@@ -316,7 +316,7 @@ def _refuse_failure(request: ProfileRequest, rank: int, answer: dict[str, Any]) 
     if "error" in answer:
         frames = [f"  {frame}" for frame in answer.get("traceback", [])[-8:]]
         text = "\n".join([f"rank {rank}: {answer['error']}", *frames])
-        if frames and answer.get("raised_at") and answer["raised_at"] not in frames[-1]:
+        if answer.get("raised_at") and not (frames and answer["raised_at"] in frames[-1]):
             text += f"\n  raised at {answer['raised_at']}"
         raise WorkloadError(text, location=Location(request.script), hint=answer.get("hint") or None)
 

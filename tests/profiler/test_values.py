@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from pathlib import Path
 
 import pytest
@@ -294,3 +295,65 @@ def test_products_of_another_result_type_have_their_flops(tmp_path: Path) -> Non
     (tmp_path / "train.py").write_text("import torch\n" + TRAIN.replace("range(3):\n", "range(3):\n" + wide))
     made, _ = profile(ProfileRequest(str(tmp_path / "train.py")))
     assert flops(made, "forward") == 2 * 8 * 16 * 8 + 2 * 2 * 4 * 4
+
+
+def test_what_one_operand_settles_is_known(tmp_path: Path) -> None:
+    carried_out(
+        tmp_path,
+        """
+unknown = torch.randn(3, device="cuda") > 0
+left = torch.ones(3, dtype=torch.long, device="cuda")
+over = torch.zeros(3, dtype=torch.bool, device="cuda") | unknown  # as generation in transformers stops
+assert not over.all().isnan()
+over = over | torch.full((3,), True, device="cuda")
+assert over.tolist() == [True] * 3
+left = left & ~over
+assert left.max().item() == 0
+left &= (unknown & False).long()
+assert left.tolist() == [0] * 3
+assert torch.logical_or(unknown, over).all()
+""",
+    )
+
+
+def test_files_of_safetensors_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors", reason="pip install safetensors")
+    body = """
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+name = sys.argv[0] + ".safetensors"
+load = lambda device: {k: v.device.type for k, v in load_file(name, device=device).items()}
+assert load("cpu") == {"a": "cpu"} and load("cuda") == {"a": "cuda"}
+with safe_open(name, framework="pt", device="cuda:1") as file:
+    assert file.get_tensor("a").tolist() == [0, 1, 2] and file.get_tensor("a").get_device() == 1
+    assert file.get_slice("a")[1:].tolist() == [1, 2] and file.get_slice("a").get_shape() == [3]
+    assert list(file.keys()) == ["a"]
+"""
+    head = b'{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}}'
+    numbers = b"".join(struct.pack("<f", each) for each in (0, 1, 2))
+    (tmp_path / "train.py.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + numbers)
+    carried_out(tmp_path, body)
+
+
+def test_streams_are_given_by_name(tmp_path: Path) -> None:
+    carried_out(
+        tmp_path,
+        """
+side = torch.cuda.Stream()
+with torch.cuda.stream(stream=side):
+    assert torch.cuda.current_stream() == side
+torch.cuda.set_stream(stream=torch.cuda.default_stream())
+""",
+    )
+
+
+def test_unknown_tensors_of_one_shape_are_equal(tmp_path: Path) -> None:
+    made = carried_out(
+        tmp_path,
+        """
+a, b = torch.randn(3, device="cuda"), torch.randn(3, device="cuda")
+assert torch.equal(a, b) and not torch.equal(a, b[:2])
+assert not torch.equal(torch.ones(2), torch.zeros(2)) and torch.equal(torch.ones(2), torch.ones(2))
+""",
+    )
+    assert any("train.py:4: whether two tensors are equal" in text for text in made.assumed)

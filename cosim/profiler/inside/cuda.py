@@ -230,19 +230,19 @@ def _about_devices(shim: Shim, device_count: int) -> dict[str, Any]:
         "default_stream": lambda *_, **__: _stream(0),
         "stream": _on_stream,
         "StreamContext": _on_stream,
-        "set_stream": lambda to: torch._C._accelerator_setStream(to),
+        "set_stream": lambda stream: torch._C._accelerator_setStream(stream),
         "Stream": Stream,
         "Event": CudaEvent,
     }
 
 
 @contextlib.contextmanager
-def _on_stream(to: Any) -> Any:
-    if to is None:
+def _on_stream(stream: Any) -> Any:
+    if stream is None:
         yield
         return
     before = torch._C._accelerator_getStream(-1)
-    torch._C._accelerator_setStream(to)
+    torch._C._accelerator_setStream(stream)
     try:
         yield
     finally:

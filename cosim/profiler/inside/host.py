@@ -50,6 +50,8 @@ _BY_VALUES = frozenset({"bincount", "histc", "masked_select", "nonzero"})
 _EXCHANGES = frozenset({"c10d", "_c10d_functional", "_c10d_functional_autograd"})
 """What comes out of these, ``exchanged`` knows."""
 _ELSEWHERE = frozenset({"set_", "resize_", "_pin_memory", "is_pinned", "record_stream"})
+_SETTLED = {"bitwise_and": False, "logical_and": False, "bitwise_or": True, "logical_or": True}
+"""What one known operand is enough for, and what it then has throughout: any of a mask or all of it."""
 _BY_VALUE = DynamicOutputShapeException, DataDependentOutputException, UnsupportedOperatorException
 
 
@@ -122,7 +124,7 @@ class KnownValues:
             return self._make(func, short, args, kwargs, operands)
         if not operands or any(values_of(t) is None for t in operands):
             self._written(func, args, kwargs)  # a mask among them stays known: it says how many there are
-            return self._routed(func, args, func(*args, **kwargs))
+            return self._settled(func, operands, self._routed(func, args, func(*args, **kwargs)))
         if not self._can_be_known(func, operands):
             self._written(func, args, kwargs)
             return _without_values(func, args, kwargs, operands)
@@ -150,6 +152,19 @@ class KnownValues:
         chosen = self.routing.choose(func, args, out)
         if chosen is not None:
             tell(self.mode, out[1], chosen)
+        return out
+
+    def _settled(self, func: Any, operands: list[Any], out: Any) -> Any:
+        """What is false and anything is false; what is true or anything is true."""
+        truth = _SETTLED.get(func._opname.rstrip("_"))
+        if truth is None or not isinstance(out, FakeTensor) or out.numel() > MOST_ON_GPU:
+            return out
+        with no_dispatch():
+            found = [v for v in map(values_of, operands) if v is not None]
+            settled = any(bool((v == truth).all()) for v in found if not truth or v.dtype is torch.bool)
+            made = torch.full(tuple(out.shape), truth, dtype=out.dtype) if settled else None
+        if made is not None:
+            tell(self.mode, out, made)
         return out
 
     def _can_be_known(self, func: Any, operands: list[Any]) -> bool:

@@ -15,6 +15,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 import torch
+from torch.utils._mode_utils import no_dispatch
 from torch.utils.flop_counter import flop_registry
 
 
@@ -135,7 +136,7 @@ def cost(
     flops = 0
     if count is not None:
         try:
-            flops = int(count(*args, **kwargs, out_val=out))
+            flops = int(_counted(count, short, args, kwargs, out))
         # A product's shape says its FLOPs, too; of others none are known, which `is_unknown` tells.
         except (TypeError, AssertionError, NotImplementedError):  # an overload that its formula doesn't know
             flops = 2 * prod(_SHAPES[short](args, out)) if short in _PRODUCTS else 0
@@ -154,6 +155,15 @@ def cost(
     first = next((t for t in operands if t.is_floating_point()), operands[0] if operands else None)
     dtype = number_type(first.dtype if first is not None else torch.float32, matmul=kind == "matmul")
     return Cost(name, kind, dtype, flops, moved, shape)
+
+
+def _counted(count: Any, short: str, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> Any:
+    """FLOPs by torch's formula, told where sequences of one tensor end; it takes all for the longest else."""
+    if not short.startswith(("_flash_attention", "_efficient_attention")):
+        return count(*args, **kwargs, out_val=out)
+    told = [a if getattr(a, "constant", None) is None or a.dim() != 1 else a.constant for a in args]
+    with no_dispatch():
+        return count(*told, **kwargs, out_val=out)
 
 
 def _attention(

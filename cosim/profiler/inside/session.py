@@ -96,6 +96,7 @@ class ProfilingSession:
         from cosim.profiler.inside import (
             distributed,
             fakes,
+            flash_attention,
             host,
             pipeline,
             processes,
@@ -104,6 +105,7 @@ class ProfilingSession:
             tensors,
             triton_kernels,
             values,
+            weights,
             wrappers,
         )
         from cosim.profiler.inside.exchanged import ValueExchange
@@ -130,9 +132,11 @@ class ProfilingSession:
         values.install(self.assume, self.recorder.host_reads, routed)
         values.install_loader(self.assume)
         tensors.install(self.mode)
+        weights.install()
         wrappers.install(self.assume)
         pipeline.install(folder, groups, self.guesses, self.stages)
         triton_kernels.install(self.recorder.launched)
+        flash_attention.install()
         self.recorder.progress = progress.OperatorCount(folder.folder, rank)
         if order.get("skip_evaluation"):
             progress.skip_evaluation(self.recorder)

@@ -1,7 +1,7 @@
 """Values of tensors that have none: what ``.item()`` and the like say, and what is never written to disk.
 
 A number that is known (see ``host``) is given as it is; else a float is 1.0, an integer 0 and a truth False,
-but True for all(), isfinite() and the like, and the profile says at which line of the script. Whatever
+but True for all(), isfinite(), equal() and the like, and the profile says at which line. Whatever
 depends on other values (a loss scale that shrinks, an early stop) goes as if training went well.
 """
 
@@ -59,7 +59,7 @@ def install(assume: Any, host_reads: Any, routing: TokenRouting) -> None:
 
 
 def _read_scalars(table: Any, assume: Any) -> None:
-    """``item()`` gives what is known, or a stand-in."""
+    """``item()`` and ``equal()`` give what is known, or a stand-in."""
 
     def scalar(fake_mode: Any, func: Any, arg: Any) -> Any:
         real = known(arg)
@@ -70,7 +70,14 @@ def _read_scalars(table: Any, assume: Any) -> None:
         note(assume, found)
         return found
 
+    def equal(fake_mode: Any, func: Any, one: Any, other: Any) -> bool:
+        if one.shape != other.shape:
+            return False
+        assume(f"{lines.current()}: whether two tensors are equal isn't known; they are taken to be")
+        return True
+
     table[torch.ops.aten._local_scalar_dense.default] = scalar
+    table[torch.ops.aten.equal.default] = equal
 
 
 def _count_evenly(table: Any, routing: TokenRouting) -> None:
