@@ -7,6 +7,7 @@ other profile. Kernels run one by one as PyTorch issues them; nothing is fused t
 from __future__ import annotations
 
 import math
+from collections import Counter
 from functools import cache
 from typing import Annotated, Any, cast
 
@@ -119,7 +120,18 @@ def build(profile: Profile, gpu: Gpu, place: str = "profile") -> Workload:
             ),
         ),
     )
-    return Workload(profile.name, mesh, tuple(programs), program_of, report)
+    peak = _peak(profile, gpu)
+    return Workload(profile.name, mesh, tuple(programs), program_of, report, peak_flops=peak)
+
+
+def _peak(profile: Profile, gpu: Gpu) -> float | None:
+    """Of the GPU, in the type that most is multiplied in; None where nothing is."""
+    flops: Counter[str] = Counter()
+    for program in profile.programs:
+        for k, times in (kernel for step in program.steps for kernel in step.kernels):
+            flops[profile.kernels[k][2]] += counted_flops(profile.kernels[k]) * times
+    dtype = max(flops, key=flops.__getitem__, default="")
+    return gpu.peak_flops.get(cast("DType", dtype)) if flops[dtype] else None
 
 
 CAUSAL = "causal "

@@ -114,9 +114,9 @@ class JobSummary:
         The mean iteration's 80 % interval.
     work
         What an iteration gets done; None: not known.
-    flops_utilisation, tokens_per_gpu_s
-        Of the mean iteration: the model's FLOPs by what its GPUs could do (MFU), and tokens a second that a
-        GPU gets done; None: not known, or no tokens.
+    flops_utilisation, flops_per_gpu_s, tokens_per_gpu_s
+        Of the mean iteration: the FLOPs of ``work`` by what its GPUs could do (MFU; where kernels were
+        counted, HFU), those and tokens that a GPU gets done in a second; None: not known, or no tokens.
     limit
         What limits the last iteration: what its critical path is mostly made of, collectives taken whole.
     minibatches
@@ -162,6 +162,7 @@ class JobSummary:
     limit: str = ""
     work: IterationWork | None = None
     flops_utilisation: float | None = None
+    flops_per_gpu_s: float | None = None
     tokens_per_gpu_s: float | None = None
     memory: MemoryUse | None = None
 
@@ -360,6 +361,19 @@ def mean_iterations(records: Records) -> list[int | None]:
     return [_mean(one) for one in times]
 
 
+def _work(job: JobInfo) -> IterationWork | None:
+    """What an iteration gets done: as the workload says, or as its operations do."""
+    workload = job.workload
+    if workload.work is not None:
+        return workload.work
+    table = workload.table
+    ranks = np.bincount(workload.program_of, minlength=table.num_programs)[table.program] * job.copies
+    flops = float((table.flops * ranks).sum())
+    whole = len(job.endpoints) * job.copies
+    peak = None if workload.peak_flops is None else workload.peak_flops * whole
+    return IterationWork(flops, peak, counted="kernels") if flops else None
+
+
 def _efficiency(work: IterationWork | None, mean_ps: int | None, ranks: int) -> dict[str, Any]:
     """Of :class:`JobSummary`; ``mean_ps`` is of an iteration."""
     if work is None or not mean_ps:
@@ -367,7 +381,8 @@ def _efficiency(work: IterationWork | None, mean_ps: int | None, ranks: int) -> 
     seconds = mean_ps / 1e12
     return {
         "work": work,
-        "flops_utilisation": work.flops / (work.peak_flops * seconds),
+        "flops_utilisation": None if work.peak_flops is None else work.flops / (work.peak_flops * seconds),
+        "flops_per_gpu_s": work.flops / seconds / ranks,
         "tokens_per_gpu_s": work.tokens / seconds / ranks if work.tokens else None,
     }
 
@@ -421,7 +436,7 @@ def _job(
         interval_ps=interval_ps(mean, job.workload.error) if mean and job.workload.error else None,
         minibatches=job.workload.minibatches,
         limit=limited,
-        **_efficiency(job.workload.work, mean, len(job.endpoints) * job.copies),
+        **_efficiency(_work(job), mean, len(job.endpoints) * job.copies),
         memory=memory,
     )
 

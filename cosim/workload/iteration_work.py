@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -12,19 +13,23 @@ class IterationWork:
     Attributes
     ----------
     flops
-        Of the model, forward and backward, without what is computed again. Attention is over the whole
-        sequence, as Megatron-LM counts it (Narayanan et al., SC 2021, equation 3, less recomputation).
+        Forward and backward; see ``counted``.
     peak_flops
-        That all GPUs could do in a second, dense, in the type of weights.
+        That all GPUs could do in a second, dense, in the type of weights; None: not known.
     samples, tokens
-        That it takes in; no tokens where samples are no sequences.
+        That it takes in; no tokens where samples are no sequences, neither where that isn't known.
     memory_bytes, memory_of_bytes
         Of the fullest GPU, and what such a GPU has; None: not said.
+    counted
+        ``model``: what the model needs, without what is computed again; attention is over the whole
+        sequence, as Megatron-LM counts it (Narayanan et al., SC 2021, equation 3, less recomputation).
+        ``kernels``: what its operations say that they compute, again or not.
     """
 
     flops: float
-    peak_flops: float
-    samples: int
-    tokens: int
-    memory_bytes: int
-    memory_of_bytes: int | None
+    peak_flops: float | None
+    samples: int = 0
+    tokens: int = 0
+    memory_bytes: int | None = None
+    memory_of_bytes: int | None = None
+    counted: Literal["model", "kernels"] = "model"

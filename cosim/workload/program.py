@@ -142,7 +142,10 @@ class Workload:
     remote_bytes
         That a rank keeps in remote memory.
     work
-        What an iteration gets done; None: not known.
+        What an iteration gets done; None: not known, but for the FLOPs of operations.
+    peak_flops
+        That one of its GPUs could do in a second, dense, in the type that most is computed in; None: not
+        known.
 
     Examples
     --------
@@ -168,6 +171,7 @@ class Workload:
     minibatches: int = 1
     remote_bytes: int = 0
     work: IterationWork | None = None
+    peak_flops: float | None = None
 
     @property
     def world_size(self) -> int:

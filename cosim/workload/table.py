@@ -142,6 +142,11 @@ class OperationTable:
         return wanted[self.kind]
 
     @cached_property
+    def flops(self) -> NDArray[np.float64]:
+        """float64[rows]: that each computes; 0: none, or not known."""
+        return np.array([one.flops for one in self.prototypes], np.float64)[self.like]
+
+    @cached_property
     def is_access(self) -> NDArray[np.bool_]:
         """bool[rows]: loads and stores of remote memory."""
         return np.array([one.access != "" for one in self.prototypes], np.bool_)[self.like]

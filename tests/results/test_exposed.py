@@ -66,3 +66,32 @@ def test_utilisation_is_flops_by_time_and_peak() -> None:
     assert job.work.flops == pytest.approx(flops, rel=1e-9)
     assert job.flops_utilisation == pytest.approx(flops / seconds / (job.num_ranks * 989.4e12), rel=2e-3)
     assert job.tokens_per_gpu_s == pytest.approx(tokens / seconds / job.num_ranks)
+
+
+def test_where_operations_say_what_they_compute_utilisation_is_that_of_kernels() -> None:
+    run = cosim.run(ROOT / "scenarios" / "profiled-llama.yaml")
+    (job,) = run.summary.jobs
+    (workload,) = (one.workload for one in run.records.jobs)
+    operations = [[one.flops for one in program.operations] for program in workload.programs]
+    flops = (
+        sum(sum(operations[number]) for number in workload.program_of.tolist()) * run.records.jobs[0].copies
+    )
+    assert job.work is not None
+    assert (job.work.counted, job.work.flops, job.work.memory_bytes) == ("kernels", flops, None)
+    assert job.iteration_mean_ps is not None
+    each = flops / (job.iteration_mean_ps / 1e12) / 64
+    assert job.flops_per_gpu_s == pytest.approx(each)
+    assert job.flops_utilisation == pytest.approx(each / 989.4e12, rel=2e-3)  # bf16 on an H100 SXM
+    assert job.tokens_per_gpu_s is None
+
+
+def test_where_nobody_says_on_what_there_is_no_utilisation() -> None:
+    step = cosim.Operation("step", cosim.OpKind.COMPUTE, duration_ps=10**9, flops=2e12)
+    workload = cosim.Workload(
+        "mine", cosim.DeviceMesh({"dp": 2}), (cosim.Program("all", (step,)),), np.zeros(2, np.int32)
+    )
+    ring = {"kind": "ring", "endpoints": 2, "rate": "80Gbps", "latency": "0ns"}
+    run = cosim.run({"topology": ring, "network": "fair_share", "jobs": [{"workload": workload}]})
+    (job,) = run.summary.jobs
+    assert job.flops_utilisation is None
+    assert job.flops_per_gpu_s == pytest.approx(2e15)

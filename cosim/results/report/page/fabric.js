@@ -67,7 +67,7 @@ function measuresOf(run, line) {
   const fixed = counted.filter((name) => c[`counted_${name}`].some((one) => one > 0)).map((name) => {
     const most = c[`counted_${name}`].reduce((a, b) => Math.max(a, b), 0);
     const shares = ofLines(run, (link) => c[`counted_${name}`][link] / most);
-    return { name: name.replaceAll("_", " ").replace(/ (bytes|ps)$/, ""), shares: () => shares, said: `100 %: ${shown(name, most)}` };
+    return { name: name.replaceAll("_", " ").replace(/ (bytes|ps)$/, ""), shares: () => shares, said: `100 %: ${shown(name, most)}, over the whole run; over time of links that record.queues names.` };
   });
   return [busy, ...(run.series?.links.length ? overTime(run) : []), ...fixed];
 }
@@ -168,6 +168,7 @@ function users(run, links) {
   const job = (k) => (c.use_job[k] < 0 ? "" : run.summary.jobs[c.use_job[k]].name);
   const nodes = run.fabric.nodes;
   return el("div", {}, el("h3", {}, "Who uses it: the largest pairs of each link"),
+    !run.use_texts && el("p", { class: "note" }, "What it was sent for is known where messages are kept: --set record.messages=true."),
     table([{ title: "link", text: true }, { title: "pairs on it" }, { title: "from and to", text: true }, { title: "job", text: true }, ...(run.use_texts ? [{ title: "most of it", text: true, long: true }] : []), { title: "sent" }],
       rows.map((k) => ({ cells: [linkName(run, c.use_link[k]), count(c.link_pairs[c.use_link[k]]), `${nodes[c.use_src[k]]} → ${nodes[c.use_dst[k]]}`, job(k), ...(run.use_texts ? [run.use_texts[c.use_what[k]]] : []), size(c.use_bytes[k])] }))),
     links.map((link) => collisions(run, link)));

@@ -5,6 +5,7 @@
 
 const TIMES = [[1e12, "s"], [1e9, "ms"], [1e6, "us"], [1e3, "ns"], [1, "ps"]];
 const SIZES = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]];
+const FLOPS = [[1e15, "PFLOP/s"], [1e12, "TFLOP/s"], [1e9, "GFLOP/s"], [1e6, "MFLOP/s"], [1, "FLOP/s"]];
 const RATES = [[1e12, "Tbps"], [1e9, "Gbps"], [1e6, "Mbps"], [1e3, "kbps"], [1, "bps"]];
 
 function scaled(value, units) {
@@ -23,6 +24,8 @@ export function size(bytes) {
 }
 /** Bits per second. */
 export const rate = (bps) => scaled(bps, RATES);
+/** Floating-point operations a second. */
+export const flops = (each) => scaled(each, FLOPS);
 /** A share from 0 to 1. */
 export const percent = (share) => (share === null ? "-" : `${(100 * share).toFixed(1)} %`);
 /** A whole number. */

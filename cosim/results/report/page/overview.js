@@ -4,7 +4,7 @@
  */
 
 import { el, section } from "report/dom.js";
-import { count, percent, size, time } from "report/format.js";
+import { count, flops, percent, size, time } from "report/format.js";
 import { csvButton } from "report/save.js";
 
 const PARTS = [["compute", "compute", "computation"], ["exposed", "accent", "exposed communication"],
@@ -35,10 +35,11 @@ function jobCard(job, named, exposed) {
       `faster at most, were communication free (${time(job.free_communication_iteration_ps)})`],
     [count(job.num_ranks), job.num_ranks === 1 ? "rank" : "ranks"],
   ];
-  if (job.flops_utilisation !== null) facts.push([percent(job.flops_utilisation), "of what its GPUs could do (model FLOPs utilisation)"]);
+  if (job.flops_utilisation !== null) facts.push([percent(job.flops_utilisation), `of what its GPUs could do (${counted(job)})`]);
+  else if (job.flops_per_gpu_s) facts.push([flops(job.flops_per_gpu_s), `a GPU (${counted(job)})`]);
   if (job.tokens_per_gpu_s !== null) facts.push([count(job.tokens_per_gpu_s), "tokens a second and GPU"]);
   if (job.memory) facts.push([size(job.memory.size_bytes), "to and from remote memory, by the ranks that are simulated"]);
-  if (job.work) facts.push([size(job.work.memory_bytes), job.work.memory_of_bytes ? `on the fullest GPU, of ${size(job.work.memory_of_bytes)}` : "on the fullest GPU"]);
+  if (job.work?.memory_bytes) facts.push([size(job.work.memory_bytes), job.work.memory_of_bytes ? `on the fullest GPU, of ${size(job.work.memory_of_bytes)}` : "on the fullest GPU"]);
   if (job.training) facts.push([percent(job.training.useful_ps / job.training.lasts_ps), "goodput of the training"]);
   return el("div", { class: "job" },
     named && el("h3", {}, job.name),
@@ -48,6 +49,7 @@ function jobCard(job, named, exposed) {
     job.stragglers.length > 0 && el("p", { class: "note" }, late(job.stragglers[0])));
 }
 
+const counted = (job) => (job.work.counted === "model" ? "model FLOPs utilisation" : "FLOPs of its kernels, computed again or not");
 const perIteration = (job, ps) => (job.iterations_done ? ps / job.iterations_done : ps);
 
 function late(one) {
