@@ -38,6 +38,7 @@ def _begin(core: Core, fluid: Fluid) -> bool:
     counts.begin = 0
     now = core.state[0].instant
     balanced = fluid.balance.counts[0].on != 0
+    # Nothing to transfer: it needs no place on its links, only its turn in the channel.
     if flow.remaining == 0.0 and (balanced or is_alive(core, fluid, path)):
         counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.flows, f, now)
         return True
@@ -85,11 +86,13 @@ def _start(core: Core, fluid: Fluid) -> None:
     flow.channel = fluid.channel_of[path]
     flow.remaining = core.store.rows[row].size
     flow.rate = 0.0
+    # No level yet: a filling knows by it that the flow is new.
     flow.level = -1.0
     flow.member = NONE
     flow.place = NONE
     flow.next = NONE
     queue = fluid.channels[flow.channel]
+    # A channel transfers one message at a time, in the order of their starts; the others wait behind it.
     if queue.head == NONE:
         queue.head = f
         counts.begin = f + 1
@@ -120,6 +123,7 @@ def _drain(core: Core, fluid: Fluid) -> None:
             arrival += fluid.links[link].latency
     leave_path(fluid, f)
     fluid.channels[flow.channel].head = flow.next
+    # Next of the channel, or 0: nobody. It begins in the next turn of the loop, at this very instant.
     counts.begin = flow.next + 1
     flow.next = counts.free_flow
     counts.free_flow = f
@@ -203,6 +207,8 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
                 return status
             continue
         if counts.num_dirty > 0 and min(coming, drain) > state.instant:
+            # What the caller may still give at this instant would change the rates: they are worked out after
+            # that.
             if limit <= state.instant:
                 return DONE
             share(core, fluid, state.instant)

@@ -89,6 +89,7 @@ class FlowStore:
         self._arrays = GrowingArrays({name: np.zeros(64, dtype) for name, dtype in _DTYPES.items()})
         self._arrays["state"] = np.zeros(1, STATE)
         self._state = self._arrays["state"][0]
+        # No repetition of any table has more cells: room for one is enough for a flow that is told.
         self._state["max_page"] = 1
         self._arrays["unused"][:] = _NONE
         self._used = {"tables": 0, "rows": 0, "successors": 0, "reps": 0}
@@ -134,6 +135,8 @@ class FlowStore:
         reps["base"] = np.cumsum(reps["rows"], dtype=np.int64) - reps["rows"]
         self._add_successors(table, row0, rows)
         cells = 0
+        # A flat group is under way as a whole: its cells are taken when it opens. Of repeated blocks, only
+        # what is under way.
         if table.is_flat:
             cells = sum(_page_size(rows) for rows in sizes.tolist())
         else:
@@ -169,6 +172,7 @@ class FlowStore:
             table.dep_distance,
             table.dep_kind,
         )
+        # Twice: to count, and, with places made of the counts, to fill.
         total = turn_round(*columns, all_of, of_completion, np.empty(0, SUCCESSOR))
         first, successors = self._append("successors", total)
         last = np.cumsum(all_of)
@@ -190,6 +194,7 @@ class FlowStore:
             raise NetworkError(f"flow group handle {handle} is still in use")
         table = self.table(group.table)
         what = handle, table.number, *group.key, path, traits, group.release == "network"
+        # It takes nothing before it has room for all: after growing, it is asked again from the beginning.
         while (status := int(open_group(self.view(), *what))) != DRAINED:
             self.grow(status)
         self._open[handle] = table

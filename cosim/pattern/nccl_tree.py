@@ -20,6 +20,7 @@ def tree_parent(host: int, hosts: int) -> int:
     """The host above in the first tree; -1 at the root, which is host 0."""
     if host == 0:
         return -1
+    # Without its lowest one bit, and with the next one set: hosts at equal height hang below one above them.
     low = host & -host
     above = (host ^ low) | (low << 1)
     return above if above < hosts else host ^ low
@@ -94,6 +95,7 @@ class _TreeMessages:
                 below[parent].append(rank)
         up: dict[int, int] = {}
         down: dict[int, int] = {}
+        # Dependencies of a template point back: who is waited for gets the lower row.
         for rank in sorted(ranks, key=lambda one: (-depth[one], one)):
             if parents[rank] >= 0:
                 up[rank] = len(self.rows)
@@ -125,6 +127,7 @@ class _TreeMessages:
     def _block(self, message: int, delay: int, trees: int, repeat: int, own: I64, kind: int) -> Block:
         src, dst, channel, action = np.array(self.rows, np.int32).T
         width = max(len(each) for each in self.waits)
+        # A distance of 0 is no dependency: rows that wait for fewer are filled up.
         inner = np.zeros((len(self.rows), width), np.int64)
         for row, each in enumerate(self.waits):
             inner[row, : len(each)] = [row - other for other in each]

@@ -44,11 +44,14 @@ def _link(
         flow = slots[k]
         for at in range(ptr[k], ptr[k + 1]):
             other = others[at]
+            # What is already known is taken into account at once, and leaves no edge behind.
             known = flows[other].time if kinds[at] == 0 else flows[other].start
             if known >= 0:
                 flows[flow].ready = max(flows[flow].ready, known)
                 continue
             flows[flow].waits += 1
+            # Edges that served are used again: their number is that of flows that wait, not of all that ever
+            # did.
             edge = count[_UNUSED]
             if edge >= 0:
                 count[_UNUSED] = edges[edge].next
@@ -72,6 +75,7 @@ def _feed(flows: Any, edges: Any, count: I64, slots: I64, times: I64, kind: int,
     free = 0
     for k in range(len(slots)):
         flow = slots[k]
+        # A flow's list is taken apart: edges that wait for its other time are put together again.
         kept = -1
         at = flows[flow].first
         while at >= 0:
@@ -160,8 +164,10 @@ class DependencyTracker:
 
     def feed(self, slots: I64, times: I64, kind: int) -> I64:
         """Slots of flows that wait no more now that these completed (0) or started (1)."""
+        # Most servers' flows wait for nothing: then nothing is looked through.
         if not self._count[_LIVE]:
             return np.empty(0, np.int64)
+        # No more can become free than wait.
         out = np.empty(self._waiting, np.int64)
         free = _feed(self._pages.rows, self._edges, self._count, slots, times, kind, out)
         self._waiting -= free

@@ -77,6 +77,8 @@ class FlatFlows:
 
     def runs(self) -> list[tuple[int, int]]:
         """(low, high) of flows that one group can hold: successive keys, and the same :data:`TRAITS`."""
+        # A group's keys follow its flows: where they don't go up by one, or a trait differs, another group
+        # begins.
         breaks = np.diff(self.column("key_low")) != 1
         for name in ("key_high", *TRAITS):
             if len(self.columns[name]) > 1:
@@ -137,6 +139,7 @@ def encode(flows: FlatFlows, into: pb.Flows) -> None:
     into.first_id = flows.first_id
     for name, (_, default) in DEFAULTS.items():
         values = flows.columns[name]
+        # First and last are looked at before all are: most columns that differ differ there.
         if len(values) > 1 and values[0] == values[-1] and (values == values[0]).all():
             values = values[:1]
         if len(values) > 1 or (len(values) and values[0] != default):

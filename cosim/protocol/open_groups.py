@@ -72,6 +72,8 @@ class OpenGroups:
         self._groups = GrowingArray(_GROUP)
         self._tables: dict[int, tuple[FlowTable, int]] = {}
         self._lists: dict[bytes, int] = {}
+        # Tables with their endpoints whose paths were told: an iteration opens the same groups as the one
+        # before.
         self._bound: set[tuple[int, int, int]] = set()
         self._unsent: list[tuple[I32, I32, I32]] = []
         self.open_groups: dict[int, FlowGroup] = {}
@@ -153,6 +155,7 @@ class OpenGroups:
                 raise NetworkError(f"flow index beyond the {group.table.num_flows} flows of group {one}")
         groups = self._groups.array[handle]
         row = index.copy()
+        # Of a flat table a flow's index is its row; repeated blocks have to be looked up.
         if not groups["flat"].all():
             for one in np.unique(handle[groups["flat"] == 0]).tolist():
                 chosen = handle == one

@@ -140,12 +140,15 @@ class _Walk:
         at, longest = it.end_ps, list[PathStep]()
         while at > it.start_ps and self._other_ways:
             length, place = self._other_ways.pop()
+            # Another way came through here: what lies before it was walked already.
             if place in self._seen:
                 continue
             self._seen.add(place)
             del self._back[length:]
             begun = self._cross(place)
             at = it.began(begun)
+            # A way may end where nothing recorded explains what came before; that which leads furthest back
+            # is kept.
             if not longest or (self._back and self._back[-1].start_ps <= longest[-1].start_ps):
                 longest = self._back[:]
             if at > it.start_ps:

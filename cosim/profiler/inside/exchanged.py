@@ -76,6 +76,7 @@ class ValueExchange:
             host.forget(self.mode, tensor)
             return
         with no_dispatch():
+            # In place, as the collective does it: views of the tensor share what is known.
             if tensor.constant is not None:
                 tensor.constant.copy_(values)
                 return
@@ -88,6 +89,7 @@ class ValueExchange:
     ) -> list[Any]:
         if len(ranks) < 2 or any(t.numel() > MOST_SENT for t in outputs):
             return values if ranks[root] == self.folder.rank else [None] * len(values)
+        # Groups of one shape do the same in the same order: the n-th broadcast of one is the n-th of another.
         step = ranks[1] - ranks[0]
         place = f"broadcast-{step}x{len(ranks)}-{root}"
         self._times[place] += 1
@@ -101,6 +103,7 @@ class ValueExchange:
 
     def _message(self, kind: str, inputs: list[Any], outputs: list[Any], peer: int, tag: int) -> None:
         tensors = inputs or outputs
+        # Activations: large, and nobody's decision hangs on them. Whole numbers are shapes and counts.
         if any(t.numel() > MOST_SENT or t.is_floating_point() for t in tensors):
             for tensor in outputs:
                 host.forget(self.mode, tensor)

@@ -49,6 +49,7 @@ def _tell_shapes(folder: SharedFolder, guesses: dict[str, str], stages: dict[str
         folder.put(f"{self.stage_index}-{dst_stage}", meta)
 
     def receive_meta(self: Any, src_stage: int) -> Any:
+        # Gradients come back in the shapes of what was sent: no need to wait for a rank that runs later.
         if src_stage > self.stage_index:
             return stage._StageBackwardMeta(
                 backward_metas=_utils._derive_grad_metas(self._stage_meta.outputs)
@@ -114,6 +115,7 @@ def _taking_microbatches(step: Any) -> Any:
         if arg_mbs is None and kwarg_mbs is None and target_mbs is None:
             return step(self, *args, **given)
         through = self._step_microbatches
+        # `step` cuts the batch by this method, and hands the micro-batches on by the other.
         self._split_inputs = lambda *_: (arg_mbs, kwarg_mbs)
         self._step_microbatches = lambda a, k, _, *rest, **more: through(a, k, target_mbs, *rest, **more)
         try:
