@@ -135,6 +135,7 @@ def test_eager_pytorch_is_the_profile_even_where_launches_take_longest(
 
 
 @needs_torch
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["8b-fsdp"])
 def test_eager_pytorch_is_the_profile_at_the_sizes_of_llama_3_8b(name: str) -> None:
     found = compare(CASES[name])
