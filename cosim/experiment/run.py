@@ -18,7 +18,7 @@ from cosim.experiment.scenario import Scenario, from_document
 from cosim.experiment.settings import Changes
 from cosim.experiment.simulate import Run, run_scenario
 from cosim.experiment.sizes import allowing_large
-from cosim.experiment.sweep import Sweep, is_sweep, sweep_from
+from cosim.experiment.sweep import Sweep, is_sweep, refuse_design, sweep_from
 from cosim.files.located_yaml import Document, parse, parse_value, read
 from cosim.plugin_file import plugin_errors
 from cosim.registry import Named
@@ -368,6 +368,7 @@ def read_source(source: Source, changes: Changes = ()) -> Scenario | Sweep:
             f"a {type(source).__name__} is no scenario: give a file, YAML text, Scenario or Sweep"
         )
     if is_sweep(document):
+        refuse_design(document)
         return sweep_from(document, base, name, changes, kind=Sweep)
     return from_document(document, base, name, changes)
 

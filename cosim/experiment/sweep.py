@@ -35,7 +35,7 @@ from pydantic import (
     model_validator,
 )
 
-from cosim.errors import ScenarioError
+from cosim.errors import InputError, ScenarioError
 from cosim.experiment import settings
 from cosim.experiment.executors.contract import Executor
 from cosim.experiment.mistakes import scenario_error
@@ -51,6 +51,11 @@ _S = TypeVar("_S", bound="Sweep")
 MOST_SEEDS = 1_000_000
 Choices = dict[str, dict[str, Any]]
 """Label to settings."""
+OF_A_DESIGN = (
+    *("objective", "constraints", "cost", "fidelity"),
+    *("optimizer", "tolerance", "runs", "at_once"),
+)
+"""Keys that a sweep lacks and a design has."""
 
 
 class Sweep(Spec):
@@ -300,6 +305,21 @@ def _label(value: Any) -> str:
 def is_sweep(document: located_yaml.Document) -> bool:
     """Whether a YAML file is a sweep."""
     return isinstance(document.value, dict) and "axes" in document.value
+
+
+def refuse_design(document: located_yaml.Document) -> None:
+    """Refuse what says what it looks for.
+
+    Raises
+    ------
+    InputError
+        It is a design.
+    """
+    if found := [key for key in OF_A_DESIGN if key in document.value]:
+        raise InputError(
+            f"{document.file} is a design: it says {' and '.join(found)}",
+            hint=f"`cosim search {document.file}` finds the best of it; without, `cosim run` runs all of it",
+        )
 
 
 def sweep_from(

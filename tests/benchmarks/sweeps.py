@@ -1,4 +1,5 @@
-"""Stores and executors: ``python -m tests.benchmarks.sweeps [--runs N] [--stored N] [--kills N]``.
+"""Stores and executors: ``python -m tests.benchmarks.sweeps [--runs N] [--stored N] [--kills N]``;
+0 leaves a part out.
 
 What two Dask workers take for runs that sleep (a machine at work has no cores to spare), over what they would
 take at best; the same sweep again, of which nothing is run; listing a store of many runs; and what is left,
@@ -25,21 +26,27 @@ from cosim.experiment.store.runs import NewRun, open_store
 from tests.experiment.executors.cluster import dask_cluster, write_sweep
 from tests.experiment.executors.test_executors import check_killed
 
+WHO = ("worker", "scheduler", "client")
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.sweeps", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--runs", type=int, default=1000, help="of the sweep on two workers (1000)")
+    parser.add_argument("--runs", type=int, default=1000, help="of the sweep on two workers (1000; 0: none)")
     parser.add_argument("--seconds", type=float, default=1.0, help="that each of them sleeps (1)")
-    parser.add_argument("--stored", type=int, default=10_000, help="runs of the store that is listed (10000)")
-    parser.add_argument("--kills", type=int, default=10, help="of a worker, the scheduler, the client (10)")
+    parser.add_argument("--stored", type=int, default=10_000, help="of the store that is listed (10000)")
+    parser.add_argument("--kills", type=int, default=10, help="of each of --who (10)")
+    parser.add_argument("--who", nargs="+", default=WHO, choices=WHO, help="is killed (all three)")
     given = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as folder:
-        _sweep(Path(folder), given.runs, given.seconds)
-    with tempfile.TemporaryDirectory() as folder:
-        _listing(Path(folder), given.stored)
-    _kills(given.kills)
+    if given.runs:
+        with tempfile.TemporaryDirectory() as folder:
+            _sweep(Path(folder), given.runs, given.seconds)
+    if given.stored:
+        with tempfile.TemporaryDirectory() as folder:
+            _listing(Path(folder), given.stored)
+    if given.kills:
+        _kills(given.kills, given.who)
 
 
 def _sweep(folder: Path, runs: int, seconds: float) -> None:
@@ -75,10 +82,9 @@ jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB
 """
 
 
-def _kills(count: int) -> None:
-    chance = random.Random(20)
-    for who in ("worker", "scheduler", "client"):
-        kept = []
+def _kills(count: int, whom: Sequence[str]) -> None:
+    for who in whom:
+        chance, kept = random.Random(who), []
         for _ in range(count):
             with tempfile.TemporaryDirectory() as folder:
                 kept.append(check_killed(Path(folder), who, chance.randrange(1, 12)))
@@ -95,7 +101,7 @@ def _command(folder: Path, *words: str) -> str:
     """What a command takes, imports and all."""
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     command = [sys.executable, "-c", "from cosim.cli import main; main()", *words]
-    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=600)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return f"{time.monotonic() - begin:.2f} s, {after.ru_utime - before.ru_utime:.2f} CPU-s"
 

@@ -158,5 +158,5 @@ def read_design(source: Sweep | Mapping[str, Any] | str | Path, changes: Changes
         path = Path(source)
         document, base, name = read(path), path.parent, path.stem
     if not is_sweep(document):
-        raise InputError(f"{document.file} has nothing to choose", hint="give a sweep, with axes")
+        raise InputError(f"{document.file} has nothing to choose: it has no axes", hint="`cosim run` runs it")
     return sweep_from(document, base, name, changes, kind=Design)

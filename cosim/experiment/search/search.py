@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.errors import InputError, LaunchError
 from cosim.experiment.executors.contract import Executor
 from cosim.experiment.progress import OnProgress, RunProgress
 from cosim.experiment.run import read_executor
@@ -112,7 +112,7 @@ def _check_levels(design: Design, known: Sequence[KnownPoint]) -> None:
         try:
             scenario = design.trial(first.point.labels, {**first.changes, **level.settings})
             Bounds().build(scenario)
-        except InputError as error:
+        except (InputError, LaunchError) as error:
             raise InputError(f"fidelity[{number}]: {error}") from error
 
 

@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.cli.processes import wait_for
+from tests.cli.processes import all_gone, descendants, wait_for
 
 PLUGIN = """
-import os, signal, time
+import os, signal, subprocess, time
 from pathlib import Path
 from pydantic import Field
 from cosim.plugins import Placement
@@ -32,12 +32,15 @@ class Slow(Placement):
     log: str = ""
     kill: str = ""
     take: int = 0
+    command: str = ""
 
     def choose(self, wanted):
         time.sleep(self.sleep)
         if self.log:
             with Path(self.log).open("a") as file:
                 file.write(f"{wanted.context.seed}\\n")
+        if self.command:
+            subprocess.run(self.command, shell=True)
         if self.kill and (self.kill == "always" or not Path(self.kill).exists()):
             if self.kill != "always":
                 Path(self.kill).write_text("")
@@ -108,9 +111,11 @@ def dask_cluster(folder: Path, workers: int = 2) -> Iterator[DaskCluster]:
             cluster.add_worker()
         yield cluster
     finally:
+        calls = [pid for worker in cluster.workers for pid in descendants(worker.pid)]
         for process in (*cluster.workers, scheduler):
             process.kill()
             process.wait()
+        wait_for("what workers have started", lambda: all_gone(calls))  # they end when they notice
 
 
 def _start(what: str, folder: Path, certificates: Path, *arguments: str) -> subprocess.Popen[bytes]:

@@ -196,7 +196,7 @@ def check_killed(folder: Path, who: str, after: int) -> int:
     if code:
         (folder / "log").unlink()
         assert start(folder, {"kind": "local", "workers": 1}).wait(PATIENCE_S) == 0
-        assert computed(folder) <= 12 - kept
+        assert computed(folder) <= 12 - kept, (folder / "log").read_text()
     assert (folder / "out" / "trials.csv").read_text() == plain
     assert stored(folder) == 12
     return kept

@@ -13,7 +13,10 @@ import cosim
 from cosim.cli import app
 from cosim.errors import InputError
 from cosim.experiment.search.bound import Bounds
-from cosim.experiment.search.design import read_design
+from cosim.experiment.search.design import Design, read_design
+from cosim.experiment.sweep import OF_A_DESIGN
+from cosim.protocol import adapters
+from tests.adapters import ns3_worlds
 from tests.experiment.search.spaces import small_space
 from tests.inputs import ROOT
 
@@ -293,6 +296,41 @@ def test_fidelity_rises_where_it_matters(tmp_path: Path) -> None:
     assert found.best.labels == ("100Gbps",)
     assert len(found.able) == 3
     assert "if congestion_unaware ranks as what comes after it does, to 60 %" in str(found)
+
+
+def _levels_up_to_ns3() -> list[dict[str, object]]:
+    networks = ["fair_share", {"model": "congestion", "control": "dctcp"}, "ns3"]
+    return [{"settings": {"network": one}, "within": 0.04} for one in networks]
+
+
+def test_ns3_is_the_last_level() -> None:
+    """1 ms and 80 us of 100 Gbps: closed forms spare three rates, the others are simulated three times."""
+    ns3_worlds.ns3()
+    found = cosim.search(rates(fidelity=_levels_up_to_ns3(), **{"scenario.jobs[0].workload.size": "1MB"}))
+    assert {one.labels[0]: one.level for one in found.tried} == {"80Gbps": 2, "100Gbps": 2}
+    assert found.best is not None
+    assert found.best.labels == ("100Gbps",)
+    design = rates(**{"scenario.network": "ns3", "scenario.jobs[0].workload.size": "1MB"})
+    [alone] = cosim.run(design.trial(("100Gbps",), {"topology.rate": "100Gbps"})).summary.jobs
+    assert found.best.values["iteration"] == alone.iteration_mean_ps
+
+
+def test_without_ns3_its_level_is_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(adapters, "missing_packages", lambda _: ("libns3-dev",))
+    with pytest.raises(InputError, match=r"fidelity\[2\]: the ns3 adapter .*: missing libns3-dev"):
+        cosim.search(rates(fidelity=_levels_up_to_ns3()), store=tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+
+
+def test_run_and_search_name_each_other(tmp_path: Path) -> None:
+    assert {*Design.model_fields} - {*cosim.Sweep.model_fields} == {*OF_A_DESIGN}
+    with pytest.raises(InputError, match=r"it says objective and cost[\s\S]*`cosim search scenario`"):
+        cosim.run(LINEAR + "axes: {}\nobjective: [price]\n")
+    with pytest.raises(InputError, match=r"has nothing to choose[\s\S]*`cosim run`"):
+        cosim.search({"network": "fair_share"})
 
 
 def test_within_a_tolerance_fewer_runs_are_needed() -> None:
