@@ -246,8 +246,9 @@ class Engine:
         assert self._network is not None
         most = int(self._network.core().state["num_pending"][0])
         self.columns.reserve("reactions", int(self.columns.meta[s.REACTIONS_N]) + most)
-        if most > len(self.columns.arrays["reported"].handle):
-            self.columns.replace("reported", no_reports(most + 1024))
+        have = len(self.columns.arrays["reported"].handle)
+        if most > have:
+            self.columns.replace("reported", no_reports(max(most, 2 * have, 1024)))
 
     def _report(self) -> None:
         """Take what the network has to report where that is so much that it stopped before it had to."""

@@ -52,14 +52,7 @@ class Arrays:
     def __init__(self, *arrays: Any, **named: Any) -> None:
         found = dict(zip(self._names, arrays, strict=False)) | named
         vars(self).update({name: found[name] for name in self._names})
-        table: list[int] = []
-        for one in vars(self).values():
-            if isinstance(one, Arrays):
-                table.append(one.address)
-            else:
-                assert one.flags.c_contiguous
-                table += one.ctypes.data, *one.shape  # its array interface would spell out its type, too
-        self._table = np.array(table, np.int64)
+        self._table = np.array([word for one in vars(self).values() for word in _entry(one)], np.int64)
         self.address = self._table.ctypes.data
         self._numba_type_ = _type_of(self)
 
@@ -70,13 +63,37 @@ class Arrays:
     @classmethod
     def of(cls, known: Self | None, **arrays: Any) -> Self:
         """``known``, where it is of these very arrays; else an object of them."""
-        if known is not None and all(getattr(known, name) is arrays[name] for name in cls._names):
-            return known
-        return cls(**arrays)
+        if known is None:
+            return cls(**arrays)
+        others = {name: arrays[name] for name in cls._names if getattr(known, name) is not arrays[name]}
+        return known.replaced(**others) if others else known
 
     def replaced(self, **arrays: Any) -> Self:
         """The same with other arrays in some places."""
-        return type(self)(**{name: getattr(self, name) for name in self._names} | arrays)
+        if any(_shape(one) != _shape(getattr(self, name)) for name, one in arrays.items()):
+            return type(self)(**{name: getattr(self, name) for name in self._names} | arrays)
+        made = object.__new__(type(self))
+        vars(made).update({name: arrays.get(name, getattr(self, name)) for name in self._names})
+        made._numba_type_ = self._numba_type_
+        made._table = self._table.copy()  # what stays is not asked again: there are some fifty of them
+        for name, one in arrays.items():
+            entry, at = _entry(one), self._numba_type_.place[name]
+            made._table[at : at + len(entry)] = entry
+        made.address = made._table.ctypes.data
+        return made
+
+
+def _entry(one: Any) -> tuple[int, ...]:
+    """What the table has of an array, or of an object of several."""
+    if isinstance(one, Arrays):
+        return (one.address,)
+    assert one.flags.c_contiguous
+    return (one.ctypes.data, *one.shape)  # its array interface would spell out its type, too
+
+
+def _shape(one: Any) -> Any:
+    """What the type of an object hangs on, of one of its fields."""
+    return one._numba_type_ if isinstance(one, Arrays) else (one.dtype, one.ndim)
 
 
 class _ArraysType(types.Type):
@@ -98,8 +115,7 @@ _types: dict[tuple[Any, ...], _ArraysType] = {}
 def _type_of(value: Arrays) -> _ArraysType:
     """The type of an object, which numba takes from it."""
     fields = [getattr(value, name) for name in value._names]
-    shape = [one._numba_type_ if isinstance(one, Arrays) else (one.dtype, one.ndim) for one in fields]
-    key = (type(value), *shape)
+    key = (type(value), *map(_shape, fields))
     if key not in _types:
         kinds = tuple(
             (name, cast("Any", typeof)(one)) for name, one in zip(value._names, fields, strict=True)

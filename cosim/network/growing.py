@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ _LEAST = 16
 
 def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """An array that begins with a cache line, so that records of 64 bytes lie in one each."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    size = prod(shape) * np.dtype(dtype).itemsize
     room = np.zeros(size + CACHE_LINE, np.uint8)
     skip = -room.ctypes.data % CACHE_LINE
     return room[skip : skip + size].view(dtype).reshape(shape)

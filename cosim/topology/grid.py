@@ -14,15 +14,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
 
 from cosim.topology.graph import F64, I32, I64, Paths, Topology
+from cosim.topology.grid_paths import grid_paths
 from cosim.topology.ranges import check_endpoints
 
 Kind = Literal["Ring", "FullyConnected", "Switch"]
-_CODES: dict[Kind, int] = {"Ring": 0, "FullyConnected": 1, "Switch": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +57,11 @@ class DimensionOrdered(Paths):
 
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
         """See :class:`~cosim.topology.graph.Paths`; a grid is connected, so that every path exists."""
-        from cosim.topology.grid_paths import grid_paths
-        from cosim.topology.kernels import for_work
-
         src, dst, channel = check_endpoints(topology, src, dst, channel)
         counts = [d.links_per_endpoint * topology.num_endpoints for d in self.dimensions]
-        paths = for_work(grid_paths, 8 * len(src))
-        ptr, links = paths(
-            np.array([_CODES[d.kind] for d in self.dimensions], np.int64),
-            np.array([d.size for d in self.dimensions], np.int64),
-            np.concatenate([[0], np.cumsum(counts[:-1])]).astype(np.int64),
-            topology.num_endpoints,
-            src,
-            dst,
-        )
-        return ptr, links
+        first = accumulate(counts, initial=0)
+        crossed = [(d.kind, d.size, at) for d, at in zip(self.dimensions, first, strict=False)]
+        return grid_paths(crossed, topology.num_endpoints, src, dst)
 
 
 def grid_name(dimensions: Sequence[Dimension]) -> str:

@@ -1,91 +1,85 @@
-"""Dimension-ordered paths on a grid, in closed form; compiled."""
+"""Dimension-ordered paths on a grid, in closed form and by columns."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from numba import njit
 
 from cosim.topology.graph import I32, I64
-from cosim.topology.kernels import part
 
-RING, FULLY_CONNECTED, SWITCH = 0, 1, 2
-"""Codes of a dimension's kind, as :func:`grid_paths` takes them."""
+Crossing = tuple[str, int, int]
+"""A dimension: its kind, how many endpoints it has along it, and the number of its first link."""
+_PORTION = 1 << 14
+"""Paths that are worked out at once: their columns stay in a processor's cache."""
 
 
-@njit(cache=True)
-def grid_paths(
-    kind: I64, size: I64, first_link: I64, num_endpoints: int, src: I32, dst: I32
-) -> tuple[I64, I32]:
+def grid_paths(dimensions: Sequence[Crossing], num_endpoints: int, src: I32, dst: I32) -> tuple[I64, I32]:
     """Dimension-ordered paths on a grid, in closed form: (ptr int64[n + 1], links int32).
 
     The link numbers are those of :func:`cosim.topology.grid.grid_links`; dimension 0 comes first.
     """
-    n = len(src)
-    ptr = np.zeros(n + 1, np.int64)
-    for i in range(n):
-        ptr[i + 1] = ptr[i] + _num_hops(kind, size, np.int64(src[i]), np.int64(dst[i]))
-    links = np.empty(ptr[n], np.int32)
-    for i in range(n):
-        _follow(kind, size, first_link, num_endpoints, np.int64(src[i]), np.int64(dst[i]), links, ptr[i])
-    return ptr, links
+    portions = [
+        _portion(dimensions, num_endpoints, src[at : at + _PORTION], dst[at : at + _PORTION])
+        for at in range(0, len(src), _PORTION)
+    ]
+    hops = np.concatenate([np.zeros(1, np.int64), *(each for each, _ in portions)])
+    return np.cumsum(hops), np.concatenate([np.zeros(0, np.int32), *(links for _, links in portions)])
 
 
-@part
-def _num_hops(kind: I64, size: I64, a: np.int64, b: np.int64) -> np.int64:
-    hops = np.int64(0)
-    for d in range(len(size)):
-        offset = b % size[d] - a % size[d]
-        if offset != 0:
-            if kind[d] == RING:
-                clockwise = offset % size[d]
-                hops += min(clockwise, size[d] - clockwise)
-            elif kind[d] == FULLY_CONNECTED:
-                hops += 1
-            else:
-                hops += 2
-        a //= size[d]
-        b //= size[d]
-    return hops
-
-
-@part
-def _follow(
-    kind: I64,
-    size: I64,
-    first_link: I64,
-    num_endpoints: int,
-    src: np.int64,
-    dst: np.int64,
-    links: I32,
-    at: np.int64,
-) -> None:
-    """Write the links of one path into ``links`` from ``at`` on."""
-    a, b, node = src, dst, src
-    stride = np.int64(1)
-    for d in range(len(size)):
-        here, there = a % size[d], b % size[d]
+def _portion(dimensions: Sequence[Crossing], num_endpoints: int, src: I32, dst: I32) -> tuple[I64, I32]:
+    """(Hops of each path, the links of all, one path after another)."""
+    places, stride = [], 1
+    here, there = np.asarray(src, np.int64), np.asarray(dst, np.int64)
+    for _, size, _ in dimensions[:-1]:
+        (here, mine), (there, other) = np.divmod(here, size), np.divmod(there, size)
+        places.append((mine, other, stride))
+        stride *= size
+    places.append((here, there, stride))
+    hops = [_hops(kind, size, *place[:2]) for (kind, size, _), place in zip(dimensions, places, strict=True)]
+    total = np.sum(hops, axis=0)
+    links = np.empty(int(total.sum()), np.int32)
+    start, node = np.cumsum(total) - total, np.asarray(src, np.int64)
+    for (kind, size, first), (here, there, stride), count in zip(dimensions, places, hops, strict=True):
         target = node + (there - here) * stride
-        if here != there:
-            base = first_link[d]
-            if kind[d] == RING:
-                clockwise = (there - here) % size[d]
-                forward = clockwise <= size[d] - clockwise  # half way round, either is shortest: clockwise
-                step = 1 if forward else -1
-                while node != target:
-                    links[at] = base + node if forward else base + num_endpoints + node
-                    at += 1
-                    following = (here + step) % size[d]
-                    node += (following - here) * stride
-                    here = following
-            elif kind[d] == FULLY_CONNECTED:
-                # A node's links go to all but itself: past its own place, one number less.
-                links[at] = base + node * (size[d] - 1) + (there if there < here else there - 1)
-                at += 1
-            else:
-                links[at] = base + node
-                links[at + 1] = base + num_endpoints + target
-                at += 2
-        node = target
-        a //= size[d]
-        b //= size[d]
-        stride *= size[d]
+        _cross(kind, size, first, num_endpoints, (here, there, stride), (node, target), (start, count), links)
+        start, node = start + count, target
+    return total, links
+
+
+def _hops(kind: str, size: int, here: I64, there: I64) -> I64:
+    """How many links each path takes in a dimension."""
+    if kind == "Ring":
+        clockwise = (there - here) % size
+        return np.asarray(np.minimum(clockwise, size - clockwise))
+    return np.where(here == there, np.int64(0), np.int64(1 if kind == "FullyConnected" else 2))
+
+
+def _cross(
+    kind: str,
+    size: int,
+    first: int,
+    num_endpoints: int,
+    place: tuple[I64, I64, int],
+    ends: tuple[I64, I64],
+    where: tuple[I64, I64],
+    links: I32,
+) -> None:
+    """Write the links of a dimension, whose first is ``first``, from ``where`` (start, hops) on."""
+    (here, there, stride), (node, target), (start, hops) = place, ends, where
+    if kind == "Ring":
+        # Half way round, either is shortest: clockwise.
+        forward = (there - here) % size == hops
+        turn, each = np.where(forward, 1, -1), np.repeat(np.arange(len(hops)), hops)
+        step = np.arange(len(each)) - np.repeat(np.cumsum(hops) - hops, hops)
+        passed = node[each] + ((here[each] + turn[each] * step) % size - here[each]) * stride
+        links[start[each] + step] = first + passed + np.where(forward, 0, num_endpoints)[each]
+        return
+    moves = here != there
+    node, target, start = node[moves], target[moves], start[moves]
+    if kind == "Switch":
+        links[start] = first + node
+        links[start + 1] = first + num_endpoints + target
+    else:
+        # A node's links go to all but itself: past its own place, one number less.
+        links[start] = first + node * (size - 1) + (there - (there > here))[moves]

@@ -118,6 +118,18 @@ def test_a_twin_writes_where_numpy_reads() -> None:
         view.events[3].cause = 1
 
 
+def test_an_array_in_the_place_of_another_is_what_compiled_and_interpreted_code_see() -> None:
+    """Whatever was looked at before, and whether the type stays (a table is copied) or not."""
+    columns = Columns(np.zeros(3, EVENT), np.zeros((2, 3), EVENT))
+    assert len(twins._view(columns).events) == 3
+    for longer in (np.zeros(5, EVENT), np.zeros(5)):
+        anew = Columns.of(columns, events=longer, grid=columns.grid)
+        assert len(twins._view(anew).events) == 5
+        assert anew._table.tolist() == Columns(longer, columns.grid)._table.tolist()
+        assert anew._numba_type_ is Columns(longer, columns.grid)._numba_type_
+    assert Columns.of(columns, events=columns.events, grid=columns.grid) is columns
+
+
 @given(st.integers(0, 2**64 - 1), st.integers(-(2**63), 2**63 - 1))
 def test_hashes_wrap_round_as_in_registers(value: int, column: int) -> None:
     """Against numpy's arrays, which wrap without a word."""
