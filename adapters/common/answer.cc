@@ -122,6 +122,49 @@ MakeAdvanced(Seam& seam, const Advanced& done, uint64_t sequence, uint64_t max_m
 }
 
 void
+FillSample(const Adapter& adapter, Seam& seam, const wire::SampleRequest& asked, wire::Sampled& answer)
+{
+    const auto need = [&](wire::Feature feature, bool is_asked) {
+        const auto& has = adapter.features;
+        if (is_asked && std::find(has.begin(), has.end(), feature) == has.end())
+        {
+            throw SessionError("STATE", adapter.simulator + " has no " + wire::Feature_Name(feature), {{"request", "sample"}});
+        }
+    };
+    need(wire::FEATURE_QUEUES, asked.link_size() > 0);
+    need(wire::FEATURE_RATES, asked.rates());
+    const std::vector<uint32_t> links(asked.link().begin(), asked.link().end());
+    const size_t num_links = seam.LinkBytes().size();
+    for (const uint32_t link : links)
+    {
+        if (link >= num_links)
+        {
+            throw SessionError("STATE",
+                               "link " + std::to_string(link) + " of " + std::to_string(num_links),
+                               {{"request", "sample"}});
+        }
+    }
+    for (const LinkSample& one : seam.Queues(links))
+    {
+        answer.add_queue_bytes(one.queue_bytes);
+        answer.add_sent_bytes(one.sent_bytes);
+        answer.add_marks(one.marks);
+        answer.add_drops(one.drops);
+        answer.add_pause_ps(one.pause_ps);
+    }
+    for (const RateSample& one : asked.rates() ? seam.Rates() : std::vector<RateSample>())
+    {
+        answer.add_job(one.job);
+        answer.add_src(one.src);
+        answer.add_dst(one.dst);
+        answer.add_rate_bps(one.rate_bps);
+        answer.add_window_bytes(one.window_bytes);
+        answer.add_marked(one.marked);
+    }
+    answer.set_has_work(seam.HasWork());
+}
+
+void
 FillStatistics(Seam& seam, uint64_t max_message_bytes, wire::Statistics& answer)
 {
     const std::vector<int64_t> bytes = seam.LinkBytes();

@@ -18,6 +18,9 @@ std::vector<wire::SessionResponse> MakeAdvanced(Seam& seam,
                                                 uint64_t sequence,
                                                 uint64_t max_message_bytes);
 
+/// Throws SessionError (STATE) for what the adapter doesn't claim, or a link that isn't there.
+void FillSample(const Adapter& adapter, Seam& seam, const wire::SampleRequest& asked, wire::Sampled& answer);
+
 void FillStatistics(Seam& seam, uint64_t max_message_bytes, wire::Statistics& answer);
 
 /// The status of an error, with google.rpc details.

@@ -36,6 +36,29 @@ struct LinkMeasure
     std::vector<double> values;
 };
 
+/// What stands at a directed link, and what it counted since the session's start.
+struct LinkSample
+{
+    double queue_bytes = 0;
+    double sent_bytes = 0;
+    double marks = 0;
+    double drops = 0;
+    double pause_ps = 0;
+};
+
+/// A connection that has something to send.
+struct RateSample
+{
+    uint32_t job = 0;
+    uint32_t src = 0;
+    uint32_t dst = 0;
+    double rate_bps = 0;
+    /// NaN: it has none.
+    double window_bytes = 0;
+    /// Of the last round trip's bytes.
+    double marked = 0;
+};
+
 /// Flows, dependencies, grants and the digest are kept here; a simulator says how a path is made and runs.
 class Seam
 {
@@ -65,6 +88,21 @@ class Seam
     virtual std::vector<int64_t> LinkBytes() = 0;
     virtual std::vector<LinkMeasure> Measures() = 0;
     virtual const BusyMeter& Busy() const = 0;
+    /// What is going on at the grant, where the adapter claims FEATURE_QUEUES and FEATURE_RATES. Throws SessionError (STATE)
+    /// where this session can't say.
+    virtual std::vector<LinkSample> Queues(const std::vector<uint32_t>& /*links*/)
+    {
+        return {};
+    }
+    virtual std::vector<RateSample> Rates()
+    {
+        return {};
+    }
+    /// Whether anything will still start or arrive if nothing more is given.
+    virtual bool HasWork()
+    {
+        return false;
+    }
 
     /// Takes the next flow. `start` is kUnknown where it is to come later. Throws SessionError (CAUSALITY).
     void Give(const FlowSpec& spec,

@@ -169,6 +169,12 @@ Session::Serve()
             FillStatistics(*seam_, max_message_bytes_, *response.mutable_statistics());
             Write(response);
         }
+        else if (request.has_sample())
+        {
+            wire::SessionResponse response;
+            FillSample(adapter_, *seam_, request.sample(), *response.mutable_sampled());
+            Write(response);
+        }
         else if (request.has_peek())
         {
             throw SessionError("STATE", adapter_.simulator + " does not peek", {{"request", "peek"}});

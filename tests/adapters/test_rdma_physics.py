@@ -99,6 +99,16 @@ def test_ports_of_their_own_hold_what_they_are_given() -> None:
     assert done.column("queue_max_bytes")[DOWN] == pytest.approx(100_000, abs=2 * 1518)
 
 
+def test_pauses_that_are_taken_back_at_once_arrive_in_their_order() -> None:
+    """Thresholds two packets from empty: stop and go wait behind one packet, and the last has to count."""
+    flows = [(a, b, 300_000) for a in range(9) for b in range(9) if a != b]
+    done = run(star(9), flows, GREEDIER, pfc_threshold="9 kB", buffer="400 kB", mtu=4000)
+    assert done.column("pause_ps").sum() > 0
+    assert done.column("drops").sum() == 0
+    # A link that stays stopped never ends its messages.
+    assert 0 < max(done.end_ps) < 2 * 8 * wire_bytes(300_000, 4000) * 80
+
+
 @pytest.mark.parametrize("retransmission", ["go_back_n", "selective"])
 def test_losses_are_repaired_and_selective_repeat_sends_less_again(retransmission: str) -> None:
     flows = [(k, 8, 1_000_000) for k in range(8)]

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import pytest
 
+import cosim
 from cosim.engine.replay import replay
-from cosim.errors import RefusedError, ScenarioError
+from cosim.errors import CosimError, RefusedError, ScenarioError
 from cosim.experiment.build import build
 from cosim.experiment.idle import idle_settings
 from cosim.experiment.scenario import loads
@@ -190,6 +191,30 @@ def test_priorities_beyond_eight_classes_are_refused() -> None:
 def test_headroom_of_another_class_has_to_fit_too() -> None:
     with pytest.raises(RefusedError, match="smaller than the headroom that PFC needs there"):
         run(star(2), [(0, 1, 100_000)], priorities=[7], mtu=1500, buffer="100 kB")
+
+
+RECORD = "record: {queues: ['* -> *'], rates: ['* -> *'], every: 10us}\n"
+
+
+def test_queues_and_rates_over_time_are_those_of_the_packets() -> None:
+    """What ports counted in the end is what the series counted; looking changes nothing."""
+    text = RING % "{model: ns3_rdma, control: dcqcn, mtu: 1500 B, ecn_min: 20 kB}"
+    run, unseen = cosim.run(loads(text + RECORD)), cosim.run(loads(text))
+    assert run.records.digest == unseen.records.digest
+    counted, series = run.records.links.extra, run.queues
+    assert series is not None
+    assert run.rates is not None
+    assert series.marks.sum() > 0
+    assert series.marks.sum() <= counted["marks"].sum()
+    assert 0 < series.queue_bytes.max() <= counted["queue_max_bytes"].max()
+    # A pair of endpoints has a connection of each job.
+    assert 0 < run.rates.rate_bps.max() <= 2 * 100e9 * 1.001
+    assert 0 < run.rates.marked.max() <= 1
+
+
+def test_fast_forward_has_no_queues_over_time() -> None:
+    with pytest.raises(CosimError, match="with fast_forward queues and rates are not simulated at all times"):
+        cosim.run(loads(RING % "{model: ns3_rdma, control: dcqcn, fast_forward: exact}" + RECORD))
 
 
 def test_a_killed_server_is_brought_back(tmp_path: Path) -> None:

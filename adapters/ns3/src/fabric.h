@@ -36,6 +36,15 @@ class Fabric
     virtual std::vector<int64_t> LinkBytes() = 0;
     virtual std::vector<LinkMeasure> Measures() = 0;
     virtual const BusyMeter& Busy() const = 0;
+    /// See Seam; `now` is the time granted.
+    virtual std::vector<LinkSample> Queues(const std::vector<uint32_t>& /*links*/, int64_t /*now*/) const
+    {
+        return {};
+    }
+    virtual std::vector<RateSample> Rates() const
+    {
+        return {};
+    }
     /// Why the run can't go on; empty where it can.
     const std::string& Fault() const
     {

@@ -94,6 +94,24 @@ Network::RunThrough(int64_t limit)
     return clock_.RunThrough(limit);
 }
 
+std::vector<LinkSample>
+Network::Queues(const std::vector<uint32_t>& links)
+{
+    return fabric_->Queues(links, Granted());
+}
+
+std::vector<RateSample>
+Network::Rates()
+{
+    return fabric_->Rates();
+}
+
+bool
+Network::HasWork()
+{
+    return GetFlows().NextStart() != kNever || !fabric_->Rates().empty();
+}
+
 void
 Network::StartAt(int64_t time)
 {

@@ -35,6 +35,9 @@ class Network : public Seam
     std::vector<int64_t> LinkBytes() override;
     std::vector<LinkMeasure> Measures() override;
     const BusyMeter& Busy() const override;
+    std::vector<LinkSample> Queues(const std::vector<uint32_t>& links) override;
+    std::vector<RateSample> Rates() override;
+    bool HasWork() override;
 
   protected:
     /// Runs the network through a time, or to where Lower made it stop; returns which.

@@ -84,12 +84,13 @@ def flows(pattern: str, gbps: int) -> tuple[Flow, ...]:
 def control(name: str, gbps: int) -> dict[str, Any]:
     """As ``run.py`` has it, in the terms of here."""
     bdp = gbps * 1e9 / 8 * BARE_US / 1e6
-    return {
+    kinds: dict[str, dict[str, Any]] = {
         "dcqcn": {"kind": "dcqcn", "preset": "connectx", "min_rate": "1Gbps"},
         "hpcc": {"kind": "hpcc", "max_stage": 0, "w_ai": round(4e-4 * bdp)},
         "timely": {"kind": "timely", "min_rate": f"{10 / gbps}Gbps"},
         "dctcp": {"kind": "dctcp", "threshold": f"{3 * gbps}kB", "initial_window": bdp / PAYLOAD},
-    }[name]
+    }
+    return kinds[name]
 
 
 def ran(topology: Topology, what: tuple[Flow, ...], name: str, gbps: int, **wanted: Any) -> Ran:

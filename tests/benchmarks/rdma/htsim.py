@@ -1,10 +1,10 @@
 """Beside csg-htsim (github.com/Broadcom/csg-htsim): fat-trees, 100 Gb/s, links of 1 us, 2 MB, MTU 4000.
 
 It was run by hand (``htsim_hpcc``, ``htsim_roce``: ``-strat ecmp_host -paths 100``; ``htsim_swift``:
-``-flowsize 500 -q 100``) with the flows of here, permutations the same three; paths are drawn in both. Settings
-are its own: HPCC's additive increase is a whole packet, not 80 bytes, and links are stopped at 15 packets;
-Swift's base target is 20 us, and each port has room for 100 packets; RoCE sends at line rate until it is
-stopped. Its HPCC takes 12 us for every round trip, a header costs nothing.
+``-flowsize 500 -q 100``) with the flows of here, permutations the same three; paths are drawn in both.
+Settings are its own: HPCC's additive increase is a whole packet, not 80 bytes, and links are stopped at 15
+packets; Swift's base target is 20 us, and each port has room for 100 packets; RoCE sends at line rate until
+it is stopped. Its HPCC takes 12 us for every round trip, a header costs nothing.
 """
 
 from __future__ import annotations

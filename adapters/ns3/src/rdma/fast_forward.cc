@@ -13,6 +13,7 @@ namespace {
 
 /// What is shorter is not worth a leap.
 constexpr int64_t kLeastLeap = 1'000'000;
+constexpr auto kNotSampled = "with fast_forward queues and rates are not simulated at all times: say fast_forward off";
 
 int64_t
 Ns3Now()
@@ -405,6 +406,22 @@ FastForward::Measures()
     std::vector<LinkMeasure> measures = Network::Measures();
     counts_.Tell(measures);
     return measures;
+}
+
+std::vector<LinkSample>
+FastForward::Queues(const std::vector<uint32_t>& links)
+{
+    if (!links.empty())
+    {
+        throw SessionError("STATE", kNotSampled, {{"request", "sample"}});
+    }
+    return {};
+}
+
+std::vector<RateSample>
+FastForward::Rates()
+{
+    throw SessionError("STATE", kNotSampled, {{"request", "sample"}});
 }
 
 } // namespace cosim

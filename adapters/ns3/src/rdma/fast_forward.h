@@ -35,6 +35,9 @@ class FastForward : public Network
     std::vector<int64_t> LinkBytes() override;
     /// Adds, of each link, the bytes recalled, leapt over, and of both together the error to be expected.
     std::vector<LinkMeasure> Measures() override;
+    /// Refused: what is recalled or leapt over has no queues.
+    std::vector<LinkSample> Queues(const std::vector<uint32_t>& links) override;
+    std::vector<RateSample> Rates() override;
 
   protected:
     int64_t RunThrough(int64_t limit) override;

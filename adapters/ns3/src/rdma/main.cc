@@ -33,6 +33,8 @@ main(int argc, char** argv)
         wire::FEATURE_COFLOW,
         wire::FEATURE_CANCEL,
         wire::FEATURE_WALL_BUDGET,
+        wire::FEATURE_QUEUES,
+        wire::FEATURE_RATES,
     };
     for (const auto& [name, kind] : cosim::AllControls())
     {

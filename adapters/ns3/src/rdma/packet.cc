@@ -40,15 +40,6 @@ PacketQueue::Push(Packet* packet)
     bytes_ += packet->wire_bytes;
 }
 
-void
-PacketQueue::PushFront(Packet* packet)
-{
-    packet->next = first_;
-    first_ = packet;
-    last_ = last_ == nullptr ? packet : last_;
-    bytes_ += packet->wire_bytes;
-}
-
 Packet*
 PacketQueue::Pop()
 {

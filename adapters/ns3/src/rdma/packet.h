@@ -117,7 +117,6 @@ class PacketQueue
         return bytes_;
     }
     void Push(Packet* packet);
-    void PushFront(Packet* packet);
     Packet* Pop();
 
   private:

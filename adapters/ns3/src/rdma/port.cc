@@ -51,9 +51,9 @@ Port::Enqueue(Packet* packet)
 }
 
 void
-Port::EnqueueFirst(Packet* packet)
+Port::EnqueuePause(Packet* frame)
 {
-    control_.PushFront(packet);
+    pauses_.Push(frame);
     Wake();
 }
 
@@ -115,9 +115,12 @@ Port::Wake()
 Packet*
 Port::Pick(int64_t now)
 {
-    if (!control_.Empty())
+    for (PacketQueue* first : {&pauses_, &control_})
     {
-        return control_.Pop();
+        if (!first->Empty())
+        {
+            return first->Pop();
+        }
     }
     for (uint32_t priority = 0; priority < kMaxClasses; ++priority)
     {
@@ -185,7 +188,7 @@ Port::Start(Packet* packet, int64_t now)
 void
 Port::PlanNext(int64_t now)
 {
-    bool waits = !control_.Empty();
+    bool waits = !pauses_.Empty() || !control_.Empty();
     for (uint32_t priority = 0; priority < kMaxClasses && !waits; ++priority)
     {
         waits = paused_since_[priority] < 0 && (!queues_[priority].Empty() || senders_->HasReady(priority));

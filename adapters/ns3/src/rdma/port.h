@@ -45,8 +45,8 @@ class Port
 
     /// Data on its way through, or anything else that doesn't come from a queue pair here.
     void Enqueue(Packet* packet);
-    /// Before everything that waits.
-    void EnqueueFirst(Packet* packet);
+    /// A pause frame: before everything else, after those before it, as the last one counts.
+    void EnqueuePause(Packet* frame);
     /// Send if there is something: a queue pair may have become ready.
     void Wake();
     /// The other end stops a class, or lets it go on.
@@ -130,6 +130,7 @@ class Port
     uint64_t seed_;
     Arrive arrive_;
     std::unique_ptr<SendList> senders_;
+    PacketQueue pauses_;
     PacketQueue control_;
     std::array<PacketQueue, kMaxClasses> queues_;
     uint64_t waiting_ = 0;

@@ -234,6 +234,9 @@ RdmaFabric::Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel)
     }
     const uint32_t number = known->second;
     QueuePair& pair = pairs_.emplace_back();
+    pair.job = job;
+    pair.src = src;
+    pair.dst = dst;
     const bool given = settings_.routing == RoutingKind::kGiven;
     pair.path = given ? given_.Find({src, dst, channel}) : finder_.Find(src, dst, channel);
     // Where switches hash, acknowledgements take a way of their own.
@@ -350,7 +353,7 @@ RdmaFabric::Pause(uint32_t link, uint32_t priority, bool stop)
     frame->stop = stop;
     frame->wire_bytes = kPauseBytes;
     frame->sequence = link;
-    ports_[finder_.Opposite(link)]->EnqueueFirst(frame);
+    ports_[finder_.Opposite(link)]->EnqueuePause(frame);
     watch_.Begin();
 }
 
@@ -431,6 +434,37 @@ std::vector<int64_t>
 RdmaFabric::LinkBytes()
 {
     return BytesOf(meters_);
+}
+
+std::vector<LinkSample>
+RdmaFabric::Queues(const std::vector<uint32_t>& links, int64_t now) const
+{
+    std::vector<LinkSample> samples;
+    for (const uint32_t link : links)
+    {
+        const LinkMeter& meter = meters_[link];
+        samples.push_back({static_cast<double>(ports_[link]->QueueBytes()),
+                           static_cast<double>(meter.bytes),
+                           static_cast<double>(meter.marks),
+                           static_cast<double>(meter.drops + meter.trims),
+                           static_cast<double>(ports_[link]->PausedPs(now))});
+    }
+    return samples;
+}
+
+std::vector<RateSample>
+RdmaFabric::Rates() const
+{
+    std::vector<RateSample> samples;
+    for (const QueuePair& pair : pairs_)
+    {
+        if (!pair.sender->Idle())
+        {
+            const Sender& sender = *pair.sender;
+            samples.push_back({pair.job, pair.src, pair.dst, sender.Pace(), sender.Window(), sender.Marked()});
+        }
+    }
+    return samples;
 }
 
 std::vector<LinkMeasure>

@@ -43,6 +43,9 @@ class RdmaFabric : public Fabric
         return busy_.Meter();
     }
 
+    std::vector<LinkSample> Queues(const std::vector<uint32_t>& links, int64_t now) const override;
+    std::vector<RateSample> Rates() const override;
+
     /// Nothing is on its way, waits or is due in these queue pairs, which are all that may have something.
     bool Quiet(const std::vector<uint32_t>& pairs) const;
     /// No failure is still to come.
@@ -99,6 +102,9 @@ class RdmaFabric : public Fabric
   private:
     struct QueuePair
     {
+        uint32_t job = 0;
+        uint32_t src = 0;
+        uint32_t dst = 0;
         std::vector<uint32_t> path;
         std::vector<uint32_t> back;
         std::unique_ptr<Sender> sender;

@@ -163,6 +163,7 @@ Sender::Take(const Packet& answer)
     }
     const int64_t rtt = now - answer.sent_ps;
     Measure(rtt);
+    CountMarks(answer);
     const bool limited = static_cast<double>(InFlight() + control_->path.mss_bytes) > control_->window;
     const uint64_t had = acked_ + known_.Bytes();
     if (settings_.Selective() && answer.sequence >= answer.expected && answer.sequence >= acked_)
@@ -273,6 +274,32 @@ Sender::Measure(int64_t rtt)
     }
     rttvar_ += (std::abs(sample - srtt_) - rttvar_) / 4;
     srtt_ += (sample - srtt_) / 8;
+}
+
+void
+Sender::CountMarks(const Packet& answer)
+{
+    round_bytes_ += answer.payload_bytes;
+    round_marked_ += answer.marked ? answer.payload_bytes : 0;
+    if (answer.sequence >= round_ends_)
+    {
+        marked_ = static_cast<double>(round_marked_) / static_cast<double>(std::max<uint64_t>(round_bytes_, 1));
+        round_bytes_ = round_marked_ = 0;
+        round_ends_ = next_;
+    }
+}
+
+double
+Sender::Pace() const
+{
+    const double rtt = srtt_ > 0 ? srtt_ : static_cast<double>(control_->path.base_rtt_ps);
+    return std::min(control_->rate, control_->window * 8e12 / rtt);
+}
+
+double
+Sender::Window() const
+{
+    return control_->window >= kNoWindow ? std::nan("") : control_->window;
 }
 
 void

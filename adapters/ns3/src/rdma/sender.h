@@ -95,6 +95,14 @@ class Sender
     {
         return skipped_ + acked_ + known_.Bytes();
     }
+    /// What its window and rate come to, bits per second; its window, NaN where it has none; the part of the last round trip's
+    /// bytes that was marked.
+    double Pace() const;
+    double Window() const;
+    double Marked() const
+    {
+        return marked_;
+    }
     /// Its control's window and rate; whether that will change it by itself.
     std::pair<double, double> Speed() const
     {
@@ -144,6 +152,7 @@ class Sender
     void BeginFront();
     void SetGain();
     void Measure(int64_t rtt);
+    void CountMarks(const Packet& answer);
     void Deadline(int64_t now);
     void OnDeadline(int64_t at);
     void PlanDeadline();
@@ -179,6 +188,11 @@ class Sender
     /// Of the earliest event that will look at the deadline; -1: none.
     int64_t deadline_planned_ = -1;
     int64_t timer_ = -1;
+    /// Of the round trip that goes on, and of the last one.
+    uint64_t round_ends_ = 0;
+    uint64_t round_bytes_ = 0;
+    uint64_t round_marked_ = 0;
+    double marked_ = 0;
     uint64_t retransmitted_ = 0;
     uint64_t skipped_ = 0;
     int64_t delivered_at_ = 0;
