@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 
 from cosim.results.critical_path import KINDS
 from cosim.results.exposed import exposed_by_kind
+from cosim.results.measures import MEASURES
 from cosim.results.path_parts import path_parts
+from cosim.results.render.page import Lines
+from cosim.results.render.scheduling_page import scheduling_section
 from cosim.results.report.fabric import FabricMap, draw_map
 from cosim.results.report.lanes import Lanes, lanes
 from cosim.results.report.message_data import message_data
@@ -20,6 +23,7 @@ from cosim.results.report.series_data import series_data
 from cosim.results.report.size_data import size_data
 from cosim.results.report.source import I64, ReportSource
 from cosim.results.report.user_data import user_data
+from cosim.results.summary import Summary
 from cosim.workload.program import OpKind
 
 Array = NDArray[Any]
@@ -48,6 +52,8 @@ def run_data(source: ReportSource) -> tuple[dict[str, Any], dict[str, Array]]:
         "exposed": exposed_by_kind(source.columns),
         "alone": dict(source.alone or {}),
         **_settings(source.settings),
+        **_scheduling(source.summary),
+        "computing": MEASURES["gpu_utilisation"].of(source.summary, {}),
         "timeline": _timeline(source, shown),
         "path_kinds": [*KINDS],
         "paths": [_path_head(source, job) for job in range(len(source.summary.jobs))],
@@ -73,6 +79,23 @@ def _settings(settings: Any) -> dict[str, str]:
     asked = {name: value for name, value in settings.items() if name != "description"}
     told = yaml.safe_dump(asked, sort_keys=False, allow_unicode=True, width=90)
     return {"question": str(settings.get("description") or ""), "settings": told}
+
+
+def _scheduling(summary: Summary) -> dict[str, list[Any]]:
+    """Lines about a queue, and lines and tables of what a scheduler decided, as the terminal has them."""
+    found = summary.scheduling
+    if found is None:
+        return {"queued": [], "decided": []}
+    parts = [
+        {"lines": [line.strip() for line in part.lines]}
+        if isinstance(part, Lines)
+        else {"rows": [list(row) for row in part.rows]}
+        for part in scheduling_section(summary).parts
+    ]
+    return {
+        "queued": parts[0]["lines"] if found.queue else [],
+        "decided": parts[1:] if found.queue else parts,
+    }
 
 
 def _timeline(source: ReportSource, shown: Lanes) -> dict[str, Any]:

@@ -173,6 +173,28 @@ def test_jobs_have_their_slowdowns_where_they_were_run_alone(opened: Opened, tmp
 
 
 @in_a_browser
+def test_a_queue_begins_with_who_waited(opened: Opened, tmp_path: Path) -> None:
+    run = cosim.run(
+        "topology: {kind: switch, endpoints: 2, rate: 100Gbps, latency: 1us}\nnetwork: fair_share\n"
+        "queue: {order: fifo}\njobs:\n"
+        + "".join(
+            f"- {{name: {name}, workload: {{kind: periodic, compute: 1ms, size: 1MB}}, iterations: 2}}\n"
+            for name in ("first", "second", "third")
+        )
+    )
+    page = opened.show(run.report().html, tmp_path)
+    found = run.summary.scheduling
+    assert found is not None
+    waited = found.waited_ps["third"]
+    assert 0 < found.waited_ps["second"] < waited
+    assert f"2 of 3 jobs waited, mean {format_time(round(waited / 2))}, at most {format_time(waited)}" in (
+        page.inner_text("#answer")
+    )
+    assert format_time(waited) in page.inner_text("#jobs table")
+    assert opened.wrong == []
+
+
+@in_a_browser
 def test_two_runs_begin_with_a_sentence(run: cosim.Run, opened: Opened, tmp_path: Path) -> None:
     other = cosim.run(TEXT, {"topology.rate": "50Gbps"})
     page = opened.show(report([run, other]).html, tmp_path)

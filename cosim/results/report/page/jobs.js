@@ -15,13 +15,23 @@ export function jobs(run) {
   const slowed = Object.keys(run.alone).length > 0;
   const several = all.some((job) => job.iterations_done > 1);
   if (all.length < 2 && !several) return null;
+  const waited = run.summary.scheduling?.queue && run.summary.scheduling.waited_ps;
   const columns = [{ title: "job", text: true }, { title: "workload", text: true, optional: true }, { title: "ranks" }, { title: "iterations" },
-    { title: "mean" }, { title: "min", optional: true }, { title: "max", optional: true }, { title: "exposed" }, { title: "compute", optional: true }, ...(slowed ? [{ title: "alone" }, { title: "slowdown" }] : [])];
+    { title: "mean" }, { title: "min", optional: true }, { title: "max", optional: true }, { title: "exposed" }, { title: "compute", optional: true }, ...(waited ? [{ title: "arrived", optional: true }, { title: "waited" }] : []), ...(slowed ? [{ title: "alone" }, { title: "slowdown" }] : [])];
   const rows = all.map((job) => ({
     cells: [job.name, job.workload, job.num_ranks, `${job.iterations_done} of ${job.iterations_asked}`, time(job.iteration_mean_ps), time(job.iteration_min_ps),
-      time(job.iteration_max_ps), percent(job.exposed.share), percent(job.compute.share), ...(slowed ? slowdown(run, job) : [])],
+      time(job.iteration_max_ps), percent(job.exposed.share), percent(job.compute.share), ...(waited ? [time(run.summary.scheduling.arrived_ps[job.name]), time(waited[job.name])] : []), ...(slowed ? slowdown(run, job) : [])],
   }));
-  return section("jobs", "Jobs", null, null, table(columns, rows), several && overTime(run), interleaving(run));
+  return section("jobs", "Jobs", null, null, table(columns, rows), decided(run), several && overTime(run), interleaving(run));
+}
+
+/** What a scheduler decided, as the terminal's page has it. */
+function decided(run) {
+  return run.decided.map((part) => {
+    if (part.lines) return part.lines.map((line) => el("p", { class: "note" }, line));
+    const [head, ...rows] = part.rows;
+    return table(head.map((title, k) => ({ title, text: k === 0 })), rows.map((cells) => ({ cells })));
+  });
 }
 
 /** A job's iteration by itself, and how many times longer it takes here. */

@@ -10,17 +10,20 @@ import { csvButton } from "report/save.js";
 const PARTS = [["compute", "compute", "computation"], ["exposed", "accent", "exposed communication"],
   ["memory", "memory", "remote memory"], ["host_alone", "host", "host alone"], ["idle", "idle", "idle, pipeline bubbles too"]];
 const MOST_JOBS = 8;
+const MOST_OF_A_QUEUE = 3;
 
 /** @param {object} run @param {string} [which] `a` or `b` where there are two */
 export function overview(run, which = "") {
   const s = run.summary;
-  const shown = s.jobs.slice(0, MOST_JOBS);
+  const shown = s.jobs.slice(0, run.queued.length ? MOST_OF_A_QUEUE : MOST_JOBS);
   const left = s.jobs.length - shown.length;
   const cost = `${time(s.end_ps)} simulated in ${s.wall_s.toFixed(2)} s, ${count(s.num_messages)} messages, ${size(s.traffic.total_bytes)} of traffic`;
   const rows = () => [["job", "iteration", "picoseconds"],
     ...s.jobs.flatMap((job) => job.iteration_ps.map((one, k) => [job.name, k, one]))];
   return section(`answer${which}`, which ? `Answer of ${which}` : "Answer", cost, csvButton("iterations", rows),
     s.interrupted && el("p", { class: "changed" }, `Interrupted (${s.interrupted}): what follows was computed until then.`),
+    run.queued.map((line, k) => el("p", { class: k ? "" : "said" }, line)),
+    run.queued.length > 0 && el("p", {}, `Of all endpoints and all the time ${percent(run.computing)} computed.`),
     shown.map((job, k) => jobCard(job, s.jobs.length > 1, run.exposed[k])),
     left > 0 && el("p", { class: "note" }, `... and ${left} more jobs, below under Jobs`));
 }

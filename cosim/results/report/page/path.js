@@ -8,6 +8,7 @@ import { count, percent, time } from "report/format.js";
 import { csvButton } from "report/save.js";
 
 const LONGEST = 20;
+const MOST_JOBS = 8;
 
 /**
  * @param {object} run
@@ -17,11 +18,14 @@ const LONGEST = 20;
 export function path(run, show, which = "") {
   const steps = stepsOf(run);
   if (!steps.length) return null;
-  const tables = run.summary.jobs.map((job, k) => run.paths[k].parts.length > 0 && parts(run, job, k)).filter(Boolean);
+  const there = [...run.summary.jobs.keys()].filter((k) => run.paths[k].parts.length > 0);
+  const tables = there.slice(0, MOST_JOBS).map((k) => parts(run, run.summary.jobs[k], k));
+  const left = there.length - tables.length;
   const longest = [...steps].sort((a, b) => b.time - a.time).slice(0, LONGEST);
   const messages = longest.some((step) => step.between);
   const note = "Of the last iteration: what followed what, without a gap. A part that took no time would bring at most its time: another path may be as long.";
   return section(`path${which}`, which ? `Critical path of ${which}` : "Critical path", note, csvButton("critical-path", () => rows(steps)), tables,
+    left > 0 && el("p", { class: "note" }, `... and ${left} more jobs, in the CSV`),
     el("h3", {}, `The ${longest.length} longest of ${count(steps.length)} steps${show ? "; choose one to see it in the timeline" : ""}`),
     table([{ title: "operation", text: true, long: true }, { title: "rank" }, ...(messages ? [{ title: "message", text: true, optional: true }] : []),
       { title: "starts" }, { title: "takes" }],

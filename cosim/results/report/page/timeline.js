@@ -28,8 +28,9 @@ export function timeline(runs) {
     button("all", "The whole run (key 0)", all((view) => view.look(0, view.end))),
     ...views.flatMap((view) => [csvButton(`timeline${view.which}`, () => view.csv()), svgButton(`timeline${view.which}`, () => view.figure())]),
   ];
-  const note = "Drag to move, Ctrl and wheel or + and - to zoom, arrows to move; the line below operations is the critical path.";
-  const said = views.flatMap((view) => [...view.run.summary.jobs.flatMap((job) => job.folding), view.run.timeline.said, view.run.messages?.said]).filter(Boolean).map((text) => el("p", { class: "note" }, `Summarised: ${text}.`));
+  const note = "Drag or arrows to move, the wheel for ranks below, with Ctrl or + and - to zoom; the line below operations is the critical path.";
+  const folded = (run) => new Set(run.summary.jobs.flatMap((job) => job.folding));
+  const said = views.flatMap((view) => [...folded(view.run), view.run.timeline.said, view.run.messages?.said]).filter(Boolean).map((text) => el("p", { class: "note" }, `Summarised: ${text}.`));
   const part = section("timeline", "Timeline", note, tools, said, views.map((view) => view.element), key(runs));
   const show = (step) => {
     const margin = Math.max(step.time * 0.5, 1);
@@ -53,7 +54,7 @@ function key(runs) {
 function iterationChoice(views) {
   const run = views[0].run;
   const job = run.summary.jobs.findIndex((one) => one.iterations_done > 0);
-  if (job < 0) return null;
+  if (job < 0 || run.queued.length) return null; // jobs come and go: there is no iteration of all
   const number = Math.min(run.columns[`iteration_${job}`].length - 1, 200);
   const from = Math.max(0, run.columns[`iteration_${job}`].length - 1 - number);
   const choose = (event) => {
@@ -85,7 +86,8 @@ class View {
     this.canvas = el("canvas", { tabindex: 0, role: "img", "aria-label": `Timeline ${which}` });
     this.element = el("div", {}, which && el("h3", {}, `${which}: ${run.summary.name || "run"}`), el("div", { class: "canvas" }, this.canvas));
     const last = run.columns[`iteration_${Math.max(0, run.summary.jobs.findIndex((one) => one.iterations_done > 0))}`];
-    [this.from, this.to] = last && last.length > 1 ? [last[last.length - 2], last[last.length - 1]] : [0, this.end];
+    [this.from, this.to] = last && last.length > 1 && !run.queued.length ? [last[last.length - 2], last[last.length - 1]] : [0, this.end];
+    this.showPath();
     this.listen();
   }
 
@@ -125,6 +127,13 @@ class View {
     const c = this.run.columns;
     this.scrollTo(c.op_lane[k]);
     this.look(c.op_start[k] - Math.max(c.op_time[k], 1), c.op_start[k] + 2 * Math.max(c.op_time[k], 1));
+  }
+
+  /** Have the longest step of the critical path in sight, where the rank of it is drawn below what is seen first. */
+  showPath() {
+    const longest = this.steps.reduce((most, step) => (most === null || step.time > most.time ? step : most), null);
+    const [row] = (longest && this.rows.of.get(longest.lane)) ?? [];
+    if (row && !this.run.queued.length && row.y + TOP + 6 * ROW > MOST_HIGH) this.scrollTo(longest.lane);
   }
 
   /** Have a lane in sight. */
@@ -239,6 +248,7 @@ class View {
     this.paintPath(painter, x, wide, high);
     painter.rect(0, TOP - 5, label, high, "paper");
     painter.rect(0, 0, label, TOP - 5, "paper");
+    if (this.height > high) painter.rect(wide - 5, TOP + (this.scroll / this.height) * (high - TOP), 4, (high / this.height) * (high - TOP), "soft");
     for (const row of this.rows.list) if (visible(row.y)) painter.text(6, row.y + TOP - this.scroll + 10, row.text, row.first ? "ink" : "soft", label - 8);
   }
 
@@ -270,11 +280,13 @@ class View {
   paintPath(painter, x, wide, high) {
     let before = null;
     let lane = -1;
+    let job = -1;
     let joined = -Infinity; // where the last line between rows was: nearer ones would make a black block
     for (const step of this.steps) {
       const row = this.rows.of.get(step.lane)?.find((one) => one.has(step)) ?? this.rows.of.get(step.lane)?.[0];
       if (!row) continue;
       const y = row.y + TOP - this.scroll + ROW - 3;
+      if (step.job !== job) [before, job] = [null, step.job]; // a path of its own
       const [left, right] = [Math.max(x(step.start), this.rows.label), Math.min(x(step.start + step.time), wide)];
       if (right >= this.rows.label && left <= wide) {
         if (before !== null && before !== y && x(step.start) >= this.rows.label && x(step.start) > joined + (step.lane === lane ? 12 : 2)) {
