@@ -21,7 +21,7 @@ from cosim.network.congestion.changes import change, own_changed, touch
 from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.fronts import expect_front, have_all_moved, have_moved, leaves_with, line_up
 from cosim.network.congestion.pauses import expect_crossing, expect_empty
-from cosim.network.congestion.ports import is_hot, least_queue, passes, settle_link
+from cosim.network.congestion.ports import is_hot, least_queue, left_for, passes, settle_link
 from cosim.network.congestion.rounds import set_want, settle_conn
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, UPDATE, CongestionState
 from cosim.network.congestion.strands import detach, drop_left
@@ -159,6 +159,10 @@ def _passed_on(fluid: CongestionState, at: int, least: float) -> int:
         fresh = int(fresh * part)
     if fresh > 0:
         fluid.sights[at].kept = fresh
+    elif before.paused > 0 and hop.load > 0:
+        # What comes of the queue when it goes on, should nothing come to it by then: all that the port has.
+        rate = max(left_for(fluid, hop.port), 0.0)
+        fluid.sights[at].kept = int(rate * float(hop.load) / float(before.load))
     elif before.load == 0 and before.queue > least and before.paused == 0:
         fresh = fluid.sights[at].kept  # nothing comes, but the queue before goes on
     return int(fresh)

@@ -14,7 +14,7 @@ import math
 
 from cosim.network.calendar import Calendar, push
 from cosim.network.congestion.changes import tell, touch
-from cosim.network.congestion.ports import settle_link
+from cosim.network.congestion.ports import left_for, settle_link
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, CROSS, EMPTY, CongestionState
 from cosim.network.core import Core
 from cosim.network.jit import compiled, inlined
@@ -65,17 +65,11 @@ def expect_crossing(calendar: Calendar, fluid: CongestionState, p: int, now: int
 @inlined
 def expect_empty(calendar: Calendar, fluid: CongestionState, p: int, least: float, now: int) -> None:
     """Look again when a queue of over ``least`` bytes, as loads are now, is gone: its port passes on less."""
-    links = fluid.links
     ports = fluid.ports
     port = ports[p]
     if port.queue <= least or port.paused != 0:
         return
-    rate = float(links[port.link].capacity)
-    k = port.link
-    while k < p:
-        rate -= float(ports[k].load)
-        k += len(links)
-    slope = (rate - float(port.load)) * BYTES_PER_BPS_PS
+    slope = (left_for(fluid, p) - float(port.load)) * BYTES_PER_BPS_PS
     if slope <= 0.0:
         return
     at = now + max(math.ceil(min(port.queue / slope, 1e17)), _LEAST_PS)

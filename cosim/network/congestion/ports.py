@@ -260,19 +260,26 @@ def passes(fluid: CongestionState, port: int, least: float) -> float:
     """The share of its load that a port passes on: less than all of it where it can't serve more, more where
     it works off a queue of over ``least`` bytes, which leaves in the proportions of what comes in.
     """
-    links = fluid.links
     ports = fluid.ports
     if ports[port].paused > 0:
         return 0.0
-    k = ports[port].link
-    rate = float(links[k].capacity)
-    while k < port:
-        rate -= float(ports[k].load)
-        k += len(links)
     load = float(ports[port].load)
+    rate = left_for(fluid, port)
     if load == 0.0 or (load <= rate and ports[port].queue <= least):
         return 1.0
     return max(rate, 0.0) / load
+
+
+@inlined
+def left_for(fluid: CongestionState, port: int) -> float:
+    """Bits per second that classes before a port's leave of its link."""
+    links = fluid.links
+    k = fluid.ports[port].link
+    rate = float(links[k].capacity)
+    while k < port:
+        rate -= float(fluid.ports[k].load)
+        k += len(links)
+    return float(rate)
 
 
 @inlined

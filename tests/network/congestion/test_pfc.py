@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import cosim
 from cosim.network.congestion.controls.fixed import Fixed
@@ -93,6 +95,38 @@ def test_the_last_bytes_of_an_incast_that_begins_to_pause_wait_for_the_bottlenec
     )
     least = 4 * size * 8e12 / 10e9
     assert least <= max(seen.done_ps.values()) <= least + 7 * PS_PER_US
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from((10e9, 25e9, 40e9)), st.integers(1_000, 400_000), st.integers(0, 200)),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from((10e9, 40e9, 100e9)),
+    st.sampled_from((1e9, 5e9, 10e9)),
+)
+@example([(10e9, 155_044, 0)], 40e9, 1e9)  # the last byte is sent while the port in the middle is paused
+@example([(10e9, 32_892, 168), (10e9, 242_330, 0), (25e9, 58_734, 94)], 100e9, 5e9)
+@settings(max_examples=40)
+def test_what_stood_before_a_pause_comes_to_the_bottleneck_after_it(
+    sources: list[tuple[float, int, int]], middle: float, last: float
+) -> None:
+    """Whatever starts at a time or later, the last link sends at its rate, not faster."""
+    count = len(sources)
+    links = [(k, count + 1, rate, 1_000) for k, (rate, _, _) in enumerate(sources)]
+    links += [(count + 1, count + 2, middle, 1_000), (count + 2, count, last, 1_000)]
+    starts = [start * PS_PER_US for _, _, start in sources]
+    seen = watch(
+        graph(count + 1, count + 3, links),
+        Fixed(bdp=1_000),
+        [(k, count, size) for k, (_, size, _) in enumerate(sources)],
+        PortSettings(mtu_bytes=1_000),
+        starts_ps=starts,
+    )
+    for begin in starts:
+        left = sum(size for (_, size, _), start in zip(sources, starts, strict=True) if start >= begin)
+        assert max(seen.done_ps.values()) >= begin + left * 8e12 / last
 
 
 def test_flows_one_after_another_on_one_paused_connection_come_in_their_order() -> None:
