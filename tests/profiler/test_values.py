@@ -235,6 +235,7 @@ parallelize_module(torch.nn.Linear(8, 8).cuda(), mesh, ColwiseParallel())
     assert carried_out(tmp_path, body).mesh == {"tp": 4}
 
 
+@pytest.mark.slow
 def test_a_long_evaluation_is_said_and_can_be_skipped() -> None:
     said: list[str] = []
     request = ProfileRequest(str(SCRIPTS / "plain_gpt.py"), ("--evaluations=180",), world_size=4)
