@@ -71,10 +71,7 @@ def run(
             allow_large=allow_large,
             progress=bar.show,
         )
-    if as_json:
-        _print_json(done)
-    else:
-        _print(done, quiet)
+    _print(done, as_json, quiet)
     if report is not None:
         _report(done, report)
     _end(done, out or report)
@@ -98,7 +95,10 @@ def _print_json(done: Done) -> None:
     typer.echo(json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False))
 
 
-def _print(done: Done, quiet: bool) -> None:
+def _print(done: Done, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        _print_json(done)
+        return
     # What a run doesn't need, it doesn't import: results of other kinds are asked for after it.
     from cosim.experiment.simulate import Run
     from cosim.results.render.terminal import show, show_page

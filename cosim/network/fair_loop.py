@@ -207,9 +207,7 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
                 return status
             continue
         if counts.num_dirty > 0 and min(coming, drain) > state.instant:
-            # What the caller may still give at this instant would change the rates: they are worked out after
-            # that.
-            if limit <= state.instant:
+            if limit <= state.instant:  # the caller may still give starts here
                 return DONE
             share(core, fluid, state.instant)
             continue

@@ -100,7 +100,6 @@ class ProfilingSession:
             host,
             pipeline,
             processes,
-            progress,
             routing,
             tensors,
             triton_kernels,
@@ -137,8 +136,14 @@ class ProfilingSession:
         pipeline.install(folder, groups, self.guesses, self.stages)
         triton_kernels.install(self.recorder.launched)
         flash_attention.install()
-        self.recorder.progress = progress.OperatorCount(folder.folder, rank)
-        if order.get("skip_evaluation"):
+        self._tell_progress(folder.folder, rank)
+
+    def _tell_progress(self, folder: Path, rank: int) -> None:
+        """Count operators until the first step; carry evaluations out once where that is asked."""
+        from cosim.profiler.inside import progress
+
+        self.recorder.progress = progress.OperatorCount(folder, rank)
+        if self.order.get("skip_evaluation"):
             progress.skip_evaluation(self.recorder)
             self.assume("forwards before the first backward, without gradients, are carried out once")
 
