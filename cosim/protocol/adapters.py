@@ -171,6 +171,8 @@ def build(name: str, say: Callable[[str], None] | None = None, *, again: bool = 
     with _locked(place / "lock"):
         if target.exists() and not again:  # somebody else just built it
             return target
+        for left in place.glob("build-*"):  # by builds that were killed
+            shutil.rmtree(left, ignore_errors=True)
         if say is not None:
             say(f"building the {name} adapter in {place} (a minute or two, once)")
         with tempfile.TemporaryDirectory(prefix="build-", dir=place) as folder:

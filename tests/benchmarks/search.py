@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import math
 import random
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ import cosim
 from cosim.experiment.executors.local import LocalExecutor
 from cosim.experiment.search.points import PointFinder
 from cosim.experiment.search.tries import Tries
+from cosim.experiment.store.runs import open_store
 from tests.experiment.search.spaces import small_space
 
 from .scale import A100, FABRIC, scenario
@@ -128,18 +130,20 @@ def _values(done: cosim.SearchRun) -> list[float]:
     return [one.values.get(name, float("inf")) for one in done.tried]
 
 
-def _rates(checked: int) -> None:
+def _rates(checked: int, workers: int, store: str | None) -> None:
     design = rates()
     cpu, wall = time.process_time(), time.monotonic()
     done = cosim.search(design)
     print(done)
     print(f"{time.process_time() - cpu:.0f} CPU-s, {time.monotonic() - wall:.0f} s")
     if checked:
-        _check(design, done, checked)
+        _check(design, done, checked, workers, store)
 
 
-def _check(design: cosim.Design, done: cosim.SearchRun, count: int) -> None:
-    """Run points drawn by chance: none is above its bound, and none better than what was found."""
+def _check(design: cosim.Design, done: cosim.SearchRun, count: int, workers: int, store: str | None) -> None:
+    """Run points drawn by chance: none is above its bound, and none better than what was found. With a store
+    it goes on where it was.
+    """
     every = random.Random(20).sample(
         [*design.combinations()], math.prod(len(one) for _, one in design.labels)
     )
@@ -147,12 +151,19 @@ def _check(design: cosim.Design, done: cosim.SearchRun, count: int) -> None:
     able = (one for labels, changes in every if not (one := finder.known(labels, changes)).point.refused)
     name = design.objectives[0]
     assert done.best is not None
-    tries, best, tight = Tries(design, None, None), done.best.values[name], list[float]()
-    for one in islice(able, count):
-        [tried] = tries.run([one], 0)
-        assert tried.values[name] <= tried.bounds[name]
-        best = max(best, tried.values[name])
-        tight.append(tried.bounds[name] / tried.values[name] - 1)
+    executor = LocalExecutor(workers=workers)
+    tries = Tries(design, None if store is None else open_store(store), executor)
+    best, tight = done.best.values[name], list[float]()
+    left = islice(able, count)
+    while part := [*islice(left, 200)]:  # together, to look at what came of them
+        for tried in tries.run(part, 0):
+            if tried.error:
+                print(f"{' / '.join(tried.labels)}: {tried.error}")
+                continue
+            assert tried.values[name] <= tried.bounds[name]
+            best = max(best, tried.values[name])
+            tight.append(tried.bounds[name] / tried.values[name] - 1)
+        print(f"\r{len(tight)} run", end="", file=sys.stderr, flush=True)
     found = done.best.values[name] / best
     print(
         f"{len(tight)} points run by chance: the one found has {found:.4f} of the best; their bounds are off "
@@ -180,6 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--space", choices=("cuts", "rates", "small"), default="cuts", help="(cuts)")
     parser.add_argument("--workers", type=int, default=1, help="at once (1)")
     parser.add_argument("--check", type=int, default=0, help="rates: points to run besides (0)")
+    parser.add_argument("--store", help="rates: where runs besides are kept, to go on from there")
     parser.add_argument("--spaces", type=int, default=200, help="small: how many (200)")
     given = parser.parse_args(arguments)
     if given.space == "cuts":
@@ -187,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elif given.space == "small":
         _small(given.spaces)
     else:
-        _rates(given.check)
+        _rates(given.check, given.workers, given.store)
 
 
 if __name__ == "__main__":

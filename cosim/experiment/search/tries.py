@@ -7,15 +7,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
+from cosim.errors import InputError
 from cosim.experiment.executors.contract import Executor, run_all
 from cosim.experiment.executors.local import LocalExecutor
 from cosim.experiment.search.design import Design
 from cosim.experiment.search.points import KnownPoint, broken
 from cosim.experiment.store.runs import Keeper, RunStore
-from cosim.experiment.store.trials import Task, run_task, stored_trials
+from cosim.experiment.store.trials import Task, TrialAnswer, run_task, stored_trials
 from cosim.results.quantities import QUANTITIES
 from cosim.results.search import TriedPoint
 from cosim.results.sweep import Trial
+
+
+def try_task(task: Task) -> TrialAnswer:
+    """As :func:`run_task`, but that a mistake which only a run finds is of its point, and ends no search."""
+    try:
+        return run_task(task)
+    except InputError as error:
+        return TrialAnswer(Trial(task.labels, task.seed, {}, "", error.message))
 
 
 class Tries:
@@ -32,7 +41,7 @@ class Tries:
         trials = {} if self._store is None else stored_trials(self._store, tasks)
         stored = {*trials}
         left = [number for number in range(len(tasks)) if number not in trials]
-        with closing(run_all(self._executor, run_task, [tasks[number] for number in left])) as results:
+        with closing(run_all(self._executor, try_task, [tasks[number] for number in left])) as results:
             for at, result in results:
                 task = tasks[left[at]]
                 if result.failed:

@@ -121,10 +121,12 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
 @cache
 def _installed() -> tuple[Path, ...]:
     package = Path(__file__).resolve().parents[2]
+    # Of a checkout; the simulator's build in the question stands for them, wherever they lie.
+    adapters = [package.parent / "adapters", package.parent / "proto"]
     paths = [Path(one) for one in sysconfig.get_paths().values()]
     packages = [Path(one) for one in sys.path if one.endswith(("site-packages", "dist-packages"))]
     system = [Path(one) for one in ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib")]
-    return tuple(one.resolve() for one in (package, Path(sys.prefix), *paths, *packages, *system))
+    return tuple(one.resolve() for one in (package, *adapters, Path(sys.prefix), *paths, *packages, *system))
 
 
 def _is_installed(path: Path) -> bool:

@@ -120,7 +120,12 @@ def build_adapter(folder: str) -> str:
 
 
 @pytest.mark.parametrize("where", ["local", "dask"])
-def test_an_adapter_is_built_once_a_machine(tmp_path: Path, cluster: DaskCluster, where: str) -> None:
+def test_an_adapter_is_built_once_a_machine(
+    tmp_path: Path, cluster: DaskCluster, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    left = adapters.executable("ns3").parent / "build-left"  # by a build that was killed
+    left.mkdir(parents=True)
     executor: Executor | None = LocalExecutor(workers=2) if where == "local" else None
     executor = executor or read_executor(cluster.settings)
     assert executor is not None
@@ -128,6 +133,7 @@ def test_an_adapter_is_built_once_a_machine(tmp_path: Path, cluster: DaskCluster
     assert len({result.value for result in found.values()}) == 1
     assert len(found) == 4
     assert len((tmp_path / "builds").read_text().splitlines()) == 1
+    assert not left.exists()
 
 
 def test_a_call_that_takes_too_long_is_ended() -> None:

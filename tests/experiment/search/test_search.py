@@ -136,6 +136,18 @@ def test_a_bound_knows_how_stages_wait_for_each_other(stages: int, micro_batches
     assert bound > 1.05 * alone  # more than what the busiest rank computes
 
 
+def test_what_only_a_run_refuses_ends_no_search() -> None:
+    """Stages of a pipeline can't be folded, ranks of data parallelism can."""
+    cuts = {"dp": {"jobs.0.workload.parallel": {"dp": 4}}, "pp": {"jobs.0.workload.parallel": {"pp": 4}}}
+    design = cosim.Design(
+        scenario=pipeline(4, 8).with_settings({"fold": "always"}), axes={"cut": cuts}, optimizer="all"
+    )
+    found = cosim.search(design)
+    dp, pp = found.tried
+    assert found.best == dp
+    assert "no ranks can be folded" in pp.error
+
+
 def test_what_was_run_is_in_the_store_and_a_search_goes_on(tmp_path: Path) -> None:
     space = small_space(random.Random(8))
     part = cosim.search(space, runs=1, store=tmp_path)
