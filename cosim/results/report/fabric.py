@@ -87,7 +87,7 @@ def draw_map(names: Sequence[str], endpoints: int, src: I64, dst: I64, dims: Seq
 
 def _tiers(nodes: int, endpoints: int, src: I64, dst: I64) -> I64:
     """Links from the nearest endpoint; a switch that only endpoints know, beside others that lead on, is
-    below.
+    below. Where none leads on, and each endpoint has a switch of each dimension, each of these is a tier.
     """
     tier = np.full(nodes, nodes, np.int64)
     tier[:endpoints] = 0
@@ -102,7 +102,24 @@ def _tiers(nodes: int, endpoints: int, src: I64, dst: I64) -> I64:
     if leads_on[endpoints:].any():
         inside = (np.arange(nodes) >= endpoints) & ~leads_on & (tier == 1)
         tier[inside] = -1  # within a host: drawn below its GPUs
+    else:
+        switches, dimension = _dimensions(endpoints, src, dst)
+        tier[switches] = np.where(dimension == 0, -1, dimension)
     return tier
+
+
+def _dimensions(endpoints: int, src: I64, dst: I64) -> tuple[I64, I64]:
+    """(Switches, the dimension of each): its place among those of each of its endpoints. None where there is
+    but one dimension, or a switch has several places.
+    """
+    ups = np.unique(np.column_stack([src, dst])[(src < endpoints) & (dst >= endpoints)], axis=0)
+    place = np.arange(len(ups)) - np.searchsorted(ups[:, 0], ups[:, 0])
+    switches, which = np.unique(ups[:, 1], return_inverse=True)
+    dimension = np.zeros(len(switches), np.int64)
+    dimension[which.reshape(-1)] = place
+    if not place.any() or (dimension[which.reshape(-1)] != place).any():
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return switches, dimension
 
 
 def _boxes(tier: I64, src: I64, dst: I64, *, grid: bool) -> I64:

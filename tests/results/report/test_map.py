@@ -57,3 +57,14 @@ def test_rings_are_round_and_grids_are_grids() -> None:
     assert np.allclose(np.hypot(ring.x - 0.5, ring.y - 0.5), 0.42)
     grid = drawn(grid_topology([Dimension("Ring", 4, 1e11, 500), Dimension("Ring", 3, 1e11, 500)]))
     assert (len(np.unique(grid.x.round(6))), len(np.unique(grid.y.round(6)))) == (4, 3)
+
+
+def test_switches_of_two_dimensions_are_two_rows_one_on_each_side_of_the_endpoints() -> None:
+    """8 endpoints, 2 to a switch of the first dimension (8 to 11), 4 to one of the second (12 and 13)."""
+    ends = [(k, 8 + k // 2) for k in range(8)] + [(k, 12 + k % 2) for k in range(8)]
+    src, dst = np.array(ends + [(b, a) for a, b in ends]).T
+    drawn = draw_map([str(k) for k in range(14)], 8, src, dst)
+    (endpoints,), (first,), (second,) = (
+        set(drawn.y[part].tolist()) for part in (slice(8), slice(8, 12), slice(12, 14))
+    )
+    assert second < endpoints < first  # from the top down
