@@ -11,7 +11,7 @@ from cosim.network.fair_share import FairShareNetwork
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.protocol.server import Server
 from cosim.testing import check_network, check_server
-from cosim.testing.conformance import faulty_server
+from cosim.testing.conformance import faulty_server, server_rules
 from cosim.testing.conformance.faulty_network import model_for
 from cosim.testing.conformance.faulty_server import SERVER_FAULTS, faulty
 from cosim.testing.conformance.kit import check_names
@@ -43,8 +43,12 @@ def test_a_network_without_congestion_fails_what_it_does_not_model(serve: Callab
 
 
 @pytest.mark.parametrize("fault", SERVER_FAULTS)
-def test_each_fault_fails_exactly_its_check(serve: Callable[..., Server], fault: str) -> None:
+def test_each_fault_fails_exactly_its_check(
+    serve: Callable[..., Server], fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make, make_session = faulty(fault)
+    if fault != "frozen":  # to no other is it of interest how long a session is left alone
+        monkeypatch.setattr(server_rules, "_IDLE_S", 0.0)
     deadline_s, only = PATIENCE_S, list[str]()
     if fault == "frozen":  # that one is waited for in vain; it freezes whenever it is left alone for a while
         deadline_s, only = 2.0, [SERVER_FAULTS[fault]]
