@@ -11,6 +11,7 @@ Python.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,15 @@ def make_calendar(capacity: int) -> Calendar:
         np.zeros(2 * capacity, np.int32),
         np.zeros(capacity, HEAP),
     )
+
+
+def events_of(calendar: Calendar) -> Iterator[tuple[int, Any]]:
+    """The time and the row of each event, in no order."""
+    for instant in calendar.heap[: calendar.state["num_instants"][0]]:
+        at = calendar.buckets["head"][instant["bucket"]]
+        while at != _NONE:
+            yield int(instant["time"]), calendar.events[at]
+            at = calendar.events["next"][at]
 
 
 def grown(old: Calendar, capacity: int) -> Calendar:

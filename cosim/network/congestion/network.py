@@ -54,6 +54,7 @@ from numpy.typing import NDArray
 from cosim.errors import NetworkError
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.session import Balancing
+from cosim.network.calendar import events_of
 from cosim.network.chance import salts
 from cosim.network.changes import CHANGE, ROUTES, to_come
 from cosim.network.channels import ChannelNumbers
@@ -92,6 +93,7 @@ from cosim.network.congestion.state import (
     COFLOW,
     CONN,
     COUNTS,
+    CROSS,
     FLOW,
     FRONT,
     GROUP_TRAITS,
@@ -457,7 +459,15 @@ class CongestionNetwork(CompiledNetwork):
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         counts = self._fluid["counts"][0]
         changes = counts["num_active"] > 0 and to_come(counts)
-        return super().has_work() or changes or any(counts[name] for name in ("num_drains", "open"))
+        if changes or counts["num_drains"] or counts["open"] or self._arrays["state"]["num_pending"][0]:
+            return True
+        return not all(self._is_in_vain(*one) for one in events_of(self._arrays["calendar"]))
+
+    def _is_in_vain(self, time_ps: int, event: Any) -> bool:
+        """Whether an event is a look at a queue that could have crossed a threshold, had more come to it."""
+        port = self._fluid["ports"][event["row"]]
+        nothing = port["load"] == 0 and port["head"] == -1 and not port["full"]
+        return bool(event["hop"] == CROSS and (port["check"] != time_ps or nothing))
 
     def queues(self, links: I64, now_ps: int) -> QueueSample:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
