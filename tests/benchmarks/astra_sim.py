@@ -129,7 +129,7 @@ def measure(topology: str, ranks: int) -> str:
 
 
 def _table(title: str, costs: dict[str, list[Cost]]) -> str:
-    heads = f"{'wall':>8} {'ratio':>6} {'CPU':>8} {'ratio':>6} {'loop':>8} {'trips':>6} {'iteration':>14}"
+    heads = f"{'wall':>8} {'ratio':>6} {'CPU':>8} {'ratio':>7} {'loop':>8} {'trips':>6} {'iteration':>14}"
     lines = [f"{title:<46} {heads}"]
     base: tuple[float, float] | None = None
     for name, mine in costs.items():
@@ -137,7 +137,7 @@ def _table(title: str, costs: dict[str, list[Cost]]) -> str:
         cpu = statistics.median(cost.cpu_s for cost in mine)
         base = base or (wall, cpu)
         run = statistics.median(cost.run_s for cost in mine)
-        times = f"{wall:>7.2f}s {wall / base[0]:>6.2f} {cpu:>7.2f}s {cpu / base[1]:>6.2f} {run:>7.2f}s"
+        times = f"{wall:>7.2f}s {wall / base[0]:>6.2f} {cpu:>7.3f}s {cpu / base[1]:>7.3f} {run:>7.2f}s"
         iteration = f"{max(mine[0].finish_ps) / 1e6:>11.3f} us"
         lines.append(f"  {name:<44} {times} {mine[0].trips:>6} {iteration}")
     first = next(iter(costs.values()))[0].finish_ps
