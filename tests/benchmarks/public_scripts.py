@@ -44,13 +44,16 @@ class Script:
     module: bool = False
     ranks: int = 4
     large: int = 1024
+    iteration: int = 1
     large_arguments: list[str] | None = None
     real: bool = False
     flops: str = ""
     environment: dict[str, str] = field(default_factory=dict)
 
     def profiled(self, ranks: int, arguments: list[str]) -> tuple[Profile, ProfilingCost]:
-        request = ProfileRequest(self.script, tuple(arguments), world_size=ranks, module=self.module)
+        request = ProfileRequest(
+            self.script, tuple(arguments), world_size=ranks, module=self.module, iteration=self.iteration
+        )
         return profile(request)
 
 

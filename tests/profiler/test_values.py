@@ -358,3 +358,55 @@ assert not torch.equal(torch.ones(2), torch.zeros(2)) and torch.equal(torch.ones
 """,
     )
     assert any("train.py:4: whether two tensors are equal" in text for text in made.assumed)
+
+
+def test_loaders_are_made_again_with_their_settings(tmp_path: Path) -> None:
+    carried_out(
+        tmp_path,
+        """
+import inspect
+from torch.utils.data import DataLoader
+loader = DataLoader(torch.arange(8), batch_size=4)
+names = set(inspect.signature(DataLoader.__init__).parameters) & vars(loader).keys()  # as Lightning does
+assert {"batch_size", "dataset", "drop_last"} <= names
+""",
+    )
+
+
+def test_objects_broadcast_in_one_group_reach_those_of_its_shape(tmp_path: Path) -> None:
+    body = """
+dist.init_process_group("nccl")
+rank = dist.get_rank()
+pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+said = [{"pair": 7}] if rank % 2 == 0 else [None]
+dist.broadcast_object_list(said, src=rank // 2 * 2, group=pairs[rank // 2])
+assert said == [{"pair": 7}]
+"""
+    assert carried_out(tmp_path, body, verify=True).made["verified"] == 3
+
+
+def test_parameters_made_in_a_thread_take_what_is_on_a_gpu(tmp_path: Path) -> None:
+    carried_out(
+        tmp_path,
+        """
+import threading  # modes are a thread's own: what transformers loads in others is real
+made = []
+thread = threading.Thread(target=lambda: made.append(torch.nn.Linear(4, 4)))
+thread.start()
+thread.join()
+flat = torch.cat([p.data.reshape(-1) for p in made[0].parameters()]).cuda()
+for p, at in zip(made[0].parameters(), (0, 16)):  # as DeepSpeed's ZeRO does
+    p.data = flat.narrow(0, at, p.numel()).view(p.shape).data
+    assert p.is_cuda and p.is_leaf and p.requires_grad and isinstance(p, torch.nn.Parameter)
+made[0](torch.randn(2, 4, device="cuda")).sum().backward()
+assert made[0].weight.grad.shape == (4, 4)
+""",
+    )
+
+
+def test_a_monitored_barrier_gives_nothing(tmp_path: Path) -> None:
+    body = """
+dist.init_process_group("nccl")
+assert dist.group.WORLD.monitored_barrier() is None
+"""
+    carried_out(tmp_path, body)

@@ -247,8 +247,8 @@ class ProcessGroups:
 
     def _answer(self, func: Any, arguments: dict[str, Any], work: Work) -> Any:
         returns = func._schema.returns
-        if len(returns) == 1:
-            return work.boxed()
+        if len(returns) < 2:
+            return work.boxed() if returns else None
         by_shape = {
             "allreduce_": "tensors", "broadcast_": "tensors", "_allgather_base_": "output_tensor",
             "_reduce_scatter_base_": "output_tensor", "allgather_": "output_tensors",
@@ -385,7 +385,8 @@ def _torchrun_environment(rank: int, world_size: int, per_node: int) -> None:
 def _objects(folder: SharedFolder) -> None:
     """Python objects exchanged between ranks: every other rank is taken to say the same.
 
-    What a rank broadcasts is put into ``folder``, where ranks that are profiled after it find it.
+    What a rank broadcasts is put into ``folder``, under the group's shape: ranks that are profiled after it,
+    of that group or of another of its shape, find it there.
     """
     sent: Counter[tuple[int, ...]] = Counter()
 
@@ -407,8 +408,9 @@ def _objects(folder: SharedFolder) -> None:
     ) -> None:
         members = tuple(dist.get_process_group_ranks(group or dist.group.WORLD))
         source = members[group_src or 0] if src is None else src
-        sent[source, *members] += 1
-        name = f"objects-{source}-{members[0]}-{members[-1]}-{len(members)}-{sent[source, *members]}"
+        place = members.index(source), members[-1] - members[0], len(members)
+        sent[place] += 1
+        name = f"objects-{'-'.join(map(str, place))}-{sent[place]}"
         with contextlib.suppress(Exception):  # what can't be pickled, a cluster couldn't send either
             if source == folder.rank:
                 folder.put(name, object_list)

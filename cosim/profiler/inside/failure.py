@@ -7,7 +7,10 @@ from typing import Any
 
 from cosim.profiler.inside.lines import is_users
 
-_NETWORK = "it needs the network: fetch what it loads before, and give it the local path"
+_NETWORK = (
+    "it needs the network: fetch what it loads before, and give it the local path; where it takes none (names"
+    " on the Hub), into the library's cache (HF_HOME), and set HF_HUB_OFFLINE=1"
+)
 _HINTS = (
     ("DataDependentOutputException", "a tensor's value decides what happens; profiled ones have none"),
     ("DynamicOutputShapeException", "a result's length depends on values; profiled tensors have none"),

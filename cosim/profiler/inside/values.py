@@ -8,6 +8,7 @@ depends on other values (a loss scale that shrinks, an early stop) goes as if tr
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
@@ -198,6 +199,18 @@ def _patch_tensor(assume: Any, host_reads: Any) -> None:
 
     FakeTensor.data = property(plain.__get__, set_data)  # type: ignore[assignment]
 
+    def set_any(self: Any, value: Any) -> None:
+        if not isinstance(value, FakeTensor):
+            plain.__set__(self, value)
+            return
+        made = torch.empty_like(value, requires_grad=self.requires_grad)  # a leaf, which takes all else over
+        made.data = value
+        if isinstance(self, torch.nn.Parameter):
+            made = torch.nn.Parameter(made.detach(), self.requires_grad)
+        torch.utils.swap_tensors(self, made)
+
+    torch.Tensor.data = property(plain.__get__, set_any)  # type: ignore[assignment]
+
 
 class Generator(torch.Generator):
     """``torch.Generator``, on the host whatever device is asked for; unknown states change nothing."""
@@ -241,6 +254,7 @@ def install_loader(assume: Any) -> None:
 
     made, start = DataLoader.__init__, DataLoader.__iter__
 
+    @functools.wraps(made)  # Lightning reads its signature, to make another loader of the same settings
     def init(self: Any, *args: Any, **given: Any) -> None:
         if given.get("num_workers"):
             assume("data loader workers are not started; batches are made in the process")
