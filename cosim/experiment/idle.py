@@ -15,13 +15,13 @@ from cosim.cluster.arrivals import Regular
 from cosim.context import Context
 from cosim.engine.records import JobInfo
 from cosim.errors import AlgorithmError, Location
+from cosim.experiment.drawn import draws
 from cosim.experiment.scenario import Job, Scenario
 from cosim.files.located_yaml import Key, show_path
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.template import Collective
 from cosim.spec import Spec
-from cosim.topology.contract import TopologySpec
 from cosim.topology.graph import Topology
 from cosim.workload.program import OpKind, Workload
 
@@ -156,13 +156,7 @@ def _link_shares(scenario: Scenario) -> Iterator[_Found]:
 def _seed(scenario: Scenario) -> Iterator[_Found]:
     if "seed" not in scenario.model_fields_set:
         return
-    users = [
-        scenario.network.uses_seed(),
-        *(job.uses_seed() for job in scenario.jobs),
-        *(event.uses_seed() for event in scenario.events),
-        isinstance(scenario.topology, TopologySpec) and scenario.topology.uses_seed(),
-    ]
-    if not any(users):
+    if not draws(scenario):
         yield ("seed",), "nothing in this scenario draws from it"
 
 

@@ -333,6 +333,7 @@ def simulate(
     from cosim.experiment.fold import fold
     from cosim.experiment.place import at
     from cosim.experiment.shared_cluster import shared_cluster
+    from cosim.experiment.too_fast import too_fast
     from cosim.experiment.watch import coarser
     from cosim.results.scheduling import scheduling
     from cosim.results.summary import mean_iterations
@@ -354,6 +355,7 @@ def simulate(
     records.info["folding"] = folding
     records.info["training"] = lifetimes(scenario, built.jobs, mean_iterations(records))
     said = [*built.warnings, *unchecked(scenario, built.planner), *coarser(scenario, records)]
+    said += too_fast(scenario, built.planner, records)
     if cluster is not None:
         said += [f"{scenario.locate('scheduler') or scenario.name}: {one}" for one in cluster.warnings]
     if not records.interrupted:

@@ -91,6 +91,10 @@ class Sweep(Spec):
     seeds: tuple[int, ...] = Field((0,), description="seeds of the scenario, or how many (0, 1, 2 ...)")
     measures: tuple[str, ...] = Field(("iteration",), min_length=1, description=f"of {', '.join(MEASURES)}")
 
+    baseline: str = Field(
+        "", description="a choice of the first axis that the others are held against, seed by seed"
+    )
+
     only: dict[str, tuple[str, ...]] = Field(
         {}, description="axis: [labels], to run a part of the sweep: --set only.control=[dctcp]"
     )
@@ -132,6 +136,12 @@ class Sweep(Spec):
                     )
             if not labels:
                 raise ValueError(f"only: nothing is left of axis {axis!r}")
+        first, labels = self.labels[0]
+        if self.baseline and self.baseline not in labels:
+            raise ValueError(
+                f"baseline: axis {first!r} has no {self.baseline!r}{nearest(self.baseline, labels)}\n"
+                f"  it has: {', '.join(labels)}"
+            )
         return self
 
     def chosen(self) -> dict[str, Choices]:

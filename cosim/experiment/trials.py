@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cosim.errors import InputError
+from cosim.experiment.drawn import may_draw
 from cosim.experiment.executors.call import RunResult
 from cosim.experiment.executors.contract import Executor, run_all
 from cosim.experiment.executors.local import LocalExecutor
@@ -100,7 +101,12 @@ def _run_all(
     done: dict[int, Trial] = {} if store is None or again else stored_trials(store, tasks)
     if done:
         _log.info("%d of %d runs are in the store %s", len(done), len(tasks), store and store.address)
-    left = [number for number in range(len(tasks)) if number not in done]
+    same = {} if sweep.keep_runs else _same_runs(tasks)
+    if same:
+        _log.info(
+            "%d of %d runs draw nothing from their seed: they are those of the first", len(same), len(tasks)
+        )
+    left = [number for number in range(len(tasks)) if number not in done and number not in same]
     interrupted = ""
     keeper = Keeper(store)
     try:
@@ -110,18 +116,42 @@ def _run_all(
                 id_ = keeper.keep(answer.kept)
                 done[left[at]] = replace(answer.trial, run=id_) if id_ else answer.trial
                 if progress is not None:
-                    text = f"run {len(done)} of {len(tasks)}: {' / '.join(answer.trial.labels)}"
-                    progress(RunProgress(len(done), len(tasks), text))
+                    count = len(tasks) - sum(number not in done for number in same)
+                    text = f"run {len(done)} of {count}: {' / '.join(answer.trial.labels)}"
+                    progress(RunProgress(len(done), count, text))
     except (KeyboardInterrupt, InterruptedRunError):
         interrupted = KeyboardInterrupt.__name__
         if not done:
             raise KeyboardInterrupt from None
+    done |= {
+        number: replace(done[first], seed=tasks[number].seed)
+        for number, first in same.items()
+        if first in done
+    }
     name = sweep.name or "sweep"
     trials = tuple(done[number] for number in sorted(done))
     address = "" if store is None else store.address
     return SweepRun(
-        name, sweep.labels, sweep.measures, trials, interrupted, len(tasks), address, sweep.description
+        name,
+        sweep.labels,
+        sweep.measures,
+        trials,
+        interrupted,
+        len(tasks),
+        address,
+        sweep.description,
+        sweep.baseline,
     )
+
+
+def _same_runs(tasks: list[Task]) -> dict[int, int]:
+    """Tasks that need no run of their own, as nothing is drawn: each one's first seed."""
+    first: dict[tuple[str, ...], int] = {}
+    return {
+        number: first[task.labels]
+        for number, task in enumerate(tasks)
+        if first.setdefault(task.labels, number) != number and not may_draw(task.scenario)
+    }
 
 
 def _executor(chosen: Executor | None, workers: int | None) -> Executor:

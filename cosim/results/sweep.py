@@ -129,6 +129,8 @@ class SweepRun:
         The address of the store that has the runs whose ``run`` says so; empty: there is none.
     description
         Of the sweep, for people.
+    baseline
+        The first axis' choice that the others are held against; empty: the best of each column.
 
     Examples
     --------
@@ -152,6 +154,7 @@ class SweepRun:
     num_asked: int = 0
     store: str = ""
     description: str = ""
+    baseline: str = ""
 
     @cached_property
     def _values(self) -> dict[tuple[tuple[str, ...], str], dict[int, float]]:
@@ -189,14 +192,21 @@ class SweepRun:
         ran = [label for label, mean in means.items() if not math.isnan(mean)]
         return tuple(sorted(ran, key=lambda one: self.sign(measure) * means[one]))
 
+    def over_baseline(self, labels: tuple[str, ...], measure: str) -> Cell:
+        """The ratio to the baseline in its column, seed by seed; nothing where that has a value of 0."""
+        return self._over(self.values((self.baseline, *labels[1:]), measure), labels, measure)
+
     def of_best(self, labels: tuple[str, ...], measure: str) -> Cell:
         """The ratio to the best of its column, seed by seed; nothing where the best has a value of 0."""
         column = labels[1:]
         order = self.order(column, measure)
         best = self.values((order[0], *column), measure) if order else {}
-        if not all(best.values()):
+        return self._over(best, labels, measure)
+
+    def _over(self, base: dict[int, float], labels: tuple[str, ...], measure: str) -> Cell:
+        if not all(base.values()):
             return cell_of([])
-        return cell_of([v / best[seed] for seed, v in self.values(labels, measure).items() if seed in best])
+        return cell_of([v / base[seed] for seed, v in self.values(labels, measure).items() if seed in base])
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

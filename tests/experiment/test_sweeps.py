@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import cosim
 from cosim.cli import app
 from cosim.errors import InputError, ScenarioError
 from cosim.experiment.alone import run_alone
+from cosim.experiment.drawn import may_draw
 from cosim.experiment.progress import RunProgress
 from cosim.experiment.scenario import load, loads
 from cosim.experiment.sweep import Sweep
@@ -119,6 +121,32 @@ def test_ratios_to_the_best_are_taken_seed_by_seed() -> None:
     assert cell_of([2.0]).half_width is None
 
 
+def test_a_baseline_is_what_others_are_held_against_in_each_column() -> None:
+    trials = made(
+        {
+            ("a", "x"): [100.0, 200.0], ("a", "y"): [10.0, 10.0],
+            ("b", "x"): [110.0, 240.0], ("b", "y"): [5.0, 6.0],
+        }
+    )  # fmt: skip
+    told = str(replace(trials, baseline="a"))
+    assert "over a, seed by seed" in told
+    ratio = replace(trials, baseline="a").over_baseline(("b", "x"), "iteration")
+    assert ratio.mean == pytest.approx(1.15)
+    assert ratio.half_width == pytest.approx(12.706 * stats.sem([1.10, 1.20]), rel=1e-3)
+    assert "1.150 ±0.635" in told
+    assert "0.550 ±0.635" in told
+    assert "seed by seed" not in str(trials)
+
+
+def test_the_order_is_told_of_every_table_also_of_one_column() -> None:
+    values = {("b", "x"): [2.0, 2.1], ("a", "x"): [1.0, 1.1]}
+    assert "the order of control, best first; ~: seeds explain" in str(made(values))
+    assert "    a < b" in str(made(values))
+    alike = made(values | {("b", "y"): [4.0, 4.1], ("a", "y"): [3.0, 3.1]})
+    assert "the order of control everywhere, best first" in str(alike)
+    assert "the order of" not in str(made({("a", "x"): [1.0], ("a", "y"): [2.0]}))
+
+
 def test_jains_index() -> None:
     assert jain([1, 1, 1, 1]) == 1
     assert jain([1, 0, 0, 0]) == 0.25
@@ -136,6 +164,7 @@ def test_jains_index() -> None:
         ("axes: {a: {x: {}}}\nseeds: 0", "0 seeds; at least 1"),
         ("axes: {a: {x: {}}}\nmeasures: [iterations]", "did you mean 'iteration'"),
         ("axes: {a: {x: {}}}\nmeasure: [iteration]", "unknown key 'measure'"),
+        ("axes: {a: {x: {}, y: {}}}\nbaseline: z", "baseline: axis 'a' has no 'z'"),
     ],
 )
 def test_mistakes_in_a_sweep_are_told_before_anything_runs(tmp_path: Path, axes: str, message: str) -> None:
@@ -186,7 +215,34 @@ def test_several_processes_give_the_same(tmp_path: Path) -> None:
     told: list[int] = []
     apart = run_sweep(loaded, workers=2, progress=lambda at: told.append(at.done))
     assert apart.trials_csv() == run_sweep(loaded).trials_csv()
-    assert told == list(range(1, 9))
+    assert told == list(range(1, 7))  # without jitter nothing is drawn: one run for both seeds
+
+
+def test_what_draws_nothing_runs_once_and_stands_in_the_table_for_every_seed(tmp_path: Path) -> None:
+    loaded = Sweep.load(write_sweep(tmp_path))
+    ran: list[RunProgress] = []
+    whole = run_sweep(loaded, progress=ran.append)
+    assert [one.total for one in ran] == [8] * 8  # of 12: two of four choices have no jitter
+    rows = sorted(
+        row
+        for seed in range(3)
+        for row in run_sweep(loaded.with_settings({"seeds": [seed]})).trials_csv().splitlines()[1:]
+    )
+    assert sorted(whole.trials_csv().splitlines()[1:]) == rows
+    assert [one.seed for one in whole.runs] == [0, 1, 2] * 4
+
+
+def test_a_plug_in_that_does_not_say_whether_it_draws_runs_for_every_seed(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from cosim.plugins import WorkloadSpec\n"
+        "class Mine(WorkloadSpec):\n"
+        "    def build(self, context): raise AssertionError\n"
+    )
+    text = SCENARIO.replace("{kind: periodic, compute: 10ms, size: 125MB}", "{plugin: mine.py:Mine}", 1)
+    (tmp_path / "own.yaml").write_text(text)
+    assert may_draw(load(tmp_path / "own.yaml"))
+    assert not may_draw(loads(SCENARIO))
+    assert may_draw(loads(SCENARIO, {"jobs.0.jitter": 0.1}))
 
 
 def test_a_part_of_a_sweep_is_that_part_of_the_whole(tmp_path: Path) -> None:
@@ -224,7 +280,7 @@ def test_an_interrupt_keeps_what_was_run(tmp_path: Path) -> None:
     loaded = Sweep.load(write_sweep(tmp_path))
 
     def stop(at: RunProgress) -> None:
-        if at.done == 4:
+        if at.done == 2:  # the first draws nothing: one run, three seeds
             raise KeyboardInterrupt
 
     trials = run_sweep(loaded, progress=stop)

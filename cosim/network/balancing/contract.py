@@ -102,8 +102,8 @@ class Balancer(Spec):
         return []
 
     def uses_seed(self) -> bool:
-        """Whether the run's seed matters."""
-        return self.uses_chance
+        """Whether the run's seed matters: also where an order by lot does."""
+        return self.uses_chance or self.one_by_one
 
     @classmethod
     def lacks(cls) -> list[str]:

@@ -33,8 +33,8 @@ def sweep_page(sweep: SweepRun) -> Page:
     for measure in sweep.measures:
         parts: list[PageTable | Lines] = [Lines([f"{measure}: {MEASURES[measure].text}"], bold=True)]
         parts += _tables(sweep, measure)
-        if measure == sweep.measures[0]:
-            parts += _orders(sweep, measure, several)
+        parts += _over_baseline(sweep, measure)
+        parts += _orders(sweep, measure, several, first=measure == sweep.measures[0])
         sections.append(Section(parts))
     return [*sections, *_failed(sweep)]
 
@@ -85,15 +85,48 @@ def _shown(cell: Cell, measure: str, best: bool) -> str:
     return text + (" *" if best else "  ")
 
 
-def _orders(sweep: SweepRun, measure: str, several: bool) -> Iterator[PageTable | Lines]:
+def _over_baseline(sweep: SweepRun, measure: str) -> Iterator[PageTable | Lines]:
+    """Each choice over the baseline, where one was named."""
     first, labels = sweep.axes[0]
+    others = [label for label in labels if label != sweep.baseline]
+    if not sweep.baseline or not others:
+        return
+    yield Lines([f"  over {sweep.baseline}, seed by seed"])
+    head = [f"    {first}", *(f"    {label}" for label in others)]
+    columns = [
+        [named(column) or measure, *(_ratio(sweep.over_baseline((o, *column), measure)) for o in others)]
+        for column in sweep.columns
+    ]
+    for part in _parts(head, columns):
+        yield PageTable(list(zip(head, *part, strict=True)))
+
+
+def _ratio(cell: Cell) -> str:
+    if cell.count == 0:
+        return "-"
+    return f"{cell.mean:.3f}" + (f" ±{cell.half_width:.3f}" if cell.half_width else "")
+
+
+def _orders(sweep: SweepRun, measure: str, several: bool, *, first: bool) -> Iterator[PageTable | Lines]:
+    """The order in each column, where there is one; of the ``first`` measure also where it changes."""
+    axis, labels = sweep.axes[0]
     columns = sweep.columns
-    if len(labels) < 2 or len({sweep.order(column, measure) for column in columns}) < 2:
+    orders = [shown_order(sweep, column, measure) for column in columns]
+    if len(labels) < 2 or not any(len(sweep.order(column, measure)) > 1 for column in columns):
         return
     noise = "; ~: seeds explain the difference, pair by pair, 95 %" if several else ""
-    yield Lines([f"  the order of {first} is not the same everywhere, best first{noise}"])
-    rows = [[f"    {named(column)}", shown_order(sweep, column, measure)] for column in columns]
+    if len(set(orders)) == 1:
+        where = " everywhere" if len(columns) > 1 else ""
+        yield Lines([f"  the order of {axis}{where}, best first{noise}", f"    {orders[0]}"])
+        return
+    if len({sweep.order(column, measure) for column in columns}) < 2:
+        yield Lines([f"  the order of {axis}, best first{noise}"])
+    else:
+        yield Lines([f"  the order of {axis} is not the same everywhere, best first{noise}"])
+    rows = [[f"    {named(column)}", order] for column, order in zip(columns, orders, strict=True)]
     yield PageTable(rows, left=(0, 1), headless=True)
+    if not first or len({sweep.order(column, measure) for column in columns}) < 2:
+        return
     if len(columns) <= _MAX_COMPARED:
         yield from _agreements(sweep, measure)
     yield Lines([*_reversals(sweep, measure, several)])

@@ -18,7 +18,7 @@ SWEEP = """
 scenario:
   topology: {kind: ring, endpoints: 8, rate: 80Gbps, latency: 1us}
   network: fair_share
-  jobs: [{workload: {kind: collective, collective: all_to_all, ranks: 8, size: 4MB}}]
+  jobs: [{workload: {kind: collective, collective: all_to_all, ranks: 8, size: 4MB}, jitter: 0.1}]
 axes: {iterations: {"jobs.0.iterations": [1, 2, 3, 4, 5, 6]}}
 seeds: 2
 """

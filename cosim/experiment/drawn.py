@@ -1,0 +1,47 @@
+"""Whether anything of a scenario is drawn from its seed: where nothing is, every seed gives the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel
+
+from cosim.experiment.scenario import Scenario
+from cosim.spec import Spec
+from cosim.topology.contract import TopologySpec
+
+
+def draws(scenario: Scenario) -> bool:
+    """Whether a part says that it draws from the seed."""
+    users = [
+        scenario.network.uses_seed(),
+        *(job.uses_seed() for job in scenario.jobs),
+        *(event.uses_seed() for event in scenario.events),
+        isinstance(scenario.topology, TopologySpec) and scenario.topology.uses_seed(),
+    ]
+    return any(users)
+
+
+def may_draw(scenario: Scenario) -> bool:
+    """The same, where plug-ins are not taken at their silence: one may draw and not say so."""
+    return draws(scenario) or any(not _is_ours(one) for one in _specs(scenario))
+
+
+def _is_ours(one: Spec) -> bool:
+    return type(one).__module__.split(".")[0] == __name__.split(".")[0]
+
+
+def _specs(value: Any) -> Iterator[Spec]:
+    """A value, if it is a spec, and those within it."""
+    if isinstance(value, Spec):
+        yield value
+    if isinstance(value, BaseModel):
+        for _, inner in value:
+            yield from _specs(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _specs(inner)
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _specs(inner)
