@@ -100,28 +100,30 @@ class Columns:
         self.arrays["reported"] = no_reports(0)
         self._used = dict.fromkeys(_ROWS, 0)
         self._view: State | None = None
-        self._is_stale = True
         self._collectives: list[NDArray[Any]] = []
         self.on_operations: Callable[[NDArray[Any]], None] = _forget
         """Given operations that ended, in their order, now and then."""
 
     def view(self) -> State:
         """The arrays as they are now; stale after one was replaced."""
-        if self._is_stale:
-            self._view = State.of(self._view, **self.arrays)
-            self._is_stale = False
-        assert self._view is not None
+        if self._view is None:
+            self._view = State(**self.arrays)
         return self._view
 
     def replace(self, name: str, array: Any) -> None:
         """Put another array in the place of one."""
         self.arrays[name] = array
-        self._is_stale = True
+        self._show(name)
 
     def reserve(self, name: str, need: int) -> None:
         """Have room for ``need`` rows."""
         if need and self.arrays.reserve(name, max(need, _LEAST_ROWS)):
-            self._is_stale = True
+            self._show(name)
+
+    def _show(self, name: str) -> None:
+        """Have the view see another array; at once, for it would keep the one before alive."""
+        if self._view is not None:
+            self._view = self._view.replaced(**{name: self.arrays[name]})
 
     def append(self, name: str, rows: NDArray[Any]) -> int:
         """Add rows to a table; the number of the first."""
