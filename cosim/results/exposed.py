@@ -1,6 +1,8 @@
-"""Exposed communication by what was sent: all-reduces, all-gathers, sends ...
+"""Exposed communication by what was sent: all-reduces, all-gathers, sends, receives ...
 
-Where several kinds are under way at once and nothing is computed, each has an equal part of that time.
+A receive is under way from when its rank is ready for it: what a stage of a pipeline waits for others, its
+bubble, is exposed there, with what the message itself takes. Where several kinds are under way at once and
+nothing is computed, each has an equal part of that time.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ ADDED_COLUMNS = {
     "rank_row": "int64[ranks]: the row of operation 0 of each rank's program, jobs one after the other",
     "row_layer": "int8[R]: 0 computes, 1 communicates, 2 is the host, 3 loads or stores",
     "row_sent": "int8[R]: place in sent_text, -1 where it sends nothing",
-    "sent_text": "str: all_reduce ..., send and receive",
+    "sent_text": "str: all_reduce ..., send, receive",
     "path_job": "int64[S]: steps of the critical path of each job's last iteration, in order of time",
     "path_iteration": "int64[S]",
     "path_kind": "str[S]",
@@ -239,7 +239,7 @@ def _sent_columns(records: Records) -> dict[str, Array]:
     return {"row_sent": np.concatenate(rows), "sent_text": np.array([*named], np.str_)}
 
 
-_POINT_TO_POINT = dict.fromkeys((OpKind.SEND, OpKind.RECV), "send and receive")
+_POINT_TO_POINT = {OpKind.SEND: "send", OpKind.RECV: "receive"}
 
 
 def _tables(records: Records) -> list[OperationTable]:

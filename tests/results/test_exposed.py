@@ -9,6 +9,7 @@ import cosim
 from cosim.results.exposed import exposed_by_kind
 from cosim.results.store import run_columns
 from cosim.units import PS_PER_MS
+from cosim.workload.program import Peer
 from tests.inputs import ROOT
 
 
@@ -32,6 +33,22 @@ def test_what_is_under_way_together_is_shared_alike_and_what_computes_hides_it()
     run = cosim.run({"topology": ring, "network": "fair_share", "jobs": [{"workload": work}]})
     (parts,) = exposed_by_kind(run_columns(run.records))
     assert parts == {"all_gather": run.summary.jobs[0].exposed.mean_ps}
+
+
+def test_what_a_stage_waits_for_others_is_its_receives() -> None:
+    # 8 Gb/s: 1 MB is 1 ms. The second stage waits for 2 ms of computing and for the message.
+    size, milli = 1_000_000, PS_PER_MS
+    send = cosim.Operation("on", cosim.OpKind.SEND, "pp", (0,), size_bytes=size, peer=Peer(rank=1))
+    receive = cosim.Operation("in", cosim.OpKind.RECV, size_bytes=size, peer=Peer(rank=0))
+    programs = (
+        cosim.Program("first", (operation("step", "compute", duration_ps=2 * milli), send)),
+        cosim.Program("second", (receive, operation("step", "compute", after=(0,), duration_ps=milli))),
+    )
+    work = cosim.Workload("mine", cosim.DeviceMesh({"pp": 2}), programs, np.arange(2, dtype=np.int32))
+    ring = {"kind": "ring", "endpoints": 2, "rate": "8Gbps", "latency": "0ns"}
+    run = cosim.run({"topology": ring, "network": "fair_share", "jobs": [{"workload": work}]})
+    (parts,) = exposed_by_kind(run_columns(run.records))
+    assert parts == {"send": milli / 2, "receive": 3 * milli / 2}  # the mean of both ranks
 
 
 @pytest.mark.parametrize("job", ["{kind: periodic, compute: 1ms, size: 25MB}", "TRANSFORMER"])

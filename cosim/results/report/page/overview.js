@@ -8,7 +8,8 @@ import { count, flops, percent, size, time } from "report/format.js";
 import { csvButton } from "report/save.js";
 
 const PARTS = [["compute", "compute", "computation"], ["exposed", "accent", "exposed communication"],
-  ["memory", "memory", "remote memory"], ["host_alone", "host", "host alone"], ["idle", "idle", "idle, pipeline bubbles too"]];
+  ["memory", "memory", "remote memory"], ["host_alone", "host", "host alone"], ["idle", "idle", "idle"]];
+const EXPOSED = { receive: "waiting to receive: pipeline bubble", send: "exposed send" };
 const MOST_JOBS = 8;
 const MOST_OF_A_QUEUE = 3;
 
@@ -70,7 +71,7 @@ export function iterationBar(job, exposed = {}) {
     const { mean_ps: ps, share } = whole(key) ?? { mean_ps: 0, share: 0 };
     if (key !== "exposed" || !kinds.length || !ps) return [{ shade, text, ps, share, strong: 1 }];
     const all = kinds.reduce((sum, [, own]) => sum + own, 0);
-    return kinds.map(([kind, own], k) => ({ shade, text: `exposed ${kind.replaceAll("_", "-")}`, ps: (ps * own) / all, share: (share * own) / all, strong: 1 - (0.65 * k) / kinds.length }));
+    return kinds.map(([kind, own], k) => ({ shade, text: EXPOSED[kind] ?? `exposed ${kind.replaceAll("_", "-")}`, ps: (ps * own) / all, share: (share * own) / all, strong: 1 - (0.65 * k) / kinds.length }));
   };
   const parts = PARTS.flatMap(split).filter((part) => part.share > 0).map((part) => ({ ...part, ps: perIteration(job, part.ps) }));
   const words = parts.map((part) => `${part.text} ${percent(part.share)}`).join(", ");
