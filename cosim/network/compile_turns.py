@@ -16,6 +16,8 @@ from typing import Any
 
 from numba.core.compiler_lock import global_compiler_lock
 
+from cosim.network.held_signals import held_signals
+
 _PATIENCE_S = 60.0
 _GLANCE_S = 0.02
 
@@ -29,7 +31,7 @@ def in_turns(made: Any) -> Any:
 
     def compile_in_turn(*given: Any) -> Any:
         # Threads first, then processes: the other way round, two threads could wait for each other.
-        with global_compiler_lock, _turn(Path(index._index_path).with_suffix(".lock")):
+        with held_signals(), global_compiler_lock, _turn(Path(index._index_path).with_suffix(".lock")):
             return alone(*given)
 
     made.compile = compile_in_turn
