@@ -108,6 +108,7 @@ class WorkerProcess:
         with theirs:
             command = [sys.executable, "-c", _START, str(theirs.fileno())]
             # A session of its own: Ctrl-C reaches all of a terminal's processes, and this one acts for them.
+            # What a run has started is of it, and ends with it: a job of Slurm lasts until all of its have.
             self._process = subprocess.Popen(
                 command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
             )
@@ -151,7 +152,8 @@ class WorkerProcess:
 
 
 def _end(process: subprocess.Popen[bytes], connection: Connection) -> None:
-    process.kill()
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it is over, with all that it started
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     connection.close()
 
@@ -176,16 +178,18 @@ def serve(descriptor: int) -> None:
         except (TypeError, AttributeError, pickle.PicklingError) as error:
             connection.send(WorkerAnswer("raised", RuntimeError(f"{answer.value!r} can't be sent: {error}")))
         except OSError:
-            os._exit(1)
+            os.killpg(0, signal.SIGKILL)
 
 
 def _receive(connection: Connection, asked: SimpleQueue[bytes]) -> None:
-    """Whoever asks is gone when the other end is closed: so is this process, whatever it is doing."""
+    """Whoever asks is gone when the other end is closed: so is this process, whatever it is doing, and what
+    it has started.
+    """
     try:
         while True:
             asked.put(connection.recv_bytes())
     except (OSError, EOFError):
-        os._exit(1)
+        os.killpg(0, signal.SIGKILL)
 
 
 def _prepare(setup: Setup) -> Exception | None:

@@ -67,6 +67,20 @@ def test_a_run_whose_job_is_ended_each_time_stands_in_the_table(
     assert not good.error
 
 
+def test_a_run_beyond_its_jobs_time_stands_in_the_table(
+    tmp_path: Path, jobs: dict[str, object], slurm: dict[str, str]
+) -> None:
+    """Its job is warned 100 s before its two minutes are over; what the run started ends with it."""
+    what = {"bad": {"jobs.0.placement.command": "sleep 3600"}, "good": {}}
+    sweep = cosim.Sweep.load(write_sweep(tmp_path, runs=2), {"axes": {"what": what}, "seeds": 1})
+    options = {"timeout_min": 2, "slurm_signal_delay_s": 100}
+    done = cosim.run(sweep, executor={**jobs, "runs_per_job": 2, "retries": 0, "options": options})
+    bad, good = done.runs
+    assert "timed-out" in bad.error, bad.error
+    assert not good.error
+    wait_for("jobs", lambda: not queued(slurm))
+
+
 def test_a_sweep_goes_on_after_its_client_was_killed(
     tmp_path: Path, jobs: dict[str, object], slurm: dict[str, str]
 ) -> None:
