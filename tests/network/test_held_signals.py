@@ -5,15 +5,24 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from cosim.network.held_signals import held_signals
 
 
-def test_an_interrupt_waits_until_what_is_held_is_over() -> None:
+@pytest.fixture
+def handler() -> Iterator[Any]:
+    """What is run in the background may have been told to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_waits_until_what_is_held_is_over(handler: Any) -> None:
     done: list[str] = []
-    handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - where it comes is the point
         with held_signals():
             with held_signals():

@@ -14,7 +14,7 @@ import math
 
 from cosim.network.calendar import Calendar, push
 from cosim.network.congestion.changes import touch
-from cosim.network.congestion.ports import settle_link
+from cosim.network.congestion.ports import left_for, settle_link
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, FRONT_PASSES, CongestionState
 from cosim.network.core import Core
 from cosim.network.jit import compiled, inlined
@@ -108,16 +108,11 @@ def pass_fronts(core: Core, fluid: CongestionState, p: int, least: float, now: i
 @inlined
 def expect_front(calendar: Calendar, fluid: CongestionState, p: int, now: int) -> None:
     """Look again when a port will have served what is before its first front, as loads are now."""
-    links = fluid.links
     port = fluid.ports[p]
     line = fluid.lines[p]
     if line.head == _NONE or port.paused != 0:
         return
-    rate = float(links[port.link].capacity)
-    k = port.link
-    while k < p:
-        rate -= float(fluid.ports[k].load)
-        k += len(links)
+    rate = left_for(fluid, p)
     if rate <= 0.0:
         return
     before = fluid.fronts[line.head].leaves - port.served
@@ -136,11 +131,7 @@ def leaves_with(fluid: CongestionState, at: int, least: float) -> int:
     out = fluid.outs[at]
     if port.paused > 0 or out == 0:
         return 0
-    rate = float(fluid.links[port.link].capacity)
-    k = port.link
-    while k < p:
-        rate -= float(fluid.ports[k].load)
-        k += len(fluid.links)
+    rate = left_for(fluid, p)
     if line.head == _NONE and float(line.out) <= rate and port.queue <= least:
         return int(out)
     return int(float(out) * max(rate, 0.0) / float(line.out))
