@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from functools import lru_cache
 from typing import Any
 
 
-def wrong_methods(kind: Any, base: Any) -> list[str]:
+@lru_cache(maxsize=1000)  # a sweep asks for each of its runs
+def wrong_methods(kind: Any, base: Any) -> tuple[str, ...]:
     """Abstract methods of ``base`` that ``kind`` lacks, or has with other arguments, as they should be."""
     found = [f"{_signature(kind, name)}, which it lacks" for name in sorted(kind.__abstractmethods__)]
     others = sorted(base.__abstractmethods__ - kind.__abstractmethods__)
@@ -15,7 +17,7 @@ def wrong_methods(kind: Any, base: Any) -> list[str]:
         for name in others
         if not _takes(getattr(kind, name), getattr(base, name))
     ]
-    return found
+    return tuple(found)
 
 
 def what_to_write(base: Any, found: Any) -> str:
