@@ -146,11 +146,14 @@ def _run_all(
 
 def _same_runs(tasks: list[Task]) -> dict[int, int]:
     """Tasks that need no run of their own, as nothing is drawn: each one's first seed."""
-    first: dict[tuple[str, ...], int] = {}
+    by_labels: dict[tuple[str, ...], list[int]] = {}
+    for number, task in enumerate(tasks):
+        by_labels.setdefault(task.labels, []).append(number)
     return {
-        number: first[task.labels]
-        for number, task in enumerate(tasks)
-        if first.setdefault(task.labels, number) != number and not may_draw(task.scenario)
+        number: first
+        for first, *others in by_labels.values()
+        if others and not may_draw(tasks[first].scenario)
+        for number in others
     }
 
 
