@@ -278,7 +278,7 @@ class Engine:
         op = np.flatnonzero(ops["kind"] == s.COMPUTE)
         own = pace.durations_ps(number, iteration, op, ops["duration"][op])
         slowness = self._slowness.get(rank, MILLION)
-        first = int(row["pace0"]) + iteration % job.window.slots * int(program["ops"])
+        first = int(row["pace0"]) + iteration % job.slots.count * int(program["ops"])
         arrays["pace"][first + op] = scaled(own, slowness)
 
     def slow_down(self, job: int, rank: int, millionths: int) -> None:

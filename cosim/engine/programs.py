@@ -18,7 +18,7 @@ from cosim.engine.folding.template import Grid, representatives
 from cosim.engine.folding.translations import group_grid
 from cosim.engine.ready_table import ReadyTable, ready_table
 from cosim.engine.records import JobInfo
-from cosim.engine.window import Window, window_of
+from cosim.engine.slots import Slots, slots_of
 from cosim.errors import WorkloadError
 from cosim.network.flows import I32
 from cosim.pattern.template import Collective
@@ -183,7 +183,7 @@ class ReadyJob:
     info: JobInfo
     topology: Topology
     programs: ReadyPrograms
-    window: Window
+    slots: Slots
     coflow_bytes: int = 0
     channel: int = 0
     _groups: dict[tuple[int, ...], Group] = field(default_factory=dict)
@@ -289,7 +289,7 @@ def ready_job(number: int, info: JobInfo, topology: Topology) -> ReadyJob:
     workload = info.workload
     mesh = workload.mesh if info.folding is None else info.folding.translations.mesh
     programs = ReadyPrograms(workload.programs, mesh, ready_table(workload))
-    return ReadyJob(number, info, topology, programs, window_of(workload.table))
+    return ReadyJob(number, info, topology, programs, slots_of(workload.table))
 
 
 COLLECTIVES = {c.value: c for c in Collective}

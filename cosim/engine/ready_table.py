@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cosim.engine.window import SlotRows, Window, in_slots
+from cosim.engine.slots import SlotRows, Slots, in_slots
 from cosim.errors import WorkloadError
 from cosim.network.flows import I32, I64
 from cosim.workload.program import NO_STREAM, Workload
@@ -36,11 +36,11 @@ class ReadyTable:
     lane_first: I64
     lane_base: I32
 
-    def in_slots(self, window: Window) -> SlotRows:
-        """The operations once for each slot of a window, lags and all."""
+    def in_slots(self, slots: Slots) -> SlotRows:
+        """The operations once for each slot of a job, lags and all."""
         before = np.repeat(np.arange(len(self.table)), np.diff(self.successor_first))
         after = self.table.first[self.table.program[before]] + self.successor
-        return in_slots(self.table, before, after, window)
+        return in_slots(self.table, before, after, slots)
 
     def of(self, program: int) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
         """How many operations each one of a program waits for, and those that wait for it."""

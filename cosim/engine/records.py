@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from cosim.network.simulator import NetworkStatistics, QueueSample
 from cosim.topology.graph import Topology
+from cosim.units import format_time
 from cosim.workload.program import Workload
 
 if TYPE_CHECKING:
@@ -248,3 +249,7 @@ class Records:
     recorded: tuple[I64, ...] | None = None
     series: Series | None = None
     info: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        where = f"{self.topology.name}, network {self.network}"
+        return f"<Records on {where}: {format_time(self.end_ps)} simulated>"

@@ -93,7 +93,7 @@ def _behind(engine: Engine, number: int) -> Iterator[str]:
     program = job.program(own)
     row = arrays["programs"][int(rank["program"])]
     operations = program.operations
-    count, slots = len(operations), job.window.slots
+    count, slots = len(operations), job.slots.count
     cells = arrays["cells"][int(rank["cell0"]) :][: slots * count]
     opened = range(int(rank["oldest"]), int(rank["iteration"]) + 1)
 

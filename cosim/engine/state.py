@@ -92,7 +92,7 @@ OP = np.dtype(
         ("pad", "i4"),
     ]
 )
-"""An operation of a program, once for each slot (see :mod:`~cosim.engine.window`), of which it is ``number``;
+"""An operation of a program, once for each slot (see :mod:`~cosim.engine.slots`), of which it is ``number``;
 such a row is what is called an operation here and below. Successors [first, last); it ``waits`` for so many,
 of which ``early`` lie before the first iteration when that is new. ``lane``: its stream, the last of a
 program has no limit. A collective's ``what`` numbers (collective, size, root), ``ref`` its group among the

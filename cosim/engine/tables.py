@@ -70,7 +70,7 @@ class Tables:
 
     def _programs(self, job: ReadyJob) -> Ports:
         """Write a job's programs into the columns; their ends of messages."""
-        columns, ready, window = self.columns, job.programs.table, job.window
+        columns, ready, slots = self.columns, job.programs.table, job.slots
         table = ready.table
         ops = np.zeros(len(table), s.OP)
         over_fabric = job.info.memory_nodes is not None
@@ -81,7 +81,7 @@ class Tables:
         ports, ops["ref"] = ports_of(table, accesses=over_fabric)
         self.program0.append(len(self.programs))
         groups = self._collectives(job, ops)
-        rows = ready.in_slots(window)
+        rows = ready.in_slots(slots)
         ops = ops[rows.row]
         first = columns.append("successors", rows.successor) + rows.successor_first
         ops["first"], ops["last"] = first[:-1], first[1:]
@@ -90,7 +90,7 @@ class Tables:
         made["op0"] = columns.append("ops", ops) + rows.first[:-1]
         made["ops"] = np.diff(table.first)
         made["lanes"] = ready.lanes
-        made["lane0"] = columns.append("lane_base", window.slots * ready.lane_base) + ready.lane_first
+        made["lane0"] = columns.append("lane_base", slots.count * ready.lane_base) + ready.lane_first
         made["roots"] = np.diff(ready.root_first)
         made["root0"] = columns.append("roots", ready.roots) + ready.root_first[:-1]
         number = columns.append("programs", made)
@@ -126,7 +126,7 @@ class Tables:
         of, world = info.workload.program_of, info.workload.world_size
         mine = self.programs[self.program0[-1] :]
         ranks = np.zeros(world, s.RANK)
-        slots = job.window.slots
+        slots = job.slots.count
         lengths = {
             "cell0": ("cells", slots * np.diff(ready.table.first)),
             "slot0": ("slots", np.full(len(mine), slots)),
@@ -160,7 +160,7 @@ class Tables:
         made = np.zeros(1, s.JOB)
         made["rank0"], made["end0"], made["trait0"] = self.rank0[-1], ends, trait0
         made["ranks"], made["iterations"] = world, info.iterations
-        made["rendezvous"], made["open"] = info.workload.rendezvous, job.window.open
+        made["rendezvous"], made["open"] = info.workload.rendezvous, job.slots.open
         columns.append("jobs", made)
         self._ports(job, ports, np.asarray(ranks["port0"], np.int64))
 

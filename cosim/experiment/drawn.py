@@ -14,13 +14,13 @@ from cosim.topology.contract import TopologySpec
 
 def draws(scenario: Scenario) -> bool:
     """Whether a part says that it draws from the seed."""
-    users = [
-        scenario.network.uses_seed(),
-        *(job.uses_seed() for job in scenario.jobs),
-        *(event.uses_seed() for event in scenario.events),
-        isinstance(scenario.topology, TopologySpec) and scenario.topology.uses_seed(),
-    ]
-    return any(users)
+    return fabric_draws(scenario) or any(one.uses_seed() for one in (*scenario.jobs, *scenario.events))
+
+
+def fabric_draws(scenario: Scenario) -> bool:
+    """The same of the network and the topology, whatever is run on them."""
+    topology = scenario.topology
+    return scenario.network.uses_seed() or (isinstance(topology, TopologySpec) and topology.uses_seed())
 
 
 def may_draw(scenario: Scenario) -> bool:

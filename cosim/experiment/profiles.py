@@ -12,11 +12,11 @@ from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import replay
 from cosim.errors import ScenarioError, SimulationError
 from cosim.experiment.build import Built
+from cosim.experiment.drawn import fabric_draws
 from cosim.experiment.scenario import Job, Scenario
 from cosim.pattern.planner import Planner
 from cosim.results.summary import BACKGROUND, iteration_ends
 from cosim.spec import Spec
-from cosim.topology.contract import TopologySpec
 from cosim.topology.scale_up import host_shape
 from cosim.workload.program import CPU_STREAM, OpKind, Workload
 from cosim.written import plain
@@ -66,8 +66,7 @@ def _determined_by(scenario: Scenario, entry: Job, job: JobInfo) -> str | None:
     """All that a profile depends on, as text; None where a scenario made in Python can't be written, or
     reads files that may change.
     """
-    drawn = scenario.network.uses_seed() or entry.uses_seed()
-    drawn |= isinstance(scenario.topology, TopologySpec) and scenario.topology.uses_seed()
+    drawn = fabric_draws(scenario) or entry.uses_seed()
     if isinstance(entry.workload, Workload) or not isinstance(scenario.topology, Spec):
         return None
     try:

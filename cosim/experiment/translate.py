@@ -109,6 +109,9 @@ class Translation:
             f"{change:+.2f} % ({format_time(ends[1])}; the scenario {format_time(ends[0])})"
         )
 
+    def __repr__(self) -> str:
+        return f"<Translation of {self.scenario.name} as {self.format_name} in {self.out}>"
+
     def __str__(self) -> str:
         files = f"{len(self.files)} file{'' if len(self.files) == 1 else 's'}"
         return f"{self.scenario.name} as {self.format_name}: {files} in {self.out}\n{self.report}\n"

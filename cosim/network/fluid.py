@@ -29,7 +29,6 @@ COUNTS = np.dtype(
         ("num_found", "i8"),
         ("num_rising", "i8"),
         ("num_ahead", "i8"),
-        ("num_shares", "i8"),
         ("num_looked", "i8"),
         ("num_changed", "i8"),
         ("change", "i8"),
@@ -41,10 +40,10 @@ COUNTS = np.dtype(
 )
 """``begin``: the flow that transfers next in its channel, plus one; 0: none. Flows and memberships are taken
 from free lists, then from the untouched rest that starts at ``_used``. Of the filling number ``visit``: links
-``reached``, flows ``found`` on them, how many of those are ``rising``, and moments ``ahead``. In all so far:
-fillings (``num_shares``), and flows found in them (``num_looked``). Of the table of changes ``num_changes``
-are here, the next is number ``change``; ``more_changes``: there are others. ``in_vain``: changes since the
-events numbered ``progress``, the last."""
+``reached``, flows ``found`` on them, how many of those are ``rising``, and moments ``ahead``. ``num_looked``:
+flows found in all fillings so far. Of the table of changes ``num_changes`` are here, the next is number
+``change``; ``more_changes``: there are others. ``in_vain``: changes since the events numbered ``progress``,
+the last."""
 FLOW = np.dtype(
     [
         ("touched", "i8"),

@@ -95,5 +95,4 @@ def share(core: Core, fluid: Fluid, now: int) -> None:
     counts.num_dirty = 0
     fill(fluid)
     _apply(core, fluid, now)
-    counts.num_shares += 1
     counts.num_looked += counts.num_found

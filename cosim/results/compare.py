@@ -126,6 +126,9 @@ class Comparison:
             plain |= {"difference": row.difference, "ratio": row.ratio}
         return data
 
+    def __repr__(self) -> str:
+        return f"<Comparison of {self.name_a} with {self.name_b}: {len(self.different)} rows differ>"
+
     def page(self) -> Page:
         """The sections of the page, for text and for HTML."""
         from cosim.results.render.comparison_page import comparison_page

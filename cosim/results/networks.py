@@ -163,7 +163,8 @@ class NetworkComparison:
         }
 
     def __repr__(self) -> str:
-        return f"<NetworkComparison of {', '.join(self.networks)}: {len(self.designs)} designs>"
+        designs = f"{len(self.designs)} design{'' if len(self.designs) == 1 else 's'}"
+        return f"<NetworkComparison of {', '.join(self.networks)}: {designs}>"
 
     def page(self) -> Page:
         """The sections of the page, for text and for HTML."""

@@ -34,6 +34,7 @@ from cosim.results.path_parts import limit, parts_of
 from cosim.results.queues import QueueSummary, summarize_queues
 from cosim.results.scheduling import Scheduling
 from cosim.results.stragglers import Straggler, find_stragglers
+from cosim.units import format_time
 from cosim.workload.iteration_work import IterationWork
 from cosim.workload.program import Workload
 
@@ -233,6 +234,10 @@ class Summary:
     def to_json(self) -> dict[str, Any]:
         """A dict of plain values; tuples become lists once it is written."""
         return asdict(self)
+
+    def __repr__(self) -> str:
+        where = f"{self.topology}, network {self.network}"
+        return f"<Summary of {self.name} on {where}: {format_time(self.end_ps)} simulated>"
 
     def __str__(self) -> str:
         from cosim.results.render.terminal import render

@@ -87,7 +87,15 @@ def test_a_sweep_is_no_scenario_and_says_so() -> None:
 def test_results_have_a_short_representation(tmp_path: Path) -> None:
     run = cosim.run(TEXT, out=tmp_path)
     assert repr(run) == "<Run scenario on Ring(4), network congestion_aware: 1.2 ms simulated>"
+    assert repr(run.summary) == "<Summary of scenario on Ring(4), network congestion_aware: 1.2 ms simulated>"
+    assert repr(run.records) == "<Records on Ring(4), network congestion_aware: 1.2 ms simulated>"
     assert repr(cosim.load_run(tmp_path)) == f"<StoredRun scenario in {tmp_path}>"
+    beside = f"{tmp_path}: scenario on Ring(4), network congestion_aware"
+    assert repr(cosim.compare(tmp_path, tmp_path)) == f"<Comparison of {beside} with {beside}: 0 rows differ>"
+    written = cosim.translate(cosim.loads(TEXT), "flow-list", tmp_path / "flows")
+    assert repr(written) == f"<Translation of scenario as flow-list in {tmp_path / 'flows'}>"
+    both = cosim.run(TEXT, networks=["congestion_aware", "congestion_unaware"])
+    assert repr(both) == "<NetworkComparison of congestion_aware, congestion_unaware: 1 design>"
     assert repr(cosim.sweep(SWEEP)) == "<SweepRun scenario over rate: 2 runs>"
 
 

@@ -18,17 +18,17 @@ from cosim.workload.table import OperationTable
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """Of a job: ``open`` iterations at once, in ``slots``."""
+class Slots:
+    """Of a job: ``open`` iterations at once, in ``count`` slots."""
 
     open: int
-    slots: int
+    count: int
 
 
-def window_of(table: OperationTable) -> Window:
+def slots_of(table: OperationTable) -> Slots:
     """What the longest lag of a job's operations needs."""
     lag = table.longest_lag
-    return Window(lag + 1, 2 * lag + 1)
+    return Slots(lag + 1, 2 * lag + 1)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -50,11 +50,11 @@ class SlotRows:
     early: I64
 
 
-def in_slots(table: OperationTable, before: I64, after: I64, window: Window) -> SlotRows:
+def in_slots(table: OperationTable, before: I64, after: I64, job: Slots) -> SlotRows:
     """Turn dependencies round, for all slots: row ``after[k]`` of the table waits for ``before[k]`` of the
     same iteration, each pair once, in ascending order of (before, after).
     """
-    count, slots = len(table), window.slots
+    count, slots = len(table), job.count
     length = np.diff(table.first)
     late, reached, lag = _lagged(table)
     base = table.first[table.program]
