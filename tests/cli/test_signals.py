@@ -39,7 +39,10 @@ def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, *(pytest.param(one, marks=pytest.mark.slow) for one in (signal.SIGINT, signal.SIGHUP))],
+)
 def test_a_run_that_is_ended_keeps_what_was_computed(tmp_path: Path, number: signal.Signals) -> None:
     with started(tmp_path, "long.yaml", "--out", "out") as process:
         wait_for("the folder", (tmp_path / "out").exists)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,28 @@ from tests.examples.answers import (
     without_release,
 )
 
+DEAR = {
+    "cc-shootout", "comet", "hybrid-ns3", "libra", "llama3-70b", "pipedream-vgg16", "profiled-llama",
+    "simai-sharing",
+}  # fmt: skip
+"""What takes 3 to 14 CPU-seconds where the engine releases messages: then its answer is a slow test."""
 
-@pytest.mark.parametrize("release", ["network", "engine"])
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda path: path.stem)
+
+def released(paths: Sequence[Path]) -> list[object]:
+    """Each scenario or sweep, released by the network and by the engine."""
+    return [
+        pytest.param(
+            path,
+            release,
+            id=f"{path.stem}-{release}",
+            marks=[pytest.mark.slow] * (release == "engine" and path.stem in DEAR),
+        )
+        for path in paths
+        for release in ("network", "engine")
+    ]
+
+
+@pytest.mark.parametrize(("scenario", "release"), released(SCENARIOS))
 def test_a_scenario_gives_its_answer_with_either_release(scenario: Path, release: str) -> None:
     if missing := missing_simulator(scenario):
         pytest.skip(f"it needs ns-3: apt-get install -y {missing}")
@@ -29,8 +49,7 @@ def test_a_scenario_gives_its_answer_with_either_release(scenario: Path, release
     assert without_release(answer(scenario, release)) == without_release(printed)
 
 
-@pytest.mark.parametrize("release", ["network", "engine"])
-@pytest.mark.parametrize("sweep", SWEEPS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(("sweep", "release"), released(SWEEPS))
 def test_a_part_of_a_sweep_gives_that_part_of_its_answer(sweep: Path, release: str) -> None:
     if missing := missing_input(sweep):
         pytest.skip(missing)

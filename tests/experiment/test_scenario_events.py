@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cosim
+from cosim.engine import replay
 from cosim.errors import InputError, StallError
 from cosim.units import PS_PER_MS
 
@@ -84,7 +85,8 @@ def test_without_a_way_the_run_ends_and_names_link_and_ranks() -> None:
     assert any("ranks 0, 1" in line or "rank 1" in line for line in error.value.waits[1:])
 
 
-def test_events_that_never_end_do_not_keep_a_dead_run_going() -> None:
+def test_events_that_never_end_do_not_keep_a_dead_run_going(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "MOST_IN_VAIN", 1_000)  # of a rank's events, each a turn of SimPy's loop
     with pytest.raises(StallError):
         times(
             ONE_WAY,

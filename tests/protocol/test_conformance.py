@@ -12,7 +12,7 @@ from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.protocol.server import Server
 from cosim.testing import check_network, check_server
 from cosim.testing.conformance import faulty_server, server_rules
-from cosim.testing.conformance.faulty_network import model_for
+from cosim.testing.conformance.faulty_network import NETWORK_FAULTS, model_for
 from cosim.testing.conformance.faulty_server import SERVER_FAULTS, faulty
 from cosim.testing.conformance.kit import check_names
 from tests.cli.processes import PATIENCE_S
@@ -42,7 +42,12 @@ def test_a_network_without_congestion_fails_what_it_does_not_model(serve: Callab
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("fault", SERVER_FAULTS)
+def _in_process_too(fault: str) -> object:
+    """Faults that a network can have by itself: ``tests/testing`` holds the kit to each of them."""
+    return pytest.param(fault, marks=[pytest.mark.slow] * (fault in NETWORK_FAULTS and fault != "reorder"))
+
+
+@pytest.mark.parametrize("fault", [_in_process_too(fault) for fault in SERVER_FAULTS])
 def test_each_fault_fails_exactly_its_check(
     serve: Callable[..., Server], fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,7 @@ Serve = Callable[..., Server]
 Record = Callable[[str, object], None]
 FAULTY = (sys.executable, "-m", "cosim.testing.conformance.faulty_server", "--fault")
 RIGHT = "the same result"
-kills = pytest.mark.parametrize("count", [3, pytest.param(10, marks=pytest.mark.slow)])
+kills = pytest.mark.parametrize("count", [2, pytest.param(10, marks=pytest.mark.slow)])
 """Each takes a process that imports all of cosim: ten of them wait for the slow step."""
 
 
