@@ -38,7 +38,7 @@ from tests.engine.worlds import (
 
 Model = Callable[[], NetworkSimulator]
 every_network = pytest.mark.parametrize("model", NETWORKS.values(), ids=NETWORKS)
-some = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 few = settings(some, max_examples=8)
 
 

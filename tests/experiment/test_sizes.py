@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from cosim.experiment import sizes
 from cosim.experiment.build import build
 from cosim.experiment.run import read_source
 from cosim.experiment.scenario import loads
+from tests.calls import calls
 
 TEXT = """
 topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
@@ -43,11 +45,23 @@ MODEL = (
         f"jobs[0].workload={MODEL.replace('micro_batches: 1', 'micro_batches: 1000000000')}",
     ],
 )
-def test_a_size_beyond_memory_is_refused_at_once(setting: str) -> None:
-    with pytest.raises(InputError, match=r"would take about .* of memory and .*: this machine has") as caught:
-        build(loads(TEXT, [setting]))
-    assert caught.value.location is not None
-    assert "--allow-large" in str(caught.value)
+def test_a_size_beyond_memory_is_refused_before_anything_is_built(setting: str) -> None:
+    def refused() -> InputError:
+        with pytest.raises(
+            InputError, match=r"would take about .* of memory and .*: this machine has"
+        ) as one:
+            build(loads(TEXT, [setting]))
+        return one.value
+
+    error = refused()  # imports what it needs
+    assert error.location is not None
+    assert "--allow-large" in str(error)
+    tracemalloc.start()
+    try:
+        assert calls(refused) < 10_000
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000  # bytes, at most
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("layers", [10**6 + 1, 10**9])

@@ -23,7 +23,7 @@ from cosim.topology.graph import Topology
 from cosim.units import NEVER, PS_PER_NS
 from tests.network.worlds import batch, graph
 
-many = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 ASTRA_50 = 50 * 2.0**33
 """50 "GB/s" in ASTRA-sim's notation."""
 

@@ -27,7 +27,7 @@ from cosim.testing.strategies.traffic import tables
 from cosim.units import NEVER
 from tests.network.worlds import unrolled
 
-many = settings(max_examples=150, deadline=None)
+many = settings(max_examples=60, deadline=None)
 
 
 @compiled

@@ -29,7 +29,7 @@ from cosim.topology.leaf_spine import LeafSpine
 from cosim.units import NEVER, PS_PER_MS, PS_PER_US
 from tests.network.worlds import batch, drive, graph
 
-many = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 GB_PER_S = 8e9
 """One byte takes 1,000 ps."""
 

@@ -33,7 +33,7 @@ from tests.network.worlds import batch, drive, drive_by_caller, graph
 Model = Callable[[], NetworkSimulator]
 MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]
 every_model = pytest.mark.parametrize("model", MODELS)
-some = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 class Blind(ForwardingNetwork):

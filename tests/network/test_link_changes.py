@@ -24,7 +24,7 @@ from tests.network.test_fair_share import GB_PER_S, Message, finish, groups_of, 
 from tests.network.worlds import batch, drive, drive_by_caller, graph
 
 MB = 10**6
-many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 Rows = list[tuple[int, int, float]]
 
 

@@ -20,6 +20,7 @@ from cosim.pattern.ring import RingAlgorithm
 from cosim.pattern.send_recv import SendRecv
 from cosim.pattern.template import Collective, Template
 from cosim.pattern.tree import BinomialTree
+from tests.calls import calls
 from tests.pattern.uncontended import exits_ns
 
 I64 = NDArray[np.int64]
@@ -223,6 +224,24 @@ def test_direct_rows_stand_rank_by_rank_nearest_first() -> None:
     template = Direct().build(A2A, 5, D, COSTS)
     assert template.dst[5:13].tolist() == [1, 2, 3, 4, 2, 3, 4, 0]
     assert template.src[5:13].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "collective"),
+    [
+        (RingAlgorithm(), AR),
+        (Direct(), A2A),
+        (HalvingDoubling(), AR),
+        (DoubleBinaryTree(), AR),
+        (BinomialTree(), Collective.BROADCAST),
+        (Dissemination(), Collective.BARRIER),
+    ],
+    ids=lambda one: getattr(one, "name", None),
+)
+def test_large_templates_are_built_by_columns(algorithm: Algorithm, collective: Collective) -> None:
+    """32 times as many ranks take five steps more at most, and none a call of its own."""
+    few, many = (calls(lambda: algorithm.build(collective, n, D, COSTS)) for n in (16, 512))  # noqa: B023
+    assert many < 3 * few
 
 
 def test_large_templates_take_rows_for_ranks_not_for_messages_and_are_proved() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from cosim.results.fct import percentile_ps
 from cosim.results.optable import op_table
 from cosim.results.summary import Summary, iteration_times, summarize
 from cosim.workload.program import CPU_STREAM, NO_STREAM, Operation, OpKind
+from tests.calls import calls
 from tests.results.synthetic_run import MB, US, Builder, example, histogram
 
 
@@ -230,16 +230,4 @@ def _calls_to_summarize(count: int) -> int:
     )
     object.__setattr__(records, "ops", ops)
     object.__setattr__(records, "finish_ps", (np.full(4, 10**12 + 10**6),))
-    calls = 0
-
-    def count_one(_frame: object, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count_one)
-    try:
-        summarize(records)
-    finally:
-        sys.setprofile(before)
-    return calls
+    return calls(lambda: summarize(records))
