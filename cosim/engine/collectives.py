@@ -36,6 +36,8 @@ def plan_key(comm: int, what: int, turn: int) -> int:
 def plan_slot(keys: I64, key: int) -> int:
     """Where a plan is in the hash table, or where it belongs."""
     mask = len(keys) - 1
+    # Of the product the bits from 20 on: the lowest are poorly mixed, and those beyond 64, in which it
+    # differs where it is interpreted and does not wrap round, are not looked at.
     slot = (key * _SCATTER >> 20) & mask
     while keys[slot] != NONE and keys[slot] != key:
         slot = (slot + 1) & mask
@@ -87,6 +89,7 @@ def meet(state: State, number: int, op: int, now: int) -> int:
     if met.what != one.what:
         state.meta[WHICH] = found
         return MISMATCH
+    # That it has come, and which operation ends when it leaves.
     state.words[met.words + member.position] = op
     met.arrived += 1
     if met.arrived == comm.size:

@@ -91,6 +91,7 @@ def _widen_bins(state: State) -> None:
 def _count_bytes(state: State, one: int, time: int) -> None:
     """The bytes of a bound row arrived."""
     counts = state.counts
+    # However long a run lasts it has this many bins: twice as wide, half of them are free again.
     while time >= len(state.traffic) * counts[TRAFFIC_BIN]:
         _widen_bins(state)
     state.traffic[time // counts[TRAFFIC_BIN], one >> SIZE_BITS] += one & ((1 << SIZE_BITS) - 1)
@@ -108,6 +109,7 @@ def _fct_bin(value: int) -> int:
     if value < 64:
         return value
     shift = 0
+    # By bisection: how far to shift until seven bits are left, the first of them set.
     for step in (32, 16, 8, 4, 2, 1):
         if value >> (shift + step) >= 64:
             shift += step

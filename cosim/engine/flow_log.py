@@ -52,6 +52,7 @@ class Pairs:
 
     def __init__(self, num_endpoints: int) -> None:
         self._endpoints = num_endpoints
+        # A table of all pairs while it takes 64 MB at most: to look one up is one access, in compiled code.
         dense = num_endpoints <= _DENSE_ENDPOINTS
         self._dense = np.full(num_endpoints**2, -1, np.int32) if dense else None
         self._sparse: dict[int, int] = {}
@@ -68,6 +69,7 @@ class Pairs:
             return np.array(known, np.int64)[inverse]
         most = min(self.count + len(src), self._endpoints**2)
         if most > len(self._codes):
+            # As long as if all of them were new: compiled code can't grow it.
             self._codes = np.concatenate([self._codes, np.zeros(most, np.int64)])
         out = np.empty(len(src), np.int64)
         self.count = int(_number_pairs(src, dst, self._endpoints, self._dense, self._codes, self.count, out))
@@ -147,11 +149,13 @@ class FlowLog:
         old = self._columns.arrays["traffic"]
         if self._pairs.count <= old.shape[1]:
             return
+        # Doubled: pairs come a few at a time, and each time all would be copied.
         pairs = max(2 * old.shape[1], self._pairs.count)
         while len(old) > 8 and len(old) * pairs > _TRAFFIC_CELLS:
             old = old.reshape(len(old) // 2, 2, -1).sum(axis=1)
             self._counts[TRAFFIC_BIN] *= 2
         traffic = np.zeros((len(old), pairs), np.int64)
+        # Where nothing was counted nothing is copied: memory that nobody has touched is none.
         if self._counts[MESSAGES]:
             traffic[:, : old.shape[1]] = old
         self._columns.replace("traffic", traffic)
@@ -200,6 +204,7 @@ class FlowLog:
         blocks = self._columns.arrays["blocks"]
         last = (one["block"] + one["blocks"]).astype(np.int64)
         at = one["block"].astype(np.int64)
+        # Tables have few blocks and there are many flows: all of them look at their next block at once.
         for _ in range(int(one["blocks"].max(initial=1)) - 1):
             step = (at + 1 < last) & (blocks["base"][np.minimum(at + 1, last - 1)] <= done.index)
             at += step
@@ -245,6 +250,8 @@ class FlowLog:
         high, low, pair, size, start, end = (
             np.concatenate([np.empty(0, np.int64), *(chunk[c] for chunk in self._messages)]) for c in range(6)
         )
+        # Networks report in no particular order; by key, what ends together is in the same order in every
+        # run.
         order = np.lexsort((low, high, end))
         src, dst = self._pairs.endpoints()
         high, pair = high[order], pair[order]

@@ -97,6 +97,8 @@ class Groups:
         ranks = np.array(group.ranks)
         ref0 = self._columns.arrays["ranks"]["ref0"][self._tables.rank0[job] + ranks]
         program_of = ready.info.workload.program_of[ranks]
+        # For all members at once: the compiled loop stops for a group that it does not know, and would do so
+        # for each of them.
         for of in np.unique(program_of).tolist():
             position = np.flatnonzero(program_of == of)
             table = self._tables.programs[self._tables.program0[job] + of]
@@ -162,6 +164,7 @@ class Groups:
             )
         keys = arrays["plan_keys"]
         self._num_plans += 1
+        # At most half full: every collective looks here, and runs of taken places grow fast beyond that.
         if 2 * self._num_plans > len(keys):
             more, values = np.full(2 * len(keys), s.NONE, np.int64), np.zeros(2 * len(keys), np.int32)
             move_plans(keys, arrays["plan_values"], more, values)
@@ -190,6 +193,7 @@ class Groups:
             part["sub0"] = self._subs(comm, phase, position0)
             instances += len(phase.groups)
         count, ranks, queues = len(parts), plan.num_ranks, plan.num_queues
+        # As `chunks.py` lays a rendezvous out; a plan of one part has no queues, and most have one.
         words = 2 * ranks + instances
         if count > 1:
             words += queues + queues * count + count + 2 * ranks * queues + ranks * count
@@ -203,6 +207,7 @@ class Groups:
             self._turn_of.append(turn)
         made["turn"] = self._turns[turn]
         meta = columns.meta
+        # What one turn of the loop may add at most, and asks for before it begins: `is_short`.
         meta[s.BURST] = max(int(meta[s.BURST]), 2 * count + 16)
         meta[s.MOST_WORDS] = max(int(meta[s.MOST_WORDS]), words)
         self.planned.append(planned)

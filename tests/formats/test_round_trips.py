@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from cosim.context import HERE, Context
 from cosim.engine.records import JobInfo
+from cosim.errors import WorkloadError
 from cosim.formats.chakra.et_def_pb2 import NodeType
 from cosim.formats.chakra.file import read_trace
 from cosim.formats.chakra.read import ChakraWorkload, RemoteMemory
@@ -358,6 +359,22 @@ z: recv 8b from 0 tag 0
     )
     assert [op.name for op in work.program(1).operations] == ["op0", "z"]
     assert work.report.ignored == ("cpu of a send", "nic of a send")
+
+
+@pytest.mark.parametrize("lines", ["c irequires b\nd irequires c", "d irequires c\nc irequires b"])
+def test_what_begins_with_another_waits_for_all_that_lets_it_begin(tmp_path: Path, lines: str) -> None:
+    """Wherever the lines stand."""
+    text = "num_ranks 1\nrank 0 {\na: calc 5\nb: calc 5\nc: calc 5\nd: calc 5\nb requires a\n"
+    (tmp_path / "x.goal").write_text(f"{text}{lines}\n}}\n")
+    work = goal_in.GoalWorkload(path="x.goal").build(Context(tmp_path))
+    assert [op.deps for op in work.program(0).operations] == [(), (0,), (0,), (0,)]
+
+
+def test_operations_that_begin_with_each_other_are_refused(tmp_path: Path) -> None:
+    text = "num_ranks 1\nrank 0 {\na: calc 5\nb: calc 5\na irequires b\nb irequires a\n}\n"
+    (tmp_path / "x.goal").write_text(text)
+    with pytest.raises(WorkloadError, match=r"x.goal:7: operations that begin with each other: .*"):
+        goal_in.GoalWorkload(path="x.goal").build(Context(tmp_path))
 
 
 NUMBERS = st.integers(0, 2**40)

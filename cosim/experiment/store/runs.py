@@ -91,6 +91,8 @@ class RunStore:
             except InputError as error:
                 _log.warning("%s; it is run again", error)
                 continue
+            # There are several where files that a run reads were changed in between: each state has its
+            # answer.
             if {*parts} <= {*entry.parts} and are_current(entry.files, question.base):
                 return entry
         return None
@@ -127,6 +129,8 @@ class RunStore:
         try:
             for name, content in kept.parts.items():
                 self.place.write(f"{folder}/{name}", content)
+            # The entry last: who finds it finds all its files, and a writer that dies leaves no half of a
+            # run.
             self.place.write(_name(kept.entry.id), to_bytes(kept.entry))
         except OSError:
             for name in kept.parts:
@@ -278,6 +282,7 @@ def kept(
 
     if parts is None:
         parts = {} if summary is None else {SUMMARY_FILE: _json(summary)}
+    # Of question and files: two clients that answer the same write the same name, like over like.
     state = hashlib.sha256(json.dumps(dict(files), sort_keys=True).encode("utf-8", "surrogateescape"))
     now = datetime.datetime.now(datetime.UTC)
     entry = StoreEntry(

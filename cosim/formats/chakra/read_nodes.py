@@ -116,6 +116,7 @@ def dependencies(ordered: Sequence[Node], file: str, *, ctrl_deps: bool) -> list
         hint = "traces of PyTorch have the caller as control dependency: read them with `dependencies: data`"
     found = []
     for node in ordered:
+        # A node may name the same one as data and as control: it waits for it once.
         wanted = {*node.data_deps, *node.ctrl_deps} if ctrl_deps else set(node.data_deps)
         for other in sorted(wanted):
             if other not in position:
@@ -242,6 +243,7 @@ class _NodeReader:
         return Operation(
             node.name,
             OpKind.SEND if sends else OpKind.RECV,
+            # A RECV in the stream would hold up the SEND behind it, for which the other rank may be waiting.
             COMM_STREAM if sends else NO_STREAM,
             deps,
             size_bytes=self._size(attributes, "comm_size"),
@@ -278,6 +280,7 @@ class _NodeReader:
     def _group(self, attributes: Attributes) -> tuple[tuple[int, ...] | None, tuple[str, ...]]:
         """Explicit ranks, or mesh axes; ``pg_name`` wins over ``involved_dim``, as in ASTRA-sim."""
         name = attributes.text("pg_name") or ""
+        # To ASTRA-sim group 0 is no group: all ranks, or the dimensions that are involved.
         if name not in ("", "0"):
             if name not in self.groups:
                 raise attributes.error(
@@ -320,6 +323,7 @@ class _NodeReader:
         chosen = involved[: len(dims)]
         if not any(chosen):
             raise attributes.error("involved_dim involves no dimension")
+        # Dimension 0 is the fastest; a mesh names its fastest axis last.
         return () if all(chosen) else tuple(dim_axis(d) for d in reversed(range(len(dims))) if chosen[d])
 
     def _size(self, attributes: Attributes, name: str) -> int:

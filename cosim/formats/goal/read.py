@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from pydantic import Field
@@ -132,7 +133,7 @@ class _GoalReader:
         label_of: dict[str, int] = {}
         for text in lines:
             if text == "}":
-                self._ranks[rank] = _with_deps(operations, waits, starts)
+                self._ranks[rank] = self._with_deps(operations, waits, starts)
                 return
             if match := _OP.fullmatch(text):
                 label = match["label"]
@@ -152,6 +153,7 @@ class _GoalReader:
                 what, on = label_of[match["what"]], label_of[match["on"]]
                 if what == on:
                     raise self._wrong(f"{match['what']!r} waits for itself", "an earlier operation")
+                # What `irequires` waits for may be said further below: it is put in when the rank is closed.
                 if match["how"] == "requires":
                     waits[what].add(on)
                     self._report.read("requires")
@@ -197,19 +199,28 @@ class _GoalReader:
             raise self._wrong(f"{value} is no cpu or nic", "0 to 255")
         return value
 
+    def _with_deps(
+        self, operations: list[Operation], waits: list[set[int]], starts: list[tuple[int, int]]
+    ) -> tuple[Operation, ...]:
+        """A rank's operations; ``starts``: (what, on) where what begins when on does."""
+        begins_with: dict[int, set[int]] = {}
+        for what, on in starts:
+            begins_with.setdefault(what, set()).add(on)
+        try:
+            # Whoever begins with others comes after them, wherever its line stands.
+            for what in TopologicalSorter(begins_with).static_order():
+                for on in begins_with.get(what, ()):
+                    waits[what] |= waits[on]
+        except CycleError as error:
+            names = ", ".join(operations[one].name for one in error.args[1])
+            raise self._wrong(f"operations that begin with each other: {names}", "no such circle") from None
+        return tuple(
+            replace(operation, deps=tuple(sorted(before))) if before else operation
+            for operation, before in zip(operations, waits, strict=True)
+        )
+
     def _wrong(self, message: str, right: str) -> WorkloadError:
         return WorkloadError(message, location=Location(str(self._path), self._line or None), hint=right)
-
-
-def _with_deps(
-    operations: list[Operation], waits: list[set[int]], starts: list[tuple[int, int]]
-) -> tuple[Operation, ...]:
-    for what, on in starts:
-        waits[what] |= waits[on]
-    return tuple(
-        replace(operation, deps=tuple(sorted(before))) if before else operation
-        for operation, before in zip(operations, waits, strict=True)
-    )
 
 
 def _strip(text: str, inside: bool) -> tuple[str, bool]:

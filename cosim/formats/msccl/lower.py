@@ -104,6 +104,8 @@ def lower_plan(plan: Plan, *, name: str, protocol: str = "Simple") -> Lowered:
     pieces = [_pieces(rows, row, places) for row in range(len(rows.rows))]
     said = rows.template(name, plan.collective, plan.size_bytes, rows.exits(entry), 0)
     best: Lowered | None = None
+    # A thread block that both sends and receives has one order of both, which may add waits;
+    # one for each adds none, but there are twice as many. What differs least is taken.
     for merged in (True, False):
         program = _Lowering(rows, pieces, plan, places, merged=merged).program(name, protocol)
         lowered = _read_back(program, plan, said, sum(len(each) > 1 for each in pieces), _late(rows, entry))
@@ -122,6 +124,8 @@ def _pieces(rows: Rows, row: int, places: Places) -> list[_StepPiece]:
     found: list[_StepPiece] = []
     for cell in cells:
         out, into = places(src, cell), places(dst, cell)
+        # A step copies one run of chunks: what lies side by side at both ends is one step, else there are
+        # more.
         last = found[-1] if found else None
         if (
             last is not None
@@ -251,6 +255,7 @@ class _Lowering:
                     if index >= mine[1]:
                         raise AlgorithmError(f"{name}: a thread block would wait for its own later step")
                     continue
+                # A thread block's steps are in order: of those that are waited for, its last tells for all.
                 if position not in latest or number[latest[position]][1] < index:
                     latest[position] = other
             waits[key] = [latest[position] for position in sorted(latest)]
@@ -261,6 +266,8 @@ class _Lowering:
                 step = 0
                 for _, way, piece in block.items:
                     key = id(piece) * 2 + way
+                    # A step waits for one other; for each further one a nop stands before it, and moves what
+                    # follows.
                     step += max(1, len(waits.get(key, ())))
                     at[key] = position, step - 1
         gpus = []

@@ -73,6 +73,7 @@ def _position(part: list[str], whole: list[str]) -> int | None:
     if len(part) < 2:
         return None
     for start in range(len(whole) - len(part) + 1):
+        # Eight names first: nearly all places are told apart by these, and no long list is copied.
         if whole[start : start + 8] == part[:8] and whole[start : start + len(part)] == part:
             return start
     return None
@@ -85,10 +86,12 @@ def _link_by_distance(calls: list[HostEvent], trace: ExecutionTrace) -> None:
     votes: Counter[int] = Counter()
     for call in calls:
         candidates = by_name.get(call.name, [])
+        # Names that are everywhere (an add, a copy) would vote for every distance alike.
         if len(candidates) <= _RARE:
             votes.update((call.external or 0) - rf_id for rf_id in candidates)
     if not votes:
         return
+    # The distance that most agree on; of two alike the shorter, so that the order of calls doesn't matter.
     offset = max(votes, key=lambda value: (votes[value], -abs(value)))
     for call in calls:
         node = trace.names.get((call.external or 0) - offset)
@@ -232,6 +235,7 @@ def align_clocks(ends: Sequence[Mapping[int, int]], report: ReportBuilder) -> li
             for number, end in ends[rank].items()
             if number in ends[other]
         ]
+        # The median: what a rank's trace cuts off at its beginning or end is off by any time.
         offset = median_low(apart) if apart else 0
         offsets.append(offset if abs(offset) > _CLOCKS_AGREE_PS else 0)
         if offsets[-1]:

@@ -111,6 +111,7 @@ class SimAIWorkload(WorkloadSpec):
             raise WorkloadError(
                 "the header doesn't say how many GPUs there are", location=place, hint="give gpus: NUMBER"
             )
+        # The header has no word for data parallelism: it is what the others leave.
         inner = sizes["tp"] * sizes["ep"] * sizes["pp"]
         if gpus % inner:
             raise WorkloadError(
@@ -223,6 +224,7 @@ class _SimaiProgram:
 
     def __init__(self, name: str, said: _File, mesh: DeviceMesh) -> None:
         self.name, self.said, self.mesh = name, said, mesh
+        # Gradients of what all experts share go over dp and ep; DP_EP is the replicas of one expert.
         self.groups = {"tp": ("tp",), "dp": ("dp", "ep"), "ep": ("ep",), "dp_ep": ("dp",)}
         self.operations: list[Operation] = []
         self.last: tuple[int, ...] = ()
@@ -284,6 +286,7 @@ class _SimaiProgram:
             self.alone[what] += 1
             return None
         self.collectives[what] += 1
+        # SimAI says what a rank has after an all-gather; here it is what a rank brings.
         size = -(-step.size_bytes // ranks) if step.kind == "all_gather" else step.size_bytes
         self.operations.append(
             Operation(
