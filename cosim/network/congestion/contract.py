@@ -40,6 +40,8 @@ Columns, float64 each:
 ``window, rate``      the last answer, to be replaced: at least 0.001 packets, or a millionth of ``line``
 ``wait``              0; ps until the next update where a round trip is not meant
 ``chance``            a random number from 0 to 1, from the run's seed, the connection and the time
+``granted``           bits/s that its receiver grants, where the class says ``credits = True``
+``lost_inside``       of ``lost``, packets lost before the receiver's own port, where it does
 ``slow_start``        0; 1 says that a wrapper (MLTCP) must not scale this growth
 ``gain``              1; under MLTCP what growth is multiplied by (by the class, if ``scales_itself``)
 ====================  =================================================================================
@@ -87,6 +89,10 @@ class Control(Spec):
     trims: ClassVar[bool] = False
     """Whether switches cut packets that find no room down to their headers, where the scenario doesn't say:
     the sender hears of a loss a bare round trip later, and never waits for a timeout."""
+    credits: ClassVar[bool] = False
+    """Whether receivers say what may be sent: ``granted`` is the rate of the receiver's port, shared max-min
+    among the connections that have something to send there. Ports to receivers don't mark, then, and a
+    connection starts anew after a silence."""
     acks_wait: ClassVar[bool] = False
     """Whether acknowledgements wait in the queues of data that goes the other way: TCP's do; those of RDMA
     have a class of their own."""

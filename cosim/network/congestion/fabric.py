@@ -48,6 +48,7 @@ def make_settings(control: Control, scaling: tuple[float, float], ports: PortSet
     found["slope"], found["intercept"] = scaling
     found["settles"] = control.settles and ports.rest and not control.telemetry
     found["wants_telemetry"] = control.telemetry
+    found["credits"] = control.credits
     found["num_states"] = state_width(control)
     found["least_rto"] = ports.least_rto_ps
     found["scaled"] = scaling != (0.0, 1.0) and not control.scales_itself
@@ -82,6 +83,8 @@ def make_links(control: Control, ports: PortSettings, topology: Topology) -> NDA
         links["buffer"][one] = room
         links["pause"][one] = pause
         links["resume"][one] = max(pause - 2 * ports.mtu_bytes, pause / 2)
+    if control.credits and not topology.routing.endpoints_forward:
+        links["mark_from"][topology.link_dst < topology.num_endpoints] = never
     return links
 
 

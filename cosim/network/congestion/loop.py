@@ -11,6 +11,7 @@ from cosim.network.calendar import free, room, take_instant
 from cosim.network.changes import MOST_IN_VAIN, next_change
 from cosim.network.congestion.apply import apply, wake
 from cosim.network.congestion.changes import change, tell
+from cosim.network.congestion.credits import ask_for_credit
 from cosim.network.congestion.delays import arrival, slowest
 from cosim.network.congestion.fronts import pass_fronts
 from cosim.network.congestion.last_bytes import follow, has_left
@@ -180,6 +181,8 @@ def _fall_idle(fluid: CongestionState, c: int, now: int) -> None:
     elif one.asleep != 0:
         wake(fluid, c, now)
     one.active = 0
+    if fluid.settings[0].credits != 0.0:
+        ask_for_credit(fluid, c)
     change(fluid, c)
     fluid.counts[0].num_active -= 1
 

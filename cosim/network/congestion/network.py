@@ -93,6 +93,7 @@ from cosim.network.congestion.state import (
     COFLOW,
     CONN,
     COUNTS,
+    CREDIT,
     CROSS,
     FLOW,
     FRONT,
@@ -245,7 +246,7 @@ class CongestionNetwork(CompiledNetwork):
         fluid = self._fluid
         new, row = np.unique(numbers, return_index=True)
         row = row[new >= old]
-        for name in ("conns", "ends", "drains", "state", "changed"):
+        for name in ("conns", "ends", "drains", "state", "changed", "inside"):
             fluid.reserve(name, count)
         for name in ("updated", "woken"):
             fluid.reserve(name, 3 * count + 2)
@@ -506,6 +507,7 @@ def _empty_state(num_links: int) -> dict[str, Any]:
     records = {
         "conns": CONN,
         "strands": STRAND,
+        "credits": CREDIT,
         "changes": CHANGE,
         "hops": HOP,
         "sights": SIGHT,
@@ -542,6 +544,7 @@ def _empty_state(num_links: int) -> dict[str, Any]:
         "telemetry": np.zeros((0, 1), TELEMETRY),
         "before": np.zeros((0, MAX_STATE + 2), np.float64),
         "state": np.zeros((0, MAX_STATE), np.float64),
+        "inside": np.zeros(0, np.float64),
         "histogram": np.zeros((num_links, QUEUE_BINS), np.float64),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cosim.network.chance import chance
+from cosim.network.congestion.credits import ask_for_credit, granted
 from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.ports import is_hot, mean_mark, settle_link
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, MAX_STATE, CongestionState
@@ -158,10 +159,12 @@ def count_losses(fluid: CongestionState, c: int, now: int) -> int:
     first = now
     span = float(now - one.lost_since)
     lost = 0.0
+    inside = 0.0
     s = one.strand
     while s != _NONE:
         strand = fluid.strands[s]
         kept = 1.0
+        before = 1.0
         for k in range(strand.hop, strand.hop + strand.hops):
             port = ports[hops[k].port]
             if port.losses > hops[k].lost and span > 0.0 and strand.part > 0.0:
@@ -169,8 +172,11 @@ def count_losses(fluid: CongestionState, c: int, now: int) -> int:
                 first = min(first, max(port.drop_from, one.lost_since))
                 # A packet arrives where every queue lets it pass.
                 kept *= 1.0 - min((port.losses - hops[k].lost) / span, 1.0)
+                if k < strand.hop + strand.hops - 1:
+                    before = kept
             hops[k].lost = port.losses
         lost += strand.part * (1.0 - kept)
+        inside += strand.part * (1.0 - before)
         s = strand.next
     if lost > 0.0:
         # Fractions of packets add up, so that small losses are not lost by rounding.
@@ -180,6 +186,8 @@ def count_losses(fluid: CongestionState, c: int, now: int) -> int:
     packets = int(one.debt / mss)
     one.debt -= packets * mss
     one.lost += packets
+    if inside > 0.0 and fluid.settings[0].credits != 0.0:
+        fluid.inside[c] += packets * inside / lost
     # The first counts: later losses of the round are heard of with it, as one event.
     if packets > 0 and one.known_at == 0:
         # A header overtakes what queues; a gap is seen when what comes after it has come through them.
@@ -211,6 +219,8 @@ def _show(fluid: CongestionState, n: int, c: int, now: int) -> None:
     row.lost = 0.0
     row.timeout = 0.0
     row.chance = chance(one.salt, now)
+    row.granted = 0.0
+    row.lost_inside = 0.0
 
 
 @inlined
@@ -237,8 +247,6 @@ def first_round(fluid: CongestionState, c: int, now: int) -> None:
     row.rtt = one.base
     row.marked = 0.0
     row.again = 0.0
-    row.lost = 0.0
-    row.timeout = 0.0
     row.acked = 0.0
     row.flight = 0.0
     row.limited = 0.0
@@ -309,6 +317,9 @@ def _tell_losses(fluid: CongestionState, n: int, c: int, now: int, span: float) 
         one.resent = one.lost
         one.known_at = 0
         one.lost = 0.0
+        if fluid.settings[0].credits != 0.0:
+            row.lost_inside = fluid.inside[c]
+            fluid.inside[c] = 0.0
 
 
 @once
@@ -395,6 +406,8 @@ def end_round(core: Core, fluid: CongestionState, c: int, now: int) -> None:
     one.marked = share
     row.again = 1.0 if ends_marking > 0.0 else 0.0
     _tell_marks(fluid, n, c, share, ends_marking, span)
+    if fluid.settings[0].credits != 0.0:
+        ask_for_credit(fluid, c)
 
 
 @inlined
@@ -412,6 +425,9 @@ def ask(fluid: CongestionState) -> None:
         share = 0.0
         if row.coflow_size > 0.0:
             share = min(row.coflow_sent / row.coflow_size, 1.0)
+        # All rounds of the instant have ended: whose end came first plays no part.
+        if fluid.settings[0].credits != 0.0:
+            row.granted = granted(fluid, fluid.conns[row.conn])
         row.gain = fluid.settings[0].slope * share + fluid.settings[0].intercept
         # Growth alone is scaled, and rest needs to know whether anything moved: both compare with this.
         fluid.before[n, MAX_STATE] = row.window

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cosim.network.congestion.changes import change
+from cosim.network.congestion.credits import ask_for_credit
 from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.ports import is_hot, settle_link
 from cosim.network.congestion.rounds import first_round, is_clean, is_unlimited, open_round
@@ -51,8 +52,11 @@ def send(core: Core, fluid: CongestionState, c: int, now: int) -> None:
         counts.num_active += 1
     settle_paths(core, fluid, c, now)
     attach(core, fluid, c, now)
-    if one.known == 0:
-        # Its control has to say first what it may send.
+    by_credit = fluid.settings[0].credits != 0.0
+    if by_credit:
+        ask_for_credit(fluid, c)
+    if one.known == 0 or (by_credit and fresh and one.due < 0):
+        # Its control has to say first what it may send; after a silence the last grant is void.
         first_round(fluid, c, now)
         one.due = _NONE
         return

@@ -72,11 +72,13 @@ SETTINGS = np.dtype(
         ("balanced", "f8"),
         ("changing", "f8"),
         ("traced", "f8"),
+        ("credits", "f8"),
     ]
 )
 """What control and scenario say, 1 for yes. ``slope`` and ``intercept`` give the gain (MLTCP); ``scaled``:
 growth is multiplied by it from outside, the control doesn't do it. ``balanced``: a load balancer chooses;
-``changing``: links fail or slow down; ``traced``: queues are told apart by strand, as paths may change."""
+``changing``: links fail or slow down; ``traced``: queues are told apart by strand, as paths may change;
+``credits``: receivers say what may be sent."""
 
 START, UPDATE, CROSS, EMPTY, AGAIN, FRONT_PASSES = 0, 1, 2, 3, 4, 5
 """``hop`` of an event: a flow starts; a round trip ends (row: connection); a queue may cross a PFC
@@ -255,13 +257,16 @@ LINK = np.dtype(
         ("resume", "f8"),
         ("back_first", "i8"),
         ("nominal", "i8"),
+        ("asked", "i8"),
+        ("taken", "i8"),
         ("pad_1", "i8"),
-        ("pad_2", "i8"),
-        ("pad_3", "i8"),
     ]
 )
 """``onward``: the strands on it that go on from where it ends. ``capacity`` is 0 while it is dead;
-``nominal``: what it was built with."""
+``nominal``: what it was built with. To
+a receiver that grants credit: ``asked`` by who isn't held back elsewhere, ``taken`` (bits/s) by who is."""
+CREDIT = np.dtype([("asked", "i8"), ("taken", "i8")])
+"""What a strand asks its last link for, and takes of it where its connection is held back elsewhere."""
 LINE = np.dtype([("out", "i8"), ("told", "i8"), ("due", "i8"), ("head", "i4"), ("tail", "i4")])
 """A port's queue, told apart: ``out`` is the sum of what leaves as it came (of each hop ``outs``), ``told``
 that when all that pass here were last looked at; from ``head`` on its fronts, of which the first is looked
@@ -321,6 +326,8 @@ ROW = np.dtype(
         ("slow_start", "f8"),
         ("gain", "f8"),
         ("chance", "f8"),
+        ("granted", "f8"),
+        ("lost_inside", "f8"),
     ]
 )
 """What a control is shown of a connection, and where it answers; see
@@ -335,7 +342,9 @@ class CongestionState(Arrays):
 
     ``channel_of`` runs beside ``path_ptr``, ``traits`` are numbered by the groups. ``histogram``: bytes
     served by queue length, [links, QUEUE_BINS], but for those that met none; ``choices``: strands of
-    candidates, -1 where there is none yet; ``mine``: scratch beside the links.
+    candidates, -1 where there is none yet; ``mine``: scratch beside the links. Where receivers grant credit,
+    ``credits`` runs beside the strands, ``inside`` (packets lost before the receiver's port, of which its
+    control wasn't told yet) beside the connections.
     """
 
     balance: Balance
@@ -343,6 +352,8 @@ class CongestionState(Arrays):
     settings: Records
     conns: Records
     strands: Records
+    credits: Records
+    inside: F64
     choices: I32
     hops: Records
     sights: Records

@@ -32,6 +32,7 @@ class StrandRows:
         self._packet_bits = packet_bytes * 8
         self._back = back
         self._traced = bool(fluid["settings"]["traced"][0])
+        self._credits = bool(fluid["settings"]["credits"][0])
         self._strands = 0
         self._hops = 0
         self.most_hops = 1
@@ -59,7 +60,12 @@ class StrandRows:
         sums = np.concatenate([np.zeros((1, 2)), np.cumsum(np.stack([latency, packet], axis=1), axis=0)])
         both = sums[ends] - sums[heads]
         first, self._strands = self._strands, self._strands + len(conn)
-        for name in ("strands", "moving", *(("moved",) if self._traced else ())):
+        for name in (
+            "strands",
+            "moving",
+            *(("moved",) if self._traced else ()),
+            *(("credits",) if self._credits else ()),
+        ):
             fluid.reserve(name, self._strands)
         if self._traced:
             fluid["strand_of"][old : self._hops] = np.repeat(np.arange(first, self._strands), count)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from cosim.network.congestion.changes import change
+from cosim.network.congestion.credits import ask_no_more
 from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.pauses import pause_from
 from cosim.network.congestion.rounds import open_round
@@ -111,6 +112,8 @@ def drop_left(fluid: CongestionState, c: int) -> None:
         if strand.part == 0.0 and strand.attached == 0:
             strand.listed = 0
             one.leaving -= 1
+            if fluid.settings[0].credits != 0.0:
+                ask_no_more(fluid, s)
             if before == _NONE:
                 one.strand = strand.next
             else:

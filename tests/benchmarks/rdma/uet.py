@@ -11,7 +11,7 @@ from cosim.experiment.scenario import loads
 from tests.benchmarks.ns3_congestion import Case
 from tests.benchmarks.rdma.sessions import packets
 
-INCASTS = ((2, 50_000_000, 2041.11, 100), (8, 20_000_000, 3024.80, 1019))
+INCASTS = ((2, 50_000_000, 2041.11, 102), (8, 20_000_000, 3263.82, 1012))
 """Senders, bytes each, last completion, packets sent again."""
 TOPOLOGY = """
 topology: {kind: leaf_spine, leaves: 8, spines: 8, endpoints_per_leaf: 8, rate: 400Gbps, latency: 1us}

@@ -18,6 +18,7 @@ from cosim.network.congestion import Control
 from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.newreno import NewReno
+from cosim.network.congestion.controls.rccc import Rccc
 from cosim.network.congestion.network import CongestionNetwork, PortSettings
 from cosim.testing import check_network
 from cosim.testing.strategies.traffic import Traffic as World
@@ -44,8 +45,14 @@ def pausing(**change: Any) -> CongestionNetwork:
     return CongestionNetwork(Dctcp(), PortSettings(lossless=True, pause_bytes=20_000, **change))
 
 
+def granting(**change: Any) -> CongestionNetwork:
+    return CongestionNetwork(Rccc(), PortSettings(buffer_bytes=40_000, mtu_bytes=1_000, **change))
+
+
 @some
-@given(world=worlds(), seed=st.integers(0, 1_000), make=st.sampled_from([marking, dropping, pausing]))
+@given(
+    world=worlds(), seed=st.integers(0, 1_000), make=st.sampled_from([marking, dropping, pausing, granting])
+)
 def test_cuts_releases_and_rests_change_nothing(world: World, seed: int, make: Make) -> None:
     try:
         plain = drive(make(), world)

@@ -1,4 +1,4 @@
-"""NSCC, trimming and entropies: what the specification says of a steady state, closed forms, lots as such."""
+"""NSCC, RCCC, trimming, entropies: what the specification says of a steady state, closed forms, lots."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from cosim.network.balancing.contract import Balancer
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.newreno import NewReno
 from cosim.network.congestion.controls.nscc import Nscc
+from cosim.network.congestion.controls.rccc import Rccc
 from cosim.network.congestion.network import CongestionNetwork, PortSettings
 from cosim.topology.routing import EcmpPaths
 from cosim.units import PS_PER_MS, PS_PER_US
 from tests.network.balancing.worlds import leaf_spine, send, up_links
 from tests.network.congestion.worlds import dumbbell, star, watch
+from tests.network.congestion.worlds import graph as congestion_graph
 from tests.network.worlds import graph
 
 
@@ -70,6 +72,85 @@ def test_what_is_trimmed_never_waits_for_a_timeout(control: type[Any]) -> None:
         assert not trims or counted["drops"].sum() == 0
     assert last[False] > rto
     assert 0.98 * ideal < last[True] < min(rto, 1.35 * ideal)
+
+
+@pytest.mark.parametrize("senders", [1, 3, 16])
+def test_a_receiver_grants_its_port_in_equal_parts(senders: int) -> None:
+    """All bytes at 0.99 of its rate, but in the first round trip: at line rate, as far as there is room."""
+    size, base = 10**7, 4 * PS_PER_US + 2 * 4000 * 80
+    ports = PortSettings(mtu_bytes=4000, buffer_bytes=400_000)
+    seen = watch(star(senders, 100e9, PS_PER_US), Rccc(), [(k, senders, size) for k in range(senders)], ports)
+    least = senders * size * 80 / 0.99 - 400_000 * 80 - 2 * base
+    assert (
+        least
+        < min(seen.done_ps.values())
+        <= max(seen.done_ps.values())
+        < senders * size * 80 / 0.99 + 2 * base
+    )
+    trimmed = senders * 100e9 * base / 8e12 - 400_000 - base / 80  # in the first round trip, of what comes
+    assert seen.statistics.extra["trims"].sum() * 4000 == pytest.approx(max(trimmed, 0.0), rel=0.1)
+    assert seen.statistics.extra["marks"][0] == 0  # the receiver's port, which has a queue
+
+
+@pytest.mark.parametrize("in_python", [False, True])
+def test_what_one_sender_cannot_use_is_granted_to_the_others(in_python: bool) -> None:
+    """Host 0 sends to four others, host 1 to one of those, too: half of that port is granted to each, of the
+    other three all. Host 0's port goes to its four in proportion, what it can't use of the fifth to host 1.
+    """
+    line = 100e9
+    half, whole = 0.99 * line / 2, 0.99 * line
+    taken = line * half / (half + 3 * whole)
+    flows = [(0, k, 10**10) for k in range(2, 6)] + [(1, 2, 10**10)]
+    links = [(6, k, 100e9, PS_PER_US) for k in range(6)]
+    seen = watch(
+        congestion_graph(6, 7, links),
+        Rccc(),
+        flows,
+        PortSettings(mtu_bytes=4000),
+        until_ps=PS_PER_MS,
+        step_ps=PS_PER_US,
+        in_python=in_python,
+    )
+    assert seen.rate[-1, :4] == pytest.approx([taken, *[(line - taken) / 3] * 3], rel=1e-3)
+    assert seen.rate[-1, 4] == pytest.approx((line - taken) * 0.99, rel=1e-3)
+
+
+def test_a_message_after_a_silence_goes_at_once_and_grants_end_with_who_asked() -> None:
+    """Two at a time, then one alone, then the other again: who is alone has 0.99 of the port."""
+    topology, size = star(2, 100e9, PS_PER_US), 10**6
+    seen = watch(
+        topology,
+        Rccc(),
+        [(0, 2, size), (1, 2, 5 * size), (0, 2, size)],
+        PortSettings(mtu_bytes=4000),
+        starts_ps=[0, 0, 900 * PS_PER_US],
+    )
+    assert seen.done_ps[0] == pytest.approx(2 * size * 80 / 0.99, rel=0.02)
+    assert seen.done_ps[1] == pytest.approx(6 * size * 80 / 0.99, rel=0.02)
+    assert seen.done_ps[2] - 900 * PS_PER_US == pytest.approx(size * 80 / 0.99, rel=0.05)
+
+
+def test_an_oversubscribed_fabric_lowers_credit_to_what_it_carries() -> None:
+    """Four hosts through a link of one's rate: hardly anything is trimmed, 0.99 x 0.9 is used at least."""
+    pairs = [(k, 4 + k, 10**10) for k in range(4)]
+    ports = PortSettings(4000, 400_000, 100_000, 300_000)
+    held, free = (
+        watch(
+            dumbbell(4, 100e9, PS_PER_US),
+            Rccc(oversubscription=ratio),
+            pairs,
+            ports,
+            until_ps=2 * PS_PER_MS,
+            step_ps=10 * PS_PER_US,
+        )
+        for ratio in (4.0, 1.0)
+    )
+    late = held.rate[100:].sum(axis=1)
+    assert late.min() > 0.999 * 0.99 * 0.9 * 100e9
+    assert late.mean() < 1.1 * 100e9
+    # Without it every host goes on at line rate, and three quarters are trimmed.
+    assert free.rate[-1].sum() > 3.9 * 100e9
+    assert held.statistics.extra["trims"].sum() < 0.05 * free.statistics.extra["trims"].sum()
 
 
 @pytest.mark.parametrize("balancer", [Spray, Reps])
