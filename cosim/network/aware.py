@@ -123,6 +123,8 @@ def _reach_link(core: Core, queues: LinkQueues, at: int) -> None:
     if arrival >= NEVER:
         state.too_late = 1
         return
+    # Store and forward: the link takes the next message when the last byte has left it, this one is at the
+    # next link a latency later.
     one.free = start + serialization
     core.link_bytes[link] += size
     add_busy(core, link, start, serialization)
@@ -145,6 +147,7 @@ def run_aware(core: Core, queues: LinkQueues, horizon: int) -> int:
         if state.cursor == state.instant_size:
             if calendar.state[0].num_instants == 0 or heap[0].time >= min(horizon, state.bound):
                 return DONE
+            # Enough to hand on, and the instant is whole: reports never part one.
             if state.num_pending >= state.report_at and heap[0].time > state.instant:
                 return DONE
             if len(queues.instant) < len(calendar.events):

@@ -129,6 +129,7 @@ class FairShareNetwork(CompiledNetwork):
         if self._balancing.balancer is not None:
             self._balancing.avoid(self._detours.dead)
             choose_anew(self.columns())
+        # Room for every flow on the longest path there is: moving them is one go, which can't stop to grow.
         longest = int(np.diff(self._arrays["path_ptr"][: self._ptr_used]).max())
         self._fluid.reserve("members", longest * int(self._fluid["counts"]["flows_used"][0]))
         if self._balancing.balancer is None:
@@ -148,6 +149,7 @@ class FairShareNetwork(CompiledNetwork):
             raise NetworkError(f"fair_share: weight {group.weight} is not in [{MIN_WEIGHT}, {MAX_WEIGHT}]")
         if group.priority < 0:
             raise NetworkError(f"fair_share: priority {group.priority} is below 0, the class served first")
+        # Whole numbers: sums of weights are exact, and the same in whatever order flows come and go.
         weight = round(group.weight * _WEIGHT_UNIT)
         number = self._traits.setdefault((weight, group.priority), len(self._traits))
         self._fluid.reserve("classes", number + 1)
@@ -232,6 +234,7 @@ class FairShareNetwork(CompiledNetwork):
         so_far = replace(so_far, link_bytes=np.maximum(so_far.link_bytes, 0))
         if not (self._fluid["links"]["used"] > 0).any():
             return so_far
+        # Of links that are busy now the time up to the grant counts; on a copy, for the run goes on.
         copy = self.core().replaced(state=self._arrays["state"].copy(), link_busy=so_far.busy_ps)
         settle(copy, self._fluid["links"], int(copy.state["grant"][0]))
         return replace(so_far, bin_ps=int(copy.state["bin_ps"][0]))

@@ -128,10 +128,12 @@ class FlowStore:
         row0, rows = self._append("rows", table.num_rows)
         rows["src"], rows["dst"] = table.src, table.dst
         rows["size"], rows["delay"], rows["reaction"] = table.size_bytes, table.delay_ps, table.reaction_ps
+        # Counted down as what it waits for happens; it starts at the last of them.
         rows["waits"] = np.diff(table.dep_ptr)
         rep0, reps = self._append("reps", int(table.block_repeat.sum()))
         reps["rows"] = np.repeat(sizes, table.block_repeat)
         reps["row"] = row0 + np.repeat(table.block_row[:-1], table.block_repeat)
+        # Of each repetition the first flow's index: a flow is found in them by bisection.
         reps["base"] = np.cumsum(reps["rows"], dtype=np.int64) - reps["rows"]
         self._add_successors(table, row0, rows)
         cells = 0

@@ -67,6 +67,7 @@ def _add_busy(core: Core, whole: I32, link: int, start: int, duration: int) -> N
         busy[first, link] += duration
         return
     busy[first, link] += (first + 1) * width - start
+    # Bins that it fills are counted where they begin and end, and added up when somebody looks.
     whole[first + 1, link] += 1
     whole[last, link] -= 1
     if last < len(busy):

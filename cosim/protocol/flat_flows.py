@@ -127,6 +127,7 @@ def make(first_id: int, count: int, **columns: Any) -> FlatFlows:
     """Flows without dependencies from columns, scalars or nothing."""
     full = {}
     for name, (dtype, default) in DEFAULTS.items():
+        # A value that all flows share stays one value, here as on the wire.
         full[name] = np.atleast_1d(np.asarray(columns.pop(name, default), dtype))
     if columns:
         raise TypeError(f"no columns {sorted(columns)}")
@@ -148,6 +149,7 @@ def encode(flows: FlatFlows, into: pb.Flows) -> None:
         into.dependency_end.extend(flows.dependency_ptr[1:].tolist())
         into.dependency_id.extend(flows.dependency_id.tolist())
         if flows.dependency_kind.any():
+            # On the wire 0 is "not said", and of kinds that are all completions nothing is.
             into.dependency_kind.extend((flows.dependency_kind + 1).tolist())
 
 

@@ -65,6 +65,7 @@ class ServerProcess:
         wanted = address or f"unix:{self._folder / 'socket'}"
         whole = [*self.command, "--address", wanted]
         if sys.platform == "linux" and shutil.which(self.command[0]):
+            # A client that is killed runs no clean-up: the kernel ends its server.
             whole = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid()), *whole]
         try:
             with self._log.open("wb") as log:
@@ -123,6 +124,7 @@ class ServerProcess:
         except subprocess.TimeoutExpired:
             self._signal(signal.SIGKILL)
             self._process.wait()
+        # Of its group others may be left, which did not end with it.
         self._signal(signal.SIGKILL)
         if self._process.stdout is not None:
             self._process.stdout.close()
@@ -143,6 +145,7 @@ class ServerProcess:
         """Read standard output up to the line that says the address."""
         out = self._process.stdout
         assert out is not None
+        # It may say half a line and hang: a read that waits would outlast the time limit.
         os.set_blocking(out.fileno(), False)
         deadline = time.monotonic() + timeout_s
         text = b""
@@ -154,6 +157,7 @@ class ServerProcess:
                 piece = os.read(out.fileno(), 65536)
                 if not piece:
                     said = f"{self.command[0]} {self.how_it_ended()} before it listened"
+                    # Killed, it may be started again; one that ends by itself would do so again.
                     killed = (self._process.returncode or 0) < 0
                     raise (ServerDiedError if killed else LaunchError)(said, server_log=self.stderr_tail())
                 text += piece

@@ -117,6 +117,7 @@ class OpenGroups:
                 table.delay_ps,
                 table.reaction_ps,
             )
+            # With the table itself: while it lives here no other one gets its id.
             known = self._tables[id(table)] = (table, first)
         return known[1]
 
@@ -200,6 +201,7 @@ def known_paths(
 ) -> tuple[list[tuple[int, int, int]], I64, I32]:
     """Triples that are not in ``sent`` yet, and their links in CSR form; adds them to it."""
     new = []
+    # Each once, in the order in which they came: the same run tells the same paths in the same messages.
     for triple in dict.fromkeys(zip(*(column.tolist() for column in triples), strict=True)):
         if triple[0] != triple[1] and triple not in sent:
             sent.add(triple)

@@ -62,6 +62,7 @@ def frames(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
     at = file.tell()
     while len(head := file.read(_HEAD.size)) == _HEAD.size:
         length, crc, kind = _HEAD.unpack(head)
+        # Where a record broke off, its length may be any number: nothing is read by it.
         if length > _LONGEST:
             return
         content = file.read(length)
@@ -115,6 +116,7 @@ class LogWriter:
 
     def _write(self, data: bytes) -> None:
         try:
+            # One call, without a buffer: after a kill the log ends within one record, which is then dropped.
             done = os.write(self._fd, data)
             while done < len(data):
                 done += os.write(self._fd, data[done:])

@@ -177,6 +177,8 @@ class Session:
         budget = message.wall_budget_us
         until = time.monotonic() + budget / 1e6 if budget else None
         assert self._simulation is not None
+        # The client says which flows nothing can wait for any more: without, a long run would keep all of
+        # them.
         self._simulation.tracker.forget(message.oldest_id)
         ran = self._simulation.run(
             message.horizon_ps, until, lambda: self._cancelled in (self._sequence, GONE)
@@ -194,18 +196,21 @@ class Session:
                 given=message.sequence,
             )
         self._sequence = expected
+        # Between two parts only the next part is taken: what has come of an advance is not an advance.
         self._partial = message.more
 
     def take(self, message: pb.Advance) -> None:
         """Take paths, flows and starts, in this order."""
         simulation = self._simulation
         assert simulation is not None
+        # In this order: a flow needs its path, a start its flow, and one message may bring all three.
         if message.HasField("paths"):
             if self._paths is None:
                 raise Refusal("INVALID_FLOWS", "paths, but Open did not say that they are given")
             self._paths.add(message.paths, self._num_links)
         if message.HasField("flows"):
             flows = decode(message.flows)
+            # A client that keeps to the credit never meets this; one that doesn't may not fill the memory.
             if flows.count > self.credit():
                 raise Refusal(
                     "OVERLOADED",
@@ -290,6 +295,7 @@ def fill(answer: pb.Advanced, ids: I64, start_ps: I64, time_ps: I64, cause_ps: I
         (answer.start_ps, start_ps),
         (answer.time_ps, time_ps),
     ]
+    # Most networks are certain when it happens, and a column is a quarter of the answer.
     if not np.array_equal(cause_ps, time_ps):
         columns.append((answer.cause_ps, cause_ps))
     for into, values in columns:
