@@ -126,6 +126,9 @@ class Nccl(Algorithm):
         description="whose measured laws hold inside a host; omitted: by the topology's NVLink; none: "
         "latency, nvlink_efficiency and loop_gap do",
     )
+    number_bytes: int = Field(
+        2, ge=1, le=8, description="of the numbers that are added up: of one byte no switch adds any"
+    )
     algorithms: Literal["ring", "tree", "nvls"] | None = Field(None, description="this one only (NCCL_ALGO)")
     protocol: ProtocolName | None = Field(None, description="this one only (NCCL_PROTO)")
     hosts: int = Field(1, ge=1, description="of the group; found from the topology where it has hosts")
@@ -184,12 +187,16 @@ class Nccl(Algorithm):
         self, law: HostLaw, collective: Collective, num_ranks: int, size_bytes: int
     ) -> tuple[AlgorithmName, ProtocolName]:
         """In one host: as it was measured."""
-        way = law.way(collective, num_ranks, _whole(collective, num_ranks, size_bytes))
+        whole = _whole(collective, num_ranks, size_bytes)
+        way = law.way(collective, num_ranks, whole, self.number_bytes)
+        protocol: ProtocolName = self.protocol or ("Simple" if way == "nvls" else way)
         if collective in _DIRECT:
-            return "direct", self.protocol or ("LL" if way == "LL" else "Simple")
+            return "direct", protocol
+        if protocol == "LL128" and not law.ll128:
+            protocol = "Simple"
         if self.algorithms == "nvls" or (way == "nvls" and self.algorithms is None):
             return "nvls", "Simple"
-        return "ring", self.protocol or ("LL" if way == "LL" else "Simple")
+        return "ring", protocol
 
     def start_ps(
         self, algorithm: AlgorithmName, protocol: ProtocolName, num_ranks: int, size_bytes: int
@@ -280,19 +287,23 @@ class _Wire:
 
     def _by_law(self, law: HostLaw, template: Template, size_bytes: int) -> Template:
         """Of one host whose system was measured."""
-        direct, ranks = self.algorithm == "direct", template.num_ranks
-        whole = _whole(template.collective, ranks, size_bytes)
-        way: HostWay = "nvls" if self.algorithm == "nvls" else "LL" if self.protocol == "LL" else "wide"
-        share = law.data_per_wire(way, ranks, direct=direct)
+        kind, ranks = template.collective, template.num_ranks
+        whole = _whole(kind, ranks, size_bytes)
+        way: HostWay = "nvls" if self.algorithm == "nvls" else self.protocol
+        if self.algorithm == "direct":
+            each = whole / ranks if kind is Collective.ALL_TO_ALL else whole
+            share = law.direct_data_per_wire(way)
+            start, hop = law.direct_start_us(way, whole), law.direct_hop_us(way, ranks, each)
+            drained = law.direct_drain_us(way, each) if kind is Collective.ALL_TO_ALL else 0.0
+        else:
+            share = law.data_per_wire(way, kind, ranks, whole, self.spec.number_bytes)
+            start, hop = law.start_us(way, whole), law.hop_us(way)
+            drained = law.drain_us(way, kind, ranks, whole)
         message = template.src != template.dst
         size = np.where(message, np.ceil(template.bytes / share), 0).astype(np.int64)
-        hop = round(law.hop_us(way, direct=direct) * PS_PER_US)
-        delay = template.delay_ps + np.where(message, hop, 0)
-        delay[_first(template)] += round(law.start_us(way, whole, direct=direct) * PS_PER_US)
-        if way != "nvls" and template.collective is not Collective.SEND_RECV:
-            both = template.collective is Collective.ALL_REDUCE
-            drained = law.drained(direct=direct, both=both) * whole / ranks / (law.link_rate * share)
-            delay[int(template.block_row[-2]) :] += round(drained * PS_PER_US)
+        delay = template.delay_ps + np.where(message, round(hop * PS_PER_US), 0)
+        delay[_first(template)] += round(start * PS_PER_US)
+        delay[int(template.block_row[-2]) :] += round(drained * PS_PER_US)
         return replace(template, bytes=size, delay_ps=delay.astype(np.int64))
 
     def _gaps(self, template: Template, size_bytes: int) -> int:

@@ -47,7 +47,7 @@ def host_s(spec: Nccl, collective: Collective, ranks: int, size_bytes: int, rate
     """Seconds of a collective on one host; ``rate``: bytes a second of a GPU's links, one way."""
     if spec.law is not None and collective in _LAWFUL:
         whole = size_bytes * (ranks if collective is Collective.ALL_GATHER else 1)
-        return spec.law.seconds(collective, ranks, whole)
+        return spec.law.seconds(collective, ranks, whole, spec.number_bytes)
     algorithm, protocol = spec.choose(collective, ranks, size_bytes)
     hop = nvlink_us(algorithm, protocol) / 1e6
     wire = rate * spec.nvlink_efficiency * DATA_PER_WIRE[protocol]

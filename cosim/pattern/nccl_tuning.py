@@ -45,12 +45,16 @@ _TREE_RATIO = {"LL": 1 / 3.8, "LL128": 120 / 128, "Simple": 0.92}
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """A group's hosts and ranks; rates in bits per second: of a GPU's NVLinks, of a host's NICs."""
+    """A group's hosts and ranks; rates in bits per second: of a GPU's NVLinks, of a host's NICs.
+
+    ``ll_most``: that a ring's LL reaches at most, B/us.
+    """
 
     hosts: int
     ranks: int
     nvlink_rate: float
     network_rate: float
+    ll_most: float = _RING_LL_MOST
 
 
 def nvlink_us(algorithm: str, protocol: str) -> float:
@@ -91,7 +95,7 @@ def estimate_us(
             latency *= _PLATEAU
         rate = bus * _RATIO[protocol]
         if protocol == "LL":
-            rate = min(rate, _RING_LL_MOST)
+            rate = min(rate, links.ll_most)
         total = size_bytes * ranks if collective is Collective.ALL_GATHER else size_bytes
         return latency + total * both * ranks_moved / rate
     depth = (hosts - 1).bit_length()

@@ -61,10 +61,34 @@ def test_the_switch_adds_up_large_all_reduces_of_eight() -> None:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_measured_collectives_are_within_ten_percent(table: str) -> None:
-    rows = [row for row in rows_of(table)[1::2] if row.size_bytes >= LARGE]
-    error = predicted(SYSTEMS[TABLES[table]], rows) / [row.seconds for row in rows] - 1
-    assert abs(error).mean() < 0.10
+def test_measured_collectives_that_were_not_fitted_to(table: str) -> None:
+    rows = rows_of(table)[1::2]
+    error = abs(predicted(SYSTEMS[TABLES[table]], rows) / [row.seconds for row in rows] - 1)
+    large = [row.size_bytes >= LARGE for row in rows]
+    assert error[large].mean() < 0.05
+    assert error[[not each for each in large]].mean() < 0.10
+
+
+def test_a_protocol_is_chosen_as_nccl_estimates_not_as_is_fastest() -> None:
+    # 2 MB gathered on Ampere (tuning.cc: LL 6.6 us + 0.6 a step at 87.7 GB/s, Simple 8.4 + 3.4 at 240).
+    law, size = SYSTEMS["a100"], 1 << 21
+    for ranks in (2, 4, 8):
+        ll, simple = (6.6 + 0.6 * (ranks - 1), 87.7e3), (8.4 + 3.4 * (ranks - 1), 240e3)
+        moved = size * (ranks - 1) / ranks
+        expected = "LL" if ll[0] + moved / ll[1] < simple[0] + moved / simple[1] else "Simple"
+        assert law.way(Collective.ALL_GATHER, ranks, size) == expected
+    two, eight = (law.seconds(Collective.ALL_GATHER, ranks, size) for ranks in (2, 8))
+    assert two > eight  # as measured: 38 and 33 us
+
+
+def test_no_switch_adds_numbers_of_one_byte() -> None:
+    spec = Nccl(system="h100", number_bytes=1)
+    assert spec.choose(Collective.ALL_REDUCE, 8, 1 << 30)[0] == "ring"
+    slow, fast = (
+        host_s(Nccl(system="h100", number_bytes=width), Collective.REDUCE_SCATTER, 8, 1 << 28, 450e9)
+        for width in (1, 2)
+    )
+    assert slow > fast
 
 
 def test_hosts_with_nvlink_get_nccl_and_their_own_nics() -> None:

@@ -32,13 +32,17 @@ COLLECTIVES = {
     "all_reduce": Collective.ALL_REDUCE, "all_gather": Collective.ALL_GATHER,
     "reduce_scatter": Collective.REDUCE_SCATTER, "alltoall": Collective.ALL_TO_ALL,
 }  # fmt: skip
-FIXED = ("link_rate", "ll_most", "half")
+FIXED = ("link_rate", "assumed_rate", "assumed_ll", "loop")
 SCALE = {
-    "ll_start": 5.0, "ll_hop": 1.0, "ll_rate": 1e5, "start": 20.0, "hop": 2.0, "efficiency": 0.8,
-    "drain": 0.4,
-    "direct_start": 6.0, "direct_efficiency": 0.65, "direct_drain": 0.3, "nvls_start": 60.0,
-    "nvls_efficiency": 0.6,
+    "ll_start": 5.0, "ll_hop": 1.0, "ll_rate": 1e5, "ll_drain": 0.3, "ll128_start": 6.0,
+    "ll128_efficiency": 0.6, "start": 10.0, "growth": 10.0, "hop": 3.0, "efficiency": 0.6, "later": 0.1,
+    "drain": 0.4, "adding": 0.03, "adding_bytes": 0.1, "direct_start": 7.0, "direct_growth": 5.0,
+    "direct_efficiency": 0.65, "direct_drain": 0.2, "direct_ll_rate": 3e3, "direct_ll_hop": 0.2,
+    "nvls_start": 80.0, "nvls_efficiency": 0.56,
 }  # fmt: skip
+"""Of each number, where the search begins."""
+MOST = 0.95
+"""Of a link's rate, that data can take: the rest is headers."""
 
 
 @dataclass(frozen=True)
@@ -49,35 +53,39 @@ class Row:
     ranks: int
     size_bytes: int
     seconds: float
+    number_bytes: int = 2
 
 
 def rows_of(table: str) -> list[Row]:
     """Every row of a system's table."""
     with (DATA / "gpus" / f"{table}_nccl.csv").open(newline="") as file:
-        return [
-            Row(
-                COLLECTIVES[line["collective"]],
-                int(line["gpus"]),
-                int(line["elements"]) * (2 if line["dtype"] == "half" else 1),
-                float(line["time_us"]) / 1e6,
-            )
-            for line in csv.DictReader(file)
-        ]
+        return [_row(line) for line in csv.DictReader(file)]
+
+
+def _row(line: dict[str, str]) -> Row:
+    width = 2 if line["dtype"] == "half" else 1
+    return Row(
+        COLLECTIVES[line["collective"]],
+        int(line["gpus"]),
+        int(line["elements"]) * width,
+        float(line["time_us"]) / 1e6,
+        width,
+    )
 
 
 def predicted(law: HostLaw, rows: Sequence[Row]) -> F64:
     """Seconds of each row."""
-    return np.array([law.seconds(row.collective, row.ranks, row.size_bytes) for row in rows])
+    return np.array(
+        [law.seconds(row.collective, row.ranks, row.size_bytes, row.number_bytes) for row in rows]
+    )
 
 
 def fit(law: HostLaw, rows: Sequence[Row]) -> HostLaw:
     """Numbers that reproduce rows best: relative errors, a loss that spares odd ones."""
-    names = [
-        each.name
-        for each in fields(law)
-        if each.name not in FIXED and (law.nvls_start or each.name[:4] != "nvls")
-    ]
+    has = {"nvls": law.nvls_efficiency > 0, "ll12": law.ll128}
+    names = [each.name for each in fields(law) if each.name not in FIXED and has.get(each.name[:4], True)]
     scale = np.array([SCALE[name] for name in names])
+    most = np.array([MOST if name.endswith("efficiency") else 20 * SCALE[name] for name in names]) / scale
     measured = np.array([row.seconds for row in rows])
     weight = np.array([1.5 if row.size_bytes >= LARGE else 1.0 for row in rows])
 
@@ -87,10 +95,8 @@ def fit(law: HostLaw, rows: Sequence[Row]) -> HostLaw:
     def residuals(z: F64) -> F64:
         return np.asarray(np.log(predicted(made(z), rows) / measured) * weight)
 
-    start = np.array([getattr(law, name) for name in names]) / scale
-    found = least_squares(
-        residuals, start, bounds=(0, 6), loss="soft_l1", f_scale=0.15, diff_step=[1e-3] * len(names)
-    )
+    start = np.minimum(np.ones(len(names)), 0.9 * most)
+    found = least_squares(residuals, start, bounds=(0, most), loss="soft_l1", f_scale=0.1)
     return made(found.x)
 
 
