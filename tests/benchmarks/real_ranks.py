@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def _rank(
         "TORCHELASTIC_RUN_ID": "real", "PYTHONWARNINGS": "ignore",
         "PYTHONPATH": f"{Path(__file__).parents[2]}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
     }  # fmt: skip
-    command = [sys.executable, "-m", "tests.benchmarks.real_ranks", "--rank", "-m" if module else "-f"]
+    command = [sys.executable, "-P", "-m", "tests.benchmarks.real_ranks", "--rank", "-m" if module else "-f"]
     return subprocess.Popen(
         [*command, script, *arguments],
         env=environment,
@@ -186,7 +187,7 @@ def _read(events: list[dict[str, Any]]) -> list[tuple[str, int]]:
             continue
         if name in _KINDS:
             found.append((_KINDS[name], _bytes(name, _KINDS[name], args, types)))
-        elif flops := _flops(name, args.get("Input Dims", [])):
+        elif flops := _flops(name, args):
             found.append(("product", flops))
     return found
 
@@ -218,8 +219,11 @@ def _bytes(name: str, kind: str, args: dict[str, Any], types: dict[str, list[str
     return total
 
 
-def _flops(name: str, dims: list[Any]) -> int:
+def _flops(name: str, args: dict[str, Any]) -> int:
     """Of the products that torch's CPU kernels are called for, by their shapes."""
+    dims = args.get("Input Dims", [])
+    if name.startswith("aten::convolution"):
+        return _of_convolution(dims, args["Concrete Inputs"], backward=name.endswith("backward"))
     if name in ("aten::mm", "aten::bmm"):
         a, b = dims[0], dims[1]
     elif name in ("aten::addmm", "aten::baddbmm"):
@@ -234,6 +238,22 @@ def _flops(name: str, dims: list[Any]) -> int:
         return 0
     batch = a[0] if len(a) == 3 else 1
     return int(2 * batch * a[-2] * a[-1] * b[-1])
+
+
+def _of_convolution(dims: list[Any], given: list[str], *, backward: bool) -> int:
+    """A product for each place of the result; backward one for each gradient that is asked for."""
+    if backward:
+        (rows, _, *places), weight = dims[0], dims[2]
+        asked = sum(json.loads(given[10].lower())[:2])
+    else:
+        (rows, _, *lengths), weight = dims[0], dims[1]
+        stride, padding, dilation = (json.loads(given[k]) for k in (3, 4, 5))
+        kernel, asked = weight[2:], 1
+        places = [
+            (length + 2 * p - d * (k - 1) - 1) // s + 1
+            for length, p, d, k, s in zip(lengths, padding, dilation, kernel, stride, strict=True)
+        ]
+    return int(2 * asked * rows * prod(places) * prod(weight))
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ _DRAWS = frozenset(
 )
 _BY_VALUES = frozenset({"bincount", "histc", "masked_select", "nonzero"})
 """Their results' shapes or values are stood in for where they aren't known."""
+_DYNAMIC = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
 _EXCHANGES = frozenset({"c10d", "_c10d_functional", "_c10d_functional_autograd"})
 """What comes out of these, ``exchanged`` knows."""
 _ELSEWHERE = frozenset({"set_", "resize_", "_pin_memory", "is_pinned", "record_stream"})
@@ -123,8 +124,11 @@ class KnownValues:
         if short in _FACTORIES or short in _DRAWS:
             return self._make(func, short, args, kwargs, operands)
         if not operands or any(values_of(t) is None for t in operands):
-            self._written(func, args, kwargs)  # a mask among them stays known: it says how many there are
-            return self._settled(func, operands, self._routed(func, args, func(*args, **kwargs)))
+            self._written(func, args, kwargs)
+            # A mask among them stays known: it says how many there are.
+            by_values = not _DYNAMIC.isdisjoint(func.tags) or short in _BY_VALUES
+            out = func(*args, **kwargs) if by_values else _without_values(func, args, kwargs, operands)
+            return self._settled(func, operands, self._routed(func, args, out))
         if not self._can_be_known(func, operands):
             self._written(func, args, kwargs)
             return _without_values(func, args, kwargs, operands)

@@ -59,8 +59,19 @@ def number_type(dtype: torch.dtype, *, matmul: bool = False) -> str:
     return name
 
 
+def memory_of(tensor: torch.Tensor) -> torch.UntypedStorage:
+    """Where a tensor's elements are; of a sparse one, its values."""
+    if tensor.layout is torch.sparse_coo:
+        tensor = tensor._values()
+    return tensor.untyped_storage()
+
+
 def size_of(tensor: torch.Tensor) -> int:
-    """Bytes of the elements that a tensor really has: an expanded dimension counts once."""
+    """Bytes of the elements that a tensor really has: an expanded dimension counts once, and of a sparse one
+    the places that it has, with their indices.
+    """
+    if tensor.layout is torch.sparse_coo:
+        return size_of(tensor._values()) + size_of(tensor._indices())
     numbers = 1
     for length, stride in zip(tensor.shape, tensor.stride(), strict=True):
         # expand() gives a dimension the stride 0: no memory of its own.
@@ -103,6 +114,7 @@ _WRITE_ONLY = frozenset({"zero_", "fill_", "normal_", "uniform_", "copy_", "bern
 _LIKE = frozenset({"zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like",
                    "new_zeros", "new_ones", "new_full"})  # fmt: skip
 _LOOK_UPS = frozenset({"embedding", "gather", "index_select", "index", "_unsafe_index"})
+_BAGS = frozenset({"_embedding_bag", "_embedding_bag_forward_only"})
 _PUTS = {"index_put": 2, "_index_put_impl": 2, "_unsafe_index_put": 2, "scatter": 3, "scatter_add": 3,
          "scatter_reduce": 3, "index_add": 3, "index_copy": 3}  # fmt: skip
 """Places of a table change: where among the arguments the values for them stand; indices come before."""
@@ -158,12 +170,24 @@ def cost(
 
 
 def _counted(count: Any, short: str, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> Any:
-    """FLOPs by torch's formula, told where sequences of one tensor end; it takes all for the longest else."""
+    """FLOPs by torch's formula, told where sequences of one tensor end; it takes all for the longest else.
+
+    Of a convolution's backward, by ours: torch's takes the weights' gradient for one without groups.
+    """
+    if short == "convolution_backward":
+        return _backward_of_convolution(args)
     if not short.startswith(("_flash_attention", "_efficient_attention")):
         return count(*args, **kwargs, out_val=out)
     told = [a if getattr(a, "constant", None) is None or a.dim() != 1 else a.constant for a in args]
     with no_dispatch():
         return count(*told, **kwargs, out_val=out)
+
+
+def _backward_of_convolution(args: Sequence[Any]) -> int:
+    """Each gradient that is asked for has as many products as forward."""
+    grad, given, weight, transposed, asked = args[0], args[1], args[2], args[7], args[10]
+    places = prod((given if transposed else grad).shape[2:])
+    return int(2 * sum(asked[:2]) * grad.shape[0] * places * prod(weight.shape))
 
 
 def _attention(
@@ -218,6 +242,9 @@ def _bytes(
         return _put(short, args, kwargs) + (size_of(args[0]) + new if results else 0)
     if short == "all_gather_copy_in":
         return 2 * sum(size_of(t) for t in args[0])
+    if short in _BAGS:  # as many rows of the table as there are indices
+        rows = args[1].numel() * args[0].shape[1] * args[0].element_size()
+        return rows + sum(size_of(t) for t in inputs if t is not args[0]) + new
     if short == "embedding_dense_backward":
         return 2 * size_of(args[0]) + size_of(args[1]) + new
     if short in _FUSED and kwargs.get("grad_scale") is None:  # gradients are changed only to unscale them
@@ -225,6 +252,10 @@ def _bytes(
     unread = {id(args[k]) for k in _SHAPE_ONLY.get(short, ())}
     if short in _WRITE_ONLY:
         unread |= {id(t) for t in written}
+    sparse = [t for t in inputs if t.layout is torch.sparse_coo]
+    if sparse:  # of what is dense beside it, its places are read and written
+        places = sum(size_of(t._values()) for t in sparse)
+        return sum(size_of(t) for t in sparse) + 2 * places * len(written) + new
     read = {id(t): t for t in inputs if id(t) not in unread}
     return sum(size_of(t) for t in (*read.values(), *written)) + new
 

@@ -19,11 +19,13 @@ from cosim.profiler.inside.kernels import (
     cost,
     higher_order_cost,
     is_unknown,
+    memory_of,
     multiplies,
     number_type,
     size_of,
 )
 from cosim.profiler.inside.shim import Shim
+from cosim.profiler.inside.sparse import is_taken_over
 from cosim.profiler.ordering import Ordering
 from cosim.profiler.trace import HOST_STREAM, Communication, Recorded
 
@@ -138,7 +140,7 @@ class DispatchRecorder(TorchDispatchMode):
         # The result comes first: cost and order need its shape, and an operator that fails was never issued.
         out = self.known.run(func, args, kwargs)
         traits = self._traits.get(func) or self._read_schema(func)
-        if traits.free:
+        if traits.free or is_taken_over(func, args, out):
             if traits.name.startswith("c10d."):
                 self.unknown[traits.name] += 1
             elif traits.name.endswith("_local_scalar_dense"):
@@ -320,7 +322,7 @@ class DispatchRecorder(TorchDispatchMode):
         return None if found is None else found[0]
 
     def _wrote(self, tensor: torch.Tensor, number: int) -> None:
-        storage = tensor.untyped_storage()
+        storage = memory_of(tensor)
         # The storage is held: a freed one's address would be the next tensor's, with this writer.
         self.writers[int(storage._cdata)] = number, storage
 
@@ -361,7 +363,7 @@ class DispatchRecorder(TorchDispatchMode):
 
     @staticmethod
     def _storage(tensor: torch.Tensor) -> int:
-        return int(tensor.untyped_storage()._cdata)
+        return int(memory_of(tensor)._cdata)
 
     def _read_schema(self, func: Any) -> _Traits:
         schema = func._schema

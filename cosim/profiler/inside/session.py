@@ -101,6 +101,7 @@ class ProfilingSession:
             pipeline,
             processes,
             routing,
+            sparse,
             tensors,
             triton_kernels,
             values,
@@ -131,6 +132,7 @@ class ProfilingSession:
         values.install(self.assume, self.recorder.host_reads, routed)
         values.install_loader(self.assume)
         tensors.install(self.mode)
+        sparse.install()
         weights.install()
         wrappers.install(self.assume)
         pipeline.install(folder, groups, self.guesses, self.stages)
