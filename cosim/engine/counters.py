@@ -18,8 +18,11 @@ from cosim.network.flows import I32, I64
 from cosim.network.jit import compiled, inlined, internal, once
 
 DIGEST_A, DIGEST_B = 0, 1
-MESSAGES, FCT_MIN, FCT_MAX, FCT_SUM, TRAFFIC_BIN = range(5)
-"""Scalars in ``counts``."""
+MESSAGES, FCT_MIN, FCT_MAX, FCT_SUM, TRAFFIC_BIN, FCT_CARRIES = range(6)
+"""Scalars in ``counts``; the sum of completion times is ``FCT_SUM + FCT_CARRIES * FCT_CARRY``."""
+
+FCT_CARRY = 1 << 62
+"""More than any time (``cosim.units.NEVER``): a sum below it takes one more without leaving int64."""
 
 SIZE_BITS = 36
 """A bound row is one int64, bytes below and the number of its (source, destination) pair above, or -1 for a
@@ -178,6 +181,9 @@ def count(state: State, handle: I32, index: I64, start: I64, time: I64, cause: I
             counts[FCT_MAX] = max(counts[FCT_MAX], took)
         state.fct[last_bin] += 1
         counts[FCT_SUM] += took
+        if counts[FCT_SUM] >= FCT_CARRY:
+            counts[FCT_SUM] -= FCT_CARRY
+            counts[FCT_CARRIES] += 1
         counts[MESSAGES] += 1
         _count_bytes(state, one, time[k])
     state.digest[DIGEST_A] = sum_a

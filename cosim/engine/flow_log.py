@@ -8,6 +8,8 @@ from cosim.engine import counters
 from cosim.engine.columns import Columns
 from cosim.engine.counters import (
     FCT_BINS,
+    FCT_CARRIES,
+    FCT_CARRY,
     FCT_MAX,
     FCT_MIN,
     FCT_SUM,
@@ -234,7 +236,7 @@ class FlowLog:
             self._fct.copy(),
             0 if none else int(self._counts[FCT_MIN]),
             int(self._counts[FCT_MAX]),
-            int(self._counts[FCT_SUM]),
+            int(self._counts[FCT_SUM]) + int(self._counts[FCT_CARRIES]) * FCT_CARRY,
         )
 
     def traffic(self) -> TrafficRecord:

@@ -18,6 +18,7 @@ from cosim.engine.kinds import kinds
 from cosim.engine.records import JobInfo
 from cosim.pattern.template import Collective
 from cosim.results.collective_columns import CollectiveColumns
+from cosim.results.sums import exact_sum
 from cosim.units import PS_PER_S
 
 I64 = NDArray[np.int64]
@@ -131,11 +132,7 @@ def _one(columns: CollectiveColumns, rows: I64, job: str) -> CollectiveSummary:
 
 def _total(values: I64, copies: I64) -> int:
     """The sum of values, each ``copies`` times, which may leave 64 bits; values are not below 0."""
-    return sum(
-        each * ((int((mine >> 32).sum()) << 32) + int((mine & 0xFFFFFFFF).sum()))
-        for each in np.unique(copies).tolist()
-        for mine in [values[copies == each]]
-    )
+    return sum(each * exact_sum(values[copies == each]) for each in np.unique(copies).tolist())
 
 
 def _rounded(total: int, count: int) -> int:

@@ -34,6 +34,7 @@ from cosim.results.path_parts import limit, parts_of
 from cosim.results.queues import QueueSummary, summarize_queues
 from cosim.results.scheduling import Scheduling
 from cosim.results.stragglers import Straggler, find_stragglers
+from cosim.results.sums import exact_sum
 from cosim.units import format_time
 from cosim.workload.iteration_work import IterationWork
 from cosim.workload.program import Workload
@@ -393,7 +394,7 @@ def _efficiency(work: IterationWork | None, mean_ps: int | None, ranks: int) -> 
 
 
 def _mean(times: I64) -> int | None:
-    return round(int(times.sum()) / len(times)) if len(times) else None
+    return round(exact_sum(times) / len(times)) if len(times) else None
 
 
 def _job(
@@ -448,7 +449,7 @@ def _job(
 
 def _spreads(parts: Breakdown, ranks: slice, shown: I64, names: I64) -> dict[str, Any]:
     """Each part of the ranks' spans, of those ranks of a job that are shown."""
-    total = int(parts.span[ranks][shown].sum())
+    total = exact_sum(parts.span[ranks][shown])
     return {
         name: _spread(getattr(parts, name)[ranks][shown], total, names[shown])
         for name in (*_PARTS, "memory_alone", "memory_queued")
@@ -469,7 +470,7 @@ def _memory(job: JobInfo, alone: RankStatistics, queued: RankStatistics) -> Memo
 def _spread(values: I64, total_span: int, names: I64) -> RankStatistics:
     if len(values) == 0:
         return RankStatistics(0, 0, 0, 0, 0.0)
-    total = int(values.sum())
+    total = exact_sum(values)
     return RankStatistics(
         min_ps=int(values.min()),
         mean_ps=round(total / len(values)),

@@ -59,6 +59,12 @@ class System(TopologySpec):
             count for count in range(-(-self.hosts // _UNIT), self.hosts + 1) if self.hosts % count == 0
         )
 
+    def size_about(self) -> int:
+        """Both ways: GPUs to their switch, NICs to their leaves, as many links above those or those asked."""
+        sheet = self.sheet
+        above = sheet.nics * (self.hosts if self.spines is None else -(-self.hosts // _UNIT) * self.spines)
+        return 2 * (self.hosts * (sheet.gpus + sheet.nics) + above)
+
     def as_leaf_spine(self) -> LeafSpine:
         """The same as ``kind: leaf_spine``."""
         sheet, leaves = self.sheet, self.groups * self.sheet.nics

@@ -106,7 +106,29 @@ class Background(WorkloadSpec):
             raise ValueError(f"fan_in is {self.fan_in}, but there are {self.ranks - 1} other ranks")
         if self.pattern == "on_off" and self.load >= 1:
             raise ValueError(f"on_off sends at its rate while it is on; a load of {self.load} leaves no off")
+        if self.pattern != "incast" and self._gap_ps() < 1:
+            raise ValueError("its messages would follow each other in less than a picosecond; lower the rate")
         return self
+
+    def _gap_ps(self) -> int:
+        """Mean time from one message of a rank to its next; on_off: while it is on."""
+        assert self.rate is not None
+        mean = self.size if self.pattern == "on_off" or self.sizes == "fixed" else mean_bytes(self.sizes)
+        assert mean is not None
+        return round(mean * 8 * 10**12 / (self.rate * (1 if self.pattern == "on_off" else self.load)))
+
+    def size_about(self) -> int:
+        """Ranks, and a wait, a send and a receive of each message; of bursts, as many as there will be."""
+        if self.pattern == "incast":
+            assert self.every is not None
+            messages = self.duration // self.every * (self.fan_in or self.ranks - 1)
+        elif self.pattern == "on_off":
+            assert self.on is not None
+            on = int(self.duration * self.load)
+            messages = self.ranks * (on // self.on + on // self._gap_ps())
+        else:
+            messages = self.ranks * (self.duration // self._gap_ps())
+        return self.ranks + 3 * messages
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """Settings that the pattern has no use for."""
@@ -169,7 +191,7 @@ class Background(WorkloadSpec):
         assert self.rate is not None
         mean = self.size if self.sizes == "fixed" else mean_bytes(self.sizes)
         assert mean is not None
-        gap = round(mean * 8 * 10**12 / (self.rate * self.load))
+        gap = self._gap_ps()
         out: list[tuple[int, int, int, int]] = []
         for src in range(self.ranks):
             now = number = 0
@@ -202,7 +224,7 @@ class Background(WorkloadSpec):
         assert self.rate is not None
         assert self.on is not None
         assert self.size is not None
-        step = round(self.size * 8 * 10**12 / self.rate)
+        step = self._gap_ps()
         silent = round(self.on * (1 - self.load) / self.load)
         out: list[tuple[int, int, int, int]] = []
         for src in range(self.ranks):

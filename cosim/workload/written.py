@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 import numpy as np
@@ -196,6 +197,10 @@ class Operations(WorkloadSpec):
         if self.rendezvous and OpKind.SEND not in kinds:
             return [("rendezvous", "no operation is a send")]
         return []
+
+    def size_about(self) -> int:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`; most of it is ranks, the rest was read."""
+        return self.world_size or math.prod((self.mesh or {}).values())
 
     def build(self, context: Context) -> Workload:  # noqa: ARG002 - nothing is read or drawn
         """Programs as they are written; checked.

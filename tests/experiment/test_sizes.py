@@ -28,6 +28,8 @@ MODEL = (
     "{kind: transformer, layers: 4, hidden: 64, heads: 4, vocabulary: 100, sequence: 16, "
     "data_parallel: 4, micro_batches: 1, gpu: h100-sxm}"
 )
+WRITTEN = "{kind: operations, SIZE, programs: [{operations: [{name: a, kind: compute, duration: 1us}]}]}"
+NOISE = "{kind: background, ranks: 4, duration: 1000s"
 
 
 @pytest.mark.parametrize(
@@ -38,8 +40,15 @@ MODEL = (
         "topology={kind: fully_connected, endpoints: 100000, rate: 1Gbps, latency: 0ns}",
         f"{TREE.replace('topology: ', 'topology=').replace('k: 4', 'k: 1000')}",
         f"{SPINE.replace('topology: ', 'topology=').replace('spines: 2', 'spines: 1000000000')}",
+        "topology={kind: dgx-h100, hosts: 1000000007}",
+        "topology={kind: gb200-nvl72, hosts: 32, spines: 1000000000}",
         "jobs[0].workload.ranks=1000000000",
         "jobs[0].workload.repeat=1000000000",
+        f"jobs[0].workload={WRITTEN.replace('SIZE', 'world_size: 1000000000')}",
+        f"jobs[0].workload={WRITTEN.replace('SIZE', 'mesh: {dp: 100000, tp: 100000}')}",
+        f"jobs[0].workload={NOISE}, size: 1B, rate: 1Tbps}}",
+        f"jobs[0].workload={NOISE}, size: 1MB, rate: 1Tbps, pattern: on_off, on: 1ns}}",
+        f"jobs[0].workload={NOISE}, size: 1B, pattern: incast, every: 1ns}}",
         "jobs[0].workload={kind: periodic, ranks: 4, steps: 1000000000, size: 1MB, compute: 1us}",
         f"jobs[0].workload={MODEL.replace('data_parallel: 4', 'data_parallel: 1000000000')}",
         f"jobs[0].workload={MODEL.replace('micro_batches: 1', 'micro_batches: 1000000000')}",

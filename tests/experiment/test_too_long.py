@@ -46,6 +46,37 @@ def test_what_takes_days_is_timed(network: Any) -> None:
     assert run(network, "1kbps", "1MB", 300) == 300 * 6 * 250_000 * 8 * 10**9
 
 
+def times_of(found: Any) -> dict[str, int]:
+    """Every whole number of picoseconds in a summary, by its name; widths of bins are powers of two."""
+    items = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, tuple) else ()
+    return {
+        f"{key}.{name}" if name else str(key): value
+        for key, one in items
+        for name, value in (times_of(one) if isinstance(one, dict | tuple) else {"": one}).items()
+        if isinstance(value, int) and "_ps" in f"{key}.{name}" and "bin_ps" not in f"{key}.{name}"
+    }
+
+
+def test_sums_of_days_are_what_they_are() -> None:
+    """Each message takes 2000 s, all of them together two thirds of a year: a million times as long as at a
+    rate a million times as high."""
+    workload = {"kind": "collective", "collective": "all_reduce", "ranks": 4, "size": "1MB"}
+    slow, fast = (
+        times_of(
+            cosim.run(
+                {
+                    "topology": {"kind": "ring", "endpoints": 4, "rate": rate, "latency": "0ns"},
+                    "network": "congestion_aware",
+                    "jobs": [{"workload": workload, "iterations": 300}],
+                }
+            ).summary.to_json()
+        )
+        for rate in ("1kbps", "1Gbps")
+    )
+    assert len(fast) > 40
+    assert slow == {name: 10**6 * value for name, value in fast.items()}
+
+
 @pytest.mark.parametrize("network", NETWORKS, ids=str)
 def test_a_rate_that_is_next_to_nothing_is_refused(network: Any) -> None:
     with pytest.raises((SimulationError, NetworkError), match=f"{TOO_LATE}|are modelled"):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cosim.results.pair_paths import PairPaths
 from cosim.results.report.source import I64, ReportSource
+from cosim.results.sums import exact_sum
 
 Array = NDArray[Any]
 _QUANTILES = 33
@@ -34,7 +35,7 @@ def size_data(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
         quantiles.append(_quantiles(times))
         if slowdown is not None:
             slowdowns.append(_quantiles(np.sort(slowdown[mine])))
-        total, busy = int(messages.size_bytes[mine].sum()), int(times.sum())
+        total, busy = int(messages.size_bytes[mine].sum()), exact_sum(times)
         head["sizes"].append(
             {
                 "from": 1 << k,
