@@ -37,7 +37,7 @@ from tests.engine.worlds import (
 )
 
 every_network = pytest.mark.parametrize("model", NETWORKS.values(), ids=NETWORKS)
-few = settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def hybrid(model: Model) -> NetworkSimulator:

@@ -52,7 +52,7 @@ def digest(world: World, network: NetworkSimulator, release: str = "network") ->
 
 @pytest.mark.parametrize("name", ["congestion_aware", "fair_share"])
 @given(world=worlds())
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 def test_served_or_in_this_process_random_jobs_end_alike(
     addresses: dict[str, str], name: str, world: World
 ) -> None:

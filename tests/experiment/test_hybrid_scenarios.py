@@ -144,6 +144,7 @@ def over(
     return simulate(scenario, dataclasses.replace(built, network=network))
 
 
+@pytest.mark.slow
 def test_a_server_within_a_hybrid_that_is_killed_is_brought_back(tmp_path: Path) -> None:
     """And a client that ends is gone on with from the log of that server."""
     whole = simulate(hybrid(), build(hybrid())).digest

@@ -42,7 +42,7 @@ def test_mltcp_brings_jobs_that_fit_to_their_time_alone(offsets: tuple[int, ...]
 
 
 @pytest.mark.parametrize("over", ["dctcp", "newreno", "cubic", "hpcc", NO_SCALING])
-@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_random_offsets_part_where_iterations_are_as_long_as_on_testbeds(over: str, count: int) -> None:
     """200 ms, 85 % of the link wanted."""
     send = 170_000 // count
