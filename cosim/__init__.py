@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         DeadlineError,
         DivergenceError,
         FeatureError,
+        InfeasibleError,
         InputError,
         LaunchError,
         MismatchError,
@@ -69,9 +70,9 @@ _HOMES = {
     "cosim.engine.records": "Records",
     "cosim.errors": (
         "AlgorithmError CausalityError CosimError DeadlineError DivergenceError FeatureError "
-        "InputError LaunchError MismatchError NetworkError OverloadError ProtocolError RefusedError "
-        "RefutedError RemoteError ScenarioError SchedulerError ServerDiedError SimulationError StallError "
-        "TopologyError UnreachableError VersionError WorkloadError"
+        "InfeasibleError InputError LaunchError MismatchError NetworkError OverloadError ProtocolError "
+        "RefusedError RefutedError RemoteError ScenarioError SchedulerError ServerDiedError SimulationError "
+        "StallError TopologyError UnreachableError VersionError WorkloadError"
     ),
     "cosim.experiment.prove": "prove",
     "cosim.experiment.run": "run sweep",
@@ -106,6 +107,7 @@ __all__ = [
     "DeviceMesh",
     "DivergenceError",
     "FeatureError",
+    "InfeasibleError",
     "InputError",
     "Job",
     "LaunchError",

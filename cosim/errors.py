@@ -5,6 +5,7 @@
     │   ├── ScenarioError     a scenario file or a --set
     │   ├── TopologyError     a topology that can't be built or routed
     │   ├── WorkloadError     a workload or trace that can't be read or doesn't fit
+    │   │   └── InfeasibleError   a job that can't be on such GPUs: a sweep says so and goes on
     │   └── AlgorithmError    a collective algorithm that is wrong or would deadlock
     ├── RefutedError          a collective algorithm that was to be proved, and is wrong
     ├── SimulationError       the run can't go on, or can't be right
@@ -81,6 +82,22 @@ class TopologyError(InputError):
 
 class WorkloadError(InputError):
     """A workload or trace that can't be read, or doesn't fit the ranks it is given."""
+
+
+class InfeasibleError(WorkloadError):
+    """A job that can't be on the GPUs that it is given, as it needs more memory: of a sweep, one choice that
+    is out, where any other mistake ends it.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> cut = {"tp": 2, "pp": 2, "dp": 16}
+    >>> try:
+    ...     cosim.run("scenarios/llama3-70b.yaml", set={"jobs[0].workload.parallel": cut})
+    ... except cosim.InfeasibleError as error:
+    ...     print(error.message[:54].rstrip())
+    Llama 3 70B does not fit on H100-SXM5: it has 76 GiB,
+    """
 
 
 class AlgorithmError(InputError):

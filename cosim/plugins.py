@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cosim.engine.records import JobInfo, Records
     from cosim.errors import (
         AlgorithmError,
+        InfeasibleError,
         InputError,
         Location,
         NetworkError,
@@ -111,7 +112,9 @@ _FROM = {
     "cosim.cluster.schedulers.profile": "JobProfile Placed",
     "cosim.context": "Context",
     "cosim.engine.records": "JobInfo Records",
-    "cosim.errors": "AlgorithmError InputError Location NetworkError TopologyError WorkloadError",
+    "cosim.errors": (
+        "AlgorithmError InfeasibleError InputError Location NetworkError TopologyError WorkloadError"
+    ),
     "cosim.experiment.executors.call": "RunCall RunResult",
     "cosim.experiment.executors.contract": "Executor",
     "cosim.experiment.search.contract": "AskTell DesignPoint DesignSpace Optimizer",
@@ -207,6 +210,7 @@ __all__ = [
     "GpuSpec",
     "HostShape",
     "ImportReport",
+    "InfeasibleError",
     "InputError",
     "JobInfo",
     "JobProfile",

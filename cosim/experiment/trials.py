@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from cosim.errors import InputError
+from cosim.errors import InfeasibleError, InputError
 from cosim.experiment.drawn import may_draw
 from cosim.experiment.executors.call import RunResult
 from cosim.experiment.executors.contract import Executor, run_all
@@ -128,6 +128,8 @@ def _run_all(
         for number, first in same.items()
         if first in done
     }
+    if done and all(trial.is_infeasible for trial in done.values()):
+        raise InfeasibleError(f"no choice can be: {done[min(done)].error.partition(': ')[2]}")
     name = sweep.name or "sweep"
     trials = tuple(done[number] for number in sorted(done))
     address = "" if store is None else store.address

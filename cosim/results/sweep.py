@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cosim.errors import InfeasibleError
 from cosim.files.folder import make_folder, written_whole
 from cosim.results.measures import MEASURES
 from cosim.results.render.page import Page
@@ -65,6 +66,11 @@ class Trial:
     digest: str
     error: str = ""
     run: str = ""
+
+    @property
+    def is_infeasible(self) -> bool:
+        """Whether it was not run because its job can't be on its GPUs."""
+        return self.error.startswith(f"{InfeasibleError.__name__}: ")
 
     @property
     def folder(self) -> str:
@@ -180,7 +186,12 @@ class SweepRun:
     @property
     def failed(self) -> tuple[Trial, ...]:
         """Runs that could not go on."""
-        return tuple(trial for trial in self.runs if trial.error)
+        return tuple(trial for trial in self.runs if trial.error and not trial.is_infeasible)
+
+    @property
+    def infeasible(self) -> tuple[Trial, ...]:
+        """Runs that can't be: their jobs need more memory than their GPUs have."""
+        return tuple(trial for trial in self.runs if trial.is_infeasible)
 
     def sign(self, measure: str) -> int:
         """1 where less is better, else -1."""
@@ -228,9 +239,10 @@ class SweepRun:
                 for k, a in enumerate(self.columns)
                 for b in self.columns[k + 1 :]
             ],
-            "failed": [
-                {"labels": list(one.labels), "seed": one.seed, "error": one.error} for one in self.failed
-            ],
+            **{
+                how: [{"labels": list(one.labels), "seed": one.seed, "error": one.error} for one in runs]
+                for how, runs in (("failed", self.failed), ("infeasible", self.infeasible))
+            },
             "store": self.store,
             "stored": [
                 {"labels": list(one.labels), "seed": one.seed, "run": one.run} for one in self.runs if one.run

@@ -32,7 +32,7 @@ KINDS = {
         "why-not-synthetic",
     ],
     "Pipelines and staleness": ["pipedream-vgg16", "sapipe", "local-sgd"],
-    "Memory and rates by design": ["comet", "libra"],
+    "Memory and rates by design": ["comet", "comet-clusters", "libra"],
     "Load balancing": ["load-balancers"],
     "What breaks": ["link-failure", "failures-54-days"],
     "A packet simulator in the loop": ["closed-loop-ns3", "incast-rdma", "hybrid-ns3"],

@@ -41,6 +41,7 @@ SHORT = {
     "pipedream-vgg16": ("only.plan=[data parallel, pipedream]", "only.rate=[10Gbps]"),
     "sapipe": ("only.order=[queue]",),
     "comet": ("only.cut=[16 x 64, 8 x 128]", "only.memory=[25GB/s]"),
+    "comet-clusters": ("only.cut=[64 x 16, 16 x 64]", "only.cluster=[GB200 x 64]"),
     "libra": ("only.rates=[by bytes]",),
     "local-sgd": ("only.rate=[10Gbps]",),
     "why-not-synthetic": ("only.control=[dctcp, mltcp]", "only.traffic=[incast, data parallel]", "seeds=[1]"),

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import cosim
 from cosim.cli import app
-from cosim.errors import InputError, ScenarioError
+from cosim.errors import InfeasibleError, InputError, ScenarioError
 from cosim.experiment.alone import run_alone
 from cosim.experiment.drawn import may_draw
 from cosim.experiment.progress import RunProgress
@@ -310,6 +310,33 @@ def test_a_run_that_cannot_go_on_is_told_and_the_others_go_on(tmp_path: Path) ->
     result = CliRunner().invoke(app, ["run", str(path), "--workers", "1"])
     assert result.exit_code == 1
     assert "1 of 3 runs" in result.stderr
+
+
+def test_a_choice_that_does_not_fit_is_an_answer_and_kept_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "cuts.yaml"
+    path.write_text(
+        "scenario:\n"
+        "  topology: {kind: switch, endpoints: 16, rate: 400Gbps, latency: 1us}\n"
+        "  network: fair_share\n"
+        "  jobs:\n"
+        "    - workload: {kind: model, model: llama3-70b, gpu: h100-sxm, batch: 16, sequence: 128}\n"
+        "axes:\n"
+        "  tp:\n"
+        "    1: {'jobs.0.workload.parallel': {tp: 1, dp: 16}}\n"
+        "    8: {'jobs.0.workload.parallel': {tp: 8, pp: 2}}\n"
+        f"store: {tmp_path / 'store'}\n"
+    )
+    for again in (False, True):
+        result = CliRunner().invoke(app, ["run", str(path)])
+        assert result.exit_code == 0, result.output
+        assert "1 choice can't be\n  1: Llama 3 70B does not fit on H100-SXM5: it has 76 GiB" in result.output
+        assert ("2 of 2 runs are in the store" in result.stderr) is again
+    trials = run_sweep(Sweep.load(path))
+    assert [t.labels for t in trials.infeasible] == [("1",)]
+    assert not trials.failed
+    assert trials.order((), "iteration") == ("8",)
+    with pytest.raises(InfeasibleError, match="no choice can be: Llama 3 70B does not fit"):
+        cosim.run(path, set={"only.tp": [1]})
 
 
 def made(values: dict[tuple[str, str], list[float]]) -> SweepRun:

@@ -10,7 +10,7 @@ import pytest
 
 import cosim
 from tests.memory.astra_rules import ends_ns, runtime_ns
-from tests.memory.worlds import load_ends_ns, run
+from tests.memory.worlds import load_ends_ns, random_chains, run
 
 GB = 10**9
 RULES: dict[str, tuple[dict[str, Any], Any]] = {
@@ -40,10 +40,7 @@ def test_chains_of_accesses_end_when_astra_sims_do(kind: str) -> None:
     memory, device_of = RULES[kind]
     for _ in range(8):
         latency, rate = draw.randrange(2000), draw.randrange(1, 500)
-        chains = [
-            [(draw.randrange(1, 10**7), draw.randrange(1, 3 * GB)) for _ in range(draw.randrange(1, 9))]
-            for _ in range(7)
-        ]
+        chains = random_chains(draw)
         found = run(chains, {**memory, "latency": f"{latency}ns", "rate": f"{rate}GB/s"})
         assert [load_ends_ns(found, rank) for rank in range(7)] == ends_ns(chains, device_of, latency, rate)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,17 +31,37 @@ def workload(chains: Sequence[Chain]) -> cosim.Workload:
     return cosim.Workload("chains", mesh, tuple(programs), np.arange(len(chains), dtype=np.int32))
 
 
-def run(chains: Sequence[Chain], memory: dict[str, Any], **more: Any) -> cosim.Run:
+def scenario(chains: Sequence[Chain], memory: dict[str, Any], **more: Any) -> cosim.Scenario:
     """On a ring that carries nothing."""
-    scenario = {
-        "topology": {"kind": "ring", "endpoints": max(2, len(chains)), "rate": "80Gbps", "latency": "0ns"},
-        "network": "fair_share",
-        "memory": memory,
-        "jobs": [{"workload": workload(chains), **more}],
-    }
-    found = cosim.run(scenario)
+    return cosim.Scenario.model_validate(
+        {
+            "topology": {
+                "kind": "ring", "endpoints": max(2, len(chains)), "rate": "80Gbps", "latency": "0ns",
+            },
+            "network": "fair_share",
+            "memory": memory,
+            "jobs": [{"workload": workload(chains), **more}],
+        }
+    )  # fmt: skip
+
+
+def run(chains: Sequence[Chain], memory: dict[str, Any], **more: Any) -> cosim.Run:
+    """What comes of it."""
+    found = cosim.run(scenario(chains, memory, **more))
     assert isinstance(found, cosim.Run)
     return found
+
+
+def random_chains(draw: random.Random, tick_ns: int = 1) -> list[Chain]:
+    """Seven ranks that compute for up to 10 ms, in whole ticks, and load up to 3 GB, up to eight times."""
+    most = 10**7 // tick_ns
+    return [
+        [
+            (draw.randrange(1, most) * tick_ns, draw.randrange(1, 3 * 10**9))
+            for _ in range(draw.randrange(1, 9))
+        ]
+        for _ in range(7)
+    ]
 
 
 def load_ends_ns(found: cosim.Run, rank: int) -> list[int]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from cosim.errors import CosimError, InputError, RemoteError
+from cosim.errors import CosimError, InfeasibleError, InputError, RemoteError
 from cosim.experiment.alone import run_alone
 from cosim.experiment.build import build
 from cosim.experiment.save import write_run
@@ -127,6 +127,8 @@ def _simulated(task: Task) -> _Made:
         alone = run_alone(task.scenario) if task.with_alone else None
         made = _Made(done.summary, alone)
         made.trial(task)
+    except InfeasibleError as error:  # without its place: the next to ask may have it in another file
+        return _Made(None, None, f"{InfeasibleError.__name__}: {error.message}")
     except InputError as error:
         raise InputError(f"{' / '.join(task.labels)}, seed {task.seed}: {error}") from error
     except CosimError as error:

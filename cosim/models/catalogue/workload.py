@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, PositiveInt, model_validator
 
 from cosim.context import Context
-from cosim.errors import WorkloadError
+from cosim.errors import InfeasibleError, WorkloadError
 from cosim.files.import_report import ImportReport
 from cosim.gpu.contract import GpuSpec
 from cosim.gpu.gpus import DType, Gpu
@@ -328,7 +328,7 @@ class ModelWorkload(TrainedWorkload):
         found = what_fits(self, room)
         if self.offload is None and self.task == "training":
             found.append("offload: {}, with the scenario's `memory:`")
-        raise WorkloadError(
+        raise InfeasibleError(
             f"{job.name} does not fit on {gpu.name}: it has {format_size(room)}, {format_size(gpu.memory)}"
             f" less {format_size(self.memory_reserve)} reserved, and the fullest GPU needs {job.memory}",
             hint=("what would fit: " + "; ".join(found) if found else "no nearby setting fits")

@@ -12,6 +12,7 @@ from cosim.results.sweep import Cell, Column, SweepRun
 _PAGE_WIDTH = 110
 _MAX_REVERSALS = 6
 _MAX_FAILED = 5
+_MAX_INFEASIBLE = 3
 _MAX_COMPARED = 10
 
 
@@ -36,7 +37,7 @@ def sweep_page(sweep: SweepRun) -> Page:
         parts += _over_baseline(sweep, measure)
         parts += _orders(sweep, measure, several, first=measure == sweep.measures[0])
         sections.append(Section(parts))
-    return [*sections, *_failed(sweep)]
+    return [*sections, *_infeasible(sweep), *_failed(sweep)]
 
 
 def named(column: Column) -> str:
@@ -156,6 +157,19 @@ def _agreements(sweep: SweepRun, measure: str) -> Iterator[PageTable | Lines]:
         cells = ["-" if tau is None else f"{tau:.2f}" for tau in taus]
         rows.append([f"    ({n + 1}) {named(column)}", *cells, *[""] * (len(columns) - 1 - n)])
     yield PageTable(rows)
+
+
+def _infeasible(sweep: SweepRun) -> Iterator[Section]:
+    """What each choice that can't be would need; it has no run on any seed."""
+    found = {named(one.labels): one.error for one in sweep.infeasible}
+    if not found:
+        return
+    lines = [f"{len(found)} choice{'s' * (len(found) != 1)} can't be"]
+    shown = list(found.items())[:_MAX_INFEASIBLE]
+    lines += [f"  {labels}: {error.splitlines()[0].partition(': ')[2]}" for labels, error in shown]
+    if len(found) > len(shown):
+        lines.append(f"  ... and {len(found) - len(shown)} more; trials.csv has all")
+    yield Section([Lines(lines)])
 
 
 def _failed(sweep: SweepRun) -> Iterator[Section]:
