@@ -132,7 +132,7 @@ def late(monkeypatch: pytest.MonkeyPatch, *, once: bool) -> None:
     monkeypatch.setattr(Connection, "receive", overdue)
 
 
-@pytest.mark.parametrize("called", ["advance", "statistics"])
+@pytest.mark.parametrize("called", ["advance", pytest.param("statistics", marks=pytest.mark.slow)])
 def test_a_server_that_is_late_is_replaced_whether_pings_tell_or_not(
     right: str, called: str, monkeypatch: pytest.MonkeyPatch, record_property: Record
 ) -> None:
@@ -237,7 +237,7 @@ def test_a_server_that_never_gets_further_ends_the_run(tmp_path: Path, record_pr
     record_property("fault", ("every replacement dies at once", "ServerDiedError after 4 deaths"))
 
 
-@pytest.mark.parametrize("fault", ["random", "unrepeatable"])
+@pytest.mark.parametrize("fault", ["random", pytest.param("unrepeatable", marks=pytest.mark.slow)])
 def test_a_server_that_comes_to_something_else_is_a_divergence(fault: str, record_property: Record) -> None:
     """random: each time; unrepeatable: where 14 flows come at once, so that one by one it is right."""
     network = RemoteNetwork(Target(command=(*FAULTY, fault)), policy=patient())

@@ -28,7 +28,7 @@ from cosim.units import NEVER
 from tests.network.balancing.worlds import leaf_spine, send, up_links
 from tests.network.worlds import batch, drive, graph
 
-many = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 EVERY: list[Callable[[], Balancer]] = [Adaptive, Flowlet, LeastLoaded, Spray, Ugal, Valiant, Weighted]
 every_balancer = pytest.mark.parametrize("balancer", EVERY)
 
