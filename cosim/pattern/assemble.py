@@ -37,6 +37,7 @@ class Block:
     chunk_step: ArrayLike = 0
     chunk_count: ArrayLike = 0
     action: ArrayLike = NO_DATA
+    shift: ArrayLike = 0
 
 
 def entries(num_ranks: int) -> Block:
@@ -60,6 +61,7 @@ def assemble(
     *,
     num_chunks: int,
     owner: ArrayLike,
+    num_scratch: int = 0,
 ) -> Template:
     """One template of ``blocks``, entries first and exits last; blocks of no repetition are left out."""
     blocks = [block for block in blocks if block.repeat > 0 and block.rows > 0]
@@ -90,6 +92,8 @@ def assemble(
         chunk_step=column("chunk_step", np.int32),
         chunk_count=column("chunk_count", np.int32),
         action=column("action", np.int8),
+        shift=column("shift", np.int32),
+        num_scratch=num_scratch,
     )
 
 

@@ -55,8 +55,8 @@ def check_races(template: Template, tell: Teller) -> None:
             continue
         first = int(t.chunk[row]) + repetition * int(t.chunk_step[row])
         for chunk in range(first, first + int(t.chunk_count[row])):
-            reads[int(t.src[row]), chunk % t.num_chunks] |= 1 << flow
-            writes[int(t.dst[row]), chunk % t.num_chunks].append(flow)
+            reads[int(t.src[row]), chunk % t.num_places] |= 1 << flow
+            writes[int(t.dst[row]), (chunk + int(t.shift[row])) % t.num_places].append(flow)
     for (rank, chunk), writers in writes.items():
         read_by = reads.get((rank, chunk), 0)
         for number, write in enumerate(writers):
@@ -75,8 +75,8 @@ def check_races(template: Template, tell: Teller) -> None:
 
 def _refuse(tell: Teller, rank: int, chunk: int, one: int, two: int, does: str, also: str) -> None:
     raise AlgorithmError(
-        f"{tell.name}: a race for chunk {chunk} at rank {rank}: {tell.flow(one)} {does}, {tell.flow(two)} "
-        f"{also}, and no dependency says which comes first"
+        f"{tell.name}: a race for {tell.chunk(chunk)} at rank {rank}: {tell.flow(one)} {does}, "
+        f"{tell.flow(two)} {also}, and no dependency says which comes first"
     )
 
 

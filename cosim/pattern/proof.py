@@ -26,6 +26,7 @@ def prove_plan(
 
 def _of_template(t: Template) -> str:
     chunks = f"{t.num_chunks} chunks, " if t.num_chunks else ""
+    chunks += f"{t.num_scratch} of scratch, " if t.num_scratch else ""
     between = t.src != t.dst
     channels = int(t.channel[between].max(initial=-1)) + 1
     if not has_data(t):

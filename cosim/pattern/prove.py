@@ -5,6 +5,9 @@ hold what the collective promises. Groups of up to 63 ranks carry contributor se
 random 64-bit fingerprints that add up modulo 2^64, so that a wrong result passes with probability about
 2^-64 a chunk. What a rank has not received yet is garbage, never zero.
 
+Scratch is garbage at first, and nobody looks at it in the end: what is received there is added to a chunk by
+a row of the rank to itself, as with recursive doubling by whole buffers.
+
 What is checked, and why it is enough
 -------------------------------------
 *Dependencies.* Each points back in flow number (else a cycle is looked for), every flow but the entries has
@@ -101,7 +104,8 @@ def _check_columns(template: Template, tell: Teller) -> None:
         (t.dst, 0, n, "a destination"),
         (t.bytes, 0, None, "a size"),
         (t.delay_ps, 0, None, "a delay"),
-        (t.chunk_count, 0, t.num_chunks + 1, "a number of chunks"),
+        (t.chunk_count, 0, t.num_places + 1, "a number of chunks"),
+        (t.shift, 0, t.num_places or 1, "a shift"),
         (t.action, 0, 3, "an action"),
     ):
         bad = column < least if limit is None else (column < least) | (column >= limit)
@@ -117,7 +121,7 @@ class _ChunkState:
 
     def __init__(self, template: Template, weights: U64 | None = None) -> None:
         t = self.template = template
-        n, chunks = t.num_ranks, t.num_chunks
+        n, chunks, places = t.num_ranks, t.num_chunks, max(t.num_places, 1)
         self.bits = weights is None and n <= 63
         if weights is not None:
             self.weights, self.garbage = weights, np.uint64(0)
@@ -126,32 +130,32 @@ class _ChunkState:
         else:
             self.weights, self.garbage = _splitmix(np.arange(n)), _splitmix(np.array([-1]))[0]
         self.total = np.bitwise_or.reduce(self.weights) if self.bits else self.weights.sum(dtype=np.uint64)
-        self.per_rank = (
-            chunks // n if t.collective is Collective.ALL_TO_ALL and n * chunks > DENSE_LIMIT else 0
-        )
+        sparse = t.collective is Collective.ALL_TO_ALL and n * chunks > DENSE_LIMIT and not t.num_scratch
+        self.per_rank = chunks // n if sparse else 0
         self.tag = np.full(chunks, -1, np.int32) if self.per_rank else None
-        self.stride = max(chunks, 1)
+        self.stride = places
         if self.per_rank:
             self.values = np.empty(2 * chunks + 1, np.uint64)
             self.values[:chunks] = self.weights.repeat(self.per_rank)
             self.values[chunks:] = self.garbage
         elif t.collective in (Collective.ALL_REDUCE, Collective.REDUCE_SCATTER):
             # An odd number of cache lines a rank, so that ranks don't fall on the same sets of a cache.
-            self.stride = max(chunks, 1) if chunks < 512 else (chunks // 8 | 1) * 8 + 16
+            self.stride = places if places < 512 else (places // 8 | 1) * 8 + 16
             self.values = self.weights.repeat(self.stride)
+            self.values.reshape(n, self.stride)[:, chunks:places] = self.garbage
         else:
-            self.values = np.full(n * max(chunks, 1), self.garbage, np.uint64)
+            self.values = np.full(n * places, self.garbage, np.uint64)
             if chunks:
                 at = np.arange(chunks)
                 holder = at // (chunks // n) if t.collective is Collective.ALL_TO_ALL else t.owner
-                self.values[holder * np.int64(chunks) + at] = self.weights[holder]
+                self.values[holder * np.int64(places) + at] = self.weights[holder]
 
     def run(self, lazy: bool, tell: Teller, watch: tuple[int, int] = (-1, -1)) -> int:
         """Replay; the flow that wrote the watched (rank, chunk) last, or -1."""
         from cosim.pattern.replay_chunks import FINE, Cells, Moves, replay_eager, replay_lazy
 
         t = self.template
-        chunks = max(t.num_chunks, 1)
+        places = max(t.num_places, 1)
         moves = Moves(
             t.src,
             t.dst,
@@ -160,12 +164,13 @@ class _ChunkState:
             t.dep_kind,
             t.block_row,
             t.block_repeat,
-            t.chunk.astype(np.int64) % chunks,
-            t.chunk_step.astype(np.int64) % chunks,
+            t.chunk.astype(np.int64) % places,
+            t.chunk_step.astype(np.int64) % places,
             t.chunk_count,
             t.action,
+            t.shift.astype(np.int64),
         )
-        cells = Cells(self.values, self.stride, self.tag, self.per_rank, chunks, self.bits, *watch)
+        cells = Cells(self.values, self.stride, self.tag, self.per_rank, places, self.bits, *watch)
         interpreted = t.num_flows * (1 + int(t.chunk_count.max(initial=0))) <= _INTERPRETED_STEPS
         with np.errstate(over="ignore"):  # fingerprints are added modulo 2^64
             if not lazy:

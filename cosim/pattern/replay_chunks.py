@@ -28,7 +28,7 @@ dependency that reaches before flow 0; one on what the sender can't see."""
 
 
 class Moves(NamedTuple):
-    """A template's columns; ``chunk`` (used up) and ``chunk_step`` as int64 in 0..num_chunks-1."""
+    """A template's columns; ``chunk`` (used up), ``chunk_step`` and ``shift`` as int64 in 0..num_places-1."""
 
     src: I32
     dst: I32
@@ -41,6 +41,7 @@ class Moves(NamedTuple):
     chunk_step: I64
     chunk_count: I32
     action: I8
+    shift: I64
 
 
 class Cells(NamedTuple):
@@ -56,7 +57,7 @@ class Cells(NamedTuple):
     stride: int
     tag: I32 | None
     per_rank: int
-    num_chunks: int
+    num_places: int
     bits: bool
     watch_rank: int
     watch_chunk: int
@@ -100,10 +101,16 @@ def _after(place: int, size: int) -> int:
 
 
 @register_jitable
-def _step_on(moves: Moves, row: int, num_chunks: int) -> None:
+def _onward(place: int, by: int, size: int) -> int:
+    """``by`` places further in a ring of ``size``; both are within it."""
+    moved = place + by
+    return moved - size if moved >= size else moved
+
+
+@register_jitable
+def _step_on(moves: Moves, row: int, num_places: int) -> None:
     """A row's next repetition carries the chunks ``chunk_step`` further round."""
-    moved = moves.chunk[row] + moves.chunk_step[row]
-    moves.chunk[row] = moved - num_chunks if moved >= num_chunks else moved
+    moves.chunk[row] = _onward(moves.chunk[row], moves.chunk_step[row], num_places)
 
 
 @njit(cache=True)
@@ -116,12 +123,13 @@ def replay_eager(moves: Moves, cells: Cells) -> int:
             for row in range(moves.block_row[block], moves.block_row[block + 1]):
                 if moves.action[row] != 0:
                     chunk = moves.chunk[row]
+                    to = _onward(chunk, moves.shift[row], cells.num_places)
                     for _ in range(moves.chunk_count[row]):
                         value = _get(cells, cells.tag, moves.src[row], chunk)
-                        if _put(cells, cells.tag, moves.dst[row], chunk, value, moves.action[row] == 2):
+                        if _put(cells, cells.tag, moves.dst[row], to, value, moves.action[row] == 2):
                             writer = flow
-                        chunk = _after(chunk, cells.num_chunks)
-                    _step_on(moves, row, cells.num_chunks)
+                        chunk, to = _after(chunk, cells.num_places), _after(to, cells.num_places)
+                    _step_on(moves, row, cells.num_places)
                 flow += 1
     return writer
 
@@ -153,7 +161,8 @@ def replay_lazy(
     """
     mask = window - 1
     # Of the flows of the last ``window`` numbers, by number modulo window, so that memory doesn't grow with
-    # the template: their rows, and what is under way (its words in ``payload``, a ring, and its first chunk).
+    # the template: their rows, and what is under way (its words in ``payload``, a ring, where the first
+    # goes).
     rows_of = np.empty(1 if flat else window, np.int32)
     pending = np.zeros(window, np.uint8)
     carried = np.empty(window, np.int32)
@@ -186,7 +195,7 @@ def replay_lazy(
                             reduce = moves.action[other] == 2
                             if _put(cells, cells.tag, moves.dst[other], chunk, payload[at], reduce):
                                 writer = before
-                            at, chunk = _after(at, payload_size), _after(chunk, cells.num_chunks)
+                            at, chunk = _after(at, payload_size), _after(chunk, cells.num_places)
                 slot = flow & mask
                 # What stood in this slot is out of reach of all that follow: it is never written.
                 pending[slot] = 0
@@ -196,11 +205,11 @@ def replay_lazy(
                 if moves.action[row] != 0:
                     pending[slot] = 1
                     payload_at[slot] = free
-                    carried[slot] = moves.chunk[row]
+                    carried[slot] = _onward(moves.chunk[row], moves.shift[row], cells.num_places)
                     chunk = moves.chunk[row]
                     for _ in range(moves.chunk_count[row]):
                         payload[free] = _get(cells, cells.tag, rank, chunk)
-                        free, chunk = _after(free, payload_size), _after(chunk, cells.num_chunks)
-                    _step_on(moves, row, cells.num_chunks)
+                        free, chunk = _after(free, payload_size), _after(chunk, cells.num_places)
+                    _step_on(moves, row, cells.num_places)
                 flow += 1
     return FINE, -1, -1, writer

@@ -41,10 +41,19 @@ class Teller:
         what = f"rank {src}'s mark" if src == dst else f"the message {src} -> {dst}"
         if t.action[row] == NO_DATA or not t.num_chunks:
             return f"{what} {where}"
-        first = (int(t.chunk[row]) + repetition * int(t.chunk_step[row])) % t.num_chunks
+        first = (int(t.chunk[row]) + repetition * int(t.chunk_step[row])) % t.num_places
         count = int(t.chunk_count[row])
-        chunks = f"chunk {first}" if count == 1 else f"chunks {first}..{(first + count - 1) % t.num_chunks}"
-        return f"{what} with {chunks} {where}"
+        chunks = self.chunk(first)
+        if count > 1:
+            chunks = f"chunks {first}..{(first + count - 1) % t.num_places}"
+        to = (first + int(t.shift[row])) % t.num_places
+        into = f" into {self.chunk(to)}" if to != first else ""
+        return f"{what} with {chunks}{into} {where}"
+
+    def chunk(self, place: int) -> str:
+        """``chunk 5``, or ``scratch 0`` for the first place after the chunks."""
+        first = self.template.num_chunks
+        return f"chunk {place}" if place < first else f"scratch {place - first}"
 
     def refuse_flow(self, code: int, flow: int, before: int) -> NoReturn:
         """Raise for what the replay found at a flow."""

@@ -8,8 +8,10 @@ Flow numbering, blocks, repeats and dependency distances are those of a flow tab
 
 Beside the timing columns stand the *data* columns, which the prover replays on chunk sets: which chunks a
 row carries, and whether the receiver reduces or replaces. Chunk ``c`` of a row in repetition k is
-``(chunk + k * chunk_step) mod num_chunks``; a row carries ``chunk_count`` consecutive chunks (mod
-num_chunks).
+``(chunk + k * chunk_step) mod num_places``; a row carries ``chunk_count`` consecutive chunks (mod
+num_places), and the receiver has them ``shift`` places further on (mod num_places). Places are the chunks,
+then ``num_scratch`` that nothing is promised of: a buffer to receive into, for instance, from which a row of
+the rank to itself adds to a chunk.
 """
 
 from __future__ import annotations
@@ -83,6 +85,8 @@ class Template:
     chunk_step: I32
     chunk_count: I32
     action: I8
+    shift: I32
+    num_scratch: int = 0
     num_participants: int = 0
     block_base: I64 = field(init=False)
 
@@ -92,6 +96,11 @@ class Template:
         base = np.zeros(len(self.block_repeat) + 1, np.int64)
         np.cumsum(np.diff(self.block_row) * self.block_repeat, out=base[1:])
         object.__setattr__(self, "block_base", base)
+
+    @property
+    def num_places(self) -> int:
+        """Places that each rank has for chunks: those of the collective, then scratch."""
+        return self.num_chunks + self.num_scratch
 
     @property
     def num_flows(self) -> int:

@@ -16,6 +16,7 @@ from cosim.pattern.dissemination import Dissemination
 from cosim.pattern.double_binary_tree import DoubleBinaryTree
 from cosim.pattern.halving_doubling import HalvingDoubling
 from cosim.pattern.prove import prove
+from cosim.pattern.recursive_doubling import RecursiveDoubling
 from cosim.pattern.ring import RingAlgorithm
 from cosim.pattern.send_recv import SendRecv
 from cosim.pattern.template import Collective, Template
@@ -82,6 +83,13 @@ def test_direct_takes_the_closed_forms_time(n: int) -> None:
     assert set(ends(Direct(), AG, n)) == {E_NS + t(D) + E_NS}
     assert set(ends(Direct(), RS, n)) == {E_NS + t(m) + E_NS + reduction(m)}
     assert set(ends(Direct(), AR, n)) == {E_NS + 2 * (t(m) + E_NS) + reduction(m)}
+
+
+@pytest.mark.parametrize("n", POWERS)
+def test_recursive_doubling_takes_the_closed_forms_time(n: int) -> None:
+    k = n.bit_length() - 1
+    assert set(ends(RecursiveDoubling(), AR, n)) == {E_NS + k * (t(D) + E_NS + reduction(D))}
+    assert set(bytes_sent(RecursiveDoubling().build(AR, n, D, COSTS))) == {k * D}
 
 
 @pytest.mark.parametrize("n", POWERS)

@@ -20,6 +20,7 @@ from cosim.pattern.dissemination import Dissemination
 from cosim.pattern.double_binary_tree import DoubleBinaryTree
 from cosim.pattern.halving_doubling import HalvingDoubling
 from cosim.pattern.prove import prove
+from cosim.pattern.recursive_doubling import RecursiveDoubling
 from cosim.pattern.ring import RingAlgorithm
 from cosim.pattern.template import COPY, REDUCE, Collective, Template
 from cosim.pattern.tree import BinomialTree
@@ -32,6 +33,7 @@ ALGORITHMS: list[tuple[Algorithm, Collective]] = [
         Direct(),
         Direct(window=2),
         HalvingDoubling(),
+        RecursiveDoubling(),
         DoubleBinaryTree(),
         BinomialTree(),
     )
@@ -68,6 +70,8 @@ def at_first(template: Template) -> Cells:
     t, n = template, template.num_ranks
     cells = {}
     for rank in range(n):
+        for chunk in range(t.num_chunks, t.num_places):
+            cells[rank, chunk] = GARBAGE
         for chunk in range(t.num_chunks):
             if t.collective in (Collective.ALL_REDUCE, Collective.REDUCE_SCATTER):
                 mine = True
@@ -113,13 +117,13 @@ def carried(template: Template, place: tuple[int, int]) -> list[int]:
     if template.action[row] == 0:
         return []
     first = int(template.chunk[row]) + repetition * int(template.chunk_step[row])
-    return [c % template.num_chunks for c in range(first, first + int(template.chunk_count[row]))]
+    return [c % template.num_places for c in range(first, first + int(template.chunk_count[row]))]
 
 
 def write(template: Template, cells: Cells, place: tuple[int, int], values: list[int]) -> None:
     row = place[0]
     for chunk, value in zip(carried(template, place), values, strict=True):
-        at = int(template.dst[row]), chunk
+        at = int(template.dst[row]), (chunk + int(template.shift[row])) % template.num_places
         cells[at] = cells[at] + value if template.action[row] == REDUCE else value
 
 
@@ -211,7 +215,7 @@ def swap_action(template: Template, row: int) -> Template:
 
 def shift_chunk(template: Template, row: int) -> Template:
     chunk = template.chunk.copy()
-    chunk[row] = (chunk[row] + 1) % template.num_chunks
+    chunk[row] = (chunk[row] + 1) % template.num_places
     return changed(template, chunk=chunk)
 
 
@@ -243,7 +247,7 @@ def test_a_mutant_that_ends_wrong_is_refused_by_rank_chunk_and_step(
         said = refused(mutant)
         assert re.search(r"rank \d+", said)
         # A message into the wrong rank is found by the dependencies that no longer fit.
-        assert re.search(r"chunk", said)
+        assert re.search(r"chunk|scratch", said)
         assert re.search(r"step \d+|never written|exit", said)
 
 
@@ -349,3 +353,35 @@ def test_large_all_to_all_moves_every_piece() -> None:
     row = int(data_rows(template)[12345])
     said = refused(drop_row(template, row))
     assert f"rank {template.dst[row]} ends with a wrong chunk" in said
+
+
+def test_partners_that_add_to_what_they_send_race_and_scratch_that_is_shared_does() -> None:
+    """Recursive doubling without scratch, and with one place for two steps: the next message may come before
+    what stands there was added.
+    """
+    template = built(RecursiveDoubling(), Collective.ALL_REDUCE, 4)
+    nowhere = np.zeros_like(template.shift)
+    local = (template.src == template.dst) & (template.action == REDUCE)
+    action = np.where(local, 0, np.where(template.action == COPY, REDUCE, 0)).astype(np.int8)
+    said = refused(changed(template, shift=nowhere, chunk=nowhere, action=action, num_scratch=0))
+    assert "rank 0" in said
+    sends = (template.src != template.dst) & (template.action == COPY)
+    shared = changed(
+        template,
+        shift=np.where(sends, 1, np.where(local, template.num_places - 1, 0)).astype(np.int32),
+        chunk=np.where(local, 1, 0).astype(np.int32),
+    )
+    assert promised(shared)
+    assert not all(right_in_random_orders(shared, seed) for seed in range(20))
+    assert "a race for scratch 0" in refused(shared)
+    far = changed(template, shift=np.where(sends, template.num_places, template.shift).astype(np.int32))
+    assert "a shift out of range: 3" in refused(far)
+
+
+def test_what_scratch_holds_at_first_is_no_zero() -> None:
+    """A rank that adds before anything came adds garbage."""
+    template = built(RecursiveDoubling(), Collective.ALL_REDUCE, 2)
+    sends = (template.src != template.dst) & (template.action == COPY)
+    assert "rank 0 ends with a wrong chunk 0" in refused(
+        changed(template, action=np.where(sends, 0, template.action).astype(np.int8))
+    )

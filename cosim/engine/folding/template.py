@@ -220,5 +220,6 @@ def _kept(template: Template, grid: Grid, keep: Mask, image: I64) -> Template | 
         chunk_step=nothing,
         chunk_count=nothing,
         action=np.full(len(chosen), NO_DATA, np.int8),
+        shift=nothing,
         num_participants=len(order),
     )

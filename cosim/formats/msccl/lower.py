@@ -89,6 +89,8 @@ def lower_plan(plan: Plan, *, name: str, protocol: str = "Simple") -> Lowered:
         raise AlgorithmError(
             f"{plan.algorithm}: what data the messages of {plan.collective.value} carry isn't known"
         )
+    if any(phase.template.num_scratch for phase in phases):
+        raise AlgorithmError(f"{plan.algorithm}: what is received into scratch isn't written to MSCCL XML")
     n = plan.num_ranks
     rows = Rows(n, reduces=True)
     regions = Regions(plan, phases)
