@@ -52,10 +52,12 @@ class ReadyProgram:
 
 def naming(operation: Operation, mesh: DeviceMesh) -> Naming:
     """A collective's group in the one form that all members share; ``()`` is a rank alone."""
+    # Axes of one rank are left out, so that a group has one name whichever of them are said.
     wide = tuple(name for name, size in mesh.axes.items() if size > 1)
     if operation.ranks is None:
         return tuple(name for name in wide if name in operation.axes) if operation.axes else wide
     ranks = operation.ranks
+    # What is wrong is left as it is: whoever looks the group up says what is wrong with it.
     if not ranks or not all(0 <= rank < mesh.world_size for rank in ranks):
         return ranks
     places = [mesh.coordinates(rank) for rank in (ranks[0], ranks[-1])]
@@ -137,6 +139,7 @@ def grid_dims(endpoints: I32, dims: tuple[int, ...]) -> tuple[int, ...] | None:
         where = np.unique((endpoints // stride) % size)
         sizes.append(len(where))
         grid = (where[:, None] * stride + grid[None, :]).reshape(-1)
+        # Not a full grid, and it would only grow: along the next dimension by as much again.
         if len(grid) > len(endpoints):
             return None
         stride *= size

@@ -63,7 +63,9 @@ def ready_table(workload: Workload) -> ReadyTable:
     base = table.first[table.program]
     row = np.repeat(np.arange(len(table)), np.diff(table.dep_first))
     _check(workload, row)
-    pair = np.unique((base[row] + table.dep) * max(len(table), 1) + row)  # one said twice is one
+    # Both rows in one number: sorting these groups successors by what they wait for, and drops what is said
+    # twice, in one go.
+    pair = np.unique((base[row] + table.dep) * max(len(table), 1) + row)
     before, after = np.divmod(pair, max(len(table), 1))
     waits = np.bincount(after, minlength=len(table))
     roots = np.flatnonzero(waits == 0)
@@ -93,6 +95,7 @@ def _lanes(table: OperationTable) -> tuple[I64, I64, I64, I32]:
     program = unique // width
     lanes = np.bincount(program, minlength=table.num_programs)
     first = _starts(lanes)[:-1]
+    # From where a rank's cells begin: so it is the same for all ranks of a program.
     base = np.cumsum(count) - count - table.first[program]
     return place[: len(table)] - first[table.program], lanes, first, base.astype(np.int32)
 

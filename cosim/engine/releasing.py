@@ -76,6 +76,8 @@ class ReleasingNetwork(NetworkSimulator):
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         groups = [self._open(group) for group in flows.groups]
         given = flows.start_handle, flows.start_index, flows.start_ps, flows.cause_ps
+        # What the caller starts, and what was released in the advance before, go in one batch: one order for
+        # both.
         self._starts.append(given)
         self._follow(*given[:3], STARTED)
         parts: list[Completions] = []
@@ -109,6 +111,8 @@ class ReleasingNetwork(NetworkSimulator):
         if id(table) not in self._tables:
             rows = np.repeat(np.arange(table.num_rows), np.diff(table.dep_ptr))
             done = table.dep_kind == ON_COMPLETION
+            # The network must not run past a completion by more than the delay after which something follows
+            # it.
             least = int(table.delay_ps[rows[done]].min()) if done.any() else NEVER
             self._tables[id(table)] = table, replace(table, reaction_ps=np.minimum(table.reaction_ps, least))
         return self._tables[id(table)][1]
@@ -131,8 +135,10 @@ class ReleasingNetwork(NetworkSimulator):
             group = self._open_groups.get(handle)
             if group is None:
                 continue
+            # A network elsewhere may report any index: what its table doesn't have is the caller's to refuse.
             at = at[(done.index[at] >= 0) & (done.index[at] < group.table.num_flows)]
             reaction = group.table.reaction_ps[group.table.row_of(done.index[at])]
+            # Cut before it is added: a reaction of NEVER and a time would leave 64 bits.
             times = np.minimum(reaction, NEVER - done.time_ps[at]) + done.time_ps[at]
             bound = min(bound, int(times.min(initial=NEVER)))
             if group.followed:

@@ -45,6 +45,7 @@ def _collectives(engine: Engine) -> Iterator[Line]:
         while at != s.NONE:
             under_way.append((int(arrays["rendezvous"]["serial"][at]), at, comm))
             at = int(arrays["rendezvous"]["next"][at])
+    # In the order in which they began: the first of them is mostly the cause of the others.
     for _, at, comm in sorted(under_way, key=lambda one: one[0]):
         words, ranks = int(arrays["rendezvous"]["words"][at]), comm.group.ranks
         said = arrays["words"][words : words + len(ranks)].tolist()
@@ -108,6 +109,7 @@ def _behind(engine: Engine, number: int) -> Iterator[str]:
         for op in sorted(cells["ready"][base : base + int(lane["count"])].tolist()):
             taken = f"stream {name!r}, which {title(int(lane['busy']))} holds"
             yield f"rank {own}: {title(op)} waits for {taken}"
+    # Of open iterations only: other slots hold what was reset for iterations to come.
     mine = [it % slots * count + op for it in opened for op in range(count)]
     waiting = {op for op in mine if cells["waits"][op]}
     left = {op for op in mine if cells["started"][op] != s.NONE} or waiting

@@ -90,6 +90,7 @@ class Tables:
         made["op0"] = columns.append("ops", ops) + rows.first[:-1]
         made["ops"] = np.diff(table.first)
         made["lanes"] = ready.lanes
+        # All slots of a rank are ready in one lane: it has room for each operation once a slot.
         made["lane0"] = columns.append("lane_base", slots.count * ready.lane_base) + ready.lane_first
         made["roots"] = np.diff(ready.root_first)
         made["root0"] = columns.append("roots", ready.roots) + ready.root_first[:-1]
@@ -114,6 +115,7 @@ class Tables:
                     what = one.collective, one.size_bytes, one.root
                     ops[first + at]["what"] = self.whats.setdefault(what, len(self.whats))
                     ops[first + at]["ref"] = groups.setdefault((one.axes, one.ranks), len(groups))
+                    # It was the first to name its group: its naming stands for all that name the same.
                     if len(groups) > len(named):
                         named.append((one, program.naming[at]))
             found[number] = tuple(named)
@@ -142,6 +144,7 @@ class Tables:
                 rows["started"] = s.NONE
             elif column == "lanes":
                 rows["busy"] = s.NONE
+            # What no rank has met yet is unknown, not row 0 of a table.
             elif column != "slots":
                 for name_of in rows.dtype.names or ():
                     rows[name_of] = s.NONE
@@ -197,6 +200,8 @@ class Tables:
         rows = self.columns.arrays["ports"]
         rows["peer"][port] = peer
         known = peer >= 0
+        # Ends without a peer stay without a channel: a rank that reaches one is told so then, if it ever
+        # does.
         port, of, rank, peer = (column[known] for column in (port, of, rank, peer))
         sends, tag = ports.sends[of], ports.tag[of]
         sender, receiver = np.where(sends, rank, peer), np.where(sends, peer, rank)

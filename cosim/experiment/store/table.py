@@ -56,6 +56,7 @@ def prunable(
             before = (datetime.datetime.now(datetime.UTC) - age).isoformat(timespec="seconds")
         except (ValueError, OverflowError) as error:
             raise InputError(f"--older {older}: {error}", hint="--older 30d") from error
+        # As texts: all are UTC and to the second, so they are in the order of time.
         found = [one for one in found if one.created < before]
     if other_versions:
         found = [one for one in found if one.version != version()]

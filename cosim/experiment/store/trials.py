@@ -80,6 +80,7 @@ def run_task(task: Task) -> TrialAnswer:
     began = time.time()
     with reading() as read:
         made = _simulated(task)
+    # Of a file that changed meanwhile nobody knows which state was read: such a run answers no question.
     if made.is_lasting and not read.changed_since(began):
         files, seconds = read.states(question.base), time.time() - began
         run = kept(question, task.scenario.name, made.summary, files, seconds, made.alone, made.error)
@@ -91,6 +92,7 @@ def run_task(task: Task) -> TrialAnswer:
 
 def stored_trials(store: RunStore, tasks: Sequence[Task]) -> dict[int, Trial]:
     """Those that the store has, by their number among the tasks."""
+    # Names once for all tasks: a listing for each would be a thousand readings of the same folders.
     listing, found = store.listing(), {}
     for number, task in enumerate(tasks):
         question = _question(task.scenario) if listing else None
