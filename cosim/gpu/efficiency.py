@@ -27,6 +27,9 @@ class Calibration(Spec):
     source: str = Field(description="the measurements")
     dtypes: list[str] = Field(description="number types that were measured")
     uncertainty: PositiveFloat = Field(description="relative error of an iteration time, one sigma")
+    experts: PositiveFloat | None = Field(
+        None, description="the same of jobs with experts; omitted: as of others"
+    )
     common: float = Field(
         0.7, ge=0, le=1, description="part of it that jobs of this GPU share (of the variance, the square)"
     )
@@ -103,6 +106,13 @@ class Efficiency(Spec):
     )
     memory_peak: float = Field(
         0.759, ge=0.3, le=1, description="fraction of the memory rate that element-wise kernels reach"
+    )
+    memory_training: float | None = Field(
+        None,
+        ge=0.2,
+        le=1,
+        description="memory_peak of element-wise kernels in a training, where benchmarks are of products; "
+        "omitted: the same",
     )
     kernel_time: TimePs = Field(
         11_000_000,

@@ -140,16 +140,19 @@ class Gpu(GpuSpec):
             return f"uncalibrated for {dtype} (calibrated for {', '.join(known.dtypes)} on {known.source})"
         return f"calibrated on {known.source}, +-{known.uncertainty:.0%}"
 
-    def error(self, dtype: DType) -> tuple[float, float]:
+    def error(self, dtype: DType, *, experts: bool = False) -> tuple[float, float]:
         """Relative error of an iteration time, one sigma: common to jobs of this GPU, and a job's own.
 
-        Of a number type that wasn't measured, and of a GPU that is no neighbour of a measured one, more.
+        Of a number type that wasn't measured, and of a GPU that is no neighbour of a measured one, more; of
+        jobs with ``experts``, what those that were measured are off by.
         """
         known = self.calibration
         if known is None:
             sigma, common = (_NEIGHBOUR if self.like else _UNCALIBRATED), 0.9
         else:
             sigma, common = known.uncertainty, known.common
+            if experts and known.experts is not None:
+                sigma = known.experts
             if dtype not in known.dtypes:
                 sigma = max(sigma, _NEIGHBOUR)
         return sigma * common, sigma * (1 - common * common) ** 0.5

@@ -55,9 +55,12 @@ class GpuTimer:
         self._each_ps = efficiency.kernel_time + (0 if alone else efficiency.gap_time)
         self._peak = gpu.peak(dtype) * self._clock
         self._narrow = DTYPE_BYTES[dtype] <= 2
-        peaks, own = gpu.peak_flops, gpu.peak(dtype)
-        of_16_bits = peaks.get("bf16", peaks.get("fp16", own))
-        self._depth = efficiency.matmul_depth * min(1.0, own / of_16_bits)
+        peaks, peak = gpu.peak_flops, gpu.peak(dtype)
+        of_16_bits = peaks.get("bf16", peaks.get("fp16", peak))
+        self._depth = efficiency.matmul_depth * min(1.0, peak / of_16_bits)
+        own = efficiency.memory_training
+        self._slower = 1.0 if alone or own is None else efficiency.memory_peak / own
+        """Element-wise kernels beside others, where those are known apart."""
         self.kernel_ps = cache(self._kernel_ps)
 
     def kernels_ps(self, kernels: Sequence[Kernel]) -> int:
@@ -82,9 +85,10 @@ class GpuTimer:
             arithmetic_s = self._matmul_s(kernel)
         elif kernel.kind is not KernelKind.MEMORY:
             arithmetic_s = self._attention_s(kernel)
-        return int(max(self._memory_s(kernel.bytes_moved), arithmetic_s) * PS_PER_S) + (
-            self._each_ps * kernel.launches
-        )
+        moving_s = self._memory_s(kernel.bytes_moved)
+        if kernel.kind is KernelKind.MEMORY:
+            moving_s *= self._slower
+        return int(max(moving_s, arithmetic_s) * PS_PER_S) + self._each_ps * kernel.launches
 
     def _memory_s(self, size_bytes: int) -> float:
         return size_bytes * 8 / (self.gpu.memory_rate * self.gpu.efficiency.memory_peak)

@@ -14,7 +14,7 @@ from cosim.gpu.calibrate import (
     write_table,
 )
 from cosim.gpu.catalogue import A100_80GB, H100_SXM, V100_SXM2, names, read
-from cosim.gpu.efficiency import Efficiency
+from cosim.gpu.efficiency import Calibration, Efficiency
 from cosim.gpu.gpus import GpuTable
 from cosim.gpu.kernels import fused_attention, matmul, matmul_backward, memory, narrowed
 from cosim.gpu.timer import GpuTimer
@@ -71,6 +71,7 @@ def test_each_gpu_says_how_far_it_can_be_trusted(gpu: object) -> None:
     said = gpu.trust("bf16")  # type: ignore[attr-defined]
     known = {
         A100_80GB.name: "calibrated on 774",
+        "A100-SXM4-40GB": "calibrated on llm-foundry",
         H100_SXM.name: "calibrated on llm-foundry",
         "GB200": "calibrated on Megatron-Bridge's Llama 3",
     }
@@ -187,6 +188,25 @@ def test_the_power_limit_slows_arithmetic_of_a_training_only() -> None:
     product = matmul(128 * 108, 8192, 128 * 8, 2)
     assert training.kernel_ps(product) == pytest.approx(2 * alone.kernel_ps(product), rel=1e-6)
     assert training.kernel_ps(memory(1 << 30)) == alone.kernel_ps(memory(1 << 30))
+
+
+def test_element_wise_kernels_of_a_training_have_a_rate_of_their_own() -> None:
+    own = {**EXACT, "memory_peak": 0.8, "memory_training": 0.4}
+    gpu = A100_80GB.model_copy(update={"efficiency": Efficiency.model_validate(own)})
+    among, alone = GpuTimer(gpu, "bf16"), GpuTimer(gpu, "bf16", alone=True)
+    sweep = memory(1 << 30)
+    assert among.kernel_ps(sweep) == pytest.approx(2 * alone.kernel_ps(sweep), rel=1e-6)
+    bound = matmul(16, 8192, 8192, 2)  # by its matrix, which is no element-wise kernel's to read
+    assert among.kernel_ps(bound) == alone.kernel_ps(bound)
+
+
+def test_jobs_with_experts_may_be_known_less_well() -> None:
+    known = Calibration(source="jobs", dtypes=["bf16"], uncertainty=0.05, experts=0.2, common=0.6)
+    gpu = A100_80GB.model_copy(update={"calibration": known})
+    assert gpu.error("bf16", experts=True) == pytest.approx((0.12, 0.16))
+    assert gpu.error("bf16") == pytest.approx((0.03, 0.04))
+    alike = gpu.model_copy(update={"calibration": known.model_copy(update={"experts": None})})
+    assert alike.error("bf16", experts=True) == alike.error("bf16")
 
 
 def test_a_causal_mask_halves_attention_and_its_longest_block_bounds_it() -> None:

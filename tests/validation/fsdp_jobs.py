@@ -34,6 +34,7 @@ class Row:
 
     job: dict[str, str]
     seconds: float
+    has_experts: bool = False
 
     @property
     def group(self) -> str:

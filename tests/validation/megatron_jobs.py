@@ -88,10 +88,14 @@ class Row:
         return RECIPES[self.job["precision"].split(" (")[0]]
 
     @property
+    def has_experts(self) -> bool:
+        """Its layers have experts."""
+        return not self.model.startswith("LLAMA")
+
+    @property
     def group(self) -> str:
         """GPU, dense or experts, number type."""
-        kind = "dense" if self.model.startswith("LLAMA") else "experts"
-        return f"{self.gpu} {kind} {self.recipe or 'bf16'}"
+        return f"{self.gpu} {'experts' if self.has_experts else 'dense'} {self.recipe or 'bf16'}"
 
     @property
     def gpus(self) -> int:

@@ -63,7 +63,7 @@ def report(name: str, found: Sequence[tuple[int, Row, float]]) -> str:
     """A line: rows, mean error, bias, rank correlation, how many are within their interval of 80 %."""
     ratio = np.array([one[2] for one in found])
     measured = np.array([one[1].seconds for one in found])
-    sigma = np.array([np.hypot(*read(one[1].gpu).error("bf16")) for one in found])
+    sigma = np.array([np.hypot(*read(row.gpu).error("bf16", experts=row.has_experts)) for _, row, _ in found])
     error, within = ratio - 1, np.abs(1 / ratio - 1) <= NormalDist().inv_cdf(0.9) * sigma
     rank = spearmanr(ratio * measured, measured).statistic if len(ratio) > 2 else float("nan")
     figures = f"{np.abs(error).mean():6.1%}  {error.mean():+6.1%}  {rank:8.3f}  {within.mean():6.0%}"

@@ -257,9 +257,8 @@ class ModelWorkload(TrainedWorkload):
             ),
         )
         made = build_training(job.name, job.stages, job.training, timer, report, job.builder)
-        made = replace(
-            made, error=gpu.error(self.dtype), remote_bytes=job.memory.remote, work=self._work(job, gpu)
-        )
+        sigmas = gpu.error(self.dtype, experts=self.model.is_uneven())
+        made = replace(made, error=sigmas, remote_bytes=job.memory.remote, work=self._work(job, gpu))
         return self._late(made, timer)
 
     def _work(self, job: ModelJob, gpu: Gpu) -> IterationWork | None:
