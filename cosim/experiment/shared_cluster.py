@@ -38,7 +38,9 @@ def shared_cluster(scenario: Scenario, built: Built) -> tuple[Built, Cluster | N
         Submitted(job.name, job.endpoints, profile, job.priority)
         for job, profile in zip(built.jobs, known, strict=True)
     ]
-    candidates = _Seating(scenario, built) if queue is not None and not scenario.share_endpoints else None
+    candidates = (
+        _PossiblePlacements(scenario, built) if queue is not None and not scenario.share_endpoints else None
+    )
     return built, Cluster(jobs, built.topology, queue, scheduler, candidates)
 
 
@@ -69,7 +71,7 @@ def check_scheduler(scenario: Scenario, built: Built) -> None:
         )
 
 
-class _Seating:
+class _PossiblePlacements:
     """Placements that a job of the scenario could have, by number of the job."""
 
     def __init__(self, scenario: Scenario, built: Built) -> None:

@@ -135,17 +135,17 @@ def _process(rank: int, job: tuple[Any, ...], answers: Any) -> None:
     """One rank: what each process runs."""
     backend, ranks, meet, sizes, side, timeout_s = job
     try:
-        bench = _Bench(backend, rank, ranks, meet, timeout_s)
-        found = bench.run(sizes, side)
+        timed = _TimedRank(backend, rank, ranks, meet, timeout_s)
+        found = timed.run(sizes, side)
     except Exception as error:
         answers.put(("failed", f"rank {rank}: {type(error).__name__}: {error}"))
         return
     if rank == 0:
         answers.put(("done", found))
-    bench.leave()
+    timed.leave()
 
 
-class _Bench:
+class _TimedRank:
     """A rank of a process group, with a clock."""
 
     def __init__(self, backend: str, rank: int, ranks: int, meet: str, timeout_s: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from cosim.errors import AlgorithmError
-from cosim.pattern.teller import Teller
+from cosim.pattern.flow_names import FlowNames
 from cosim.pattern.template import NO_DATA, REDUCE, Collective, Template
 
 RACE_LIMIT = 4096
@@ -26,7 +26,7 @@ def _rows(template: Template) -> list[tuple[int, int]]:
     ]
 
 
-def check_races(template: Template, tell: Teller) -> None:
+def check_races(template: Template, tell: FlowNames) -> None:
     """Refuse two accesses of a rank's chunk that nothing orders, unless both read or both reduce.
 
     Raises
@@ -73,14 +73,14 @@ def check_races(template: Template, tell: Teller) -> None:
                     _refuse(tell, rank, chunk, other, write, "writes it", "writes it")
 
 
-def _refuse(tell: Teller, rank: int, chunk: int, one: int, two: int, does: str, also: str) -> None:
+def _refuse(tell: FlowNames, rank: int, chunk: int, one: int, two: int, does: str, also: str) -> None:
     raise AlgorithmError(
         f"{tell.name}: a race for {tell.chunk(chunk)} at rank {rank}: {tell.flow(one)} {does}, "
         f"{tell.flow(two)} {also}, and no dependency says which comes first"
     )
 
 
-def check_exits(template: Template, tell: Teller) -> None:
+def check_exits(template: Template, tell: FlowNames) -> None:
     """Refuse a template that lets a rank go before it arrived, or from a barrier before all have.
 
     Raises

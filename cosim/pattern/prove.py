@@ -43,8 +43,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import AlgorithmError
+from cosim.pattern.flow_names import FlowNames
 from cosim.pattern.happens_before import EXIT_LIMIT, RACE_LIMIT, check_exits, check_races
-from cosim.pattern.teller import Teller
 from cosim.pattern.template import I64, NO_DATA, Collective, Template
 
 U64 = NDArray[np.uint64]
@@ -64,7 +64,7 @@ def prove(template: Template) -> None:
     AlgorithmError
         Names rank, chunk and step of the first thing wrong.
     """
-    tell = Teller(template)
+    tell = FlowNames(template)
     _check_columns(template, tell)
     # The lazy order looks at dependencies too; the eager one, where it is wrong, says it more simply.
     late = _run(template, True, tell)
@@ -79,14 +79,14 @@ def prove(template: Template) -> None:
         check_races(template, tell)
 
 
-def _run(template: Template, lazy: bool, tell: Teller) -> tuple[int, int] | None:
+def _run(template: Template, lazy: bool, tell: FlowNames) -> tuple[int, int] | None:
     """Replay in one order; the first (rank, chunk) that ends wrong, or None."""
     state = _ChunkState(template)
     state.run(lazy, tell)
     return state.first_wrong()
 
 
-def _check_columns(template: Template, tell: Teller) -> None:
+def _check_columns(template: Template, tell: FlowNames) -> None:
     """What the replay relies on: entries, exits, ranges, dependencies that point back."""
     t, n = template, template.num_ranks
     ranks = np.arange(n)
@@ -150,7 +150,7 @@ class _ChunkState:
                 holder = at // (chunks // n) if t.collective is Collective.ALL_TO_ALL else t.owner
                 self.values[holder * np.int64(places) + at] = self.weights[holder]
 
-    def run(self, lazy: bool, tell: Teller, watch: tuple[int, int] = (-1, -1)) -> int:
+    def run(self, lazy: bool, tell: FlowNames, watch: tuple[int, int] = (-1, -1)) -> int:
         """Replay; the flow that wrote the watched (rank, chunk) last, or -1."""
         from cosim.pattern.replay_chunks import FINE, Cells, Moves, replay_eager, replay_lazy
 
@@ -234,7 +234,7 @@ def _payload_words(template: Template, longest: int) -> int:
     return int((words * times).sum()) + 1
 
 
-def _refuse_value(template: Template, lazy: bool, rank: int, chunk: int, tell: Teller) -> NoReturn:
+def _refuse_value(template: Template, lazy: bool, rank: int, chunk: int, tell: FlowNames) -> NoReturn:
     """Say what a cell has and should have, and which message wrote it last."""
     t, n = template, template.num_ranks
     counts: list[int] = []

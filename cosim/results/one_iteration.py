@@ -21,7 +21,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True)
-class _Meetings:
+class _CollectiveTurns:
     """Collectives of a program: the group and the turn on it of each, and which one has those."""
 
     of: dict[int, tuple[Naming, int]] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class OneIteration:
         self._row = np.full(int(self._base[-1]), UNKNOWN, kind)
         self._row[self._base[ops.rank[mine]] + ops.op[mine]] = mine
         self._ops = ops
-        self._meetings: dict[int, _Meetings] = {}
+        self._turns_of: dict[int, _CollectiveTurns] = {}
         self._ends: dict[int, I64] = {}
         """Of each rank that a path met, when its operations ended."""
 
@@ -158,10 +158,10 @@ class OneIteration:
         where[peer.axis or ""] += peer.offset
         return mesh.rank(where)
 
-    def _of_program(self, rank: int) -> _Meetings:
+    def _of_program(self, rank: int) -> _CollectiveTurns:
         number = int(self.workload.program_of[rank])
-        if number not in self._meetings:
-            found, turns = _Meetings(), dict[Naming, int]()
+        if number not in self._turns_of:
+            found, turns = _CollectiveTurns(), dict[Naming, int]()
             for op, operation in enumerate(self.workload.programs[number].operations):
                 if operation.kind is OpKind.COLLECTIVE:
                     name = naming(operation, self.workload.mesh)
@@ -169,5 +169,5 @@ class OneIteration:
                     turns[name] = turn + 1
                     found.of[op] = name, turn
                     found.op[name, turn] = op
-            self._meetings[number] = found
-        return self._meetings[number]
+            self._turns_of[number] = found
+        return self._turns_of[number]

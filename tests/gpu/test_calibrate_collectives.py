@@ -15,8 +15,8 @@ from cosim.gpu.collectives import (
     COLLECTIVES,
     CollectivesMeasured,
     CollectiveTime,
-    _Bench,
     _collect,
+    _TimedRank,
     groups_to_measure,
     sizes_to_measure,
     why_none,
@@ -57,11 +57,11 @@ def test_one_gpu_says_why_it_measures_none() -> None:
 def test_a_group_measures_every_collective_and_what_a_product_loses(tmp_path: Path) -> None:
     """One rank, in this process: gloo and the clock are real, no other rank is waited for."""
     pytest.importorskip("torch", reason="needs PyTorch: pip install 'cosim-net[profile]'")
-    bench = _Bench("gloo", 0, 1, str(tmp_path / "meet"), 60)
+    timed = _TimedRank("gloo", 0, 1, str(tmp_path / "meet"), 60)
     try:
-        times, skipped, lost = bench.run(sizes_to_measure(64), 32)
+        times, skipped, lost = timed.run(sizes_to_measure(64), 32)
     finally:
-        bench.leave()
+        timed.leave()
     assert skipped == []
     assert [(one.collective, one.size_bytes) for one in times] == [
         (kind, size) for kind in COLLECTIVES for size in (8, 16, 32, 64)

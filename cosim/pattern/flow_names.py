@@ -10,7 +10,7 @@ from cosim.errors import AlgorithmError
 from cosim.pattern.template import NO_DATA, Template
 
 
-class Teller:
+class FlowNames:
     """Names flows by rank, chunk and step; steps count blocks' repetitions, the entries being step 0."""
 
     def __init__(self, template: Template) -> None:
