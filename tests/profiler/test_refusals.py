@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from cosim.errors import WorkloadError
 from cosim.profiler.launch import ProfileRequest, profile
-from tests.cli.processes import PATIENCE_S
+from tests.cli.processes import OWN, PATIENCE_S, all_gone, wait_for
 from tests.profiler.profiled import needs_torch
 from tests.profiler.test_values import TRAIN, refused
 
@@ -44,6 +47,59 @@ def test_a_fork_of_the_script_answers_nothing(tmp_path: Path) -> None:
     path.write_text("import os\nif os.fork():\n    os.wait()\n")
     with pytest.raises(WorkloadError, match="started 1 processes of its own"):
         profile(ProfileRequest(str(path)))
+
+
+_LEAVES = """
+import os, pathlib, time, torch
+def start(name):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            pathlib.Path(FOLDER, name).write_text(str(os.getpid()))
+            time.sleep(10_000)
+        os._exit(0)
+    os.wait()
+    while not pathlib.Path(FOLDER, name).exists():
+        time.sleep(0.01)
+start("daemon")
+"""
+"""A process of another session, whose parent has ended."""
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are followed on Linux only")
+
+
+@on_linux
+@pytest.mark.parametrize("end", [TRAIN, "os.kill(os.getpid(), 9)\n"], ids=["trains", "is killed"])
+def test_what_a_script_leaves_running_ends_with_it(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(_LEAVES.replace("FOLDER", repr(str(tmp_path))) + end)
+    if end == TRAIN:
+        profile(ProfileRequest(str(path)))
+    else:
+        with pytest.raises(WorkloadError, match=r"exit code -9"):
+            profile(ProfileRequest(str(path)))
+    assert all_gone([int((tmp_path / "daemon").read_text())])
+
+
+@on_linux
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
+def test_a_command_that_is_ended_leaves_nothing_running(tmp_path: Path, number: signal.Signals) -> None:
+    path = tmp_path / "train.py"
+    own = f"pathlib.Path({str(tmp_path)!r}, 'own').write_text(str(os.getpid()))"
+    path.write_text(_LEAVES.replace("FOLDER", repr(str(tmp_path))) + f"{own}\ntime.sleep(10_000)\n")
+    command = subprocess.Popen(
+        [sys.executable, "-c", OWN, "profile", str(path), "-o", str(tmp_path / "job.yaml")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_for("the script's process", lambda: (tmp_path / "own").exists() or command.poll() is not None)
+        wait_for("its number", (tmp_path / "own").read_text)
+        command.send_signal(number)
+        command.wait(PATIENCE_S)
+    finally:
+        command.kill()
+    left = [int((tmp_path / name).read_text()) for name in ("daemon", "own")]
+    wait_for("the end of all that it started", lambda: all_gone(left))
 
 
 def test_a_script_that_waits_is_said_to_with_its_line(

@@ -32,6 +32,20 @@ for _ in range(3):
 """
 
 
+_ACCURACY = """
+import torch
+model = torch.nn.Linear(8, 1000).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    labels = torch.randint(0, 1000, (32,)).cuda()
+    scores = model(torch.randn(32, 8, device="cuda"))
+    best = scores.topk(5).indices.t()
+    right = best.eq(labels.view(1, -1).expand_as(best)).float().sum().item()
+    torch.nn.functional.cross_entropy(scores, labels).backward()
+    optimizer.step()
+"""
+
+
 @pytest.fixture(scope="module")
 def routing() -> Any:
     """Imports torch, which takes seconds: of the processes that run tests, only in one that gets here."""
@@ -44,6 +58,7 @@ def rows(folder: Path, routing: str) -> list[int]:
     """Tokens of each expert, by the products of the forward that have its shape."""
     (folder / "train.py").write_text(_LAYER)
     made, _ = profile(ProfileRequest(str(folder / "train.py"), routing=routing))
+    assert any(text.endswith("128 over 8 experts") for text in made.assumed)
     return [
         made.kernels[k][6]
         for step in made.programs[0].steps
@@ -61,6 +76,13 @@ def test_even_zipf_and_counts_of_a_file_reach_the_experts(tmp_path: Path) -> Non
     assert all(abs(n - 128 * share / sum(shares)) < 1 for n, share in zip(found, shares, strict=True))
     (tmp_path / "counts").write_text("# layer 0\n1 1 2 4\n4, 2, 1, 1\n")
     assert sorted(rows(tmp_path, str(tmp_path / "counts"))) == sorted([8, 8, 16, 32] * 2)
+
+
+def test_an_accuracy_among_the_best_five_is_no_routing(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(_ACCURACY)
+    made, _ = profile(ProfileRequest(str(tmp_path / "train.py")))
+    assert not any("routed" in text for text in made.assumed)
+    assert any("the value of a tensor isn't known" in text for text in made.assumed)
 
 
 @given(st.integers(1, 500), st.lists(st.floats(0, 100), min_size=1, max_size=20).filter(sum), st.data())

@@ -14,6 +14,8 @@ import signal
 import sys
 from pathlib import Path
 
+from cosim.profiler.inside import left_behind
+
 
 def main() -> None:
     """Run and write the answer; leave without the interpreter's farewell, which fake streams don't
@@ -25,7 +27,8 @@ def main() -> None:
 
 
 def carry_out(order_file: Path) -> None:
-    """One order, and the end of this process."""
+    """One order, and the end of this process and of all that the script has started."""
+    left_behind.adopt()
     order = json.loads(order_file.read_text())
     from cosim.profiler.inside.session import ProfilingSession
 
@@ -38,6 +41,7 @@ def carry_out(order_file: Path) -> None:
     finally:
         if os.getpid() == own:  # nobody need wait for word from here
             (Path(order["shared"]) / f"ended-{order['rank']}").touch()
+            left_behind.end()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
@@ -47,6 +51,8 @@ def serve() -> None:
     """Fork for each job, until the input ends; then end the forks too."""
     from cosim.profiler.inside.session import preload
 
+    left_behind.adopt()
+    interrupts = signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asked says when to end
     preload()
     jobs: dict[int, int] = {}
     wake, woken = os.pipe()
@@ -58,7 +64,9 @@ def serve() -> None:
         ready, _, _ = select.select([0, wake], [], [])
         if wake in ready:
             os.read(wake, 4096)
-            for process in _ended(jobs):
+            ended = _ended(jobs)
+            left_behind.end(besides=jobs)  # of ranks that were killed; the living have their own
+            for process in ended:
                 print(*process, flush=True)
         if 0 in ready:
             read = os.read(0, 65536)
@@ -69,20 +77,24 @@ def serve() -> None:
                 job = json.loads(line)
                 child = os.fork()
                 if child == 0:
+                    signal.signal(signal.SIGINT, interrupts)
                     _be(job)
                 jobs[child] = job["number"]
-    for child in jobs:
-        os.kill(child, signal.SIGKILL)
+    left_behind.end()
     os._exit(0)
 
 
 def _ended(jobs: dict[int, int]) -> list[tuple[int, int]]:
     found = []
-    while jobs:
-        child, status = os.waitpid(-1, os.WNOHANG)
+    while True:
+        try:
+            child, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            break
         if child == 0:
             break
-        found.append((jobs.pop(child), os.waitstatus_to_exitcode(status)))
+        if child in jobs:
+            found.append((jobs.pop(child), os.waitstatus_to_exitcode(status)))
     return found
 
 

@@ -26,7 +26,8 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._pytree import tree_map_only
 
-from cosim.profiler.inside.routing import TokenRouting
+from cosim.profiler.inside.kernels import goes_by_places
+from cosim.profiler.inside.routing import TokenRouting, follows
 
 _HOST = torch.device("cpu")
 MOST_ON_HOST = 1 << 20
@@ -127,6 +128,8 @@ class KnownValues:
             self._written(func, args, kwargs)
             # A mask among them stays known: it says how many there are.
             by_values = not _DYNAMIC.isdisjoint(func.tags) or short in _BY_VALUES
+            if by_values or goes_by_places(func):
+                self.routing.used(values for values in map(values_of, operands) if values is not None)
             out = func(*args, **kwargs) if by_values else _without_values(func, args, kwargs, operands)
             return self._settled(func, operands, self._routed(func, args, out))
         if not self._can_be_known(func, operands):
@@ -215,7 +218,10 @@ class KnownValues:
         """The fake result, by torch's rules of shapes and devices, and the values beside it."""
         if not any("Tensor" in str(each.type) for each in func._schema.returns):
             with no_dispatch():
-                return func(*_real(args), **_on_host(_real(kwargs)))
+                found = func(*_real(args), **_on_host(_real(kwargs)))
+            for each in operands:
+                self.routing.read(each.constant, found)
+            return found
         try:
             out = None if func._opname in _BY_VALUES else _without_values(func, args, kwargs, operands)
         except _BY_VALUE:
@@ -233,6 +239,11 @@ class KnownValues:
                 real = func(given[0].double(), *given[1:], **_real(kwargs)).to(given[0].dtype)
             else:
                 real = func(*given, **_on_host(_real(kwargs)))
+        known = [t.constant for t in operands]
+        if out is None or not _DYNAMIC.isdisjoint(func.tags):  # its length hangs on values
+            self.routing.used(known)
+        for each in real if isinstance(real, list | tuple) else (real,):
+            follows(each, known)
         home = next((t.device for t in operands if t.device.type != "cpu"), _HOST)
         return self._joined(out, real, home)
 

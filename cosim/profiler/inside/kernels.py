@@ -51,6 +51,12 @@ def multiplies(func: Any) -> bool:
     return getattr(func, "_overloadpacket", None) in flop_registry
 
 
+def goes_by_places(func: Any) -> bool:
+    """Whether an operator looks up, puts or multiplies by groups where another of its operands says."""
+    short = func._opname.rstrip("_")
+    return short in _LOOK_UPS or short in _PUTS or short.endswith("grouped_mm") or multiplies(func)
+
+
 def number_type(dtype: torch.dtype, *, matmul: bool = False) -> str:
     """The compute model's name of a number type; fp32 products may run as tf32, as torch is told."""
     name = _DTYPES.get(dtype, "fp32")

@@ -3,12 +3,13 @@
 ``even`` (each expert as many), ``zipf:A`` (the k-th most popular in proportion to k ** -A, expert 0 first) or
 a file of counts, one an expert, a line a layer (lines are gone through in turn). A router's ``topk`` then
 gives experts that are known, and what follows (counts, offsets, sizes of exchanges) is computed from them.
-Every rank routes as this one does.
+Every rank routes as this one does. That it was so is said where sizes, places or products hang on it: a
+``topk`` whose places are only compared, as an accuracy's are, is no router's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,11 @@ from typing import Any
 import torch
 from torch.utils._mode_utils import no_dispatch
 
+from cosim.profiler.inside import lines
+
 MOST_EXPERTS = 1024
+_MARK = "_cosim_routed"
+"""Attribute of values that follow from a routing: what to say of it."""
 
 
 class TokenRouting:
@@ -37,9 +42,30 @@ class TokenRouting:
             shares = [(k + 1) ** -exponent for k in range(experts)]
         else:
             shares = [1.0] * experts
-        how = "evenly" if self.said == "even" else f"by {self.said}"
-        self.assume(f"tokens are routed {how}: {slots} over {experts} experts")
         return divided(slots, shares, slots if most is None else most)
+
+    def counted(self, slots: int, experts: int) -> list[int]:
+        """The same, said."""
+        self.assume(self._text(slots, experts))
+        return self.counts(slots, experts)
+
+    def _text(self, slots: int, experts: int) -> str:
+        how = "evenly" if self.said == "even" else f"by {self.said}"
+        return f"tokens are routed {how}: {slots} over {experts} experts"
+
+    def used(self, values: Iterable[Any]) -> None:
+        """Say it of those values that follow from a routing."""
+        for each in values:
+            said = getattr(each, _MARK, None)
+            if said is not None:
+                self.assume(said)
+
+    def read(self, values: Any, found: Any) -> None:
+        """The script reads ``found``: whole numbers become sizes; others, a metric's, are only made up."""
+        if not values.is_floating_point():
+            self.used([values])
+        elif hasattr(values, _MARK):
+            self.assume(f"{lines.current()}: the value of a tensor isn't known; it reads as {found}")
 
     def experts(self, tokens: int, each: int, experts: int) -> torch.Tensor:
         """The experts of each token, (tokens, each), different ones; int64."""
@@ -60,7 +86,16 @@ class TokenRouting:
             return None
         chosen = self.experts(tokens, each, experts)
         with no_dispatch():
-            return chosen.reshape(tuple(out[1].shape))
+            made = chosen.reshape(tuple(out[1].shape))
+        setattr(made, _MARK, self._text(tokens * each, experts))
+        return made
+
+
+def follows(values: Any, known: Iterable[Any]) -> None:
+    """Mark values that were computed from others, some of which may follow from a routing."""
+    said = next((text for text in (getattr(each, _MARK, None) for each in known) if text), None)
+    if said is not None and isinstance(values, torch.Tensor):
+        setattr(values, _MARK, said)
 
 
 def divided(total: int, shares: list[float], most: int) -> list[int]:

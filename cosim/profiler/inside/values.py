@@ -51,22 +51,24 @@ def note(assume: Any, found: Any) -> None:
 def install(assume: Any, host_reads: Any, routing: TokenRouting) -> None:
     """Make reads of values go on. ``assume(text)`` notes what was assumed, ``host_reads(tensor)`` a wait."""
     table: Any = fake_impls.op_implementations_dict
-    _read_scalars(table, assume)
+    _read_scalars(table, assume, routing)
     _count_evenly(table, routing)
     _take_all_places(table, assume)
-    _patch_tensor(assume, host_reads)
+    _patch_tensor(assume, host_reads, routing)
     _random_states()
     _checkpoints(assume)
 
 
-def _read_scalars(table: Any, assume: Any) -> None:
+def _read_scalars(table: Any, assume: Any, routing: TokenRouting) -> None:
     """``item()`` and ``equal()`` give what is known, or a stand-in."""
 
     def scalar(fake_mode: Any, func: Any, arg: Any) -> Any:
         real = known(arg)
         if real is not None:
             with no_dispatch():
-                return real.item()
+                found = real.item()
+            routing.read(real, found)
+            return found
         found = True if getattr(arg, "_cosim_true", False) else stand_in(arg.dtype)
         note(assume, found)
         return found
@@ -85,7 +87,7 @@ def _count_evenly(table: Any, routing: TokenRouting) -> None:
     """Counts of numbers that aren't known are those of the routing."""
 
     def balanced(fake_mode: Any, numbers: int, bins: int, like: Any, dtype: torch.dtype) -> Any:
-        return constant(fake_mode, routing.counts(numbers, bins), like.fake_device, dtype)
+        return constant(fake_mode, routing.counted(numbers, bins), like.fake_device, dtype)
 
     def bincount(fake_mode: Any, func: Any, x: Any, weights: Any = None, minlength: int = 0) -> Any:
         if minlength == 0:
@@ -155,7 +157,7 @@ def _checkpoints(assume: Any) -> None:
                 setattr(module, name, value)
 
 
-def _patch_tensor(assume: Any, host_reads: Any) -> None:
+def _patch_tensor(assume: Any, host_reads: Any, routing: TokenRouting) -> None:
     old_format, old_tolist, old_numpy = torch.Tensor.__format__, torch.Tensor.tolist, torch.Tensor.numpy
 
     def show(self: Any, spec: str) -> str:
@@ -170,7 +172,9 @@ def _patch_tensor(assume: Any, host_reads: Any) -> None:
         real = known(self)
         with no_dispatch():
             if real is not None:
-                return old_tolist(real)
+                found = old_tolist(real)
+                routing.read(real, found)
+                return found
         note(assume, stand_in(self.dtype))
         return np.full(tuple(self.shape), stand_in(self.dtype)).tolist()
 
