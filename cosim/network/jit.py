@@ -19,13 +19,13 @@ from typing import Any, TypeVar, cast
 from llvmlite import ir
 from numba import njit
 from numba import types as numba_types
-from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
 from cosim.network import twins
 from cosim.network.compile_turns import in_turns
 from cosim.network.pipeline import Pipeline
 from cosim.network.tiers import Tiered, is_due, is_loop_interpreted
+from cosim.topology.lean import load_without_compiler
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -169,25 +169,11 @@ def _watched(dispatcher: Any) -> Any:
     cache = getattr(dispatcher, "_cache", None)
     index = getattr(cache, "_cache_file", None)
     if index is not None:
-        _load_without_compiler(cache)
+        load_without_compiler(cache)
         function = getattr(dispatcher, "py_func", None) or dispatcher._pyfunc  # a CFunc's is private
         in_engine = function.__module__.startswith("cosim.engine")
         index._source_stamp = (index._source_stamp, _sources("engine" if in_engine else "network"))
     return dispatcher
-
-
-def _load_without_compiler(cache: Any) -> None:
-    """Have what is in a cache on disk loaded without all that numba compiles with, which it imports first
-    (with scipy, where that is installed, for a linear algebra that no loop has): 0.25 s of a run of 1.5.
-    """
-
-    def load_overload(signature: Any, context: Any) -> Any:
-        # How an array is taken from Python; the rest comes when there is something to compile.
-        rtsys.initialize(context)
-        with cache._guard_against_spurious_io_errors():
-            return cache._load_overload(signature, context)
-
-    cache.load_overload = load_overload
 
 
 _ENGINE = (

@@ -7,6 +7,8 @@ need, and do once what numba does again and again. What a function computes does
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 from numba.core import ir
@@ -15,7 +17,7 @@ from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.inline_closurecall import InlineWorker
 from numba.core.typed_passes import NativeLowering, NoPythonBackend, NopythonTypeInference, PreLowerStripPhis
-from numba.core.types import Dispatcher, Type
+from numba.core.types import Dispatcher, Type, intp
 from numba.core.typing.context import Context
 from numba.core.untyped_passes import (
     FixupArgs,
@@ -24,6 +26,9 @@ from numba.core.untyped_passes import (
     ReconstructSSA,
     TranslateByteCode,
 )
+from numba.np import arrayobj
+
+_arrayobj = cast("Any", arrayobj)
 
 
 def _passes(name: str, *passes: Any) -> Any:
@@ -151,6 +156,22 @@ class _Whole(JITCodeLibrary):
         passes.run(self._final_module, builder)
 
 
+def _place(context: Any, builder: Any, kind: Any, index: Any, _: Any) -> Any:
+    return context.cast(builder, index, kind, intp)
+
+
+@contextmanager
+def _from_the_front() -> Iterator[None]:
+    """Have indices count from the front, as all of ours do: numba asks of each whether it is negative and so
+    counts from the end, which is a shift and a multiplication more for each access to a record.
+    """
+    kept, _arrayobj.fix_integer_index = _arrayobj.fix_integer_index, _place
+    try:
+        yield
+    finally:
+        _arrayobj.fix_integer_index = kept
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _PartLowering(NativeLowering):
     _name = "cosim_lowering"
@@ -160,7 +181,8 @@ class _PartLowering(NativeLowering):
         kind = _LinkedCode if is_part else _Whole
         state.library = kind(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()  # as numba does, for the cache on disk
-        return bool(super().run_pass(state))
+        with _from_the_front():
+            return bool(super().run_pass(state))
 
 
 class Pipeline(CompilerBase):

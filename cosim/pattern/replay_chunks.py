@@ -14,11 +14,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from cosim.pattern.template import I8, I32, I64
+from cosim.topology.lean import kept
 
 U64 = NDArray[np.uint64]
 
@@ -113,7 +113,7 @@ def _step_on(moves: Moves, row: int, num_places: int) -> None:
     moves.chunk[row] = _onward(moves.chunk[row], moves.chunk_step[row], num_places)
 
 
-@njit(cache=True)
+@kept
 def replay_eager(moves: Moves, cells: Cells) -> int:
     """Each message is written as soon as it is read; the flow that wrote the watched cell last, or -1."""
     writer = -1
@@ -134,7 +134,7 @@ def replay_eager(moves: Moves, cells: Cells) -> int:
     return writer
 
 
-@njit(cache=True)
+@kept
 def replay_lazy(
     moves: Moves, cells: Cells, flat: bool, window: int, payload_size: int
 ) -> tuple[int, int, int, int]:

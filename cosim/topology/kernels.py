@@ -7,13 +7,14 @@ once on a machine; for little work (:func:`for_work`) the same loops run interpr
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
 from cosim.topology.graph import I32, I64
+from cosim.topology.lean import kept
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -41,7 +42,7 @@ def for_work(loop: Any, steps: int) -> Callable[..., Any]:
     return interpreted
 
 
-@njit(cache=True)
+@kept
 def distances(
     roots: I64, column_of: I32, core: I64, in_ptr: I64, in_link: I32, link_src: I32, cost: I32, rows: Any
 ) -> None:
@@ -80,7 +81,7 @@ def distances(
             node, far = core[column], rows[r, column]
 
 
-loop: Callable[[_F], _F] = cast("Any", njit)(cache=True, _nrt=False)
+loop: Callable[[_F], _F] = partial(kept, _nrt=False)
 """Compile a loop over arrays that Python keeps alive: it allocates nothing, so that references need not be
 counted, which for a named tuple of arrays takes longer than what is done with them."""
 

@@ -152,6 +152,7 @@ CASES = (
     Case("star permutation", "star", permutation, ((64, 0), (256, 0), (1024, 0))),
     Case("star all-to-all", "star", all_to_all, ((16, 0), (32, 0), (64, 0), (96, 0))),
     Case("star poisson", "star", poisson, ((64, 500), (256, 2000), (1024, 8000))),
+    Case("star poisson, 64", "star", poisson, ((64, 500), (64, 1000), (64, 2000), (64, 4000))),
     Case("4:1 permutation", "fat-tree", permutation, ((64, 0), (256, 0), (1024, 0))),
     Case("4:1 all-to-all", "fat-tree", all_to_all, ((32, 0), (64, 0))),
     Case("4:1 poisson", "fat-tree", poisson, ((64, 500), (256, 2000), (1024, 8000))),

@@ -153,9 +153,44 @@ def test_a_twin_calls_twins() -> None:
 # -- the same results --------------------------------------------------------------------------------
 
 
+class FromTheFront:
+    """An array of numbers for interpreted loops that has no places below 0; of records none has."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._array, name)
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, place: Any) -> Any:
+        assert np.min(place) >= 0
+        return self._array[place]
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        assert np.min(place) >= 0
+        self._array[place] = value
+
+
+@contextmanager
+def from_the_front() -> Iterator[None]:
+    """Refuse indices that count from the end, as those of compiled loops must not."""
+    plain = twins._view
+
+    def view(value: Any) -> Any:
+        made = plain(value)
+        return FromTheFront(made) if isinstance(value, np.ndarray) and not value.dtype.names else made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(twins, "_view", view)
+        yield
+
+
 def both(model: Model, world: World) -> None:
     """Drive a network interpreted and compiled."""
-    with loops("interpreted"):
+    with loops("interpreted"), from_the_front():
         network = model()
         interpreted = drive(network, world)
         assert network.interpreted

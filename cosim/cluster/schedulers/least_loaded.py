@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from cosim.topology.graph import F64, I32, I64
+from cosim.topology.lean import kept
 
 
-@njit(cache=True)
+@kept
 def least_loaded(
     pairs: I64, count: I64, ptr: I64, links: I32, rate_bps: F64, sent_bps: F64, share: F64, chosen: I64
 ) -> None:
