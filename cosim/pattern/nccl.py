@@ -23,6 +23,10 @@ NICs carry data. Trees are double binary trees over hosts and chains inside, dat
 each other. Dimension 0 of the topology is the host; a group that is no grid of the topology's dimensions is
 taken to be in one host.
 
+Where each rank has a host of its own, small all-gathers and reduce-scatters of current NCCL (a ``system``) go
+by PAT (Jeaugey, arXiv 2506.20252): log2 N steps, the largest messages to the nearest, as halving and doubling
+has them; groups that aren't a power of two keep the ring here.
+
 Inside a host of a ``system`` whose collectives were measured (``nccl_host``) its laws hold: the switch adds
 up large all-reduces (NVLS) where that is faster than a ring. Between hosts NICs are the topology's, each
 GPU's own one carrying what it sends, as PXN arranges it.
@@ -48,6 +52,7 @@ from pydantic import Field
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.direct import Direct
+from cosim.pattern.halving_doubling import HalvingDoubling
 from cosim.pattern.nccl_host import SYSTEMS, HostLaw, HostWay, SystemName, system_of
 from cosim.pattern.nccl_tree import tree_template
 from cosim.pattern.nccl_tuning import (
@@ -58,6 +63,7 @@ from cosim.pattern.nccl_tuning import (
     estimate_us,
     network_us,
     nvlink_us,
+    pat_start_us,
 )
 from cosim.pattern.ring import Rings
 from cosim.pattern.send_recv import SendRecv
@@ -66,7 +72,7 @@ from cosim.spec import RateBps, SizeBytes, TimePs
 from cosim.topology.scale_up import HostShape
 from cosim.units import PS_PER_US
 
-AlgorithmName = Literal["ring", "tree", "direct", "nvls"]
+AlgorithmName = Literal["ring", "tree", "direct", "nvls", "pat"]
 ProtocolName = Literal["LL", "LL128", "Simple"]
 DATA_PER_WIRE: dict[str, float] = {"LL": 0.5, "LL128": 0.9375, "Simple": 1.0}
 """Bytes of data in a byte on the wire: 4 of 8, 120 of 128, all."""
@@ -129,7 +135,9 @@ class Nccl(Algorithm):
     number_bytes: int = Field(
         2, ge=1, le=8, description="of the numbers that are added up: of one byte no switch adds any"
     )
-    algorithms: Literal["ring", "tree", "nvls"] | None = Field(None, description="this one only (NCCL_ALGO)")
+    algorithms: Literal["ring", "tree", "nvls", "pat"] | None = Field(
+        None, description="this one only (NCCL_ALGO)"
+    )
     protocol: ProtocolName | None = Field(None, description="this one only (NCCL_PROTO)")
     hosts: int = Field(1, ge=1, description="of the group; found from the topology where it has hosts")
 
@@ -168,12 +176,17 @@ class Nccl(Algorithm):
         if collective in _DIRECT:
             message = size_bytes // num_ranks if collective is Collective.ALL_TO_ALL else size_bytes
             return "direct", "LL" if message <= _LL_MOST else "Simple"
-        links = Links(self.hosts, num_ranks, self.nvlink_rate, self.network_rate)
+        alone = self._may_pat(collective, num_ranks)
+        links = Links(self.hosts, num_ranks, self.nvlink_rate, self.network_rate, alone=alone)
         best: tuple[float, AlgorithmName, ProtocolName] | None = None
+        if alone and self.protocol in (None, "Simple"):
+            if self.algorithms == "pat":
+                return "pat", "Simple"
+            best = estimate_us("pat", "Simple", collective, size_bytes, links), "pat", "Simple"
         for algorithm in ALGORITHMS:
             if algorithm == "tree" and (collective is not Collective.ALL_REDUCE or num_ranks < 3):
                 continue
-            if algorithm != (self.algorithms or algorithm) and self.algorithms != "nvls":
+            if algorithm != (self.algorithms or algorithm) and self.algorithms not in ("nvls", "pat"):
                 continue
             for protocol in PROTOCOLS:
                 if protocol != (self.protocol or protocol):
@@ -182,6 +195,12 @@ class Nccl(Algorithm):
                 if best is None or took < best[0]:
                     best = took, algorithm, protocol
         return best[1:] if best else ("ring", self.protocol or "Simple")
+
+    def _may_pat(self, collective: Collective, num_ranks: int) -> bool:
+        """Current NCCL, one rank on each of several hosts; other numbers of them than powers of two don't."""
+        gathers = collective in (Collective.ALL_GATHER, Collective.REDUCE_SCATTER)
+        apart = self.hosts == num_ranks > 1 and num_ranks & (num_ranks - 1) == 0
+        return gathers and apart and self.law is not None and self.algorithms in (None, "pat")
 
     def _by_law(
         self, law: HostLaw, collective: Collective, num_ranks: int, size_bytes: int
@@ -202,6 +221,8 @@ class Nccl(Algorithm):
         self, algorithm: AlgorithmName, protocol: ProtocolName, num_ranks: int, size_bytes: int
     ) -> int:
         """From the last arrival to the first byte: more, the more channels have work."""
+        if algorithm == "pat":
+            return round(pat_start_us(num_ranks) * PS_PER_US)
         most = self.channels * channel_bytes(algorithm, protocol, num_ranks)
         more = max(self.latency - self.least_latency, 0)
         return min(self.least_latency, self.latency) + more * min(size_bytes, most) // most
@@ -230,6 +251,9 @@ class Nccl(Algorithm):
         elif algorithm == "nvls":
             template = Direct().build(collective, num_ranks, size_bytes, costs, reverse=reverse)
             template = replace(template, name="nccl nvls")
+        elif algorithm == "pat":
+            template = HalvingDoubling().build(collective, num_ranks, size_bytes, costs)
+            template = replace(template, name="nccl pat")
         elif algorithm == "tree":
             template = tree_template(num_ranks, size_bytes, hosts, self.rails or _RAILS, self.pieces, costs)
         else:

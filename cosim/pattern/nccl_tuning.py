@@ -35,6 +35,8 @@ _TREE_REACHES = {
     "Simple": (9, 9, 9, 9, 9, 9, 9, 8, 7, 6, 6, 5, 5, 5, 5, 6, 7, 8, 7, 7, 8, 9, 9),
 }
 """Tenths of its rate that a tree reaches, by powers of two from 64 B (``treeCorrectionFactor``)."""
+_PAT_BASE_US, _PAT_STEP_US, _PAT_RANK_US, _PAT_RATIO = 8.0, 14.0 / 3.5, 2.8, 0.75
+"""Of PAT (NCCL 2.23 and later): ``baseLat``, a step of the network's, each rank's, part of the rate."""
 _PLATEAU = 1.4
 """A Simple ring between hosts, more than 64 B a channel and rank: latency times this (from Ampere on)."""
 _CHANNELS = 24
@@ -47,7 +49,8 @@ _TREE_RATIO = {"LL": 1 / 3.8, "LL128": 120 / 128, "Simple": 0.92}
 class Links:
     """A group's hosts and ranks; rates in bits per second: of a GPU's NVLinks, of a host's NICs.
 
-    ``ll_most``: that a ring's LL reaches at most, B/us.
+    ``ll_most``: that a ring's LL reaches at most, B/us. ``alone``: each rank has a host of its own, and
+    current NCCL counts a tree's latencies for a ring's steps, which nothing hides.
     """
 
     hosts: int
@@ -55,11 +58,17 @@ class Links:
     nvlink_rate: float
     network_rate: float
     ll_most: float = _RING_LL_MOST
+    alone: bool = False
+
+
+def pat_start_us(ranks: int) -> float:
+    """What NCCL expects of PAT before its steps: it grows with the ranks."""
+    return _PAT_BASE_US + _PAT_RANK_US * ranks
 
 
 def nvlink_us(algorithm: str, protocol: str) -> float:
     """Latency of a step inside a host; what goes straight to its peer waits as in a ring."""
-    algorithm = "ring" if algorithm == "direct" else algorithm
+    algorithm = "ring" if algorithm in ("direct", "pat") else algorithm
     if algorithm == "tree" and protocol == "Simple":
         return _TREE_SIMPLE_STEP_US
     return _NVLINK_US[algorithm][PROTOCOLS.index(protocol)]
@@ -67,6 +76,8 @@ def nvlink_us(algorithm: str, protocol: str) -> float:
 
 def network_us(algorithm: str, protocol: str) -> float:
     """Latency of a step between hosts."""
+    if algorithm == "pat":
+        return _PAT_STEP_US
     return _NETWORK_US["ring" if algorithm == "direct" else algorithm][PROTOCOLS.index(protocol)]
 
 
@@ -84,9 +95,15 @@ def estimate_us(
     """Microseconds that NCCL expects."""
     number = PROTOCOLS.index(protocol)
     ranks, hosts = links.ranks, links.hosts
-    inside, across = _NVLINK_US[algorithm][number], _NETWORK_US[algorithm][number]
     bus = (links.nvlink_rate if hosts == 1 else links.network_rate) / 8e6
+    if algorithm == "pat":
+        steps = (hosts.bit_length() - 1) * _PAT_STEP_US
+        whole = size_bytes * (ranks if collective is Collective.ALL_GATHER else 1)
+        return pat_start_us(ranks) + steps + whole / (bus * _PAT_RATIO)
+    inside, across = _NVLINK_US[algorithm][number], _NETWORK_US[algorithm][number]
     if algorithm == "ring":
+        if links.alone:
+            across = _NETWORK_US["tree"][number] if protocol != "Simple" else across
         both = 2 if collective is Collective.ALL_REDUCE else 1
         ranks_moved = 1.0 if collective is Collective.BROADCAST else (ranks - 1) / ranks
         between = both * (hosts - 1) if hosts > 1 else 0

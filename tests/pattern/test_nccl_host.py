@@ -1,15 +1,19 @@
 """NCCL inside a host by a system's laws: the replay takes what they say, and every template is proved."""
 
+import numpy as np
 import pytest
 
 from cosim.pattern.config import CollectiveConfig
+from cosim.pattern.costs import Costs
 from cosim.pattern.nccl import Nccl
 from cosim.pattern.nccl_fit import host_s
 from cosim.pattern.nccl_host import SYSTEMS, SystemName, system_of
 from cosim.pattern.planner import Planner
+from cosim.pattern.prove import prove
 from cosim.pattern.ring import RingAlgorithm
-from cosim.pattern.template import Collective
+from cosim.pattern.template import I64, Collective
 from cosim.topology.scale_up import HostShape
+from tests.pattern.uncontended import exits_ns
 from tests.validation.nccl_tables import LARGE, TABLES, predicted, rows_of
 
 KINDS = (
@@ -89,6 +93,30 @@ def test_no_switch_adds_numbers_of_one_byte() -> None:
         for width in (1, 2)
     )
     assert slow > fast
+
+
+@pytest.mark.parametrize("kind", [Collective.ALL_GATHER, Collective.REDUCE_SCATTER])
+def test_pat_is_proved_chosen_as_nccl_estimates_and_takes_log_steps(kind: Collective) -> None:
+    ranks = 16
+    spec = Nccl.model_validate({"system": "h100", "hosts": ranks, "network_rate": "400Gbps"})
+    parts = ranks if kind is Collective.ALL_GATHER else 1
+    small, large = (1 << 16) // parts, (1 << 30) // parts
+    # tuning.cc: PAT 8 us + log2 N * 14 us / 3.5 + 2.8 us * N = 69 us; a ring by LL 6.6 + 15 * 5 = 82 us.
+    assert spec.choose(kind, ranks, small) == ("pat", "Simple")
+    assert spec.choose(kind, ranks, large) == ("ring", "Simple")
+    for other in ({"system": "none"}, {"hosts": 8}, {"algorithms": "ring"}):  # old, two a host, NCCL_ALGO
+        assert spec.model_copy(update=other).choose(kind, ranks, small)[0] == "ring"
+    template = spec.build(kind, ranks, small, Costs())
+    prove(template)
+    assert template.name == "nccl pat"
+
+    def sent_ns(src: I64, dst: I64, size: I64) -> I64:
+        del src, dst
+        return (size / 50).astype(np.int64)
+
+    took = exits_ns(template, np.zeros(ranks, np.int64), sent_ns)
+    moved = (ranks - 1) * small * parts / ranks / 50 / spec.network_efficiency
+    assert took.max() == pytest.approx((8 + 2.8 * ranks + 4 * 4) * 1e3 + moved, rel=0.01)
 
 
 def test_hosts_with_nvlink_get_nccl_and_their_own_nics() -> None:

@@ -195,6 +195,9 @@ def collective_s(cluster: Cluster, collective: Collective, ranks: int, local: in
         depth = (hosts - 1).bit_length()
         hops = 2 * (depth * network_us("tree", protocol) + (local - 1) * nvlink_us("tree", protocol)) / 1e6
         return start + hops + 2 * whole / (local * wire * share)
+    if algorithm == "pat":
+        sent = (ranks - 1) * whole / ranks / wire
+        return start + (ranks.bit_length() - 1) * network_us("pat", protocol) / 1e6 + sent
     steps = both * (ranks - 1)
     across = both * (hosts - 1) if local > 1 else steps
     hops = (across * network_us("ring", protocol) + (steps - across) * nvlink_us("ring", protocol)) / 1e6
