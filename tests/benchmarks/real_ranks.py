@@ -84,6 +84,8 @@ def _be_a_rank(module: bool, script: str, arguments: list[str]) -> None:
     torch.cuda.get_device_capability = lambda *_, **__: (9, 0)
     torch.cuda.get_device_name = lambda *_, **__: "NVIDIA H100 80GB HBM3"
     torch.Tensor.pin_memory = lambda self, *_, **__: self
+    for name in ("reset_peak_memory_stats", "reset_max_memory_allocated", "empty_cache", "ipc_collect"):
+        setattr(torch.cuda, name, lambda *_, **__: None)
     _accelerator(torch)
     start = c10d.init_process_group
 

@@ -76,7 +76,7 @@ GPT_13B = {"layers": 4, "hidden": 5120, "heads": 40, "seq": 2048, "vocab": 51200
 CASES = {
     "tp": MegatronCase(8, {"dp": 4, "tp": 2}, sizes=SMALL, batch=2, micro_batches=2),
     "tp-pp": MegatronCase(8, {"dp": 2, "tp": 2, "pp": 2}, sizes=SMALL, batch=2, micro_batches=4),
-    "13b-tp": MegatronCase(8, {"dp": 2, "tp": 4}, sizes=GPT_13B, batch=1, micro_batches=4),
+    "13b-tp": MegatronCase(8, {"dp": 2, "tp": 4}, sizes=GPT_13B, micro_batches=4),
 }
 
 
@@ -100,7 +100,11 @@ def surroundings() -> Iterator[None]:
 
 
 def exchanged(tally: Tally) -> Counter[tuple[str, str, int]]:
-    """Of a stage, without what the catalogue leaves out; a pair's all-reduce as halves sent both ways."""
+    """Of a stage, without what the catalogue leaves out.
+
+    A pair's all-reduce counts as halves sent both ways, gradients by the sum of their buckets: the script has
+    one bucket, unless it overlaps, and the catalogue cuts them between layers.
+    """
     kept: Counter[tuple[str, str, int]] = Counter()
     for (kind, where, size), count in tally.exchanged.items():
         if kind in ("broadcast", "barrier") or size <= BESIDE:
@@ -109,6 +113,8 @@ def exchanged(tally: Tally) -> Counter[tuple[str, str, int]]:
             kept["pair", where, size // 2] += 4 * count
         elif where.startswith("pp "):
             kept["pair", "pp", size] += count
+        elif where == "dp":
+            kept[kind, where, 0] += size * count
         else:
             kept[kind, where, size] += count
     return kept
