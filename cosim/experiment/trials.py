@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -108,16 +108,13 @@ def _run_all(
         )
     left = [number for number in range(len(tasks)) if number not in done and number not in same]
     interrupted = ""
-    keeper = Keeper(store)
     try:
-        with closing(run_all(executor, run_task, [tasks[number] for number in left])) as results:
-            for at, result in results:
-                answer = _answer(tasks[left[at]], result)
-                id_ = keeper.keep(answer.kept)
-                done[left[at]] = replace(answer.trial, run=id_) if id_ else answer.trial
+        with closing(_ran(executor, tasks, left, Keeper(store))) as ran:
+            for number, trial in ran:
+                done[number] = trial
                 if progress is not None:
-                    count = len(tasks) - sum(number not in done for number in same)
-                    text = f"run {len(done)} of {count}: {' / '.join(answer.trial.labels)}"
+                    count = len(tasks) - sum(other not in done for other in same)
+                    text = f"run {len(done)} of {count}: {' / '.join(trial.labels)}"
                     progress(RunProgress(len(done), count, text))
     except (KeyboardInterrupt, InterruptedRunError):
         interrupted = KeyboardInterrupt.__name__
@@ -130,20 +127,28 @@ def _run_all(
     }
     if done and all(trial.is_infeasible for trial in done.values()):
         raise InfeasibleError(f"no choice can be: {done[min(done)].error.partition(': ')[2]}")
-    name = sweep.name or "sweep"
-    trials = tuple(done[number] for number in sorted(done))
-    address = "" if store is None else store.address
     return SweepRun(
-        name,
+        sweep.name or "sweep",
         sweep.labels,
         sweep.measures,
-        trials,
+        tuple(done[number] for number in sorted(done)),
         interrupted,
         len(tasks),
-        address,
+        "" if store is None else store.address,
         sweep.description,
         sweep.baseline,
     )
+
+
+def _ran(
+    executor: Executor, tasks: Sequence[Task], left: Sequence[int], keeper: Keeper
+) -> Generator[tuple[int, Trial], None, None]:
+    """Trials as they end, by number, each kept."""
+    with closing(run_all(executor, run_task, [tasks[number] for number in left])) as results:
+        for at, result in results:
+            answer = _answer(tasks[left[at]], result)
+            id_ = keeper.keep(answer.kept)
+            yield left[at], replace(answer.trial, run=id_) if id_ else answer.trial
 
 
 def _same_runs(tasks: list[Task]) -> dict[int, int]:
