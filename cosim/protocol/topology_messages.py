@@ -60,7 +60,7 @@ def decode_topology(message: pb.Topology, routing: pb.Routing) -> Topology:
 
 def _routing(message: pb.Routing, link_src: I32, link_dst: I32) -> Paths:
     if message.kind == pb.ROUTING_KIND_GIVEN:
-        return GivenPaths(link_src, link_dst)
+        return GivenPaths(link_src, link_dst, endpoints_forward=message.endpoints_forward)
     if message.kind == pb.ROUTING_KIND_ECMP:
         return EcmpPaths(seed=message.seed, endpoints_forward=message.endpoints_forward)
     name = pb.RoutingKind.Name(message.kind) if message.kind in pb.RoutingKind.values() else message.kind
@@ -72,9 +72,15 @@ class GivenPaths(Paths):
 
     name = "given"
 
-    def __init__(self, link_src: I32, link_dst: I32) -> None:
+    def __init__(self, link_src: I32, link_dst: I32, *, endpoints_forward: bool = False) -> None:
         self._ends = link_src, link_dst
+        self._shortest = EcmpPaths(endpoints_forward=endpoints_forward)
         self._links: dict[tuple[int, int, int], I32] = {}
+
+    @property
+    def endpoints_forward(self) -> bool:
+        """As the other side's routing."""
+        return self._shortest.endpoints_forward
 
     def add(self, message: pb.Paths, num_links: int) -> None:
         """Take paths.
@@ -125,6 +131,10 @@ class GivenPaths(Paths):
         ptr = np.zeros(len(parts) + 1, np.int64)
         np.cumsum([len(p) for p in parts], out=ptr[1:])
         return ptr, np.concatenate(parts) if parts else _NOWHERE
+
+    def alternatives(self, topology: Topology, src: I32, dst: I32, most: int) -> tuple[I64, I64, I32]:
+        """All shortest paths: a load balancer chooses among those that the other side's routing knows."""
+        return self._shortest.alternatives(topology, src, dst, most)
 
 
 _NOWHERE = np.empty(0, np.int32)

@@ -15,9 +15,12 @@ from cosim.protocol.client import connect
 from cosim.protocol.connection import Connection
 from cosim.protocol.server import Server
 from cosim.protocol.session import ServerConfig, Session
+from cosim.protocol.topology_messages import decode_topology, encode_topology
+from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.testing.conformance.cases import star
 from cosim.units import NEVER
 from tests.fuzz.loop import looped
+from tests.network.balancing.worlds import leaf_spine
 from tests.protocol.small_run import run
 
 Serve = Callable[..., Server]
@@ -29,6 +32,20 @@ def test_a_run_has_the_same_digest_served_as_in_process(
     serve: Serve, make: Callable[[], NetworkSimulator], release: str
 ) -> None:
     assert run(connect(serve(make).address), release).digest == run(make(), release).digest
+
+
+def test_a_served_balancer_has_all_paths_to_choose_from() -> None:
+    """The other side gives one path of each pair; the shortest ones are seen in the topology."""
+    topology = leaf_spine(leaves=2, below=2, spines=3)
+    message = pb.Topology()
+    encode_topology(topology, message)
+    there = decode_topology(message, pb.Routing(kind=pb.ROUTING_KIND_GIVEN))
+    src, dst = np.array([0, 0], np.int32), np.array([1, 3], np.int32)
+    found = there.routing.alternatives(there, src, dst, 64)
+    assert found[0].tolist() == [1, 3]
+    wanted = topology.routing.alternatives(topology, src, dst, 64)
+    assert found[1].tolist() == wanted[1].tolist()
+    assert found[2].tolist() == wanted[2].tolist()
 
 
 def test_messages_of_64_kib_are_enough(serve: Serve) -> None:
