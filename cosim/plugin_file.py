@@ -25,6 +25,9 @@ from pydantic.errors import PydanticUserError
 
 from cosim.errors import CosimError, InputError, Location
 
+_LONGEST_NAME = 255
+"""Bytes of a file's name (Linux, macOS): asking for a longer one is an error of the system's."""
+
 PLUGIN = "plugin"
 """The key that says where a plug-in is."""
 
@@ -76,7 +79,7 @@ def load_module(text: str, folder: Path) -> tuple[ModuleType, str, Path]:
         raise ValueError(f"{text!r} is not FILE.py:CLASS, as in my_plugin.py:MyClass")
     file, _, name = text.rpartition(":")
     path = folder / file
-    if not path.is_file():
+    if len(path.name.encode()) > _LONGEST_NAME or not path.is_file():
         raise ValueError(f"there is no file {path}\n  plugin: FILE.py:CLASS, relative to the scenario")
     place = path.resolve()
     if place not in _RUNS or not _RUNS[place].is_current():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cosim.answers import check_answer, misfit
 from cosim.cluster.arrange import Request, arrange
 from cosim.cluster.locality import domains
 from cosim.cluster.pace import pace
@@ -21,7 +22,6 @@ from cosim.experiment.scenario import Job, Scenario
 from cosim.experiment.sizes import PER_LINK, PER_OPERATION_BUILT, check_size
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
-from cosim.spec import Spec
 from cosim.topology.graph import Topology
 from cosim.topology.scale_up import host_shape
 from cosim.units import NEVER
@@ -60,7 +60,7 @@ def build(scenario: Scenario, made: Made | None = None) -> Built:
     with at(scenario.locate("network")):
         scenario.network.check_topology(topology)
         network = scenario.network.build(scenario.context)
-        check_built(scenario.network, network, NetworkSimulator)
+        check_answer(scenario.network, "build", network, NetworkSimulator)
     check_can_change(scenario, topology, network)
     with at(scenario.locate("collectives")):
         planner = Planner(scenario.collectives, scenario.context, host_shape(topology))
@@ -122,6 +122,8 @@ def _new_workloads(scenario: Scenario, number: int) -> list[Workload]:
     job = scenario.jobs[number]
     spec = job.workload
     if isinstance(spec, Workload):
+        if wrong := misfit(spec, Workload):
+            raise WorkloadError(f"workload {spec.name!r}: {wrong.removeprefix('.')}")
         check(spec)
         return [spec] * job.count
     check_size(spec.size_about() + job.count, "ranks and operations", PER_OPERATION_BUILT)
@@ -129,7 +131,7 @@ def _new_workloads(scenario: Scenario, number: int) -> list[Workload]:
     copies = range(job.count if spec.copies_differ else 1)
     built = [spec.build(Context(scenario.base, seed, copy)) for copy in copies]
     for workload in built:
-        check_built(spec, workload, Workload)
+        check_answer(spec, "build", workload, Workload)
         check(workload)
     return built if spec.copies_differ else built * job.count
 
@@ -195,19 +197,5 @@ def fabric(scenario: Scenario) -> Topology:
             return scenario.topology
         check_size(scenario.topology.size_about(), "links", PER_LINK)
         built = scenario.topology.build(scenario.context)
-        check_built(scenario.topology, built, Topology)
+        check_answer(scenario.topology, "build", built, Topology)
         return built
-
-
-def check_built(spec: Spec, built: object, wanted: type[object]) -> None:
-    """Refuse what a plug-in's ``build`` gave, if it isn't what it should be.
-
-    Raises
-    ------
-    InputError
-        Says what it gave.
-    """
-    if not isinstance(built, wanted):
-        raise InputError(
-            f"{type(spec).__name__}.build gave a {type(built).__name__}; it should give a {wanted.__name__}"
-        )

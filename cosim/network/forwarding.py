@@ -22,6 +22,10 @@ class ForwardingNetwork(NetworkSimulator):
     """``inner``, as it is. See :class:`~cosim.network.simulator.NetworkSimulator`."""
 
     def __init__(self, inner: NetworkSimulator) -> None:
+        if not isinstance(inner, NetworkSimulator) or inner is self:
+            raise TypeError(
+                f"{type(self).__name__} is in front of {inner!r:.80}; it should be another network"
+            )
         self.inner = inner
 
     @property

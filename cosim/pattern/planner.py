@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cosim.answers import check_answer
 from cosim.context import HERE, Context
 from cosim.errors import AlgorithmError
 from cosim.pattern.assemble import alone
@@ -246,9 +247,11 @@ class Planner:
         chunk: int,
         root: int,
     ) -> Template:
-        return algorithm.build(
+        template = algorithm.build(
             collective, num_ranks, size_bytes, self.config.costs, reverse=reverse, chunk=chunk, root=root
         )
+        check_answer(algorithm, "build", template, Template)
+        return template
 
     def _prove_small(
         self,

@@ -89,6 +89,7 @@ def _run(template: Template, lazy: bool, tell: FlowNames) -> tuple[int, int] | N
 def _check_columns(template: Template, tell: FlowNames) -> None:
     """What the replay relies on: entries, exits, ranges, dependencies that point back."""
     t, n = template, template.num_ranks
+    _check_lengths(t, tell)
     ranks = np.arange(n)
     for block, what in ((0, "entries"), (len(t.block_repeat) - 1, "exits")):
         rows = slice(int(t.block_row[block]), int(t.block_row[block + 1]))
@@ -107,6 +108,7 @@ def _check_columns(template: Template, tell: FlowNames) -> None:
         (t.chunk_count, 0, t.num_places + 1, "a number of chunks"),
         (t.shift, 0, t.num_places or 1, "a shift"),
         (t.action, 0, 3, "an action"),
+        (t.owner, 0, n, "an owner"),
     ):
         bad = column < least if limit is None else (column < least) | (column >= limit)
         if bad.any():
@@ -114,6 +116,24 @@ def _check_columns(template: Template, tell: FlowNames) -> None:
             raise AlgorithmError(f"{tell.name}: row {row} has {what} out of range: {column[row]}")
     if len(t.dep_distance) and t.dep_distance.min() < 1:
         tell.refuse_cycle()
+
+
+def _check_lengths(t: Template, tell: FlowNames) -> None:
+    """Columns of rows, dependencies and blocks that belong together."""
+    rows = len(t.src)
+    columns = (t.dst, t.bytes, t.channel, t.delay_ps, t.chunk, t.chunk_step, t.chunk_count, t.action)
+    if t.num_ranks < 1 or t.num_chunks < 0:
+        raise AlgorithmError(f"{tell.name}: has {t.num_ranks} ranks and {t.num_chunks} chunks")
+    if any(column.shape != (rows,) for column in columns) or len(t.owner) != t.num_chunks:
+        raise AlgorithmError(f"{tell.name}: its columns are not of {rows} rows, or its owners not of chunks")
+    for steps, end, what in (
+        (t.block_row, rows, "block_row"),
+        (t.dep_ptr, len(t.dep_distance), "dep_ptr"),
+    ):
+        if not len(steps) or steps[0] != 0 or steps[-1] != end or (np.diff(steps) < 0).any():
+            raise AlgorithmError(f"{tell.name}: {what} should ascend from 0 to {end}")
+    if len(t.dep_ptr) != rows + 1 or len(t.dep_kind) != len(t.dep_distance) or (t.block_repeat < 1).any():
+        raise AlgorithmError(f"{tell.name}: its dependencies or repeats don't belong to its rows")
 
 
 class _ChunkState:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from cosim.errors import TopologyError
 from cosim.topology.changes import LinkChanges
+from cosim.topology.checked_paths import checked_paths
 from cosim.units import PS_PER_S, format_time
 
 MOST_LATENCY_PS = 1000 * PS_PER_S
@@ -134,6 +135,7 @@ class Topology:
 
     def __post_init__(self) -> None:
         """Refuse what times can't be worked out with."""
+        self._check_columns()
         latency, rate = self.link_latency_ps, self.link_rate_bps
         good = (latency >= 0) & (latency <= MOST_LATENCY_PS) & (rate > 0) & np.isfinite(rate)
         for link in np.flatnonzero(~good)[:1].tolist():
@@ -142,6 +144,17 @@ class Topology:
                 f"the link {self.link_name(link)} has {said}; "
                 f"a rate is above zero, a latency from 0 to {format_time(MOST_LATENCY_PS)}"
             )
+
+    def _check_columns(self) -> None:
+        """Refuse links that are of no node, or columns that are not of the same links."""
+        if not 1 <= self.num_endpoints <= self.num_nodes:
+            raise TopologyError(f"{self.name}: has {self.num_endpoints} endpoints of {self.num_nodes} nodes")
+        columns = (self.link_dst, self.link_rate_bps, self.link_latency_ps)
+        if any(column.shape != (self.num_links,) for column in columns):
+            raise TopologyError(f"{self.name}: columns of links have unequal lengths")
+        for end in (self.link_src, self.link_dst):
+            for node in end[(end < 0) | (end >= self.num_nodes)][:1].tolist():
+                raise TopologyError(f"{self.name}: a link is of node {node} of {self.num_nodes}, from 0 on")
 
     @property
     def num_nodes(self) -> int:
@@ -173,5 +186,11 @@ class Topology:
         return f"{self.node_names[self.link_src[link]]} -> {self.node_names[self.link_dst[link]]}"
 
     def paths(self, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
-        """Paths as CSR (ptr int64[n + 1], links int32), by this topology's routing."""
-        return self.routing.paths(self, src, dst, channel)
+        """Paths as CSR (ptr int64[n + 1], links int32), by this topology's routing.
+
+        Raises
+        ------
+        TopologyError
+            A plug-in's routing gave no paths from these sources to these destinations.
+        """
+        return checked_paths(self.routing, self, src, dst, channel)

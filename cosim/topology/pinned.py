@@ -14,6 +14,7 @@ from itertools import count, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.topology.checked_paths import checked_paths
 from cosim.topology.graph import I32, I64, Paths, Topology
 
 _BITS = 12
@@ -47,7 +48,7 @@ class PinnedPaths(Paths):
         """See :class:`~cosim.topology.graph.Paths`."""
         channel = np.asarray(channel, np.int32)
         version = channel >> _BITS
-        ptr, links = self.inner.paths(topology, src, dst, channel & ((1 << _BITS) - 1))
+        ptr, links = checked_paths(self.inner, topology, src, dst, channel & ((1 << _BITS) - 1))
         if not version.any():
             return ptr, links
         rows = [links[a:b] for a, b in pairwise(ptr)]

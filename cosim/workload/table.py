@@ -88,7 +88,10 @@ class OperationTable:
         _check_steps("first", self.first, rows)
 
         def column(what: str, given: ArrayLike | None, of: Sequence[int]) -> I64:
-            made = np.array(of, np.int64)[self.like] if given is None else np.asarray(given, np.int64)
+            try:
+                made = np.array(of, np.int64)[self.like] if given is None else np.asarray(given, np.int64)
+            except OverflowError:
+                raise WorkloadError(f"operation table: a {what} is beyond 64 bits") from None
             if made.shape != (rows,):
                 raise WorkloadError(f"operation table: {what} has {len(made)} rows, like has {rows}")
             return made

@@ -151,3 +151,23 @@ def test_too_many_series_and_none_are_refused() -> None:
         cosim.run(big + "record: {rates: '* -> *'}\n")
     with pytest.raises(InputError, match="the run has no queues over time"):
         _ = cosim.run(HALVED).queues
+
+
+HOSTS = """
+topology:
+  kind: leaf_spine
+  leaves: 2
+  spines: 1
+  endpoints_per_leaf: 4
+  latency: 1us
+  hosts: {gpus: 2, nvlink_rate: 300GB/s, nics: 2, nic_rate: 100Gbps}
+network: {model: hybrid, scale_up: fair_share, scale_out: {model: congestion, control: dctcp}}
+jobs: [{name: all, workload: {kind: collective, collective: all_reduce, ranks: 8, size: 1MB}}]
+record: {queues: LINKS}
+"""
+
+
+def test_queues_of_a_part_of_a_hybrid_that_has_none_are_refused_before_the_run() -> None:
+    with pytest.raises(InputError, match=r"scale_up is fair_share, which keeps no queues over time, and gpu"):
+        cosim.run(HOSTS.replace("LINKS", "'* -> *'"))
+    assert cosim.run(HOSTS.replace("LINKS", "'leaf* -> spine*'")).queues.to_pandas().shape[0] > 0

@@ -1,15 +1,21 @@
-"""Plug-ins that answer anything."""
+"""Plug-ins that answer anything: five that are nothing but an answer, and the handbook's, damaged."""
 
 from __future__ import annotations
 
+import ast
+import shutil
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from random import Random
 
 import cosim
 from cosim.experiment.progress import RunProgress
 from tests.fuzz.tally import Target, drawn
+from tests.inputs import ROOT
 
 ANSWERS = (
     "c.window", "[0, 0]", "np.arange(2, dtype=np.int32)", "wanted.free[:2]",
@@ -54,6 +60,24 @@ KINDS = {
 _PATIENCE_S = 1.0
 
 
+HANDBOOK = ROOT / "docs" / "howto" / "files"
+WRITTEN = (
+    "arrival", "balancer", "collective", "control", "framework", "gpu", "memory", "model", "network",
+    "placement", "routing", "scheduler", "topology", "workload",
+)  # fmt: skip
+"""Kinds of which the handbook has a plug-in, and a scenario that runs in this process."""
+
+
+def _patiently(scenario: str | Path) -> None:
+    began = time.monotonic()
+
+    def patience(_: RunProgress) -> None:
+        if time.monotonic() - began > _PATIENCE_S:
+            raise KeyboardInterrupt
+
+    cosim.run(scenario, progress=patience)
+
+
 def answering(given: tuple[str, str, str]) -> None:
     """A scenario of which one thing is a plug-in that answers so."""
     kind, first, second = given
@@ -63,13 +87,51 @@ def answering(given: tuple[str, str, str]) -> None:
         text = SCENARIO
         for word, value in (DEFAULT | {kind: f"{{plugin: '{file}:Mine'}}"}).items():
             text = text.replace(word, value)
-        began = time.monotonic()
+        _patiently(text)
 
-        def patience(_: RunProgress) -> None:
-            if time.monotonic() - began > _PATIENCE_S:
-                raise KeyboardInterrupt
 
-        cosim.run(text, progress=patience)
+@cache
+def source(kind: str) -> str:
+    """The handbook's plug-in of a kind."""
+    return (HANDBOOK / f"my_{kind}.py").read_text()
+
+
+def _expressions(tree: ast.Module) -> Iterator[ast.expr]:
+    """What stands in methods; bounds of loops excepted: a plug-in's own endless loop is its own."""
+    bounds = {
+        id(one) for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "range" for one in ast.walk(call)
+    }  # fmt: skip
+    for method in (one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)):
+        for statement in method.body:
+            for one in ast.walk(statement):
+                if isinstance(one, ast.expr) and isinstance(getattr(one, "ctx", ast.Load()), ast.Load):
+                    yield from () if id(one) in bounds else (one,)
+
+
+def damaged_source(text: str, edits: list[tuple[int, int]]) -> str:
+    """Python with some of its methods' expressions replaced: by an answer, or by another of its own."""
+    for where, what in edits:
+        found = list(_expressions(ast.parse(text)))
+        replaced, own = found[where % len(found)], [ast.unparse(one) for one in found]
+        lines = text.encode().splitlines(keepends=True)
+        first = sum(map(len, lines[: replaced.lineno - 1])) + replaced.col_offset
+        last = sum(map(len, lines[: (replaced.end_lineno or 0) - 1])) + (replaced.end_col_offset or 0)
+        answer = (ANSWERS if what % 2 else own)[(what // 2) % len(ANSWERS if what % 2 else own)]
+        changed = (text.encode()[:first] + f"({answer})".encode() + text.encode()[last:]).decode()
+        with suppress(SyntaxError):  # parts of an f-string are in no place of their own
+            ast.parse(changed)
+            text = changed
+    return text
+
+
+def written(given: tuple[str, str]) -> None:
+    """The handbook's scenario of a kind with this text as its plug-in."""
+    kind, text = given
+    with tempfile.TemporaryDirectory() as place:
+        (Path(place) / f"my_{kind}.py").write_text(text)
+        shutil.copy(HANDBOOK / f"my-{kind}.yaml", place)
+        _patiently(Path(place) / f"my-{kind}.yaml")
 
 
 def targets() -> list[Target]:
@@ -82,4 +144,12 @@ def targets() -> list[Target]:
 
         return Target(f"plug-in: {kind.lower()}", drawn(make), answering)
 
-    return [of(kind) for kind in KINDS]
+    def handbook(kind: str) -> Target:
+        def make(draw: Random) -> tuple[str, str]:
+            edits = [(draw.randrange(1 << 16), draw.randrange(1 << 16)) for _ in range(draw.randint(1, 2))]
+            return kind, damaged_source(source(kind), edits)
+
+        written((kind, source(kind)))
+        return Target(f"handbook's {kind}", drawn(make), written)
+
+    return [*(of(kind) for kind in KINDS), *(handbook(kind) for kind in WRITTEN)]

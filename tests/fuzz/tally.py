@@ -168,7 +168,8 @@ def watched() -> Iterator[None]:
     """An input that takes too long here is a TimeoutError."""
 
     def hangs(number: int, frame: object) -> None:
-        raise TimeoutError("longer than it may take")
+        if signal.getitimer(signal.ITIMER_PROF)[0] > 0:  # else it ended meanwhile
+            raise TimeoutError("longer than it may take")
 
     before = signal.signal(signal.SIGPROF, hangs)
     try:

@@ -119,7 +119,7 @@ jobs: [{workload: {kind: collective, collective: barrier, ranks: 4}}]
 """
     (tmp_path / "wrong.py").write_text(Path(__file__).with_name("wrong.py").read_text())
     with pytest.raises(
-        InputError, match=r"NothingNetwork\.build gave a NoneType; it should give a NetworkSimulator"
+        InputError, match=r"NothingNetwork\.build gave None; it should give a NetworkSimulator"
     ):
         build(loads(text, base=tmp_path))
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 import getpass
 import subprocess
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from cosim.errors import SimulationError
 
 _ASK_S = 10.0
 """How often Slurm's controller is asked, which serves everybody."""
+_ANSWER_S = 60.0
+"""A command of Slurm's that takes longer is given up; its own limit is 10 s (MessageTimeout), a few times."""
 _GONE = "gone from the queue"
 _ENDED = {
     _GONE,
@@ -60,14 +62,12 @@ class SlurmQueue:
     def cancel(self, jobs: Collection[Any]) -> None:
         """Have them go on no more."""
         if jobs:
-            subprocess.run(["scancel", *(job.job_id for job in jobs)], check=False, capture_output=True)
+            _said(["scancel", *(job.job_id for job in jobs)])
 
     def _states(self) -> dict[str, str] | None:
         """States of all jobs of the user, by id; None where Slurm doesn't say."""
         command = ["squeue", "--noheader", "--array", "--states=all", "--format=%i %T"]
-        said = subprocess.run(
-            [*command, f"--user={getpass.getuser()}"], check=False, capture_output=True, text=True
-        )
+        said = _said([*command, f"--user={getpass.getuser()}"])
         if said.returncode == 0:
             self._answered_s = time.monotonic()
             pairs = (line.split() for line in said.stdout.splitlines())
@@ -79,6 +79,15 @@ class SlurmQueue:
                 "  and the same command goes on from there"
             )
         return None
+
+
+def _said(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """What a command of Slurm's says; one that takes too long has failed."""
+    try:
+        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=_ANSWER_S)
+    except subprocess.TimeoutExpired:
+        late = f"{command[0]}: no answer in {_ANSWER_S:g} s"
+        return subprocess.CompletedProcess(command, 1, "", late)
 
 
 class LocalQueue:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from cosim.answers import check_answer
 from cosim.gpu.gpus import DTYPE_BYTES
 from cosim.models.catalogue.architecture import TransformerModel
 from cosim.models.catalogue.assemble import (
@@ -20,7 +21,7 @@ from cosim.models.catalogue.memory import Kept, Memory, adam_bytes, inference_me
 from cosim.models.contract import DataParallelModel
 from cosim.models.frameworks import Megatron, PyTorch
 from cosim.models.job import ModelJob
-from cosim.models.parts import Exchange
+from cosim.models.parts import Exchange, Layer
 from cosim.models.pytorch.blocks import EagerBlocks
 from cosim.models.pytorch.stage import EagerStage
 from cosim.models.pytorch.training import EagerTraining
@@ -203,13 +204,20 @@ def data_parallel_job(spec: ModelWorkload, model: DataParallelModel) -> ModelJob
     """Training of a model that is not cut: a convolutional network, or a recommendation model."""
     parallel, width = spec.parallel, DTYPE_BYTES[spec.dtype]
     layers = model.layers(spec.micro_batch, width, parallel)
+    kept, tables = model.activation_bytes(spec.micro_batch, width), model.table_bytes(width, parallel)
+    for method, answer, wanted in (
+        ("layers", layers, list[Layer]),
+        ("activation_bytes", kept, int),
+        ("table_bytes", tables, int),
+    ):
+        check_answer(model, method, answer, wanted)
     own = sum(layer.num_parameters for layer in layers)
     gradient_width = DTYPE_BYTES[spec.gradient_dtype]
     memory = Memory(
-        own * width + model.table_bytes(width, parallel),
+        own * width + tables,
         own * gradient_width,
         own * adam_bytes(width) // (parallel.dp if spec.sharded_optimizer else 1),
-        model.activation_bytes(spec.micro_batch, width),
+        kept,
     )
     training = Training(
         mesh=parallel.mesh,

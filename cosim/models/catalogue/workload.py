@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
+from cosim.answers import check_answer, is_foreign, misfit
 from cosim.context import Context
 from cosim.errors import InfeasibleError, WorkloadError
 from cosim.files.import_report import ImportReport
@@ -17,6 +18,7 @@ from cosim.models.build_training import build_training
 from cosim.models.catalogue.assemble import Graphed, Stretched
 from cosim.models.catalogue.cut import Attention, Parallel, Recipe, Recompute, Recomputed
 from cosim.models.catalogue.fits import divides
+from cosim.models.catalogue.memory import Memory
 from cosim.models.catalogue.stale_layers import fewest_late_layers, with_late_layers
 from cosim.models.contract import Framework, Model
 from cosim.models.frameworks import Megatron
@@ -202,8 +204,19 @@ class ModelWorkload(TrainedWorkload):
         return self.samples * steps * (self.tokens if self.task == "decode" else self.length)
 
     def job(self) -> ModelJob:
-        """Layers on stages, how an iteration is done, and bytes on each GPU."""
-        return self.model.job(self)
+        """Layers on stages, how an iteration is done, and bytes on each GPU.
+
+        Raises
+        ------
+        InputError
+            A plug-in gave something else.
+        """
+        job = self.model.job(self)
+        author = self.framework if is_foreign(type(self.framework)) else self.model
+        check_answer(author, "job", job, ModelJob)
+        if is_foreign(type(author)) and (wrong := misfit(job.memory, Memory)):
+            raise WorkloadError(f"{type(author).__name__}.job gave a ModelJob whose memory{wrong}")
+        return job
 
     def layer_profile(self, context: Context) -> LayerProfile:
         """Times and bytes of one replica's layers, for whoever cuts the model between them.
@@ -232,6 +245,7 @@ class ModelWorkload(TrainedWorkload):
             It doesn't fit into the GPU's memory: says what would. Or the GPU's table can't be read.
         """
         gpu = self.gpu.build(context)
+        check_answer(self.gpu, "build", gpu, Gpu)
         try:
             gpu.peak(self.dtype)
         except ValueError as error:
