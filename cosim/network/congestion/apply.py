@@ -276,7 +276,8 @@ def _is_through(fluid: CongestionState, strand: Any, least: float) -> bool:
     for m in range(strand.hop, strand.hop + strand.hops):
         port = fluid.ports[hops[m].port]
         if fluid.settings[0].traced != 0.0:
-            if hops[m].load != 0 or fluid.outs[m] != 0:
+            # What came may wait behind others in whole: then nothing leaves yet, and nothing comes any more.
+            if hops[m].load != 0 or fluid.outs[m] != 0 or fluid.sights[m].fronts != 0:
                 return False
             continue
         # A queue that nobody feeds still sends to the next port: off its list, nothing would bring that

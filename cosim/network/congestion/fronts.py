@@ -68,6 +68,7 @@ def line_up(fluid: CongestionState, at: int, least: float) -> None:
     else:
         counts.free_front = fluid.fronts[f].next
     counts.num_fronts += 1
+    fluid.sights[at].fronts += 1
     front = fluid.fronts[f]
     front.leaves = port.served + port.queue
     front.load = hop.load
@@ -100,6 +101,7 @@ def pass_fronts(core: Core, fluid: CongestionState, p: int, least: float, now: i
         front.next = counts.free_front
         counts.free_front = f
         counts.num_fronts -= 1
+        fluid.sights[front.hop].fronts -= 1
         f = after
     line.head = f
     have_all_moved(fluid, p)

@@ -199,9 +199,11 @@ HOP = np.dtype(
 """A strand on a port: what it brings there, the port's counters when the round began, its place in the port's
 list; ``leads``: it is the first of its strand. ``back``: the same cable's link the other way, where
 acknowledgements wait behind data (-1: they don't)."""
-SIGHT = np.dtype([("kept", "i8"), ("served", "f8"), ("queue", "f8"), ("rate", "f8"), ("back_next", "i8")])
+SIGHT = np.dtype(
+    [("kept", "i8"), ("served", "f8"), ("queue", "f8"), ("rate", "f8"), ("back_next", "i8"), ("fronts", "i8")]
+)
 """The rest of a hop: the last load above 0, what telemetry is about, and the next hop
-whose acknowledgements take the same link."""
+whose acknowledgements take the same link; and how many fronts of the hop wait in its port's queue."""
 PORT = np.dtype(
     [
         ("load", "i8"),

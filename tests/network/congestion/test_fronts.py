@@ -69,3 +69,21 @@ def test_the_same_where_a_link_dies_behind_which_a_queue_of_another_stands() -> 
     assert carried[TO_BIG] * 200e9 <= BIG * 1.01
     assert carried[TO_SMALL] * 2e9 <= SMALL * 1.01
     assert (times > 0).all()
+
+
+class Stays(Balancer):
+    """By the first path."""
+
+    def choose(self, c: Any) -> None:
+        c.path = 0
+
+
+def test_what_came_and_ended_behind_a_queue_goes_on_when_that_has_left() -> None:
+    """The slow one starts when 250 kB stand before node 5 and ends while its first byte waits behind them."""
+    network = CongestionNetwork(Fixed(bdp=1e6), ROOM, Stays())
+    starts = [0, LEAVES_AT // 2]
+    times, counted = send(network, two_ways(), [(0, 2, BIG), (1, 3, SMALL // 10)], starts)
+    carried = counted.busy_ps.sum(axis=0) * 1e-12 / 8
+    assert carried[TO_SMALL] * 2e9 == pytest.approx(SMALL // 10, rel=0.03)
+    # Sent in 40 us, in which 200 kB more come before its last byte.
+    assert times[1] / PS_PER_US == pytest.approx(50 + 40 + 450e3 * 8 / 40e3, rel=0.05)
