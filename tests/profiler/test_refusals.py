@@ -59,7 +59,7 @@ def start(name):
             time.sleep(10_000)
         os._exit(0)
     os.wait()
-    while not pathlib.Path(FOLDER, name).exists():
+    while not (pathlib.Path(FOLDER, name).exists() and pathlib.Path(FOLDER, name).read_text()):
         time.sleep(0.01)
 start("daemon")
 """
