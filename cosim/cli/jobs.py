@@ -31,6 +31,7 @@ def profile(
     keep_all: options.KeepAll = False,
     verify: options.Verify = True,
     skip_evaluation: options.SkipEvaluation = False,
+    compiled: options.Compiled = True,
     show_output: options.ShowOutput = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -53,6 +54,7 @@ def profile(
         keep_all=keep_all,
         verify=verify,
         skip_evaluation=skip_evaluation,
+        compile=compiled,
         show_output=show_output,
     )
     made, cost = profile_scaled(request, sweep or (), predict or (), (lambda _: None) if quiet else say)

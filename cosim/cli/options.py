@@ -180,4 +180,7 @@ SkipEvaluation = Annotated[
     bool,
     typer.Option("--skip-evaluation", help="Before the first backward, do each evaluated forward only once."),
 ]
+Compiled = Annotated[
+    bool, typer.Option("--compile/--no-compile", help="Credit what torch.compile fuses, or run it eagerly.")
+]
 ShowOutput = Annotated[bool, typer.Option("--show-output", help="Let the script print (to stderr).")]

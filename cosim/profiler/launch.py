@@ -50,6 +50,7 @@ class ProfileRequest:
     verify: bool = False
     show_output: bool = False
     skip_evaluation: bool = False
+    compile: bool = True
     ranks: tuple[int, ...] = ()
 
     def as_order(self) -> dict[str, Any]:
@@ -250,6 +251,8 @@ def _made(request: ProfileRequest, first: dict[str, Any], ranks: list[int]) -> d
         "ranks": ranks,
         "fake_cuda": first["fake_cuda"],
     }
+    if first["compiled"]:
+        made["compiled"] = {**first["compiled"], "graph breaks": first["breaks"]}
     if request.imbalance != 1:
         made["imbalance"] = request.imbalance
     if request.routing != "even":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from cosim.profiler.file import ClassProgram, Profile
 from cosim.profiler.launch import ProfilingCost
@@ -29,7 +30,7 @@ def tell(profile: Profile, cost: ProfilingCost, path: Path) -> str:
             *_compute(profile, program),
             *_talk(program),
         ]
-    lines.append("")
+    lines += ["", *_compiled(profile.made.get("compiled"))]
     lines.extend(f"assumed: {text}" for text in profile.assumed)
     lines.extend(
         f"unknown operator: {times} x {name}, timed by its bytes" for name, times in profile.unknown.items()
@@ -53,6 +54,20 @@ def _compute(profile: Profile, program: ClassProgram) -> list[str]:
         f"  {phase:<10} {kernels:>6} kernels  {flops / 1e12:>10.4g} TFLOP  {format_size(moved):>9} moved"
         for phase, (kernels, flops, moved) in phases.items()
     ]
+
+
+def _compiled(made: dict[str, Any] | None) -> list[str]:
+    """What `torch.compile` made of the first rank's iteration, and why its graphs were broken."""
+    if not made:
+        return []
+    breaks: dict[str, int] = made.get("graph breaks", {})
+    told = [f"{made['operators']} operators in {made['launches']} launches, {made['fused']} of them fused"]
+    if made.get("captured"):
+        told.append(f"{made['captured']} by CUDA graphs")
+    told.append(f"{len(breaks)} graph {'break' if len(breaks) == 1 else 'breaks'}")
+    graphs = made["graphs"]
+    lines = [f"compiled: {graphs} {'graph' if graphs == 1 else 'graphs'} called, {', '.join(told)}"]
+    return [*lines, *(f"graph break: {times} x {where}" for where, times in breaks.items())]
 
 
 def _talk(program: ClassProgram) -> list[str]:

@@ -57,6 +57,8 @@ def make_answer(session: Any) -> dict[str, Any]:
         "stages": session.stages,
         "unknown": dict(sorted(recorder.unknown.items())),
         "unordered": recorder.unordered,
+        "compiled": session.compiler.summary(begin, end),
+        "breaks": session.compiler.breaks(),
         "host_copies": [recorder.host_copies, recorder.host_bytes],
         "fake_cuda": session.shim is not None,
         "seconds": time.monotonic() - session.started,

@@ -4,10 +4,9 @@ answer.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections import defaultdict
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -82,8 +81,9 @@ def install(shim: Shim, device_count: int, own: int, gpu: dict[str, Any]) -> Non
     _refuse_others(device_count)
     memory = gpu["memory"] or _MEMORY
     answers = {
-        **dict.fromkeys(_NOTHING, _nothing),
-        **dict.fromkeys(_ZERO, _zero),
+        # Dynamo tells functions of torch apart by what they are: each has to be one of its own.
+        **{name: _copy(_nothing) for name in _NOTHING},
+        **{name: _copy(_zero) for name in _ZERO},
         **_about_gpu(gpu, memory),
         **_about_devices(shim, device_count),
     }
@@ -110,7 +110,8 @@ def install(shim: Shim, device_count: int, own: int, gpu: dict[str, Any]) -> Non
         setattr(accelerator, key, _nothing)
     accelerator.memory_stats = lambda *_, **__: {}
     accelerator.get_memory_info = lambda *_, **__: (memory, memory)
-    accelerator.current_stream = answers["current_stream"]
+    # A function of its own: Dynamo takes each of them for another.
+    accelerator.current_stream = lambda *_, **__: _stream(shim.stream())
 
 
 def _refuse_others(device_count: int) -> None:
@@ -147,6 +148,10 @@ _ZERO = (
 
 def _nothing(*_: Any, **__: Any) -> None:
     pass
+
+
+def _copy(function: Any) -> Any:
+    return FunctionType(function.__code__, function.__globals__, function.__name__)
 
 
 def _zero(*_: Any, **__: Any) -> int:
@@ -221,29 +226,32 @@ def _about_devices(shim: Shim, device_count: int) -> dict[str, Any]:
         "is_initialized": lambda: True,
         "device_count": lambda: device_count,
         "_device_count_nvml": lambda: device_count,
-        "current_device": shim.device,
+        "current_device": lambda: int(shim.device()),  # a function of Python's, which Dynamo can hash
         "set_device": set_device,
         "device": DeviceGuard,
         "can_device_access_peer": lambda *_, **__: True,
         "synchronize": lambda *_, **__: torch._C._accelerator_synchronizeDevice(shim.device()),
         "current_stream": lambda *_, **__: _stream(shim.stream()),
         "default_stream": lambda *_, **__: _stream(0),
-        "stream": _on_stream,
-        "StreamContext": _on_stream,
+        "stream": StreamContext,
+        "StreamContext": StreamContext,
         "set_stream": lambda stream: torch._C._accelerator_setStream(stream),
         "Stream": Stream,
         "Event": CudaEvent,
     }
 
 
-@contextlib.contextmanager
-def _on_stream(stream: Any) -> Any:
-    if stream is None:
-        yield
-        return
-    before = torch._C._accelerator_getStream(-1)
-    torch._C._accelerator_setStream(stream)
-    try:
-        yield
-    finally:
-        torch._C._accelerator_setStream(before)
+class StreamContext:
+    """``torch.cuda.stream(...)``: a class, as torch's is."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        self.before = torch._C._accelerator_getStream(-1)
+        if self.stream is not None:
+            torch._C._accelerator_setStream(self.stream)
+
+    def __exit__(self, *_: object) -> None:
+        if self.stream is not None:
+            torch._C._accelerator_setStream(self.before)

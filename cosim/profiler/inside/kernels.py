@@ -132,7 +132,18 @@ _FUSED = frozenset({"_fused_adam_", "_fused_adamw_", "_fused_sgd_"})
 _HEAVY = ("linalg_", "_linalg", "fft_", "_fft", "cdist", "_thnn_", "_cudnn_rnn", "lstm", "gru", "cholesky",
           "svd",           "grid_sampler", "_ctc_loss", "unfold_backward", "_histogram")  # fmt: skip
 _OURS = frozenset(
-    {"aten", "prim", "prims", "fsdp", "c10d", "_c10d_functional", "_dtensor", "debugprims", "cosim"}
+    {
+        "aten",
+        "prim",
+        "prims",
+        "fsdp",
+        "c10d",
+        "_c10d_functional",
+        "_dtensor",
+        "debugprims",
+        "cosim",
+        "inductor",
+    }
 )
 
 

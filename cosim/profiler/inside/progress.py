@@ -30,6 +30,7 @@ class OperatorCount:
         self.file, self.rank = folder / f"said-{rank}", rank
         self.next = _EVERY
         self.seen = 0
+        self.compiling = False
         threading.Thread(target=self._watch, args=(threading.get_ident(),), daemon=True).start()
 
     def say(self, text: str) -> None:
@@ -47,7 +48,8 @@ class OperatorCount:
             elif time.monotonic() - since > _SILENCE_S:
                 since = time.monotonic()
                 where = lines.current(sys._current_frames().get(main))
-                self.say(f"no operator for {_SILENCE_S:.0f} s, at {where}: does it wait for another process?")
+                why = "torch.compile is at work" if self.compiling else "does it wait for another process?"
+                self.say(f"no operator for {_SILENCE_S:.0f} s, at {where}: {why}")
 
     def before_step(self, operators: int, *, gradients: bool) -> None:
         """So many operators, and no optimizer has stepped yet."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +84,15 @@ class _Capture:
     steps: int = 0
 
 
+_Exchange = tuple[Any, Any, Any, Any]
+"""A functional collective: operator, arguments, result."""
+
+
+def is_collective(func: Any) -> bool:
+    """A functional collective, of those that a compiled graph may hold."""
+    return getattr(func, "namespace", "") == "_c10d_functional" and func._opname != "wait_tensor"
+
+
 class DispatchRecorder(TorchDispatchMode):
     """Keeps what is issued, in order."""
 
@@ -118,6 +128,7 @@ class DispatchRecorder(TorchDispatchMode):
         self._lock = threading.RLock()
         self.capture: _Capture | None = None
         """The CUDA graph being captured."""
+        self._aside: list[_Exchange] | None = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """One operator; tensor subclasses (DTensor) are first taken apart by themselves."""
@@ -139,6 +150,10 @@ class DispatchRecorder(TorchDispatchMode):
                 return answer
         # The result comes first: cost and order need its shape, and an operator that fails was never issued.
         out = self.known.run(func, args, kwargs)
+        if self._aside is not None:
+            if is_collective(func):
+                self._aside.append((func, args, kwargs, out))
+            return out
         traits = self._traits.get(func) or self._read_schema(func)
         if traits.free or is_taken_over(func, args, out):
             if traits.name.startswith("c10d."):
@@ -189,6 +204,49 @@ class DispatchRecorder(TorchDispatchMode):
             for tensor in outputs:
                 self._wrote(tensor, number)
             return number
+
+    @contextmanager
+    def aside(self) -> Iterator[list[_Exchange]]:
+        """In here nothing is recorded, values stay known; the functional collectives that there were."""
+        before, self._aside = self._aside, []
+        try:
+            yield self._aside
+        finally:
+            self._aside = before
+
+    def launch(
+        self, spent: Cost, after: Iterable[int] = (), *, graphed: bool = False, gradients: bool = False
+    ) -> int:
+        """A kernel on this thread's stream, which also waits for ``after``; ``gradients``: a part of what has
+        them, whatever the mode says here.
+        """
+        with self._lock:
+            self._take_notes()
+            number = self.ordering.issue(self.stream, after)
+            self.operations.append(Recorded(self.stream, self._phase(), kernel=spent, graphed=graphed))
+            if not (gradients or torch.is_grad_enabled()):
+                self.without_gradients.append(number)
+            return number
+
+    def unordered_writers(self, tensors: Iterable[Any]) -> list[int]:
+        """Who wrote tensors on other streams, without anything that has this thread's wait for it."""
+        found = []
+        with self._lock:
+            self._take_notes()
+            for tensor in tensors:
+                writer = self._writer(tensor) if isinstance(tensor, torch.Tensor) else None
+                # On another stream, and nothing orders them: a race on a real GPU, or an order that the shim
+                # didn't see (counted, and told). Taking it for ordered is what the script means.
+                if writer is not None and not self.ordering.covers(self.stream, writer):
+                    found.append(writer)
+                    self.unordered += 1
+        return found
+
+    def wrote(self, tensors: Sequence[torch.Tensor], number: int) -> None:
+        """Operation ``number`` wrote tensors."""
+        with self._lock:
+            for tensor in tensors:
+                self._wrote(tensor, number)
 
     def stream_waits(self, operations: list[int]) -> None:
         """``work.wait()``: this thread's stream waits, the host does not."""
@@ -270,19 +328,7 @@ class DispatchRecorder(TorchDispatchMode):
                 self.unknown[traits.name] += 1
             if not spent.flops and multiplies(func):
                 self.empty.append((len(self.operations), traits.name, lines.current()))
-            stream = self.stream
-            after = []
-            for tensor in read.values():
-                writer = self._writer(tensor)
-                # On another stream, and nothing orders them: a race on a real GPU, or an order that the shim
-                # didn't see (counted, and told). Taking it for ordered is what the script means.
-                if writer is not None and not self.ordering.covers(stream, writer):
-                    after.append(writer)
-                    self.unordered += 1
-            number = self.ordering.issue(stream, after)
-            self.operations.append(Recorded(stream, self._phase(), kernel=spent))
-            if not torch.is_grad_enabled():
-                self.without_gradients.append(number)
+            number = self.launch(spent, self.unordered_writers(list(read.values())))
             for tensor in (*changed, *fresh):
                 self._wrote(tensor, number)
 
@@ -295,11 +341,7 @@ class DispatchRecorder(TorchDispatchMode):
             self.unknown[name] += 1
             return out
         with self._lock:
-            self._take_notes()
-            number = self.ordering.issue(self.stream)
-            self.operations.append(Recorded(self.stream, self._phase(), kernel=spent))
-            for tensor in _tensors(out):
-                self._wrote(tensor, number)
+            self.wrote(_tensors(out), self.launch(spent))
         return out
 
     def launched(self, name: str, arguments: list[Any]) -> None:
@@ -311,11 +353,7 @@ class DispatchRecorder(TorchDispatchMode):
         spent = Cost(f"triton.{name}", "memory", number_type(first), 0, moved, (0, 0, 0, 0))
         self.unknown[spent.name] += 1
         with self._lock:
-            self._take_notes()
-            number = self.ordering.issue(self.stream)
-            self.operations.append(Recorded(self.stream, self._phase(), kernel=spent))
-            for tensor in tensors:
-                self._wrote(tensor, number)
+            self.wrote(tensors, self.launch(spent))
 
     def _writer(self, tensor: torch.Tensor) -> int | None:
         found = self.writers.get(self._storage(tensor))

@@ -94,6 +94,7 @@ class ProfilingSession:
         from torch._subclasses.fake_tensor import FakeTensorMode
 
         from cosim.profiler.inside import (
+            attention,
             distributed,
             fakes,
             flash_attention,
@@ -108,6 +109,7 @@ class ProfilingSession:
             weights,
             wrappers,
         )
+        from cosim.profiler.inside.compiled import Compiler
         from cosim.profiler.inside.exchanged import ValueExchange
         from cosim.profiler.inside.recorder import DispatchRecorder
         from cosim.profiler.inside.shared_folder import SharedFolder
@@ -135,6 +137,9 @@ class ProfilingSession:
         sparse.install()
         weights.install()
         wrappers.install(self.assume)
+        attention.install(ampere=self.shim is not None and torch.cuda.get_device_capability() >= (8, 0))
+        self.compiler = Compiler(self.recorder, self.assume)
+        self.compiler.install(eager=self.shim is None or not order["compile"])
         pipeline.install(folder, groups, self.guesses, self.stages)
         triton_kernels.install(self.recorder.launched)
         flash_attention.install()

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F  # noqa: N812
 from torch._subclasses.fake_tensor import FakeTensor
 
 from cosim.profiler.inside import spmd
@@ -23,8 +22,6 @@ def install(assume: Any) -> None:
     """Patch all of them."""
     _data_parallel(assume)
     _fully_sharded(assume)
-    _attention()
-    _compilation(assume)
     # Module.to swaps fake parameters and counts weak references to them, of which the mode keeps some.
     import torch.utils
 
@@ -144,67 +141,6 @@ def _fully_sharded(assume: Any) -> None:
     for module in (_fsdp_common, _fsdp_param):
         module._chunk_with_empty = Chunks  # type: ignore[attr-defined]
     spmd.install(assume)
-
-
-def _attention() -> None:
-    """Attention takes the kernel that a GPU would: flash, or the memory-efficient one with a mask, in fp32 or
-    before Ampere.
-    """
-    plain = F.scaled_dot_product_attention
-    aten = torch.ops.aten
-
-    @functools.wraps(plain)
-    def scaled_dot_product_attention(
-        query: Any,
-        key: Any,
-        value: Any,
-        attn_mask: Any = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> Any:
-        if torch.overrides.has_torch_function((query, key, value)) and not isinstance(query, FakeTensor):
-            local = getattr(query, "_local_tensor", query)
-        else:
-            local = query
-        if query.dim() != 4 or local.device.type != "cuda":
-            return plain(
-                query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-            )
-        if torch.is_autocast_enabled("cuda"):
-            lower = torch.get_autocast_dtype("cuda")
-            query, key, value = (t.to(lower) if t.is_floating_point() else t for t in (query, key, value))
-        halves = query.dtype in (torch.float16, torch.bfloat16)
-        if attn_mask is None and halves and torch.cuda.get_device_capability() >= (8, 0):
-            return aten._scaled_dot_product_flash_attention(
-                query, key, value, dropout_p, is_causal, return_debug_mask=False, scale=scale
-            )[0]
-        groups = query.size(1) // key.size(1)
-        if groups > 1:
-            key, value = (t.repeat_interleave(groups, 1) for t in (key, value))
-        bias = attn_mask
-        if bias is not None:
-            if bias.dtype is torch.bool:
-                bias = torch.zeros_like(bias, dtype=query.dtype).masked_fill(~bias, float("-inf"))
-            bias = bias.expand(query.size(0), query.size(1), query.size(2), key.size(2))
-        return aten._scaled_dot_product_efficient_attention(
-            query, key, value, bias, query.requires_grad, dropout_p, is_causal, scale=scale
-        )[0]
-
-    scaled_dot_product_attention.__name__ = "scaled_dot_product_attention"
-    F.scaled_dot_product_attention = scaled_dot_product_attention
-
-
-def _compilation(assume: Any) -> None:
-    """``torch.compile`` gives back what it is given."""
-
-    def compile_(model: Any = None, **_: Any) -> Any:
-        assume("torch.compile is taken for eager execution: what it would fuse is not credited")
-        return model if model is not None else lambda each: each
-
-    torch.compile = compile_
-    torch.nn.Module.compile = lambda _, *__, **___: compile_()  # type: ignore[method-assign,assignment]
 
 
 def _grad_scaler() -> None:
