@@ -251,6 +251,8 @@ def _made(request: ProfileRequest, first: dict[str, Any], ranks: list[int]) -> d
         "ranks": ranks,
         "fake_cuda": first["fake_cuda"],
     }
+    if first["decode_steps"] is not None:
+        made["decode steps"] = first["decode_steps"]
     if first["compiled"]:
         made["compiled"] = {**first["compiled"], "graph breaks": first["breaks"]}
     if request.imbalance != 1:

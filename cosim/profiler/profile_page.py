@@ -17,10 +17,12 @@ def tell(profile: Profile, cost: ProfilingCost, path: Path) -> str:
     mesh = " x ".join(f"{axis} {size}" for axis, size in profile.mesh.items())
     classes = len(profile.programs)
     ranks = "rank" if profile.world_size == 1 else "ranks"
+    steps = profile.made.get("decode steps")
+    what = "iteration" if steps is None else f"a prefill and {steps} decode steps, request"
     lines = [
         f"{profile.name}: {profile.world_size} {ranks} ({mesh}),"
         f" {classes} {'class' if classes == 1 else 'classes'} of ranks"
-        f", iteration {profile.made.get('iteration')}"
+        f", {what} {profile.made.get('iteration')}"
     ]
     for program in profile.programs:
         where = " ".join(f"{axis} {place}" for axis, place in program.at.items()) or "every rank"

@@ -69,6 +69,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "pandas": lambda: "" if importlib.util.find_spec("pandas") else "pip install pandas",
     "a GPU": lambda: "" if shutil.which("nvidia-smi") else "run it on a machine with an NVIDIA GPU",
     "ASTRA-sim": lambda: "" if os.environ.get("ASTRASIM_ROOT") else "build ASTRA-sim and set ASTRASIM_ROOT",
+    "transformers": lambda: "" if importlib.util.find_spec("transformers") else "pip install transformers",
     "torchtitan": lambda: "" if importlib.util.find_spec("torchtitan") else "pip install torchtitan",
     "the site": lambda: _lacks_module("sphinx", "docs"),
 }

@@ -9,7 +9,10 @@ from typing import Any
 
 from cosim.profiler.inside.processes import started
 
-_NO_STEP = "a profile is one training iteration: it ends where a torch.optim optimizer steps"
+_NO_STEP = (
+    "a profile is one training iteration, which ends where a torch.optim optimizer steps, or one call of"
+    " transformers' generate"
+)
 _NO_FLOPS = (
     "an empty batch, mostly: of numbers that aren't known, or of a data set that has none; a value that isn't"
     " known reads as 0, 1.0 or False:"
@@ -30,12 +33,18 @@ def make_answer(session: Any) -> dict[str, Any]:
 
     recorder, marks = session.recorder, session.step_marks
     torch._C._set_grad_enabled(True)
+    request = None
+    if not marks and session.requests:
+        request = session.requests[min(session.order["iteration"], len(session.requests) - 1)]
+        marks = [each.end for each in session.requests]
     wanted = min(session.order["iteration"], len(marks) - 1)
     if not marks:
         return {"error": "the script ended without an optimizer step", "traceback": [],
                 "hint": _NO_STEP + (_OWN_PROCESSES.format(len(started)) if started else ""),
                 "operations_seen": len(recorder.operations)}  # fmt: skip
     begin, end = (marks[wanted - 1] if wanted else 0), marks[wanted]
+    if request is not None:
+        begin = request.begin
     kernels, rows = _rows(recorder, begin, end)
     nothing = _computes_nothing(recorder, rows, kernels, begin, end)
     if nothing:
@@ -57,6 +66,7 @@ def make_answer(session: Any) -> dict[str, Any]:
         "stages": session.stages,
         "unknown": dict(sorted(recorder.unknown.items())),
         "unordered": recorder.unordered,
+        "decode_steps": None if request is None else request.decode_steps,
         "compiled": session.compiler.summary(begin, end),
         "breaks": session.compiler.breaks(),
         "host_copies": [recorder.host_copies, recorder.host_bytes],

@@ -192,13 +192,13 @@ class GraphBackend:
 
     def _compile(self, gm: torch.fx.GraphModule, inputs: Any, **given: Any) -> Any:
         """One graph of AOTAutograd's, forward or backward."""
-        from cosim.profiler.inside.inductor import Schedule, lower
+        from cosim.profiler.inside.inductor import GraphSchedule, lower
 
         # Inductor's passes change the graph; what runs is the one from before.
         before = torch.fx.Graph()
         before.output(before.graph_copy(gm.graph, {}))
         run = torch.fx.GraphModule(gm, before)
-        schedule: Schedule | None = None
+        schedule: GraphSchedule | None = None
         with _disable_current_modes():
             try:
                 schedule = lower(

@@ -40,7 +40,7 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class GraphSchedule:
     """What a graph issues, in order; ``uncapturable``: why no CUDA graph can be made of it."""
 
     launches: tuple[Launch, ...]
@@ -76,7 +76,9 @@ def install() -> None:
     scheduler.has_triton = lambda *_: True  # type: ignore[assignment]  # fusing needs no Triton, generating does
 
 
-def lower(gm: torch.fx.GraphModule, inputs: Sequence[Any], *, backward: bool, inference: bool) -> Schedule:
+def lower(
+    gm: torch.fx.GraphModule, inputs: Sequence[Any], *, backward: bool, inference: bool
+) -> GraphSchedule:
     """Lower and schedule a graph of ATen operators, as ``compile_fx`` does; ``gm`` is changed.
 
     Raises
@@ -98,7 +100,7 @@ def lower(gm: torch.fx.GraphModule, inputs: Sequence[Any], *, backward: bool, in
             graph.init_wrapper_code()
             graph._update_scheduler()
             launches = [launch for node in graph.scheduler.nodes for launch in _launches(node)]
-        return Schedule(tuple(launches), _uncapturable(gm, graph))
+        return GraphSchedule(tuple(launches), _uncapturable(gm, graph))
 
 
 def _uncapturable(gm: torch.fx.GraphModule, graph: GraphLowering) -> str:
@@ -156,8 +158,8 @@ def _library(node: Any) -> list[Launch]:
     out = _value(origin)
     tensors = _tensors((*args, *kwargs.values()))
     results = _tensors((out,))
-    if not any(t.device.type == "cuda" for t in (*tensors, *results)):
-        return []
+    if target.is_view or not any(t.device.type == "cuda" for t in (*tensors, *results)):
+        return []  # views of complex numbers are library calls to Inductor, but nothing is launched
     schema = target._schema
     changed = [
         value

@@ -120,6 +120,8 @@ class DispatchRecorder(TorchDispatchMode):
         self.progress: Any = None
         """Told how many operators there are, until the first optimizer step."""
         self.optimizing = 0
+        self.stage = ""
+        """Of a request: its prefill or a decode step."""
         self.backwards = 0
         self._was_backward = False
         self._traits: dict[Any, _Traits] = {}
@@ -296,7 +298,7 @@ class DispatchRecorder(TorchDispatchMode):
                 self.backwards += 1
             return "recompute" if torch.is_grad_enabled() and not self.optimizing else "backward"
         self._was_backward = False
-        return "optimizer" if self.optimizing else "forward"
+        return "optimizer" if self.optimizing else self.stage or "forward"
 
     def _kernel(self, func: Any, traits: _Traits, args: Any, kwargs: Any, out: Any) -> None:
         inputs = _tensors((*args, *kwargs.values()))

@@ -5,6 +5,7 @@ Imports of torch come after the shim: this module's functions import what they n
 
 from __future__ import annotations
 
+import functools
 import gc
 import random
 import runpy
@@ -76,6 +77,8 @@ class ProfilingSession:
         self.guesses: dict[str, str] = {}
         self.stages: dict[str, str] = {}
         self.meshes: list[dict[str, Any]] = []
+        self.requests: list[Any] = []
+        self.optimizers = 0
         self.started, self.begun_cpu = time.monotonic(), time.process_time()
         self.shim, self.why_not = preload()
         self._set_up()
@@ -98,6 +101,7 @@ class ProfilingSession:
             distributed,
             fakes,
             flash_attention,
+            generation,
             host,
             pipeline,
             processes,
@@ -143,7 +147,14 @@ class ProfilingSession:
         pipeline.install(folder, groups, self.guesses, self.stages)
         triton_kernels.install(self.recorder.launched)
         flash_attention.install()
+        generation.install(self.recorder, self._answered)
         self._tell_progress(folder.folder, rank)
+
+    def _answered(self, request: Any) -> None:
+        """A request has ended; the wanted one's end ends a script that has nothing to train."""
+        self.requests.append(request)
+        if not self.optimizers and len(self.requests) > self.order["iteration"]:
+            raise ProfileDoneError
 
     def _tell_progress(self, folder: Path, rank: int) -> None:
         """Count operators until the first step; carry evaluations out once where that is asked."""
@@ -215,6 +226,7 @@ class ProfilingSession:
 
     def _watch_optimizers(self) -> None:
         """Iterations end where optimizers have stepped; the wanted one's end ends the script."""
+        import torch
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
         from cosim.profiler.inside import graphs
@@ -255,6 +267,14 @@ class ProfilingSession:
             before(None, (), {})
             after()
 
+        made = torch.optim.Optimizer.__init__
+
+        @functools.wraps(made)
+        def init(optimizer: Any, *given: Any, **named: Any) -> None:
+            self.optimizers += 1
+            made(optimizer, *given, **named)
+
+        torch.optim.Optimizer.__init__ = init  # type: ignore[method-assign]
         if self.shim is not None:
             graphs.install(recorder, replayed)
         register_optimizer_step_pre_hook(before)

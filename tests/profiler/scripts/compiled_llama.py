@@ -55,11 +55,19 @@ class FeedForward(nn.Module):
         return self.w2(F.silu(self.w1(x)) * self.w3(x))
 
 
+class PartedNorm(nn.RMSNorm):
+    """RMSNorm as PyTorch had it at the end of 2024: no kernel of its own."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        wide = x.float()
+        return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5)).type_as(x) * self.weight
+
+
 class Block(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, norm: type[nn.RMSNorm]) -> None:
         super().__init__()
         self.attention, self.feed_forward = Attention(), FeedForward()
-        self.attention_norm, self.ffn_norm = nn.RMSNorm(WIDTH), nn.RMSNorm(WIDTH)
+        self.attention_norm, self.ffn_norm = norm(WIDTH), norm(WIDTH)
 
     def forward(self, x: torch.Tensor, angles: torch.Tensor) -> torch.Tensor:
         x = x + self.attention(self.attention_norm(x), angles)
@@ -67,11 +75,11 @@ class Block(nn.Module):
 
 
 class Model(nn.Module):
-    def __init__(self, layers: int) -> None:
+    def __init__(self, layers: int, norm: type[nn.RMSNorm]) -> None:
         super().__init__()
         self.embedding = nn.Embedding(WORDS, WIDTH)
-        self.layers = nn.ModuleList(Block() for _ in range(layers))
-        self.norm, self.output = nn.RMSNorm(WIDTH), nn.Linear(WIDTH, WORDS, bias=False)
+        self.layers = nn.ModuleList(Block(norm) for _ in range(layers))
+        self.norm, self.output = norm(WIDTH), nn.Linear(WIDTH, WORDS, bias=False)
 
     def forward(self, tokens: torch.Tensor, angles: torch.Tensor) -> torch.Tensor:
         x = self.embedding(tokens)
@@ -100,11 +108,12 @@ def main() -> None:
     read.add_argument("--batch", type=int, default=2)
     read.add_argument("--length", type=int, default=8192)
     read.add_argument("--compile", action="store_true")
+    read.add_argument("--parted-norm", action="store_true")
     options = read.parse_args()
     dist.init_process_group("nccl")
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     with torch.device("cuda"):
-        model = Model(options.layers)
+        model = Model(options.layers, PartedNorm if options.parted_norm else nn.RMSNorm)
         angles = torch.polar(*(torch.ones(1, options.length, 1, HEAD // 2) for _ in range(2)))
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     for place, layer in enumerate(model.layers):
