@@ -22,6 +22,8 @@ def checked_paths(routing: Paths, topology: Topology, src: I32, dst: I32, channe
     TopologyError
         A plug-in gave something else than paths from each source to its destination.
     """
+    if not hasattr(routing, "paths"):
+        raise TopologyError(f"the routing of {topology.name} is {routing!r:.80}; it should be a Paths")
     found = routing.paths(topology, src, dst, channel)
     if is_foreign(type(routing)) and (wrong := _wrong(found, topology, src, dst)):
         raise TopologyError(f"{type(routing).__name__}.paths gave {wrong}")
@@ -32,6 +34,8 @@ def _wrong(found: tuple[I64, I32], topology: Topology, src: I32, dst: I32) -> st
     if text := misfit(found, tuple[NDArray[np.int64], NDArray[np.int32]]):
         return f"something that{text}; it should give two arrays, where paths begin and their links"
     ptr, links = found
+    if ptr.ndim != 1 or links.ndim != 1:
+        return f"arrays of {ptr.ndim} and {links.ndim} dimensions; both should have one"
     if ptr.shape != (len(src) + 1,) or ptr[0] != 0 or ptr[-1] != len(links) or (np.diff(ptr) < 0).any():
         return f"paths that begin at {ptr[:8].tolist()} of {len(links)} links, for {len(src)} pairs"
     for link in links[(links < 0) | (links >= topology.num_links)][:1].tolist():

@@ -87,6 +87,8 @@ def test_a_value_of_another_type_is_named_by_where_it_is(value: object, said: st
         ),
         ("network", "super().__init__(inner)", "super().__init__(self)", "it should be another network"),
         ("scheduler", "Decision(", "Decision(shifts=5, ", "gave a Decision whose shifts are no Sequence"),
+        ("routing", "return RoundRobinPaths()", "return {}", "is {}; it should be a Paths"),
+        ("routing", "return ptr, np.array(", "return ptr, np.array(0) if 1 else (", "1 and 0 dimensions"),
         ("routing", "[link_of[hop]", "[0 * link_of[hop]", "RoundRobinPaths.paths gave no path from"),
     ],
 )
