@@ -253,7 +253,11 @@ def _set_loads(core: Core, fluid: CongestionState, least: float, now: int) -> No
         one = conns[fluid.changed[k]]
         if one.attached != 0:
             share = _move_strands(fluid, one)
-            one.rate = one.want if share == 1.0 else int(one.want * share)
+            rate = one.want if share == 1.0 else int(one.want * share)
+            # A round of two rates says nothing of the next one, which will have the second alone.
+            if rate != one.rate and one.active != 0 and one.round < now:
+                one.uneven = 1
+            one.rate = rate
     level = 0
     while level < counts.most_hops:
         # Those that join on the way have brought their rates to the ports before; they change from here on.

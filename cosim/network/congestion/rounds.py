@@ -139,6 +139,7 @@ def open_round(fluid: CongestionState, c: int, now: int) -> None:
     one.lost_since = now
     one.bursts = 0
     one.spent = 0
+    one.uneven = 0
     s = one.strand
     while s != _NONE:
         strand = fluid.strands[s]
@@ -459,8 +460,9 @@ def answer(fluid: CongestionState, now: int) -> None:
         one.window = row.window
         one.pace = row.rate
         one.wait = row.wait
-        # To rest, a control must have answered as before: window, rate and every number it remembers.
-        still = settings.settles != 0.0 and known
+        # To rest, a control must have answered as before, of a round like those to come: window, rate and
+        # every number it remembers.
+        still = settings.settles != 0.0 and known and one.uneven == 0
         if fluid.before[n, MAX_STATE] != row.window or fluid.before[n, MAX_STATE + 1] != row.rate:
             still = False
         for k in range(states):

@@ -133,7 +133,8 @@ CONN = np.dtype(
         ("tail", "i4"),
         ("place", "i4"),
         ("job", "i4"),
-        ("known", "i4"),
+        ("known", "i2"),
+        ("uneven", "i2"),
         ("bursts", "i4"),
         ("spent", "i4"),
         ("held", "i4"),
@@ -161,7 +162,8 @@ round after sends ``resent`` of them again, and where some are lost again nothin
 linked from ``strand`` on, so many are ``attached`` to ports, and so many ``leaving``: they have no part of it
 any more; ``base``, ``line`` and ``hops`` are of those that have. ``held``: a link of one of those is dead;
 ``counted``: bytes of the flow that links have counted; ``marked``: part of its last round that was. The
-strands of what it may choose are from ``choices`` on, where there is a balancer."""
+strands of what it may choose are from ``choices`` on, where there is a balancer. ``uneven``: its rate
+changed in the midst of its round."""
 STRAND = np.dtype(
     [
         ("hop", "i4"),

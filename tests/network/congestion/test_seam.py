@@ -121,6 +121,24 @@ def test_a_priority_of_its_own_is_served_first() -> None:
     assert 1.0 <= seen.done_ps[0] / (2 * 5_000_000 * 8e12 / rate) <= 1.1
 
 
+@pytest.mark.parametrize("size", [210_000, 260_000, 330_000])
+def test_who_was_served_for_a_part_of_a_round_does_not_rest_after_it(size: int) -> None:
+    """A second class gets the link in the midst of a round. Its control saw little of its window used, and
+    grew nothing; with the link to itself it uses all, and grows.
+    """
+    ports = PortSettings(buffer_bytes=100_000, mtu_bytes=1_000)
+    direct = graph(2, 2, [(0, 1, 400e9, 500_000)])
+    flows, starts = [(0, 1, size), (0, 1, 1_000_000)], [0, 3_000_000]
+    done = [
+        watch(
+            direct, NewReno(), flows, starts_ps=starts, priorities=[0, 1],
+            network=CongestionNetwork(NewReno(), dataclasses.replace(ports, rest=rest)),
+        ).done_ps
+        for rest in (True, False)
+    ]  # fmt: skip
+    assert done[0] == done[1]
+
+
 def test_priorities_have_eight_classes() -> None:
     with pytest.raises(NetworkError, match="priority 8 is not one of the 8 classes"):
         watch(star(2, 1e9, 0), Dctcp(), [(0, 2, 1)], priorities=[8])
