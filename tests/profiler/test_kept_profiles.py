@@ -1,0 +1,58 @@
+"""Kept profiles of Llama 3.1 8B: FLOPs by closed forms, and a decode step that the host limits."""
+
+from __future__ import annotations
+
+import pytest
+
+import cosim
+from cosim.profiler.file import Profile, read
+from tests.inputs import ROOT
+from tests.profiler.profiled import flops
+
+LAYERS, WIDTH, GROUPS, HEADS, FFN, WORDS = 32, 4096, 8, 32, 14336, 128256
+QUERY, KEY, OUT, UP = WIDTH * WIDTH, WIDTH * WIDTH * GROUPS // HEADS, WIDTH * WIDTH, WIDTH * FFN
+BLOCKS = LAYERS * (QUERY + 2 * KEY + OUT + 3 * UP)
+HEAD = WIDTH * WORDS
+PROMPT, FURTHER = 2048, 8
+
+
+def kept(name: str) -> Profile:
+    return read(ROOT / "scenarios" / "profiles" / f"llama-8b-{name}.yaml")
+
+
+def attended(rows: int, queries: int, keys: int) -> int:
+    """FLOPs of the scores and of what they weigh, in all layers."""
+    return LAYERS * 2 * 2 * rows * queries * keys * WIDTH
+
+
+@pytest.mark.parametrize("name", ["eager", "compiled"])
+def test_a_training_steps_flops(name: str) -> None:
+    """Of a block's seven products three are made again; attention's backward is 2.5 forwards."""
+    tokens, made = 2 * 8192, kept(name)
+    forward, again = 2 * tokens * (BLOCKS + HEAD), 2 * tokens * LAYERS * (KEY + OUT + UP)
+    attention = attended(2, 8192, 8192)
+    assert sum(flops(made, phase) for phase in ("forward", "backward", "recompute")) == (
+        3 * forward + again + attention * 7 // 2
+    )
+
+
+@pytest.mark.parametrize("rows", [1, 16])
+def test_a_requests_flops(rows: int) -> None:
+    token = 2 * rows * (BLOCKS + HEAD)
+    prefill = 2 * rows * (PROMPT * BLOCKS + HEAD) + attended(rows, PROMPT, PROMPT)
+    assert flops(kept(f"{rows}-first"), "prefill") == prefill
+    nine = kept(f"{rows}-nine")
+    decode = sum(token + attended(rows, 1, PROMPT + n) for n in range(1, FURTHER + 1))
+    assert flops(nine, "prefill") + flops(nine, "decode") == prefill + decode
+
+
+def test_a_slow_host_limits_a_decode_step() -> None:
+    """Its operators, one after another, and nothing else, for one request as for 16."""
+    run = cosim.run(
+        cosim.Sweep.load(ROOT / "scenarios" / "generate.yaml"), {"only.launch": ["25us"]}, workers=1
+    )
+    first, nine, first_of_16, nine_of_16 = run.trials["iteration_ps"]
+    decode = (step for step in kept("1-nine").programs[0].steps if step.phase == "decode")
+    operators = sum(times for step in decode for _, times in step.kernels)
+    assert operators == FURTHER * 1323
+    assert nine - first == nine_of_16 - first_of_16 == operators * 25_000_000
