@@ -54,7 +54,7 @@ def question(scenario: Path) -> str:
 def short_question(scenario: Path) -> str:
     """Its first sentence that asks something; its first sentence where none does."""
     text = " ".join(line.strip() for line in question(scenario).splitlines())
-    sentences = re.findall(r"[^.?:]+(?:\.(?=\d)[^.?:]*)*[.?:]", text) or [text]
+    sentences = re.findall(r"[^.?:]+(?:\.(?=\w)[^.?:]*)*[.?:]", text) or [text]
     asked = [one for one in sentences if one.endswith("?")]
     return (asked or sentences)[0].strip().removesuffix(":")
 

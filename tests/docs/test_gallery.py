@@ -49,4 +49,7 @@ def test_every_scenario_stands_under_a_heading() -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda path: path.stem)
 def test_a_scenario_asks_something(scenario: Path) -> None:
     pytest.importorskip("sphinx", reason="no sphinx: pip install 'cosim-net[docs]'")
-    assert load("extensions/gallery_pages.py").short_question(scenario)
+    gallery = load("extensions/gallery_pages.py")
+    asked, said = gallery.short_question(scenario), gallery.question(scenario).split()
+    assert asked
+    assert asked.split()[0] in said, f"{asked.split()[0]} is a part of a word"
