@@ -20,6 +20,7 @@ from cosim.experiment.memory import with_memory
 from cosim.experiment.place import at
 from cosim.experiment.scenario import Job, Scenario
 from cosim.experiment.sizes import PER_LINK, PER_OPERATION_BUILT, check_size
+from cosim.network.made import made_network
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
@@ -59,8 +60,7 @@ def build(scenario: Scenario, made: Made | None = None) -> Built:
     jobs = with_memory(scenario, topology, with_slowdowns(scenario, _jobs(scenario, topology, made)))
     with at(scenario.locate("network")):
         scenario.network.check_topology(topology)
-        network = scenario.network.build(scenario.context)
-        check_answer(scenario.network, "build", network, NetworkSimulator)
+        network = made_network(scenario.network, scenario.context)
     check_can_change(scenario, topology, network)
     with at(scenario.locate("collectives")):
         planner = Planner(scenario.collectives, scenario.context, host_shape(topology))

@@ -13,6 +13,7 @@ from cosim.errors import InputError
 from cosim.network.contract import NetworkSpec
 from cosim.network.flows import I32
 from cosim.network.hybrid import HybridNetwork
+from cosim.network.made import made_network
 from cosim.network.named import ELSEWHERE, NetworkName
 from cosim.network.simulator import NetworkSimulator
 from cosim.plugin_file import PLUGIN
@@ -92,7 +93,7 @@ class Hybrid(NetworkSpec):
         InputError
             Both are simulators elsewhere.
         """
-        networks = self.scale_up.build(context), self.scale_out.build(context)
+        networks = made_network(self.scale_up, context), made_network(self.scale_out, context)
         if all(network.elsewhere for network in networks):
             raise InputError(
                 "one network of a hybrid may be a simulator elsewhere, not both: "

@@ -154,6 +154,7 @@ def test_chunks_in_floor_sizing_are_astra_sims() -> None:
     assert sizes(AR, 1024, 4) == [256] * 4
     assert sizes(AR, 1025, 4) == [256] * 5  # the remainder makes a chunk as large as the others
     assert sizes(AR, 16, 4) == [8] * 4  # at least one byte a rank
+    assert sizes(AR, 0, 4) == [8] * 4  # even of nothing
     assert sizes(AG, 16, 4) == [4] * 4  # but not for an all-gather
     with pytest.raises(AlgorithmError, match="splits to 2 or less"):
         sizes(AG, 2, 4)  # ASTRA-sim never ends with chunks of nothing

@@ -86,7 +86,12 @@ def test_a_value_of_another_type_is_named_by_where_it_is(value: object, said: st
             "activation_bytes gave a str; it should",
         ),
         ("network", "super().__init__(inner)", "super().__init__(self)", "it should be another network"),
-        ("scheduler", "Decision(", "Decision(shifts=5, ", "gave a Decision whose shifts are no Sequence"),
+        ("network", "super().__init__(inner)", "pass", "__init__ left it in front of no network"),
+        ("network", "return replace(self", "return [] and replace(self", "describe gave a list; it sh"),
+        ("network", "return replace(self", "return super().describe; replace(self", "describe gave a method"),
+        ("network", 'name=f"slowed', 'peek=[], name=f"slowed', "whose peek is a list, no bool"),
+        ("scheduler", "Decision(", "Decision(shifts=5, ", "whose shifts is an int, no Sequence"),
+        ("scheduler", "{job.number: at", "{job: at", "Decision whose priorities's key is a Placed, no int"),
         ("routing", "return RoundRobinPaths()", "return {}", "is {}; it should be a Paths"),
         ("routing", "return ptr, np.array(", "return ptr, np.array(0) if 1 else (", "1 and 0 dimensions"),
         ("routing", "[link_of[hop]", "[0 * link_of[hop]", "RoundRobinPaths.paths gave no path from"),
@@ -116,3 +121,16 @@ def test_a_workload_made_in_a_script_is_looked_at_too() -> None:
 def test_a_name_that_no_file_can_have_is_no_file() -> None:
     with pytest.raises(CosimError, match="there is no file"):
         cosim.loads(f"topology: {{plugin: '{'x' * 300}.py:Mine'}}\nnetwork: fair_share\njobs: []\n")
+
+
+def test_a_part_of_a_hybrid_is_looked_at_too(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "howto" / "files" / "my_network.py").read_text()
+    (tmp_path / "mine.py").write_text(text.replace("return replace(self", "return [] and replace(self"))
+    mine = {"plugin": f"{tmp_path / 'mine.py'}:Slowed", "of": "fair_share"}
+    scenario = {
+        "topology": {"kind": "dgx-h100", "hosts": 2},
+        "network": {"model": "hybrid", "scale_up": "fair_share", "scale_out": mine},
+        "jobs": [{"workload": {"kind": "collective", "collective": "barrier", "ranks": 16}}],
+    }
+    with pytest.raises(CosimError, match=r"network: SlowedNetwork\.describe gave a list; it should give a C"):
+        cosim.run(scenario)

@@ -1,0 +1,33 @@
+"""A network of a spec, looked at before a run goes by it: somebody else's may be none."""
+
+from __future__ import annotations
+
+from cosim.answers import check_answer, is_foreign
+from cosim.context import Context
+from cosim.errors import InputError
+from cosim.network.contract import NetworkSpec
+from cosim.network.forwarding import ForwardingNetwork
+from cosim.network.simulator import Capabilities, NetworkSimulator
+
+
+def made_network(spec: NetworkSpec, context: Context) -> NetworkSimulator:
+    """What ``spec`` builds.
+
+    What it says of itself is looked at where it runs in this process: asking starts a simulator elsewhere.
+
+    Raises
+    ------
+    InputError
+        A plug-in gave no network, one in front of nothing, or one that doesn't say what it can do.
+    """
+    network = spec.build(context)
+    check_answer(spec, "build", network, NetworkSimulator)
+    kind = type(network)
+    if isinstance(network, ForwardingNetwork) and not hasattr(network, "inner"):
+        raise InputError(
+            f"{kind.__name__}.__init__ left it in front of no network",
+            hint="call super().__init__(inner) in it, with the other network",
+        )
+    if is_foreign(kind) and not network.elsewhere:
+        check_answer(network, "describe", network.describe(), Capabilities)
+    return network
