@@ -104,6 +104,15 @@ def test_a_long_run_takes_fewer_samples_and_says_so() -> None:
     assert any("every 3.2 us, not 100 ns" in warning for warning in long.summary.warnings)
 
 
+def test_more_connections_than_ports_end_their_rounds() -> None:
+    """12 connections on 8 links: what is still to come when all is sent are their rounds' ends."""
+    ring = "topology: {kind: ring, endpoints: 4, rate: 40Gbps, latency: 1us}\n"
+    text = ring + ALL_TO_ALL[ALL_TO_ALL.index("network") :].replace("CONTROL", "newreno")
+    plain, watched = cosim.run(text), cosim.run(text + EVERYTHING)
+    assert watched.digest == plain.digest
+    assert watched.rates.at_ps.max() >= plain.records.end_ps - 3 * US
+
+
 def test_a_run_that_stands_still_says_so_all_the_same() -> None:
     stuck = HALVED.replace("rate: 4Gbps, at: 3ms, until: 5ms", "down: true, at: 3ms")
     with pytest.raises(StallError, match=r"nothing can happen after 1[0-1]"):

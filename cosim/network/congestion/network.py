@@ -15,7 +15,7 @@ packets are sent again from there on, and where some of those are lost again the
 timeout. TCP's acknowledgements wait in the queues of data that goes the other way.
 
 A connection whose control has settled, on a path where nothing queues, rests: its rounds are left out until
-a link there begins to queue, which changes no result. So does one that begins anew after such a rest, with a
+a link there begins to queue, which changes no result but for the last bit of sums. So does one that begins anew after such a rest, with a
 window that can't limit it; one that falls idle and has nothing left to tell its control ends its round
 there.
 
@@ -466,9 +466,11 @@ class CongestionNetwork(CompiledNetwork):
 
     def _is_in_vain(self, time_ps: int, event: Any) -> bool:
         """Whether an event is a look at a queue that could have crossed a threshold, had more come to it."""
+        if event["hop"] != CROSS:  # of other kinds of events the row is a connection's
+            return False
         port = self._fluid["ports"][event["row"]]
         nothing = port["load"] == 0 and port["head"] == -1 and not port["full"]
-        return bool(event["hop"] == CROSS and (port["check"] != time_ps or nothing))
+        return bool(port["check"] != time_ps or nothing)
 
     def queues(self, links: I64, now_ps: int) -> QueueSample:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

@@ -55,7 +55,8 @@ class Congestion(NetworkSpec):
     )
     balancer: BalancerName = balancer_field()
     rest: bool = Field(
-        True, description="leave out updates that change nothing; the same results without, only slower"
+        True,
+        description="leave out updates that change nothing; without, all is slower, and sums differ in the last bit",
     )
 
     @model_validator(mode="after")
