@@ -335,6 +335,7 @@ def simulate(
     from cosim.experiment.shared_cluster import shared_cluster
     from cosim.experiment.too_fast import too_fast
     from cosim.experiment.watch import coarser
+    from cosim.network.made import check_described
     from cosim.results.scheduling import scheduling
     from cosim.results.summary import mean_iterations
 
@@ -347,6 +348,8 @@ def simulate(
         plugin_errors(),
         closing(built.network),
     ):
+        with at(scenario.locate("network")):
+            check_described(built.network)
         built, cluster = shared_cluster(scenario, built)
         jobs, folding = (built.jobs, ()) if cluster else fold(scenario, built, messages=messages)
         records = _replay(scenario, built, jobs, cluster, messages, progress)

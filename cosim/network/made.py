@@ -13,7 +13,8 @@ from cosim.network.simulator import Capabilities, NetworkSimulator
 def made_network(spec: NetworkSpec, context: Context) -> NetworkSimulator:
     """What ``spec`` builds.
 
-    What it says of itself is looked at where it runs in this process: asking starts a simulator elsewhere.
+    What it says of itself is looked at where it runs in this process: asking starts a simulator elsewhere,
+    which is for the run, with :func:`check_described`.
 
     Raises
     ------
@@ -22,12 +23,23 @@ def made_network(spec: NetworkSpec, context: Context) -> NetworkSimulator:
     """
     network = spec.build(context)
     check_answer(spec, "build", network, NetworkSimulator)
-    kind = type(network)
     if isinstance(network, ForwardingNetwork) and not hasattr(network, "inner"):
         raise InputError(
-            f"{kind.__name__}.__init__ left it in front of no network",
+            f"{type(network).__name__}.__init__ left it in front of no network",
             hint="call super().__init__(inner) in it, with the other network",
         )
-    if is_foreign(kind) and not network.elsewhere:
-        check_answer(network, "describe", network.describe(), Capabilities)
+    if not network.elsewhere:
+        check_described(network)
     return network
+
+
+def check_described(network: NetworkSimulator) -> None:
+    """Refuse somebody else's network that doesn't say what it can do.
+
+    Raises
+    ------
+    InputError
+        Says what it gave, and where in it what is wrong.
+    """
+    if is_foreign(type(network)):
+        check_answer(network, "describe", network.describe(), Capabilities)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import cosim
 from cosim.answers import misfit
 from cosim.errors import CosimError, WorkloadError
+from cosim.experiment.build import build
 from tests.inputs import ROOT
 
 
@@ -121,6 +122,19 @@ def test_a_workload_made_in_a_script_is_looked_at_too() -> None:
 def test_a_name_that_no_file_can_have_is_no_file() -> None:
     with pytest.raises(CosimError, match="there is no file"):
         cosim.loads(f"topology: {{plugin: '{'x' * 300}.py:Mine'}}\nnetwork: fair_share\njobs: []\n")
+
+
+def test_one_in_front_of_a_simulator_elsewhere_is_looked_at_when_that_is_started(tmp_path: Path) -> None:
+    folder = ROOT / "docs" / "howto" / "files"
+    text = (folder / "my_network.py").read_text()
+    describes = "    def describe(self):\n"
+    text = text.replace(describes, f"    elsewhere = True\n\n{describes}        return []\n")
+    (tmp_path / "my_network.py").write_text(text)
+    (tmp_path / "x.yaml").write_text((folder / "my-network.yaml").read_text())
+    scenario = cosim.load(tmp_path / "x.yaml")
+    build(scenario).network.close()  # not asked yet
+    with pytest.raises(CosimError, match=r"x\.yaml:2: network: SlowedNetwork\.describe gave a list; it shou"):
+        cosim.run(scenario)
 
 
 def test_a_part_of_a_hybrid_is_looked_at_too(tmp_path: Path) -> None:
