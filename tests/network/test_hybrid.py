@@ -76,7 +76,7 @@ def meshes(draw: st.DrawFn) -> World:
     return replace(world, topology=mesh)
 
 
-@every_model
+@pytest.mark.parametrize("model", [pytest.param(MODELS[0], marks=pytest.mark.slow), *MODELS[1:]])
 @some
 @given(world=meshes(), seed=st.integers(0, 2**32))
 def test_two_of_a_model_are_one_of_it(model: Model, world: World, seed: int) -> None:

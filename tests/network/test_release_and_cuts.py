@@ -21,10 +21,12 @@ from tests.network.worlds import drive, drive_by_caller, unrolled
 Model = Callable[[], NetworkSimulator]
 MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]
 every_model = pytest.mark.parametrize("model", MODELS)
+SHARED = [pytest.param(MODELS[0], marks=pytest.mark.slow), *MODELS[1:]]
+"""Those whose messages share links; that whose don't waits for the slow step."""
 many = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-@every_model
+@pytest.mark.parametrize("model", SHARED)
 @many
 @given(world=worlds(), seed=st.integers(0, 2**32))
 def test_cuts_order_and_lookahead_change_nothing(model: Model, world: World, seed: int) -> None:

@@ -206,6 +206,7 @@ def killed_at(network: RemoteNetwork, *calls: int) -> Hooked:
     return Hooked(network, before)
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_before_the_session_is_open_is_replaced(
     right: str, record_property: Record
 ) -> None:
@@ -217,6 +218,7 @@ def test_a_server_that_dies_before_the_session_is_open_is_replaced(
     record_property("fault", ("kill -9 between Describe and Opened", recovered(network.session.deaths, 0)))
 
 
+@pytest.mark.slow
 def test_a_replacement_that_dies_before_it_is_described_is_replaced(
     right: str, tmp_path: Path, record_property: Record
 ) -> None:

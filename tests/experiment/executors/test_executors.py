@@ -59,7 +59,9 @@ def test_the_same_bytes_from_jobs_and_with_four_workers(tmp_path: Path) -> None:
     ("settings", "limits", "reason"),
     [
         ({"take": 2_000_000_000}, {"memory": "500MB"}, "needs more memory than it may have"),
-        ({"kill": "always"}, {"retries": 1}, "its process was killed by SIGKILL"),
+        pytest.param(
+            {"kill": "always"}, {"retries": 1}, "its process was killed by SIGKILL", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_run_beyond_its_limits_is_in_the_table_and_the_others_go_on(

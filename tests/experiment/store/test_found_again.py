@@ -29,7 +29,9 @@ READ = {
 }
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * name.endswith("ns3")) for name in READ]
+)
 def test_a_run_is_found_again(tmp_path: Path, name: str) -> None:
     """Another checkout, machine or process has other files in places of its own: none of them counts."""
     if name.endswith("ns3"):
