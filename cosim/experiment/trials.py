@@ -126,7 +126,7 @@ def _run_all(
         if first in done
     }
     if done and all(trial.is_infeasible for trial in done.values()):
-        raise InfeasibleError(f"no choice can be: {done[min(done)].error.partition(': ')[2]}")
+        raise InfeasibleError(f"no choice can be: {done[min(done)].reason}")
     return SweepRun(
         sweep.name or "sweep",
         sweep.labels,

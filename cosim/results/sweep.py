@@ -73,6 +73,11 @@ class Trial:
         return self.error.startswith(f"{InfeasibleError.__name__}: ")
 
     @property
+    def reason(self) -> str:
+        """Why it could not go on, without the error's type."""
+        return self.error.partition(": ")[2]
+
+    @property
     def folder(self) -> str:
         """Where the run lies below the sweep's folder, if it was kept."""
         return kept_folder(self.labels, self.seed)

@@ -161,12 +161,12 @@ def _agreements(sweep: SweepRun, measure: str) -> Iterator[PageTable | Lines]:
 
 def _infeasible(sweep: SweepRun) -> Iterator[Section]:
     """What each choice that can't be would need; it has no run on any seed."""
-    found = {named(one.labels): one.error for one in sweep.infeasible}
+    found = {named(one.labels): one.reason for one in sweep.infeasible}
     if not found:
         return
     lines = [f"{len(found)} choice{'s' * (len(found) != 1)} can't be"]
     shown = list(found.items())[:_MAX_INFEASIBLE]
-    lines += [f"  {labels}: {error.splitlines()[0].partition(': ')[2]}" for labels, error in shown]
+    lines += [f"  {labels}: {reason.splitlines()[0]}" for labels, reason in shown]
     if len(found) > len(shown):
         lines.append(f"  ... and {len(found) - len(shown)} more; trials.csv has all")
     yield Section([Lines(lines)])
