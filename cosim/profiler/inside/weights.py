@@ -6,6 +6,7 @@ The library makes tensors of a file's bytes, which a fake tensor hasn't; what it
 from __future__ import annotations
 
 import importlib.util
+import os
 from typing import Any
 
 import torch
@@ -34,6 +35,8 @@ def _placed(device: Any, read: Any) -> Any:
 
 def install() -> None:
     """Put a reader in place of ``safetensors.safe_open``, where that is installed."""
+    # transformers reads in threads of its own, which the modes that make tensors fake are not of.
+    os.environ["HF_DEACTIVATE_ASYNC_LOAD"] = "1"
     if importlib.util.find_spec("safetensors") is None:
         return
     import safetensors.torch
