@@ -55,15 +55,14 @@ def check_scheduler(scenario: Scenario, built: Built) -> None:
     scheduler = scenario.scheduler
     if scheduler is None or not scheduler.pins_paths:
         return
-    name = built.network.describe().name
     where = scenario.locate("scheduler")
-    if built.network.elsewhere:
+    if any(network.elsewhere for network in built.network.parts()):
         raise ScenarioError(
-            f"{type(scheduler).__name__} pins paths, which {name} can't be told: it routes by itself",
+            f"{type(scheduler).__name__} pins paths, which a simulator elsewhere can't be told: it routes by itself",
             location=where,
             hint="fair_share and congestion take them; cassini decides nothing about paths",
         )
-    if getattr(getattr(scenario.network, "balancer", None), "chooses", False):
+    if scenario.network.chooses_paths():
         raise ScenarioError(
             f"{type(scheduler).__name__} pins paths, but network.balancer chooses them too",
             location=where,

@@ -13,11 +13,9 @@ from cosim.experiment.build import Built
 from cosim.experiment.place import at
 from cosim.experiment.scenario import Scenario
 from cosim.faults.links import links_between
-from cosim.network.hybrid import HybridNetwork
 from cosim.network.simulator import NetworkSimulator
 from cosim.registry import nearest
 from cosim.topology.graph import Topology
-from cosim.topology.scale_up import scale_up_links
 from cosim.units import format_time
 
 
@@ -36,7 +34,8 @@ def watched(scenario: Scenario, built: Built) -> Watched | None:
     with at(scenario.locate("record", "queues"), TopologyError):
         parts = [part for name in record.queues for part in links_between(topology, name)]
     links = np.unique(np.array([link for part in parts for link in part], np.int64))
-    _check_parts(scenario, built, links)
+    with at(scenario.locate("record", "queues")):
+        built.network.check_queues(topology, links)
     jobs = [job.name for job in built.jobs]
     chosen = [k for k, job in enumerate(jobs) if any(fnmatchcase(job, name) for name in record.rates)]
     pairs = _pairs(scenario, topology, jobs)
@@ -72,24 +71,6 @@ def _check_network(scenario: Scenario, network: NetworkSimulator) -> None:
             raise ScenarioError(
                 f"{there.name} keeps no {what} over time; {who}",
                 location=scenario.locate("record", what),
-            )
-
-
-def _check_parts(scenario: Scenario, built: Built, links: I64) -> None:
-    """Of a hybrid, one part may keep queues and the other not."""
-    if not isinstance(built.network, HybridNetwork):
-        return
-    inside = scale_up_links(built.topology)[links]
-    for name, network, mine in zip(
-        ("scale_up", "scale_out"), built.network.parts(), (links[inside], links[~inside]), strict=True
-    ):
-        there = network.describe()
-        if len(mine) and not there.queues:
-            raise ScenarioError(
-                f"{name} is {there.name}, which keeps no queues over time, and "
-                f"{built.topology.link_name(int(mine[0]))} is a link of it",
-                location=scenario.locate("record", "queues"),
-                hint=f"name links of the other part, or give {name} a network that does: congestion",
             )
 
 

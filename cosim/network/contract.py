@@ -76,6 +76,10 @@ class NetworkSpec(Spec):
         """Whether priorities of jobs may matter; as weights do, where nothing else is said."""
         return self.shares_by_weight()
 
+    def chooses_paths(self) -> bool:
+        """Whether messages may go other paths than the routing says, as a load balancer of its own decides."""
+        return False
+
     def simulator_build(self) -> str | None:
         """Which simulator answers, where that is none of this process: with the settings it determines all
         that comes of a run. None: not known.

@@ -253,6 +253,10 @@ class FairShare(NetworkSpec):
         """Where the balancer draws lots."""
         return self.balancer.uses_seed()
 
+    def chooses_paths(self) -> bool:
+        """Where the balancer does."""
+        return self.balancer.chooses
+
     def check_topology(self, topology: Topology) -> None:
         """Refuse what leaves the balancer no choice. See :class:`NetworkSpec`."""
         check_balancer(self.balancer, topology)

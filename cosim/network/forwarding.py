@@ -53,6 +53,10 @@ class ForwardingNetwork(NetworkSimulator):
         """Those of the other one."""
         return self.inner.queues(links, now_ps)
 
+    def check_queues(self, topology: Topology, links: I64) -> None:
+        """Refuse what the other one refuses."""
+        self.inner.check_queues(topology, links)
+
     def rates(self) -> RateSample:
         """Those of the other one."""
         return self.inner.rates()

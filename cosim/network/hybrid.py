@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from cosim.errors import CausalityError, NetworkError
+from cosim.errors import CausalityError, NetworkError, ScenarioError
 from cosim.network.carrier import Carrier
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
 from cosim.network.merged import merge
@@ -48,6 +48,7 @@ from cosim.topology.scale_up import scale_up_links
 from cosim.units import NEVER
 
 _ROLES = ("scale-up", "scale-out")
+_SETTINGS = ("scale_up", "scale_out")
 _MOST_REPORTED = 1 << 18
 
 
@@ -160,6 +161,20 @@ class HybridNetwork(NetworkSimulator):
                 own = np.searchsorted(child.links, links[mine])
                 found[:, mine] = child.network.queues(own, now_ps)
         return QueueSample(*found)
+
+    def check_queues(self, topology: Topology, links: I64) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: one may keep queues and the other not."""
+        inside = scale_up_links(topology)[links]
+        for name, network, mine in zip(
+            _SETTINGS, self.networks, (links[inside], links[~inside]), strict=True
+        ):
+            there = network.describe()
+            if len(mine) and not there.queues:
+                raise ScenarioError(
+                    f"{name} is {there.name}, which keeps no queues over time, and "
+                    f"{topology.link_name(int(mine[0]))} is a link of it",
+                    hint=f"name links of the other part, or give {name} a network that does: congestion",
+                )
 
     def rates(self) -> RateSample:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

@@ -60,6 +60,10 @@ class Hybrid(NetworkSpec):
         """In either."""
         return self.scale_up.shares_by_weight() or self.scale_out.shares_by_weight()
 
+    def chooses_paths(self) -> bool:
+        """Either does."""
+        return self.scale_up.chooses_paths() or self.scale_out.chooses_paths()
+
     def uses_seed(self) -> bool:
         """Either does."""
         return self.scale_up.uses_seed() or self.scale_out.uses_seed()

@@ -163,6 +163,16 @@ class NetworkSimulator(ABC):
         del links, now_ps
         raise NetworkError(f"{self.describe().name} keeps no queues over time")
 
+    def check_queues(self, topology: Topology, links: I64) -> None:
+        """Refuse links whose queues it does not keep, of a network that keeps those of others; before ``open``.
+
+        Raises
+        ------
+        ScenarioError
+            Says which link, and who carries it.
+        """
+        del topology, links
+
     def rates(self) -> RateSample:
         """What connections send when the instant begins that was granted; changes nothing.
 

@@ -262,6 +262,23 @@ def test_as_many_levels_as_jobs_lose_nothing() -> None:
 # -- what doesn't go together ------------------------------------------------------------------------
 
 
+SPRAYED = {"model": "fair_share", "balancer": "spray"}
+HOSTS = {"gpus": 2, "nvlink_rate": "300GB/s", "nics": 2, "nic_rate": "100Gbps"}
+
+
+def behind_nvlink(scale_out: dict[str, Any]) -> dict[str, Any]:
+    given = two_across(network={"model": "hybrid", "scale_out": scale_out}, scheduler="crux")
+    fabric = {**given["topology"], "hosts": HOSTS}
+    del fabric["rate"]
+    return {**given, "topology": fabric}
+
+
 def test_a_load_balancer_has_paths_of_its_own() -> None:
-    with pytest.raises(ScenarioError, match="pins paths, but network"):
-        cosim.run(two_across(network={"model": "fair_share", "balancer": "spray"}, scheduler="crux"))
+    for given in (two_across(network=SPRAYED, scheduler="crux"), behind_nvlink(SPRAYED)):
+        with pytest.raises(ScenarioError, match="pins paths, but network"):
+            cosim.run(given)
+
+
+def test_a_part_that_is_elsewhere_cannot_be_told_paths() -> None:
+    with pytest.raises(ScenarioError, match="pins paths, which"):
+        cosim.run(behind_nvlink({"address": "127.0.0.1:1"}))  # nobody listens there, nobody is asked

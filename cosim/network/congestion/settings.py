@@ -81,6 +81,10 @@ class Congestion(NetworkSpec):
         """Where the control or the balancer draws lots."""
         return self.control.uses_seed() or self.balancer.uses_seed()
 
+    def chooses_paths(self) -> bool:
+        """Where the balancer does."""
+        return self.balancer.chooses
+
     def doubts(self) -> list[tuple[str, str]]:
         """Packets that overtake each other under a transport that then goes back."""
         inner = type(self.control.inner())
