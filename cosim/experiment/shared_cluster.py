@@ -58,7 +58,8 @@ def check_scheduler(scenario: Scenario, built: Built) -> None:
     where = scenario.locate("scheduler")
     if any(network.elsewhere for network in built.network.parts()):
         raise ScenarioError(
-            f"{type(scheduler).__name__} pins paths, which a simulator elsewhere can't be told: it routes by itself",
+            f"{type(scheduler).__name__} pins paths, which a simulator elsewhere can't be told: "
+            "it routes by itself",
             location=where,
             hint="fair_share and congestion take them; cassini decides nothing about paths",
         )

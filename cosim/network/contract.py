@@ -77,7 +77,7 @@ class NetworkSpec(Spec):
         return self.shares_by_weight()
 
     def chooses_paths(self) -> bool:
-        """Whether messages may go other paths than the routing says, as a load balancer of its own decides."""
+        """Whether messages may go other paths than the routing says, as a load balancer decides."""
         return False
 
     def simulator_build(self) -> str | None:

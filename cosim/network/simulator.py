@@ -164,7 +164,7 @@ class NetworkSimulator(ABC):
         raise NetworkError(f"{self.describe().name} keeps no queues over time")
 
     def check_queues(self, topology: Topology, links: I64) -> None:
-        """Refuse links whose queues it does not keep, of a network that keeps those of others; before ``open``.
+        """Refuse links whose queues it does not keep, where it keeps those of others; before ``open``.
 
         Raises
         ------

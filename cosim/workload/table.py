@@ -87,25 +87,16 @@ class OperationTable:
         _check_places("like", self.like, len(self.prototypes))
         _check_steps("first", self.first, rows)
 
-        def column(what: str, given: ArrayLike | None, of: Sequence[int]) -> I64:
-            try:
-                made = np.array(of, np.int64)[self.like] if given is None else np.asarray(given, np.int64)
-            except OverflowError:
-                raise WorkloadError(f"operation table: a {what} is beyond 64 bits") from None
-            if made.shape != (rows,):
-                raise WorkloadError(f"operation table: {what} has {len(made)} rows, like has {rows}")
-            return made
-
         if name is None:
             names, name = [one.name for one in self.prototypes], self.like
         self.names: Sequence[str] = names if names is not None else ()
-        self.name: I32 = column("name", name, ()).astype(np.int32)
+        self.name: I32 = self._column("name", name, ()).astype(np.int32)
         _check_places("name", self.name, len(self.names))
         of = self.prototypes
-        self.duration_ps: I64 = column("duration_ps", duration_ps, [one.duration_ps for one in of])
-        self.size_bytes: I64 = column("size_bytes", size_bytes, [one.size_bytes for one in of])
-        self.tag: I64 = column("tag", tag, [one.tag for one in of])
-        self.peer: I64 = column("peer", peer, [_rank(one.peer) for one in of])
+        self.duration_ps: I64 = self._column("duration_ps", duration_ps, [one.duration_ps for one in of])
+        self.size_bytes: I64 = self._column("size_bytes", size_bytes, [one.size_bytes for one in of])
+        self.tag: I64 = self._column("tag", tag, [one.tag for one in of])
+        self.peer: I64 = self._column("peer", peer, [_rank(one.peer) for one in of])
         self.dep_first: I64
         self.dep: I32
         if deps is None:
@@ -118,6 +109,16 @@ class OperationTable:
             late = np.flatnonzero(np.array([bool(one.lagged) for one in of], np.bool_)[self.like]).tolist()
             lagged = [(row, other, lag) for row in late for other, lag in of[self.like[row]].lagged]
         self.lagged: I64 = np.asarray(lagged, np.int64).reshape(-1, 3)
+
+    def _column(self, what: str, given: ArrayLike | None, of: Sequence[int]) -> I64:
+        """What is given for each row, or else its prototype's."""
+        try:
+            made = np.array(of, np.int64)[self.like] if given is None else np.asarray(given, np.int64)
+        except OverflowError:
+            raise WorkloadError(f"operation table: a {what} is beyond 64 bits") from None
+        if made.shape != self.like.shape:
+            raise WorkloadError(f"operation table: {what} has {len(made)} rows, like has {len(self.like)}")
+        return made
 
     def __len__(self) -> int:
         return len(self.like)

@@ -39,9 +39,7 @@ def make_answer(session: Any) -> dict[str, Any]:
         marks = [each.end for each in session.requests]
     wanted = min(session.order["iteration"], len(marks) - 1)
     if not marks:
-        return {"error": "the script ended without an optimizer step", "traceback": [],
-                "hint": _NO_STEP + (_OWN_PROCESSES.format(len(started)) if started else ""),
-                "operations_seen": len(recorder.operations)}  # fmt: skip
+        return _no_step(recorder)
     begin, end = (marks[wanted - 1] if wanted else 0), marks[wanted]
     if request is not None:
         begin = request.begin
@@ -73,9 +71,24 @@ def make_answer(session: Any) -> dict[str, Any]:
         "fake_cuda": session.shim is not None,
         "seconds": time.monotonic() - session.started,
         "cpu_seconds": time.process_time() - session.begun_cpu,
-        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        * (1 if sys.platform == "darwin" else 1024),
+        "peak_bytes": _peak_bytes(),
         "seen": len(recorder.operations),
+    }
+
+
+def _peak_bytes() -> int:
+    """The most memory that this process had."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _no_step(recorder: Any) -> dict[str, Any]:
+    """What to say of a script that never trained."""
+    return {
+        "error": "the script ended without an optimizer step",
+        "traceback": [],
+        "hint": _NO_STEP + (_OWN_PROCESSES.format(len(started)) if started else ""),
+        "operations_seen": len(recorder.operations),
     }
 
 

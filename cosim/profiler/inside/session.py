@@ -82,6 +82,7 @@ class ProfilingSession:
         self.started, self.begun_cpu = time.monotonic(), time.process_time()
         self.shim, self.why_not = preload()
         self._set_up()
+        self._count_optimizers()
         self._watch_optimizers()
         self._watch_meshes()
         self._seed()
@@ -91,29 +92,13 @@ class ProfilingSession:
         self.assumed[text] = self.assumed.get(text, 0) + 1
 
     def _set_up(self) -> None:
+        """The machine: devices that hold no data, a recorder of operators, process groups of other ranks."""
         import torch
         import torch._dynamo
         import torch.distributed.tensor.experimental
         from torch._subclasses.fake_tensor import FakeTensorMode
 
-        from cosim.profiler.inside import (
-            attention,
-            distributed,
-            fakes,
-            flash_attention,
-            generation,
-            host,
-            pipeline,
-            processes,
-            routing,
-            sparse,
-            tensors,
-            triton_kernels,
-            values,
-            weights,
-            wrappers,
-        )
-        from cosim.profiler.inside.compiled import Compiler
+        from cosim.profiler.inside import distributed, fakes, host, processes, routing
         from cosim.profiler.inside.exchanged import ValueExchange
         from cosim.profiler.inside.recorder import DispatchRecorder
         from cosim.profiler.inside.shared_folder import SharedFolder
@@ -135,6 +120,16 @@ class ProfilingSession:
         self.recorder.groups = groups
         distributed.install(rank, world_size, per_node, folder, groups)
         processes.install(local)
+        self._watch_operators(routed)
+        self._watch_programs(folder, groups)
+        self._tell_progress(folder.folder, rank)
+
+    def _watch_operators(self, routed: Any) -> None:
+        """What torch does on tensors without data, where its own way would ask for their values."""
+        import torch
+
+        from cosim.profiler.inside import attention, sparse, tensors, values, weights, wrappers
+
         values.install(self.assume, self.recorder.host_reads, routed)
         values.install_loader(self.assume)
         tensors.install(self.mode)
@@ -142,13 +137,18 @@ class ProfilingSession:
         weights.install()
         wrappers.install(self.assume)
         attention.install(ampere=self.shim is not None and torch.cuda.get_device_capability() >= (8, 0))
+
+    def _watch_programs(self, folder: Any, groups: Any) -> None:
+        """What runs more than an operator: compiled graphs, pipelines' schedules, kernels, generation."""
+        from cosim.profiler.inside import flash_attention, generation, pipeline, triton_kernels
+        from cosim.profiler.inside.compiled import Compiler
+
         self.compiler = Compiler(self.recorder, self.assume)
-        self.compiler.install(eager=self.shim is None or not order["compile"])
+        self.compiler.install(eager=self.shim is None or not self.order["compile"])
         pipeline.install(folder, groups, self.guesses, self.stages)
         triton_kernels.install(self.recorder.launched)
         flash_attention.install()
         generation.install(self.recorder, self._answered)
-        self._tell_progress(folder.folder, rank)
 
     def _answered(self, request: Any) -> None:
         """A request has ended; the wanted one's end ends a script that has nothing to train."""
@@ -226,7 +226,6 @@ class ProfilingSession:
 
     def _watch_optimizers(self) -> None:
         """Iterations end where optimizers have stepped; the wanted one's end ends the script."""
-        import torch
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
         from cosim.profiler.inside import graphs
@@ -267,6 +266,15 @@ class ProfilingSession:
             before(None, (), {})
             after()
 
+        if self.shim is not None:
+            graphs.install(recorder, replayed)
+        register_optimizer_step_pre_hook(before)
+        register_optimizer_step_post_hook(after)
+
+    def _count_optimizers(self) -> None:
+        """Know whether the script has any: one without is no training."""
+        import torch
+
         made = torch.optim.Optimizer.__init__
 
         @functools.wraps(made)
@@ -275,10 +283,6 @@ class ProfilingSession:
             made(optimizer, *given, **named)
 
         torch.optim.Optimizer.__init__ = init  # type: ignore[method-assign]
-        if self.shim is not None:
-            graphs.install(recorder, replayed)
-        register_optimizer_step_pre_hook(before)
-        register_optimizer_step_post_hook(after)
 
     def modes(self) -> Any:
         """The modes under which the script runs, entered together."""

@@ -54,7 +54,8 @@ def install(assume: Any, host_reads: Any, routing: TokenRouting) -> None:
     _read_scalars(table, assume, routing)
     _count_evenly(table, routing)
     _take_all_places(table, assume)
-    _patch_tensor(assume, host_reads, routing)
+    _patch_reads(assume, host_reads, routing)
+    _patch_data()
     _random_states()
     _checkpoints(assume)
 
@@ -157,7 +158,8 @@ def _checkpoints(assume: Any) -> None:
                 setattr(module, name, value)
 
 
-def _patch_tensor(assume: Any, host_reads: Any, routing: TokenRouting) -> None:
+def _patch_reads(assume: Any, host_reads: Any, routing: TokenRouting) -> None:
+    """Give what a script shows or reads of a tensor: its value where that is known, else a stand-in."""
     old_format, old_tolist, old_numpy = torch.Tensor.__format__, torch.Tensor.tolist, torch.Tensor.numpy
 
     def show(self: Any, spec: str) -> str:
@@ -193,7 +195,9 @@ def _patch_tensor(assume: Any, host_reads: Any, routing: TokenRouting) -> None:
     torch.Tensor.tolist = tolist  # type: ignore[method-assign]
     torch.Tensor.numpy = numpy  # type: ignore[method-assign]
 
-    # A fake tensor that takes another's data takes its device too: FSDP asks for it.
+
+def _patch_data() -> None:
+    """Let a fake tensor take another's data, and its device with it: FSDP asks for that."""
     plain = torch.Tensor.data
 
     def set_data(self: Any, value: Any) -> None:
