@@ -19,9 +19,10 @@ from typing import Any
 from cosim.network.calendar import push
 from cosim.network.congestion.changes import change, own_changed, touch
 from cosim.network.congestion.delays import path_rtt
+from cosim.network.congestion.feeds import bring_more
 from cosim.network.congestion.fronts import expect_front, have_all_moved, have_moved, leaves_with, line_up
 from cosim.network.congestion.pauses import expect_crossing, expect_empty
-from cosim.network.congestion.ports import is_hot, least_queue, left_for, passes, settle_link
+from cosim.network.congestion.ports import is_hot, least_queue, passes, settle_link
 from cosim.network.congestion.rounds import set_want, settle_conn
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, UPDATE, CongestionState
 from cosim.network.congestion.strands import detach, drop_left
@@ -159,11 +160,7 @@ def _passed_on(fluid: CongestionState, at: int, least: float) -> int:
         fresh = int(fresh * part)
     if fresh > 0:
         fluid.sights[at].kept = fresh
-    elif before.paused > 0 and hop.load > 0:
-        # What comes of the queue when it goes on, should nothing come to it by then: all that the port has.
-        rate = max(left_for(fluid, hop.port), 0.0)
-        fluid.sights[at].kept = int(rate * float(hop.load) / float(before.load))
-    elif before.load == 0 and before.queue > least and before.paused == 0:
+    elif before.load == 0 and before.queue > least:
         fresh = fluid.sights[at].kept  # nothing comes, but the queue before goes on
     return int(fresh)
 
@@ -176,6 +173,7 @@ def _bring(core: Core, fluid: CongestionState, level: int, count: int, least: fl
     hops = fluid.hops
     strands = fluid.strands
     traced = fluid.settings[0].traced != 0.0
+    pauses = fluid.settings[0].lossless != 0.0
     for k in range(count):
         strand = strands[fluid.moving[k]]
         # Read first, written below: the order of connections in ``changed`` must not show in the rates.
@@ -192,11 +190,13 @@ def _bring(core: Core, fluid: CongestionState, level: int, count: int, least: fl
             if hop.fresh != hop.load:
                 # Up to now the queue grew by the old load; it is brought up to date before that is gone.
                 settle_link(core, fluid, hop.link, now)
+                if pauses and level > 0:
+                    bring_more(fluid, strand.hop + level, hop.fresh - hop.load, now)
                 fluid.ports[hop.port].load += hop.fresh - hop.load
                 hop.load = hop.fresh
                 touch(fluid, hop.port)
                 if traced:
-                    line_up(fluid, strand.hop + level, least)
+                    line_up(fluid, strand.hop + level, least, now)
 
 
 @once
@@ -277,11 +277,15 @@ def _set_loads(core: Core, fluid: CongestionState, least: float, now: int) -> No
 def _is_through(fluid: CongestionState, strand: Any, least: float) -> bool:
     """Whether the queues on the way have passed on what was sent by a strand."""
     hops = fluid.hops
+    pauses = fluid.settings[0].lossless != 0.0
     for m in range(strand.hop, strand.hop + strand.hops):
         port = fluid.ports[hops[m].port]
         if fluid.settings[0].traced != 0.0:
             # What came may wait behind others in whole: then nothing leaves yet, and nothing comes any more.
             if hops[m].load != 0 or fluid.outs[m] != 0 or fluid.sights[m].fronts != 0:
+                return False
+            # It goes on to be stopped there until the queue says otherwise.
+            if pauses and m > strand.hop and fluid.feeds[fluid.sights[m].feed].stopped != 0:
                 return False
             continue
         # A queue that nobody feeds still sends to the next port: off its list, nothing would bring that
@@ -349,7 +353,7 @@ def _watch_queues(core: Core, fluid: CongestionState, least: float, now: int) ->
             if fluid.settings[0].traced != 0.0:
                 expect_front(core.calendar, fluid, p, now)
             if fluid.settings[0].lossless != 0.0:
-                expect_crossing(core.calendar, fluid, p, now)
+                expect_crossing(core, fluid, p, now)
             p += len(links)
     counts.num_touched = 0
 

@@ -27,6 +27,7 @@ Columns, float64 each:
 ``lost``              whole packets lost (they are sent again)
 ``timeout``           1 where packets sent again were lost again, and the sender came back after its timeout
 ``acked``             bytes sent in the round, which its end acknowledges
+``delivered``         the same, but where ports pause and ``wait`` was given: bytes that left the queues
 ``flight``            bytes on their way at its end: what was sent in the last round trip
 ``limited``           1 where the control's answer limited the sender, not its port or its message
 ``line``              rate of the sender's port, bits/s

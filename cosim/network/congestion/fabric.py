@@ -95,7 +95,7 @@ def make_ports(links: int, before: NDArray[Any] | None = None) -> NDArray[Any]:
     if before is not None:
         ports[:old] = before
     new = ports[old:]
-    new["first"] = new["blocks"] = new["head"] = new["tail"] = _NONE
+    new["first"] = new["feeds"] = new["head"] = new["tail"] = _NONE
     new["share"] = new["duty"] = 1.0
     new["link"] = np.arange(links)
     return ports
@@ -122,23 +122,24 @@ def other_way(src: I32, dst: I32) -> I64:
     return found
 
 
-def circle(ports: NDArray[Any], pairs: NDArray[Any], first: int) -> list[int]:
+def circle(ports: NDArray[Any], feeds: NDArray[Any], first: int) -> list[int]:
     """The ports that pause each other, from ``first`` on round to it."""
     came = {first: -1}
     for port in (queue := [first]):
-        at = int(ports["blocks"][port])
+        at = int(ports["feeds"][port])
         while at != _NONE:
-            before = int(pairs["port"][at])
-            if before == first:
+            before = int(feeds["port"][at])
+            stopped = feeds["stopped"][at] != 0
+            if stopped and before == first:
                 found = [first]
                 while port != first:
                     found.append(port)
                     port = came[port]
                 return found
-            if before not in came:
+            if stopped and before not in came:
                 came[before] = port
                 queue.append(before)
-            at = int(pairs["next"][at])
+            at = int(feeds["next"][at])
     raise AssertionError("no circle")  # pragma: no cover
 
 

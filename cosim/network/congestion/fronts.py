@@ -1,4 +1,4 @@
-"""What stands in a queue, told apart by strand, where paths may change while a run goes on.
+"""What stands in a queue, told apart by strand, where paths may change while a run goes on or ports pause.
 
 A queue is served in the order in which its bytes came. Where a strand brings another rate to a port in whose
 queue bytes stand, a *front* is put behind them: what the port passes on of that strand changes when it has
@@ -14,6 +14,7 @@ import math
 
 from cosim.network.calendar import Calendar, push
 from cosim.network.congestion.changes import touch
+from cosim.network.congestion.feeds import set_out
 from cosim.network.congestion.ports import left_for, settle_link
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, FRONT_PASSES, CongestionState
 from cosim.network.core import Core
@@ -50,16 +51,16 @@ def have_all_moved(fluid: CongestionState, p: int) -> None:
 
 
 @inlined
-def line_up(fluid: CongestionState, at: int, least: float) -> None:
+def line_up(fluid: CongestionState, at: int, least: float, now: int) -> None:
     """Hop ``at`` brings another load to its port, whose queue is settled: that leaves after what is there."""
     counts = fluid.counts[0]
     hop = fluid.hops[at]
     port = fluid.ports[hop.port]
     line = fluid.lines[hop.port]
-    # What goes to a receiver goes to no further port.
-    if line.head == _NONE and (port.queue <= least or fluid.links[hop.link].onward == 0):
-        line.out += hop.load - fluid.outs[at]
-        fluid.outs[at] = hop.load
+    # What goes to a receiver goes to no further port; it matters where it waits for one that pauses others.
+    told = fluid.links[hop.link].onward > 0 or fluid.settings[0].lossless != 0.0
+    if line.head == _NONE and (port.queue <= least or not told):
+        set_out(fluid, at, hop.load, now)
         return
     f = counts.free_front
     if f == _NONE:
@@ -94,8 +95,7 @@ def pass_fronts(core: Core, fluid: CongestionState, p: int, least: float, now: i
         return
     while f != _NONE and (fluid.fronts[f].leaves - port.served <= least or port.queue <= least):
         front = fluid.fronts[f]
-        line.out += front.load - fluid.outs[front.hop]
-        fluid.outs[front.hop] = front.load
+        set_out(fluid, front.hop, front.load, now)
         have_moved(fluid, fluid.strand_of[front.hop])
         after = front.next
         front.next = counts.free_front

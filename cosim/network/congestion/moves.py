@@ -78,7 +78,7 @@ def go_on(core: Core, fluid: CongestionState, c: int, now: int) -> None:
         if strand.attached == 0:
             remember(fluid, strand)
         s = strand.next
-    attach(core, fluid, c, now)
+    attach(fluid, c)
     hold_or_go_on(fluid, c, now)
     change(fluid, c)
 

@@ -95,6 +95,7 @@ from cosim.network.congestion.state import (
     COUNTS,
     CREDIT,
     CROSS,
+    FEED,
     FLOW,
     FRONT,
     GROUP_TRAITS,
@@ -102,7 +103,6 @@ from cosim.network.congestion.state import (
     LINE,
     MAX_STATE,
     NUM_CLASSES,
-    PAIR,
     QUEUE_BINS,
     ROW,
     SIGHT,
@@ -179,7 +179,8 @@ class CongestionNetwork(CompiledNetwork):
         )
         changing = topology.changes is not None
         self._fluid["settings"]["changing"] = changing
-        if changing or self._balancing.balancer is not None:
+        lossless = bool(self._fluid["settings"]["lossless"][0])
+        if changing or lossless or self._balancing.balancer is not None:
             self._fluid["settings"]["traced"] = 1
             self._fluid["lines"] = make_lines(count)
         self._rows = StrandRows(self._fluid, topology, self._ports.mtu_bytes, back)
@@ -408,7 +409,7 @@ class CongestionNetwork(CompiledNetwork):
     def _circle(self) -> str:
         """The ports of a deadlock, as an error says it."""
         now, stuck = int(self._arrays["state"]["instant"][0]), int(self._fluid["counts"]["stuck"][0])
-        found = circle(self._fluid["ports"], self._fluid["pairs"], stuck - 1)
+        found = circle(self._fluid["ports"], self._fluid["feeds"], stuck - 1)
         links = self._fluid["ports"]["link"][found].tolist()
         shown = ", ".join(self._topology.link_name(one) for one in links)
         return (
@@ -469,7 +470,7 @@ class CongestionNetwork(CompiledNetwork):
         if event["hop"] != CROSS:  # of other kinds of events the row is a connection's
             return False
         port = self._fluid["ports"][event["row"]]
-        nothing = port["load"] == 0 and port["head"] == -1 and not port["full"]
+        nothing = port["load"] == 0 and port["head"] == -1 and not port["stops"]
         return bool(port["check"] != time_ps or nothing)
 
     def queues(self, links: I64, now_ps: int) -> QueueSample:
@@ -504,7 +505,7 @@ class CongestionNetwork(CompiledNetwork):
 def _empty_state(num_links: int) -> dict[str, Any]:
     """The arrays of a network on which nothing has been sent."""
     counts = np.zeros(1, COUNTS)
-    counts["free_flow"] = counts["free_front"] = _NONE
+    counts["free_flow"] = counts["free_front"] = counts["free_feed"] = _NONE
     counts["stamp"] = counts["num_classes"] = 1
     records = {
         "conns": CONN,
@@ -517,7 +518,7 @@ def _empty_state(num_links: int) -> dict[str, Any]:
         "fronts": FRONT,
         "flows": FLOW,
         "drains": DRAIN,
-        "pairs": PAIR,
+        "feeds": FEED,
         "rows": ROW,
     }
     numbers = (

@@ -1,11 +1,14 @@
-"""Priority flow control: a port whose queue reaches a threshold pauses the ports that feed it, class by
-class.
+"""Priority flow control: a port stops one before it, class by class, where what came from there and stands in
+its queue (its *feed*) reaches a threshold, and lets it go on when that is down to a lower one.
 
-A paused port sends nothing of that class, to whomever it is for, so its own queue grows, and pauses go on
-towards the hosts. It is released when the queue is down to the lower threshold. Pause frames take no time.
+So eight ports that bring alike fill a queue to eight thresholds, where one alone would to one. A port that is
+stopped sends nothing of that class, to whomever it is for, so its own queue grows, and stops go on towards
+the hosts. Pause frames take no time.
 
-Source: IEEE 802.1Qbb. Not modelled: the frames' own way, the headroom above the threshold that a switch keeps
-for what is sent meanwhile (rate x 2 latency + 2 packets a port), the watchdog that ends deadlocks.
+Source: IEEE 802.1Qbb; that switches count by link in: Y. Zhu et al., SIGCOMM 2015, section 4. Not modelled:
+what a link brings to other ports of the same switch, which counts there, too, and that its ports share their
+memory; the frames' own way, the headroom above the threshold that a switch keeps for what is sent meanwhile
+(rate x 2 latency + 2 packets a port), the watchdog that ends deadlocks.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import math
 
 from cosim.network.calendar import Calendar, push
 from cosim.network.congestion.changes import tell, touch
+from cosim.network.congestion.feeds import settle_feed
 from cosim.network.congestion.ports import left_for, settle_link
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, CROSS, EMPTY, CongestionState
 from cosim.network.core import Core
@@ -24,42 +28,60 @@ _NONE = -1
 _NEAR = 1e-6
 _LEAST_DUTY = 1.0 / 64.0
 _LEAST_PS = 1000
+_FAR = 1e17
 
 
 @inlined
-def expect_crossing(calendar: Calendar, fluid: CongestionState, p: int, now: int) -> None:
-    """Look again when a port's queue, as loads are, would cross the threshold, or a last byte leave it."""
-    links = fluid.links
-    ports = fluid.ports
-    port = ports[p]
-    link = port.link
-    rate = 0.0
-    if port.paused == 0:
-        rate = float(links[link].capacity)
-        k = link
-        while k < p:
-            rate -= float(ports[k].load)
-            k += len(links)
-    rate = max(rate, 0.0)
-    slope = (float(port.load) - rate) * BYTES_PER_BPS_PS
-    away = links[link].pause - port.queue
-    # A full one is watched on its way down, to the lower of the two thresholds.
-    if port.full != 0:
-        slope = -slope
-        away = port.queue - links[link].resume
+def _crossing(fluid: CongestionState, p: int, rate: float, now: int) -> float:
+    """How long it takes, as loads are, until a feed of port ``p`` is to be stopped or let go on, in ps."""
+    port = fluid.ports[p]
+    line = fluid.lines[p]
+    link = fluid.links[port.link]
+    soonest = _FAR
+    if port.stops == 0 and port.queue < link.pause:
+        # No feed of a queue can be longer than the queue: as on most links, most of the time.
+        slope = (float(port.load) - rate) * BYTES_PER_BPS_PS
+        return (link.pause - port.queue) / slope if slope > 0.0 else soonest
+    each = 0.0
+    if line.out > 0:
+        each = (rate if port.queue > 0.0 else min(rate, float(port.load))) / float(line.out)
+    at = port.feeds
+    while at != _NONE:
+        feed = fluid.feeds[at]
+        settle_feed(fluid, p, feed, now)
+        slope = (float(feed.load) - float(feed.out) * each) * BYTES_PER_BPS_PS
+        away = link.pause - feed.bytes
+        if feed.stopped != 0:
+            slope = -slope
+            away = feed.bytes - link.resume
+        if away <= 0.0:
+            soonest = 0.0
+        elif slope > 0.0:
+            soonest = min(soonest, away / slope)
+        at = feed.next
+    return float(soonest)
+
+
+@inlined
+def expect_crossing(core: Core, fluid: CongestionState, p: int, now: int) -> None:
+    """Look again when a feed, as loads are now, would cross a threshold, or a last byte leave the port."""
+    port = fluid.ports[p]
+    rate = max(left_for(fluid, p), 0.0) if port.paused == 0 else 0.0
+    settle_link(core, fluid, port.link, now)
+    soonest = _crossing(fluid, p, rate, now)
     at = NEVER
-    if slope > 0.0:
+    if soonest < _FAR:
         # At least a nanosecond on: rounding may leave it just short of the threshold, again and again.
-        at = now + max(math.ceil(min(away / slope, 1e17)), _LEAST_PS)
+        at = now + max(math.ceil(soonest), _LEAST_PS)
     if port.head != _NONE and rate > 0.0:
         before = fluid.flows[port.head].leaves - port.served
-        at = min(at, now + max(math.ceil(min(before / (rate * BYTES_PER_BPS_PS), 1e17)), 1))
+        at = min(at, now + max(math.ceil(min(before / (rate * BYTES_PER_BPS_PS), _FAR)), 1))
     if at == NEVER:
         return
     # One that is to be looked at earlier already is left: it is looked at then, and expected anew.
     if port.check <= now or at < port.check:
         port.check = at
-        push(calendar, at, now, now, _NONE, 0, p, CROSS)
+        push(core.calendar, at, now, now, _NONE, 0, p, CROSS)
 
 
 @inlined
@@ -124,61 +146,43 @@ def closes_circle(fluid: CongestionState, u: int) -> bool:
     fluid.scan[0] = u
     at = 0
     while at < count:
-        m = ports[fluid.scan[at]].blocks
+        m = ports[fluid.scan[at]].feeds
         at += 1
         while m != _NONE:
-            v = fluid.pairs[m].port
+            v = fluid.feeds[m].port
+            stopped = fluid.feeds[m].stopped != 0
             # 802.1Qbb has no way out of such a circle but a watchdog, which is not modelled.
-            if v == u:
+            if stopped and v == u:
                 return True
-            if ports[v].visit != counts.visit:
+            if stopped and ports[v].visit != counts.visit:
                 ports[v].visit = counts.visit
                 fluid.scan[count] = v
                 count += 1
-            m = fluid.pairs[m].next
+            m = fluid.feeds[m].next
     return False
 
 
 @compiled
-def pause_from(core: Core, fluid: CongestionState, m: int, now: int) -> None:
-    """Pause the port before hop ``m``, whose own port is full; once for all that come from there."""
-    if fluid.hops[m].leads != 0:
-        return
-    u = fluid.hops[m - 1].port
-    port = fluid.ports[fluid.hops[m].port]
-    at = port.blocks
-    while at != _NONE:
-        # It is paused from here already: counted twice, it would be released once and stay paused for ever.
-        if fluid.pairs[at].port == u:
-            return
-        at = fluid.pairs[at].next
-    fluid.pairs[m].port = u
-    fluid.pairs[m].next = port.blocks
-    port.blocks = m
-    _hold(core, fluid, u, now)
-    if closes_circle(fluid, u):
-        fluid.counts[0].stuck = u + 1
-
-
-@compiled
 def at_threshold(core: Core, fluid: CongestionState, p: int, now: int) -> None:
-    """A queue may have crossed its threshold."""
+    """Feeds of a port may have crossed a threshold."""
     port = fluid.ports[p]
-    link = port.link
-    settle_link(core, fluid, link, now)
+    link = fluid.links[port.link]
+    settle_link(core, fluid, port.link, now)
     touch(fluid, p)
-    if port.full == 0 and port.queue >= fluid.links[link].pause * (1.0 - _NEAR):
-        # All that come through a port before it, whomever they go to: 802.1Qbb knows classes, not flows.
-        port.full = 1
-        m = port.first
-        while m != _NONE:
-            pause_from(core, fluid, m, now)
-            m = fluid.hops[m].after
-    elif port.full != 0 and port.queue <= fluid.links[link].resume * (1.0 + _NEAR):
-        port.full = 0
-        at = port.blocks
-        port.blocks = _NONE
-        while at != _NONE:
-            u = fluid.pairs[at].port
-            at = fluid.pairs[at].next
-            _free(core, fluid, u, now)
+    if port.stops == 0 and port.queue < link.pause * (1.0 - _NEAR):
+        return
+    at = port.feeds
+    while at != _NONE:
+        feed = fluid.feeds[at]
+        settle_feed(fluid, p, feed, now)
+        if feed.stopped == 0 and feed.bytes >= link.pause * (1.0 - _NEAR):
+            feed.stopped = 1
+            port.stops += 1
+            _hold(core, fluid, feed.port, now)
+            if closes_circle(fluid, feed.port):
+                fluid.counts[0].stuck = feed.port + 1
+        elif feed.stopped != 0 and feed.bytes <= link.resume * (1.0 + _NEAR):
+            feed.stopped = 0
+            port.stops -= 1
+            _free(core, fluid, feed.port, now)
+        at = feed.next

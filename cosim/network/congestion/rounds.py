@@ -7,6 +7,7 @@ from typing import Any
 from cosim.network.chance import chance
 from cosim.network.congestion.credits import ask_for_credit, granted
 from cosim.network.congestion.delays import path_rtt
+from cosim.network.congestion.fronts import leaves_with
 from cosim.network.congestion.ports import is_hot, mean_mark, settle_link
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, MAX_STATE, CongestionState
 from cosim.network.core import Core
@@ -16,6 +17,7 @@ _INF = 1e30
 _LIMITED = 0.93
 _LOST_AGAIN = 0.5
 _NONE = -1
+_DUST = 1.0
 
 
 @inlined
@@ -249,6 +251,7 @@ def first_round(fluid: CongestionState, c: int, now: int) -> None:
     row.marked = 0.0
     row.again = 0.0
     row.acked = 0.0
+    row.delivered = 0.0
     row.flight = 0.0
     row.limited = 0.0
     one.seen_rtt = path_rtt(fluid, c)
@@ -375,6 +378,18 @@ def _tell_marks(
         one.marking = ends_marking
 
 
+@once
+def _comes(fluid: CongestionState, c: int) -> float:
+    """Bits per second that come to a connection's receiver now, out of queues as well."""
+    rate = 0.0
+    s = fluid.conns[c].strand
+    while s != _NONE:
+        last = fluid.strands[s].hop + fluid.strands[s].hops - 1
+        rate += float(leaves_with(fluid, last, _DUST))
+        s = fluid.strands[s].next
+    return rate
+
+
 @inlined
 def end_round(core: Core, fluid: CongestionState, c: int, now: int) -> None:
     """Put a connection into the batch: show it what the round before this one saw, keep what this one saw."""
@@ -393,6 +408,9 @@ def end_round(core: Core, fluid: CongestionState, c: int, now: int) -> None:
     row.elapsed = span
     row.rtt = one.seen_rtt
     row.acked = one.round_sent
+    row.delivered = one.round_sent
+    if one.wait > 0.0 and fluid.settings[0].traced != 0.0:
+        row.delivered = _comes(fluid, c) * BYTES_PER_BPS_PS * span
     # A loss may have ended the round early.
     row.flight = one.round_sent + max(1.0 - span / one.seen_rtt, 0.0) * one.before_sent
     one.before_sent = one.round_sent

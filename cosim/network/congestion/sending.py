@@ -51,7 +51,7 @@ def send(core: Core, fluid: CongestionState, c: int, now: int) -> None:
         one.active = 1
         counts.num_active += 1
     settle_paths(core, fluid, c, now)
-    attach(core, fluid, c, now)
+    attach(fluid, c)
     by_credit = fluid.settings[0].credits != 0.0
     if by_credit:
         ask_for_credit(fluid, c)

@@ -42,7 +42,10 @@ class Congestion(NetworkSpec):
         "auto", description="pause upstream ports instead of dropping; auto: as the control's paper has it"
     )
     pfc_threshold: SizeBytes | None = Field(
-        None, gt=0, description="queue from which a port pauses others; omitted: half the buffer"
+        None,
+        gt=0,
+        description="bytes of one link in a port's queue from which that link is paused; omitted: half the "
+        "buffer",
     )
     trimming: Literal["auto"] | bool = Field(
         "auto",

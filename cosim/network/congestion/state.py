@@ -45,6 +45,8 @@ COUNTS = np.dtype(
         ("free_front", "i8"),
         ("fronts_used", "i8"),
         ("num_fronts", "i8"),
+        ("free_feed", "i8"),
+        ("feeds_used", "i8"),
     ]
 )
 """``begin``: the connection that takes its next flow, plus one. Changed: connections with a new rate;
@@ -77,7 +79,8 @@ SETTINGS = np.dtype(
 )
 """What control and scenario say, 1 for yes. ``slope`` and ``intercept`` give the gain (MLTCP); ``scaled``:
 growth is multiplied by it from outside, the control doesn't do it. ``balanced``: a load balancer chooses;
-``changing``: links fail or slow down; ``traced``: queues are told apart by strand, as paths may change;
+``changing``: links fail or slow down; ``traced``: queues are told apart by strand, as paths may change or
+ports pause;
 ``credits``: receivers say what may be sent."""
 
 START, UPDATE, CROSS, EMPTY, AGAIN, FRONT_PASSES = 0, 1, 2, 3, 4, 5
@@ -202,10 +205,19 @@ HOP = np.dtype(
 list; ``leads``: it is the first of its strand. ``back``: the same cable's link the other way, where
 acknowledgements wait behind data (-1: they don't)."""
 SIGHT = np.dtype(
-    [("kept", "i8"), ("served", "f8"), ("queue", "f8"), ("rate", "f8"), ("back_next", "i8"), ("fronts", "i8")]
+    [
+        ("kept", "i8"),
+        ("served", "f8"),
+        ("queue", "f8"),
+        ("rate", "f8"),
+        ("back_next", "i8"),
+        ("fronts", "i4"),
+        ("feed", "i4"),
+    ]
 )
 """The rest of a hop: the last load above 0, what telemetry is about, and the next hop
-whose acknowledgements take the same link; and how many fronts of the hop wait in its port's queue."""
+whose acknowledgements take the same link; how many fronts of the hop wait in its port's queue; and where
+ports pause, what the port before brings there."""
 PORT = np.dtype(
     [
         ("load", "i8"),
@@ -226,7 +238,7 @@ PORT = np.dtype(
         ("first", "i4"),
         ("hot", "i2"),
         ("listed", "i2"),
-        ("full", "i4"),
+        ("stops", "i4"),
         ("head", "i4"),
         ("dropped", "f8"),
         ("paused_ps", "i8"),
@@ -235,7 +247,7 @@ PORT = np.dtype(
         ("check", "i8"),
         ("empties", "i8"),
         ("visit", "i8"),
-        ("blocks", "i4"),
+        ("feeds", "i4"),
         ("tail", "i4"),
     ]
 )
@@ -243,7 +255,8 @@ PORT = np.dtype(
 lost, times ps) and ``served`` (bytes) ever growing; ``own``: what the flows that begin here want, of which
 they get ``share``; ``told``: the load when all that pass here were last looked at; ``empties``: when the
 queue is expected to be gone; ``drop_from``: when it began to drop; ``paused`` by so many ports downstream,
-``full``: it pauses those before it; ``head``, ``tail``: the flows whose last bytes
+``stops`` so many before it, of
+those that ``feeds`` lists; ``head``, ``tail``: the flows whose last bytes
 wait in its queue. Class k of link l is number k * links + l: those of the first class lie
 side by side."""
 LINK = np.dtype(
@@ -271,10 +284,21 @@ LINK = np.dtype(
 a receiver that grants credit: ``asked`` by who isn't held back elsewhere, ``taken`` (bits/s) by who is."""
 CREDIT = np.dtype([("asked", "i8"), ("taken", "i8")])
 """What a strand asks its last link for, and takes of it where its connection is held back elsewhere."""
-LINE = np.dtype([("out", "i8"), ("told", "i8"), ("due", "i8"), ("head", "i4"), ("tail", "i4")])
+LINE = np.dtype(
+    [
+        ("out", "i8"),
+        ("told", "i8"),
+        ("due", "i8"),
+        ("head", "i4"),
+        ("tail", "i4"),
+        ("turns", "f8"),
+        ("since", "f8"),
+    ]
+)
 """A port's queue, told apart: ``out`` is the sum of what leaves as it came (of each hop ``outs``), ``told``
 that when all that pass here were last looked at; from ``head`` on its fronts, of which the first is looked
-for at ``due``."""
+for at ``due``. ``turns``: bytes served for each bit/s of ``out``, ever growing, up to when it had served
+``since``."""
 FRONT = np.dtype([("leaves", "f8"), ("load", "i8"), ("hop", "i4"), ("next", "i4")])
 """From here on ``hop`` brought ``load`` to its port; it passes when the port has served ``leaves`` bytes."""
 FLOW = np.dtype(
@@ -297,8 +321,21 @@ GROUP_TRAITS = np.dtype(
     [("weight", "f8"), ("coflow", "i4"), ("priority", "i4"), ("job", "i4"), ("pad", "i4")]
 )
 COFLOW = np.dtype([("sent", "i8"), ("size", "i8")])
-PAIR = np.dtype([("port", "i8"), ("next", "i8")])
-"""A port that another one pauses."""
+FEED = np.dtype(
+    [
+        ("load", "i8"),
+        ("out", "i8"),
+        ("bytes", "f8"),
+        ("at", "i8"),
+        ("turns", "f8"),
+        ("port", "i4"),
+        ("next", "i4"),
+        ("hops", "i4"),
+        ("stopped", "i4"),
+    ]
+)
+"""What a port brings to one after it, by so many ``hops``: ``bytes`` of the queue there at ``at``, when its
+line was at ``turns``; ``load`` comes, ``out`` is its part of what leaves. ``next`` of the same queue."""
 
 ROW = np.dtype(
     [
@@ -312,6 +349,7 @@ ROW = np.dtype(
         ("lost", "f8"),
         ("timeout", "f8"),
         ("acked", "f8"),
+        ("delivered", "f8"),
         ("flight", "f8"),
         ("limited", "f8"),
         ("mss", "f8"),
@@ -372,7 +410,7 @@ class CongestionState(Arrays):
     drains: Records
     traits: Records
     coflows: Records
-    pairs: Records
+    feeds: Records
     changes: Records
     rows: Records
     telemetry: Records

@@ -47,7 +47,7 @@ class StrandRows:
         has = count > 0
         self._hops += total
         self.most_hops = max(self.most_hops, int(count.max(initial=1)))
-        for name in ("hops", "sights", "pairs", *(("outs", "strand_of") if self._traced else ())):
+        for name in ("hops", "sights", "feeds", *(("outs", "strand_of") if self._traced else ())):
             fluid.reserve(name, self._hops)
         link = links[np.repeat(begin, count) + np.arange(total) - np.repeat(heads, count)]
         hops = fluid["hops"][old : self._hops]

@@ -11,7 +11,7 @@ from typing import Any
 from cosim.network.congestion.changes import change
 from cosim.network.congestion.credits import ask_no_more
 from cosim.network.congestion.delays import path_rtt
-from cosim.network.congestion.pauses import pause_from
+from cosim.network.congestion.feeds import join, leave
 from cosim.network.congestion.rounds import open_round
 from cosim.network.congestion.state import CongestionState
 from cosim.network.core import Core
@@ -45,6 +45,7 @@ def is_cut(fluid: CongestionState, c: int) -> bool:
 def _put_on_ports(fluid: CongestionState, one: Any, strand: Any) -> None:
     """Put a strand of connection ``one`` on the ports of its path."""
     hops = fluid.hops
+    pauses = fluid.settings[0].lossless != 0.0
     strand.attached = 1
     one.attached += 1
     for k in range(strand.hop, strand.hop + strand.hops):
@@ -57,12 +58,14 @@ def _put_on_ports(fluid: CongestionState, one: Any, strand: Any) -> None:
         if port.first != _NONE:
             hops[port.first].before = k
         port.first = k
+        if pauses and k > strand.hop:
+            join(fluid, k)
         if k < strand.hop + strand.hops - 1:
             fluid.links[hop.link].onward += 1
 
 
 @inlined
-def attach(core: Core, fluid: CongestionState, c: int, now: int) -> None:
+def attach(fluid: CongestionState, c: int) -> None:
     """Put a connection on the ports of its strands, where it is not yet."""
     one = fluid.conns[c]
     s = one.strand
@@ -72,11 +75,6 @@ def attach(core: Core, fluid: CongestionState, c: int, now: int) -> None:
             _put_on_ports(fluid, one, strand)
             if fluid.settings[0].changing != 0.0 and _has_dead_link(fluid, strand):
                 one.held = 1
-            # A port that was full before this connection came pauses what feeds it; that is one more now.
-            if fluid.settings[0].lossless != 0.0:
-                for k in range(strand.hop + 1, strand.hop + strand.hops):
-                    if fluid.ports[fluid.hops[k].port].full != 0:
-                        pause_from(core, fluid, k, now)
         s = strand.next
 
 
@@ -84,8 +82,11 @@ def attach(core: Core, fluid: CongestionState, c: int, now: int) -> None:
 def detach(fluid: CongestionState, one: Any, strand: Any) -> None:
     """Take a strand of connection ``one`` that brings nothing anywhere off its ports."""
     hops = fluid.hops
+    pauses = fluid.settings[0].lossless != 0.0
     for k in range(strand.hop, strand.hop + strand.hops):
         hop = hops[k]
+        if pauses and k > strand.hop:
+            leave(fluid, k)
         if hop.before != _NONE:
             hops[hop.before].after = hop.after
         else:

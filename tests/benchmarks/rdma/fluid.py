@@ -4,18 +4,22 @@ Each port has its own room, in both. Flows start up to 10 us later than said, dr
 in both; what is compared are means over those four, as controls like DCQCN and TIMELY are as far from
 themselves at another start as the model may be from them. ns-3 from itself: one start from the mean of the
 others, which no model of the same scenario can be much nearer to.
+
+Packets take most of the time: ``python -m tests.benchmarks.rdma fluid --kept FOLDER`` keeps their completion
+times there, and takes those that it finds.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from cosim.context import HERE
 from cosim.network.congestion.settings import Congestion
 from tests.benchmarks.ns3_congestion import Case, fcts, others, seen
-from tests.benchmarks.rdma.sessions import F64, packets
+from tests.benchmarks.rdma.kept import F64, packets
 
 CONTROLS = ("dcqcn", "dctcp", "hpcc", "swift", "timely", "fixed")
 """All but MLTCP, at their defaults."""
@@ -46,23 +50,23 @@ class Compared:
         return float(np.abs(self.packets / others - 1).mean())
 
 
-def compare(control: str, case: Case) -> Compared:
-    """Both, with the same settings and starts."""
+def compare(control: str, case: Case, kept: Path | None = None) -> Compared:
+    """Both, with the same settings and starts; ``kept``: where runs of packets are."""
     mine, theirs = [], []
     for seed in SEEDS:
         fluid = Congestion.model_validate({"control": control, "mtu": case.mtu}).build(HERE)
         mine.append(fcts(fluid, case, seed))
         fluid.close()
-        theirs.append(packets(control, case, seed, shared_buffer=False).us)
+        theirs.append(packets(control, case, seed, kept, shared_buffer=False))
     return Compared(np.array(mine), np.array(theirs))
 
 
-def section() -> str:
+def section(kept: Path | None = None) -> str:
     """Errors by control, and whether controls come in the same order."""
     from scipy.stats import spearmanr
 
     cases = [*seen(), *others()]
-    rows = {case.name: [compare(control, case) for control in CONTROLS] for case in cases}
+    rows = {case.name: [compare(control, case, kept) for control in CONTROLS] for case in cases}
     lines = [
         "completion times of the congestion network against ns3_rdma:",
         "means of four starts: mean error over flows, and signed error of their mean",

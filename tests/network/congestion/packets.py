@@ -1,15 +1,15 @@
 """DCQCN and TIMELY packet by packet, written from their papers: what the fluid network is held against.
 
-Ports serve packets in order and mark each as it leaves, by RED on the queue (seeded dice); a queue at its
-threshold pauses the ports that feed it; a source paces packets of its one flow; receivers answer marked
-packets with notifications, at most one in ``cnp_ps``; acknowledgements and notifications meet no queues.
+Ports serve packets in order and mark each as it leaves, by RED on the queue (seeded dice); a port pauses one
+that feeds it while what came from there reaches the threshold, as 802.1Qbb's switches count by link in; a
+source paces packets of its one flow; receivers answer marked packets with notifications, at most one in
+``cnp_ps``; acknowledgements and notifications meet no queues.
 Nothing here is shared with the model but the numbers of its parameters. Times in ps, rates in bits/s.
 """
 
 from __future__ import annotations
 
 import heapq
-import itertools
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -35,8 +35,7 @@ class Port:
     most: int = 0
     busy: bool = False
     paused_by: set[int] = field(default_factory=set)
-    pauses: list[Port] = field(default_factory=list)
-    feeds: list[Port] = field(default_factory=list)
+    came: dict[int, int] = field(default_factory=dict)
     flow: Flow | None = None
 
 
@@ -95,11 +94,11 @@ class World:
             if not marked and port.bytes > low:
                 marked = port.bytes > high or self.dice.random() < most * (port.bytes - low) / (high - low)
             port.bytes -= size
-            if port.pauses and port.bytes <= port.resume:
-                held, port.pauses = port.pauses, []
-                for other in held:
-                    other.paused_by.discard(id(port))
-                    self.kick(other)
+            before = flow.path[hop - 1]
+            port.came[id(before)] -= size
+            if id(port) in before.paused_by and port.came[id(before)] <= port.resume:
+                before.paused_by.discard(id(port))
+                self.kick(before)
             self.send(port, (flow, size, sent_ps, hop, marked))
 
     def send(self, port: Port, packet: tuple[Flow, int, int, int, bool]) -> None:
@@ -140,10 +139,10 @@ class World:
         port.queue.append((flow, size, sent_ps, hop + 1, marked))
         port.bytes += size
         port.most = max(port.most, port.bytes)
-        if port.bytes >= port.pause and not port.pauses:
-            port.pauses = port.feeds.copy()
-            for other in port.pauses:
-                other.paused_by.add(id(port))
+        before = flow.path[hop]
+        port.came[id(before)] = port.came.get(id(before), 0) + size
+        if port.came[id(before)] >= port.pause:
+            before.paused_by.add(id(port))
         self.kick(port)
 
 
@@ -283,9 +282,6 @@ def simulate(
         flow = Flow(path, size, line, kind(control, line), line, back, unseen=size)  # type: ignore[arg-type]
         assert path[0].flow is None
         path[0].flow = flow
-        for one, other in itertools.pairwise(path):
-            if one not in other.feeds:
-                other.feeds.append(one)
         made.append(flow)
     for k, flow in enumerate(made):
         world.at(starts_ps[k] if starts_ps else 0, world.kick, flow.path[0])

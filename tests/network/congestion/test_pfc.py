@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cosim
 from cosim.network.congestion.controls.fixed import Fixed
-from cosim.network.congestion.network import PortSettings
+from cosim.network.congestion.controls.timely import Timely
+from cosim.network.congestion.network import CongestionNetwork, PortSettings
+from cosim.network.congestion.ports import settle_all
 from cosim.results.queues import summarize_queues
 from cosim.results.render.summary_page import render_queues
 from cosim.topology.graph import Topology
@@ -36,7 +39,10 @@ def test_pfc_never_drops_and_its_pauses_spread() -> None:
     paused = watch(in_a_row(), fixed, flows, PortSettings(pause_bytes=200_000, mtu_bytes=1_000))
     extra = paused.statistics.extra
     assert extra["drops"].sum() == 0
-    assert extra["queue_max_bytes"].max() <= 200_000 * 1.001
+    # Four links fill the queue that all pass, each to its threshold; the others have one link before them.
+    thresholds = np.where(np.arange(len(extra["drops"])) == 4, 4, 1) * 200_000
+    assert (extra["queue_max_bytes"] <= thresholds * 1.001).all()
+    assert extra["queue_max_bytes"][[0, 2, 4]] == pytest.approx(thresholds[[0, 2, 4]], rel=1e-3)
     by_link = extra["pause_ps"]
     assert (by_link[[2, 4]] > 0).all()  # both links on the way ...
     assert (by_link[[8, 10, 12]] > 0).all()  # ... and the senders' own
@@ -45,6 +51,28 @@ def test_pfc_never_drops_and_its_pauses_spread() -> None:
         in_a_row(), fixed, flows, PortSettings(lossless=False, buffer_bytes=200_000, mtu_bytes=1_000)
     )
     assert lossy.statistics.extra["drops"].sum() > 0
+
+
+def test_only_the_link_whose_bytes_fill_the_queue_is_stopped() -> None:
+    """One brings 10, another 2 Gb/s to a port of 10: of what leaves the first has 5/6, so that its bytes grow
+    by 10 - 25/3 Gb/s and are at the threshold after 960 us. Then it has the 8 Gb/s that the other one leaves,
+    and the queue a quarter more than its threshold; the other's bytes never come near.
+    """
+    links = [(3, 2, 10e9, PS_PER_US), (0, 3, 10e9, PS_PER_US), (1, 3, 2e9, PS_PER_US)]
+    flows = [(0, 2, 10**8), (1, 2, 10**8)]
+    pause = 200_000
+    for until_us, stopped in ((950, False), (2_000, True)):
+        seen = watch(
+            graph(3, 4, links),
+            Fixed(bdp=1e6),
+            flows,
+            PortSettings(pause_bytes=pause, mtu_bytes=1_000),
+            until_ps=until_us * PS_PER_US,
+        )
+        by_link = seen.statistics.extra["pause_ps"]
+        assert (by_link[2] > 0) == stopped
+        assert by_link[4] == 0
+    assert seen.statistics.extra["queue_max_bytes"][0] == pytest.approx(pause * 5 / 4, rel=0.01)
 
 
 def test_a_flow_that_meets_no_congestion_waits_behind_those_that_do() -> None:
@@ -136,3 +164,37 @@ def test_flows_one_after_another_on_one_paused_connection_come_in_their_order() 
         done = [seen.done_ps[k] for k in range(source, 20, 2)]
         assert done == sorted(done)
     assert max(seen.done_ps.values()) >= 20 * 200_000 * 8e12 / 10e9
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(1_000, 900_000), st.integers(0, 300)),
+        min_size=2,
+        max_size=12,
+    ),
+    st.integers(20, 900),
+)
+@settings(max_examples=30)
+def test_a_queue_is_what_its_feeds_brought(sent: list[tuple[int, int, int]], until_us: int) -> None:
+    """Of every port at any time: the bytes of all links in together are its queue, and none is over its
+    threshold; the same by two ways of counting.
+    """
+    network = CongestionNetwork(Timely(), PortSettings(pause_bytes=60_000, mtu_bytes=1_000))
+    flows = [(source, 4 + k % 2, size) for k, (source, size, _) in enumerate(sent)]
+    starts = [start * PS_PER_US for _, _, start in sent]
+    until = until_us * PS_PER_US
+    watch(in_a_row(), Timely(), flows, network=network, starts_ps=starts, until_ps=until)
+    settle_all(network.core(), network.columns(), until)
+    fluid = network._fluid
+    for number, port in enumerate(fluid["ports"]):
+        line, together, at = fluid["lines"][number], 0.0, port["feeds"]
+        while at >= 0:
+            feed = fluid["feeds"][at]
+            turns = line["turns"] + (port["served"] - line["since"]) / max(line["out"], 1)
+            came = feed["load"] * 1.25e-13 * (until - feed["at"])
+            brought = feed["bytes"] + came - feed["out"] * (turns - feed["turns"])
+            assert -100 < brought < 60_000 + 100
+            together += brought
+            at = feed["next"]
+        if port["feeds"] >= 0:
+            assert together == pytest.approx(port["queue"], abs=500)

@@ -153,7 +153,7 @@ def dcqcn(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None
             continue
         state[c, _SINCE] = min(state[c, _SINCE] + row.elapsed, p[6])
         # A receiver sends one notification in an interval, however many packets of it are marked.
-        if state[c, _SINCE] >= p[6] and row.chance < 1.0 - none_of(row.marked, row.acked / row.mss):
+        if state[c, _SINCE] >= p[6] and row.chance < 1.0 - none_of(row.marked, row.delivered / row.mss):
             _cut(row, state, c, p)
             continue
         row.wait = look if state[c, _SINCE] >= p[6] else p[6] - state[c, _SINCE]
