@@ -30,7 +30,7 @@ DTYPE_BYTES: dict[DType, int] = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp
 """Bytes of one number in memory."""
 
 
-_NEIGHBOUR, _UNCALIBRATED = 0.15, 0.25
+_NEIGHBOUR, _UNCALIBRATED = 0.12, 0.25
 """One sigma of a GPU with a measured one's efficiencies, and of one that nothing is known of: what H100's
 jobs were off by with an A100's numbers."""
 

@@ -65,6 +65,10 @@ class Megatron(MegatronSettings, Framework):
         False,
         description="products of gradients add to them, nobody else does (gradient_accumulation_fusion)",
     )
+    fused_loss: bool = Field(
+        False,
+        description="cross entropy in two kernels, of logits as they are (cross_entropy_fusion_impl: te)",
+    )
     fp8_attention: bool = Field(False, description="attention's products have FP8 operands")
     dispatcher: Dispatcher = Field(
         "all_to_all",
@@ -72,6 +76,11 @@ class Megatron(MegatronSettings, Framework):
     )
     expert_hosts: PositiveInt = Field(
         1, description="deepep: NVLink domains that an expert-parallel group spans, each sent a token once"
+    )
+    padded_experts: bool = Field(
+        False,
+        description="experts take a fixed number of tokens, others are dropped: without it the host waits for"
+        " each layer's counts (moe_pad_expert_input_to_capacity)",
     )
     fused_experts: bool = Field(
         False, description="experts' products are one kernel with what is between, not one for each expert"
@@ -94,8 +103,9 @@ class Megatron(MegatronSettings, Framework):
         given = self.model_fields_set
         alone = ("dispatcher", "expert_hosts", "overlap_experts") if p.ep == 1 else ()
         idle += [(name, "ep is 1: nobody sends tokens") for name in alone if name in given]
-        if not workload.model.is_uneven() and "fused_experts" in given:
-            idle.append(("fused_experts", "the model has no experts"))
+        if not workload.model.is_uneven():
+            own = ("fused_experts", "padded_experts")
+            idle += [(name, "the model has no experts") for name in own if name in given]
         if workload.cuda_graphs and self.graphs:
             idle.append(("graphs", "cuda_graphs: the whole iteration is one"))
         return [("framework", f"{name}: {why}") for name, why in idle]

@@ -35,6 +35,8 @@ class TimedPiece:
     launches: int
     then: Exchange | None
     beside: Exchange | None = None
+    read: bool = False
+    """The host waits for it."""
 
 
 class Issuer:
@@ -76,6 +78,7 @@ class Issuer:
             else 0,
             then,
             beside,
+            piece.mark is not None and piece.mark.what == "host waits",
         )
 
     def _run(self, prefix: str, step: TimedPiece, phase: str, *, slowed: bool = False) -> None:
@@ -98,6 +101,8 @@ class Issuer:
             self._exchange(f"{prefix}{step.name}", step.then, phase)
             if self.training.synchronous_exchanges:
                 self.host_waits = self.last
+        if step.read:
+            self.host_waits = self.last
 
     def _launch(self, step: TimedPiece, name: str, phase: str) -> tuple[int, ...]:
         """The host issues a step's operators, after those before it."""

@@ -125,8 +125,11 @@ class Layer:
         return sum(self.parameters.values())
 
 
-def merged(pieces: Iterable[Piece]) -> list[Piece]:
-    """Pieces with no exchange between them made one; its name is that of the first and the last."""
+def merged(pieces: Iterable[Piece], *, marks: bool = True) -> list[Piece]:
+    """Pieces with no exchange between them made one; its name is that of the first and the last.
+
+    ``marks``: nor a mark; without, nobody needs them.
+    """
     whole: list[Piece] = []
     open_: list[Piece] = []
     for piece in pieces:
@@ -134,7 +137,7 @@ def merged(pieces: Iterable[Piece]) -> list[Piece]:
             whole.append(_join(open_))
             open_ = []
         open_.append(piece)
-        if piece.then is not None or piece.beside is not None:
+        if piece.then is not None or piece.beside is not None or (marks and piece.mark is not None):
             whole.append(_join(open_))
             open_ = []
     return [*whole, _join(open_)] if open_ else whole
@@ -144,7 +147,7 @@ def _join(pieces: Sequence[Piece]) -> Piece:
     first, last = pieces[0].name, pieces[-1].name
     name = first if first == last else f"{first} to {last}"
     kernels = tuple(kernel for piece in pieces for kernel in piece.kernels)
-    return Piece(name, kernels, pieces[-1].then, pieces[-1].beside)
+    return Piece(name, kernels, pieces[-1].then, pieces[-1].beside, mark=pieces[-1].mark)
 
 
 def overlapped(pieces: Sequence[Piece], carried_on: Sequence[tuple[str, str]]) -> list[Piece]:

@@ -10,8 +10,8 @@ et al., arXiv 1910.02054: gradients are reduce-scattered, parameters all-gathere
 With ``overlap_parameters`` that gather is the next iteration's, beside its first forward passes; a first
 iteration has it as well, as any other would.
 
-Where the host is never behind in any pass, launches are left out, and pieces without an exchange between them
-are one operation: every time is the same.
+Where the host is never behind, in any pass or after it waited for the GPU, launches are left out, and pieces
+without an exchange between them are one operation: every time is the same.
 
 Not modelled: the loss and its printing, input loading, checkpoints.
 """
@@ -279,7 +279,7 @@ class StageBuilder(Issuer):
         elif self.training.synchronous_passes:
             behind = self._behind(fine)
         steps = [self._step(piece, issued=True) for piece in fine[:behind]]
-        return steps + [self._step(piece, issued=False) for piece in merged(fine[behind:])]
+        return steps + [self._step(piece, issued=False) for piece in merged(fine[behind:], marks=False)]
 
     @staticmethod
     def _pieces(layers: Sequence[Sequence[Piece]]) -> list[Piece]:
@@ -294,6 +294,6 @@ class StageBuilder(Issuer):
             computed += step.duration_ps
             if issued > computed:
                 behind = number + 1
-            if self.training.synchronous_exchanges and step.then is not None:
+            if step.read or (self.training.synchronous_exchanges and step.then is not None):
                 issued = computed = 0
         return behind

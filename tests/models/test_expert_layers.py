@@ -84,6 +84,50 @@ def test_graphs_and_fused_experts_leave_the_host_less_to_issue() -> None:
     assert operations(cuda_graphs=True)[0].stream != CPU_STREAM
 
 
+def test_the_host_waits_for_the_counts_of_each_layer_unless_experts_are_padded() -> None:
+    def waits(**framework: Any) -> list[str]:
+        made = operations(framework={"kind": "megatron", **framework})
+        return [
+            made[dep].name
+            for one in made
+            if one.stream == CPU_STREAM and one.phase == "forward"
+            for dep in one.deps
+            if made[dep].stream == "compute"
+        ]
+
+    layers = [f"layer {number} " for number in range(4)]
+    assert [name.split(" to ")[-1] for name in waits()] == [f"{layer}router forward" for layer in layers]
+    assert not waits(padded_experts=True)
+    assert not waits(fused_experts=True)
+
+
+def test_a_fused_loss_reads_logits_twice_and_writes_and_scales_their_gradient() -> None:
+    dense = {name: value for name, value in MODEL.items() if name != "experts"}
+
+    def moved(**framework: Any) -> float:
+        kind = {"kind": "megatron", **framework}
+        return sum(one.bytes_moved for one in operations(model=dense, parallel={}, framework=kind))
+
+    unfused = 2 * 6 + 4 * 8 + 2 * 4 + 2 * 8  # conversions, changes, scans, moves
+    fused = 2 + 2 + 2 + 2 + 2
+    assert moved() - moved(fused_loss=True) == TOKENS * 1000 * (unfused - fused) - 12 * TOKENS
+    tp = {"parallel": {"tp": 2}, "model": dense}
+    found = operations(framework={"kind": "megatron", "fused_loss": True}, **tp)
+    small = [(one.collective, one.size_bytes) for one in found if 8 < one.size_bytes <= 12 * TOKENS]
+    assert small == [("all_gather", 12 * TOKENS)]
+
+
+def test_scaled_rotary_positions_are_twelve_passes_where_others_are_two() -> None:
+    dense = {name: value for name, value in MODEL.items() if name != "experts"}
+
+    def moved(**model: Any) -> float:
+        made = operations(model=dense | model, parallel={})
+        return sum(one.bytes_moved for one in made if one.phase == "forward")
+
+    heads, size, width, layers = 8 + 8, 64, 2, 4
+    assert moved(scaled_positions=True) - moved() == layers * 10 * TOKENS * heads * size * width
+
+
 def test_backward_runs_the_operators_again_that_are_named() -> None:
     model = MODEL | {"latent": LATENT, "experts": {**MODEL["experts"], "shared": 1}}  # type: ignore[dict-item]
     kept = flops(model=model)

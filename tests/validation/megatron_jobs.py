@@ -54,8 +54,8 @@ MODELS: dict[str, Any] = {
     },
     "GPT OSS 120B": {
         "kind": "transformer", "name": "GPT-OSS 120B", "layers": 36, "hidden": 2880, "heads": 64,
-        "kv_heads": 8, "head_dim": 64, "ffn": 2880, "vocabulary": 201088, "sequence": 4096,
-        "window": 128, "window_every": 2,
+        "kv_heads": 8, "head_dim": 64, "scaled_positions": True, "ffn": 2880, "vocabulary": 201088,
+        "sequence": 4096, "window": 128, "window_every": 2,
         "experts": {"num": 128, "top_k": 4, "ffn": 2880, "biases": True, "clamped": True},
     },
 }  # fmt: skip
@@ -173,6 +173,7 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
         "kind": "megatron",
         "overlap_param_gather": not sharded,
         "accumulation_fusion": True,
+        "fused_loss": True,
     }
     found: dict[str, Any] = {
         "model": MODELS[row.model], "gpu": row.gpu, "parallel": parallel,
@@ -194,7 +195,7 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
         if recipe is not None:
             ranks = row.number("ep") * row.number("tp")
             more = megatron_recipes.settings(recipe, ranks=ranks, domain=DOMAIN[row.gpu])
-            framework |= more.pop("framework")
+            framework |= more.pop("framework") | {"padded_experts": "tokendrop" in row.job["model"]}
             found |= more
     found["framework"] = framework
     if not sharded and row.replicas > 1:

@@ -3,7 +3,7 @@
 ``python -m tests.validation.training [fsdp|megatron]``: for each group of jobs rows, mean error, bias,
 Spearman, how many are within their interval of 80 %, apart for rows of an even number in their table, which
 FSDP's numbers were fitted to, and those held out (of Megatron's jobs Llama 3 8B and 70B on H100 and GB200
-were fitted to, and Qwen3 30B on B200 and GB200 for the host; none on B300 and GB300);
+were fitted to, and Qwen3 30B on B200 for the host, on GB200 for its memory; none on B300 and GB300);
 ``--rows`` prints each row, ``--unstated`` those that can't be stated, and why, ``--scaling`` jobs that differ
 in their number of GPUs alone. By the fast path (``closed``): collectives take their closed forms, and a
 pipeline of many micro-batches is worked out from two numbers of them, of which its time is a linear function.
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str]) -> None:
         for number, row in enumerate(every):
             if why[id(row)]:
                 continue
-            key = str(row.job | {"tokens_s_gpu": "", "tflops_gpu": "", "extra": row.job["extra"][-12:]})
+            key = str(row.job | {"tokens_s_gpu": "", "tflops_gpu": ""})
             if key not in known:
                 known[key] = predicted_s(row)
             found.append((number, row, known[key] / row.seconds))

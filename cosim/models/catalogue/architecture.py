@@ -66,6 +66,9 @@ class TransformerModel(Model):
     vocabulary: PositiveInt = Field(description="tokens in the vocabulary")
     sequence: PositiveInt = Field(description="sequence length it was trained with")
     positions: NonNegativeInt = Field(0, description="learned positions; 0: rotary ones, without parameters")
+    scaled_positions: bool = Field(
+        False, description="rotary positions' sines are scaled (YaRN): Megatron has no kernel for them in one"
+    )
     token_types: NonNegativeInt = Field(0, description="token types with an embedding (BERT)")
     tied: bool = Field(False, description="the head has the embedding's weights")
     biases: bool = Field(False, description="linear layers have biases")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cosim.gpu.kernels import Kernel, KernelKind, attention_backward, matmul_backward, memory, narrowed
-from cosim.models.parts import Exchange, Piece
+from cosim.models.parts import Exchange, Mark, Piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class BlockPart:
         first one, and what comes back into the last one, is converted by kernels of their own.
     graphed
         A CUDA graph has it: the host issues nothing.
+    read
+        Forward, the host reads what it made, and issues nothing until then.
     """
 
     name: str
@@ -47,6 +49,7 @@ class BlockPart:
     plain: bool = False
     fused: bool = False
     graphed: bool = False
+    read: bool = False
 
     def made(self, kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
         """As the host issues them."""
@@ -57,7 +60,8 @@ def forward_pieces(parts: Sequence[BlockPart], width: int) -> Iterable[Piece]:
     """Of a forward pass, numbers of ``width`` bytes."""
     for part in parts:
         kernels = part.made(_issued(part.kernels, width, fused=part.fused))
-        yield Piece(part.name, kernels, part.then.forward, part.beside.forward)
+        mark = Mark("host waits") if part.read else None
+        yield Piece(part.name, kernels, part.then.forward, part.beside.forward, mark=mark)
 
 
 def backward_pieces(parts: Sequence[BlockPart], width: int) -> Iterable[Piece]:

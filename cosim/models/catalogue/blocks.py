@@ -58,7 +58,8 @@ class Blocks:
     @property
     def logits_bytes(self) -> int:
         """What the last stage keeps of a micro-batch's logits."""
-        return self.cut.tokens * self.vocabulary // self.tp * _FP32
+        width = self.cut.width if self.cut.fused_loss else _FP32
+        return self.cut.tokens * self.vocabulary // self.tp * width
 
     # -- layers ---------------------------------------------------------------------------------------
 
@@ -262,9 +263,17 @@ class Blocks:
         if m.head_norms:
             first.append(memory(2 * tokens * (heads + kv) * m.head * cut.width, launches=2))
         if not m.positions:
-            first.append(memory(2 * tokens * (heads + kv) * m.head * cut.width))  # rotary positions
+            first.append(self._rotated(tokens * (heads + kv) * m.head * cut.width))
         last = self._linear(tokens, heads * m.head, m.hidden)
         return tuple(first), self._core(heads, kv, m.head, window), (last,)
+
+    def _rotated(self, size_bytes: int) -> Kernel:
+        """Rotary positions of queries and keys; where scaled, operator by operator: half negated, halves
+        joined, two products, a sum, joined with what isn't rotated (Megatron-Core's ``rope_utils``).
+        """
+        if not self.model.scaled_positions:
+            return memory(2 * size_bytes)
+        return memory(12 * size_bytes, launches=12)
 
     def _fused(self, heads: int, size: int, moved: int, window: int | None = None) -> Kernel:
         """Fused attention; ``size`` numbers of a head's key and value together."""

@@ -168,7 +168,8 @@ class Cut:
 
     ``keys`` are the tokens that one attends to: the sequence of all context-parallel ranks, or in decoding
     what came before. ``decode``: queries are one token for each sequence. ``accumulated``: products of
-    gradients add to what is there. Others are the framework's settings.
+    gradients add to what is there. ``counts_read``: the host learns how many tokens each expert has before it
+    issues their products. Others are the framework's settings.
     """
 
     parallel: Parallel
@@ -186,6 +187,8 @@ class Cut:
     expert_hosts: int = 1
     fused_experts: bool = False
     accumulated: bool = False
+    counts_read: bool = False
+    fused_loss: bool = False
 
     def runs_again(self, what: Recomputed) -> bool:
         """Whether backward does, of a layer that it doesn't run again as a whole."""

@@ -13,7 +13,13 @@ converts its result (``fused``). Without it, clamping and the last product's bia
 as Megatron-Core has them (``weighted_bias_quick_geglu_impl``, ``TEGroupedMLP._apply_bias``); the first one's
 bias is the product's.
 
-Not modelled: dropped tokens, shared experts overlapping the all-to-all, experts' kernels whose tiles differ.
+The host doesn't know how many tokens each expert of its rank has, whose products it issues one by one: it
+waits for the router's counts in each layer's forward pass (Megatron-Core's ``_maybe_dtoh_and_synchronize``,
+HybridEP's ``metadata_preprocess_core``), unless every expert takes a fixed number (``padded_experts``) or one
+kernel reads the counts on the GPU (``fused``).
+
+Not modelled: tokens that a capacity drops (as many are computed), shared experts overlapping the all-to-all,
+experts' kernels whose tiles differ.
 """
 
 from __future__ import annotations
@@ -73,7 +79,7 @@ class ExpertLayer:
         compute, activation = self._products(), self._activation()
         again = activation if cut.runs_again("activation") and not cut.fused_experts else ()
         return [
-            BlockPart(f"{name} router", (router, choose), graphed=graphed),
+            BlockPart(f"{name} router", (router, choose), graphed=graphed, read=cut.counts_read),
             BlockPart(f"{name} router", (move,), turn),
             BlockPart(f"{name} experts in", sort, opens),
             BlockPart(f"{name} experts", compute, closes, again=again, fused=cut.fused_experts),

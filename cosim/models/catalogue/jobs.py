@@ -57,6 +57,8 @@ def megatron_job(spec: ModelWorkload, model: TransformerModel, framework: Megatr
         expert_hosts=framework.expert_hosts,
         fused_experts=framework.fused_experts,
         accumulated=framework.accumulation_fusion,
+        fused_loss=framework.fused_loss,
+        counts_read=not (framework.padded_experts or framework.fused_experts),
     )
     parallel, width = cut.parallel, cut.width
     blocks, deep = Blocks(model, cut), parallel.pp
