@@ -4,6 +4,18 @@
 
 namespace cosim {
 
+std::string
+TopologySettings::NodeName(uint32_t node) const
+{
+    return node < node_names.size() ? node_names[node] : "node " + std::to_string(node);
+}
+
+std::string
+TopologySettings::LinkName(uint32_t link) const
+{
+    return NodeName(link_src[link]) + " -> " + NodeName(link_dst[link]);
+}
+
 void
 Invalid(const std::string& field, const std::string& message)
 {

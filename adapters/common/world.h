@@ -18,6 +18,10 @@ struct TopologySettings
     std::vector<uint32_t> link_dst;
     std::vector<double> link_rate_bps;
     std::vector<int64_t> link_latency_ps;
+
+    /// As errors say it.
+    std::string NodeName(uint32_t node) const;
+    std::string LinkName(uint32_t link) const;
 };
 
 /// What a session can't be opened with; `field` is that of Open.

@@ -19,121 +19,13 @@ RdmaFabric::RdmaFabric(RdmaSettings settings, Arrived arrived)
       given_(settings_.topology),
       busy_(settings_.topology.link_src.size()),
       meters_(settings_.topology.link_src.size()),
-      watch_(ports_, buffers_, [this](const std::vector<uint32_t>& links) { FailDeadlock(links); })
+      switches_(settings_,
+                finder_,
+                [this](uint32_t link, uint32_t priority, bool stop) { Pause(link, priority, stop); }),
+      watch_(ports_, switches_.All(), [this](const std::vector<uint32_t>& links) { FailDeadlock(links); })
 {
-    MakePlaces();
-    MakeBuffers();
     MakePorts();
     ScheduleLinkEvents();
-}
-
-std::string
-RdmaFabric::NameOf(uint32_t node) const
-{
-    const auto& names = settings_.topology.node_names;
-    return node < names.size() ? names[node] : "node " + std::to_string(node);
-}
-
-std::string
-RdmaFabric::LinkName(uint32_t link) const
-{
-    const TopologySettings& t = settings_.topology;
-    return NameOf(t.link_src[link]) + " -> " + NameOf(t.link_dst[link]);
-}
-
-void
-RdmaFabric::MakePlaces()
-{
-    const TopologySettings& t = settings_.topology;
-    std::vector<uint32_t> in(t.num_nodes);
-    std::vector<uint32_t> out(t.num_nodes);
-    for (uint32_t link = 0; link < t.link_src.size(); ++link)
-    {
-        places_.in.push_back(in[t.link_dst[link]]++);
-        places_.out.push_back(out[t.link_src[link]]++);
-    }
-}
-
-uint64_t
-RdmaFabric::Headroom(uint32_t link) const
-{
-    const TopologySettings& t = settings_.topology;
-    const uint32_t back = finder_.Opposite(link);
-    if (back == kNoLink)
-    {
-        Invalid("options.pfc",
-                "PFC stops a link over the link the other way, which " + LinkName(link) + " has not; say pfc off");
-    }
-    if (settings_.headroom_bytes > 0)
-    {
-        return settings_.headroom_bytes;
-    }
-    // What comes after the threshold: while the pause frame waits for a packet and others of its kind, and is on its way;
-    // what is on the way then; and the packets with which this began and that the other side is in the middle of.
-    const double wire = settings_.WireBytes();
-    const double waits = (wire + kMaxClasses * kPauseBytes) * 8e12 / t.link_rate_bps[back];
-    const auto both = static_cast<double>(t.link_latency_ps[link] + t.link_latency_ps[back]);
-    return static_cast<uint64_t>(std::ceil(t.link_rate_bps[link] * (both + waits) / 8e12 + 2 * wire));
-}
-
-void
-RdmaFabric::MakeBuffers()
-{
-    const TopologySettings& t = settings_.topology;
-    std::vector<BufferFacts> facts(t.num_nodes);
-    std::vector<std::vector<LinkIn>> in(t.num_nodes);
-    std::vector<std::vector<uint32_t>> out(t.num_nodes);
-    for (uint32_t link = 0; link < t.link_src.size(); ++link)
-    {
-        facts[t.link_src[link]].room += settings_.BufferOf(t.link_rate_bps[link]);
-        out[t.link_src[link]].push_back(link);
-        in[t.link_dst[link]].push_back({link, settings_.Lossless() ? Headroom(link) : 0});
-    }
-    for (uint32_t node = 0; node < t.num_nodes; ++node)
-    {
-        BufferFacts& one = facts[node];
-        one.shared = settings_.shared_buffer;
-        one.lossless = settings_.Lossless();
-        one.alpha = settings_.alpha;
-        one.wire_bytes = settings_.WireBytes();
-        one.pause_bytes = settings_.pfc_threshold_bytes;
-        if (one.lossless && !one.shared && one.pause_bytes == 0 && !out[node].empty())
-        {
-            one.pause_bytes = std::max<uint64_t>(one.room / out[node].size() / 2, 1);
-        }
-        buffers_.push_back(std::make_unique<SharedBuffer>(
-            one, in[node], out[node], places_, [this](uint32_t link, uint32_t priority, bool stop) {
-                Pause(link, priority, stop);
-            }));
-        // Endpoints that don't forward hold no packets of others.
-        if (one.lossless && (node >= t.num_endpoints || settings_.endpoints_forward))
-        {
-            CheckBuffer(node, *buffers_.back());
-        }
-    }
-}
-
-void
-RdmaFabric::CheckBuffer(uint32_t node, const SharedBuffer& buffer) const
-{
-    const BufferFacts& facts = buffer.Facts();
-    const uint64_t headroom = buffer.Headroom() * num_classes_;
-    if (headroom >= facts.room)
-    {
-        Invalid("queue.capacity_bytes",
-                "the buffer of " + NameOf(node) + ", " + std::to_string(facts.room) +
-                    " bytes in all, is smaller than the headroom that PFC needs there, " + std::to_string(headroom) +
-                    " bytes for its links and classes: say a larger buffer");
-    }
-    const uint64_t thresholds = facts.pause_bytes * buffer.NumIn() * num_classes_;
-    if (thresholds + headroom > facts.room)
-    {
-        Invalid("options.pfc_threshold_bytes",
-                "at " + NameOf(node) + " thresholds of " + std::to_string(facts.pause_bytes) + " bytes for each of " +
-                    std::to_string(buffer.NumIn()) + " links, and headroom of " + std::to_string(headroom) +
-                    " in all, do not fit into its buffer of " + std::to_string(facts.room) +
-                    ": links would be stopped too late, and PFC lose packets");
-    }
 }
 
 void
@@ -151,7 +43,7 @@ RdmaFabric::MakePorts()
                               settings_.MarkingOf(rate),
                               &meters_[link]};
         ports_.push_back(std::make_unique<Port>(
-            facts, buffers_[facts.src].get(), &pool_, &busy_, settings_.seed, [this, link](Packet* packet) {
+            facts, &switches_.Of(facts.src), &pool_, &busy_, settings_.seed, [this, link](Packet* packet) {
                 Arrive(link, packet);
             }));
         if (settings_.Kind().telemetry)
@@ -189,9 +81,9 @@ RdmaFabric::SetUp(uint32_t link, bool up)
         ports_[back]->ForgetPauses();
         return;
     }
-    for (uint32_t priority = 0; priority < num_classes_; ++priority)
+    for (uint32_t priority = 0; priority < switches_.NumClasses(); ++priority)
     {
-        if (buffers_[settings_.topology.link_src[link]]->Stopped(back, priority))
+        if (switches_.Of(settings_.topology.link_src[link]).Stopped(back, priority))
         {
             Pause(back, priority, true);
         }
@@ -252,34 +144,9 @@ RdmaFabric::Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel)
 }
 
 void
-RdmaFabric::UseClass(uint32_t priority)
-{
-    if (priority >= kMaxClasses)
-    {
-        throw SessionError("INVALID_FLOWS",
-                           "priority " + std::to_string(priority) + " is not one of the " +
-                               std::to_string(kMaxClasses) + " classes 0 to 7",
-                           {{"field", "flows.priority"}});
-    }
-    if (priority < num_classes_)
-    {
-        return;
-    }
-    num_classes_ = priority + 1;
-    for (uint32_t node = 0; node < buffers_.size(); ++node)
-    {
-        buffers_[node]->UseClasses(num_classes_);
-        if (settings_.Lossless() && node >= settings_.topology.num_endpoints)
-        {
-            CheckBuffer(node, *buffers_[node]);
-        }
-    }
-}
-
-void
 RdmaFabric::Send(uint64_t id, const FlowSpec& spec, Coflow* coflow)
 {
-    UseClass(spec.priority);
+    switches_.UseClass(spec.priority);
     QueuePair& pair = pairs_[spec.connection];
     // Something has to arrive.
     const auto bytes = static_cast<uint64_t>(std::max<int64_t>(spec.size_bytes, 1));
@@ -329,7 +196,7 @@ RdmaFabric::Forward(uint32_t link, Packet* packet)
     Port& port = *ports_[out];
     packet->in_link = link;
     if (packet->kind == PacketKind::kData && !packet->trimmed &&
-        !buffers_[node]->Admit(*packet, out, port.QueueBytes(packet->priority), port.QueueBytes()))
+        !switches_.Of(node).Admit(*packet, out, port.QueueBytes(packet->priority), port.QueueBytes()))
     {
         if (!settings_.Trims())
         {
@@ -363,7 +230,7 @@ RdmaFabric::FailDeadlock(const std::vector<uint32_t>& links)
     std::string names;
     for (const uint32_t link : links)
     {
-        names += (names.empty() ? "" : ", ") + LinkName(link);
+        names += (names.empty() ? "" : ", ") + settings_.topology.LinkName(link);
     }
     Fail("PFC deadlock at " + std::to_string(Sender::Now() + busy_.Offset()) + " ps: " + names +
          " pause each other in a circle; take a routing without circles, a larger buffer or pfc_threshold, or pfc: false");

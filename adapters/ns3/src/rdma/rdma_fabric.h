@@ -13,7 +13,7 @@
 #include "receiver.h"
 #include "router.h"
 #include "sender.h"
-#include "shared_buffer.h"
+#include "switches.h"
 
 #include <deque>
 #include <map>
@@ -65,7 +65,7 @@ class RdmaFabric : public Fabric
     /// Classes of priority in use, which take room in switches.
     uint32_t NumClasses() const
     {
-        return num_classes_;
+        return switches_.NumClasses();
     }
     Port& PortOf(uint32_t link)
     {
@@ -112,22 +112,15 @@ class RdmaFabric : public Fabric
         uint64_t given = 0;
     };
 
-    void MakePlaces();
-    void MakeBuffers();
     void MakePorts();
-    void CheckBuffer(uint32_t node, const SharedBuffer& buffer) const;
-    uint64_t Headroom(uint32_t link) const;
     void ScheduleLinkEvents();
     void SetUp(uint32_t link, bool up);
-    void UseClass(uint32_t priority);
     PathFacts Facts(const QueuePair& pair) const;
     void Arrive(uint32_t link, Packet* packet);
     void Deliver(Packet* packet);
     void Forward(uint32_t link, Packet* packet);
     void Pause(uint32_t link, uint32_t priority, bool stop);
     void FailDeadlock(const std::vector<uint32_t>& links);
-    std::string NameOf(uint32_t node) const;
-    std::string LinkName(uint32_t link) const;
 
     const RdmaSettings settings_;
     Arrived arrived_;
@@ -136,15 +129,12 @@ class RdmaFabric : public Fabric
     GivenPaths given_;
     BusyLog busy_;
     PacketPool pool_;
-    LinkPlaces places_;
     std::vector<LinkMeter> meters_;
     std::vector<std::unique_ptr<Port>> ports_;
-    /// Of each node.
-    std::vector<std::unique_ptr<SharedBuffer>> buffers_;
+    Switches switches_;
     std::deque<QueuePair> pairs_;
     std::map<std::pair<uint32_t, GivenPaths::Triple>, uint32_t> numbers_;
     PauseWatch watch_;
-    uint32_t num_classes_ = 1;
     size_t events_left_ = 0;
 };
 

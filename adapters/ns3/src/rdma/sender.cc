@@ -10,17 +10,13 @@
 #include <iterator>
 
 namespace cosim {
-namespace {
-
-constexpr uint32_t kMostDoublings = 10;
-
-} // namespace
 
 Sender::Sender(const RdmaSettings& settings, const Way& way, const PathFacts& facts, PacketPool* pool)
     : settings_(settings),
       way_(way),
       pool_(pool),
-      control_(settings.Kind().make(facts, settings.parameters))
+      control_(settings.Kind().make(facts, settings.parameters)),
+      timeout_(settings, [this] { return InFlight() > 0; }, [this](int64_t now) { TimeOut(now); })
 {
 }
 
@@ -71,7 +67,7 @@ Sender::NextTime() const
     // Less than a packet a round trip: packets are apart by more than one.
     if (control_->window < path.mss_bytes)
     {
-        const double rtt = srtt_ > 0 ? srtt_ : static_cast<double>(path.base_rtt_ps);
+        const double rtt = RoundTrip();
         rate = std::min(rate, control_->window * 8e12 / rtt);
     }
     if (sent_at_ == kNeverYet || rate >= path.line_bps * (1 - 1e-9))
@@ -102,7 +98,7 @@ Sender::Make(int64_t now)
     const uint64_t end = PacketEnd(begin);
     if (InFlight() == 0)
     {
-        Deadline(now);
+        timeout_.Restart(now);
     }
     retransmitted_ += begin < highest_ ? 1 : 0;
     if (again)
@@ -162,7 +158,7 @@ Sender::Take(const Packet& answer)
         return;
     }
     const int64_t rtt = now - answer.sent_ps;
-    Measure(rtt);
+    timeout_.Measure(rtt);
     CountMarks(answer);
     const bool limited = static_cast<double>(InFlight() + control_->path.mss_bytes) > control_->window;
     const uint64_t had = acked_ + known_.Bytes();
@@ -174,8 +170,8 @@ Sender::Take(const Packet& answer)
     if (answer.expected > acked_)
     {
         Acknowledge(answer.expected);
-        backoff_ = 0;
-        Deadline(now);
+        timeout_.Progress();
+        timeout_.Restart(now);
     }
     const uint64_t newly = acked_ + known_.Bytes() - had;
     delivered_at_ = newly > 0 ? now : delivered_at_;
@@ -244,8 +240,8 @@ Sender::Trimmed(const Packet& nack, int64_t now)
         return;
     }
     trimmed_.Add(nack.sequence, nack.sequence + nack.payload_bytes);
-    backoff_ = 0;
-    Deadline(now);
+    timeout_.Progress();
+    timeout_.Restart(now);
     if (!control_->OnTrim(now, nack.payload_bytes, InFlight()))
     {
         TellLoss(now);
@@ -260,20 +256,6 @@ Sender::TellLoss(int64_t now)
         recovery_ = highest_;
         control_->OnLoss(now);
     }
-}
-
-void
-Sender::Measure(int64_t rtt)
-{
-    const auto sample = static_cast<double>(rtt);
-    if (srtt_ == 0)
-    {
-        srtt_ = sample;
-        rttvar_ = sample / 2;
-        return;
-    }
-    rttvar_ += (std::abs(sample - srtt_) - rttvar_) / 4;
-    srtt_ += (sample - srtt_) / 8;
 }
 
 void
@@ -292,7 +274,7 @@ Sender::CountMarks(const Packet& answer)
 double
 Sender::Pace() const
 {
-    const double rtt = srtt_ > 0 ? srtt_ : static_cast<double>(control_->path.base_rtt_ps);
+    const double rtt = RoundTrip();
     return std::min(control_->rate, control_->window * 8e12 / rtt);
 }
 
@@ -302,46 +284,15 @@ Sender::Window() const
     return control_->window >= kNoWindow ? std::nan("") : control_->window;
 }
 
-void
-Sender::Deadline(int64_t now)
+double
+Sender::RoundTrip() const
 {
-    // InfiniBand's timeout knows nothing of round trips.
-    const double measured = settings_.Lossless() ? 0 : srtt_ + 4 * rttvar_;
-    const double least = std::max(static_cast<double>(settings_.rto_ps), measured);
-    deadline_ = now + (static_cast<int64_t>(least) << std::min(backoff_, kMostDoublings));
-    PlanDeadline();
+    return timeout_.RoundTrip() > 0 ? timeout_.RoundTrip() : static_cast<double>(control_->path.base_rtt_ps);
 }
 
 void
-Sender::PlanDeadline()
+Sender::TimeOut(int64_t now)
 {
-    if (deadline_planned_ < 0 || deadline_planned_ > deadline_)
-    {
-        const int64_t at = deadline_planned_ = deadline_;
-        ns3::Simulator::Schedule(ns3::TimeStep(at - Now()), [this, at] { OnDeadline(at); });
-    }
-}
-
-void
-Sender::OnDeadline(int64_t at)
-{
-    // An event that an earlier one has made needless.
-    if (deadline_planned_ != at)
-    {
-        return;
-    }
-    deadline_planned_ = -1;
-    if (InFlight() == 0)
-    {
-        return;
-    }
-    const int64_t now = Now();
-    if (now < deadline_)
-    {
-        PlanDeadline();
-        return;
-    }
-    ++backoff_;
     next_ = known_.EndFrom(acked_);
     trimmed_ = {};
     repeat_from_ = repeat_until_ = 0;
@@ -394,12 +345,7 @@ void
 Sender::State(StateWalk& walk)
 {
     // With a fixed timeout and no window nobody reads them.
-    if (!settings_.Lossless() || control_->window < kNoWindow)
-    {
-        walk.Value(srtt_);
-        walk.Value(rttvar_);
-    }
-    walk.Value(backoff_);
+    timeout_.State(walk, !settings_.Lossless() || control_->window < kNoWindow);
     walk.Speed(control_->window);
     walk.Speed(control_->rate);
     walk.Value(control_->weight);

@@ -6,6 +6,7 @@
 #include "intervals.h"
 #include "packet.h"
 #include "rdma_settings.h"
+#include "retransmission_timer.h"
 #include "state.h"
 
 #include <cstdint>
@@ -22,7 +23,6 @@ class Port;
 /// Go-back-N: from the first missing byte on. Selective repeat, as IRN (Mittal et al. 2018, doi:10.1145/3230543.3230557)
 /// has it: what came after a gap is known, the gaps are sent again once, and what is lost then waits for the timeout. What was
 /// trimmed is sent again as often as that is said of it, within the window.
-/// The timeout is RFC 6298's from round-trip times, at least `rto`, doubled while nothing comes back.
 class Sender
 {
   public:
@@ -151,11 +151,9 @@ class Sender
     void TellLoss(int64_t now);
     void BeginFront();
     void SetGain();
-    void Measure(int64_t rtt);
+    double RoundTrip() const;
     void CountMarks(const Packet& answer);
-    void Deadline(int64_t now);
-    void OnDeadline(int64_t at);
-    void PlanDeadline();
+    void TimeOut(int64_t now);
     void PlanTimer();
     void OnTimer(int64_t at);
     void Changed();
@@ -164,6 +162,7 @@ class Sender
     Way way_;
     PacketPool* pool_;
     std::unique_ptr<Control> control_;
+    RetransmissionTimer timeout_;
     std::deque<Message> messages_;
     uint64_t given_ = 0;
     /// First byte not acknowledged; next byte to send; end of all that was ever sent.
@@ -181,12 +180,6 @@ class Sender
     uint64_t recovery_ = 0;
     int64_t sent_at_ = kNeverYet;
     uint32_t sent_bytes_ = 0;
-    double srtt_ = 0;
-    double rttvar_ = 0;
-    uint32_t backoff_ = 0;
-    int64_t deadline_ = 0;
-    /// Of the earliest event that will look at the deadline; -1: none.
-    int64_t deadline_planned_ = -1;
     int64_t timer_ = -1;
     /// Of the round trip that goes on, and of the last one.
     uint64_t round_ends_ = 0;
