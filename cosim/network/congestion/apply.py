@@ -17,6 +17,7 @@ import math
 from typing import Any
 
 from cosim.network.calendar import push
+from cosim.network.chance import chance
 from cosim.network.congestion.changes import change, own_changed, touch
 from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.feeds import bring_more
@@ -390,6 +391,17 @@ def _rest(fluid: CongestionState, one: Any, period: int, due: int) -> None:
     one.due = NEVER
 
 
+@inlined
+def _to_next_packet(fluid: CongestionState, one: Any, time: float, now: int) -> float:
+    """A round of so many ps, up to the acknowledgement of the first packet that leaves after it began: at a
+    slow rate one leaves in many round trips. Where between two packets it began is drawn.
+    """
+    gap = fluid.settings[0].mss * 8e12 / one.pace
+    if time < gap:
+        return float(gap)
+    return float(time + chance(one.salt, now) * gap)
+
+
 @once
 def _set_rounds(core: Core, fluid: CongestionState, now: int) -> None:
     """When the rounds end that began here, or their rest; and those that were woken."""
@@ -409,6 +421,8 @@ def _set_rounds(core: Core, fluid: CongestionState, now: int) -> None:
         time = one.wait
         if time <= 0.0:
             time = path_rtt(fluid, c)
+            if settings.gives_rate != 0.0 and one.pace < float(one.line):
+                time = _to_next_packet(fluid, one, time, now)
         due = on_grid(time, one.grid, now)
         if one.timeout_at > 0:
             # Silent until the timer: no acknowledgement comes that could end the round before.

@@ -20,10 +20,16 @@ def _waits(fluid: CongestionState, strand: Any, priority: int) -> float:
     links = fluid.links
     ports = fluid.ports
     wait = 0.0
+    # Where a packet waits, queues behind grow meanwhile. A window sends what comes back of them; a rate goes
+    # on until it hears of what it did.
+    ahead = fluid.settings[0].gives_rate != 0.0
     for k in range(strand.hop, strand.hop + strand.hops):
         port = hops[k].port
-        if ports[port].queue > 0.0:
-            wait += ports[port].queue / service(fluid, port)
+        queue = ports[port].queue
+        if ahead and wait > 0.0:
+            queue = max(queue + (float(ports[port].load) - service(fluid, port)) * wait, 0.0)
+        if queue > 0.0:
+            wait += queue / service(fluid, port)
     # Acknowledgements of what is sent now come later, to queues that went on as they do now.
     after = strand.base - float(strand.latency)
     for k in range(strand.hop + strand.hops - 1, strand.hop - 1, -1):

@@ -26,7 +26,8 @@ from cosim.units import NEVER
 
 _NONE = -1
 _NEAR = 1e-6
-_LEAST_DUTY = 1.0 / 64.0
+_NEWEST = 0.25
+_LEAST_DUTY = 0.125
 _LEAST_PS = 1000
 _FAR = 1e17
 
@@ -127,10 +128,10 @@ def _free(core: Core, fluid: CongestionState, u: int, now: int) -> None:
     port.paused = 0
     port.paused_ps += now - port.since
     cycle = float(now - port.resumed)
-    port.duty = 1.0
     if cycle > 0.0:
-        # From release to release; never 0, or those behind it would never be given a rate again.
-        port.duty = max(1.0 - float(now - port.since) / cycle, _LEAST_DUTY)
+        # From release to release, in the mean over some: one long stop says little of the time to come.
+        last = max(1.0 - float(now - port.since) / cycle, _LEAST_DUTY)
+        port.duty += _NEWEST * (last - port.duty)
     port.resumed = now
     tell(fluid, u)
 

@@ -81,6 +81,7 @@ class Timely(Control):
     lossless: ClassVar[bool] = True
     reordering = "go-back-N"
     uses_marks: ClassVar[bool] = False
+    uses_chance: ClassVar[bool] = True
     kernel = timely
 
     ewma: float = Field(0.875, gt=0, le=1, description="weight of the newest difference in the gradient")
