@@ -5,7 +5,7 @@ run. ``htsim``: mean completion times beside those of csg-htsim. ``authors``: co
 beside the simulator of HPCC's authors. ``uet``: NSCC beside
 Ultra Ethernet's. ``fluid``: the congestion network against it, flow by flow.
 ``forward``: what fast-forward saves of a training run, and its error. ``shared``: scenarios of jobs that
-share links, by the fluid and by packets. ``large``: what large runs cost.
+share links, by the fluid and by packets, ``unfair`` one of them over seeds. ``large``: what large runs cost.
 
 ``--kept FOLDER``: ``fluid`` keeps what packets make of its scenarios there, and runs only what it lacks.
 """
@@ -16,7 +16,7 @@ import argparse
 import importlib
 from pathlib import Path
 
-SECTIONS = ("cost", "htsim", "authors", "uet", "fluid", "forward", "shared", "large")
+SECTIONS = ("cost", "htsim", "authors", "uet", "fluid", "forward", "shared", "unfair", "large")
 
 
 def main() -> None:
