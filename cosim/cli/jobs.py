@@ -28,6 +28,9 @@ def profile(
     predict: options.Predict = None,
     imbalance: options.Imbalance = 1.0,
     routing: options.ExpertRouting = "even",
+    lengths: options.SequenceLengths = "",
+    acceptance: options.DraftAcceptance = "",
+    seed: options.DrawSeed = 0,
     keep_all: options.KeepAll = False,
     verify: options.Verify = True,
     skip_evaluation: options.SkipEvaluation = False,
@@ -50,7 +53,10 @@ def profile(
         iteration=iteration,
         module=module,
         imbalance=imbalance,
-        routing=routing if routing.startswith(("even", "zipf:")) else str(Path(routing).absolute()),
+        routing=routing,
+        lengths=lengths,
+        acceptance=acceptance,
+        seed=seed,
         keep_all=keep_all,
         verify=verify,
         skip_evaluation=skip_evaluation,
@@ -60,7 +66,11 @@ def profile(
     made, cost = profile_scaled(request, sweep or (), predict or (), (lambda _: None) if quiet else say)
     file.write(made, out)
     if not quiet:
-        typer.echo(tell(made, cost, out), nl=False)
+        plain = request.by_itself()
+        other = (
+            None if plain is None else profile_scaled(plain, sweep or (), predict or (), lambda _: None)[0]
+        )
+        typer.echo(tell(made, cost, out, other), nl=False)
 
 
 def calibrate(

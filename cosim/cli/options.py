@@ -168,6 +168,16 @@ Imbalance = Annotated[
 ExpertRouting = Annotated[
     str, typer.Option(metavar="HOW", help="Tokens over experts: even, zipf:1.1 or a file of counts.")
 ]
+SequenceLengths = Annotated[
+    str,
+    typer.Option(
+        metavar="HOW", help="Tokens of an answer: 512, uniform:64:512, geometric:200, ... or a file."
+    ),
+]
+DraftAcceptance = Annotated[
+    str, typer.Option(metavar="HOW", help="Of drafted tokens: 0.7, uniform:0.5:0.9 or a file.")
+]
+DrawSeed = Annotated[int, typer.Option(metavar="N", help="Of what is drawn of lengths and acceptance.")]
 KeepAll = Annotated[bool, typer.Option("--keep-all", help="An operation for each kernel.")]
 Verify = Annotated[
     bool,

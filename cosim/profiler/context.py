@@ -33,6 +33,10 @@ def profile(
     per_node: int = 8,
     iteration: int = 1,
     imbalance: float = 1.0,
+    routing: str = "even",
+    lengths: str = "",
+    acceptance: str = "",
+    seed: int = 0,
 ) -> Iterator[None]:
     """Profile what is run inside, up to the end of ``iteration``; the rest of the block is left out.
 
@@ -53,6 +57,9 @@ def profile(
         The one to keep, from 0; the first sets things up.
     imbalance
         Load of the busiest expert over the mean.
+    routing, lengths, acceptance, seed
+        Of tokens over experts, of answers, of drafted tokens: words or files, as on the command line; what is
+        drawn hangs on the seed.
 
     Raises
     ------
@@ -82,8 +89,9 @@ def profile(
     8
     """
     request = ProfileRequest(
-        "a block of Python", (), world_size, gpu, per_node, iteration, imbalance=imbalance
-    )
+        "a block of Python", (), world_size, gpu, per_node, iteration, imbalance=imbalance,
+        routing=routing, lengths=lengths, acceptance=acceptance, seed=seed,
+    )  # fmt: skip
     check_numbers(request)
     if not 0 <= rank < world_size:
         raise InputError(f"rank {rank} of {world_size}")

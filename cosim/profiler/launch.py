@@ -7,7 +7,6 @@ the other axes ranks do the same and are bound to their peers by the mesh.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
 import os
@@ -21,20 +20,23 @@ from typing import Any
 
 from cosim.errors import InputError, Location, WorkloadError
 from cosim.profiler import axes as mesh_axes
-from cosim.profiler import verify, workers
+from cosim.profiler import distributions, verify, workers
 from cosim.profiler.file import ClassProgram, Profile
 from cosim.profiler.lower import KernelRow, unmerged
 from cosim.profiler.workload import named_gpu
 from cosim.workload.program import DeviceMesh
 
 MOST_CLASSES = 64
+UNKNOWNS = ("routing", "lengths", "acceptance")
+"""What no profile can know."""
 _GLANCE_S = 0.5
 
 
 @dataclass(frozen=True)
 class ProfileRequest:
     """What to profile: ``iteration`` counts from 0; ``script`` is a file, or a module's name with
-    ``module``.
+    ``module``. ``routing``, ``lengths`` and ``acceptance`` are words of
+    :mod:`cosim.profiler.distributions`, or files; empty: as the script would go by itself.
     """
 
     script: str
@@ -46,6 +48,9 @@ class ProfileRequest:
     module: bool = False
     imbalance: float = 1.0
     routing: str = "even"
+    lengths: str = ""
+    acceptance: str = ""
+    seed: int = 0
     keep_all: bool = False
     verify: bool = False
     show_output: bool = False
@@ -53,9 +58,16 @@ class ProfileRequest:
     compile: bool = True
     ranks: tuple[int, ...] = ()
 
+    def by_itself(self) -> ProfileRequest | None:
+        """The same without what was said of what no profile can know; None: nothing was."""
+        plain = replace(self, routing="even", lengths="", acceptance="", seed=0, verify=False)
+        return None if plain == replace(self, seed=0, verify=False) else plain
+
     def as_order(self) -> dict[str, Any]:
-        """Plain values, for the process that runs the script."""
-        return asdict(self)
+        """Plain values, for the process that runs the script, wherever that does."""
+        here = Path.cwd()
+        files = {name: distributions.placed(getattr(self, name), here) for name in UNKNOWNS}
+        return {**asdict(self), **files}
 
 
 @dataclass(frozen=True)
@@ -115,22 +127,8 @@ def check_numbers(request: ProfileRequest) -> None:
             f"imbalance is {request.imbalance}",
             hint="it is the busiest expert's load over the mean: 1 is balanced, 1.25 has a quarter more",
         )
-    _check_routing(request.routing)
+    distributions.check(request.routing, request.lengths, request.acceptance)
     named_gpu(request.gpu, "--gpu")
-
-
-def _check_routing(said: str) -> None:
-    """``even``, ``zipf:A`` or a file of counts; the file itself is read where the script runs."""
-    kind, _, number = said.partition(":")
-    if said == "even" or Path(said).is_file():
-        return
-    with contextlib.suppress(ValueError):
-        if kind == "zipf" and float(number) >= 0:
-            return
-    raise InputError(
-        f"routing {said!r}: no such file",
-        hint="even, zipf:1.1 (an exponent of 0 or more), or a file of counts",
-    )
 
 
 def _profile(
@@ -251,14 +249,16 @@ def _made(request: ProfileRequest, first: dict[str, Any], ranks: list[int]) -> d
         "ranks": ranks,
         "fake_cuda": first["fake_cuda"],
     }
-    if first["decode_steps"] is not None:
-        made["decode steps"] = first["decode_steps"]
+    if first["request"] is not None:
+        made |= first["request"]
     if first["compiled"]:
         made["compiled"] = {**first["compiled"], "graph breaks": first["breaks"]}
     if request.imbalance != 1:
         made["imbalance"] = request.imbalance
-    if request.routing != "even":
-        made["routing"] = Path(request.routing).name
+    asked = {name: distributions.shown(getattr(request, name)) for name in UNKNOWNS}
+    made |= {name: said for name, said in asked.items() if said not in ("", "even")}
+    if request.lengths or request.acceptance:
+        made["seed"] = request.seed
     return made
 
 

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from cosim.profiler.file import ClassProgram, Profile
-from cosim.profiler.launch import ProfilingCost
+from cosim.profiler.launch import UNKNOWNS, ProfilingCost
 from cosim.profiler.lower import ProfiledOperation
-from cosim.units import format_size
+from cosim.profiler.workload import alone_ps
+from cosim.units import format_size, format_time
 
 
-def tell(profile: Profile, cost: ProfilingCost, path: Path) -> str:
-    """FLOPs by phase, communication by kind and group, what was assumed."""
+def tell(profile: Profile, cost: ProfilingCost, path: Path, plain: Profile | None = None) -> str:
+    """FLOPs by phase, communication by kind and group, what was assumed; ``plain``: the same without what was
+    said of what no profile can know.
+    """
     mesh = " x ".join(f"{axis} {size}" for axis, size in profile.mesh.items())
     classes = len(profile.programs)
     ranks = "rank" if profile.world_size == 1 else "ranks"
@@ -33,6 +36,8 @@ def tell(profile: Profile, cost: ProfilingCost, path: Path) -> str:
             *_talk(program),
         ]
     lines += ["", *_compiled(profile.made.get("compiled"))]
+    if plain is not None:
+        lines.append(_effect(profile, plain))
     lines.extend(f"assumed: {text}" for text in profile.assumed)
     lines.extend(
         f"unknown operator: {times} x {name}, timed by its bytes" for name, times in profile.unknown.items()
@@ -42,6 +47,20 @@ def tell(profile: Profile, cost: ProfilingCost, path: Path) -> str:
         f" written to {path}"
     )
     return "\n".join(lines) + "\n"
+
+
+def _effect(profile: Profile, plain: Profile) -> str:
+    """``with routing zipf:1.1: at least 12.3 ms an iteration on h100-sxm; without: 10.1 ms, +21.8 %``."""
+    said = ", ".join(f"{name} {profile.made[name]}" for name in UNKNOWNS if name in profile.made)
+    this, other = alone_ps(profile), alone_ps(plain)
+    what = "an iteration"
+    if "tokens" in profile.made:
+        what = f"a request of {profile.made['tokens']} tokens"
+    without = f"of {plain.made['tokens']} tokens, " if "tokens" in plain.made else ""
+    return (
+        f"{said}: {what} takes a rank at least {format_time(this)} on {profile.gpu};"
+        f" without: {without}{format_time(other)} ({this / other - 1:+.1%})"
+    )
 
 
 def _compute(profile: Profile, program: ClassProgram) -> list[str]:

@@ -27,6 +27,7 @@ from cosim.profiler.lower import KernelRow, ProfiledOperation
 from cosim.profiler.trace import HOST_STREAM
 from cosim.registry import Named, find
 from cosim.workload.contract import WorkloadSpec
+from cosim.workload.iteration_work import RequestWork
 from cosim.workload.program import (
     COMPUTE_STREAM,
     CPU_STREAM,
@@ -121,7 +122,30 @@ def build(profile: Profile, gpu: Gpu, place: str = "profile") -> Workload:
         ),
     )
     peak = _peak(profile, gpu)
-    return Workload(profile.name, mesh, tuple(programs), program_of, report, peak_flops=peak)
+    return Workload(
+        profile.name,
+        mesh,
+        tuple(programs),
+        program_of,
+        report,
+        peak_flops=peak,
+        request=_request(profile, place),
+    )
+
+
+def _request(profile: Profile, place: str) -> RequestWork | None:
+    """What an iteration answers: each place along ``dp`` answers sequences of its own."""
+    if "sequences" not in profile.made:
+        return None
+    found = [profile.made.get(name) for name in ("sequences", "tokens", "longest")]
+    if not all(isinstance(number, int) and number > 0 for number in found):
+        raise WorkloadError(
+            f"sequences, tokens and longest are {found}: whole numbers, all three",
+            location=Location(place, key="made"),
+        )
+    sequences, tokens, longest = cast("list[int]", found)
+    copies = profile.mesh.get("dp", 1)
+    return RequestWork(sequences * copies, tokens * copies, longest)
 
 
 def _peak(profile: Profile, gpu: Gpu) -> float | None:
@@ -132,6 +156,16 @@ def _peak(profile: Profile, gpu: Gpu) -> float | None:
             flops[profile.kernels[k][2]] += counted_flops(profile.kernels[k]) * times
     dtype = max(flops, key=flops.__getitem__, default="")
     return gpu.peak_flops.get(cast("DType", dtype)) if flops[dtype] else None
+
+
+def alone_ps(profile: Profile) -> int:
+    """How long an iteration takes its busiest rank at least: computing, or launching where that is longer."""
+    workload = build(profile, named_gpu(profile.gpu))
+    busy: Counter[tuple[int, str]] = Counter()
+    for number, program in enumerate(workload.programs):
+        for operation in program.operations:
+            busy[number, operation.stream] += operation.duration_ps
+    return max(busy.values(), default=0)
 
 
 CAUSAL = "causal "

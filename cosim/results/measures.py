@@ -10,6 +10,7 @@ import numpy as np
 
 from cosim.errors import InputError
 from cosim.results.queues import QueueSummary
+from cosim.results.requests import RequestSummary
 from cosim.results.summary import BACKGROUND, JobSummary, Summary
 from cosim.units import format_rate, format_time
 
@@ -138,9 +139,29 @@ def _queue(what: str) -> Callable[[Summary, Alone], float]:
     return of
 
 
+def _answers(what: str) -> Callable[[Summary, Alone], float]:
+    """A number of the requests that jobs answer, mean over those jobs."""
+
+    def of(summary: Summary, _: Alone) -> float:
+        found = [getattr(job.request, what) for job in _jobs(summary) if job.request is not None]
+        values = [value for value in found if value is not None]
+        if not values:
+            raise InputError(
+                f"no job has a {what}",
+                hint="profiles of scripts that generate have (docs/howto/profile.md), the further one of two",
+            )
+        return float(np.mean(values))
+
+    assert what in RequestSummary.__dataclass_fields__
+    return of
+
+
 MEASURES: dict[str, Measure] = {
     "iteration": Measure("mean iteration, mean over jobs", "time", _iteration),
     "minibatch": Measure("mean iteration over its minibatches, mean over jobs", "time", _minibatch),
+    "first_token": Measure("time to a request's first token", "time", _answers("first_token_ps")),
+    "further_token": Measure("what each further token takes", "time", _answers("further_token_ps")),
+    "tokens_per_s": Measure("tokens of all answers in a second", "count", _answers("tokens_per_s"), False),
     "last_iterations": Measure(f"mean of the last {LAST} iterations, mean over jobs", "time", _last),
     "slowest": Measure("mean iteration of the slowest job", "time", _slowest),
     "makespan": Measure("simulated time until everything ended", "time", lambda s, _: float(s.end_ps)),

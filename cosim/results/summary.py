@@ -32,6 +32,7 @@ from cosim.results.optable import op_table
 from cosim.results.overlap import Overlap, find_overlap
 from cosim.results.path_parts import limit, parts_of
 from cosim.results.queues import QueueSummary, summarize_queues
+from cosim.results.requests import RequestSummary, summarize_request
 from cosim.results.scheduling import Scheduling
 from cosim.results.stragglers import Straggler, find_stragglers
 from cosim.results.sums import exact_sum
@@ -125,6 +126,8 @@ class JobSummary:
         That an iteration takes in.
     memory
         What it did with remote memory; None where it did nothing.
+    request
+        When its iteration's answers came; None where it answers nothing.
     """
 
     name: str
@@ -167,6 +170,7 @@ class JobSummary:
     flops_per_gpu_s: float | None = None
     tokens_per_gpu_s: float | None = None
     memory: MemoryUse | None = None
+    request: RequestSummary | None = None
 
 
 @dataclass(frozen=True)
@@ -444,6 +448,7 @@ def _job(
         limit=limited,
         **_efficiency(_work(job), mean, len(job.endpoints) * job.copies),
         memory=memory,
+        request=summarize_request(records, j, mean),
     )
 
 

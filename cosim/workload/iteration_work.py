@@ -33,3 +33,18 @@ class IterationWork:
     memory_bytes: int | None = None
     memory_of_bytes: int | None = None
     counted: Literal["model", "kernels"] = "model"
+
+
+PREFILL = "prefill"
+"""Phase of the operations up to a request's first token."""
+
+
+@dataclass(frozen=True)
+class RequestWork:
+    """Of an iteration that answers and doesn't train: ``sequences`` at once, of all ranks, with ``tokens`` in
+    all, the longest of ``longest``. What comes before the first token is of phase ``prefill``.
+    """
+
+    sequences: int
+    tokens: int
+    longest: int

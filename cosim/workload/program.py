@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cosim.errors import WorkloadError
 from cosim.files.import_report import ImportReport
-from cosim.workload.iteration_work import IterationWork
+from cosim.workload.iteration_work import IterationWork, RequestWork
 from cosim.workload.operation import (
     COMM_STREAM,
     COMPUTE_STREAM,
@@ -143,6 +143,8 @@ class Workload:
         That a rank keeps in remote memory.
     work
         What an iteration gets done; None: not known, but for the FLOPs of operations.
+    request
+        What an iteration answers, where it does.
     peak_flops
         That one of its GPUs could do in a second, dense, in the type that most is computed in; None: not
         known.
@@ -172,6 +174,7 @@ class Workload:
     remote_bytes: int = 0
     work: IterationWork | None = None
     peak_flops: float | None = None
+    request: RequestWork | None = None
 
     @property
     def world_size(self) -> int:

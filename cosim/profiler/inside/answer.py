@@ -64,7 +64,7 @@ def make_answer(session: Any) -> dict[str, Any]:
         "stages": session.stages,
         "unknown": dict(sorted(recorder.unknown.items())),
         "unordered": recorder.unordered,
-        "decode_steps": None if request is None else request.decode_steps,
+        "request": None if request is None else request.made(),
         "compiled": session.compiler.summary(begin, end),
         "breaks": session.compiler.breaks(),
         "host_copies": [recorder.host_copies, recorder.host_bytes],

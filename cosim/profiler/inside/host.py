@@ -26,6 +26,7 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._pytree import tree_map_only
 
+from cosim.profiler.inside.answers import ChosenTokens
 from cosim.profiler.inside.kernels import goes_by_places
 from cosim.profiler.inside.routing import TokenRouting, follows
 
@@ -106,8 +107,8 @@ def values_of(tensor: Any) -> torch.Tensor | None:
 class KnownValues:
     """Carries operators out beside the fake mode's doing, where all operands are known."""
 
-    def __init__(self, mode: FakeTensorMode, routing: TokenRouting) -> None:
-        self.mode, self.routing = mode, routing
+    def __init__(self, mode: FakeTensorMode, routing: TokenRouting, tokens: ChosenTokens) -> None:
+        self.mode, self.routing, self.tokens = mode, routing, tokens
         self._random: dict[Any, bool] = {}
 
     def run(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -155,10 +156,13 @@ class KnownValues:
         return out
 
     def _routed(self, func: Any, args: Any, out: Any) -> Any:
-        """A router's choice of experts is known."""
+        """A router's choice of experts is known, and what is asked of the tokens of an answer."""
         chosen = self.routing.choose(func, args, out)
         if chosen is not None:
             tell(self.mode, out[1], chosen)
+        found = self.tokens.compared(func, out)
+        if found is not None:
+            tell(self.mode, out, found)
         return out
 
     def _settled(self, func: Any, operands: list[Any], out: Any) -> Any:

@@ -51,10 +51,10 @@ class OperatorCount:
                 why = "torch.compile is at work" if self.compiling else "does it wait for another process?"
                 self.say(f"no operator for {_SILENCE_S:.0f} s, at {where}: {why}")
 
-    def before_step(self, operators: int, *, gradients: bool) -> None:
-        """So many operators, and no optimizer has stepped yet."""
+    def before_step(self, operators: int, *, gradients: bool, answering: bool) -> None:
+        """So many operators, and no optimizer has stepped yet; a request that is answered needs none."""
         self.seen = operators
-        if operators < self.next:
+        if operators < self.next or answering:
             return
         self.next = operators + _EVERY
         way = "" if gradients else " (without gradients; if it evaluates first, --skip-evaluation is quicker)"

@@ -170,9 +170,8 @@ class DispatchRecorder(TorchDispatchMode):
             return out
         self._kernel(func, traits, args, kwargs, out)
         if self.progress is not None:
-            self.progress.before_step(
-                len(self.operations), gradients=torch.is_grad_enabled() or self.backwards > 0
-            )
+            gradients = torch.is_grad_enabled() or self.backwards > 0
+            self.progress.before_step(len(self.operations), gradients=gradients, answering=bool(self.stage))
         if func._opname in _TRUE and isinstance(out, torch.Tensor):
             out._cosim_true = True  # type: ignore[attr-defined]
         return out

@@ -3,6 +3,7 @@
 ``even`` (each expert as many), ``zipf:A`` (the k-th most popular in proportion to k ** -A, expert 0 first) or
 a file of counts, one an expert, a line a layer (lines are gone through in turn). A router's ``topk`` then
 gives experts that are known, and what follows (counts, offsets, sizes of exchanges) is computed from them.
+Words and files: :mod:`cosim.profiler.distributions`.
 Every rank routes as this one does. That it was so is said where sizes, places or products hang on it: a
 ``topk`` whose places are only compared, as an accuracy's are, is no router's.
 """
@@ -11,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import cycle
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils._mode_utils import no_dispatch
 
+from cosim.profiler.distributions import is_file, read_counts, shown
 from cosim.profiler.inside import lines
 
 MOST_EXPERTS = 1024
@@ -29,7 +30,7 @@ class TokenRouting:
 
     def __init__(self, said: str, assume: Callable[[str], None]) -> None:
         self.said, self.assume = said, assume
-        rows = read_counts(said) if not said.startswith(("even", "zipf:")) else []
+        rows = read_counts(said) if is_file(said) else []
         self._rows = cycle(rows) if rows else None
 
     def counts(self, slots: int, experts: int, most: int | None = None) -> list[int]:
@@ -50,7 +51,7 @@ class TokenRouting:
         return self.counts(slots, experts)
 
     def _text(self, slots: int, experts: int) -> str:
-        how = "evenly" if self.said == "even" else f"by {self.said}"
+        how = "evenly" if self.said == "even" else f"by {shown(self.said)}"
         return f"tokens are routed {how}: {slots} over {experts} experts"
 
     def used(self, values: Iterable[Any]) -> None:
@@ -119,26 +120,3 @@ def divided(total: int, shares: list[float], most: int) -> list[int]:
     for k in sorted(open_to, key=lambda k: (int(exact[k]) - exact[k], k))[:rest]:
         found[k] += 1
     return found
-
-
-def read_counts(path: str) -> list[list[float]]:
-    """Numbers of a file, a list for each line.
-
-    Raises
-    ------
-    ValueError
-        Something that is no number, or no line at all.
-    """
-    rows = []
-    for number, line in enumerate(Path(path).read_text().splitlines(), 1):
-        words = line.replace(",", " ").split()
-        if words and not words[0].startswith("#"):
-            try:
-                rows.append([float(word) for word in words])
-            except ValueError:
-                raise ValueError(f"{path}:{number}: {line.strip()!r} is no list of counts") from None
-            if min(rows[-1]) < 0 or not sum(rows[-1]):
-                raise ValueError(f"{path}:{number}: counts are 0 or more, and not all 0")
-    if not rows:
-        raise ValueError(f"{path}: no counts in it")
-    return rows

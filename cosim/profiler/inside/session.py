@@ -98,7 +98,7 @@ class ProfilingSession:
         import torch.distributed.tensor.experimental
         from torch._subclasses.fake_tensor import FakeTensorMode
 
-        from cosim.profiler.inside import distributed, fakes, host, processes, routing
+        from cosim.profiler.inside import answers, distributed, fakes, host, processes, routing
         from cosim.profiler.inside.exchanged import ValueExchange
         from cosim.profiler.inside.recorder import DispatchRecorder
         from cosim.profiler.inside.shared_folder import SharedFolder
@@ -113,7 +113,8 @@ class ProfilingSession:
         fakes.install()
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         routed = routing.TokenRouting(order["routing"], self.assume)
-        self.recorder = DispatchRecorder(self.shim, home, host.KnownValues(self.mode, routed))
+        tokens = answers.ChosenTokens(order["lengths"], order["acceptance"], order["seed"], self.assume)
+        self.recorder = DispatchRecorder(self.shim, home, host.KnownValues(self.mode, routed, tokens))
         folder = SharedFolder(Path(order["shared"]), rank, order.get("beside", ()))
         exchange = ValueExchange(self.mode, folder, self.recorder.assume_now)
         groups = distributed.ProcessGroups(self.recorder, order["imbalance"], exchange)
@@ -148,7 +149,7 @@ class ProfilingSession:
         pipeline.install(folder, groups, self.guesses, self.stages)
         triton_kernels.install(self.recorder.launched)
         flash_attention.install()
-        generation.install(self.recorder, self._answered)
+        generation.install(self.recorder, self.recorder.known.tokens, self._answered)
 
     def _answered(self, request: Any) -> None:
         """A request has ended; the wanted one's end ends a script that has nothing to train."""

@@ -11,6 +11,7 @@ from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.results.render.scheduling_page import scheduling_section
 from cosim.results.render.text import BLOCKS, percent, sparkline, trend
 from cosim.results.render.training import about_training
+from cosim.results.requests import RequestSummary
 from cosim.results.summary import BACKGROUND, JobSummary, MemoryUse, RankStatistics, Summary
 from cosim.units import format_rate, format_size, format_time
 
@@ -137,6 +138,8 @@ def _about_job(job: JobSummary, who: str, blocks: str) -> Iterator[str]:
     yield from (f"  {who}{line}" for line in job.folding)
     if job.training is not None:
         yield from (f"  {who}{line}" for line in about_training(job.training))
+    if job.request is not None:
+        yield f"  {who}{_about_request(job.request)}"
     if job.limit:
         yield f"  {who}limited by {job.limit}"
     if job.free_communication_speedup is not None and job.free_communication_iteration_ps is not None:
@@ -154,6 +157,15 @@ def _about_memory(job: JobSummary, memory: MemoryUse) -> str:
     if memory.queued.max_ps:
         said += f"; they queued for {_per_iteration(job, memory.queued)}"
     return said
+
+
+def _about_request(request: RequestSummary) -> str:
+    """``first token after 75.2 ms, a further one every 13.2 ms; 9 tokens of 1 sequence: 49.7 tokens/s``."""
+    said = f"first token after {format_time(request.first_token_ps)}"
+    if request.further_token_ps is not None:
+        said += f", a further one every {format_time(request.further_token_ps)}"
+    which = "1 sequence" if request.sequences == 1 else f"{request.sequences:,} sequences"
+    return f"{said}; {request.tokens:,} tokens of {which}: {request.tokens_per_s:,.4g} tokens/s"
 
 
 def _iterations(summary: Summary, blocks: str) -> Iterator[PageTable]:
