@@ -60,7 +60,10 @@ def test_the_server_runs_what_ns3_alone_runs(tmp_path: Path) -> None:
     assert alone["digest"] == f"{last.digest.a:016x}{last.digest.b:016x}"
 
 
-@pytest.mark.parametrize(("release", "size", "repeat"), [("engine", "2MB", 2), ("network", "20kB", 40)])
+@pytest.mark.parametrize(
+    ("release", "size", "repeat"),
+    [pytest.param("engine", "2MB", 2, marks=pytest.mark.slow), ("network", "20kB", 40)],
+)
 def test_a_server_killed_at_ten_random_moments_is_brought_back(
     release: Release, size: str, repeat: int, record_property: Callable[[str, object], None]
 ) -> None:

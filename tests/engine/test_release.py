@@ -37,7 +37,11 @@ from tests.engine.worlds import (
 )
 
 Model = Callable[[], NetworkSimulator]
-every_network = pytest.mark.parametrize("model", NETWORKS.values(), ids=NETWORKS)
+simplest = {"congestion_unaware": pytest.mark.slow}
+"""Where flows are in nobody's way there is the least to get wrong: it waits for the slow step."""
+every_network = pytest.mark.parametrize(
+    "model", [pytest.param(NETWORKS[name], id=name, marks=simplest.get(name, ())) for name in NETWORKS]
+)
 some = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 few = settings(some, max_examples=8)
 

@@ -26,6 +26,8 @@ DEAR = {
     "pipedream-vgg16", "profiled-llama", "simai-sharing", "why-not-synthetic",
 }  # fmt: skip
 """What takes 1 to 14 CPU-seconds where the engine releases messages: then its answer is a slow test."""
+DEAREST = {"comet-clusters", "hybrid-ns3"}
+"""What takes seconds either way, and is much like comet, or tested in small (test_hybrid_scenarios)."""
 
 
 def released(paths: Sequence[Path]) -> list[object]:
@@ -35,7 +37,7 @@ def released(paths: Sequence[Path]) -> list[object]:
             path,
             release,
             id=f"{path.stem}-{release}",
-            marks=[pytest.mark.slow] * (release == "engine" and path.stem in DEAR),
+            marks=[pytest.mark.slow] * (path.stem in (DEAR if release == "engine" else DEAREST)),
         )
         for path in paths
         for release in ("network", "engine")

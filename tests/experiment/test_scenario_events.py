@@ -85,6 +85,7 @@ def test_without_a_way_the_run_ends_and_names_link_and_ranks() -> None:
     assert any("ranks 0, 1" in line or "rank 1" in line for line in error.value.waits[1:])
 
 
+@pytest.mark.slow  # of links, tests/network/test_link_changes.py says the same, of a network alone
 def test_events_that_never_end_do_not_keep_a_dead_run_going(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "MOST_IN_VAIN", 1_000)  # of a rank's events, each a turn of SimPy's loop
     with pytest.raises(StallError):

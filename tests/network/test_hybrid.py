@@ -32,7 +32,8 @@ from tests.network.worlds import batch, drive, drive_by_caller, graph
 
 Model = Callable[[], NetworkSimulator]
 MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]
-every_model = pytest.mark.parametrize("model", MODELS)
+every_model = pytest.mark.parametrize("model", [pytest.param(MODELS[0], marks=pytest.mark.slow), *MODELS[1:]])
+"""Where flows are in nobody's way there is the least to get wrong: it waits for the slow step."""
 some = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -76,7 +77,7 @@ def meshes(draw: st.DrawFn) -> World:
     return replace(world, topology=mesh)
 
 
-@pytest.mark.parametrize("model", [pytest.param(MODELS[0], marks=pytest.mark.slow), *MODELS[1:]])
+@every_model
 @some
 @given(world=meshes(), seed=st.integers(0, 2**32))
 def test_two_of_a_model_are_one_of_it(model: Model, world: World, seed: int) -> None:

@@ -51,6 +51,7 @@ def test_an_overloaded_server_is_named(serve: Serve, record_property: Record) ->
     record_property("fault", ("room for one flow", f"OverloadError: {caught.value}"[:110]))
 
 
+@pytest.mark.slow
 def test_a_server_that_crashes_is_brought_back_again_and_again(right: str, record_property: Record) -> None:
     """It dies at the 50th answer of every session."""
     network = RemoteNetwork(Target(command=(*FAULTY, "crash")), policy=patient(most_deaths=50))
@@ -62,7 +63,7 @@ def test_a_server_that_crashes_is_brought_back_again_and_again(right: str, recor
 
 
 @kills
-@pytest.mark.parametrize("release", ["engine", "network"])
+@pytest.mark.parametrize("release", [pytest.param("engine", marks=pytest.mark.slow), "network"])
 def test_a_server_killed_at_random_moments_changes_nothing(
     right: str, release: str, count: int, record_property: Record
 ) -> None:
@@ -155,6 +156,7 @@ def test_a_server_that_is_late_is_replaced_whether_pings_tell_or_not(
     record_property("fault", (f"no answer in time to {called}", recovered(1, session.replays)))
 
 
+@pytest.mark.slow
 def test_servers_that_are_always_late_end_the_run(
     monkeypatch: pytest.MonkeyPatch, record_property: Record
 ) -> None:
