@@ -35,6 +35,7 @@ def come(state: State, number: int, position: int) -> None:
     """A rank is here, with its chunks."""
     one = state.rendezvous[number]
     plan = state.plans[one.plan]
+    # A single part has nothing to wait behind: no queue is kept of it.
     if plan.chunks * plan.phases == 1:
         _enter_later(state, number, 0, position)
         return
@@ -122,7 +123,9 @@ def enter(state: State, number: int, part: int, position: int, now: int) -> None
     sub = state.subs[phase.sub0 + place.sub]
     slot = one.words + 2 * plan.ranks + phase.instance0 + place.sub
     handle = int(state.words[slot])
+    # Who is first opens the flows of all of a sub-group; each rank starts its own.
     if handle == NONE:
+        # Their names say what they are, not when they were opened: digests and ties go by names.
         job = int(state.ranks[one.rank].job)
         key_high = (job << 51) | (int(one.iteration) << 31) | int(one.number)
         key_low = (int(sub.lowest) << 44) | (part << 32)

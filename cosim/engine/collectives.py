@@ -29,6 +29,7 @@ _SCATTER = 0x9E3779B97F4A7C1
 @once
 def plan_key(comm: int, what: int, turn: int) -> int:
     """The key of the plan of a group, as its members name it, for a kind of collective at a turn."""
+    # 25 + 24 + 14 bits: never negative, so that NONE can stand for an empty slot.
     return (comm << (WHAT_BITS + TURN_BITS)) | (what << TURN_BITS) | turn
 
 
@@ -39,6 +40,7 @@ def plan_slot(keys: I64, key: int) -> int:
     # Of the product the bits from 20 on: the lowest are poorly mixed, and those beyond 64, in which it
     # differs where it is interpreted and does not wrap round, are not looked at.
     slot = (key * _SCATTER >> 20) & mask
+    # It ends: the table always has an empty slot, and nothing is ever taken out of it.
     while keys[slot] != NONE and keys[slot] != key:
         slot = (slot + 1) & mask
     return slot
@@ -117,6 +119,7 @@ def _free_words(state: State, plan_number: int) -> int:
     words = state.words
     plan = state.plans[plan_number]
     first = int(plan.free)
+    # What ended is a list: the first word of each names the one that ended before it.
     if first != NONE:
         plan.free = words[first]
     else:
@@ -185,6 +188,7 @@ def leave(state: State, handle: int, index: int, now: int, cause: int) -> int:
     met = state.rendezvous[number]
     op = int(state.words[met.words + position])
     comm = state.comms[met.comm]
+    # Its last flow is there before the rank is: the algorithm doesn't wait for what the rank brings.
     if op == NONE:
         state.meta[WHICH] = number
         state.meta[PLACE] = position

@@ -220,10 +220,12 @@ class HybridNetwork(NetworkSimulator):
         """Let each network go as far as the others allow; ``_granted`` is where they are then."""
         busy = [child for child in self._children if child.running]
         if len(busy) == 1:
+            # Nothing starts in the other one before this one reports something: no need to go side by side.
             yield busy[0], busy[0].advance(limit)
             self._granted = max(self._granted, busy[0].granted)  # it may have been behind
             return
         given = [child for child in busy if child.peeks and not child.outbox.is_empty]
+        # Whatever completes next may have the caller start something in either: nobody goes beyond it.
         coming = [time for child in busy if child.peeks and (time := child.peek()) is not None]
         to = min([limit, *coming])
         if to <= self._granted:
@@ -235,6 +237,7 @@ class HybridNetwork(NetworkSimulator):
             # What was given for this instant starts before what one that can't peek may complete at it.
             for child in given:
                 child.one_round(self._granted)
+        # Who can't peek goes first: as far as it got is as far as the other may go.
         for child in sorted(busy, key=lambda one: one.peeks):
             while child.granted < to:
                 yield child, child.advance(to)
@@ -364,6 +367,7 @@ class HybridNetwork(NetworkSimulator):
             table = opened.group.table
             index[at] = share.outward(done.index[at])
             reaction = table.reaction_ps[table.row_of(index[at])]
+            # Cut to what is left up to NEVER before it is added: the sum would leave 64 bits.
             bound = min(bound, int((np.minimum(reaction, NEVER - done.time_ps[at]) + done.time_ps[at]).min()))
             opened.left -= len(at)
             child.left[handle] -= len(at)
