@@ -126,6 +126,8 @@ def test_scaled_rotary_positions_are_twelve_passes_where_others_are_two() -> Non
 
     heads, size, width, layers = 8 + 8, 64, 2, 4
     assert moved(scaled_positions=True) - moved() == layers * 10 * TOKENS * heads * size * width
+    with pytest.raises(ValidationError, match="positions are learned"):
+        job(model=dense | {"scaled_positions": True, "positions": 256})
 
 
 def test_backward_runs_the_operators_again_that_are_named() -> None:

@@ -94,6 +94,9 @@ class TransformerModel(Model):
             raise ValueError(f"hidden {self.hidden} isn't a multiple of heads {self.heads}; give head_dim")
         if self.heads % self.kv:
             raise ValueError(f"heads {self.heads} isn't a multiple of kv_heads {self.kv}")
+        if self.scaled_positions and (self.positions or self.latent):
+            whose = "learned (`positions`)" if self.positions else "latent attention's, which have a kernel"
+            raise ValueError(f"scaled_positions: the model's positions are {whose}; leave it out")
         return self
 
     @property

@@ -279,16 +279,17 @@ class Blocks:
         """Fused attention; ``size`` numbers of a head's key and value together."""
         cut = self.cut
         causal = self.model.causal and not cut.decode
-        scores = cut.tokens * cut.keys * heads
+        scores, keys = cut.tokens * cut.keys * heads, cut.keys
         if window is not None and window < cut.keys:  # a token sees the window; the first ones, less
             scores = cut.tokens * window * heads
             if causal:
                 scores -= cut.tokens * heads * window * window // (2 * cut.keys)
             causal = False
+            keys = min(keys, 2 * window)  # a block's loop is as long as under a causal mask over so many
         elif causal:
             scores //= 2
         made = fused_attention(
-            2 * scores * size, moved, heads=cut.batch * heads, queries=cut.sequence, keys=cut.keys,
+            2 * scores * size, moved, heads=cut.batch * heads, queries=cut.sequence, keys=keys,
             head=size // 2, causal=causal, version=FUSED.get(cut.attention, "newest"),
         )  # fmt: skip
         return replace(made, narrow="fp8") if cut.fp8_attention else made
