@@ -13,7 +13,7 @@ LAYERS, WIDTH, GROUPS, HEADS, FFN, WORDS = 32, 4096, 8, 32, 14336, 128256
 QUERY, KEY, OUT, UP = WIDTH * WIDTH, WIDTH * WIDTH * GROUPS // HEADS, WIDTH * WIDTH, WIDTH * FFN
 BLOCKS = LAYERS * (QUERY + 2 * KEY + OUT + 3 * UP)
 HEAD = WIDTH * WORDS
-PROMPT, FURTHER = 2048, 8
+PROMPT, FURTHER, DRAFTED = 2048, 8, 4
 
 
 def kept(name: str) -> Profile:
@@ -44,6 +44,28 @@ def test_a_requests_flops(rows: int) -> None:
     nine = kept(f"{rows}-nine")
     decode = sum(token + attended(rows, 1, PROMPT + n) for n in range(1, FURTHER + 1))
     assert flops(nine, "prefill") + flops(nine, "decode") == prefill + decode
+
+
+def test_shorter_answers_take_the_longest_ones_time() -> None:
+    drawn, full = kept("16-lengths"), kept("16-nine")
+    assert drawn.programs == full.programs
+    assert drawn.made["longest"] == full.made["longest"] == FURTHER + 1
+    assert 16 + FURTHER < drawn.made["tokens"] < full.made["tokens"] == 16 * (FURTHER + 1)
+
+
+@pytest.mark.parametrize("accepted", [4, 8])
+def test_the_large_model_verifies_all_drafts_at_once(accepted: int) -> None:
+    """Its head sees at most the drafts and the token before them, once a step."""
+    made = kept(f"drafted-{accepted}")
+    heads = [
+        (made.kernels[k][6], times)
+        for step in made.programs[0].steps
+        for k, times in step.kernels
+        if step.phase == "decode" and made.kernels[k][5:] == (1, made.kernels[k][6], WIDTH, WORDS)
+    ]
+    assert sum(times for _, times in heads) == made.made["decode steps"]
+    assert all(1 <= rows <= DRAFTED + 1 for rows, _ in heads)
+    assert (FURTHER + 1) / (DRAFTED + 1) <= 1 + made.made["decode steps"] <= FURTHER + 1
 
 
 def test_a_slow_host_limits_a_decode_step() -> None:

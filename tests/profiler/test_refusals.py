@@ -39,6 +39,16 @@ def test_what_a_script_may_not_ask_for(tmp_path: Path, body: str, line: int, sai
         assert each in text
 
 
+def test_a_package_without_what_is_compiled_of_it(tmp_path: Path) -> None:
+    """As vLLM is where it was installed without CUDA."""
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "__init__.py").write_text("import served._C\n")
+    text = refused(tmp_path, "import served\n")
+    assert "train.py:2 in <module>" in text
+    assert "served is installed without _C" in text
+    assert "transformers" in text
+
+
 def test_a_fork_of_the_script_answers_nothing(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text("import os, torch\nif os.fork() == 0:\n    raise SystemExit(3)\nos.wait()\n" + TRAIN)

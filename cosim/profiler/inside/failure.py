@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import traceback
 from typing import Any
 
@@ -32,6 +33,19 @@ _HINTS = (
 )  # fmt: skip
 
 
+def _without_extension(error: BaseException) -> str:
+    """What to do about a package that is there without what is compiled of it, as vLLM without CUDA is."""
+    if not isinstance(error, ModuleNotFoundError):
+        return ""
+    package, _, part = (error.name or "").partition(".")
+    if not part.startswith("_") or importlib.util.find_spec(package) is None:
+        return ""
+    return (
+        f"{package} is installed without {part}, its compiled part, and so without its operators: install it"
+        " whole, or profile the same model by transformers, whose generate becomes a request"
+    )
+
+
 def stopped(stop: SystemExit) -> dict[str, Any]:
     """The script ended itself: where, and with which code; what it said stands in its log."""
     frames = [f for f in traceback.extract_tb(stop.__traceback__) if is_users(f.filename)]
@@ -50,6 +64,6 @@ def explain(error: BaseException, order: dict[str, Any], frames: traceback.Stack
             own.append(f"{frame.filename}:{frame.lineno} in {frame.name}: {frame.line}")
     text = "".join(traceback.format_exception_only(type(error), error)).strip()
     whole = "".join(traceback.format_exception(error))
-    hint = next((hint for key, hint in _HINTS if key in whole), "")
+    hint = _without_extension(error) or next((hint for key, hint in _HINTS if key in whole), "")
     return {"error": text[:2000], "traceback": own, "raised_at": last, "hint": hint,
             "whole": whole if order.get("whole_traceback") else ""}  # fmt: skip
