@@ -23,7 +23,7 @@ MET, UNKNOWN_GROUP, UNKNOWN_PLAN, MISMATCH, EARLY_EXIT = range(5)
 
 COMM_BITS, WHAT_BITS, TURN_BITS = 25, 24, 14
 """Of a plan's key."""
-_SCATTER = 0x9E3779B97F4A7C1
+_SCATTER = 0x9E3779B97F4A7C1  # odd, and near 2**60 over the golden ratio (Knuth's multiplicative hashing)
 
 
 @once

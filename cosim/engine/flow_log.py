@@ -24,9 +24,9 @@ from cosim.errors import NetworkError, WorkloadError
 from cosim.network.flows import I32, I64, Completions, FlowTable
 from cosim.network.jit import compiled
 
-_TRAFFIC_CELLS = 1 << 22
-_DENSE_ENDPOINTS = 4096
-_FIRST_BIN_PS = 1 << 16
+_TRAFFIC_CELLS = 1 << 22  # of 8 bytes, all bins and pairs together
+_DENSE_ENDPOINTS = 4096  # squared, times 4 bytes: 64 MB
+_FIRST_BIN_PS = 1 << 16  # 65 ns; bins double as a run goes on
 
 
 @compiled

@@ -14,9 +14,9 @@ from cosim.engine.records import I64, Series
 from cosim.network.simulator import NetworkSimulator, QueueSample
 from cosim.units import NEVER
 
-MOST_SAMPLES = 4096
-_LEAST_SAMPLES = 256
-_CELLS = 1 << 20
+MOST_SAMPLES = 4096  # of each series: more than a plot has columns
+_LEAST_SAMPLES = 256  # fewer would hide what was asked for: then it is refused
+_CELLS = 1 << 20  # of all series together
 MOST_SERIES = _CELLS // _LEAST_SAMPLES
 _RATES = 4  # a second, bytes of windows, marked, connections
 

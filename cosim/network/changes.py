@@ -18,7 +18,7 @@ CHANGE = np.dtype([("time", "i8"), ("link", "i8"), ("rate", "f8")])
 """A link has ``rate`` (bits/s; 0: it is dead) from ``time`` on; with link :data:`ROUTES`, routes change."""
 ROUTES = -1
 
-_AT_ONCE = 1024
+_AT_ONCE = 1024  # as many as are drawn ahead: a run's changes may go on for ever
 MOST_IN_VAIN = 100_000
 """So many changes in a row with nothing to do between them: nothing will ever come of it."""
 

@@ -49,8 +49,8 @@ from cosim.units import NEVER
 
 # Bins double when a run outgrows them: a first one of 65 ns wastes nothing on runs of a microsecond.
 _FIRST_BIN_PS = 1 << 16
-_BIN_CELLS = 1 << 22
-_MOST_EXPECTED = 1 << 22
+_BIN_CELLS = 1 << 22  # of 8 bytes, all links together
+_MOST_EXPECTED = 1 << 22  # flows that room is made for ahead
 ONE_BIN_PS = 1 << 61
 """Two such bins hold all of time: for the statistics of a copy, which nobody reads."""
 

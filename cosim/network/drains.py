@@ -13,8 +13,8 @@ from cosim.units import NEVER
 DRAIN = np.dtype([("time", "i8"), ("flow", "i8")])
 
 _NONE = -1
-_DUST_PS = 1e-3
-_DUST = 1e-14
+_DUST_PS = 1e-3  # what rounding may have added to a time: not another picosecond
+_DUST = 1e-14  # the same, in proportion: some 50 units in the last place of a double
 
 
 @once

@@ -36,7 +36,7 @@ NEED_MEMBERS = 21
 AGAIN = 1
 """``hop`` of an event: a connection (row) asked to be asked again."""
 
-_DUST = 1e-3
+_DUST = 1e-3  # of 1e-9 of a weight: what parts of a whole lose by rounding
 _BPS = 8e12
 """Bits per second in a byte per picosecond."""
 

@@ -48,7 +48,7 @@ from cosim.network.simulator import NetworkSimulator, NetworkStatistics, RateSam
 from cosim.topology.graph import Topology
 
 MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1e3
-_WEIGHT_UNIT = 10**9
+_WEIGHT_UNIT = 10**9  # of a weight of 1; see MIN_WEIGHT: the least is 1,000
 
 
 class FairShareNetwork(CompiledNetwork):

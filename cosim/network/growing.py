@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-CACHE_LINE = 64
-_LEAST = 16
+CACHE_LINE = 64  # bytes: a record of that size that begins at one is read in one access
+_LEAST = 16  # rows: growing from fewer would copy more often than it saves
 
 
 def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:

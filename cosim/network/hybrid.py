@@ -49,7 +49,7 @@ from cosim.units import NEVER
 
 _ROLES = ("scale-up", "scale-out")
 _SETTINGS = ("scale_up", "scale_out")
-_MOST_REPORTED = 1 << 18
+_MOST_REPORTED = 1 << 18  # completions in one answer: the caller takes them, and asks again
 
 
 @dataclass(eq=False, slots=True)

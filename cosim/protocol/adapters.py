@@ -21,7 +21,7 @@ from cosim.errors import LaunchError
 from cosim.protocol.installs import ASTRA_SIM, Install
 from cosim.registry import nearest
 
-_LOG_LINES = 15
+_LOG_LINES = 15  # of a compiler, from its first error on
 _HEADERS = (Path("/usr/include"), Path("/usr/local/include"))
 _TOOLS = {
     "cmake": "cmake",

@@ -15,8 +15,8 @@ from cosim.protocol.refusal import error_of, reason_of
 from cosim.protocol.v1 import SERVICE, VERSION
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 
-_POLL_S = 0.05
-MAX_MESSAGE_BYTES = 1 << 26
+_POLL_S = 0.05  # between two attempts to reach a server that is starting
+MAX_MESSAGE_BYTES = 1 << 26  # 64 MiB; larger advances go in parts
 
 
 class Connection:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from cosim.errors import LaunchError, ServerDiedError
 
-_TAIL_BYTES = 4096
+_TAIL_BYTES = 4096  # of what a server wrote to stderr, shown with an error
 _DIE_WITH_PARENT = """
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cosim.network.flows import I64
 
-_BITS = 10
+_BITS = 10  # of an id that say where in its page it is
 PAGE = 1 << _BITS
 _MASK = PAGE - 1
 _GONE = -1

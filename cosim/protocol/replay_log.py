@@ -27,7 +27,7 @@ from cosim.errors import InputError, Location
 
 _HEAD = struct.Struct("<IIB")
 _MAGIC = b"cosim injection log 1\n"
-_LONGEST = 1 << 30
+_LONGEST = 1 << 30  # bytes of a record: far above any message that both sides take
 
 
 class RecordKind(IntEnum):

@@ -24,7 +24,7 @@ from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
-_MOST_REPORTED = 1 << 17
+_MOST_REPORTED = 1 << 17  # completions in one answer, which then says that its buffer is full
 
 
 @dataclass(eq=False, slots=True)

@@ -18,7 +18,7 @@ from cosim.topology.graph import Topology
 from cosim.units import format_rate
 
 RoutingName = Literal["auto", "given", "ecmp", "spray"]
-_MOST_LINK_EVENTS = 100_000
+_MOST_LINK_EVENTS = 100_000  # all told when the session opens: some megabytes
 _ROUTINGS = {
     "given": (pb.ROUTING_KIND_GIVEN, pb.FEATURE_GIVEN_PATHS),
     "ecmp": (pb.ROUTING_KIND_ECMP, pb.FEATURE_ECMP),

@@ -17,7 +17,7 @@ from cosim.network.core import Core, complete
 from cosim.network.jit import compiled
 
 _NONE = -1
-_DUST = 0.5
+_DUST = 0.5  # bytes; less than half a byte is rounding
 """Bytes; a last byte leaves when fewer are before it."""
 
 

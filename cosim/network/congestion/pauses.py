@@ -28,8 +28,8 @@ _NONE = -1
 _NEAR = 1e-6
 _NEWEST = 0.25
 _LEAST_DUTY = 0.125
-_LEAST_PS = 1000
-_FAR = 1e17
+_LEAST_PS = 1000  # between two looks at a threshold, see at_threshold
+_FAR = 1e17  # ps, 28 hours: no threshold is looked for farther ahead
 
 
 @inlined

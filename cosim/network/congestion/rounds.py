@@ -13,11 +13,11 @@ from cosim.network.congestion.state import BYTES_PER_BPS_PS, MAX_STATE, Congesti
 from cosim.network.core import Core
 from cosim.network.jit import inlined, once
 
-_INF = 1e30
+_INF = 1e30  # bytes of a budget that nothing uses up
 _LIMITED = 0.93
 _LOST_AGAIN = 0.5
 _NONE = -1
-_DUST = 1.0
+_DUST = 1.0  # bytes; a queue below it passes on what comes
 
 
 @inlined

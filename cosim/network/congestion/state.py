@@ -90,8 +90,8 @@ threshold, or be empty (row: port); a connection (row) wants to choose its paths
 
 BYTES_PER_BPS_PS = 1.25e-13
 """Bytes that one bit per second brings in a picosecond."""
-MAX_STATE = 8
-NUM_CLASSES = 8
+MAX_STATE = 8  # columns of its own that a control may have
+NUM_CLASSES = 8  # of priority, as PFC has them (IEEE 802.1Qbb)
 
 # Records are whole cache lines of 64 bytes, their fields in the order in which a round asks for them.
 CONN = np.dtype(

@@ -20,7 +20,7 @@ from cosim.network.calendar import Records
 from cosim.network.flows import F64
 from cosim.spec import TimePs
 
-_LEAST = 1.0 / 64.0
+_LEAST = 1.0 / 64.0  # of its rate that a full link counts as free: among full ones, queues decide
 
 
 def adaptive(n: int, rows: Records, paths: Records, state: F64, p: F64) -> None:

@@ -26,11 +26,11 @@ from cosim.network.flows import F64
 from cosim.network.jit import compiled, once
 
 _THRESHOLD, _CUT, _MOST, _TIME, _RENO, _TOP, _LEAST_RTT = range(7)
-_NO_THRESHOLD = 1e18
-_HYSTART_LEAST = 16.0
+_NO_THRESHOLD = 1e18  # bytes, and picoseconds: more than any window, or round trip
+_HYSTART_LEAST = 16.0  # packets; below, Linux's HyStart doesn't look either
 _UNTRIED = 20.0
 """Before the first cut at least a packet for so many acknowledged: 5 % a round trip, as in Linux and ns-3."""
-_NEWTON_STEPS = 80
+_NEWTON_STEPS = 80  # a fixed number: the same result on any machine, where a library's root may differ
 
 
 @compiled

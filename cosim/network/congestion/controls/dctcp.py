@@ -25,7 +25,7 @@ from cosim.spec import SizeBytes
 
 _ALPHA, _THRESHOLD, _CUT = range(3)
 _LEAST_ALPHA = 2.0**-10
-_NO_THRESHOLD = 1e18
+_NO_THRESHOLD = 1e18  # bytes: more than any window
 
 
 def dctcp(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:

@@ -23,7 +23,7 @@ from cosim.network.congestion.contract import Control
 from cosim.network.flows import F64
 
 _THRESHOLD, _CUT = 0, 1
-_NO_THRESHOLD = 1e18
+_NO_THRESHOLD = 1e18  # bytes: more than any window
 
 
 def newreno(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:

@@ -26,7 +26,7 @@ from cosim.network.flows import F64
 from cosim.spec import TimePs
 
 _CUT = 0
-_LEAST = 1e-3
+_LEAST = 1e-3  # packets of a window: one in a thousand round trips
 
 
 def swift(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
