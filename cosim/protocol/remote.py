@@ -253,8 +253,13 @@ class Remote(NetworkSpec):
             routing=self.routing,
             routing_seed=self.routing_seed,
             link_events=[event for failure in self.failures for event in failure.events()],
-            options={key: str(value) for key, value in self.options.items()},
+            options={key: _option(value) for key, value in self.options.items()},
         )
+
+
+def _option(value: Any) -> str:
+    """As adapters read it: YAML takes ``off`` and ``on`` for truth values, and they take the words."""
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
 NS3 = Remote(simulator="ns3")

@@ -13,6 +13,7 @@ from cosim.network.simulator import NetworkSimulator
 from cosim.protocol import injector
 from cosim.protocol.client import connect
 from cosim.protocol.connection import Connection
+from cosim.protocol.remote import Remote
 from cosim.protocol.server import Server
 from cosim.protocol.session import ServerConfig, Session
 from cosim.protocol.topology_messages import decode_topology, encode_topology
@@ -229,3 +230,8 @@ def test_an_answer_that_is_no_message_is_a_protocol_error(which: int) -> None:
 
     with pytest.raises(ProtocolError, match="it sent 9 bytes that are no SessionResponse"):
         run(looped(ServerConfig(CongestionAwareNetwork), spoil))
+
+
+def test_options_that_yaml_takes_for_truth_values_reach_the_simulator_as_words() -> None:
+    remote = Remote.model_validate({"simulator": "ns3", "options": {"pfc": False, "ecn": True, "k": 2}})
+    assert remote.settings().options == {"pfc": "off", "ecn": "on", "k": "2"}
