@@ -4,6 +4,7 @@
 Spearman, how many are within their interval of 80 %, apart for rows of an even number in their table, which
 FSDP's numbers were fitted to, and those held out (of Megatron's jobs Llama 3 8B and 70B on H100 and GB200
 were fitted to, and Qwen3 30B on B200 for the host, on GB200 for its memory; none on B300 and GB300);
+``--only=WORD`` takes rows with that word in a column (``--only=Qwen3_30B --only=H100``: with both),
 ``--rows`` prints each row, ``--unstated`` those that can't be stated, and why, ``--scaling`` jobs that differ
 in their number of GPUs alone. By the fast path (``closed``): collectives take their closed forms, and a
 pipeline of many micro-batches is worked out from two numbers of them, of which its time is a linear function.
@@ -90,6 +91,7 @@ def main(arguments: Sequence[str]) -> None:
     tables = [name for name in arguments if not name.startswith("--")] or ["fsdp", "megatron"]
     for table in tables:
         every: list[Row] = [*(fsdp_jobs.rows() if table == "fsdp" else megatron_jobs.rows())]
+        words = [name.removeprefix("--only=") for name in arguments if name.startswith("--only=")]
         why = {id(row): row.why_not() if isinstance(row, megatron_jobs.Row) else "" for row in every}
         if "--unstated" in arguments:
             for row in every:
@@ -99,7 +101,7 @@ def main(arguments: Sequence[str]) -> None:
         known: dict[str, float] = {}
         found: list[tuple[int, Row, float]] = []
         for number, row in enumerate(every):
-            if why[id(row)]:
+            if why[id(row)] or not all(word in " ".join(row.job.values()) for word in words):
                 continue
             key = str(row.job | {"tokens_s_gpu": "", "tflops_gpu": ""})
             if key not in known:
