@@ -42,7 +42,8 @@ def show(balance: Balance, n: int, now: int) -> Any:
     row.conn = c
     row.first = 1.0 if route.known == 0 else 0.0
     row.fresh = float(route.fresh)
-    row.idle = float(now - route.idle_since) if route.fresh != 0 else 0.0
+    row.idle = float(now - route.idle_since if route.fresh != 0 else route.pause)
+    route.pause = 0
     # A draw for this time and one for good, both of the connection's own salt: no other's choice moves them.
     row.chance = chance(route.salt, now)
     row.hash = chance(route.salt, -1)

@@ -24,8 +24,8 @@ Columns, float64 each:
 
 ====================  =================================================================================
 ``first``             1 where the connection chooses for the first time
-``fresh``             1 where it begins a message, 0 where it asked to be asked again
-``idle``              since it sent last, ps; 0 while it sends
+``fresh``             1 where it begins a message, 0 where it sends one and is asked again
+``idle``              since it sent last, ps; of one that sends, the pause for which it is asked, else 0
 ``size, left``        of the message, bytes; what is left of it
 ``rate``              bits/s it sends at; 0 where it begins
 ``line``              rate of its first link, bits/s
@@ -100,6 +100,13 @@ class Balancer(Spec):
     def parameters(self) -> list[float]:
         """What the kernel is given."""
         return []
+
+    def least_pause(self) -> int | None:
+        """A connection that pauses for longer than this in the midst of a message, ps, is asked again, in
+        networks whose messages are packets: where its window is used up or was cut, or from one packet to the
+        next, at most once a round trip. None: it is not.
+        """
+        return None
 
     def uses_seed(self) -> bool:
         """Whether the run's seed matters: also where an order by lot does."""

@@ -20,6 +20,7 @@ from cosim.network.growing import GrowingArrays
 from cosim.network.simulator import BalancingUse
 from cosim.registry import name_of
 from cosim.topology.graph import Topology
+from cosim.units import NEVER
 
 _NONE = -1
 _LOOP_WRITES = ("counts", "dead", "routes", "parts", "state", "rows", "seen", "choosing", "crowd", "spot")
@@ -75,6 +76,8 @@ class Balancing:
         counts["looks"] = balancer.looks
         counts["one_by_one"] = balancer.one_by_one
         counts["num_states"] = state_width(balancer)
+        pause = balancer.least_pause()
+        counts["least_pause"] = NEVER if pause is None else pause
         self._arrays["parameters"] = np.array(balancer.parameters(), np.float64)
         kernel = None if in_python else type(balancer).kernel
         if kernel is not None:

@@ -32,6 +32,7 @@ COUNTS = np.dtype(
         ("taken", "i8"),
         ("wrong", "i8"),
         ("num_states", "i8"),
+        ("least_pause", "i8"),
         ("num_choices", "i8"),
         ("num_changes", "i8"),
     ]
@@ -40,11 +41,13 @@ COUNTS = np.dtype(
 where its compiled ``kernel`` is, and the network's functions that have a batch choose and that end a message.
 Who is ``choosing`` at this instant, of whom the batch under way begins with the ``next`` and has so many
 rows; whether the balancer was ``asked``, how many answers are ``taken``, and the row of one that can't be
-followed (``wrong``). In all so far: choices, and those that changed a path.
+followed (``wrong``). Who pauses for longer than ``least_pause`` in a message chooses again. In all so far:
+choices, and those that changed a path.
 """
 ROUTE = np.dtype(
     [
         ("idle_since", "i8"),
+        ("pause", "i8"),
         ("due", "i8"),
         ("arrives", "i8"),
         ("latency", "i8"),
@@ -60,8 +63,8 @@ ROUTE = np.dtype(
     ]
 )
 """What a connection has chosen: ``path`` (of its pair; -1: several, or none yet), parts from ``part`` on. It
-is asked again at ``due``; ``latency``: of its slowest path. ``sent``: bytes of the message that its links
-have counted; ``arrives``: when all that went by paths it has left is there.
+is asked again at ``due``, or because of a ``pause``, ps; ``latency``: of its slowest path. ``sent``: bytes of
+the message that its links have counted; ``arrives``: when all that went by paths it has left is there.
 """
 PAIR = np.dtype([("first", "i8"), ("count", "i8")])
 PATH = np.dtype(

@@ -7,8 +7,8 @@ reads loads that the pass before it wrote, and writes sums of whole numbers: the
 Connections that did not change keep what they bring to ports further on until their own round ends, a round
 trip, as it is on a wire, unless a port that passes on its rate is now shared otherwise.
 
-A host's own port has no queue of its own flows: where they want more than it has, each gets the same share of
-what it wants.
+A host's own port has no queue of its own flows: where they want more than it has they take turns, as queue
+pairs of a NIC and sockets of a host do, so that none gets more than another that wants as much (max-min).
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _NONE = -1
 _OVER = 1.05
 """So much more than its window a connection may send in a round: rounds and rates are not exact."""
 _FLOOR = 1.0 - 2.0**-40
-"""So that shares of a port never add up to more than it has."""
+"""So that what a port gives never adds up to more than it has."""
+_PART_UNIT = 2**30
+"""Parts of connections are added up as whole numbers, so that sums are exact in any order."""
 _ALIKE = 16
 """Loads that differ by less than this part of them are shared as before, until the next round."""
 
@@ -104,19 +106,47 @@ def _set_wants(fluid: CongestionState, now: int) -> None:
 
 
 @once
-def _change_own(fluid: CongestionState, p: int, now: int) -> None:
-    """All connections that begin at a port are changed: it is shared otherwise."""
+def _change_own(fluid: CongestionState, p: int, above: int, now: int) -> None:
+    """Connections that begin at a port and want more than ``above`` are changed: it is shared otherwise."""
     hops = fluid.hops
     m = fluid.ports[p].first
     while m != _NONE:
         c = hops[m].conn
         # On a host's own link others may pass that began elsewhere; those keep what the port before gives.
-        if hops[m].leads != 0:
+        if hops[m].leads != 0 and fluid.conns[c].want > above:
             settle_conn(fluid, c, now)
             if fluid.conns[c].asleep != 0:
                 wake(fluid, c, now)
             change(fluid, c)
         m = hops[m].after
+
+
+@once
+def _level(fluid: CongestionState, p: int, room: float) -> int:
+    """The most that a connection may send of ``room`` bits/s, which all together want more of: who wants less
+    has what it wants, and the others have alike what is left.
+    """
+    hops = fluid.hops
+    level = 0
+    while True:
+        # From below, until nobody is left who wants less; each turn reads all anew, in any order.
+        content = 0
+        parts = 0
+        m = fluid.ports[p].first
+        while m != _NONE:
+            if hops[m].leads != 0:
+                strand = fluid.strands[hops[m].leads - 1]
+                if fluid.conns[hops[m].conn].want <= level:
+                    content += strand.want
+                else:
+                    parts += int(strand.part * _PART_UNIT)
+            m = hops[m].after
+        higher = level
+        if parts > 0:
+            higher = int((room - float(content)) * _FLOOR * _PART_UNIT / float(parts))
+        if higher <= level:
+            return level
+        level = higher
 
 
 @once
@@ -134,16 +164,18 @@ def _share_own_ports(fluid: CongestionState, now: int) -> None:
             room = float(links[p].capacity)
         p += k % counts.num_classes * len(links)
         port = ports[p]
-        share = 1.0
+        level = int(NEVER)
         if port.paused > 0:
-            share = 0.0
+            level = 0
         elif float(port.own) > room:
-            # In proportion to wants, whole numbers in any order: what changed first plays no part.
-            share = room / float(port.own) * _FLOOR
-        room -= share * float(port.own)
-        if share != port.share:
-            port.share = share
-            _change_own(fluid, p, now)
+            level = _level(fluid, p, room)
+            room = 0.0
+        else:
+            room -= float(port.own)
+        if level != port.level:
+            above = min(level, port.level)
+            port.level = level
+            _change_own(fluid, p, above, now)
     counts.num_hosts = 0
 
 
@@ -225,10 +257,10 @@ def _change_others(fluid: CongestionState, level: int, count: int, least: float)
 
 
 @inlined
-def _move_strands(fluid: CongestionState, one: Any) -> float:
-    """Have a connection's strands moved; the share that it gets of what it wants: the least of its ports'."""
+def _move_strands(fluid: CongestionState, one: Any) -> int:
+    """Have a connection's strands moved; the most that its own ports let it send."""
     counts = fluid.counts[0]
-    share = 1.0
+    level = int(NEVER)
     s = one.strand
     while s != _NONE:
         strand = fluid.strands[s]
@@ -240,9 +272,9 @@ def _move_strands(fluid: CongestionState, one: Any) -> float:
                 counts.num_moving += 1
                 counts.most_hops = max(counts.most_hops, strand.hops)
             if strand.part > 0.0:
-                share = min(share, fluid.ports[fluid.hops[strand.hop].port].share)
+                level = min(level, fluid.ports[fluid.hops[strand.hop].port].level)
         s = strand.next
-    return float(share)
+    return int(level)
 
 
 @once
@@ -253,8 +285,7 @@ def _set_loads(core: Core, fluid: CongestionState, least: float, now: int) -> No
     for k in range(counts.num_changed):
         one = conns[fluid.changed[k]]
         if one.attached != 0:
-            share = _move_strands(fluid, one)
-            rate = one.want if share == 1.0 else int(one.want * share)
+            rate = min(one.want, _move_strands(fluid, one))
             # A round of two rates says nothing of the next one, which will have the second alone.
             if rate != one.rate and one.active != 0 and one.round < now:
                 one.uneven = 1

@@ -16,6 +16,7 @@ from cosim.network.congestion.state import BINS, LINE, LINK, PORT, SETTINGS
 from cosim.network.flows import F64, I32, I64
 from cosim.network.growing import zeros
 from cosim.topology.graph import Topology
+from cosim.units import NEVER
 
 _NONE = -1
 
@@ -96,7 +97,8 @@ def make_ports(links: int, before: NDArray[Any] | None = None) -> NDArray[Any]:
         ports[:old] = before
     new = ports[old:]
     new["first"] = new["feeds"] = new["head"] = new["tail"] = _NONE
-    new["share"] = new["duty"] = 1.0
+    new["duty"] = 1.0
+    new["level"] = NEVER
     new["link"] = np.arange(links)
     return ports
 

@@ -17,7 +17,15 @@ from cosim.network.congestion.fronts import pass_fronts
 from cosim.network.congestion.last_bytes import follow, has_left
 from cosim.network.congestion.pauses import at_threshold
 from cosim.network.congestion.ports import least_queue, settle_link
-from cosim.network.congestion.rounds import answer, ask, count_losses, end_round, met_nothing, settle_conn
+from cosim.network.congestion.rounds import (
+    answer,
+    ask,
+    count_losses,
+    end_round,
+    fall_silent,
+    met_nothing,
+    settle_conn,
+)
 from cosim.network.congestion.sending import send, settle_ahead
 from cosim.network.congestion.state import AGAIN, CROSS, EMPTY, FRONT_PASSES, START, UPDATE, CongestionState
 from cosim.network.congestion.strands import count_bytes, is_cut
@@ -149,7 +157,7 @@ def _is_sent(fluid: CongestionState, c: int, size: int, now: int) -> bool:
             # Of the burst that it was, not of the silence after it, so much was cut.
             lost = count_losses(fluid, c, now)
             one.remaining = min(one.remaining + lost * fluid.settings[0].mss, one.size)
-        one.spent = 1
+        fall_silent(fluid, c, now)
         change(fluid, c)
         return False
     if size == 0:
@@ -159,7 +167,7 @@ def _is_sent(fluid: CongestionState, c: int, size: int, now: int) -> bool:
         if lost > 0:
             # Sent again when the round ends and the loss is known.
             one.remaining = min(lost * fluid.settings[0].mss, one.size)
-            one.spent = 1
+            fall_silent(fluid, c, now)
             change(fluid, c)
             return False
     if one.coflow >= 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cosim.network.balancing.choosing import choose_at_end
 from cosim.network.chance import chance
 from cosim.network.congestion.credits import ask_for_credit, granted
 from cosim.network.congestion.delays import path_rtt
@@ -12,6 +13,7 @@ from cosim.network.congestion.ports import is_hot, mean_mark, settle_link
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, MAX_STATE, CongestionState
 from cosim.network.core import Core
 from cosim.network.jit import inlined, once
+from cosim.units import NEVER
 
 _INF = 1e30  # bytes of a budget that nothing uses up
 _LIMITED = 0.93
@@ -86,6 +88,14 @@ def is_unlimited(fluid: CongestionState, one: Any) -> bool:
 
 
 @inlined
+def fall_silent(fluid: CongestionState, c: int, now: int) -> None:
+    """A connection's window is used up, or it waits to hear of a loss: nothing more before its round ends."""
+    fluid.conns[c].spent = 1
+    if fluid.settings[0].balanced != 0.0:
+        fluid.balance.routes[c].idle_since = now
+
+
+@inlined
 def set_want(fluid: CongestionState, c: int, now: int) -> int:
     """The bits per second that the control lets a connection send, and its budget at them.
 
@@ -114,7 +124,7 @@ def set_want(fluid: CongestionState, c: int, now: int) -> int:
         # Less than a byte is left of it: a drain of it would fall on this very instant.
         if one.budget < 1.0:
             one.budget = _INF
-            one.spent = 1
+            fall_silent(fluid, c, now)
             return 0
         return int(one.line)
     return int(max(rate, 1.0))
@@ -455,6 +465,27 @@ def ask(fluid: CongestionState) -> None:
             fluid.before[n, k] = fluid.state[row.conn, k]
 
 
+@once
+def _note_pause(fluid: CongestionState, n: int, now: int) -> None:
+    """The connection of the ``n``-th answer chooses its paths again where its packets paused for long enough:
+    its window was used up, is less than what is on its way, or its packets are so far apart.
+    """
+    row = fluid.rows[n]
+    one = fluid.conns[row.conn]
+    pause = 0.0
+    if one.spent != 0:
+        pause = float(now - fluid.balance.routes[row.conn].idle_since)
+    elif one.rate > 0:
+        # Until acknowledgements have come for what is more than the window now, nothing is sent.
+        less = row.flight - row.window if fluid.settings[0].gives_rate == 0.0 else 0.0
+        pause = max(less, row.mss) * 8e12 / float(one.rate)
+    if pause > float(fluid.balance.counts[0].least_pause):
+        fluid.balance.routes[row.conn].pause = int(pause)
+        choose_at_end(fluid.balance, row.conn, 0)
+        # At rest it would not be asked again.
+        one.settled = 0
+
+
 @inlined
 def answer(fluid: CongestionState, now: int) -> None:
     """Take what the control said, and open the next round of who has something to send."""
@@ -462,6 +493,7 @@ def answer(fluid: CongestionState, now: int) -> None:
     settings = fluid.settings[0]
     states = settings.num_states
     scaled = settings.scaled != 0.0
+    pauses = settings.balanced != 0.0 and fluid.balance.counts[0].least_pause < NEVER
     conns = fluid.conns
     for n in range(counts.batch_size):
         row = fluid.rows[n]
@@ -489,11 +521,13 @@ def answer(fluid: CongestionState, now: int) -> None:
         one.settled = 1 if still else 0
         one.known = 1
         if one.active != 0:
+            if pauses and known:
+                _note_pause(fluid, n, now)
             open_round(fluid, c, now)
             if not known:
                 one.bursts = 1
             if one.timeout_at > 0 or (one.known_at > 0 and one.remaining <= one.lost * settings.mss):
-                one.spent = 1
+                fall_silent(fluid, c, now)
             fluid.updated[counts.num_updated] = c
             counts.num_updated += 1
     counts.batch_size = 0

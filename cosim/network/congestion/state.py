@@ -202,8 +202,8 @@ HOP = np.dtype(
     ]
 )
 """A strand on a port: what it brings there, the port's counters when the round began, its place in the port's
-list; ``leads``: it is the first of its strand. ``back``: the same cable's link the other way, where
-acknowledgements wait behind data (-1: they don't)."""
+list; ``leads``: it is the first of that strand, plus one. ``back``: the same cable's link the other way,
+where acknowledgements wait behind data (-1: they don't)."""
 SIGHT = np.dtype(
     [
         ("kept", "i8"),
@@ -231,7 +231,7 @@ PORT = np.dtype(
         ("paused", "i4"),
         ("own", "i8"),
         ("told", "i8"),
-        ("share", "f8"),
+        ("level", "i8"),
         ("peak", "f8"),
         ("marked", "f8"),
         ("drop_from", "i8"),
@@ -253,12 +253,11 @@ PORT = np.dtype(
 )
 """One class of priority on one link: load (bits/s) and queue; ``marks``, ``losses`` (the fraction marked or
 lost, times ps) and ``served`` (bytes) ever growing; ``own``: what the flows that begin here want, of which
-they get ``share``; ``told``: the load when all that pass here were last looked at; ``empties``: when the
-queue is expected to be gone; ``drop_from``: when it began to drop; ``paused`` by so many ports downstream,
-``stops`` so many before it, of
-those that ``feeds`` lists; ``head``, ``tail``: the flows whose last bytes
-wait in its queue. Class k of link l is number k * links + l: those of the first class lie
-side by side."""
+a connection gets ``level`` at most; ``told``: the load when all that pass here were last looked at;
+``empties``: when the queue is expected to be gone; ``drop_from``: when it began to drop; ``paused`` by so
+many ports downstream, ``stops`` so many before it, of those that ``feeds`` lists; ``head``, ``tail``: the
+flows whose last bytes wait in its queue. Class k of link l is number k * links + l: those of the first class
+lie side by side."""
 LINK = np.dtype(
     [
         ("capacity", "i8"),

@@ -53,7 +53,7 @@ class StrandRows:
         hops = fluid["hops"][old : self._hops]
         hops["link"] = hops["port"] = link
         hops["conn"] = np.repeat(conn, count)
-        hops["leads"][heads[has]] = 1
+        hops["leads"][heads[has]] = self._strands + 1 + np.flatnonzero(has)
         self._chain_backs(hops, old)
         packet = np.ceil(self._packet_bits * 1e12 / self._topology.link_rate_bps[link])
         latency = self._topology.link_latency_ps[link].astype(np.float64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,6 +110,38 @@ def test_reps_leaves_a_path_that_marks() -> None:
     found = sent(Reps())
     assert found[0] < 0.15
     assert found[1:] == pytest.approx([(1 - found[0]) / 3] * 3, abs=0.001)
+
+
+def test_flowlets_part_where_a_full_path_cuts_windows_and_stay_where_they_do_not() -> None:
+    """Two hosts send over two spines for 800 us, or for 1,600 where they share one, as every other pair does.
+    Each silence and cut lets them draw: after five each one in 32 pairs is left. What they send meanwhile,
+    and windows that are cut, cost less than they win.
+    """
+    topology = leaf_spine(leaves=2, below=2, spines=2)
+
+    def last(gap: Any, seed: int) -> tuple[float, int]:
+        network = CongestionNetwork(Dctcp(), PortSettings(mtu_bytes=1000), Flowlet(gap=gap))
+        times, counted = send(network, topology, [(0, 2, SIZE), (1, 3, SIZE)], seed=seed)
+        assert counted.balancing is not None
+        return times.max() / 1e6, counted.balancing.choices
+
+    still, parted = (np.array([last(gap, seed) for seed in range(16)]) for gap in ("10ms", "2us"))
+    assert (still[:, 1] == 2).all()
+    shared = still[:, 0] > 1_600
+    assert 4 <= shared.sum() <= 12
+    assert (parted[shared, 1] > 2).all()
+    assert (parted[:, 0] > 1_600).sum() <= 2
+    assert parted[:, 0].mean() < 0.9 * still[:, 0].mean()
+
+
+@pytest.mark.parametrize(("gap", "draws"), [("1.3us", False), ("1.1us", True)])
+def test_a_flowlet_ends_between_packets_that_are_further_apart_than_the_gap(gap: Any, draws: bool) -> None:
+    """Twelve messages of a host at 80 Gbps: a packet of 1,000 bytes each 1.2 us."""
+    flows = [(0, 4 + k, SIZE) for k in range(12)]
+    _, counted = send(unlimited(Flowlet(gap=gap)), leaf_spine(), flows)
+    assert counted.balancing is not None
+    choices = counted.balancing.choices
+    assert choices > 10 * len(flows) if draws else choices == len(flows)
 
 
 @pytest.mark.parametrize("balancer", [Spray, Adaptive])

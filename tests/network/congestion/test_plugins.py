@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import pytest
 
@@ -10,6 +11,25 @@ import cosim
 from cosim.errors import CosimError, InputError, NetworkError
 from cosim.experiment.build import build
 from cosim.experiment.scenario import loads
+from cosim.network.calendar import Records
+from cosim.network.congestion import Control
+from cosim.network.flows import F64
+from cosim.units import PS_PER_MS, PS_PER_US
+from tests.network.congestion.worlds import graph as congestion_graph
+from tests.network.congestion.worlds import watch
+
+
+def paced(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
+    for i in range(n):
+        rows[i].rate = rows[i].weight * 1e9
+
+
+class Paced(Control):
+    """As many Gbit/s as its weight says."""
+
+    gives: ClassVar[Literal["window", "rate"]] = "rate"
+    kernel = paced
+
 
 SCENARIO = """
 topology: {kind: switch, endpoints: 3, rate: 10Gbps, latency: 1us}
@@ -65,6 +85,33 @@ class Mine(Control):
     scaled = [run(tmp_path, mine, wrapper).records for mine in (left, own)]
     assert scaled[0].end_ps == pytest.approx(scaled[1].end_ps, rel=1e-6)
     assert scaled[0].digest != plain[0].digest
+
+
+@pytest.mark.parametrize("kernel", [False, True])
+def test_connections_of_a_host_take_turns_at_its_port(kernel: bool) -> None:
+    """They may send 10, 20, 60 and 70 Gbit/s of 100: the first two do, what is left is halved (max-min). In
+    classes, each has what those before it leave.
+    """
+    wants = [10e9, 20e9, 60e9, 70e9]
+    links = [(5, k, 100e9, PS_PER_US) for k in range(5)]
+    flows = [(0, k, 10**8) for k in range(1, 5)]
+
+    def rates(priorities: list[int]) -> list[float]:
+        world = congestion_graph(5, 6, links)
+        rates = watch(
+            world,
+            Paced(),
+            flows,
+            until_ps=PS_PER_MS,
+            step_ps=PS_PER_US * 100,
+            priorities=priorities,
+            weights=[want / 1e9 for want in wants],
+            in_python=not kernel,
+        ).rate
+        return list(rates[-1])
+
+    assert rates([0, 0, 0, 0]) == pytest.approx([10e9, 20e9, 35e9, 35e9], rel=1e-9)
+    assert rates([1, 1, 1, 0]) == pytest.approx([10e9, 10e9, 10e9, 70e9], rel=1e-9)
 
 
 @pytest.mark.parametrize(
