@@ -1,8 +1,9 @@
 """``python -m tests.fuzz``: a table of what was tried, and everything that ended otherwise than it should.
 
-Each kind runs in processes of its own, one after the other, with its share of the minutes. Such a process
-makes its world ready once and tries inputs in it, tens of thousands a minute where they are read only; it may
-take no more than so much memory, and one that does not come back, or dies, is a find, too.
+Each kind runs in processes of its own, one after the other, with its share of the minutes, several kinds side
+by side. Such a process makes its world ready once and tries inputs in it, tens of thousands a minute where they
+are read only; it may take no more than so much memory, and one that does not come back, or dies, is a find, too.
+What is found is told at once, on standard error, and again below the table.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.fuzz.tally import Tally, run, table
 
-KINDS = ("scenarios", "runs", "importers", "wire", "store", "signals", "plug-ins")
+SHARES = {"scenarios": 3, "importers": 3, "wire": 3, "store": 3, "runs": 2, "plug-ins": 2, "signals": 1}
+"""Kinds, and how they share the minutes: inputs of the first cost a millisecond, of the last a second."""
 _SLICE_S = 300.0
 _LATE_S = 1800.0
 """So much longer than its slice a process may take, to be made ready and for its last inputs."""
@@ -73,11 +77,31 @@ def tried(kind: str, seconds: float, seed: int) -> Tally:
         return tally
 
 
+def tried_for(kind: str, seconds: float, seed: int) -> Tally:
+    """Inputs of a kind for so long, by a process every five minutes."""
+    tally, left, number = Tally(), seconds, seed
+    while left > 1:
+        found = tried(kind, min(left, _SLICE_S), number)
+        tally.add(found)
+        said = "".join(f"\n{failure}" for failure in found.failures)
+        left, number = left - _SLICE_S, number + 1
+        print(f"{kind}: {max(left, 0.0):.0f} s left{said}", file=sys.stderr, flush=True)
+    return tally
+
+
+def side_by_side(seconds: Mapping[str, float], seed: int, processes: int) -> dict[str, Tally]:
+    """All kinds, each for so long, that many at a time."""
+    with ThreadPoolExecutor(processes) as pool:
+        running = {kind: pool.submit(tried_for, kind, long, seed) for kind, long in seconds.items()}
+        return {kind: one.result() for kind, one in running.items()}
+
+
 def main() -> int:
     """The command line; the number of finds, at most 1."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=5.0, help="of all kinds together")
-    parser.add_argument("--only", choices=KINDS, action="append", help="one kind; repeatable")
+    parser.add_argument("--only", choices=SHARES, action="append", help="one kind; repeatable")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="kinds at a time")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--here", nargs=2, metavar=("KIND", "FILE"), help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=float, default=60.0, help=argparse.SUPPRESS)
@@ -85,13 +109,9 @@ def main() -> int:
     if given.here:
         tried_here(given.here[0], given.seconds, given.seed, Path(given.here[1]))
         return 0
-    tallies, began = {kind: Tally() for kind in given.only or KINDS}, time.monotonic()
-    for kind, tally in tallies.items():
-        left, number = 60 * given.minutes / len(tallies), given.seed
-        while left > 1:
-            tally.add(tried(kind, min(left, _SLICE_S), number))
-            left, number = left - _SLICE_S, number + 1
-        print(f"{kind}: {time.monotonic() - began:.0f} s gone by", file=sys.stderr, flush=True)
+    kinds = [kind for kind in SHARES if kind in (given.only or SHARES)]
+    whole = 60 * given.minutes * min(given.processes, len(kinds)) / sum(SHARES[kind] for kind in kinds)
+    tallies = side_by_side({kind: whole * SHARES[kind] for kind in kinds}, given.seed, given.processes)
     print(table(tallies))
     failures = [failure for tally in tallies.values() for failure in tally.failures]
     for failure in failures:
