@@ -1,9 +1,10 @@
 """``python -m tests.fuzz``: a table of what was tried, and everything that ended otherwise than it should.
 
-Each kind runs in processes of its own, one after the other, with its share of the minutes, several kinds side
-by side. Such a process makes its world ready once and tries inputs in it, tens of thousands a minute where they
-are read only; it may take no more than so much memory, and one that does not come back, or dies, is a find, too.
-What is found is told at once, on standard error, and again below the table.
+Each kind runs in processes of its own, with its share of the time, several kinds side by side. Such a process
+makes its world ready once and tries inputs in it, tens of thousands a minute where they are read only; it may
+take no more than so much memory, and one that does not come back, or dies, is a find, too. Minutes are the
+processor's, so that a busy machine tries as much, later. What is found is told at once, on standard error,
+and again below the table.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.fuzz.tally import Tally, run, table
+from tests.fuzz.tally import Tally, cpu_s, run, table
 
 SHARES = {"scenarios": 3, "importers": 3, "wire": 3, "store": 3, "runs": 2, "plug-ins": 2, "signals": 1}
 """Kinds, and how they share the minutes: inputs of the first cost a millisecond, of the last a second."""
-_SLICE_S = 300.0
-_LATE_S = 1800.0
-"""So much longer than its slice a process may take, to be made ready and for its last inputs."""
+_TURN_S = 600.0
+"""CPU seconds of all kinds until the first one's next turn, in a process of its own."""
+_LATE_S = 3600.0
+"""So long, by the wall's clock, a process may take for what is a turn of seconds: others are busy, too."""
 _ROUND = 1000
 """Inputs of each target before the next one's turn; a few seconds of each."""
 _ROUND_S = 20.0
@@ -43,8 +45,8 @@ def tried_here(kind: str, seconds: float, seed: int, place: Path) -> None:
     if kind != "signals":  # its commands have limits of their own
         ready = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (ready + _MOST_BYTES, ready + _MOST_BYTES))
-    tally, until, number = Tally(), time.monotonic() + seconds, 0
-    while (left := until - time.monotonic()) > 0:
+    tally, until, number = Tally(), cpu_s() + seconds, 0
+    while (left := until - cpu_s()) > 0:
         tally.add(run(targets, _ROUND, seed * 10_000 + number, seconds=min(left, _ROUND_S * len(targets))))
         number += 1
         whole = place.with_suffix(".new")
@@ -65,7 +67,7 @@ def tried(kind: str, seconds: float, seed: int) -> Tally:
         command += ["--seconds", str(seconds), "--seed", str(seed)]
         how = ""
         try:
-            done = subprocess.run(command, timeout=seconds + _LATE_S, check=False, env=_in_memory())
+            done = subprocess.run(command, timeout=_LATE_S, check=False, env=_in_memory())
             if done.returncode:
                 how = f"ended with {done.returncode}"
         except subprocess.TimeoutExpired:
@@ -77,29 +79,18 @@ def tried(kind: str, seconds: float, seed: int) -> Tally:
         return tally
 
 
-def tried_for(kind: str, seconds: float, seed: int) -> Tally:
-    """Inputs of a kind for so long, by a process every five minutes."""
-    tally, left, number = Tally(), seconds, seed
-    while left > 1:
-        found = tried(kind, min(left, _SLICE_S), number)
-        tally.add(found)
-        said = "".join(f"\n{failure}" for failure in found.failures)
-        left, number = left - _SLICE_S, number + 1
-        print(f"{kind}: {max(left, 0.0):.0f} s left{said}", file=sys.stderr, flush=True)
-    return tally
-
-
-def side_by_side(seconds: Mapping[str, float], seed: int, processes: int) -> dict[str, Tally]:
-    """All kinds, each for so long, that many at a time."""
-    with ThreadPoolExecutor(processes) as pool:
-        running = {kind: pool.submit(tried_for, kind, long, seed) for kind, long in seconds.items()}
-        return {kind: one.result() for kind, one in running.items()}
+def turns(kinds: Sequence[str], seconds: float, seed: int) -> Iterator[tuple[str, float, int]]:
+    """Kind, CPU seconds and seed of one process after the other: each kind in each turn."""
+    count = max(1, round(seconds / _TURN_S))
+    share = seconds / count / sum(SHARES[kind] for kind in kinds)
+    for number in range(count):
+        yield from ((kind, share * SHARES[kind], seed + number) for kind in kinds)
 
 
 def main() -> int:
     """The command line; the number of finds, at most 1."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=5.0, help="of all kinds together")
+    parser.add_argument("--minutes", type=float, default=5.0, help="CPU minutes of all kinds together")
     parser.add_argument("--only", choices=SHARES, action="append", help="one kind; repeatable")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="kinds at a time")
     parser.add_argument("--seed", type=int, default=1)
@@ -110,8 +101,14 @@ def main() -> int:
         tried_here(given.here[0], given.seconds, given.seed, Path(given.here[1]))
         return 0
     kinds = [kind for kind in SHARES if kind in (given.only or SHARES)]
-    whole = 60 * given.minutes * min(given.processes, len(kinds)) / sum(SHARES[kind] for kind in kinds)
-    tallies = side_by_side({kind: whole * SHARES[kind] for kind in kinds}, given.seed, given.processes)
+    tallies: dict[str, Tally] = defaultdict(Tally)
+    planned = [*turns(kinds, 60 * given.minutes, given.seed)]
+    with ThreadPoolExecutor(given.processes) as pool:
+        for (kind, _, number), found in zip(planned, pool.map(lambda one: tried(*one), planned), strict=True):
+            tallies[kind].add(found)
+            told = [table(tallies)] if kind == kinds[-1] else []
+            told += found.failures
+            print(f"{kind}, seed {number}: tried", *told, sep="\n", file=sys.stderr, flush=True)
     print(table(tallies))
     failures = [failure for tally in tallies.values() for failure in tally.failures]
     for failure in failures:

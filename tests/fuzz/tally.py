@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import time
 import traceback
@@ -178,15 +179,21 @@ def watched() -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
+def cpu_s() -> float:
+    """CPU seconds of this process and of those that it started, which have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
 def run(targets: Sequence[Target], examples: int, number: int, *, seconds: float | None = None) -> Tally:
-    """Try ``examples`` inputs of each target, those of seed ``number``; fewer when ``seconds`` are over."""
+    """Try so many inputs of each target, those of seed ``number``; fewer when ``seconds`` of CPU are over."""
     tally = Tally()
     with watched():
         for target in targets:
-            until = None if seconds is None else time.perf_counter() + seconds / len(targets)
+            until = None if seconds is None else cpu_s() + seconds / len(targets)
 
             def judge(value: Any, target: Target = target, until: float | None = until) -> bool:
-                if until is not None and time.perf_counter() > until:
+                if until is not None and cpu_s() > until:
                     return False
                 tally.judge(target, value)
                 return True
