@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from multiprocessing import resource_tracker
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -16,11 +18,13 @@ from cosim.errors import InputError, LaunchError, SimulationError
 from cosim.experiment.executors.call import RunCall, RunResult
 from cosim.experiment.executors.contract import Executor
 from cosim.experiment.executors.local import num_cores
+from cosim.network.held_signals import held_signals
 from cosim.protocol.address import check_address
 from cosim.protocol.remote import Certificates
 from cosim.spec import LongPs
 from cosim.units import PS_PER_S
 
+_SILENT = logging.CRITICAL + 1
 _LOOK_S = 1.0
 """How often it is looked whether the scheduler and a worker are still there."""
 
@@ -132,7 +136,7 @@ class DaskExecutor(Executor):
     def _client(self) -> Iterator[Any]:
         try:
             import dask
-            from distributed import Client, LocalCluster
+            from distributed import Client
         except ImportError as error:
             raise InputError(
                 "Dask is not installed", hint="pip install 'cosim-net[dask]', here and where the workers are"
@@ -140,14 +144,7 @@ class DaskExecutor(Executor):
         patience = self.patience / PS_PER_S
         with dask.config.set({"distributed.comm.timeouts.connect": patience}), _silent():
             if not self.address:
-                with (
-                    LocalCluster(
-                        n_workers=self.workers or num_cores(),
-                        threads_per_worker=1,
-                        dashboard_address="127.0.0.1:0",
-                    ) as cluster,
-                    Client(cluster) as client,
-                ):
+                with self._started_here() as client:
                     yield client
                 return
             try:
@@ -158,6 +155,24 @@ class DaskExecutor(Executor):
                 ) from error
             with closing(client):
                 yield client
+
+    @contextmanager
+    def _started_here(self) -> Iterator[Any]:
+        """Of a scheduler and workers that end with it."""
+        from distributed import Client, LocalCluster
+
+        with ExitStack() as stack:
+            # One that is interrupted half started can't be closed. And who has a Ctrl-C in a terminal are all
+            # processes there: these inherit that they don't, and are ended from here.
+            with held_signals(), _blocked(signal.SIGINT):
+                cluster = LocalCluster(
+                    n_workers=self.workers or num_cores(),
+                    threads_per_worker=1,
+                    dashboard_address="127.0.0.1:0",
+                    silence_logs=_SILENT,
+                )
+                client = stack.enter_context(Client(stack.enter_context(cluster)))
+            yield client
 
     def _security(self) -> Any:
         from distributed.security import Security
@@ -178,11 +193,22 @@ def _silent() -> Iterator[None]:
     """Dask logs with tracebacks what is said here in a line."""
     logger = logging.getLogger("distributed")
     before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
+    logger.setLevel(_SILENT)
     try:
         yield
     finally:
         logger.setLevel(before)
+
+
+@contextmanager
+def _blocked(number: signal.Signals) -> Iterator[None]:
+    """A signal doesn't reach this thread, nor, ever, the threads and processes that are started meanwhile."""
+    resource_tracker.ensure_running()  # whoever starts it has SIGINT let through to him afterwards
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run_call(call: RunCall) -> RunResult:
