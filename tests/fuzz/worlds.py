@@ -52,16 +52,18 @@ def one_world(given: tuple[JobMix, int]) -> None:
 
 
 def _sized(mix: JobMix, size: Callable[[Operation], int]) -> JobMix:
-    """The jobs with other sizes of operations that carry something, and no rendezvous."""
+    jobs = tuple(replace(job, workload=sized(job.workload, size)) for job in mix.jobs)
+    return replace(mix, jobs=jobs)
+
+
+def sized(workload: Workload, size: Callable[[Operation], int]) -> Workload:
+    """With other sizes of operations that carry something, and no rendezvous."""
 
     def program(one: Program) -> Program:
         operations = tuple(replace(op, size_bytes=size(op)) if _carries(op) else op for op in one.operations)
         return replace(one, operations=operations)
 
-    def workload(one: Workload) -> Workload:
-        return replace(one, programs=tuple(map(program, one.programs)), rendezvous=False)
-
-    return replace(mix, jobs=tuple(replace(job, workload=workload(job.workload)) for job in mix.jobs))
+    return replace(workload, programs=tuple(map(program, workload.programs)), rendezvous=False)
 
 
 def _carries(op: Operation) -> bool:
@@ -69,14 +71,18 @@ def _carries(op: Operation) -> bool:
 
 
 def _at_twice_the_rates(mix: JobMix) -> JobMix:
-    """Links, and the memory that reductions go by; a barrier's messages are twice as large."""
-    config, barrier = mix.planner.config, mix.planner.config.barrier
+    topology = replace(mix.topology, link_rate_bps=2 * mix.topology.link_rate_bps)
+    return replace(mix, topology=topology, planner=at_twice_the_rates(mix.planner))
+
+
+def at_twice_the_rates(planner: Planner) -> Planner:
+    """With memory that reductions go by twice as fast; a barrier's messages are twice as large."""
+    config, barrier = planner.config, planner.config.barrier
     assert isinstance(barrier, Dissemination)
     changed: dict[str, Any] = {"barrier": barrier.model_copy(update={"message": 2 * barrier.message})}
     if config.reduction_rate is not None:
         changed["reduction_rate"] = 2 * config.reduction_rate
-    topology = replace(mix.topology, link_rate_bps=2 * mix.topology.link_rate_bps)
-    return replace(mix, topology=topology, planner=Planner(config.model_copy(update=changed)))
+    return Planner(config.model_copy(update=changed))
 
 
 def scaled(given: JobMix) -> None:
