@@ -129,14 +129,16 @@ class Group:
 def grid_dims(endpoints: I32, dims: tuple[int, ...]) -> tuple[int, ...] | None:
     """Sizes per topology dimension where ``endpoints`` are a full sub-grid, dimension 0 fastest, else None.
 
-    Dimensions that the group doesn't extend along have size 1.
+    Dimensions that the group doesn't extend along have size 1. Along each they may come in any order: hosts
+    are a group's hosts whatever their numbers.
     """
     if len(dims) < 2:
         return None
     sizes, grid = [], np.zeros(1, np.int64)
     stride = 1
     for size in dims:
-        where = np.unique((endpoints // stride) % size)
+        along = (endpoints // stride) % size
+        where = along[np.sort(np.unique(along, return_index=True)[1])]
         sizes.append(len(where))
         grid = (where[:, None] * stride + grid[None, :]).reshape(-1)
         # Not a full grid, and it would only grow: along the next dimension by as much again.
