@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cosim.engine.records import OpRecords, Records
 from cosim.results.intervals import time_in_states
 from cosim.results.optable import COMMUNICATION, COMPUTE, HOST, REMOTE, OpTable
+from cosim.results.sums import ExactSums
 from cosim.workload.program import NO_STREAM, OpKind
 
 I32 = NDArray[np.int32]
@@ -74,17 +75,17 @@ def break_down(records: Records, table: OpTable) -> Breakdown:
     n = table.num_ranks
     bits = table.num_layers
     state = np.zeros((n, 1 << bits), np.int64)
-    astra, busiest, queued = (np.zeros(n, np.int64) for _ in range(3))
+    busiest, astra, queued = np.zeros(n, np.int64), ExactSums(n), ExactSums(n)
     for first, last, ops in _portions(records.ops, table):
         ranks, rows = table.ranks(ops) - first, table.rows(ops)
         layer, duration = table.layer[rows], ops.end_ps - ops.start_ps
         mine = slice(first, last)
         state[mine] = time_in_states(ranks, layer, ops.start_ps, ops.end_ps, last - first, bits)
         counted = table.is_kind(OpKind.COMPUTE)[rows] & (layer == COMPUTE)
-        np.add.at(astra[mine], ranks[counted], duration[counted])
+        astra.add(ranks[counted] + first, duration[counted])
         remote = layer == REMOTE
         served = remote & (table.duration_ps[rows] > 0)  # how long messages would take alone nobody says
-        np.add.at(queued[mine], ranks[served], (duration - table.duration_ps[rows])[served])
+        queued.add(ranks[served] + first, (duration - table.duration_ps[rows])[served])
         duration[remote] = table.duration_ps[rows][remote]  # nobody else need be there
         not_sent = layer != COMMUNICATION
         busiest[mine] = _busiest_stream(table, last - first, table.stream[rows], ranks, duration, not_sent)
@@ -103,9 +104,9 @@ def break_down(records: Records, table: OpTable) -> Breakdown:
         compute=compute,
         communication=state[:, has[COMMUNICATION]].sum(axis=1),
         exposed=exposed,
-        exposed_astra=span - astra,
+        exposed_astra=span - astra.total(),
         memory_alone=memory_alone,
-        memory_queued=queued,
+        memory_queued=queued.total(),
         host_alone=host_alone,
         idle=span - compute - exposed - memory_alone - host_alone,
         busiest_stream=busiest,
