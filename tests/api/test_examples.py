@@ -14,6 +14,8 @@ import cosim
 OBJECTS = {name: getattr(cosim, name) for name in cosim.__all__}
 ERRORS = {name for name in OBJECTS if name.endswith("Error") and name != "CosimError"}
 """The tree has its example at its root."""
+SLOW = {"profile"}
+"""It imports torch in a process of its own; pages with such commands are not slow."""
 
 
 def examples(name: str) -> doctest.DocTest:
@@ -21,7 +23,10 @@ def examples(name: str) -> doctest.DocTest:
     return doctest.DocTestParser().get_doctest(found.__doc__ or "", {}, name, None, 0)
 
 
-@pytest.mark.parametrize("name", sorted({*OBJECTS} - ERRORS))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in sorted({*OBJECTS} - ERRORS)],
+)
 def test_the_example_runs(name: str) -> None:
     example = examples(name)
     assert example.examples, f"cosim.{name} has no example"

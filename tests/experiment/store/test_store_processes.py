@@ -47,6 +47,7 @@ def test_two_clients_at_once_have_the_same_and_nothing_is_half_there(tmp_path: P
     assert open_store(tmp_path / "store").clear() == 0
 
 
+@pytest.mark.slow
 def test_what_processes_leave_for_each_other_in_the_cache_is_nothing_that_a_run_has_read(
     tmp_path: Path,
 ) -> None:
