@@ -159,13 +159,19 @@ def _peak(profile: Profile, gpu: Gpu) -> float | None:
 
 
 def alone_ps(profile: Profile) -> int:
-    """How long an iteration takes its busiest rank at least: computing, or launching where that is longer."""
-    workload = build(profile, named_gpu(profile.gpu))
-    busy: Counter[tuple[int, str]] = Counter()
-    for number, program in enumerate(workload.programs):
-        for operation in program.operations:
-            busy[number, operation.stream] += operation.duration_ps
-    return max(busy.values(), default=0)
+    """How long an iteration takes the busiest rank on the profile's GPU, if communication is free."""
+    return max((_ended_ps(p) for p in build(profile, named_gpu(profile.gpu)).programs), default=0)
+
+
+def _ended_ps(program: Program) -> int:
+    """When its last operation ends: each waits for its dependencies and for the one before on its stream."""
+    free: dict[str, int] = {}
+    ends: list[int] = []
+    for operation in program.operations:
+        begins = max((ends[dep] for dep in operation.deps), default=0)
+        ends.append(max(begins, free.get(operation.stream, 0)) + operation.duration_ps)
+        free[operation.stream] = ends[-1]
+    return max(ends, default=0)
 
 
 CAUSAL = "causal "

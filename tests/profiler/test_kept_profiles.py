@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 import cosim
 from cosim.profiler.file import Profile, read
+from cosim.profiler.launch import ProfilingCost
+from cosim.profiler.profile_page import tell
+from cosim.profiler.workload import alone_ps
 from tests.inputs import ROOT
 from tests.profiler.profiled import flops
 
@@ -51,6 +57,25 @@ def test_shorter_answers_take_the_longest_ones_time() -> None:
     assert drawn.programs == full.programs
     assert drawn.made["longest"] == full.made["longest"] == FURTHER + 1
     assert 16 + FURTHER < drawn.made["tokens"] < full.made["tokens"] == 16 * (FURTHER + 1)
+
+
+def test_a_page_says_what_a_distribution_does(tmp_path: Path) -> None:
+    lengths, plain = kept("1-first"), kept("1-nine")
+    lengths = replace(lengths, made={**lengths.made, "lengths": "1"})
+    page = tell(lengths, ProfilingCost(1, 1, 1), tmp_path / "job.yaml", plain)
+    said = next(line for line in page.splitlines() if line.startswith("lengths 1: a request of 1 tokens"))
+    assert "on h100-sxm, if communication is free; without: of 9 tokens, " in said
+    assert f"({alone_ps(lengths) / alone_ps(plain) - 1:+.1%})" in said
+
+
+def test_a_rank_by_itself_takes_what_the_engine_says() -> None:
+    path = ROOT / "scenarios" / "profiles" / "llama-8b-1-nine.yaml"
+    run = cosim.run({
+        "topology": {"kind": "switch", "endpoints": 1, "rate": "400Gbps", "latency": "1us"},
+        "network": "fair_share",
+        "jobs": [{"workload": {"kind": "profile", "path": str(path)}}],
+    })  # fmt: skip
+    assert run.summary.jobs[0].iteration_mean_ps == alone_ps(kept("1-nine"))
 
 
 @pytest.mark.parametrize("accepted", [4, 8])
