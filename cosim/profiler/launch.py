@@ -142,7 +142,8 @@ def _profile(
         """Answers of ranks that run at the same time."""
         for rank in ranks:
             say(f"rank {rank} of {request.world_size}")
-        pending = [_begin(request, folder, rank, ranks[:place]) for place, rank in enumerate(ranks)]
+        inductor = any(answer["inductor"] for answer in answers.values())
+        pending = [_begin(request, folder, rank, ranks[:place], inductor) for place, rank in enumerate(ranks)]
         try:
             ended = [_awaited(each, told) for each in pending]
         except BaseException:  # Ctrl-C: nothing goes on behind the user's back
@@ -269,9 +270,12 @@ def device(key: str) -> dict[str, Any]:
 
 
 def _begin(
-    request: ProfileRequest, folder: Path, rank: int, beside: Sequence[int]
+    request: ProfileRequest, folder: Path, rank: int, beside: Sequence[int], inductor: bool
 ) -> Future[tuple[int, str]]:
-    """One rank in a process of its own; from ranks ``beside``, which were begun before, it waits for word."""
+    """One rank in a process of its own; from ranks ``beside``, which were begun before, it waits for word.
+
+    ``inductor``: an earlier one has compiled, so this one will.
+    """
     order = folder / f"{rank}.json"
     order.write_text(
         json.dumps(
@@ -279,6 +283,7 @@ def _begin(
                 **request.as_order(),
                 "rank": rank,
                 "beside": [*beside],
+                "inductor": inductor,
                 "shared": str(folder / "shared"),
                 "device": device(request.gpu),
             }

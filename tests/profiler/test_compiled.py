@@ -156,3 +156,31 @@ def test_collectives_and_products_are_those_of_eager_execution(how: str, tmp_pat
     axis = "tp" if how == "tp" else "dp"
     for kind in ("all_reduce", "all_gather", "reduce_scatter"):
         assert sizes(compiled, kind, axis) == sizes(eager, kind, axis)
+
+
+@pytest.mark.slow
+def test_dropout_is_compiled_with_its_seed(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text("""
+import torch
+
+model = torch.nn.Linear(256, 256, device="cuda")
+dropped = torch.compile(lambda x, y: torch.nn.functional.dropout(x, 0.1) + y)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    x = torch.empty(64, 256, device="cuda")
+    dropped(model(x), x).sum().backward()
+    optimizer.step()
+""")
+    made, _ = profile(ProfileRequest(str(path), world_size=1))
+    assert not any("not compiled" in text for text in made.assumed)
+    forward = Counter(
+        (made.kernels[k][0].partition("_")[0], made.kernels[k][4])
+        for step in made.programs[0].steps
+        for k, _ in step.kernels
+        if step.phase == "forward" and made.kernels[k][0].startswith(("inductor.", "prims."))
+    )
+    numbers = 64 * 256
+    mask, seed = numbers, 8
+    assert forward == {("prims.inductor", seed): 1, ("inductor.poi", 3 * numbers * F32 + mask + seed): 1}

@@ -49,7 +49,7 @@ def carry_out(order_file: Path) -> None:
 
 def serve() -> None:
     """Fork for each job, until the input ends; then end the forks too."""
-    from cosim.profiler.inside.session import preload
+    from cosim.profiler.inside.session import preload, preload_inductor
 
     left_behind.adopt()
     interrupts = signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asked says when to end
@@ -75,6 +75,8 @@ def serve() -> None:
             *lines, left = (left + read).split(b"\n")
             for line in lines:
                 job = json.loads(line)
+                if json.loads(Path(job["order"]).read_text())["inductor"]:
+                    preload_inductor()
                 child = os.fork()
                 if child == 0:
                     signal.signal(signal.SIGINT, interrupts)

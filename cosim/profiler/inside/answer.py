@@ -67,6 +67,7 @@ def make_answer(session: Any) -> dict[str, Any]:
         "request": None if request is None else request.made(),
         "compiled": session.compiler.summary(begin, end),
         "breaks": session.compiler.breaks(),
+        "inductor": "torch._inductor.compile_fx" in sys.modules,
         "host_copies": [recorder.host_copies, recorder.host_bytes],
         "fake_cuda": session.shim is not None,
         "seconds": time.monotonic() - session.started,

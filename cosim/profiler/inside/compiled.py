@@ -82,16 +82,15 @@ class Compiler:
             return self.plain(model, backend=GraphBackend(self, settings), dynamic=False)
 
     def _prepare(self) -> None:
-        """Once, when the script compiles: importing Inductor takes a second."""
+        """Once, when the script first asks for it."""
         if self._installed:
             return
         self._installed = True
         from torch._dynamo import config, convert_frame, trace_rules
 
-        from cosim.profiler.inside import inductor
-
-        inductor.install()
+        _show_gpu()
         config.recompile_limit = MOST_SHAPES
+        config.run_gc_after_compile = False  # a tenth of what compiling a small function takes
         # The script never sees this folder's code, and Dynamo need not; but which kernel attention takes is
         # decided there.
         own = Path(__file__).parent.glob("*.py")
@@ -158,6 +157,17 @@ class GraphCall:
         self.graph, self.first = graph, first
 
 
+def _show_gpu() -> None:
+    """Let Dynamo and Inductor take the GPU that is stood in for."""
+    from torch._dynamo.device_interface import CudaInterface
+
+    # The interface keeps functions of `torch.cuda` as they were when it was imported.
+    for name, value in list(vars(CudaInterface).items()):
+        if isinstance(value, staticmethod) and hasattr(torch.cuda, name):
+            setattr(CudaInterface, name, staticmethod(getattr(torch.cuda, name)))
+    CudaInterface.raise_if_triton_unavailable = staticmethod(lambda *_: None)  # type: ignore[method-assign]
+
+
 def _short(filename: str) -> str:
     """A file without the folders that differ from machine to machine."""
     return Path(filename).name if is_users(filename) else filename.rpartition("site-packages/")[2]
@@ -186,8 +196,12 @@ class GraphBackend:
 
     def __call__(self, gm: torch.fx.GraphModule, inputs: Any, **_: Any) -> Any:
         """One graph of Dynamo's."""
+        # Here and not before: importing Inductor takes seconds, and what is decorated may never be called.
         from torch._inductor.compile_fx import compile_fx
 
+        from cosim.profiler.inside import inductor
+
+        inductor.install()
         return compile_fx(gm, inputs, inner_compile=self._compile, config_patches=self.settings)
 
     def _compile(self, gm: torch.fx.GraphModule, inputs: Any, **given: Any) -> Any:

@@ -26,6 +26,7 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._pytree import tree_map_only
 
+from cosim.profiler.inside import fakes
 from cosim.profiler.inside.answers import ChosenTokens
 from cosim.profiler.inside.kernels import goes_by_places
 from cosim.profiler.inside.routing import TokenRouting, follows
@@ -49,6 +50,7 @@ _DRAWS = frozenset(
 )
 _BY_VALUES = frozenset({"bincount", "histc", "masked_select", "nonzero"})
 """Their results' shapes or values are stood in for where they aren't known."""
+_CAT = torch.ops.aten.cat.default
 _DYNAMIC = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
 _EXCHANGES = frozenset({"c10d", "_c10d_functional", "_c10d_functional_autograd"})
 """What comes out of these, ``exchanged`` knows."""
@@ -131,7 +133,9 @@ class KnownValues:
             by_values = not _DYNAMIC.isdisjoint(func.tags) or short in _BY_VALUES
             if by_values or goes_by_places(func):
                 self.routing.used(values for values in map(values_of, operands) if values is not None)
-            out = func(*args, **kwargs) if by_values else _without_values(func, args, kwargs, operands)
+            out = fakes.joined(self.mode, *args) if func is _CAT and not kwargs else None
+            if out is None:
+                out = func(*args, **kwargs) if by_values else _without_values(func, args, kwargs, operands)
             return self._settled(func, operands, self._routed(func, args, out))
         if not self._can_be_known(func, operands):
             self._written(func, args, kwargs)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
-from torch._inductor import compile_fx, ir, scheduler
+from torch._inductor import compile_fx, config, ir, scheduler
 from torch._inductor.constant_folding import ConstantFolder
 from torch._inductor.debug import DebugContext
 from torch._inductor.graph import GraphLowering
@@ -57,15 +58,10 @@ class _OnHost(TorchDispatchMode):
         return func(*args, **named)
 
 
+@cache
 def install() -> None:
-    """Let Inductor take the GPU that is stood in for."""
-    from torch._dynamo.device_interface import CudaInterface
-
-    # The interface keeps functions of `torch.cuda` as they were when it was imported.
-    for name, value in list(vars(CudaInterface).items()):
-        if isinstance(value, staticmethod) and hasattr(torch.cuda, name):
-            setattr(CudaInterface, name, staticmethod(getattr(torch.cuda, name)))
-    CudaInterface.raise_if_triton_unavailable = staticmethod(lambda *_: None)  # type: ignore[method-assign]
+    """Have constants folded on the host, and fusions made without Triton; start no compilers."""
+    config.compile_threads = 1  # more are processes, which it starts for code that nobody generates
     plain = ConstantFolder.run
 
     def run(folder: Any, *given: Any, **named: Any) -> Any:
@@ -172,9 +168,10 @@ def _library(node: Any) -> list[Launch]:
 
 
 def _of(origins: Sequence[torch.fx.Node], kernel: str) -> Any:
-    """The operator that a kernel is called for, by its name."""
-    for each in origins:
-        if isinstance(each.target, torch._ops.OpOverload) and each.target._opname in kernel:
+    """The operator that a kernel is called for: the only one, or by its name."""
+    operators = [each for each in origins if isinstance(each.target, torch._ops.OpOverload)]
+    for each in operators:
+        if each.target._opname in kernel or len(operators) == 1:
             return each
     raise NotImplementedError(
         f"which operator {kernel or 'a kernel'} is called for: {[str(o) for o in origins]}"

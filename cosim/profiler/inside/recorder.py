@@ -13,7 +13,7 @@ import torch
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from cosim.profiler.inside import lines
+from cosim.profiler.inside import fakes, lines
 from cosim.profiler.inside.host import KnownValues
 from cosim.profiler.inside.kernels import (
     Cost,
@@ -150,6 +150,10 @@ class DispatchRecorder(TorchDispatchMode):
             answer = self.groups.intercept(func, args, kwargs)
             if answer is not NotImplemented:
                 return answer
+        if func.is_view:
+            viewed = fakes.view(self.known.mode, func, args, kwargs)
+            if viewed is not None:
+                return viewed
         # The result comes first: cost and order need its shape, and an operator that fails was never issued.
         out = self.known.run(func, args, kwargs)
         if self._aside is not None:

@@ -43,6 +43,13 @@ def preload() -> tuple[Any, str]:
     return _loaded[0]
 
 
+def preload_inductor() -> None:
+    """What a rank has needed that compiles, for those after it."""
+    import torch._inductor.compile_fx  # noqa: F401
+
+    gc.freeze()
+
+
 def _with_closure(recorder: Any, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """Arguments of a step; what a closure among them does is not the optimizer's."""
     where = "closure" if named.get("closure") is not None else 1
@@ -110,11 +117,11 @@ class ProfilingSession:
         home = torch.device("cuda", local) if self.shim is not None else torch.device("cpu")
         FakeTensorMode.avoid_device_init = property(lambda _: True)  # type: ignore[assignment]
         self._stand_in_for_cuda(min(per_node, world_size), local)
-        fakes.install()
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         routed = routing.TokenRouting(order["routing"], self.assume)
         tokens = answers.ChosenTokens(order["lengths"], order["acceptance"], order["seed"], self.assume)
         self.recorder = DispatchRecorder(self.shim, home, host.KnownValues(self.mode, routed, tokens))
+        fakes.install(self.mode, self.recorder)
         folder = SharedFolder(Path(order["shared"]), rank, order.get("beside", ()))
         exchange = ValueExchange(self.mode, folder, self.recorder.assume_now)
         groups = distributed.ProcessGroups(self.recorder, order["imbalance"], exchange)

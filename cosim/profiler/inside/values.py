@@ -192,7 +192,7 @@ def _patch_reads(assume: Any, host_reads: Any, routing: TokenRouting) -> None:
         return np.full(tuple(self.shape), stand_in(self.dtype), dtype=kind)
 
     torch.Tensor.__format__ = show  # type: ignore[method-assign,assignment]
-    torch.Tensor.tolist = tolist  # type: ignore[method-assign]
+    torch.Tensor.tolist = FakeTensor.tolist = tolist  # type: ignore[method-assign]
     torch.Tensor.numpy = numpy  # type: ignore[method-assign]
 
 
