@@ -128,4 +128,5 @@ def _paths(paths: pb.Paths, most_bytes: int) -> Iterator[pb.Paths]:
         before = paths.end[low - 1] if low else 0
         part.end.extend(end - before for end in paths.end[low:high])
         part.link.extend(paths.link[before : paths.end[high - 1]])
+        part.dead_set.extend(paths.dead_set[low:high])
         yield from _paths(part, most_bytes)

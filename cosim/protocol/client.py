@@ -28,6 +28,7 @@ from cosim.protocol.advance_parts import advance_parts, make_paths
 from cosim.protocol.digest import Digest
 from cosim.protocol.flat_flows import array
 from cosim.protocol.injector import Injection, Injector
+from cosim.protocol.link_events import DetourTable, ToldChanges, decode_events
 from cosim.protocol.open_groups import known_paths
 from cosim.protocol.recovery import RecoveringSession
 from cosim.protocol.sample import decode_queues, decode_rates
@@ -64,6 +65,8 @@ class RemoteNetwork(NetworkSimulator):
         self._topology: Topology | None = None
         self._injector: Injector | None = None
         self._sent_paths: set[tuple[int, int, int]] | None = None
+        self._told: ToldChanges | None = None
+        self._detours: DetourTable | None = None
         self._sampled: pb.Sampled | None = None
         self.last: pb.Advanced | None = None
 
@@ -120,6 +123,11 @@ class RemoteNetwork(NetworkSimulator):
         request = settings.request(topology, seed, there, self._session.most_bytes)
         if request.routing.kind == pb.ROUTING_KIND_GIVEN:
             self._sent_paths = set()
+        if request.HasField("link_events"):
+            self._told = ToldChanges(topology)
+            if request.link_events.HasField("detection_ps"):
+                changes = decode_events(request.link_events, topology.link_rate_bps)
+                self._detours = DetourTable(topology, changes)
         opened = self._session.open(pb.SessionRequest(open=request).SerializeToString(deterministic=True))
         self._topology = topology
         self._injector = Injector(there.simulator)
@@ -157,6 +165,8 @@ class RemoteNetwork(NetworkSimulator):
             ),
         )
         injector.check_digest(Digest(last.digest.a, last.digest.b))
+        if self._told is not None:
+            self._told.check(done.time_ps)
         injector.credit = last.credit
         return Advance(last.granted_ps, done)
 
@@ -220,7 +230,12 @@ class RemoteNetwork(NetworkSimulator):
             return None
         assert self._topology is not None
         triples, ptr, links = known_paths(self._topology, injection.triples, self._sent_paths)
-        return make_paths(triples, ptr, links) if triples else None
+        if not triples:
+            return None
+        message = make_paths(triples, ptr, links)
+        if self._detours is not None:
+            self._detours.add(message, triples, ptr, links)
+        return message
 
     def _refuse_dependencies(self, flows: FlowBatch) -> None:
         if any(g.release == "network" and len(g.table.dep_distance) for g in flows.groups):

@@ -103,7 +103,7 @@ class _Collected:
         for request in (request for given in self.all for request in given.requests):
             # Ends of paths count from the beginning of their own message.
             shift = len(paths.link)
-            for name in ("src", "dst", "channel", "link"):
+            for name in ("src", "dst", "channel", "link", "dead_set"):
                 getattr(paths, name).extend(getattr(request.paths, name))
             paths.end.extend(end + shift for end in request.paths.end)
             if request.flows.count:

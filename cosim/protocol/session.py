@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from cosim.errors import CosimError
 from cosim.network.flows import I64
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.flat_flows import array, batches, decode
+from cosim.protocol.link_events import dead_sets, decode_events
 from cosim.protocol.refusal import Refusal, refusal_of
 from cosim.protocol.sample import encode_sample
 from cosim.protocol.served_network import AdvanceResult, ServedNetwork
@@ -49,6 +50,8 @@ class ServerConfig:
         ]
         claims = {pb.FEATURE_PEEK: there.peek, pb.FEATURE_QUEUES: there.queues, pb.FEATURE_RATES: there.rates}
         features += [feature for feature, claimed in claims.items() if claimed]
+        if there.link_changes:
+            features += [pb.FEATURE_LINK_EVENTS, pb.FEATURE_LINK_RATES, pb.FEATURE_DETOURS]
         if self.shares:
             features += [pb.FEATURE_PRIORITY, pb.FEATURE_WEIGHT]
         return pb.DescribeResponse(
@@ -143,6 +146,11 @@ class Session:
         topology = decode_topology(message.topology, message.routing)
         if isinstance(topology.routing, GivenPaths):
             self._paths = topology.routing
+        if message.HasField("link_events"):
+            changes = decode_events(message.link_events, topology.link_rate_bps)
+            topology = replace(topology, changes=changes)
+            if self._paths is not None:
+                self._paths.know(dead_sets(changes))
         self._num_links = topology.num_links
         if message.max_message_bytes:
             self._most_bytes = min(self._most_bytes, message.max_message_bytes)
@@ -161,7 +169,10 @@ class Session:
             if feature not in self.described.features:
                 name = pb.Feature.Name(feature) if feature in pb.Feature.values() else str(feature)
                 raise Refusal("FEATURE_MISSING", f"{self.described.simulator} has no {name}", feature=name)
-        for name in ("queue", "ecn", "transport", "link_events"):
+        names = ["queue", "ecn", "transport"]
+        if pb.FEATURE_LINK_EVENTS not in self.described.features:
+            names.append("link_events")
+        for name in names:
             if message.HasField(name):
                 raise Refusal(
                     "INVALID_OPEN", f"{self.described.simulator} models no {name}: leave it out", field=name

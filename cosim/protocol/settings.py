@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Literal
 
 import numpy as np
 
 from cosim.errors import FeatureError, TopologyError
 from cosim.protocol.address import Tls
+from cosim.protocol.link_events import ToldChanges, encode_events
 from cosim.protocol.topology_messages import encode_topology
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.registry import nearest
 from cosim.topology.graph import Topology
-from cosim.units import format_rate
 
 RoutingName = Literal["auto", "given", "ecmp", "spray"]
-_MOST_LINK_EVENTS = 100_000  # all told when the session opens: some megabytes
 _ROUTINGS = {
     "given": (pb.ROUTING_KIND_GIVEN, pb.FEATURE_GIVEN_PATHS),
     "ecmp": (pb.ROUTING_KIND_ECMP, pb.FEATURE_ECMP),
@@ -97,7 +95,7 @@ class SessionSettings:
         self._ask_for_queue(message, there)
         needs += self._ask_for_marks(message)
         needs += self._ask_for_transport(message, there)
-        needs += self._ask_for_link_events(message, topology)
+        needs += self._ask_for_link_events(message, topology, there)
         missing = [f for f in needs if f not in there.features]
         if missing:
             names = ", ".join(pb.Feature.Name(f).removeprefix("FEATURE_").lower() for f in missing)
@@ -138,16 +136,28 @@ class SessionSettings:
             )
         return [pb.FEATURE_COFLOW] if self.mltcp else []
 
-    def _ask_for_link_events(self, message: pb.Open, topology: Topology) -> list[pb.Feature]:
+    def _ask_for_link_events(
+        self, message: pb.Open, topology: Topology, there: pb.DescribeResponse
+    ) -> list[pb.Feature]:
+        own = topology.link_rate_bps
         found = {
-            (event.time_ps, link, event.up) for event in self.link_events for link in event.links(topology)
+            (event.time_ps, link, event.up, float(own[link]))
+            for event in self.link_events
+            for link in event.links(topology)
         }
-        found |= _ups_and_downs(topology)
-        for time_ps, link, up in sorted(found):
-            message.link_events.time_ps.append(time_ps)
-            message.link_events.link.append(link)
-            message.link_events.up.append(up)
-        return [pb.FEATURE_LINK_EVENTS] if found else []
+        told = ToldChanges(topology)
+        found |= {(one.time_ps, one.link, one.rate_bps > 0, one.rate_bps) for one in told.changes}
+        if not found:
+            return []
+        encode_events(sorted(found), message.link_events, rates=told.has_rates)
+        needs = [pb.FEATURE_LINK_EVENTS]
+        if told.has_rates:
+            needs.append(pb.FEATURE_LINK_RATES)
+        given = message.routing.kind == pb.ROUTING_KIND_GIVEN
+        if told.detection_ps is not None and given and pb.FEATURE_DETOURS in there.features:
+            message.link_events.detection_ps = told.detection_ps
+            needs.append(pb.FEATURE_DETOURS)
+        return needs
 
     def _routing(self, topology: Topology, there: pb.DescribeResponse) -> tuple[pb.RoutingKind, pb.Feature]:
         """As asked; else given paths where they are taken; else ECMP where the topology routes so."""
@@ -161,32 +171,6 @@ class SessionSettings:
             f"{there.simulator} can't route as this topology does ({topology.routing.name}); "
             "set routing: ecmp or spray to have it route by itself"
         )
-
-
-def _ups_and_downs(topology: Topology) -> set[tuple[int, int, bool]]:
-    """The changes of a topology's links, as (time, link, up).
-
-    Raises
-    ------
-    FeatureError
-        They never end, or a link has another rate than its own, which the wire can't say.
-    """
-    found = set()
-    changes = iter(topology.changes.changes if topology.changes is not None else ())
-    for one in islice(changes, _MOST_LINK_EVENTS + 1):
-        if one.rate_bps not in (0.0, topology.link_rate_bps[one.link]):
-            what = f"the link {topology.link_name(one.link)} would have {format_rate(one.rate_bps)}"
-            raise FeatureError(
-                f"events: {what}, but a simulator elsewhere can be told of links that go down and come back, "
-                "of no rates"
-            )
-        found.add((one.time_ps, one.link, one.rate_bps > 0))
-    if len(found) > _MOST_LINK_EVENTS:
-        raise FeatureError(
-            f"events: a simulator elsewhere is told of all when it begins, at most {_MOST_LINK_EVENTS:,}; "
-            "say how often (times)"
-        )
-    return found
 
 
 _SHORTEST_PING_S = 0.25

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
 from cosim.errors import UnreachableError
 from cosim.network.flows import I32, I64
@@ -76,11 +79,17 @@ class GivenPaths(Paths):
         self._ends = link_src, link_dst
         self._shortest = EcmpPaths(endpoints_forward=endpoints_forward)
         self._links: dict[tuple[int, int, int], I32] = {}
+        self._dead: list[tuple[int, ...]] = []
+        self._detours: dict[tuple[int, ...], dict[tuple[int, int, int], I32]] = {}
 
     @property
     def endpoints_forward(self) -> bool:
         """As the other side's routing."""
         return self._shortest.endpoints_forward
+
+    def know(self, dead: Sequence[tuple[int, ...]]) -> None:
+        """Take paths round these sets of dead links, too, which are numbered from 1."""
+        self._dead = list(dead)
 
     def add(self, message: pb.Paths, num_links: int) -> None:
         """Take paths.
@@ -100,12 +109,33 @@ class GivenPaths(Paths):
             or (len(links) and links.max() >= num_links)
         ):
             raise Refusal("INVALID_FLOWS", "paths.end must rise to the number of links", field="paths")
+        sets = array(message.dead_set, np.int64) if message.dead_set else np.zeros(len(ends), np.int64)
+        if len(sets) != len(ends) or (len(sets) and sets.max() > len(self._dead)):
+            raise Refusal(
+                "INVALID_FLOWS", f"paths.dead_set is of {len(self._dead)} sets of dead links", field="paths"
+            )
         for k, triple in enumerate(zip(message.src, message.dst, message.channel, strict=True)):
-            path = links[starts[k] : starts[k + 1]]
-            self._check(triple, path)
-            self._links[triple] = path
+            path, number = links[starts[k] : starts[k + 1]], int(sets[k])
+            known = self._links
+            if number:
+                known = self._detours.setdefault(self._dead[number - 1], {})
+            self._check(triple, path, known)
+            known[triple] = path
 
-    def _check(self, triple: tuple[int, int, int], path: I32) -> None:
+    def around(
+        self,
+        topology: Topology,  # noqa: ARG002
+        dead: NDArray[np.bool_],
+        src: I32,
+        dst: I32,
+        channel: I32,
+    ) -> tuple[I64, I32]:
+        """See :class:`~cosim.topology.graph.Paths`: as the other side has it, none where it said nothing."""
+        known = self._detours.get(tuple(np.flatnonzero(dead).tolist()), {})
+        triples = zip(src.tolist(), dst.tolist(), channel.tolist(), strict=True)
+        return _in_a_row([known.get(triple, _NOWHERE) for triple in triples])
+
+    def _check(self, triple: tuple[int, int, int], path: I32, known: dict[tuple[int, int, int], I32]) -> None:
         """A path joins its ends, and is the one that was given before."""
         src, dst = self._ends[0][path].tolist(), self._ends[1][path].tolist()
         if [triple[0], *dst] != [*src, triple[1]]:
@@ -114,7 +144,7 @@ class GivenPaths(Paths):
                 f"the path of {triple[:2]} is no way from {triple[0]} to {triple[1]}",
                 field="paths",
             )
-        if triple in self._links and not np.array_equal(self._links[triple], path):
+        if triple in known and not np.array_equal(known[triple], path):
             raise Refusal("INVALID_FLOWS", "the path of a triple never changes", field="paths")
 
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
@@ -128,9 +158,7 @@ class GivenPaths(Paths):
             else:
                 one, other = (topology.node_names[node] for node in triple[:2])
                 raise UnreachableError(f"no path was given from {one} to {other} on channel {triple[2]}")
-        ptr = np.zeros(len(parts) + 1, np.int64)
-        np.cumsum([len(p) for p in parts], out=ptr[1:])
-        return ptr, np.concatenate(parts) if parts else _NOWHERE
+        return _in_a_row(parts)
 
     def alternatives(self, topology: Topology, src: I32, dst: I32, most: int) -> tuple[I64, I64, I32]:
         """All shortest paths: a load balancer chooses among those that the other side's routing knows."""
@@ -138,3 +166,10 @@ class GivenPaths(Paths):
 
 
 _NOWHERE = np.empty(0, np.int32)
+
+
+def _in_a_row(paths: Sequence[I32]) -> tuple[I64, I32]:
+    """Paths in CSR form."""
+    ptr = np.zeros(len(paths) + 1, np.int64)
+    np.cumsum([len(p) for p in paths], out=ptr[1:])
+    return ptr, np.concatenate(paths) if paths else _NOWHERE

@@ -35,10 +35,13 @@ class RouteChange(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LinkChanges:
-    """Changes in order of (time, link). May be iterated any number of times, and may never end."""
+    """Changes in order of (time, link). May be iterated any number of times, and may never end.
+
+    ``detection_ps`` None: routes stay as they are.
+    """
 
     changes: Iterable[LinkChange]
-    detection_ps: int = DETECTION_PS
+    detection_ps: int | None = DETECTION_PS
 
     def __iter__(self) -> Iterator[LinkChange | RouteChange]:
         """Changes of links, and what follows for routes; at one time, links come first."""
@@ -51,7 +54,7 @@ class LinkChanges:
             for one in together:
                 (dead.discard if one.rate_bps > 0 else dead.add)(one.link)
                 yield one
-            if dead != before:
+            if dead != before and self.detection_ps is not None:
                 heard.append(RouteChange(time_ps + self.detection_ps, tuple(sorted(dead))))
             while heard and heard[0].time_ps <= time_ps:
                 yield heard.popleft()

@@ -180,7 +180,7 @@ def test_a_failure_in_no_training_draws_a_warning() -> None:
     assert "its job says nothing of a training" in warning
 
 
-def test_a_simulator_elsewhere_is_told_by_number_and_refused_what_the_wire_can_not_say() -> None:
+def test_a_simulator_elsewhere_is_told_by_number_and_refused_what_it_does_not_claim() -> None:
     from cosim.errors import FeatureError
     from cosim.experiment.build import build
     from cosim.protocol.settings import SessionSettings
@@ -198,7 +198,9 @@ def test_a_simulator_elsewhere_is_told_by_number_and_refused_what_the_wire_can_n
     assert [*told.time_ps] == [PS_PER_MS] * 2 + [3 * PS_PER_MS] * 2
     assert ({*told.link[:2]}, {*told.link[2:]}) == (both, both)
     assert [*told.up] == [False, False, True, True]
-    with pytest.raises(FeatureError, match="leaf0 -> spine1 would have 1 Gbps, but a simulator elsewhere"):
+    with pytest.raises(FeatureError, match="can't do what is asked: link_rates"):
         asked("[{link: leaf0 -> spine1, rate: 1Gbps}]")
-    with pytest.raises(FeatureError, match=r"at most 100,000; say how often \(times\)"):
-        asked("[{link: 0, down: true, at: 1us, until: 2us, every: 3us}]")
+    there.features.append(pb.FEATURE_LINK_RATES)
+    assert [*asked("[{link: 0, rate: 1Gbps, until: 1ms}]").rate_bps] == [1e9, built.link_rate_bps[0]]
+    # What never ends is told as far as it fits; see tests/protocol/test_link_events.py.
+    assert len(asked("[{link: 0, down: true, at: 1us, until: 2us, every: 3us}]").time_ps) == 100_000

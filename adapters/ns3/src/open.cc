@@ -36,6 +36,10 @@ TakeSession(const wire::Open& open, SessionSettings& settings)
     {
         Invalid("link_events", "columns differ in length");
     }
+    if (events.rate_bps_size() != 0 || events.has_detection_ps())
+    {
+        Invalid("link_events", "links fail and come back; rates and detours are not claimed");
+    }
     for (int k = 0; k < events.time_ps_size(); ++k)
     {
         settings.link_events.push_back({events.time_ps(k), events.link(k), events.up(k)});

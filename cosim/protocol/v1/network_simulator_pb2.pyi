@@ -2,7 +2,8 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -24,6 +25,8 @@ class Feature(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FEATURE_WALL_BUDGET: _ClassVar[Feature]
     FEATURE_QUEUES: _ClassVar[Feature]
     FEATURE_RATES: _ClassVar[Feature]
+    FEATURE_LINK_RATES: _ClassVar[Feature]
+    FEATURE_DETOURS: _ClassVar[Feature]
 
 class RoutingKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -62,6 +65,8 @@ FEATURE_CANCEL: Feature
 FEATURE_WALL_BUDGET: Feature
 FEATURE_QUEUES: Feature
 FEATURE_RATES: Feature
+FEATURE_LINK_RATES: Feature
+FEATURE_DETOURS: Feature
 ROUTING_KIND_UNSPECIFIED: RoutingKind
 ROUTING_KIND_GIVEN: RoutingKind
 ROUTING_KIND_ECMP: RoutingKind
@@ -121,7 +126,7 @@ class DescribeResponse(_message.Message):
     transports: _containers.RepeatedScalarFieldContainer[str]
     queue_disciplines: _containers.RepeatedScalarFieldContainer[str]
     options: _containers.ScalarMap[str, str]
-    def __init__(self, version: _Optional[_Union[Version, _Mapping]] = ..., simulator: _Optional[str] = ..., simulator_version: _Optional[str] = ..., build: _Optional[str] = ..., deterministic: bool = ..., quantum_ps: _Optional[int] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., transports: _Optional[_Iterable[str]] = ..., queue_disciplines: _Optional[_Iterable[str]] = ..., options: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    def __init__(self, version: _Optional[_Union[Version, _Mapping]] = ..., simulator: _Optional[str] = ..., simulator_version: _Optional[str] = ..., build: _Optional[str] = ..., deterministic: _Optional[bool] = ..., quantum_ps: _Optional[int] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., transports: _Optional[_Iterable[str]] = ..., queue_disciplines: _Optional[_Iterable[str]] = ..., options: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Limits(_message.Message):
     __slots__ = ("max_message_bytes", "max_open_flows", "max_sessions", "max_nodes", "max_links")
@@ -228,7 +233,7 @@ class Routing(_message.Message):
     kind: RoutingKind
     seed: int
     endpoints_forward: bool
-    def __init__(self, kind: _Optional[_Union[RoutingKind, str]] = ..., seed: _Optional[int] = ..., endpoints_forward: bool = ...) -> None: ...
+    def __init__(self, kind: _Optional[_Union[RoutingKind, str]] = ..., seed: _Optional[int] = ..., endpoints_forward: _Optional[bool] = ...) -> None: ...
 
 class Queue(_message.Message):
     __slots__ = ("discipline", "capacity_bytes")
@@ -254,17 +259,21 @@ class Transport(_message.Message):
     name: str
     mtu_bytes: int
     mltcp: bool
-    def __init__(self, name: _Optional[str] = ..., mtu_bytes: _Optional[int] = ..., mltcp: bool = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., mtu_bytes: _Optional[int] = ..., mltcp: _Optional[bool] = ...) -> None: ...
 
 class LinkEvents(_message.Message):
-    __slots__ = ("time_ps", "link", "up")
+    __slots__ = ("time_ps", "link", "up", "rate_bps", "detection_ps")
     TIME_PS_FIELD_NUMBER: _ClassVar[int]
     LINK_FIELD_NUMBER: _ClassVar[int]
     UP_FIELD_NUMBER: _ClassVar[int]
+    RATE_BPS_FIELD_NUMBER: _ClassVar[int]
+    DETECTION_PS_FIELD_NUMBER: _ClassVar[int]
     time_ps: _containers.RepeatedScalarFieldContainer[int]
     link: _containers.RepeatedScalarFieldContainer[int]
     up: _containers.RepeatedScalarFieldContainer[bool]
-    def __init__(self, time_ps: _Optional[_Iterable[int]] = ..., link: _Optional[_Iterable[int]] = ..., up: _Optional[_Iterable[bool]] = ...) -> None: ...
+    rate_bps: _containers.RepeatedScalarFieldContainer[float]
+    detection_ps: int
+    def __init__(self, time_ps: _Optional[_Iterable[int]] = ..., link: _Optional[_Iterable[int]] = ..., up: _Optional[_Iterable[bool]] = ..., rate_bps: _Optional[_Iterable[float]] = ..., detection_ps: _Optional[int] = ...) -> None: ...
 
 class Opened(_message.Message):
     __slots__ = ("credit", "settings")
@@ -336,18 +345,20 @@ class Starts(_message.Message):
     def __init__(self, id: _Optional[_Iterable[int]] = ..., start_ps: _Optional[_Iterable[int]] = ..., cause_ps: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Paths(_message.Message):
-    __slots__ = ("src", "dst", "channel", "end", "link")
+    __slots__ = ("src", "dst", "channel", "end", "link", "dead_set")
     SRC_FIELD_NUMBER: _ClassVar[int]
     DST_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     LINK_FIELD_NUMBER: _ClassVar[int]
+    DEAD_SET_FIELD_NUMBER: _ClassVar[int]
     src: _containers.RepeatedScalarFieldContainer[int]
     dst: _containers.RepeatedScalarFieldContainer[int]
     channel: _containers.RepeatedScalarFieldContainer[int]
     end: _containers.RepeatedScalarFieldContainer[int]
     link: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, src: _Optional[_Iterable[int]] = ..., dst: _Optional[_Iterable[int]] = ..., channel: _Optional[_Iterable[int]] = ..., end: _Optional[_Iterable[int]] = ..., link: _Optional[_Iterable[int]] = ...) -> None: ...
+    dead_set: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, src: _Optional[_Iterable[int]] = ..., dst: _Optional[_Iterable[int]] = ..., channel: _Optional[_Iterable[int]] = ..., end: _Optional[_Iterable[int]] = ..., link: _Optional[_Iterable[int]] = ..., dead_set: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Advance(_message.Message):
     __slots__ = ("sequence", "more", "horizon_ps", "wall_budget_us", "paths", "flows", "starts", "oldest_id")
@@ -367,7 +378,7 @@ class Advance(_message.Message):
     flows: Flows
     starts: Starts
     oldest_id: int
-    def __init__(self, sequence: _Optional[int] = ..., more: bool = ..., horizon_ps: _Optional[int] = ..., wall_budget_us: _Optional[int] = ..., paths: _Optional[_Union[Paths, _Mapping]] = ..., flows: _Optional[_Union[Flows, _Mapping]] = ..., starts: _Optional[_Union[Starts, _Mapping]] = ..., oldest_id: _Optional[int] = ...) -> None: ...
+    def __init__(self, sequence: _Optional[int] = ..., more: _Optional[bool] = ..., horizon_ps: _Optional[int] = ..., wall_budget_us: _Optional[int] = ..., paths: _Optional[_Union[Paths, _Mapping]] = ..., flows: _Optional[_Union[Flows, _Mapping]] = ..., starts: _Optional[_Union[Starts, _Mapping]] = ..., oldest_id: _Optional[int] = ...) -> None: ...
 
 class Advanced(_message.Message):
     __slots__ = ("sequence", "more", "granted_ps", "stop_reason", "id", "start_ps", "time_ps", "credit", "digest", "simulator_ns", "server_ns", "events", "cause_ps")
@@ -397,7 +408,7 @@ class Advanced(_message.Message):
     server_ns: int
     events: int
     cause_ps: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, sequence: _Optional[int] = ..., more: bool = ..., granted_ps: _Optional[int] = ..., stop_reason: _Optional[_Union[StopReason, str]] = ..., id: _Optional[_Iterable[int]] = ..., start_ps: _Optional[_Iterable[int]] = ..., time_ps: _Optional[_Iterable[int]] = ..., credit: _Optional[int] = ..., digest: _Optional[_Union[Digest, _Mapping]] = ..., simulator_ns: _Optional[int] = ..., server_ns: _Optional[int] = ..., events: _Optional[int] = ..., cause_ps: _Optional[_Iterable[int]] = ...) -> None: ...
+    def __init__(self, sequence: _Optional[int] = ..., more: _Optional[bool] = ..., granted_ps: _Optional[int] = ..., stop_reason: _Optional[_Union[StopReason, str]] = ..., id: _Optional[_Iterable[int]] = ..., start_ps: _Optional[_Iterable[int]] = ..., time_ps: _Optional[_Iterable[int]] = ..., credit: _Optional[int] = ..., digest: _Optional[_Union[Digest, _Mapping]] = ..., simulator_ns: _Optional[int] = ..., server_ns: _Optional[int] = ..., events: _Optional[int] = ..., cause_ps: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Digest(_message.Message):
     __slots__ = ("a", "b")
@@ -453,7 +464,7 @@ class SampleRequest(_message.Message):
     RATES_FIELD_NUMBER: _ClassVar[int]
     link: _containers.RepeatedScalarFieldContainer[int]
     rates: bool
-    def __init__(self, link: _Optional[_Iterable[int]] = ..., rates: bool = ...) -> None: ...
+    def __init__(self, link: _Optional[_Iterable[int]] = ..., rates: _Optional[bool] = ...) -> None: ...
 
 class Sampled(_message.Message):
     __slots__ = ("queue_bytes", "sent_bytes", "marks", "drops", "pause_ps", "job", "src", "dst", "rate_bps", "window_bytes", "marked", "has_work")
@@ -481,7 +492,7 @@ class Sampled(_message.Message):
     window_bytes: _containers.RepeatedScalarFieldContainer[float]
     marked: _containers.RepeatedScalarFieldContainer[float]
     has_work: bool
-    def __init__(self, queue_bytes: _Optional[_Iterable[float]] = ..., sent_bytes: _Optional[_Iterable[float]] = ..., marks: _Optional[_Iterable[float]] = ..., drops: _Optional[_Iterable[float]] = ..., pause_ps: _Optional[_Iterable[float]] = ..., job: _Optional[_Iterable[int]] = ..., src: _Optional[_Iterable[int]] = ..., dst: _Optional[_Iterable[int]] = ..., rate_bps: _Optional[_Iterable[float]] = ..., window_bytes: _Optional[_Iterable[float]] = ..., marked: _Optional[_Iterable[float]] = ..., has_work: bool = ...) -> None: ...
+    def __init__(self, queue_bytes: _Optional[_Iterable[float]] = ..., sent_bytes: _Optional[_Iterable[float]] = ..., marks: _Optional[_Iterable[float]] = ..., drops: _Optional[_Iterable[float]] = ..., pause_ps: _Optional[_Iterable[float]] = ..., job: _Optional[_Iterable[int]] = ..., src: _Optional[_Iterable[int]] = ..., dst: _Optional[_Iterable[int]] = ..., rate_bps: _Optional[_Iterable[float]] = ..., window_bytes: _Optional[_Iterable[float]] = ..., marked: _Optional[_Iterable[float]] = ..., has_work: _Optional[bool] = ...) -> None: ...
 
 class Cancel(_message.Message):
     __slots__ = ("sequence",)

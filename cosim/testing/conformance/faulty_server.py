@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from cosim.network.aware import CongestionAwareNetwork
+from cosim.network.fair_share import FairShareNetwork
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.flat_flows import DEFAULTS, LATER, FlatFlows, decode, encode
 from cosim.protocol.refusal import Refusal
@@ -53,6 +54,8 @@ SERVER_FAULTS = {
     "any_topology": "topology",
     "any_path": "paths",
     "no_events": "link_events",
+    "own_rates": "link_rates",
+    "no_detours": "detours",
     "free_credit": "credit",
     "narrow": "receives",
     "late_cause": "causes",
@@ -89,7 +92,7 @@ class FaultySession(Session):
             self.described.features.remove(pb.FEATURE_PEEK)
         elif fault == "off_quantum":
             self.described.quantum_ps *= 1000
-        elif fault == "no_events":
+        elif fault == "no_events" and pb.FEATURE_LINK_EVENTS not in self.described.features:
             self.described.features.append(pb.FEATURE_LINK_EVENTS)
 
     def handle(self, request: pb.SessionRequest) -> Iterator[pb.SessionResponse]:
@@ -124,6 +127,10 @@ class FaultySession(Session):
             rates[:] = [rate if rate > 0 else RATE_BPS for rate in rates]
         elif self.fault == "no_events" and len(message.link_events.up) == 2:
             message.ClearField("link_events")
+        elif self.fault == "own_rates":
+            del message.link_events.rate_bps[:]
+        elif self.fault == "no_detours":
+            message.link_events.ClearField("detection_ps")
         return super().open(message)
 
     def credit(self) -> int:
@@ -251,7 +258,9 @@ def faulty(
     """Makers of the network and the sessions of a server with that fault."""
     if fault in PHYSICS:
         return lambda: FaultInNetwork(model_for(fault), fault), Session
-    return CongestionAwareNetwork, lambda served: FaultySession(served, fault, hard=hard)
+    # The others have no links that change.
+    make = FairShareNetwork if fault in ("own_rates", "no_detours") else CongestionAwareNetwork
+    return make, lambda served: FaultySession(served, fault, hard=hard)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -208,7 +208,16 @@ def check(
 
 def checks(kind: Kind) -> tuple[Check, ...]:
     """Every check of a kind, in the order in which they run."""
-    for module in ("server_rules", "refusals", "network_rules", "rules", "samples", "times", "sameness"):
+    for module in (
+        "server_rules",
+        "refusals",
+        "link_rules",
+        "network_rules",
+        "rules",
+        "samples",
+        "times",
+        "sameness",
+    ):
         import_module(f"cosim.testing.conformance.{module}")  # registers its checks
     return tuple(check for check in _CHECKS if kind in check.of)
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from cosim.protocol.flat_flows import LATER
 from cosim.protocol.v1 import network_simulator_pb2 as pb
-from cosim.testing.conformance.cases import LATENCY_PS, MESSAGE, flows
+from cosim.testing.conformance.cases import LATENCY_PS, MESSAGE, RATE_BPS
 from cosim.testing.conformance.kit import check, refused
-from cosim.testing.conformance.report import expect
 from cosim.testing.conformance.server import ServerKit
 from cosim.units import NEVER
 
@@ -61,6 +60,14 @@ def settings(kit: ServerKit) -> None:
     if not kit.has("link_events"):
         changes["link events, which are not claimed,"] = lambda o: o.link_events.MergeFrom(
             pb.LinkEvents(time_ps=[LATENCY_PS], link=[0], up=[False])
+        )
+    elif not kit.has("link_rates"):
+        changes["rates of links, which are not claimed,"] = lambda o: o.link_events.MergeFrom(
+            pb.LinkEvents(time_ps=[LATENCY_PS], link=[0], up=[True], rate_bps=[RATE_BPS / 2])
+        )
+    if kit.has("link_events") and not kit.has("detours"):
+        changes["detours, which are not claimed,"] = lambda o: o.link_events.MergeFrom(
+            pb.LinkEvents(time_ps=[LATENCY_PS], link=[0], up=[False], detection_ps=LATENCY_PS)
         )
     _open_is_refused(kit, changes)
 
@@ -164,28 +171,3 @@ def paths(kit: ServerKit) -> None:
         with kit.probe() as probe, refused(reason, what):
             probe.send(pb.SessionRequest(advance=advance))
             probe.answer()
-
-
-@check("link_events", "a link that fails carries nothing until it comes back", of=["server"])
-def link_events(kit: ServerKit) -> None:
-    kit.needs("link_events")
-    _open_is_refused(
-        kit,
-        {
-            "an event of a link that isn't there": lambda o: o.link_events.MergeFrom(
-                pb.LinkEvents(time_ps=[LATENCY_PS], link=[kit.topology.num_links], up=[False])
-            ),
-            "columns of events that differ in length": lambda o: o.link_events.MergeFrom(
-                pb.LinkEvents(time_ps=[LATENCY_PS], link=[0], up=[])
-            ),
-        },
-    )
-    back = 2_000 * LATENCY_PS
-    with kit.probe(opened=False) as probe:
-        request = probe.request()
-        link = kit.links(0, 1)[-1]
-        request.link_events.MergeFrom(pb.LinkEvents(time_ps=[0, back], link=[link] * 2, up=[False, True]))
-        probe.open(request)
-        probe.advance(flows(0, [(0, 1)], MESSAGE, LATENCY_PS, reaction=NEVER))
-        came = probe.finish()[0]
-    expect(came > back, f"a message over a link that works from {back} ps on arrived at {came} ps")
