@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cosim.engine import state as s
 from cosim.engine.state import State
-from cosim.network.core import Reported
+from cosim.network.core import room_for_reports
 from cosim.network.growing import GrowingArrays
 
 _ROWS: dict[str, Any] = {
@@ -78,12 +78,6 @@ _USED = {
 """What the loop fills, and how far it is filled. (Logs are taken out when they are full.)"""
 
 
-def no_reports(room: int) -> Reported:
-    """Room for what a network reports."""
-    integers = (np.zeros(room, np.int64) for _ in range(4))
-    return Reported(np.zeros(room, np.int32), *integers, np.zeros(room, np.int32))
-
-
 class Columns:
     """Owns the arrays by name; ``meta`` has the loop's scalars."""
 
@@ -97,7 +91,7 @@ class Columns:
         self.arrays["op_digest"] = np.zeros(2, np.uint64)
         self.arrays["plan_keys"] = np.full(64, s.NONE, np.int64)
         self.arrays["plan_values"] = np.zeros(64, np.int32)
-        self.arrays["reported"] = no_reports(0)
+        self.arrays["reported"] = room_for_reports(0)
         self._used = dict.fromkeys(_ROWS, 0)
         self._view: State | None = None
         self._collectives: list[NDArray[Any]] = []

@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.engine import joint, loop
 from cosim.engine import state as s
-from cosim.engine.columns import Columns, no_reports
+from cosim.engine.columns import Columns
 from cosim.engine.flow_log import FlowLog
 from cosim.engine.groups import BoundTable, Groups
 from cosim.engine.plans import Plans
@@ -18,6 +18,7 @@ from cosim.engine.tables import Tables
 from cosim.errors import AlgorithmError, MismatchError, NetworkError, SimulationError, WorkloadError
 from cosim.network.ahead import compiling
 from cosim.network.compiled import CompiledNetwork, no_core
+from cosim.network.core import room_for_reports
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable, flat_table
 from cosim.network.tiers import interpret, is_new, is_spent
 from cosim.pattern.planner import Planner
@@ -248,7 +249,7 @@ class Engine:
         self.columns.reserve("reactions", int(self.columns.meta[s.REACTIONS_N]) + most)
         have = len(self.columns.arrays["reported"].handle)
         if most > have:
-            self.columns.replace("reported", no_reports(max(most, 2 * have, 1024)))
+            self.columns.replace("reported", room_for_reports(max(most, 2 * have, 1024)))
 
     def _report(self) -> None:
         """Take what the network has to report where that is so much that it stopped before it had to."""

@@ -145,7 +145,8 @@ def run_aware(core: Core, queues: LinkQueues, horizon: int) -> int:
         if status != DONE:
             return status
         if state.cursor == state.instant_size:
-            if calendar.state[0].num_instants == 0 or heap[0].time >= min(horizon, state.bound):
+            state.next = heap[0].time if calendar.state[0].num_instants > 0 else NEVER
+            if state.next >= min(horizon, state.bound):
                 return DONE
             # Enough to hand on, and the instant is whole: reports never part one.
             if state.num_pending >= state.report_at and heap[0].time > state.instant:

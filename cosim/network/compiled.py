@@ -33,9 +33,9 @@ from cosim.network.core import (
     STATE,
     TOO_LATE,
     Core,
-    Reported,
     give,
     report,
+    room_for_reports,
 )
 from cosim.network.detours import Detours
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
@@ -51,6 +51,7 @@ from cosim.units import NEVER
 _FIRST_BIN_PS = 1 << 16
 _BIN_CELLS = 1 << 22  # of 8 bytes, all links together
 _MOST_EXPECTED = 1 << 22  # flows that room is made for ahead
+_REPORTED = "handle", "number", "start", "time", "cause"
 ONE_BIN_PS = 1 << 61
 """Two such bins hold all of time: for the statistics of a copy, which nobody reads."""
 
@@ -117,7 +118,7 @@ class CompiledNetwork(NetworkSimulator):
         ours = all(map(is_ours, self._kernels()))
         self._addresses = Addresses(interpreted=ours and begins_interpreted(self.loop))
         self._topology = topology
-        self._store = FlowStore()
+        self.store = FlowStore()
         links = topology.num_links
         bins = 8
         while bins < 512 and 2 * bins * max(links, 1) <= _BIN_CELLS:
@@ -216,7 +217,7 @@ class CompiledNetwork(NetworkSimulator):
 
     def core(self) -> Core:
         """The state as it is now."""
-        self._core = Core.of(self._core, **self._arrays, store=self._store.view())
+        self._core = Core.of(self._core, **self._arrays, store=self.store.view())
         return self._core
 
     def bind(self, table: FlowTable, endpoints: I32, job: int, channel: int = 0) -> tuple[int, int]:
@@ -228,7 +229,7 @@ class CompiledNetwork(NetworkSimulator):
             The table has another number of participants.
         """
         key = (id(table), endpoints.tobytes(), channel, job)
-        known = self._store.table(table)
+        known = self.store.table(table)
         first = self._bindings.get(key)
         if first is None:
             nodes = np.asarray(endpoints, np.int32)
@@ -236,20 +237,24 @@ class CompiledNetwork(NetworkSimulator):
                 raise NetworkError(
                     f"a table of {table.num_participants} participants was bound to {len(nodes)} endpoints"
                 )
-            channels = table.channel + np.int32(channel)
-            first = self._bindings[key] = self._add_paths(job, nodes[table.src], nodes[table.dst], channels)
+            ends = nodes[table.src], nodes[table.dst], table.channel + np.int32(channel)
+            first = self._bindings[key] = self._bind_rows(table, job, *ends)
             # Growing in the middle of a loop copies what is there: room is made while there is little.
-            self._expect(min(table.num_rows, _MOST_EXPECTED))
+            self.expect(min(table.num_rows, _MOST_EXPECTED))
         return known.number, first - known.row0
 
     def bind_messages(self, job: int, src: I32, dst: I32, size_bytes: I64, channel: I32) -> tuple[int, int]:
         """The same for single flows, given as columns: (number of the first one's table, where it finds its
         links); those that follow are at the numbers that follow, and find their links there too.
         """
-        number, row0 = self._store.single_flows(size_bytes)
-        return number, self._add_paths(job, src, dst, channel) - row0
+        number, row0 = self.store.single_flows(size_bytes)
+        return number, self.add_paths(job, src, dst, channel) - row0
 
-    def _add_paths(self, job: int, src: I32, dst: I32, channel: I32) -> int:
+    def _bind_rows(self, table: FlowTable, job: int, src: I32, dst: I32, channel: I32) -> int:  # noqa: ARG002
+        """Find the paths of a table's rows; where the first one's is."""
+        return self.add_paths(job, src, dst, channel)
+
+    def add_paths(self, job: int, src: I32, dst: I32, channel: I32) -> int:
         """Find the paths of rows; where the first one's is."""
         first = self._append_paths(*self._topology.paths(src, dst, channel))
         self._arrays.reserve("path_source", self._ptr_used)
@@ -273,23 +278,23 @@ class CompiledNetwork(NetworkSimulator):
     def _take(self, flows: FlowBatch) -> None:
         for group in flows.groups:
             _, path = self.bind(group.table, group.endpoints, group.job, group.channel)
-            self._store.open(group, path, self.traits(group))
+            self.store.open(group, path, self.traits(group))
             self._groups[group.handle] = group
             self._open_rows += group.table.num_rows
         if flows.groups:
-            self._expect(min(self._open_rows, _MOST_EXPECTED))
+            self.expect(min(self._open_rows, _MOST_EXPECTED))
         count = len(flows.start_handle)
         if not count:
             return
         # Columns as they are compiled for: a strided one would be compiled for once more.
         index, start, cause = map(np.ascontiguousarray, (flows.start_index, flows.start_ps, flows.cause_ps))
-        rep, row = self._store.locate(flows.start_handle, index)
+        rep, row = self.store.locate(flows.start_handle, index)
         calendar: Calendar = self._arrays["calendar"]
         # `give` is compiled and can't grow what it writes to.
         while int(calendar.state["num_events"][0]) + count > len(calendar.events):
             self.grow(NEED_CALENDAR)
             calendar = self._arrays["calendar"]
-        self._store.reserve_work(count)
+        self.store.reserve_work(count)
         wrong = give(self.core(), flows.start_handle, rep, row, start, cause)
         if wrong >= 0:
             grant = int(self._arrays["state"]["grant"][0])
@@ -304,7 +309,7 @@ class CompiledNetwork(NetworkSimulator):
                 "given, but has dependencies that the network follows"
             )
 
-    def _expect(self, rows: int) -> None:
+    def expect(self, rows: int) -> None:
         """Make room for as many flows at once as rows are open: a guess, and more than is touched."""
         self._arrays.reserve("pending", rows)
         have = len(self._arrays["calendar"].events)
@@ -359,14 +364,14 @@ class CompiledNetwork(NetworkSimulator):
 
     def _report(self, grant: int) -> Completions:
         most = int(self._arrays["state"]["num_pending"][0])
-        columns = [np.empty(most, dtype) for dtype in (np.int32, *[np.int64] * 4, np.int32)]
-        count, num_closed = report(self.core(), grant, Reported(*columns))
+        found = room_for_reports(most)
+        count, num_closed = report(self.core(), grant, found)
         # Groups all of whose flows are reported: their handles may be given again from now on.
-        for one in columns.pop()[:num_closed].tolist():
-            self._store.close(one)
+        for one in found.closed[:num_closed].tolist():
+            self.store.close(one)
             if one in self._groups:
                 self._open_rows -= self._groups.pop(one).table.num_rows
-        columns = [column[:count] for column in columns]
+        columns = [getattr(found, name)[:count] for name in _REPORTED]
         if count < most // 2:  # do not keep a large buffer alive for a few rows
             columns = [column.copy() for column in columns]
         return Completions(*columns)
@@ -388,7 +393,7 @@ class CompiledNetwork(NetworkSimulator):
         elif what == NEED_PENDING:
             self._arrays.reserve("pending", 2 * len(self._arrays["pending"]))
         elif what in (NEED_WORK, NEED_OUT, NEED_POOL, NEED_PAGES, NEED_GROUPS):
-            self._store.grow(what)
+            self.store.grow(what)
         else:
             self._grow_model(what)
 
@@ -403,11 +408,12 @@ class CompiledNetwork(NetworkSimulator):
         if not self._opened or self._closed:
             raise NetworkError(f"{self.name}: peek needs an open network")
         if not self._knows_next:
-            self._peeked = self._look_ahead()
+            self._peeked = self.look_ahead()
             self._knows_next = True
         return self._peeked
 
-    def _look_ahead(self) -> int | None:
+    def look_ahead(self) -> int | None:
+        """When it completes something next, found on a copy; None where nothing is to come."""
         arrays = self._arrays
         state = arrays["state"].copy()
         pending = arrays["pending"][: int(state["num_pending"][0])]

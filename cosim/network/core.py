@@ -27,20 +27,29 @@ STATE = np.dtype(
         ("bin_ps", "i8"),
         ("looking", "i8"),
         ("too_late", "i8"),
+        ("next", "i8"),
     ]
 )
 """``bound``: the first time at which a completion's reaction could matter. ``report_at``: pending completions
 to stop at. ``instant``: the time of the instant under way, ``serial`` its number, ``instant_size`` its
 events, of which ``cursor`` are done. ``looking``: 1 where the loop runs on a copy, to find its first
 completion (``bound``, then). ``too_late``: 1 where something would complete at :data:`~cosim.units.NEVER` or
-later."""
+later. ``next``: where a loop that is done would go on, :data:`~cosim.units.NEVER` where nothing is left."""
 
 DONE, NEED_CALENDAR, NEED_PENDING, NEED_MORE, NEED_COMPILER, TOO_LATE = 0, 10, 11, 12, 13, 19
 REPORT_LIMIT = 1 << 18
 """Completions after which an advance returns (or twice as many as stayed), so that reports stay small."""
 
 PENDING = np.dtype(
-    [("time", "i8"), ("start", "i8"), ("cause", "i8"), ("index", "i8"), ("handle", "i4"), ("row", "i4")]
+    [
+        ("time", "i8"),
+        ("start", "i8"),
+        ("cause", "i8"),
+        ("handle", "i4"),
+        ("rep", "i4"),
+        ("row", "i4"),
+        ("pad", "i4"),
+    ]
 )
 """A completion that is certain, since ``cause``, but not reported."""
 
@@ -154,7 +163,7 @@ def complete(core: Core, handle: int, rep: int, row: int, start: int, time: int,
     one = core.pending[state.num_pending]
     state.num_pending += 1
     one.handle = handle
-    one.index = store.reps[rep].base + row - store.reps[rep].row
+    one.rep = rep
     one.start = start
     one.time = time
     one.cause = cause
@@ -216,14 +225,25 @@ def add_share(core: Core, link: int, start: int, end: int, fraction: float) -> N
 
 
 class Reported(Arrays):
-    """The columns of completions, and the handles of groups that ended with them."""
+    """The columns of completions, and the handles of groups that ended with them: ``rep`` and ``row`` are a
+    flow's place in the store, ``number`` is its own in its group.
+    """
 
     handle: I32
+    rep: I32
+    row: I32
     number: I64
     start: I64
     time: I64
     cause: I64
     closed: I32
+
+
+def room_for_reports(count: int) -> Reported:
+    """Room for ``count`` completions."""
+    handle, rep, row, closed = (np.zeros(count, np.int32) for _ in range(4))
+    number, start, time, cause = (np.zeros(count, np.int64) for _ in range(4))
+    return Reported(handle, rep, row, number, start, time, cause, closed)
 
 
 @compiled
@@ -239,7 +259,10 @@ def report(core: Core, grant: int, reported: Reported) -> tuple[int, int]:
         one = pending[k]
         if one.time <= grant:
             reported.handle[out] = one.handle
-            reported.number[out] = one.index
+            place = core.store.reps[one.rep]
+            reported.rep[out] = one.rep
+            reported.row[out] = one.row
+            reported.number[out] = place.base + one.row - place.row
             reported.start[out] = one.start
             reported.time[out] = one.time
             reported.cause[out] = one.cause
@@ -254,7 +277,7 @@ def report(core: Core, grant: int, reported: Reported) -> tuple[int, int]:
             # ``kept`` is never ahead of ``k``: what is written over was read.
             stays = pending[kept]
             stays.handle = one.handle
-            stays.index = one.index
+            stays.rep = one.rep
             stays.start = one.start
             stays.time = one.time
             stays.cause = one.cause

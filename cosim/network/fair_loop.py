@@ -199,19 +199,22 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
         drain = fluid.drains[0].time if counts.num_drains > 0 else NEVER
         change = next_change(core, fluid, counts.num_members == 0)
         coming = min(next_start, change)
-        if fluid.balance.counts[0].num_choosing > 0 and min(coming, drain) > state.instant:
+        state.next = min(coming, drain)
+        if fluid.balance.counts[0].num_choosing > 0 and state.next > state.instant:
             if limit <= state.instant:
+                state.next = state.instant
                 return DONE
             status = int(ask_at(fluid.balance.counts[0].choose, (core, fluid, state.instant)))
             if status != DONE:
                 return status
             continue
-        if counts.num_dirty > 0 and min(coming, drain) > state.instant:
+        if counts.num_dirty > 0 and state.next > state.instant:
             if limit <= state.instant:  # the caller may still give starts here
+                state.next = state.instant
                 return DONE
             share(core, fluid, state.instant)
             continue
-        if state.num_pending >= state.report_at and min(coming, drain) > state.instant:
+        if state.num_pending >= state.report_at and state.next > state.instant:
             return DONE
         # A drain follows from the past, so it may lie at the limit; the caller may still give starts there.
         if counts.num_drains > 0 and drain <= coming and drain <= limit:

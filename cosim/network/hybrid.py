@@ -22,15 +22,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from math import gcd
 from typing import Any
 
 import numpy as np
 
-from cosim.errors import CausalityError, NetworkError, ScenarioError
+from cosim.errors import CausalityError, NetworkError
 from cosim.network.carrier import Carrier
+from cosim.network.carriers import carriers_together
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
-from cosim.network.merged import merge
+from cosim.network.merged import can_peek, capabilities_of, check_queues_of, merge, queues_of, rates_of
 from cosim.network.releaser import Releaser
 from cosim.network.shares import Mask, Share, share_of
 from cosim.network.simulator import (
@@ -48,7 +48,6 @@ from cosim.topology.scale_up import scale_up_links
 from cosim.units import NEVER
 
 _ROLES = ("scale-up", "scale-out")
-_SETTINGS = ("scale_up", "scale_out")
 _MOST_REPORTED = 1 << 18  # completions in one answer: the caller takes them, and asks again
 
 
@@ -82,16 +81,7 @@ class HybridNetwork(NetworkSimulator):
 
     def describe(self) -> Capabilities:
         """See :class:`~cosim.network.simulator.NetworkSimulator`: what both can do."""
-        one, two = (network.describe() for network in self.networks)
-        return Capabilities(
-            name=f"hybrid of {one.name} and {two.name}",
-            dependent_flows=True,
-            peek=all(_peeks(network) for network in self.networks),
-            deterministic=one.deterministic and two.deterministic,
-            quantum_ps=gcd(one.quantum_ps, two.quantum_ps),
-            queues=one.queues or two.queues,
-            rates=one.rates and two.rates,
-        )
+        return capabilities_of(*self.networks)
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`.
@@ -114,7 +104,7 @@ class HybridNetwork(NetworkSimulator):
         for network, role, links in zip(self.networks, _ROLES, (scale_up, ~scale_up), strict=True):
             there, part = network.describe(), part_of(topology, links, role)
             numbers = np.flatnonzero(links)
-            peeks = _peeks(network)
+            peeks = can_peek(network)
             children.append(Carrier(network, role, numbers, peeks, there.dependent_flows, there.name))
             network.open(part, seed)
         if not any(child.peeks for child in children):
@@ -154,32 +144,15 @@ class HybridNetwork(NetworkSimulator):
 
     def queues(self, links: I64, now_ps: int) -> QueueSample:
         """See :class:`~cosim.network.simulator.NetworkSimulator`: of links of a network that has them."""
-        found = np.zeros((len(QueueSample._fields), len(links)))
-        for child in self._children:
-            mine = np.isin(links, child.links)
-            if mine.any():
-                own = np.searchsorted(child.links, links[mine])
-                found[:, mine] = child.network.queues(own, now_ps)
-        return QueueSample(*found)
+        return queues_of([(child.network, child.links) for child in self._children], links, now_ps)
 
     def check_queues(self, topology: Topology, links: I64) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`: one may keep queues and the other not."""
-        inside = scale_up_links(topology)[links]
-        for name, network, mine in zip(
-            _SETTINGS, self.networks, (links[inside], links[~inside]), strict=True
-        ):
-            there = network.describe()
-            if len(mine) and not there.queues:
-                raise ScenarioError(
-                    f"{name} is {there.name}, which keeps no queues over time, and "
-                    f"{topology.link_name(int(mine[0]))} is a link of it",
-                    hint=f"name links of the other part, or give {name} a network that does: congestion",
-                )
+        check_queues_of(self.networks, topology, links)
 
     def rates(self) -> RateSample:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        parts = [child.network.rates() for child in self._children]
-        return RateSample(*map(np.concatenate, zip(*parts, strict=True)))
+        return rates_of(self.networks)
 
     def has_work(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
@@ -284,19 +257,8 @@ class HybridNetwork(NetworkSimulator):
             raise NetworkError(
                 f"a table of {table.num_participants} participants was bound to {len(nodes)} endpoints"
             )
-        src, dst = nodes[table.src], nodes[table.dst]
-        ptr, links = self._topology.paths(src, dst, table.channel + np.int32(group.channel))
-        inner, hops = _sums(self._scale_up[links], ptr), np.diff(ptr)
-        mixed = np.flatnonzero((inner > 0) & (inner < hops))
-        if len(mixed):
-            names, row = self._topology.node_names, int(mixed[0])
-            raise NetworkError(
-                f"hybrid: the path from {names[src[row]]} to {names[dst[row]]} takes scale-up links "
-                "and others; each message is carried by one network"
-            )
-        out = hops > inner
-        # Marks have no path: they go with the others, or where they cost least.
-        carrier = np.where(out | ((hops == 0) & out.any() & ~(inner > 0).any()), 1, 0).astype(np.int32)
+        ends = nodes[table.src], nodes[table.dst], table.channel + np.int32(group.channel)
+        carrier = carriers_together(self._topology, self._scale_up, *ends)
         self._carriers[key] = table, carrier
         return carrier
 
@@ -387,19 +349,8 @@ class HybridNetwork(NetworkSimulator):
 _COLUMNS = ("handle", "index", "start_ps", "time_ps", "cause_ps")
 
 
-def _sums(values: Any, ptr: I64) -> I64:
-    """Of each row's links."""
-    total = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
-    return np.asarray(total[ptr[1:]] - total[ptr[:-1]], np.int64)
-
-
 def _by_handle(handle: I32) -> Iterator[tuple[int, I64]]:
     """(handle, where it is) of each one."""
     order = np.argsort(handle, kind="stable")
     for at in np.split(order, np.flatnonzero(np.diff(handle[order])) + 1) if len(handle) else ():
         yield int(handle[at[0]]), at
-
-
-def _peeks(network: NetworkSimulator) -> bool:
-    """Whether to ask it; not one with a log, whose answers have to be the same when that is played."""
-    return network.describe().peek and not network.elsewhere

@@ -10,6 +10,8 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from cosim.context import Context
 from cosim.errors import InputError
+from cosim.network.compiled import CompiledNetwork
+from cosim.network.compiled_hybrid import CompiledHybridNetwork
 from cosim.network.contract import NetworkSpec
 from cosim.network.flows import I32
 from cosim.network.hybrid import HybridNetwork
@@ -30,6 +32,13 @@ def _or(name: str) -> BeforeValidator:
         return network
 
     return BeforeValidator(complete)
+
+
+def hybrid_of(scale_up: NetworkSimulator, scale_out: NetworkSimulator) -> NetworkSimulator:
+    """The two as one: in one compiled loop, where both have one."""
+    if isinstance(scale_up, CompiledNetwork) and isinstance(scale_out, CompiledNetwork):
+        return CompiledHybridNetwork(scale_up, scale_out)
+    return HybridNetwork(scale_up, scale_out)
 
 
 class Hybrid(NetworkSpec):
@@ -104,4 +113,4 @@ class Hybrid(NetworkSpec):
                 "the other has to say when its next completion comes",
                 hint="for example scale_up: fair_share",
             )
-        return HybridNetwork(*networks)
+        return hybrid_of(*networks)

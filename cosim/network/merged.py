@@ -1,13 +1,79 @@
-"""Statistics of networks that carry parts of one topology, put together in the whole's link numbers."""
+"""What networks that carry parts of one topology can do and have to say, put together in its link numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import gcd
 
 import numpy as np
 
+from cosim.errors import ScenarioError
 from cosim.network.flows import F64, I64
-from cosim.network.simulator import NetworkStatistics
+from cosim.network.simulator import (
+    Capabilities,
+    NetworkSimulator,
+    NetworkStatistics,
+    QueueSample,
+    RateSample,
+)
+from cosim.topology.graph import Topology
+from cosim.topology.scale_up import scale_up_links
+
+_SETTINGS = "scale_up", "scale_out"
+
+
+def can_peek(network: NetworkSimulator) -> bool:
+    """Whether to ask it; not one with a log, whose answers have to be the same when that is played."""
+    return network.describe().peek and not network.elsewhere
+
+
+def capabilities_of(one: NetworkSimulator, two: NetworkSimulator) -> Capabilities:
+    """What both can do."""
+    first, second = one.describe(), two.describe()
+    return Capabilities(
+        name=f"hybrid of {first.name} and {second.name}",
+        dependent_flows=True,
+        peek=can_peek(one) and can_peek(two),
+        deterministic=first.deterministic and second.deterministic,
+        quantum_ps=gcd(first.quantum_ps, second.quantum_ps),
+        queues=first.queues or second.queues,
+        rates=first.rates and second.rates,
+    )
+
+
+def check_queues_of(networks: Sequence[NetworkSimulator], topology: Topology, links: I64) -> None:
+    """Refuse links of one that keeps no queues: of scale-up domains are those of the first.
+
+    Raises
+    ------
+    ScenarioError
+        Says which link, and who carries it.
+    """
+    inside = scale_up_links(topology)[links]
+    for name, network, mine in zip(_SETTINGS, networks, (links[inside], links[~inside]), strict=True):
+        there = network.describe()
+        if len(mine) and not there.queues:
+            raise ScenarioError(
+                f"{name} is {there.name}, which keeps no queues over time, and "
+                f"{topology.link_name(int(mine[0]))} is a link of it",
+                hint=f"name links of the other part, or give {name} a network that does: congestion",
+            )
+
+
+def queues_of(parts: Iterable[tuple[NetworkSimulator, I64]], links: I64, now_ps: int) -> QueueSample:
+    """Of links of a network that has queues; each comes with the whole's numbers of its links."""
+    found = np.zeros((len(QueueSample._fields), len(links)))
+    for network, numbers in parts:
+        mine = np.isin(links, numbers)
+        if mine.any():
+            found[:, mine] = network.queues(np.searchsorted(numbers, links[mine]), now_ps)
+    return QueueSample(*found)
+
+
+def rates_of(networks: Iterable[NetworkSimulator]) -> RateSample:
+    """Of connections of all of them."""
+    parts = [network.rates() for network in networks]
+    return RateSample(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def merge(parts: Sequence[tuple[NetworkStatistics, I64]], num_links: int) -> NetworkStatistics:

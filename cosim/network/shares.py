@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,17 +46,31 @@ class Share:
         return np.asarray(self.whole.block_base[block] + repetition * count[block] + offset, np.int64)
 
 
+def releasing_reaction(table: FlowTable) -> I64:
+    """How soon the caller may react to each row where it is the caller who releases dependents."""
+    waits: Any = np.repeat(table.delay_ps, np.diff(table.dep_ptr))[table.dep_kind == ON_COMPLETION]
+    return np.minimum(table.reaction_ps, waits.min()) if len(waits) else table.reaction_ps
+
+
+def without_dependencies(table: FlowTable) -> FlowTable:
+    """The same flows, each to be given when its time comes by a caller who releases them."""
+    return replace(
+        table,
+        delay_ps=np.zeros(table.num_rows, np.int64),
+        reaction_ps=releasing_reaction(table),
+        dep_ptr=np.zeros(table.num_rows + 1, np.int64),
+        dep_distance=np.empty(0, np.int64),
+        dep_kind=np.empty(0, np.int8),
+    )
+
+
 def share_of(table: FlowTable, chosen: Mask, released: bool) -> Share:
     """Some rows, without their dependencies: each flow is given when its time comes.
 
     ``released``: dependents are released by the caller, who then reacts after the least of their delays.
     """
     rows = np.flatnonzero(chosen)
-    reaction = table.reaction_ps
-    if released:
-        waits: Any = np.repeat(table.delay_ps, np.diff(table.dep_ptr))[table.dep_kind == ON_COMPLETION]
-        if len(waits):
-            reaction = np.minimum(reaction, waits.min())
+    reaction = releasing_reaction(table) if released else table.reaction_ps
     edge = np.searchsorted(rows, table.block_row)
     mine = np.diff(edge)
     base = np.zeros(len(mine) + 1, np.int64)

@@ -36,7 +36,7 @@ from cosim.network.flows import F64, I32
 from cosim.network.jit import compiled, inlined, once
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics
 from cosim.topology.graph import Topology
-from cosim.units import MOST_NS, PS_PER_NS
+from cosim.units import MOST_NS, NEVER, PS_PER_NS
 
 
 @compiled
@@ -128,7 +128,8 @@ def run_unaware(core: Core, rates: Rates, horizon: int) -> int:
         if status != DONE:
             return status
         if state.cursor == 0:
-            if calendar.state[0].num_instants == 0 or heap[0].time >= min(horizon, state.bound):
+            state.next = heap[0].time if calendar.state[0].num_instants > 0 else NEVER
+            if state.next >= min(horizon, state.bound):
                 return DONE
             if state.num_pending >= state.report_at and heap[0].time > state.instant:
                 return DONE

@@ -93,6 +93,8 @@ class Row:
 
 SHARDED = ", sharded_optimizer: true, gradient_dtype: bf16"
 DCTCP = "{model: congestion, control: dctcp}"
+HYBRID = "{model: hybrid, scale_up: fair_share, scale_out: fair_share}"
+HYBRID_DCTCP = "{model: hybrid, scale_up: congestion_unaware, scale_out: " + DCTCP + "}"
 ROWS = (
     *(
         Row(f"{gpus}", gpus, bar)
@@ -100,6 +102,9 @@ ROWS = (
     ),
     Row("512-spilled", 512, spilled=True),
     Row("4096", 4096, "120 s, 4 GB"),
+    Row("64-hybrid", 64, network=HYBRID),
+    Row("1024-hybrid", 1024, network=HYBRID),
+    Row("1024-unaware-dctcp", 1024, network=HYBRID_DCTCP),
     Row("64-dctcp", 64, network=DCTCP),
     Row("128-dctcp", 128, network=DCTCP),
     Row("1024-dctcp", 1024, "60 s", network=DCTCP),

@@ -13,6 +13,7 @@ from cosim.context import HERE
 from cosim.engine.records import Records
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.hybrid import HybridNetwork
+from cosim.network.hybrid_spec import hybrid_of
 from cosim.network.simulator import NetworkSimulator
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.testing.faulty import FaultyNetwork
@@ -41,7 +42,7 @@ few = settings(max_examples=3, deadline=None, suppress_health_check=list(HealthC
 
 
 def hybrid(model: Model) -> NetworkSimulator:
-    return HybridNetwork(model(), model())
+    return hybrid_of(model(), model())
 
 
 def without_bins(records: Records) -> Records:
@@ -55,7 +56,8 @@ def without_bins(records: Records) -> Records:
 @given(world=worlds(("hosts",)), seed=st.integers(0, 2**32))
 def test_two_of_a_model_run_jobs_as_one_of_it(model: Model, world: World, seed: int) -> None:
     whole = without_bins(ran(world, model()))
-    assert_same(whole, without_bins(ran(world, Watched(hybrid(model)))))
+    assert_same(whole, without_bins(ran(world, hybrid(model))))
+    assert_same(whole, without_bins(ran(world, Watched(HybridNetwork(model(), model())))))
     assert_same(whole, without_bins(ran(world, Watched(hybrid(model)), "engine")))
     assert_same(whole, without_bins(ran(world, Shuffled(Hesitant(ShortSighted(hybrid(model)), seed), seed))))
 
@@ -77,7 +79,7 @@ def test_a_hierarchical_all_reduce_is_as_fast_as_each_network_lets_it_be(release
     done = run(
         flat,
         job(workload([collective(size)], mesh={"dp": 8})),
-        network=HybridNetwork(FairShareNetwork(), FairShareNetwork()),
+        network=hybrid_of(FairShareNetwork(), FairShareNetwork()),
         collectives=config(all_reduce=["ring", "ring"]),
         release=release,
     )
@@ -90,7 +92,7 @@ def test_each_network_answers_for_its_own_links() -> None:
     """Inside the host max-min fair, outside as if nothing else were sent."""
     work = workload([collective(8_000_000, kind="all_to_all")], mesh={"dp": 8})
     networks = FairShareNetwork(), CongestionUnawareNetwork()
-    records = run(hosts(), job(work), network=HybridNetwork(*networks))
+    records = run(hosts(), job(work), network=hybrid_of(*networks))
     part = records.links.link_bytes
     whole = run(hosts(), job(work), network=FairShareNetwork()).links.link_bytes
     assert (part == whole).all()

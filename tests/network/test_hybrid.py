@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,10 @@ from hypothesis import strategies as st
 
 from cosim.errors import CausalityError, NetworkError, TopologyError
 from cosim.network.aware import CongestionAwareNetwork
+from cosim.network.compiled import CompiledNetwork
+from cosim.network.compiled_hybrid import CompiledHybridNetwork
+from cosim.network.congestion.controls.dctcp import Dctcp
+from cosim.network.congestion.network import CongestionNetwork, PortSettings
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.network.forwarding import ForwardingNetwork
@@ -30,7 +35,7 @@ from cosim.units import NEVER
 from tests.network.test_peek import Peeked
 from tests.network.worlds import batch, drive, drive_by_caller, graph
 
-Model = Callable[[], NetworkSimulator]
+Model = Callable[[], CompiledNetwork]
 MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]
 every_model = pytest.mark.parametrize("model", [pytest.param(MODELS[0], marks=pytest.mark.slow), *MODELS[1:]])
 """Where flows are in nobody's way there is the least to get wrong: it waits for the slow step."""
@@ -77,16 +82,70 @@ def meshes(draw: st.DrawFn) -> World:
     return replace(world, topology=mesh)
 
 
-@every_model
+def _cases() -> Iterator[Any]:
+    """Each model in Python and in one loop; two of the six are enough each time."""
+    for model in MODELS:
+        for hybrid in (HybridNetwork, CompiledHybridNetwork):
+            often = hybrid is CompiledHybridNetwork and model is not CongestionUnawareNetwork
+            yield pytest.param(model, hybrid, marks=() if often else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("model", "hybrid"), list(_cases()))
 @some
 @given(world=meshes(), seed=st.integers(0, 2**32))
-def test_two_of_a_model_are_one_of_it(model: Model, world: World, seed: int) -> None:
+def test_two_of_a_model_are_one_of_it(model: Model, hybrid: Any, world: World, seed: int) -> None:
     whole = drive(model(), world)
-    assert drive(HybridNetwork(model(), model()), world) == whole
-    assert drive_by_caller(HybridNetwork(model(), model()), world) == whole
+    assert drive(hybrid(model(), model()), world) == whole
+    assert drive_by_caller(hybrid(model(), model()), world) == whole
     for reaction in (1_000, NEVER):
-        one = HybridNetwork(model(), model())
+        one = hybrid(model(), model())
         assert drive(one, world.reacting(reaction), cuts=random.Random(seed)) == whole
+
+
+def _dctcp() -> CongestionNetwork:
+    return CongestionNetwork(Dctcp(), PortSettings(mark_from_bytes=20_000))
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside"),
+    [
+        (FairShareNetwork, _dctcp),
+        pytest.param(_dctcp, CongestionAwareNetwork, marks=pytest.mark.slow),
+        pytest.param(CongestionUnawareNetwork, FairShareNetwork, marks=pytest.mark.slow),
+    ],
+)
+@some
+@given(world=meshes(), seed=st.integers(0, 2**32))
+def test_one_loop_does_what_two_networks_and_python_do(
+    inside: Any, outside: Any, world: World, seed: int
+) -> None:
+    in_python = drive(HybridNetwork(inside(), outside()), world)
+    assert drive(CompiledHybridNetwork(inside(), outside()), world) == in_python
+    cut = drive(CompiledHybridNetwork(inside(), outside()), world.reacting(NEVER), cuts=random.Random(seed))
+    assert cut == in_python
+
+
+def test_what_a_loop_reports_amid_an_instant_is_not_lost() -> None:
+    """More completions than a report has room for, at one picosecond, in either part."""
+    table = flat_table([0, 1] * 3, [1, 0] * 3, [1_000] * 6)
+    group = FlowGroup(0, table, np.arange(2, dtype=np.int32), (0, 0))
+    mesh = replace(graph(2, 2, [(0, 1, 8e9, 0), (1, 0, 8e9, 0)]), scale_up=np.array([True, False]))
+    world = World(mesh, (group,), (dict.fromkeys(range(6), (0, 0)),))
+    network = CompiledHybridNetwork(FairShareNetwork(), FairShareNetwork())
+    network.open(mesh)
+    for part in (network, *network.parts()):
+        part.core().state["report_at"] = 1  # type: ignore[attr-defined]
+    given = [(0, k, 0, 0) for k in range(6)]
+    ended, granted = dict[int, int](), 0
+    first = network.advance(batch([group], given), 10**7)
+    while True:
+        ended.update(zip(first.completions.index.tolist(), first.completions.time_ps.tolist(), strict=True))
+        if first.granted_ps == 10**7:
+            break
+        assert first.granted_ps > granted or len(first.completions)
+        granted = first.granted_ps
+        first = network.advance(batch(), 10**7)
+    assert {(0, k): (0, end) for k, end in ended.items()} == drive(FairShareNetwork(), world)
 
 
 @every_model
@@ -130,22 +189,22 @@ def test_what_is_due_starts_before_what_a_network_that_cannot_peek_completes_the
 @settings(some, max_examples=15)
 @given(world=meshes(), seed=st.integers(0, 2**32))
 def test_a_hybrid_of_two_that_peek_peeks(world: World, seed: int) -> None:
-    network = HybridNetwork(FairShareNetwork(), CongestionAwareNetwork())
-    drive(Peeked(network), world, cuts=random.Random(seed))
+    for network in (HybridNetwork, CompiledHybridNetwork):
+        drive(Peeked(network(FairShareNetwork(), CongestionAwareNetwork())), world, cuts=random.Random(seed))
 
 
 @every_model
 @some
 @given(world=meshes())
 def test_statistics_are_those_of_the_whole(model: Model, world: World) -> None:
-    whole, hybrid = model(), HybridNetwork(model(), model())
+    whole = model()
     drive(whole, world)
-    opened = Kept(hybrid)
-    drive(opened, world)
-    one, two = whole.statistics(), hybrid.statistics()
-    assert (one.flows_started, one.flows_completed) == (two.flows_started, two.flows_completed)
-    assert (one.link_bytes == two.link_bytes).all()
-    assert (one.link_busy_ps == two.link_busy_ps).all()
+    for hybrid in (HybridNetwork(model(), model()), CompiledHybridNetwork(model(), model())):
+        drive(Kept(hybrid), world)
+        one, two = whole.statistics(), hybrid.statistics()
+        assert (one.flows_started, one.flows_completed) == (two.flows_started, two.flows_completed)
+        assert (one.link_bytes == two.link_bytes).all()
+        assert (one.link_busy_ps == two.link_busy_ps).all()
 
 
 class Kept(Peeked):
@@ -183,22 +242,27 @@ def test_while_one_network_has_nothing_the_other_is_not_held_up() -> None:
     assert out.advances == 1
 
 
-def test_a_path_over_both_kinds_of_links_is_refused() -> None:
-    network = HybridNetwork(FairShareNetwork(), FairShareNetwork())
+@pytest.mark.parametrize("hybrid", [HybridNetwork, CompiledHybridNetwork])
+def test_a_path_over_both_kinds_of_links_is_refused(hybrid: Any) -> None:
+    network = hybrid(FairShareNetwork(), FairShareNetwork())
     network.open(pair())
     with pytest.raises(NetworkError, match="from n2 to n0 takes scale-up links and others"):
         network.advance(batch([one_flow(2, 0)]), 0)
 
 
-def test_misuse_is_named() -> None:
-    network = HybridNetwork(FairShareNetwork(), Blind(FairShareNetwork()))
+@pytest.mark.parametrize("compiled", [False, True])
+def test_misuse_is_named(compiled: bool) -> None:
+    parts = FairShareNetwork(), FairShareNetwork()
+    network = CompiledHybridNetwork(*parts) if compiled else HybridNetwork(parts[0], Blind(parts[1]))
     with pytest.raises(NetworkError, match="advance needs an open network"):
         network.advance(batch(), 0)
-    with pytest.raises(TopologyError, match="no scale-up links"):
-        network.open(replace(pair(), scale_up=None))
+    if not compiled:
+        with pytest.raises(TopologyError, match="no scale-up links"):
+            network.open(replace(pair(), scale_up=None))
     network.open(pair())
-    with pytest.raises(NetworkError, match="does not peek"):
-        network.peek()
+    if not compiled:
+        with pytest.raises(NetworkError, match="does not peek"):
+            network.peek()
     with pytest.raises(NetworkError, match="unknown group handle 7"):
         network.advance(batch((), [(7, 0, 0, 0)]), 0)
     network.advance(batch([one_flow(0, 1)]), 5)
@@ -208,6 +272,9 @@ def test_misuse_is_named() -> None:
         network.advance(batch((), [(0, 0, 4, 0)]), 5)
     with pytest.raises(CausalityError, match="horizon 4 ps"):
         network.advance(batch(), 4)
+
+
+def test_one_of_a_hybrid_has_to_peek() -> None:
     blind = HybridNetwork(Blind(FairShareNetwork()), Blind(FairShareNetwork()))
     with pytest.raises(NetworkError, match="one has to say when its next completion comes"):
         blind.open(pair())

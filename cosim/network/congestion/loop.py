@@ -326,14 +326,17 @@ def _leave_instant(core: Core, fluid: CongestionState, horizon: int) -> int:
     start = core.calendar.heap[0].time if core.calendar.state[0].num_instants > 0 else NEVER
     next_event = min(start, coming)
     drain = fluid.drains[0].time if counts.num_drains > 0 else NEVER
+    state.next = min(next_event, drain)
     balanced = fluid.settings[0].balanced != 0.0
-    if balanced and fluid.balance.counts[0].num_choosing > 0 and min(next_event, drain) > state.instant:
+    if balanced and fluid.balance.counts[0].num_choosing > 0 and state.next > state.instant:
         if limit <= state.instant:
+            state.next = state.instant
             return DONE
         status = int(ask_at(fluid.balance.counts[0].choose, (core, fluid, state.instant)))
         return _AGAIN if status == DONE else status
-    if counts.open != 0 and min(next_event, drain) > state.instant:
+    if counts.open != 0 and state.next > state.instant:
         if limit <= state.instant:
+            state.next = state.instant
             return DONE
         most = 4 * counts.num_active + 2 * len(fluid.links) * counts.num_classes + 64
         if fluid.settings[0].traced != 0.0:
@@ -344,7 +347,7 @@ def _leave_instant(core: Core, fluid: CongestionState, horizon: int) -> int:
             return NEED_CALENDAR
         apply(core, fluid, state.instant)
         return _AGAIN
-    if state.num_pending >= state.report_at and min(next_event, drain) > state.instant:
+    if state.num_pending >= state.report_at and state.next > state.instant:
         return DONE
     # A drain follows from the past, so it may lie at the limit; the caller may still give starts there.
     if counts.num_drains > 0 and drain <= next_event and drain <= limit:
