@@ -107,7 +107,7 @@ class Tally:
     """What one rank of each class does in an iteration."""
 
     flops: Counter[str]
-    bytes_moved: int
+    bytes_moved: Counter[str]
     launches: int
     exchanged: Counter[tuple[str, str, int]]
     """Kind, axis and bytes."""
@@ -116,12 +116,14 @@ class Tally:
     def of(cls, operations: Sequence[Operation], names: Mapping[str, str]) -> Tally:
         """``names``: of axes, where others are meant."""
         flops: Counter[str] = Counter()
+        moved: Counter[str] = Counter()
         for op in operations:
             flops["forward" if op.phase == "forward" else "backward"] += int(op.flops)
+            moved[op.phase] += int(op.bytes_moved)
         host = named_gpu(GPU).efficiency.host_time
         return cls(
             flops,
-            int(sum(op.bytes_moved for op in operations)),
+            moved,
             sum(op.duration_ps // host for op in operations if op.stream == CPU_STREAM),
             Counter(
                 (op.collective or op.kind.name.lower(), _where(op, names), op.size_bytes)
@@ -282,7 +284,10 @@ def show(name: str, found: Compared) -> None:
         at = f"stage {stage} " if len(found.profiled) > 1 else ""
         for phase in ("forward", "backward"):
             _row(f"{at}{phase} TFLOP", theirs.flops[phase], ours.flops[phase], 1e12)
-        _row(f"{at}kernels' bytes, GB", theirs.bytes_moved, ours.bytes_moved, 1e9)
+        for phase in ("forward", "backward", "optimizer"):
+            moved = theirs.bytes_moved[phase], ours.bytes_moved[phase]
+            _row(f"{at}{phase} kernels' bytes, GB", *moved, 1e9)
+        _row(f"{at}kernels' bytes, GB", theirs.bytes_moved.total(), ours.bytes_moved.total(), 1e9)
         _row(f"{at}launches", theirs.launches, ours.launches)
         for key in sorted({*theirs.exchanged, *ours.exchanged}):
             kind, where, size = key

@@ -25,9 +25,8 @@ BESIDE = 8
 """Bytes of a number for the log, or for the norm; and all broadcasts and barriers."""
 _FIXED = (
     "--train-iters 5 --lr 1e-4 --mock-data --tokenizer-type NullTokenizer --bf16 --transformer-impl local"
-    " --no-gradient-accumulation-fusion --no-persist-layer-norm --no-masked-softmax-fusion"
-    " --no-bias-gelu-fusion --no-bias-dropout-fusion --no-rope-fusion --eval-iters 1 --eval-interval 100"
-    " --split 99,1,0 --log-interval 1"
+    " --no-gradient-accumulation-fusion --no-persist-layer-norm --no-masked-softmax-fusion --no-rope-fusion"
+    " --eval-iters 1 --eval-interval 100 --split 99,1,0 --log-interval 1"
 )
 
 
@@ -77,6 +76,7 @@ CASES = {
     "tp": MegatronCase(8, {"dp": 4, "tp": 2}, sizes=SMALL, batch=2, micro_batches=2),
     "tp-pp": MegatronCase(8, {"dp": 2, "tp": 2, "pp": 2}, sizes=SMALL, batch=2, micro_batches=4),
     "13b-tp": MegatronCase(8, {"dp": 2, "tp": 4}, sizes=GPT_13B, micro_batches=4),
+    "13b-tp2": MegatronCase(8, {"dp": 4, "tp": 2}, sizes=GPT_13B, micro_batches=4),
 }
 
 
