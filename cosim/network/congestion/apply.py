@@ -427,7 +427,7 @@ def _to_next_packet(fluid: CongestionState, one: Any, time: float, now: int) -> 
     """A round of so many ps, up to the acknowledgement of the first packet that leaves after it began: at a
     slow rate one leaves in many round trips. Where between two packets it began is drawn.
     """
-    gap = fluid.settings[0].mss * 8e12 / one.pace
+    gap = fluid.settings[0].mss * 8e12 / max(one.pace, 1.0)
     if time < gap:
         return float(gap)
     return float(time + chance(one.salt, now) * gap)
@@ -452,7 +452,8 @@ def _set_rounds(core: Core, fluid: CongestionState, now: int) -> None:
         time = one.wait
         if time <= 0.0:
             time = path_rtt(fluid, c)
-            if settings.gives_rate != 0.0 and one.pace < float(one.line):
+            # Who goes by credit hears of it without having sent anything, and may have none.
+            if settings.gives_rate != 0.0 and settings.credits == 0.0 and one.pace < float(one.line):
                 time = _to_next_packet(fluid, one, time, now)
         due = on_grid(time, one.grid, now)
         if one.timeout_at > 0:
