@@ -76,7 +76,7 @@ def mistakes(command: str) -> list[str]:
         if arguments[0] not in here.commands:
             return [f"{command}: there is no command {arguments[0]!r}"]
         here = here.commands[arguments.pop(0)]
-    known = {option for one in here.params for option in one.opts} | {"--help"}
+    known = {option for one in here.params for option in (*one.opts, *one.secondary_opts)} | {"--help"}
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return [
         f"{command}: no option {one!r}"
