@@ -83,7 +83,7 @@ def meshes(draw: st.DrawFn) -> World:
 
 
 def _cases() -> Iterator[Any]:
-    """Each model in Python and in one loop; two of the six are enough each time."""
+    """Each model in Python and in one loop; two of the six are quick."""
     for model in MODELS:
         for hybrid in (HybridNetwork, CompiledHybridNetwork):
             often = hybrid is CompiledHybridNetwork and model is not CongestionUnawareNetwork
@@ -109,9 +109,9 @@ def _dctcp() -> CongestionNetwork:
 @pytest.mark.parametrize(
     ("inside", "outside"),
     [
-        (FairShareNetwork, _dctcp),
+        (CongestionUnawareNetwork, FairShareNetwork),
+        pytest.param(FairShareNetwork, _dctcp, marks=pytest.mark.slow),
         pytest.param(_dctcp, CongestionAwareNetwork, marks=pytest.mark.slow),
-        pytest.param(CongestionUnawareNetwork, FairShareNetwork, marks=pytest.mark.slow),
     ],
 )
 @some
