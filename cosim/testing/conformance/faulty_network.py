@@ -85,7 +85,8 @@ def model_for(fault: str) -> NetworkSimulator:
     """A network that can have the fault."""
     if fault == "forgotten_queue":
         return CongestionNetwork(Dctcp(), PortSettings())
-    return FairShareNetwork() if fault in ("unchanging", "lasting_rates") else CongestionAwareNetwork()
+    links_change = fault in ("unchanging", "lasting_rates", "own_rates", "no_detours")
+    return FairShareNetwork() if links_change else CongestionAwareNetwork()
 
 
 class FaultInNetwork(ForwardingNetwork):

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from cosim.network.aware import CongestionAwareNetwork
-from cosim.network.fair_share import FairShareNetwork
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.flat_flows import DEFAULTS, LATER, FlatFlows, decode, encode
 from cosim.protocol.refusal import Refusal
@@ -258,9 +256,7 @@ def faulty(
     """Makers of the network and the sessions of a server with that fault."""
     if fault in PHYSICS:
         return lambda: FaultInNetwork(model_for(fault), fault), Session
-    # The others have no links that change.
-    make = FairShareNetwork if fault in ("own_rates", "no_detours") else CongestionAwareNetwork
-    return make, lambda served: FaultySession(served, fault, hard=hard)
+    return lambda: model_for(fault), lambda served: FaultySession(served, fault, hard=hard)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
