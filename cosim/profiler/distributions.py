@@ -1,6 +1,6 @@
 """What no profile can know, as an argument: experts of tokens, lengths of answers, acceptance of drafts.
 
-The same words on the command line, in ``cosim.profile`` and in a scenario:
+The same words on the command line and in ``cosim.profile``:
 
 =====================  ==============================================================================
 ``512``                each the same
