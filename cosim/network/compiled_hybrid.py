@@ -50,8 +50,8 @@ class CompiledHybridNetwork(CompiledNetwork):
     def __init__(self, scale_up: CompiledNetwork, scale_out: CompiledNetwork) -> None:
         super().__init__()
         self._parts = (scale_up, scale_out)
-        self.name = self.describe().name
-        self.peeks = self.describe().peek
+        both = self.describe()
+        self.name, self.peeks = both.name, both.peek
 
     def parts(self) -> Sequence[NetworkSimulator]:
         """Both."""

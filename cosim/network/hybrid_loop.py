@@ -22,7 +22,7 @@ from cosim.network.calendar import Records, free, push, room, take_instant
 from cosim.network.core import DONE, NEED_CALENDAR, NEED_PENDING, Core, Reported, complete, release, report
 from cosim.network.dependencies import DRAINED, NEED_WORK, close_group, open_group
 from cosim.network.flows import I32, I64
-from cosim.network.jit import ask_at, internal, once
+from cosim.network.jit import ask_at, inlined, internal, once
 
 NEED_PART, NEED_REPORTED, PAST = 40, 41, 42
 """What the loop stops for: what a part stopped for (``PAIR.status``), room for what one reports, or a flow
@@ -55,6 +55,14 @@ class Pair(Arrays):
     tables: I32
     traits: I32
     reported: Reported
+
+
+@inlined
+def _stop_for(pair: Pair, which: int, status: int) -> int:
+    """Stop for what a part needs."""
+    pair.state[0].which = which
+    pair.state[0].status = status
+    return NEED_PART
 
 
 @internal
@@ -100,9 +108,7 @@ def _hand_on_all(core: Core, pair: Pair) -> int:
             return PAST
         status = _hand_on(core, pair, at, which)
         if status != DONE:
-            pair.state[0].which = which
-            pair.state[0].status = status
-            return NEED_PART
+            return _stop_for(pair, which, status)
         part.next = min(part.next, state.instant)
         # It lets something start at an instant that both were about to leave: another round.
         if state.instant == pair.state[0].over:
@@ -123,9 +129,7 @@ def _run(pair: Pair, which: int, horizon: int) -> int:
         status = int(ask_at(part.loop, (pair.core1, pair.columns1, horizon)))
         inner = pair.core1.state[0]
     if status != DONE:
-        pair.state[0].which = which
-        pair.state[0].status = status
-        return NEED_PART
+        return _stop_for(pair, which, status)
     limit = min(horizon, inner.bound)
     # It stopped sooner where it has much to report: what completes then is not all known.
     part.granted = max(part.granted, limit if inner.next >= limit else inner.next - 1)
@@ -137,9 +141,7 @@ def _mark(pair: Pair, which: int, now: int) -> int:
     """Have a part stop when it has done one round of an instant."""
     inner = pair.core0 if which == 0 else pair.core1
     if not room(inner.calendar, 1):
-        pair.state[0].which = which
-        pair.state[0].status = NEED_CALENDAR
-        return NEED_PART
+        return _stop_for(pair, which, NEED_CALENDAR)
     group = inner.store.groups[MARK]
     row = inner.store.tables[group.table].row
     push(inner.calendar, now, now, now, MARK, group.rep, row, 0)
