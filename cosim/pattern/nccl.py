@@ -122,6 +122,11 @@ class Nccl(Algorithm):
         le=64,
         description="rings, or pairs of trees, between hosts; omitted: the topology's NICs of a host, or 4",
     )
+    alternate: bool | None = Field(
+        None,
+        description="rings pass every second host the other way round, which keeps them on their rails where "
+        "a GPU has a NIC of its own; omitted: where a host's NICs lead to several switches",
+    )
     pieces: int = Field(8, ge=1, le=256, description="pieces of a tree's data that follow each other")
     nvlink_rate: RateBps = Field(
         240e9 * 8, gt=0, description="of a GPU, as NCCL's choice assumes it (20 GB/s for each of 12 links)"
@@ -146,6 +151,8 @@ class Nccl(Algorithm):
         found: dict[str, object] = {}
         if self.rails is None:
             found["rails"] = min(max(hosts.nics, 1), 64)
+        if self.alternate is None:
+            found["alternate"] = hosts.rails
         if "network_rate" not in self.model_fields_set:
             found["network_rate"] = hosts.nic_rate_bps * hosts.nics
         if self.system is None:
@@ -266,21 +273,32 @@ class Nccl(Algorithm):
         return wire.laid(template, size_bytes)
 
     def _rings(self, num_ranks: int, hosts: int, costs: Costs, *, reverse: bool) -> Rings:
+        if hosts == 1:
+            return Rings(num_ranks, 1, costs, reverse=reverse, name="nccl ring")
         local = num_ranks // hosts
-        order = ring_orders(hosts, local, min(self.rails or _RAILS, local) if hosts > 1 else 1)
-        return Rings(num_ranks, len(order), costs, reverse=reverse, order=order, name="nccl ring")
+        channels = min(self.rails or _RAILS, local)
+        order = ring_orders(hosts, local, channels, alternate=self.alternate or False)
+        return Rings(num_ranks, channels, costs, reverse=reverse, order=order, name="nccl ring")
 
 
-def ring_orders(hosts: int, local: int, channels: int) -> I32:
-    """int32[channels, hosts * local]: rings host by host, each entering a host at another of its GPUs.
+def ring_orders(hosts: int, local: int, channels: int, *, alternate: bool) -> I32:
+    """int32[channels, hosts * local]: rings host by host, each entering a host by another of its NICs.
 
-    Not modelled: that NCCL passes every second host in the opposite order ("Alternate rings to avoid crossing
-    rails", ``connect.cc``), so that rings stay on their rails. Hosts are alike here, which folding needs; on
-    rail-optimised fabrics what goes between hosts crosses the spines, up to twice as slow.
+    Where a NIC has two GPUs or more a ring enters by one of them and leaves by another, all hosts alike, and
+    stays on its rail (0 7 6 5 4 3 2 1 8 15 14 ...: what NCCL's search, ``search.cc``, finds first). Where a
+    GPU has a NIC of its own, ``alternate`` passes every second host the other way round, so that a ring
+    leaves by the NIC by which it enters the next host (``connect.cc``, "Alternate rings to avoid crossing
+    rails": 0 7 6 5 4 3 2 1 9 10 11 12 13 14 15 8). Of an odd number of hosts the last and the first are
+    alike, and each ring crosses there, as NCCL's do. Where NICs are on one switch the order is of no account,
+    and hosts that are alike fold one by one, not in pairs. Not modelled: that NCCL may have all hosts alike
+    and leave by another GPU's NIC (PXN) where NVLinks have a channel's rate to spare; rails are kept so, too.
     """
     enter = np.arange(channels) * local // channels
-    inside = (enter[:, None] + np.arange(local)[None, :]) % local
-    ranks = np.arange(hosts)[None, :, None] * local + inside[:, None, :]
+    inside = (enter[:, None] - np.arange(local)[None, :]) % local
+    turned = alternate and local < 2 * channels
+    ways = np.stack([inside, inside[:, ::-1] if turned else inside], axis=1)
+    host = np.arange(hosts)
+    ranks = host[None, :, None] * local + ways[:, host % 2]
     return np.ascontiguousarray(ranks.reshape(channels, hosts * local), np.int32)
 
 

@@ -44,13 +44,14 @@ def domains(topology: Topology) -> I64:
 @dataclass(frozen=True, slots=True)
 class HostShape:
     """What the hosts of a topology have: GPUs, NICs, bits per second of a GPU's scale-up link and of a
-    NIC.
+    NIC; ``rails``: the NICs lead to several switches.
     """
 
     gpus: int
     nics: int
     link_rate_bps: float
     nic_rate_bps: float
+    rails: bool = False
 
 
 def host_shape(topology: Topology) -> HostShape | None:
@@ -73,6 +74,7 @@ def host_shape(topology: Topology) -> HostShape | None:
         len(nics),
         float(rate[from_gpu & topology.scale_up].max()),
         float(rate[out].sum()) / len(nics),
+        len(np.unique(topology.link_dst[out])) > 1,
     )
 
 

@@ -51,10 +51,58 @@ def test_between_hosts_every_nic_carries_the_same() -> None:
 
 
 def test_rings_go_through_each_host_once() -> None:
-    orders = ring_orders(3, 8, 4)
+    orders = ring_orders(3, 8, 4, alternate=False)
     assert all(sorted(order) == list(range(24)) for order in orders.tolist())
     assert [[rank // 8 for rank in order] for order in orders.tolist()] == [[0] * 8 + [1] * 8 + [2] * 8] * 4
     assert {int(order[0]) for order in orders} == {0, 2, 4, 6}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "nics", "alternate", "crossing"),
+    [(2, 8, True, 0), (4, 8, True, 0), (3, 8, True, 1), (5, 8, True, 1), (3, 4, True, 0), (3, 4, False, 0)],
+)
+def test_rings_stay_on_their_rails(hosts: int, nics: int, alternate: bool, crossing: int) -> None:
+    """What leaves a host by a NIC comes into the next by the same; but for odd hosts' last one."""
+    orders = ring_orders(hosts, 8, nics, alternate=alternate).tolist()
+    for number, order in enumerate(orders):
+        hops = [(a, b) for a, b in zip(order, order[1:] + order[:1], strict=True) if a // 8 != b // 8]
+        assert len(hops) == hosts
+        assert sum(a % 8 * nics // 8 != b % 8 * nics // 8 for a, b in hops) == crossing
+        assert order[0] % 8 * nics // 8 == number
+
+
+@pytest.mark.parametrize("hosts", [4, 6])
+def test_pairs_of_hosts_on_rails_fold_at_the_nics_rate(hosts: int) -> None:
+    """Every NIC carries an eighth of a ring's bytes, all the time; spines carry nothing."""
+    ranks, size = 8 * hosts, 4 << 30
+    scenario = {
+        "topology": {
+            "kind": "leaf_spine",
+            "leaves": 8,
+            "spines": 8,
+            "endpoints_per_leaf": hosts,
+            "latency": "500ns",
+            "routing": "dmodk",
+            "hosts": {
+                "gpus": 8,
+                "nvlink_rate": "450GB/s",
+                "nics": 8,
+                "nic_rate": "400Gbps",
+                "rails": True,
+            },
+        },
+        "network": "fair_share",
+        "jobs": [
+            {"workload": {"kind": "collective", "collective": "all_reduce", "size": size, "ranks": ranks}}
+        ],
+    }
+    every, folded = (run(Scenario.model_validate(scenario | {"fold": how})) for how in ("never", "always"))
+    assert every.records.end_ps == folded.records.end_ps
+    folding = folded.records.jobs[0].folding
+    assert folding is not None
+    assert folding.copies == hosts // 2
+    carried = 2 * (ranks - 1) / ranks * size / Nccl().network_efficiency
+    assert every.records.end_ps / 1e12 == pytest.approx(carried / (8 * 50e9), rel=0.005)
 
 
 @pytest.mark.parametrize("hosts", [2, 3, 4, 7, 8, 16])

@@ -1,5 +1,7 @@
 """NCCL inside a host by a system's laws: the replay takes what they say, and every template is proved."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -125,6 +127,8 @@ def test_hosts_with_nvlink_get_nccl_and_their_own_nics() -> None:
     chosen = config.all_reduce
     assert isinstance(chosen, Nccl)
     assert (chosen.rails, chosen.network_rate, chosen.system) == (8, 3.2e12, "h100")
+    assert not chosen.alternate
+    assert Nccl().on_hosts(replace(shape, rails=True)).alternate
     named = Planner(CollectiveConfig.model_validate({"all_reduce": "ring"}), hosts=shape).config
     assert isinstance(named.all_reduce, RingAlgorithm)
     assert isinstance(named.all_gather, Nccl)
