@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from cosim.protocol.settings import LinkEvent
+from cosim.topology.changes import LinkChange, LinkChanges
+from cosim.topology.graph import Topology
 from tests.adapters.ns3_worlds import HEADERS, US, graph, send, star
 
 MSS = 9000 - 40
@@ -116,6 +119,22 @@ def test_a_failed_link_holds_its_messages_until_it_is_back() -> None:
     assert 3000 * US < end < 10_000 * US
     [whole] = send(star(2), [(0, 1, 1_000_000)]).end_ps
     assert whole < 100 * US
+
+
+def test_a_link_that_gets_another_rate_is_one_that_was_built_with_it() -> None:
+    """From the start, to the picosecond, also where it failed before; half of its rate for 50 us costs 25."""
+    fast, flows, slow = star(2), [(0, 1, 1_000_000)], star(2).link_rate_bps.copy()
+    slow[3] = 25e9
+
+    def end(*rows: tuple[int, float], topology: Topology = fast) -> int:
+        changes = LinkChanges([LinkChange(at * US, 3, rate) for at, rate in rows])
+        [found] = send(replace(topology, changes=changes), flows, options={"initial_window": "100"}).end_ps
+        return found
+
+    built = end(topology=replace(fast, link_rate_bps=slow))
+    assert end((0, 25e9)) == built
+    assert end((0, 0.0), (1, 25e9)) == built
+    assert end((20, 50e9), (70, 100e9)) == pytest.approx(end() + 25 * US, abs=2 * US)
 
 
 @pytest.mark.parametrize("queue", [{"queue_discipline": "drop_tail"}, {"transport": "dctcp"}])

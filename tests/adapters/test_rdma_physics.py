@@ -10,6 +10,7 @@ import pytest
 
 from cosim.errors import CosimError
 from cosim.network.flows import I32, I64
+from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Paths, Topology
 from tests.adapters.ns3_worlds import graph, star
 from tests.adapters.rdma_worlds import CONTROLS, US, alone_ps, run, wire_bytes
@@ -207,6 +208,17 @@ def test_a_failed_link_holds_its_messages_until_it_is_back(pfc: bool) -> None:
     timeout = 68_000 * US if pfc else 2000 * US
     assert 3000 * US < max(done.end_ps) < 3000 * US + 1.1 * timeout
     assert done.column("retransmissions")[2] > 0
+
+
+@pytest.mark.parametrize("control", ["fixed", "dctcp", "swift"])
+def test_a_link_at_a_rate_of_its_own_for_a_time_sends_so_much_less(control: str) -> None:
+    """A quarter of it for 100 us are 75 us more, and a packet at the old rate: these keep it full."""
+    topology, flows = star(2), [(0, 1, 12_500_000)]
+    rates = LinkChanges([LinkChange(300 * US, 3, 25e9), LinkChange(400 * US, 3, 100e9)])
+    whole = run(topology, flows, control).end_ps[0]
+    slowed = run(replace(topology, changes=rates), flows, control)
+    assert slowed.end_ps[0] - whole == pytest.approx(75 * US, abs=US)
+    assert slowed.column("drops").sum() == 0
 
 
 def test_a_failed_node_takes_all_its_links_with_it() -> None:

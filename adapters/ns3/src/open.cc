@@ -36,13 +36,24 @@ TakeSession(const wire::Open& open, SessionSettings& settings)
     {
         Invalid("link_events", "columns differ in length");
     }
-    if (events.rate_bps_size() != 0 || events.has_detection_ps())
+    if (events.rate_bps_size() != 0 && events.rate_bps_size() != events.time_ps_size())
     {
-        Invalid("link_events", "links fail and come back; rates and detours are not claimed");
+        Invalid("link_events.rate_bps", "columns differ in length");
+    }
+    if (events.has_detection_ps())
+    {
+        Invalid("link_events.detection_ps", "detours are not claimed");
     }
     for (int k = 0; k < events.time_ps_size(); ++k)
     {
-        settings.link_events.push_back({events.time_ps(k), events.link(k), events.up(k)});
+        const uint32_t link = events.link(k);
+        if (link >= settings.topology.link_rate_bps.size())
+        {
+            Invalid("link_events.link", "an event names link " + std::to_string(link));
+        }
+        const double rate =
+            events.rate_bps_size() != 0 ? events.rate_bps(k) : settings.topology.link_rate_bps[link];
+        settings.link_events.push_back({events.time_ps(k), link, events.up(k), rate});
     }
 }
 

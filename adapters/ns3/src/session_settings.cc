@@ -16,10 +16,15 @@ SessionSettings::CheckSession() const
     }
     for (const LinkEvent& event : link_events)
     {
-        if (event.link >= topology.link_src.size() || event.time_ps < 0)
+        if (event.time_ps < 0)
         {
-            Invalid("link_events",
-                    "an event names link " + std::to_string(event.link) + " at " + std::to_string(event.time_ps) + " ps");
+            Invalid("link_events.time_ps", "an event at " + std::to_string(event.time_ps) + " ps");
+        }
+        if (event.up && !(event.rate_bps >= 1 && event.rate_bps < 1e18))
+        {
+            Invalid("link_events.rate_bps",
+                    topology.LinkName(event.link) + " gets " + std::to_string(event.rate_bps) +
+                        " bits/s; a rate is 1 to 10^18");
         }
     }
 }

@@ -15,12 +15,13 @@ enum class RoutingKind
     kSpray,
 };
 
-/// A link that fails (up false) or comes back.
+/// A link that fails (up false), or works from then on, at a rate.
 struct LinkEvent
 {
     int64_t time_ps;
     uint32_t link;
     bool up;
+    double rate_bps;
 };
 
 struct SessionSettings

@@ -58,6 +58,15 @@ class Port
     {
         up_ = up;
     }
+    bool Up() const
+    {
+        return up_;
+    }
+    /// From the next packet on. Thresholds and headroom stay those of the rate that the link was built with.
+    void SetRate(double rate_bps)
+    {
+        facts_.rate_bps = rate_bps;
+    }
     /// Whether switches write telemetry here.
     void WriteTelemetry()
     {

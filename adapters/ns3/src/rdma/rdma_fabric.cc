@@ -61,8 +61,22 @@ RdmaFabric::ScheduleLinkEvents()
         ++events_left_;
         ns3::Simulator::Schedule(ns3::TimeStep(event.time_ps), [this, event] {
             --events_left_;
-            SetUp(event.link, event.up);
+            Change(event);
         });
+    }
+}
+
+void
+RdmaFabric::Change(const LinkEvent& event)
+{
+    Port& port = *ports_[event.link];
+    if (event.up)
+    {
+        port.SetRate(event.rate_bps);
+    }
+    if (port.Up() != event.up)
+    {
+        SetUp(event.link, event.up);
     }
 }
 
@@ -283,7 +297,7 @@ RdmaFabric::Skip(uint32_t pair, uint64_t bytes, int64_t from, int64_t until)
         for (const uint32_t link : path)
         {
             meters_[link].bytes += wire;
-            const auto takes = static_cast<int64_t>(static_cast<double>(wire) * 8e12 / settings_.topology.link_rate_bps[link]);
+            const auto takes = static_cast<int64_t>(static_cast<double>(wire) * 8e12 / ports_[link]->Facts().rate_bps);
             busy_.AddAt(link, from, std::min(takes, until - from));
         }
     };

@@ -114,6 +114,7 @@ class RdmaFabric : public Fabric
 
     void MakePorts();
     void ScheduleLinkEvents();
+    void Change(const LinkEvent& event);
     void SetUp(uint32_t link, bool up);
     PathFacts Facts(const QueuePair& pair) const;
     void Arrive(uint32_t link, Packet* packet);

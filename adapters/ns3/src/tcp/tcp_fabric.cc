@@ -5,7 +5,6 @@
 
 #include <ns3/boolean.h>
 #include <ns3/config.h>
-#include <ns3/data-rate.h>
 #include <ns3/double.h>
 #include <ns3/drop-tail-queue.h>
 #include <ns3/enum.h>
@@ -33,6 +32,13 @@ constexpr uint32_t kIpAndTcpHeaders = 40;
 constexpr int64_t kFirstStream = 1000;
 constexpr uint32_t kPortsOnASide = 30000;
 constexpr uint32_t kSprayReordering = 1000;
+
+// ns-3 takes whole bits per second.
+ns3::DataRate
+RateOf(double rate_bps)
+{
+    return ns3::DataRate(static_cast<uint64_t>(std::llround(rate_bps)));
+}
 
 } // namespace
 
@@ -112,11 +118,11 @@ TcpFabric::MakeNodes()
 }
 
 ns3::Ptr<ns3::PointToPointNetDevice>
-TcpFabric::MakePort(uint32_t node, uint64_t rate_bps, uint32_t link)
+TcpFabric::MakePort(uint32_t node, ns3::DataRate rate, uint32_t link)
 {
     auto port = ns3::CreateObject<ns3::PointToPointNetDevice>();
     port->SetAddress(ns3::Mac48Address::Allocate());
-    port->SetDataRate(ns3::DataRate(rate_bps));
+    port->SetDataRate(rate);
     port->SetMtu(static_cast<uint16_t>(settings_.mtu_bytes));
     auto queue = ns3::CreateObject<ns3::DropTailQueue<ns3::Packet>>();
     // Under a queue discipline the device holds one packet beside the one it sends; without one it is the queue, and
@@ -172,9 +178,7 @@ TcpFabric::MakeCable(uint32_t link, uint32_t opposite)
     for (uint32_t side = 0; side < 2; ++side)
     {
         const uint32_t mine = links[side];
-        // ns-3 takes whole bits per second.
-        const auto rate = static_cast<uint64_t>(std::llround(t.link_rate_bps[mine == kNoLink ? link : mine]));
-        made[side] = MakePort(ends[side], rate, mine);
+        made[side] = MakePort(ends[side], RateOf(t.link_rate_bps[mine == kNoLink ? link : mine]), mine);
         made[side]->Attach(channel);
     }
     for (uint32_t side = 0; side < 2; ++side)
@@ -223,12 +227,18 @@ TcpFabric::ScheduleLinkEvents()
 {
     for (const LinkEvent& event : settings_.link_events)
     {
-        const auto& [channel, direction] = cables_[event.link];
-        ns3::Simulator::Schedule(ns3::TimeStep(event.time_ps),
-                                 &DirectedChannel::SetUp,
-                                 channel,
-                                 direction,
-                                 event.up);
+        ns3::Simulator::Schedule(ns3::TimeStep(event.time_ps), &TcpFabric::Change, this, event);
+    }
+}
+
+void
+TcpFabric::Change(const LinkEvent& event)
+{
+    const auto& [channel, direction] = cables_[event.link];
+    channel->SetUp(direction, event.up);
+    if (event.up)
+    {
+        ports_[event.link]->SetDataRate(RateOf(event.rate_bps));
     }
 }
 

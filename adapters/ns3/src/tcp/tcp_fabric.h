@@ -11,6 +11,8 @@
 #include "send_gate.h"
 #include "tcp_settings.h"
 
+#include <ns3/data-rate.h>
+
 #include <map>
 #include <memory>
 #include <vector>
@@ -41,9 +43,10 @@ class TcpFabric : public Fabric
     void SetDefaults() const;
     void MakeNodes();
     void MakeCable(uint32_t link, uint32_t opposite);
-    ns3::Ptr<ns3::PointToPointNetDevice> MakePort(uint32_t node, uint64_t rate_bps, uint32_t link);
+    ns3::Ptr<ns3::PointToPointNetDevice> MakePort(uint32_t node, ns3::DataRate rate, uint32_t link);
     ns3::Ptr<ns3::QueueDisc> MakeRed(ns3::Ptr<ns3::PointToPointNetDevice> port, uint32_t node);
     void ScheduleLinkEvents();
+    void Change(const LinkEvent& event);
     void AddPath(const std::vector<uint32_t>& path, uint32_t ports);
     void AddSpray(uint32_t dst);
 
