@@ -58,6 +58,10 @@ class MegatronSettings(Spec):
 class Megatron(MegatronSettings, Framework):
     """Megatron-LM's fused layers, vocabulary-parallel loss and gradient buckets."""
 
+    transformer_impl: Literal["transformer_engine", "local"] = Field(
+        "transformer_engine",
+        description="local: torch's operators and its foreach AdamW, as without Apex and Transformer Engine",
+    )
     graphs: tuple[Graphed, ...] = Field(
         (), description="parts of a layer that CUDA graphs have; workload's cuda_graphs: the whole iteration"
     )
@@ -92,9 +96,18 @@ class Megatron(MegatronSettings, Framework):
 
     def job(self, workload: ModelWorkload, model: TransformerModel) -> ModelJob:
         """See :meth:`Framework.job`."""
-        from cosim.models.catalogue.jobs import megatron_job
+        from cosim.models.catalogue.jobs import local_job, megatron_job
 
+        if self.transformer_impl == "local":
+            return local_job(workload, model)
         return megatron_job(workload, model, self)
+
+    def check(self, workload: ModelWorkload, model: TransformerModel) -> None:
+        """Refuse what local layers don't have."""
+        from cosim.models.megatron.check import fits_local
+
+        if self.transformer_impl == "local":
+            fits_local(workload, model)
 
     def idle_under(self, workload: ModelWorkload) -> list[tuple[str, str]]:
         """Of what the parallelism doesn't have."""

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cosim.context import HERE
 from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario
@@ -200,12 +202,15 @@ def compare(case: Case, made: Profile | None = None) -> Compared:
         file.write(without_unused(replace(made, programs=programs)), path)
         theirs = iteration_ps({"kind": "profile", "path": str(path)}, case.world_size)
     times = (theirs, iteration_ps(case.workload(), case.world_size))
-    profiled = _tallies(build(made, named_gpu(GPU)), case.axes)
-    return Compared(profiled, _tallies(ours, {}), times, time.perf_counter() - start)
+    firsts = [int(np.argmax(ours.program_of == program)) for program in range(len(ours.programs))]
+    profiled = _tallies(build(made, named_gpu(GPU)), firsts, case.axes)
+    return Compared(profiled, _tallies(ours, firsts, {}), times, time.perf_counter() - start)
 
 
-def _tallies(workload: Workload, names: Mapping[str, str]) -> tuple[Tally, ...]:
-    return tuple(Tally.of(program.operations, names) for program in workload.programs)
+def _tallies(workload: Workload, ranks: Sequence[int], names: Mapping[str, str]) -> tuple[Tally, ...]:
+    """Of some ranks' programs."""
+    programs = (workload.programs[workload.program_of[rank]] for rank in ranks)
+    return tuple(Tally.of(program.operations, names) for program in programs)
 
 
 def _titan(text: str, parallel: Mapping[str, Any], *, world: int = 8, **more: Any) -> Case:

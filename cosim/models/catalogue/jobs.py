@@ -21,6 +21,9 @@ from cosim.models.catalogue.memory import Kept, Memory, adam_bytes, inference_me
 from cosim.models.contract import DataParallelModel
 from cosim.models.frameworks import Megatron, PyTorch
 from cosim.models.job import ModelJob
+from cosim.models.megatron.blocks import LocalBlocks
+from cosim.models.megatron.stage import LocalStage
+from cosim.models.megatron.training import LocalTraining
 from cosim.models.parts import Exchange, Layer
 from cosim.models.pytorch.blocks import EagerBlocks
 from cosim.models.pytorch.stage import EagerStage
@@ -81,6 +84,36 @@ def megatron_job(spec: ModelWorkload, model: TransformerModel, framework: Megatr
         ShardedStage if parallel.fsdp > 1 else StageBuilder,
         _invented(spec, model),
     )
+
+
+def local_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
+    """Training of a GPT by Megatron-LM's local layers, without Apex and Transformer Engine."""
+    cut = _cut(spec)
+    parallel, width, gradient_width = cut.parallel, cut.width, DTYPE_BYTES[spec.gradient_dtype]
+    blocks = LocalBlocks(model, cut)
+    made = stages(
+        parallel.layers_of_parts(model.layers),
+        parallel.pp,
+        blocks.layer,
+        blocks.embedding(),
+        blocks.head(copy=model.tied and parallel.pp > 1),
+    )
+    tied = blocks.vocabulary // parallel.tp * model.hidden * gradient_width if model.tied else 0
+    training = LocalTraining(
+        mesh=parallel.mesh,
+        micro_batches=spec.micro_batches,
+        schedule=parallel.schedule,
+        boundary_bytes=cut.state_bytes(model.hidden),
+        tied_bytes=tied if parallel.pp > 1 else 0,
+        gradient_width=gradient_width,
+        parameter_width=width,
+        replica_axes=parallel.gradient_axes,
+        tokens=cut.tokens,
+        mask_bytes=cut.tokens * cut.sequence,
+    )
+    kept = Kept(width, gradient_width, False, spec.micro_batches, width, adam_bytes(width))
+    said = "kernels of Megatron-LM without Apex and Transformer Engine; nothing of data, logs and checkpoints"
+    return ModelJob(model.name, made, training, training_memory(blocks, made, kept), LocalStage, (said,))
 
 
 def _megatron_training(spec: ModelWorkload, framework: Megatron, blocks: Blocks) -> Training:

@@ -25,7 +25,14 @@ class Ready:
     weight: Weight
 
 
-TapeEvent = Kernel | Exchange | Mark | Ready
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """An exchange that goes on beside the kernels up to the next event."""
+
+    exchange: Exchange
+
+
+TapeEvent = Kernel | Exchange | Mark | Ready | Beside
 
 
 @dataclass(eq=False, slots=True)
@@ -113,15 +120,20 @@ def pieces(name: str, events: Iterable[TapeEvent]) -> tuple[Piece, ...]:
     """Events as pieces: one ends with an exchange, or where a gradient is complete."""
     made: list[Piece] = []
     kernels: list[Kernel] = []
+    beside: Exchange | None = None
     for event in events:
         if isinstance(event, Kernel):
             kernels.append(event)
             continue
+        if isinstance(event, Beside):
+            made.append(Piece(name, tuple(kernels)))
+            kernels, beside = [], event.exchange
+            continue
         then = event if isinstance(event, Exchange) else None
         ready = (event.weight,) if isinstance(event, Ready) else ()
         mark = event if isinstance(event, Mark) else None
-        made.append(Piece(name, tuple(kernels), then, ready=ready, mark=mark))
-        kernels = []
+        made.append(Piece(name, tuple(kernels), then, beside, ready, mark))
+        kernels, beside = [], None
     if kernels:
-        made.append(Piece(name, tuple(kernels)))
+        made.append(Piece(name, tuple(kernels), beside=beside))
     return tuple(made)
