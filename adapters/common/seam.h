@@ -71,8 +71,8 @@ class Seam
     Seam(const Seam&) = delete;
     Seam& operator=(const Seam&) = delete;
 
-    /// The links of a triple, from source to destination. Throws SessionError (INVALID_FLOWS) unless they lead there.
-    virtual void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links) = 0;
+    /// The links of a triple, from source to destination, round a set of dead links or (0) its own. Throws SessionError (INVALID_FLOWS) unless they lead there.
+    virtual void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links, uint32_t dead_set) = 0;
     /// The number of a job's connection, for FlowSpec. Throws SessionError (NO_PATH).
     virtual uint32_t Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel) = 0;
     /// The number of a job's coflow, for FlowSpec; the last size given for it counts.

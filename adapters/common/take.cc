@@ -57,7 +57,8 @@ void
 TakePaths(const wire::Paths& paths, Seam& seam)
 {
     const int count = paths.src_size();
-    if (paths.dst_size() != count || paths.channel_size() != count || paths.end_size() != count)
+    if (paths.dst_size() != count || paths.channel_size() != count || paths.end_size() != count ||
+        (paths.dead_set_size() != 0 && paths.dead_set_size() != count))
     {
         Fault("paths", "columns differ in length");
     }
@@ -70,9 +71,10 @@ TakePaths(const wire::Paths& paths, Seam& seam)
             Fault("paths.end", "not ascending, or beyond the links");
         }
         seam.GivePath(paths.src(k),
-                                     paths.dst(k),
-                                     paths.channel(k),
-                                     {paths.link().begin() + first, paths.link().begin() + end});
+                      paths.dst(k),
+                      paths.channel(k),
+                      {paths.link().begin() + first, paths.link().begin() + end},
+                      paths.dead_set_size() != 0 ? paths.dead_set(k) : 0);
         first = end;
     }
 }

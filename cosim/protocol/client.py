@@ -125,7 +125,7 @@ class RemoteNetwork(NetworkSimulator):
             self._sent_paths = set()
         if request.HasField("link_events"):
             self._told = ToldChanges(topology)
-            if request.link_events.HasField("detection_ps"):
+            if self._sent_paths is not None and request.link_events.HasField("detection_ps"):
                 changes = decode_events(request.link_events, topology.link_rate_bps)
                 self._detours = DetourTable(topology, changes)
         opened = self._session.open(pb.SessionRequest(open=request).SerializeToString(deterministic=True))

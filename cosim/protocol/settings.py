@@ -153,8 +153,9 @@ class SessionSettings:
         needs = [pb.FEATURE_LINK_EVENTS]
         if told.has_rates:
             needs.append(pb.FEATURE_LINK_RATES)
-        given = message.routing.kind == pb.ROUTING_KIND_GIVEN
-        if told.detection_ps is not None and given and pb.FEATURE_DETOURS in there.features:
+        # Failures that are the network's own setting leave paths as they are, and aren't among the sets told.
+        detours = pb.FEATURE_DETOURS in there.features and not self.link_events
+        if told.detection_ps is not None and detours:
             message.link_events.detection_ps = told.detection_ps
             needs.append(pb.FEATURE_DETOURS)
         return needs

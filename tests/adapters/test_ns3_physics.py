@@ -11,7 +11,7 @@ import pytest
 from cosim.protocol.settings import LinkEvent
 from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Topology
-from tests.adapters.ns3_worlds import HEADERS, US, graph, send, star
+from tests.adapters.ns3_worlds import HEADERS, US, Sent, graph, send, star
 
 MSS = 9000 - 40
 
@@ -146,6 +146,42 @@ def test_what_is_sent_on_a_failed_link_counts_as_dropped_there_under_every_queue
     extra = send(star(2), [(0, 1, 1_000_000)], link_events=events, **queue).statistics.extra
     assert extra["drops"][0] > 0
     assert extra["drops"][1:].sum() == 0
+
+
+@pytest.mark.parametrize("routing", ["given", "ecmp", "spray"])
+def test_after_detection_tcp_goes_round_dead_links_and_back_after_the_repair(routing: str) -> None:
+    """A message that starts then takes as long as where none failed, by the spine that is alive."""
+    topology, size = graph(4, _two_spines()), 1_000_000
+    whole = send(topology, [(0, 2, size)], routing="ecmp")
+    spine = 6 if whole.statistics.link_bytes[8] > size else 7
+    dead = [k for k in range(topology.num_links) if spine in (topology.link_src[k], topology.link_dst[k])]
+    changes = [LinkChange(at * US, link, rate) for at, rate in ((0, 0.0), (5000, 100e9)) for link in dead]
+    failing = replace(topology, changes=LinkChanges(changes, 100 * US))
+
+    def sent(start_ps: int) -> Sent:
+        return send(failing, [(0, 2, size)], start_ps=[start_ps], routing=routing)
+
+    during, after = sent(101 * US), sent(6000 * US)
+    assert during.statistics.link_bytes[dead].sum() == during.statistics.extra["drops"].sum() == 0
+    assert after.statistics.link_bytes[dead].sum() > (0.3 if routing == "spray" else 1) * size
+    if routing != "spray":
+        assert during.end_ps[0] - 101 * US == after.end_ps[0] - 6000 * US == whole.end_ps[0]
+    [late] = send(failing, [(0, 2, 20 * size)], routing=routing).end_ps
+    assert late < 4000 * US  # what was lost until routing heard is sent again, round what is dead
+
+
+def test_tcp_sends_by_an_endpoints_other_port_when_its_own_is_dead() -> None:
+    """Its sockets wait in turn at one port, and go on at the other."""
+    cables = [(a, b) for a in (0, 1) for b in (2, 3)]
+    topology = graph(2, [link for a, b in cables for link in ((a, b, 100.0, US), (b, a, 100.0, US))])
+    flows = [(0, 1, 4_000_000)] * 3
+    own = send(topology, flows[:1], routing="ecmp").statistics.link_bytes
+    dead, other = ([0, 1], 2) if own[0] > own[2] else ([2, 3], 0)
+    rows = [(40 * US, 0.0), (20_000 * US, 100e9)]
+    changes = LinkChanges([LinkChange(at, link, rate) for at, rate in rows for link in dead], 10 * US)
+    done = send(replace(topology, changes=changes), flows, jobs=[(k, 0) for k in range(3)])
+    assert max(done.end_ps) < 20_000 * US
+    assert done.statistics.link_bytes[other] > 10_000_000
 
 
 def test_mltcp_favours_the_job_that_has_sent_more_of_its_iteration() -> None:

@@ -12,6 +12,7 @@ from cosim.errors import CosimError
 from cosim.network.flows import I32, I64
 from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Paths, Topology
+from cosim.units import NEVER
 from tests.adapters.ns3_worlds import graph, star
 from tests.adapters.rdma_worlds import CONTROLS, US, alone_ps, run, wire_bytes
 
@@ -219,6 +220,75 @@ def test_a_link_at_a_rate_of_its_own_for_a_time_sends_so_much_less(control: str)
     slowed = run(replace(topology, changes=rates), flows, control)
     assert slowed.end_ps[0] - whole == pytest.approx(75 * US, abs=US)
     assert slowed.column("drops").sum() == 0
+
+
+ROUTINGS = ("given", "ecmp", "spray", "adaptive", "flowlet")
+
+
+@pytest.mark.parametrize("routing", ROUTINGS)
+def test_after_detection_nothing_goes_by_a_dead_link_and_after_the_repair_all_is_as_before(
+    routing: str,
+) -> None:
+    """Exactly: alone over four links; both ways of each cable of one spine are dead."""
+    topology = _two_spines()
+    size, alone = 1_000_000, alone_ps(1_000_000, 9000, 100, 4, US)
+    own = run(topology, [(0, 2, size)], routing="ecmp").link_bytes[-1]
+    spine = 6 if own[8] else 7
+    dead = [k for k in range(topology.num_links) if spine in (topology.link_src[k], topology.link_dst[k])]
+    rows = [(0, 0.0), (5000 * US, 100e9)]
+    changes = [LinkChange(time, link, rate) for time, rate in rows for link in dead]
+    failing = replace(topology, changes=LinkChanges(changes, detection_ps=100 * US))
+    starts = [101 * US, 6000 * US]
+    done = run(
+        failing,
+        [(0, 2, size), (0, 2, size)],
+        routing=routing,
+        start_ps=starts,
+        steps_ps=[4000 * US, NEVER],
+        one_job=True,
+    )
+    assert done.column("drops").sum() == done.column("retransmissions").sum() == 0
+    assert done.link_bytes[0][dead].sum() == 0
+    assert done.end_ps[0] == pytest.approx(starts[0] + alone, abs=1000)
+    if routing in ("given", "ecmp"):
+        assert done.end_ps[1] == pytest.approx(starts[1] + alone, abs=1000)
+        assert (done.link_bytes[-1] - done.link_bytes[0])[dead].sum() > size
+    elif routing != "flowlet":
+        assert (done.link_bytes[-1] - done.link_bytes[0])[dead].sum() > 0.4 * size
+
+
+def test_what_is_under_way_is_sent_again_round_a_link_that_died_or_waits_where_no_way_is_left() -> None:
+    """Half has arrived, the rest goes after detection and a timeout; for an endpoint's own link it waits."""
+    topology, rto = _two_spines(), 50 * US
+    half, alone = 40 * US, alone_ps(1_000_000, 9000, 100, 4, US)
+    own = run(topology, [(0, 2, 1_000_000)], routing="ecmp").link_bytes[-1]
+    up = 8 if own[8] else 10
+
+    def end(link: int, back_ps: int) -> int:
+        changes = LinkChanges([LinkChange(half, link, 0.0), LinkChange(back_ps, link, 100e9)], 100 * US)
+        failing = replace(topology, changes=changes)
+        return run(failing, [(0, 2, 1_000_000)], rto="50us", pfc=False).end_ps[0]
+
+    known = half + 100 * US
+    assert known + alone - half < end(up, 10**12) < known + alone - half + 2 * rto + 10 * US
+    assert end(0, 5000 * US) > 5000 * US + alone - half
+
+
+@pytest.mark.parametrize("routing", ["given", "ecmp", "adaptive"])
+def test_an_endpoint_sends_and_answers_by_its_other_port_when_its_own_is_dead(routing: str) -> None:
+    """Two ports an endpoint: what waits in turn at one goes on at the other, and back after the repair."""
+    topology = graph(
+        2, [link for a in (0, 1) for b in (2, 3) for link in ((a, b, 100.0, US), (b, a, 100.0, US))]
+    )
+    flows = [(0, 1, 2_000_000), (0, 1, 2_000_000), (1, 0, 2_000_000)]
+    own = run(topology, flows[:1], routing="ecmp").link_bytes[-1]
+    dead = [0, 1] if own[0] else [2, 3]
+    rows = [(40 * US, 0.0), (300 * US, 100e9)]
+    changes = LinkChanges([LinkChange(at, link, rate) for at, rate in rows for link in dead], 10 * US)
+    done = run(replace(topology, changes=changes), flows, routing=routing, rto="50us", pfc=False)
+    # Two messages one after the other at line rate, and what was lost until the first timeout.
+    assert max(done.end_ps) < alone_ps(4_000_000, 9000, 100, 2, US) + (10 + 2 * 50 + 50) * US
+    assert done.link_bytes[-1][[2, 3] if own[0] else [0, 1]].min() > 1_000_000
 
 
 def test_a_failed_node_takes_all_its_links_with_it() -> None:

@@ -45,9 +45,9 @@ Network::~Network()
 }
 
 void
-Network::GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links)
+Network::GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links, uint32_t dead_set)
 {
-    given_.Give({src, dst, channel}, std::move(links));
+    given_.Give({src, dst, channel}, std::move(links), dead_set);
 }
 
 uint32_t

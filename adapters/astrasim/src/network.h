@@ -29,7 +29,7 @@ class Network : public Seam
     explicit Network(TopologySettings topology);
     ~Network() override;
 
-    void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links) override;
+    void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links, uint32_t dead_set) override;
     uint32_t Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel) override;
     std::map<std::string, std::string> Told() const override;
     uint64_t Events() const override;

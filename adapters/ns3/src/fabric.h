@@ -25,8 +25,8 @@ class Fabric
     Fabric(const Fabric&) = delete;
     Fabric& operator=(const Fabric&) = delete;
 
-    /// The links of a triple, for RoutingKind::kGiven. Throws SessionError (INVALID_FLOWS) unless they lead there.
-    virtual void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links) = 0;
+    /// The links of a triple, round a set of dead links or (0) its own, for RoutingKind::kGiven. Throws SessionError (INVALID_FLOWS) unless they lead there.
+    virtual void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links, uint32_t dead_set) = 0;
     /// The number of a job's connection; made when first asked for. Throws SessionError (NO_PATH).
     virtual uint32_t Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel) = 0;
     /// Sends a message on its connection, now.

@@ -26,7 +26,7 @@ class Network : public Seam
     Network(uint32_t num_endpoints, const MakeFabric& make);
     ~Network() override;
 
-    void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links) override;
+    void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links, uint32_t dead_set) override;
     uint32_t Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel) override;
     uint32_t CoflowOf(uint32_t job, uint64_t coflow, int64_t total_bytes) override;
     std::map<std::string, std::string> Told() const override;

@@ -40,10 +40,11 @@ TakeSession(const wire::Open& open, SessionSettings& settings)
     {
         Invalid("link_events.rate_bps", "columns differ in length");
     }
-    if (events.has_detection_ps())
+    if (events.has_detection_ps() && events.detection_ps() < 0)
     {
-        Invalid("link_events.detection_ps", "detours are not claimed");
+        Invalid("link_events.detection_ps", "detection takes 0 ps or more");
     }
+    settings.detection_ps = events.has_detection_ps() ? events.detection_ps() : -1;
     for (int k = 0; k < events.time_ps_size(); ++k)
     {
         const uint32_t link = events.link(k);

@@ -3,6 +3,7 @@
 #include "error.h"
 #include "mix.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <string>
@@ -18,7 +19,8 @@ PathFinder::PathFinder(const SessionSettings& settings)
     : settings_(settings),
       out_(settings.topology.num_nodes),
       in_(settings.topology.num_nodes),
-      opposite_(settings.topology.link_src.size(), kNoLink)
+      opposite_(settings.topology.link_src.size(), kNoLink),
+      dead_(settings.topology.link_src.size())
 {
     const TopologySettings& t = settings.topology;
     // The first link from a to b makes a cable with the first from b to a, the second with the second ...
@@ -43,10 +45,27 @@ PathFinder::PathFinder(const SessionSettings& settings)
     }
 }
 
-const std::vector<uint32_t>&
-PathFinder::Distances(uint32_t dst)
+void
+PathFinder::Avoid(const std::vector<uint32_t>& dead)
 {
-    auto [found, fresh] = distances_.try_emplace(dst);
+    dead_.assign(dead_.size(), false);
+    for (const uint32_t link : dead)
+    {
+        dead_[link] = true;
+    }
+    distances_.clear();
+}
+
+bool
+PathFinder::IsCut(const std::vector<uint32_t>& path) const
+{
+    return std::any_of(path.begin(), path.end(), [this](uint32_t link) { return dead_[link]; });
+}
+
+const std::vector<uint32_t>&
+PathFinder::Distances(uint32_t dst, bool all)
+{
+    auto [found, fresh] = distances_.try_emplace(uint64_t{dst} << 1 | (all ? 1 : 0));
     std::vector<uint32_t>& distance = found->second;
     if (!fresh)
     {
@@ -68,7 +87,7 @@ PathFinder::Distances(uint32_t dst)
         for (const uint32_t link : in_[node])
         {
             const uint32_t before = t.link_src[link];
-            if (distance[before] == kFar)
+            if (distance[before] == kFar && (all || !dead_[link]))
             {
                 distance[before] = distance[node] + 1;
                 queue.push_back(before);
@@ -81,7 +100,15 @@ PathFinder::Distances(uint32_t dst)
 std::vector<uint32_t>
 PathFinder::Choices(uint32_t node, uint32_t dst)
 {
-    const std::vector<uint32_t>& distance = Distances(dst);
+    std::vector<uint32_t> choices = Choices(node, dst, false);
+    // No way is left: it waits at what is dead.
+    return choices.empty() ? Choices(node, dst, true) : choices;
+}
+
+std::vector<uint32_t>
+PathFinder::Choices(uint32_t node, uint32_t dst, bool all)
+{
+    const std::vector<uint32_t>& distance = Distances(dst, all);
     const TopologySettings& t = settings_.topology;
     std::vector<uint32_t> choices;
     if (distance[node] == kFar)
@@ -92,7 +119,7 @@ PathFinder::Choices(uint32_t node, uint32_t dst)
     {
         const uint32_t next = t.link_dst[link];
         const bool forwards = next == dst || next >= t.num_endpoints || settings_.endpoints_forward;
-        if (forwards && distance[next] != kFar && distance[next] + 1 == distance[node])
+        if (forwards && (all || !dead_[link]) && distance[next] != kFar && distance[next] + 1 == distance[node])
         {
             choices.push_back(link);
         }
@@ -103,12 +130,24 @@ PathFinder::Choices(uint32_t node, uint32_t dst)
 std::vector<uint32_t>
 PathFinder::Find(uint32_t src, uint32_t dst, uint32_t channel)
 {
+    return Hash(src, dst, channel, true);
+}
+
+std::vector<uint32_t>
+PathFinder::Around(uint32_t src, uint32_t dst, uint32_t channel)
+{
+    return Hash(src, dst, channel, false);
+}
+
+std::vector<uint32_t>
+PathFinder::Hash(uint32_t src, uint32_t dst, uint32_t channel, bool all)
+{
     uint64_t h = Mix(Mix(Mix(settings_.routing_seed + kGolden) + src) + dst);
     h = Mix(h + channel);
     std::vector<uint32_t> path;
     for (uint32_t node = src; node != dst;)
     {
-        const std::vector<uint32_t> choices = Choices(node, dst);
+        const std::vector<uint32_t> choices = all ? Choices(node, dst, true) : Choices(node, dst);
         if (choices.empty())
         {
             throw SessionError("NO_PATH",

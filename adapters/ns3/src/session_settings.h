@@ -24,6 +24,14 @@ struct LinkEvent
     double rate_bps;
 };
 
+/// What routing knows to be dead from a time on, and the number of that set of links: from 1, 0 where all work.
+struct RouteChange
+{
+    int64_t time_ps;
+    uint32_t set;
+    std::vector<uint32_t> dead;
+};
+
 struct SessionSettings
 {
     TopologySettings topology;
@@ -31,6 +39,8 @@ struct SessionSettings
     uint64_t routing_seed = 0;
     bool endpoints_forward = false;
     std::vector<LinkEvent> link_events;
+    /// How long routing takes to hear of them; -1: it never does.
+    int64_t detection_ps = -1;
     uint64_t seed = 0;
     uint32_t mtu_bytes = 9000;
     bool mltcp = false;
@@ -39,6 +49,10 @@ struct SessionSettings
 
     /// Throws SessionError (INVALID_OPEN).
     void CheckSession() const;
+    /// What routing hears of the events, in order.
+    std::vector<RouteChange> RouteChanges() const;
+    /// How many sets of dead links it comes to know.
+    uint32_t NumDeadSets() const;
 };
 
 } // namespace cosim

@@ -29,6 +29,7 @@ main(int argc, char** argv)
         wire::FEATURE_ECN,
         wire::FEATURE_LINK_EVENTS,
         wire::FEATURE_LINK_RATES,
+        wire::FEATURE_DETOURS,
         wire::FEATURE_PRIORITY,
         wire::FEATURE_WEIGHT,
         wire::FEATURE_COFLOW,

@@ -16,7 +16,7 @@ RdmaFabric::RdmaFabric(RdmaSettings settings, Arrived arrived)
       arrived_(std::move(arrived)),
       finder_(settings_),
       router_(settings_, finder_, ports_),
-      given_(settings_.topology),
+      given_(settings_.topology, settings_.NumDeadSets()),
       busy_(settings_.topology.link_src.size()),
       meters_(settings_.topology.link_src.size()),
       switches_(settings_,
@@ -64,6 +64,54 @@ RdmaFabric::ScheduleLinkEvents()
             Change(event);
         });
     }
+    for (const RouteChange& change : settings_.RouteChanges())
+    {
+        ++events_left_;
+        ns3::Simulator::Schedule(ns3::TimeStep(change.time_ps), [this, change] {
+            --events_left_;
+            Hear(change);
+        });
+    }
+}
+
+void
+RdmaFabric::Hear(const RouteChange& change)
+{
+    finder_.Avoid(change.dead);
+    router_.Forget();
+    dead_set_ = change.set;
+    const bool fixed = settings_.routing != RoutingKind::kSpray;
+    for (uint32_t number = 0; number < pairs_.size(); ++number)
+    {
+        QueuePair& pair = pairs_[number];
+        pair.way = &WayOf(number);
+        const auto& [path, back] = *pair.way;
+        pair.sender->TakeWay(fixed ? &path : nullptr, ports_[path.front()].get());
+        pair.receiver->TakeWay(fixed ? &back : nullptr, ports_[back.front()].get());
+    }
+}
+
+const RdmaFabric::Way&
+RdmaFabric::WayOf(uint32_t number)
+{
+    const QueuePair& pair = pairs_[number];
+    const bool given = settings_.routing == RoutingKind::kGiven;
+    std::vector<uint32_t> path =
+        given ? given_.Around({pair.src, pair.dst, pair.channel}, dead_set_) : pair.own.path;
+    if (!given && finder_.IsCut(path))
+    {
+        path = finder_.Around(pair.src, pair.dst, pair.channel);
+    }
+    std::vector<uint32_t> back = given ? finder_.Back(path, pair.src, pair.dst, pair.channel) : pair.own.back;
+    if (finder_.IsCut(back))
+    {
+        back = finder_.Around(pair.dst, pair.src, pair.channel);
+    }
+    if (path == pair.own.path && back == pair.own.back)
+    {
+        return pair.own;
+    }
+    return detours_.try_emplace({number, dead_set_}, Way{std::move(path), std::move(back)}).first->second;
 }
 
 void
@@ -105,9 +153,9 @@ RdmaFabric::SetUp(uint32_t link, bool up)
 }
 
 void
-RdmaFabric::GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links)
+RdmaFabric::GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links, uint32_t dead_set)
 {
-    given_.Give({src, dst, channel}, std::move(links));
+    given_.Give({src, dst, channel}, std::move(links), dead_set);
 }
 
 PathFacts
@@ -115,8 +163,8 @@ RdmaFabric::Facts(const QueuePair& pair) const
 {
     const TopologySettings& t = settings_.topology;
     PathFacts facts;
-    facts.line_bps = t.link_rate_bps[pair.path.front()];
-    facts.num_links = static_cast<uint32_t>(pair.path.size());
+    facts.line_bps = t.link_rate_bps[pair.own.path.front()];
+    facts.num_links = static_cast<uint32_t>(pair.own.path.size());
     facts.mss_bytes = settings_.Payload();
     const auto takes = [&](const std::vector<uint32_t>& path, uint32_t bytes) {
         for (const uint32_t link : path)
@@ -125,8 +173,8 @@ RdmaFabric::Facts(const QueuePair& pair) const
                                  static_cast<int64_t>(std::ceil(bytes * 8e12 / t.link_rate_bps[link]));
         }
     };
-    takes(pair.path, settings_.WireBytes());
-    takes(pair.back, kAckBytes + (settings_.Kind().telemetry ? kTelemetryBytes : 0));
+    takes(pair.own.path, settings_.WireBytes());
+    takes(pair.own.back, kAckBytes + (settings_.Kind().telemetry ? kTelemetryBytes : 0));
     return facts;
 }
 
@@ -143,17 +191,20 @@ RdmaFabric::Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel)
     pair.job = job;
     pair.src = src;
     pair.dst = dst;
+    pair.channel = channel;
     const bool given = settings_.routing == RoutingKind::kGiven;
-    pair.path = given ? given_.Find({src, dst, channel}) : finder_.Find(src, dst, channel);
+    pair.own.path = given ? given_.Find({src, dst, channel}) : finder_.Find(src, dst, channel);
     // Where switches hash, acknowledgements take a way of their own.
-    pair.back = given ? finder_.Back(pair.path, src, dst, channel) : finder_.Find(dst, src, channel);
+    pair.own.back = given ? finder_.Back(pair.own.path, src, dst, channel) : finder_.Find(dst, src, channel);
+    pair.way = &WayOf(number);
+    const auto& [path, back] = *pair.way;
     const bool fixed = settings_.routing != RoutingKind::kSpray;
-    Port* there = ports_[pair.path.front()].get();
-    Port* here = ports_[pair.back.front()].get();
+    Port* there = ports_[path.front()].get();
+    Port* here = ports_[back.front()].get();
     pair.sender = std::make_unique<Sender>(
-        settings_, Sender::Way{number, dst, fixed ? &pair.path : nullptr, there}, Facts(pair), &pool_);
+        settings_, Sender::Way{number, dst, fixed ? &path : nullptr, there}, Facts(pair), &pool_);
     pair.receiver = std::make_unique<Receiver>(
-        settings_, Receiver::Way{number, src, fixed ? &pair.back : nullptr, here}, &pool_, arrived_);
+        settings_, Receiver::Way{number, src, fixed ? &back : nullptr, here}, &pool_, arrived_);
     return number;
 }
 
@@ -273,13 +324,14 @@ RdmaFabric::QuietSince(const std::vector<uint32_t>& pairs) const
 std::vector<uint32_t>
 RdmaFabric::LinksOf(uint32_t pair) const
 {
-    std::vector<uint32_t> links = pairs_[pair].path;
-    links.insert(links.end(), pairs_[pair].back.begin(), pairs_[pair].back.end());
-    for (const uint32_t link : pairs_[pair].path)
+    const auto& [path, back] = *pairs_[pair].way;
+    std::vector<uint32_t> links = path;
+    links.insert(links.end(), back.begin(), back.end());
+    for (const uint32_t link : path)
     {
-        if (const uint32_t back = finder_.Opposite(link); settings_.Lossless() && back != kNoLink)
+        if (const uint32_t opposite = finder_.Opposite(link); settings_.Lossless() && opposite != kNoLink)
         {
-            links.push_back(back);
+            links.push_back(opposite);
         }
     }
     return links;
@@ -301,8 +353,8 @@ RdmaFabric::Skip(uint32_t pair, uint64_t bytes, int64_t from, int64_t until)
             busy_.AddAt(link, from, std::min(takes, until - from));
         }
     };
-    count(one.path, bytes + packets * (settings_.WireBytes() - settings_.Payload()));
-    count(one.back, packets * (kAckBytes + (settings_.Kind().telemetry ? kTelemetryBytes : 0)));
+    count(one.way->path, bytes + packets * (settings_.WireBytes() - settings_.Payload()));
+    count(one.way->back, packets * (kAckBytes + (settings_.Kind().telemetry ? kTelemetryBytes : 0)));
 }
 
 std::map<std::string, std::string>
@@ -360,7 +412,7 @@ RdmaFabric::Measures()
     LinkMeasure again{"retransmissions", std::vector<double>(ports_.size())};
     for (const QueuePair& pair : pairs_)
     {
-        again.values[pair.path.front()] += static_cast<double>(pair.sender->RetransmittedPackets());
+        again.values[pair.own.path.front()] += static_cast<double>(pair.sender->RetransmittedPackets());
     }
     if (settings_.Trims())
     {

@@ -31,7 +31,7 @@ class RdmaFabric : public Fabric
   public:
     RdmaFabric(RdmaSettings settings, Arrived arrived);
 
-    void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links) override;
+    void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links, uint32_t dead_set) override;
     uint32_t Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel) override;
     void Send(uint64_t id, const FlowSpec& spec, Coflow* coflow) override;
     std::map<std::string, std::string> Told() const override;
@@ -58,7 +58,7 @@ class RdmaFabric : public Fabric
     /// The links that a queue pair's packets go over.
     const std::vector<uint32_t>& PathOf(uint32_t pair) const
     {
-        return pairs_[pair].path;
+        return pairs_[pair].way->path;
     }
     /// Those, and all that anything goes over because of it: acknowledgements, pause frames.
     std::vector<uint32_t> LinksOf(uint32_t pair) const;
@@ -100,13 +100,21 @@ class RdmaFabric : public Fabric
     void Skip(uint32_t pair, uint64_t bytes, int64_t from, int64_t until);
 
   private:
+    /// Links there, and those that acknowledgements take.
+    struct Way
+    {
+        std::vector<uint32_t> path;
+        std::vector<uint32_t> back;
+    };
+
     struct QueuePair
     {
         uint32_t job = 0;
         uint32_t src = 0;
         uint32_t dst = 0;
-        std::vector<uint32_t> path;
-        std::vector<uint32_t> back;
+        uint32_t channel = 0;
+        Way own;
+        const Way* way = nullptr;
         std::unique_ptr<Sender> sender;
         std::unique_ptr<Receiver> receiver;
         uint64_t given = 0;
@@ -116,6 +124,9 @@ class RdmaFabric : public Fabric
     void ScheduleLinkEvents();
     void Change(const LinkEvent& event);
     void SetUp(uint32_t link, bool up);
+    void Hear(const RouteChange& change);
+    /// The way of a queue pair round the links that are known to be dead; packets on their way keep pointing to it.
+    const Way& WayOf(uint32_t number);
     PathFacts Facts(const QueuePair& pair) const;
     void Arrive(uint32_t link, Packet* packet);
     void Deliver(Packet* packet);
@@ -134,6 +145,9 @@ class RdmaFabric : public Fabric
     std::vector<std::unique_ptr<Port>> ports_;
     Switches switches_;
     std::deque<QueuePair> pairs_;
+    /// Detours, by queue pair and set of dead links.
+    std::map<std::pair<uint32_t, uint32_t>, Way> detours_;
+    uint32_t dead_set_ = 0;
     std::map<std::pair<uint32_t, GivenPaths::Triple>, uint32_t> numbers_;
     PauseWatch watch_;
     size_t events_left_ = 0;

@@ -36,6 +36,12 @@ class Receiver
 
     Receiver(const RdmaSettings& settings, const Way& way, PacketPool* pool, const Arrived& arrived);
 
+    /// Answers by another path from its next packet on; null: switches choose.
+    void TakeWay(const std::vector<uint32_t>* path, Port* port)
+    {
+        way_.path = path;
+        way_.port = port;
+    }
     /// A message whose last byte is before `end` will come, after those told before.
     void Expect(uint64_t id, uint64_t end);
     /// Data came; its telemetry goes back with the answer.

@@ -22,6 +22,16 @@ Router::Router(const RdmaSettings& settings, PathFinder& finder, const std::vect
     }
 }
 
+void
+Router::Forget()
+{
+    for (Choices& choices : choices_)
+    {
+        choices = {};
+    }
+    flowlets_.clear();
+}
+
 uint32_t
 Router::Next(Packet& packet, uint32_t node)
 {

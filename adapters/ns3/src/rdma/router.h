@@ -23,6 +23,8 @@ class Router
 
     /// The link that a packet leaves a node by.
     uint32_t Next(Packet& packet, uint32_t node);
+    /// What the finder knows of the links has changed.
+    void Forget();
 
   private:
     struct Choices

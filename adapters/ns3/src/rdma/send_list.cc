@@ -3,6 +3,8 @@
 #include "sender.h"
 #include "times.h"
 
+#include <algorithm>
+
 namespace cosim {
 
 void
@@ -25,6 +27,25 @@ SendList::Add(Sender* sender)
         sender->listed_at = at;
         timed_.push({at, order_++, sender});
     }
+}
+
+void
+SendList::Remove(Sender* sender)
+{
+    for (auto& ready : ready_)
+    {
+        ready.erase(std::remove(ready.begin(), ready.end(), sender), ready.end());
+    }
+    decltype(timed_) others;
+    for (; !timed_.empty(); timed_.pop())
+    {
+        if (timed_.top().sender != sender)
+        {
+            others.push(timed_.top());
+        }
+    }
+    timed_.swap(others);
+    sender->listed = Sender::Listed::kNot;
 }
 
 void

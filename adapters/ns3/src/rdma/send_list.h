@@ -20,6 +20,9 @@ class SendList
     /// A queue pair may have something to send, or may send earlier than it said. Cheap if it is listed already.
     void Add(Sender* sender);
 
+    /// A queue pair that sends by another port from now on.
+    void Remove(Sender* sender);
+
     /// The next packet of a class, by turns; null: nobody may send now.
     Packet* Next(uint32_t priority, int64_t now);
 

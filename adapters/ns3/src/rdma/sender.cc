@@ -27,6 +27,18 @@ Sender::Now()
 }
 
 void
+Sender::TakeWay(const std::vector<uint32_t>* path, Port* port)
+{
+    way_.path = path;
+    if (port != way_.port)
+    {
+        way_.port->Senders().Remove(this);
+        way_.port = port;
+        Changed();
+    }
+}
+
+void
 Sender::Give(uint64_t bytes, uint32_t priority, double weight, Coflow* coflow)
 {
     messages_.push_back({given_, given_ + bytes, priority, weight, coflow});

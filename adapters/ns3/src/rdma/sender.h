@@ -46,6 +46,8 @@ class Sender
 
     static int64_t Now();
 
+    /// Goes by another path from its next packet on; null: switches choose.
+    void TakeWay(const std::vector<uint32_t>* path, Port* port);
     /// More to send, after all that was given before.
     void Give(uint64_t bytes, uint32_t priority, double weight, Coflow* coflow);
 

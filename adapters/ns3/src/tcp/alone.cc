@@ -140,7 +140,7 @@ Read(std::istream& input)
             {
                 links.push_back(link);
             }
-            network->GivePath(src, dst, channel, links);
+            network->GivePath(src, dst, channel, links, 0);
         }
         else if (word == "flow" && network)
         {

@@ -80,6 +80,11 @@ class Connection
                Arrived arrived);
 
     void Send(uint64_t id, int64_t size_bytes, Coflow* coflow);
+    /// What it waits at from now on: it sends by another port.
+    void SetGate(SendGate* gate)
+    {
+        sender_->SetGate(gate);
+    }
 
   private:
     struct Range

@@ -50,19 +50,14 @@ NodeRouting::AddConnection(uint32_t ports, ns3::Ptr<ns3::NetDevice> out)
 }
 
 void
-NodeRouting::AddChoices(uint32_t endpoint, const std::vector<ns3::Ptr<ns3::NetDevice>>& outs)
+NodeRouting::SetChoices(uint32_t endpoint, const std::vector<ns3::Ptr<ns3::NetDevice>>& outs)
 {
     auto& routes = choices_[AddressOf(endpoint).Get()];
+    routes.clear();
     for (const auto& out : outs)
     {
         routes.push_back(MakeRoute(address_, out));
     }
-}
-
-bool
-NodeRouting::HasChoices(uint32_t endpoint) const
-{
-    return choices_.count(AddressOf(endpoint).Get()) > 0;
 }
 
 void

@@ -23,10 +23,9 @@ class NodeRouting : public ns3::Ipv4RoutingProtocol
     /// Where packets of a connection (its source port * 2^16 + its destination port) go on.
     void AddConnection(uint32_t ports, ns3::Ptr<ns3::NetDevice> out);
     /// Spray: all the ways to an endpoint; each packet takes one.
-    void AddChoices(uint32_t endpoint, const std::vector<ns3::Ptr<ns3::NetDevice>>& outs);
+    void SetChoices(uint32_t endpoint, const std::vector<ns3::Ptr<ns3::NetDevice>>& outs);
     /// Mixed into the choice for each packet.
     void SetSeed(uint64_t seed);
-    bool HasChoices(uint32_t endpoint) const;
 
     ns3::Ptr<ns3::Ipv4Route> RouteOutput(ns3::Ptr<ns3::Packet> packet,
                                          const ns3::Ipv4Header& header,

@@ -33,6 +33,19 @@ constexpr int64_t kFirstStream = 1000;
 constexpr uint32_t kPortsOnASide = 30000;
 constexpr uint32_t kSprayReordering = 1000;
 
+// TCP ports of a connection at its source and its destination; no two have both.
+uint16_t
+PortHere(uint32_t number)
+{
+    return static_cast<uint16_t>(1024 + number / kPortsOnASide);
+}
+
+uint16_t
+PortThere(uint32_t number)
+{
+    return static_cast<uint16_t>(32768 + number % kPortsOnASide);
+}
+
 // ns-3 takes whole bits per second.
 ns3::DataRate
 RateOf(double rate_bps)
@@ -48,7 +61,7 @@ TcpFabric::TcpFabric(TcpSettings settings, Arrived arrived)
       finder_(settings_),
       busy_(settings_.topology.link_src.size()),
       meters_(settings_.topology.link_src.size()),
-      given_(settings_.topology)
+      given_(settings_.topology, settings_.NumDeadSets())
 {
     const size_t links = settings_.topology.link_src.size();
     ports_.resize(links);
@@ -229,6 +242,10 @@ TcpFabric::ScheduleLinkEvents()
     {
         ns3::Simulator::Schedule(ns3::TimeStep(event.time_ps), &TcpFabric::Change, this, event);
     }
+    for (const RouteChange& change : settings_.RouteChanges())
+    {
+        ns3::Simulator::Schedule(ns3::TimeStep(change.time_ps), &TcpFabric::Hear, this, change);
+    }
 }
 
 void
@@ -243,9 +260,9 @@ TcpFabric::Change(const LinkEvent& event)
 }
 
 void
-TcpFabric::GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links)
+TcpFabric::GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links, uint32_t dead_set)
 {
-    given_.Give({src, dst, channel}, std::move(links));
+    given_.Give({src, dst, channel}, std::move(links), dead_set);
 }
 
 void
@@ -258,12 +275,8 @@ TcpFabric::AddPath(const std::vector<uint32_t>& path, uint32_t ports)
 }
 
 void
-TcpFabric::AddSpray(uint32_t dst)
+TcpFabric::SetSpray(uint32_t dst)
 {
-    if (routings_[dst]->HasChoices(dst))
-    {
-        return;
-    }
     for (uint32_t node = 0; node < settings_.topology.num_nodes; ++node)
     {
         std::vector<ns3::Ptr<ns3::NetDevice>> outs;
@@ -273,9 +286,53 @@ TcpFabric::AddSpray(uint32_t dst)
         }
         if (!outs.empty() || node == dst)
         {
-            routings_[node]->AddChoices(dst, outs);
+            routings_[node]->SetChoices(dst, outs);
         }
     }
+}
+
+void
+TcpFabric::Hear(const RouteChange& change)
+{
+    finder_.Avoid(change.dead);
+    dead_set_ = change.set;
+    for (const uint32_t dst : sprayed_)
+    {
+        SetSpray(dst);
+    }
+    for (const auto& [ends, number] : numbers_)
+    {
+        const auto& [src, dst, channel] = ends.second;
+        const std::vector<uint32_t> path = TakeWay(number, src, dst, channel);
+        connections_[number]->SetGate(gates_[path.front()].get());
+    }
+}
+
+std::vector<uint32_t>
+TcpFabric::TakeWay(uint32_t number, uint32_t src, uint32_t dst, uint32_t channel)
+{
+    const bool given = settings_.routing == RoutingKind::kGiven;
+    std::vector<uint32_t> path =
+        given ? given_.Around({src, dst, channel}, dead_set_) : finder_.Find(src, dst, channel);
+    if (!given && finder_.IsCut(path))
+    {
+        path = finder_.Around(src, dst, channel);
+    }
+    // Where ns-3's side picks, acknowledgements take a path of their own, as a switch would hash them.
+    std::vector<uint32_t> back =
+        given ? finder_.Back(path, src, dst, channel) : finder_.Find(dst, src, channel);
+    if (finder_.IsCut(back))
+    {
+        back = finder_.Around(dst, src, channel);
+    }
+    if (settings_.routing != RoutingKind::kSpray)
+    {
+        const uint32_t here = PortHere(number);
+        const uint32_t there = PortThere(number);
+        AddPath(path, here << 16 | there);
+        AddPath(back, there << 16 | here);
+    }
+    return path;
 }
 
 uint32_t
@@ -287,35 +344,21 @@ TcpFabric::Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel)
         return known->second;
     }
     const uint32_t number = known->second;
-    const auto here = static_cast<uint16_t>(1024 + number / kPortsOnASide);
-    const auto there = static_cast<uint16_t>(32768 + number % kPortsOnASide);
-    std::vector<uint32_t> path;
-    std::vector<uint32_t> back;
-    if (settings_.routing == RoutingKind::kGiven)
-    {
-        path = given_.Find({src, dst, channel});
-        back = finder_.Back(path, src, dst, channel);
-    }
-    else
-    {
-        // Acknowledgements take a path of their own, as a switch would hash them.
-        path = finder_.Find(src, dst, channel);
-        back = finder_.Find(dst, src, channel);
-    }
+    const std::vector<uint32_t> path = TakeWay(number, src, dst, channel);
     if (settings_.routing == RoutingKind::kSpray)
     {
-        AddSpray(dst);
-        AddSpray(src);
-    }
-    else
-    {
-        AddPath(path, uint32_t{here} << 16 | there);
-        AddPath(back, uint32_t{there} << 16 | here);
+        for (const uint32_t end : {dst, src})
+        {
+            if (sprayed_.insert(end).second)
+            {
+                SetSpray(end);
+            }
+        }
     }
     connections_.push_back(std::make_unique<Connection>(
         settings_,
-        WiredSocket::End{nodes_[src], AddressOf(src), here},
-        WiredSocket::End{nodes_[dst], AddressOf(dst), there},
+        WiredSocket::End{nodes_[src], AddressOf(src), PortHere(number)},
+        WiredSocket::End{nodes_[dst], AddressOf(dst), PortThere(number)},
         gates_[path.front()].get(),
         arrived_));
     return number;

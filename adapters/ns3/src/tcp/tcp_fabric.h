@@ -15,6 +15,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 namespace cosim {
@@ -25,7 +26,7 @@ class TcpFabric : public Fabric
   public:
     TcpFabric(TcpSettings settings, Arrived arrived);
 
-    void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links) override;
+    void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links, uint32_t dead_set) override;
     uint32_t Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel) override;
     void Send(uint64_t id, const FlowSpec& spec, Coflow* coflow) override;
     std::map<std::string, std::string> Told() const override;
@@ -48,7 +49,11 @@ class TcpFabric : public Fabric
     void ScheduleLinkEvents();
     void Change(const LinkEvent& event);
     void AddPath(const std::vector<uint32_t>& path, uint32_t ports);
-    void AddSpray(uint32_t dst);
+    /// Every node's ways to an endpoint whose packets are sprayed.
+    void SetSpray(uint32_t dst);
+    void Hear(const RouteChange& change);
+    /// Has a connection's packets go round the links that are known to be dead; its links from source to destination.
+    std::vector<uint32_t> TakeWay(uint32_t number, uint32_t src, uint32_t dst, uint32_t channel);
 
     const TcpSettings settings_;
     Arrived arrived_;
@@ -64,6 +69,8 @@ class TcpFabric : public Fabric
     std::vector<std::unique_ptr<SendGate>> gates_;
     std::map<std::pair<uint32_t, GivenPaths::Triple>, uint32_t> numbers_;
     GivenPaths given_;
+    std::set<uint32_t> sprayed_;
+    uint32_t dead_set_ = 0;
     std::vector<std::unique_ptr<Connection>> connections_;
 };
 
