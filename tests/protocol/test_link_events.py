@@ -100,6 +100,29 @@ def test_a_server_that_dies_between_two_events_is_brought_back_to_them(case: str
     assert done == [exact]
 
 
+@pytest.mark.parametrize(("case", "broken_off"), [("halved", 1), ("dead", 2), ("round", 3)])
+def test_a_run_that_broke_off_is_resumed_exactly(
+    serve: Serve, tmp_path: Path, case: str, broken_off: int
+) -> None:
+    """Before, between and after its events: the log answers as far as it goes, the server from there on."""
+    topology, exact = world(case)
+    address, log = serve(FairShareNetwork).address, tmp_path / "injections.log"
+
+    def upto(count: int, *, resume: bool) -> list[int]:
+        network = connect(address)
+        network.log_to(log, resume=resume)
+        network.open(topology)
+        flows, done = batch(groups_of([Message(10 * MB)]), [(0, 0, 0, 0)]), []
+        for until in (2_000, 3_500, 9_000, 20_000)[:count]:
+            done += network.advance(flows, until * 1_000_000).completions.time_ps.tolist()
+            flows = FlowBatch()
+        network.close()
+        return done
+
+    assert upto(broken_off, resume=False) == []
+    assert upto(4, resume=True) == [exact]
+
+
 def queued() -> NetworkSimulator:
     return CongestionNetwork(Dctcp(), PortSettings(mtu_bytes=1000))
 
