@@ -12,9 +12,9 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,9 @@ _GLANCE_S = 0.5
 class ProfileRequest:
     """What to profile: ``iteration`` counts from 0; ``script`` is a file, or a module's name with
     ``module``. ``routing``, ``lengths`` and ``acceptance`` are words of
-    :mod:`cosim.profiler.distributions`, or files; empty: as the script would go by itself.
+    :mod:`cosim.profiler.distributions`, or files; empty: as the script would go by itself. It runs in
+    ``folder`` (empty: this process's), with variables of ``environment`` beside this one's. ``note_reads``:
+    which files it reads is told with the cost.
     """
 
     script: str
@@ -57,6 +59,9 @@ class ProfileRequest:
     skip_evaluation: bool = False
     compile: bool = True
     ranks: tuple[int, ...] = ()
+    folder: str = ""
+    environment: tuple[tuple[str, str], ...] = ()
+    note_reads: bool = False
 
     def by_itself(self) -> ProfileRequest | None:
         """The same without what was said of what no profile can know; None: nothing was."""
@@ -73,13 +78,14 @@ class ProfileRequest:
 @dataclass(frozen=True)
 class ProfilingCost:
     """What profiling took: seconds (of the clock, of the CPU) in all, peak memory of the largest process; not
-    part of the file.
+    part of the file. ``read``: files that the script read, and hashes of their contents, if asked for.
     """
 
     seconds: float
     peak_bytes: int
     kernels: int
     cpu_seconds: float = 0.0
+    read: Mapping[str, str] = field(default_factory=dict)
 
 
 def profile(
@@ -212,6 +218,7 @@ def assemble(request: ProfileRequest, answers: dict[int, dict[str, Any]]) -> tup
         max(a["peak_bytes"] for a in answers.values()),
         sum(a["seen"] for a in answers.values()),
         sum(a["cpu_seconds"] for a in answers.values()),
+        {path: state for a in answers.values() for path, state in a.get("read", {}).items()},
     )
     return done, cost
 
@@ -292,13 +299,14 @@ def _begin(
     # Hash order is part of what a script does: sets of strings are walked in the same order every time.
     environment = {
         **os.environ,
+        **dict(request.environment),
         "PYTHONHASHSEED": "0",
         "TOKENIZERS_PARALLELISM": "false",
         "PYTHONWARNINGS": "ignore",
     }
     (folder / "shared" / f"ended-{rank}").unlink(missing_ok=True)
     order.with_suffix(".answer").unlink(missing_ok=True)
-    return workers.submit(order, environment, show_output=request.show_output)
+    return workers.submit(order, environment, request.folder or str(Path.cwd()), request.show_output)
 
 
 def _ended(request: ProfileRequest, folder: Path, rank: int, code: int, words: str) -> dict[str, Any]:

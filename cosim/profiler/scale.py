@@ -55,7 +55,10 @@ def profile_scaled(
         programs = tuple(ClassProgram(p.at, merged(p.steps)) for p in made.programs)
         made = without_unused(replace(made, programs=programs))
     cost = ProfilingCost(
-        sum(c.seconds for c in costs), max(c.peak_bytes for c in costs), sum(c.kernels for c in costs)
+        sum(c.seconds for c in costs),
+        max(c.peak_bytes for c in costs),
+        sum(c.kernels for c in costs),
+        read={path: state for c in costs for path, state in c.read.items()},
     )
     return made, cost
 

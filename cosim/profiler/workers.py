@@ -30,23 +30,25 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def submit(order: Path, environment: Mapping[str, str], *, show_output: bool) -> Future[tuple[int, str]]:
-    """Carry out an order, an answer beside it; exit code and what was said.
+def submit(
+    order: Path, environment: Mapping[str, str], folder: str, show_output: bool
+) -> Future[tuple[int, str]]:
+    """Carry out an order in a folder, an answer beside it; exit code and what was said.
 
     Orders are begun in the order in which they come, so one may wait for what an earlier one does.
     """
-    return _pool.submit(_run, order, environment, show_output)
+    return _pool.submit(_run, order, environment, folder, show_output)
 
 
-def _run(order: Path, environment: Mapping[str, str], show_output: bool) -> tuple[int, str]:
+def _run(order: Path, environment: Mapping[str, str], folder: str, show_output: bool) -> tuple[int, str]:
     if show_output or not sys.platform.startswith("linux"):
         outlet = None if show_output else subprocess.PIPE
         done = subprocess.run(
-            [*_COMMAND, str(order)], env=environment, check=False,
+            [*_COMMAND, str(order)], env=environment, check=False, cwd=folder,
             stdout=sys.stderr if show_output else outlet, stderr=outlet,
         )  # fmt: skip
         return done.returncode, (done.stderr or b"").decode(errors="replace")
-    return _server(environment).run(order)
+    return _server(environment).run(order, folder)
 
 
 class _ForkServer:
@@ -66,15 +68,15 @@ class _ForkServer:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def run(self, order: Path) -> tuple[int, str]:
-        """One fork."""
+    def run(self, order: Path, folder: str) -> tuple[int, str]:
+        """One fork, in a folder."""
         done, code = threading.Event(), [1]
         log = order.with_suffix(".log")
         with self._lock:
             number = next(self._numbers)
             self._waiting[number] = done, code
             if not self._ended:
-                job = {"number": number, "order": str(order), "log": str(log), "folder": str(Path.cwd())}
+                job = {"number": number, "order": str(order), "log": str(log), "folder": folder}
                 assert self._process.stdin is not None
                 try:
                     self._process.stdin.write(json.dumps(job) + "\n")

@@ -12,7 +12,7 @@ import hashlib
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -68,6 +68,13 @@ def reading() -> Iterator[Reads]:
         yield reads
     finally:
         _reads.reset(before)
+
+
+def note(read: Iterable[Path], own: Iterable[Path] = ()) -> None:
+    """Files that another process read for who asks; ``own``: a cache's, which stand for others."""
+    if (reads := _reads.get()) is not None:
+        reads.opened.update(map(str, read))
+        reads.written.update(map(str, own))
 
 
 def are_current(states: Mapping[str, str], base: Path) -> bool:

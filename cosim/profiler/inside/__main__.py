@@ -13,6 +13,7 @@ import select
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from cosim.profiler.inside import left_behind
 
@@ -30,11 +31,9 @@ def carry_out(order_file: Path) -> None:
     """One order, and the end of this process and of all that the script has started."""
     left_behind.adopt()
     order = json.loads(order_file.read_text())
-    from cosim.profiler.inside.session import ProfilingSession
-
     own = os.getpid()
     try:
-        answer = ProfilingSession(order).run_script()
+        answer = _answer(order)
         if os.getpid() != own:  # a fork of the script's
             os._exit(0)
         order_file.with_suffix(".answer").write_text(json.dumps(answer))
@@ -45,6 +44,27 @@ def carry_out(order_file: Path) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def _answer(order: dict[str, Any]) -> dict[str, Any]:
+    """What the script did, and where that is asked, which files it read."""
+    from cosim.profiler.inside.session import ProfilingSession
+
+    if not order.get("note_reads"):
+        return ProfilingSession(order).run_script()
+    from cosim.experiment.store.reads import reading
+
+    with reading() as reads:
+        answer = ProfilingSession(order).run_script()
+    modules = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    reads.opened.update(place for place in modules if place)  # of those that were compiled before, too
+    own = Path(order["shared"]).parent.resolve()
+    read = reads.states(Path(order["folder"]))
+    return {**answer, "read": {path: state for path, state in read.items() if not _below(path, own)}}
+
+
+def _below(path: str, folder: Path) -> bool:
+    return Path(path).is_relative_to(folder)
 
 
 def serve() -> None:
