@@ -91,6 +91,10 @@ class Algorithm(Spec):
         """The algorithm on a topology of such hosts; itself, unless it goes by their links."""
         return self
 
+    def on_few(self, num_ranks: int, few: int) -> Algorithm:  # noqa: ARG002 - for those that go by hosts
+        """What looks like this algorithm over ``num_ranks`` on few ranks, of which all orders are proved."""
+        return self
+
     def meant_for(self, collective: Collective | None, num_ranks: int | None) -> tuple[Collective, int]:
         """What ``cosim prove`` proves: what is asked for; algorithms of files may say it themselves.
 

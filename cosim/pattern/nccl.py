@@ -28,8 +28,9 @@ by PAT (Jeaugey, arXiv 2506.20252): log2 N steps, the largest messages to the ne
 has them; groups that aren't a power of two keep the ring here.
 
 Inside a host of a ``system`` whose collectives were measured (``nccl_host``) its laws hold: the switch adds
-up large all-reduces (NVLS) where that is faster than a ring. Between hosts NICs are the topology's, each
-GPU's own one carrying what it sends, as PXN arranges it.
+up large all-reduces (NVLS) where that is faster than a ring. Between such hosts all-reduces may take an NVLS
+tree (``nccl_nvls_tree``): its start and the switch's rate are those of one host, a step between hosts waits
+for as long as NCCL reckons. Between hosts NICs are the topology's, each GPU's own one carrying what it sends.
 
 Not modelled: SHARP, user buffers, copy-engine collectives; the GPU's multiprocessors that
 NCCL occupies; protocol changes between NCCL versions. Calibrated (``latency``, ``nvlink_efficiency``,
@@ -54,6 +55,8 @@ from cosim.pattern.costs import Costs
 from cosim.pattern.direct import Direct
 from cosim.pattern.halving_doubling import HalvingDoubling
 from cosim.pattern.nccl_host import SYSTEMS, HostLaw, HostWay, SystemName, system_of
+from cosim.pattern.nccl_nvls_tree import nvls_tree_template
+from cosim.pattern.nccl_rings import ring_orders
 from cosim.pattern.nccl_tree import tree_template
 from cosim.pattern.nccl_tuning import (
     ALGORITHMS,
@@ -63,16 +66,17 @@ from cosim.pattern.nccl_tuning import (
     estimate_us,
     network_us,
     nvlink_us,
+    nvls_tree_us,
     pat_start_us,
 )
 from cosim.pattern.ring import Rings
 from cosim.pattern.send_recv import SendRecv
-from cosim.pattern.template import I32, Collective, Template
+from cosim.pattern.template import Collective, Template
 from cosim.spec import RateBps, SizeBytes, TimePs
 from cosim.topology.scale_up import HostShape
 from cosim.units import PS_PER_US
 
-AlgorithmName = Literal["ring", "tree", "direct", "nvls", "pat"]
+AlgorithmName = Literal["ring", "tree", "direct", "nvls", "nvls_tree", "pat"]
 ProtocolName = Literal["LL", "LL128", "Simple"]
 DATA_PER_WIRE: dict[str, float] = {"LL": 0.5, "LL128": 0.9375, "Simple": 1.0}
 """Bytes of data in a byte on the wire: 4 of 8, 120 of 128, all."""
@@ -140,9 +144,10 @@ class Nccl(Algorithm):
     number_bytes: int = Field(
         2, ge=1, le=8, description="of the numbers that are added up: of one byte no switch adds any"
     )
-    algorithms: Literal["ring", "tree", "nvls", "pat"] | None = Field(
+    algorithms: Literal["ring", "tree", "nvls", "nvls_tree", "pat"] | None = Field(
         None, description="this one only (NCCL_ALGO)"
     )
+    nvls: bool = Field(True, description="an NVSwitch that can adds up (NCCL_NVLS_ENABLE)")
     protocol: ProtocolName | None = Field(None, description="this one only (NCCL_PROTO)")
     hosts: int = Field(1, ge=1, description="of the group; found from the topology where it has hosts")
 
@@ -161,8 +166,11 @@ class Nccl(Algorithm):
 
     @property
     def law(self) -> HostLaw | None:
-        """Of one host of the system."""
-        return None if self.system is None or self.system == "none" else SYSTEMS[self.system]
+        """Of one host of the system; without NVLS where it is switched off."""
+        if self.system is None or self.system == "none":
+            return None
+        law = SYSTEMS[self.system]
+        return law if self.nvls else replace(law, nvls_efficiency=0.0)
 
     def placed(
         self, collective: Collective, num_ranks: int, size_bytes: int, dims: tuple[int, ...] | None
@@ -174,6 +182,12 @@ class Nccl(Algorithm):
         chosen = None if algorithm == "direct" else algorithm
         return found.model_copy(update={"algorithms": chosen, "protocol": protocol})
 
+    def on_few(self, num_ranks: int, few: int) -> Nccl:
+        """Of hosts with one rank hosts with one, of others with two."""
+        local = num_ranks // self.hosts if num_ranks % self.hosts == 0 else num_ranks
+        hosts = 1 if self.hosts == 1 else few // min(local, 2)
+        return self.model_copy(update={"hosts": max(hosts, 1)})
+
     def choose(
         self, collective: Collective, num_ranks: int, size_bytes: int
     ) -> tuple[AlgorithmName, ProtocolName]:
@@ -183,17 +197,29 @@ class Nccl(Algorithm):
         if collective in _DIRECT:
             message = size_bytes // num_ranks if collective is Collective.ALL_TO_ALL else size_bytes
             return "direct", "LL" if message <= _LL_MOST else "Simple"
+        law, heads = self.law, self.heads(num_ranks // self.hosts)
         alone = self._may_pat(collective, num_ranks)
-        links = Links(self.hosts, num_ranks, self.nvlink_rate, self.network_rate, alone=alone)
+        kind = None if law is None else law.generation
+        links = Links(
+            self.hosts,
+            num_ranks,
+            self.nvlink_rate,
+            self.network_rate,
+            alone=alone,
+            heads=heads,
+            generation=kind,
+        )
         best: tuple[float, AlgorithmName, ProtocolName] | None = None
-        if alone and self.protocol in (None, "Simple"):
-            if self.algorithms == "pat":
-                return "pat", "Simple"
+        if alone:
             best = estimate_us("pat", "Simple", collective, size_bytes, links), "pat", "Simple"
+        elif law is not None and kind is not None and self._may_nvls_tree(law, collective, heads):
+            best = nvls_tree_us(size_bytes, links, kind, law.assumed_rate), "nvls_tree", "Simple"
+        if best is not None and self.algorithms is not None:
+            return best[1:]
         for algorithm in ALGORITHMS:
             if algorithm == "tree" and (collective is not Collective.ALL_REDUCE or num_ranks < 3):
                 continue
-            if algorithm != (self.algorithms or algorithm) and self.algorithms not in ("nvls", "pat"):
+            if algorithm != (self.algorithms or algorithm) and self.algorithms in ALGORITHMS:
                 continue
             for protocol in PROTOCOLS:
                 if protocol != (self.protocol or protocol):
@@ -207,7 +233,18 @@ class Nccl(Algorithm):
         """Current NCCL, one rank on each of several hosts; other numbers of them than powers of two don't."""
         gathers = collective in (Collective.ALL_GATHER, Collective.REDUCE_SCATTER)
         apart = self.hosts == num_ranks > 1 and num_ranks & (num_ranks - 1) == 0
-        return gathers and apart and self.law is not None and self.algorithms in (None, "pat")
+        chosen = self.algorithms in (None, "pat") and self.protocol in (None, "Simple")
+        return gathers and apart and self.law is not None and chosen
+
+    def _may_nvls_tree(self, law: HostLaw, collective: Collective, heads: int) -> bool:
+        """Several hosts whose switches add up, two heads or more in each."""
+        adds = law.nvls_efficiency > 0 and self.number_bytes > 1
+        chosen = self.algorithms in (None, "nvls_tree") and self.protocol in (None, "Simple")
+        return collective is Collective.ALL_REDUCE and adds and self.hosts > 1 and heads > 1 and chosen
+
+    def heads(self, local: int) -> int:
+        """GPUs of a host by which rings or trees enter it."""
+        return min(self.rails or _RAILS, local)
 
     def _by_law(
         self, law: HostLaw, collective: Collective, num_ranks: int, size_bytes: int
@@ -230,6 +267,8 @@ class Nccl(Algorithm):
         """From the last arrival to the first byte: more, the more channels have work."""
         if algorithm == "pat":
             return round(pat_start_us(num_ranks) * PS_PER_US)
+        if algorithm == "nvls_tree" and self.law is not None:
+            return round(self.law.nvls_start * PS_PER_US)
         most = self.channels * channel_bytes(algorithm, protocol, num_ranks)
         more = max(self.latency - self.least_latency, 0)
         return min(self.least_latency, self.latency) + more * min(size_bytes, most) // most
@@ -261,6 +300,9 @@ class Nccl(Algorithm):
         elif algorithm == "pat":
             template = HalvingDoubling().build(collective, num_ranks, size_bytes, costs)
             template = replace(template, name="nccl pat")
+        elif algorithm == "nvls_tree":
+            heads, step = self.heads(num_ranks // hosts), round(network_us(algorithm, protocol) * PS_PER_US)
+            template = nvls_tree_template(num_ranks, size_bytes, hosts, heads, step, costs)
         elif algorithm == "tree":
             template = tree_template(num_ranks, size_bytes, hosts, self.rails or _RAILS, self.pieces, costs)
         else:
@@ -276,30 +318,9 @@ class Nccl(Algorithm):
         if hosts == 1:
             return Rings(num_ranks, 1, costs, reverse=reverse, name="nccl ring")
         local = num_ranks // hosts
-        channels = min(self.rails or _RAILS, local)
+        channels = self.heads(local)
         order = ring_orders(hosts, local, channels, alternate=self.alternate or False)
         return Rings(num_ranks, channels, costs, reverse=reverse, order=order, name="nccl ring")
-
-
-def ring_orders(hosts: int, local: int, channels: int, *, alternate: bool) -> I32:
-    """int32[channels, hosts * local]: rings host by host, each entering a host by another of its NICs.
-
-    Where a NIC has two GPUs or more a ring enters by one of them and leaves by another, all hosts alike, and
-    stays on its rail (0 7 6 5 4 3 2 1 8 15 14 ...: what NCCL's search, ``search.cc``, finds first). Where a
-    GPU has a NIC of its own, ``alternate`` passes every second host the other way round, so that a ring
-    leaves by the NIC by which it enters the next host (``connect.cc``, "Alternate rings to avoid crossing
-    rails": 0 7 6 5 4 3 2 1 9 10 11 12 13 14 15 8). Of an odd number of hosts the last and the first are
-    alike, and each ring crosses there, as NCCL's do. Where NICs are on one switch the order is of no account,
-    and hosts that are alike fold one by one, not in pairs. Not modelled: that NCCL may have all hosts alike
-    and leave by another GPU's NIC (PXN) where NVLinks have a channel's rate to spare; rails are kept so, too.
-    """
-    enter = np.arange(channels) * local // channels
-    inside = (enter[:, None] - np.arange(local)[None, :]) % local
-    turned = alternate and local < 2 * channels
-    ways = np.stack([inside, inside[:, ::-1] if turned else inside], axis=1)
-    host = np.arange(hosts)
-    ranks = host[None, :, None] * local + ways[:, host % 2]
-    return np.ascontiguousarray(ranks.reshape(channels, hosts * local), np.int32)
 
 
 @dataclass(frozen=True)
@@ -320,17 +341,29 @@ class _Wire:
         between = template.src // self.local != template.dst // self.local
         message = template.src != template.dst
         data = DATA_PER_WIRE[self.protocol]
-        inside_share = spec.nvlink_efficiency if law is None else law.efficiency
-        share = np.where(between, spec.network_efficiency, inside_share) * data
+        share = np.where(between, spec.network_efficiency, self._inside()) * data
         size = np.where(message, np.ceil(template.bytes / share), 0).astype(np.int64)
         inside = round(nvlink_us(self.algorithm, self.protocol) * PS_PER_US)
         across = round(network_us(self.algorithm, self.protocol) * PS_PER_US)
+        if self.algorithm == "nvls_tree":  # its rows wait for themselves
+            across = 0
         delay = template.delay_ps + np.where(message, np.where(between, across, inside), 0)
         whole = _whole(template.collective, template.num_ranks, size_bytes)
         delay[_first(template)] += spec.start_ps(self.algorithm, self.protocol, template.num_ranks, whole)
         if law is None and self.algorithm == "ring" and template.collective is not Collective.BROADCAST:
             delay[int(template.block_row[-2]) :] += self._gaps(template, size_bytes)
         return replace(template, bytes=size, delay_ps=delay.astype(np.int64))
+
+    def _inside(self) -> float:
+        """Bytes of data for each byte that a link inside a host carries, where there are several hosts."""
+        law = self.spec.law
+        if law is None:
+            return self.spec.nvlink_efficiency
+        if self.algorithm != "nvls_tree":
+            return law.efficiency
+        # A head's link carries the whole, and the sum of a share; its messages are all of both shares.
+        heads = self.spec.heads(self.local)
+        return law.nvls_efficiency * (self.local + heads - 2) / (heads + 1)
 
     def _by_law(self, law: HostLaw, template: Template, size_bytes: int) -> Template:
         """Of one host whose system was measured."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cosim.pattern.nccl_tuning import PROTOCOLS, Links, estimate_us
+from cosim.pattern.nccl_tuning import BLACKWELL, HOPPER, PROTOCOLS, Generation, Links, estimate_us
 from cosim.pattern.template import Collective
 
 SystemName = Literal["a100", "h100", "h200", "b200", "gb200"]
@@ -28,6 +28,8 @@ _LL_DIRECT = 16384
 """Bytes of the largest message of a direct exchange that goes by LL (``NCCL_P2P_LL_THRESHOLD``)."""
 _HALF = 8e6
 """Bytes of an operation at which half of ``growth`` is reached."""
+_HOPPER_RATE, _BLACKWELL_RATE = 300e3, 600e3
+"""``assumed_rate`` of a generation's GPUs is at least this."""
 _NVLS_RANKS = 8
 """Fewer GPUs than these take a ring on the measured systems."""
 
@@ -93,6 +95,13 @@ class HostLaw:
     def ll128(self) -> bool:
         """LL128 is chosen at all."""
         return self.ll128_efficiency > 0
+
+    @property
+    def generation(self) -> Generation | None:
+        """Whose limits NCCL's choice between hosts goes by; None: before Hopper."""
+        if self.assumed_rate < _HOPPER_RATE:
+            return None
+        return HOPPER if self.assumed_rate < _BLACKWELL_RATE else BLACKWELL
 
     def way(self, collective: Collective, ranks: int, size_bytes: int, number_bytes: int = 2) -> HostWay:
         """By what an operation goes: ``size_bytes`` of the whole buffer, of numbers of so many bytes."""

@@ -2,9 +2,9 @@
 
 Figures are those of NCCL 2.18 to 2.20 (``src/graph/tuning.cc``): latencies in microseconds, rates in bytes
 per microsecond. Only the choice uses them, and the latencies of steps; what a collective takes is simulated.
+Of current NCCL (2.27 and later) are PAT, the NVLS tree and, between hosts of a ``Generation``, its limits.
 
-Not modelled: limits per channel (perChMax...), the rate of LL by CPU type, network overheads on CPUs other
-than x86.
+Not modelled: limits per channel of GPUs before Hopper, CPUs other than Intel's.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ _TREE_REACHES = {
 """Tenths of its rate that a tree reaches, by powers of two from 64 B (``treeCorrectionFactor``)."""
 _PAT_BASE_US, _PAT_STEP_US, _PAT_RANK_US, _PAT_RATIO = 8.0, 14.0 / 3.5, 2.8, 0.75
 """Of PAT (NCCL 2.23 and later): ``baseLat``, a step of the network's, each rank's, part of the rate."""
+_NVLS_INSIDE_US, _NVLS_STEP_US = 25.0, 20.9
+"""``hwLat`` of an NVLS tree (NCCL 2.27 and later): of NVLink, of a network."""
 _PLATEAU = 1.4
 """A Simple ring between hosts, more than 64 B a channel and rank: latency times this (from Ampere on)."""
 _CHANNELS = 24
@@ -46,11 +48,48 @@ _TREE_RATIO = {"LL": 1 / 3.8, "LL128": 120 / 128, "Simple": 0.92}
 
 
 @dataclass(frozen=True, slots=True)
+class Generation:
+    """What current NCCL (2.27 and later) expects of a GPU between hosts, B/us; pairs: of two hosts, of more.
+
+    Attributes
+    ----------
+    ll, ring_ll128, tree_ll128, tree
+        Most that LL carries (``llMaxBws``, Intel CPUs); a channel of a ring by LL128, of a tree by LL128, of
+        a tree (``perChMaxRingLL128Bws``, ``perChMaxTreeLL128Bws``, ``perChMaxTreeBws``).
+    nvls_efficiency, nvls_head, nvls_tree
+        Part of its rate that NVLS reaches; most of a head, by search (``speedArrayInter``) and in a tree
+        (``perChMaxNVLSTreeBws``).
+    corrected
+        An NVLS tree's rate is, by size, as a tree's.
+    """
+
+    ll: tuple[float, float]
+    ring_ll128: float
+    tree_ll128: tuple[float, float]
+    tree: tuple[float, float]
+    nvls_efficiency: float
+    nvls_head: float
+    nvls_tree: tuple[float, float]
+    corrected: bool
+
+
+HOPPER = Generation(
+    (39e3, 20.4e3), 36.7e3, (36.7e3, 29e3), (41.4e3, 36e3), 0.85, 48e3, (57.7e3, 45.5e3), corrected=False
+)
+BLACKWELL = Generation(
+    (39e3, 20.4e3), 40e3, (31.67e3, 20e3), (42.8e3, 24e3), 0.74, 96e3, (96e3, 80e3), corrected=True
+)
+_FEW_CHANNELS, _FAST_CHANNEL = 4, 50e3
+"""Up to so many channels, and faster ones, are made two each (``ncclTopoDupChannels``)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Links:
     """A group's hosts and ranks; rates in bits per second: of a GPU's NVLinks, of a host's NICs.
 
     ``ll_most``: that a ring's LL reaches at most, B/us. ``alone``: each rank has a host of its own, and
-    current NCCL counts a tree's latencies for a ring's steps, which nothing hides.
+    current NCCL counts a tree's latencies for a ring's steps, which nothing hides. ``heads``: of a host, GPUs
+    that rings or trees enter it by. ``generation``: whose limits hold between hosts; None: no limits.
     """
 
     hosts: int
@@ -59,6 +98,23 @@ class Links:
     network_rate: float
     ll_most: float = _RING_LL_MOST
     alone: bool = False
+    heads: int = 1
+    generation: Generation | None = None
+
+    def limited(self, algorithm: str, protocol: str, rate: float) -> float:
+        """No more than the generation's limits, B/us."""
+        kind = self.generation
+        if kind is None or self.hosts == 1:
+            return rate
+        more = int(self.hosts > 2)
+        if protocol == "LL":
+            return min(rate, kind.ll[more])
+        split = self.heads <= _FEW_CHANNELS or self.network_rate / 8e6 / self.heads > _FAST_CHANNEL
+        channels = self.heads * (2 if split else 1)
+        if algorithm == "ring":
+            return min(rate, channels * kind.ring_ll128) if protocol == "LL128" else rate
+        rate = min(rate, channels * kind.tree[more])
+        return min(rate, channels * kind.tree_ll128[more]) if protocol == "LL128" else rate
 
 
 def pat_start_us(ranks: int) -> float:
@@ -68,6 +124,8 @@ def pat_start_us(ranks: int) -> float:
 
 def nvlink_us(algorithm: str, protocol: str) -> float:
     """Latency of a step inside a host; what goes straight to its peer waits as in a ring."""
+    if algorithm == "nvls_tree":
+        return 0.0
     algorithm = "ring" if algorithm in ("direct", "pat") else algorithm
     if algorithm == "tree" and protocol == "Simple":
         return _TREE_SIMPLE_STEP_US
@@ -78,6 +136,8 @@ def network_us(algorithm: str, protocol: str) -> float:
     """Latency of a step between hosts."""
     if algorithm == "pat":
         return _PAT_STEP_US
+    if algorithm == "nvls_tree":
+        return _NVLS_STEP_US
     return _NETWORK_US["ring" if algorithm == "direct" else algorithm][PROTOCOLS.index(protocol)]
 
 
@@ -113,6 +173,7 @@ def estimate_us(
         rate = bus * _RATIO[protocol]
         if protocol == "LL":
             rate = min(rate, links.ll_most)
+        rate = links.limited("ring", protocol, rate)
         total = size_bytes * ranks if collective is Collective.ALL_GATHER else size_bytes
         return latency + total * both * ranks_moved / rate
     depth = (hosts - 1).bit_length()
@@ -120,4 +181,19 @@ def estimate_us(
     reaches = _TREE_REACHES[protocol]
     power = (size_bytes >> 6).bit_length() - 1
     tenths = reaches[power] if 0 <= power < len(reaches) else 10
-    return latency + 20 * size_bytes / (bus * _TREE_RATIO[protocol] * tenths)
+    return latency + 20 * size_bytes / (links.limited("tree", protocol, bus * _TREE_RATIO[protocol]) * tenths)
+
+
+def nvls_tree_us(size_bytes: int, links: Links, kind: Generation, assumed_rate: float) -> float:
+    """Microseconds that NCCL expects of an NVLS tree; ``assumed_rate``: of a GPU's NVLinks, B/us."""
+    heads, more = links.heads, int(links.hosts > 2)
+    # A head reads and sends its share, and its own link carries all others' as well.
+    inside = min(assumed_rate / (heads + 1), kind.nvls_head) * kind.nvls_efficiency * (heads - 1) / heads * 2
+    across = links.network_rate / 8e6 / heads * (1 if more else 2)
+    bus = heads * min(inside, across, kind.nvls_tree[more])
+    power = (size_bytes >> 6).bit_length() - 1
+    reaches = _TREE_REACHES["Simple"]
+    if kind.corrected and 0 <= power <= len(reaches):
+        bus *= reaches[min(power, len(reaches) - 1)] / 10
+    latency = _NVLS_INSIDE_US + 2 * (links.hosts.bit_length() - 1) * _NVLS_STEP_US
+    return latency + size_bytes * 2 * (links.ranks - 1) / links.ranks / bus

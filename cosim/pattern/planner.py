@@ -265,7 +265,8 @@ class Planner:
         """Prove the same algorithm on a group small enough for the prover to look at all orders."""
         for few in (8, 4, 2):
             if few < num_ranks:
-                small = self._build(algorithm, collective, few, few, reverse, chunk, root % few)
+                alike = algorithm.on_few(num_ranks, few)
+                small = self._build(alike, collective, few, few, reverse, chunk, root % few)
                 if small.num_flows <= RACE_LIMIT:
                     prove(small)
                     return

@@ -7,7 +7,8 @@ import pytest
 from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario
 from cosim.pattern.config import CollectiveConfig
-from cosim.pattern.nccl import Nccl, ring_orders
+from cosim.pattern.nccl import Nccl
+from cosim.pattern.nccl_rings import ring_orders
 from cosim.pattern.nccl_tree import rank_parents
 from cosim.pattern.planner import Planner
 from cosim.pattern.prove import prove

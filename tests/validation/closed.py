@@ -195,6 +195,11 @@ def collective_s(cluster: Cluster, collective: Collective, ranks: int, local: in
         depth = (hosts - 1).bit_length()
         hops = 2 * (depth * network_us("tree", protocol) + (local - 1) * nvlink_us("tree", protocol)) / 1e6
         return start + hops + 2 * whole / (local * wire * share)
+    if algorithm == "nvls_tree":
+        assert nccl.law is not None
+        hops = 2 * (hosts - 1).bit_length() * network_us(algorithm, protocol) / 1e6
+        inside = (1 + 1 / local) / (cluster.link_rate * nccl.law.nvls_efficiency)
+        return start + hops + whole * max(inside, (1 if hosts == 2 else 2) / (local * wire))
     if algorithm == "pat":
         sent = (ranks - 1) * whole / ranks / wire
         return start + (ranks.bit_length() - 1) * network_us("pat", protocol) / 1e6 + sent
