@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cosim.engine import state as s
 from cosim.engine.state import State
 from cosim.network.core import room_for_reports
-from cosim.network.growing import GrowingArrays
+from cosim.network.growing import GrowingArrays, zeros
 
 _ROWS: dict[str, Any] = {
     "ops": s.OP,
@@ -76,13 +76,17 @@ _USED = {
     "words": s.WORDS_TOP,
 }
 """What the loop fills, and how far it is filled. (Logs are taken out when they are full.)"""
+_FILLED = {*_USED, "reactions", "log", "collective_log"}
 
 
 class Columns:
     """Owns the arrays by name; ``meta`` has the loop's scalars."""
 
     def __init__(self) -> None:
-        self.arrays = GrowingArrays({name: np.zeros(0, kind) for name, kind in _ROWS.items()})
+        # Room from the start for what any run fills: the loop stops for each first row otherwise.
+        self.arrays = GrowingArrays(
+            {name: zeros((_LEAST_ROWS if name in _FILLED else 0,), kind) for name, kind in _ROWS.items()}
+        )
         self.meta = self.arrays["meta"] = np.zeros(s.NUM_SCALARS, np.int64)
         for scalar in (s.HANDLE_FREE, s.RENDEZVOUS_FREE, s.MESSAGE_FREE, s.AT_RANK, s.AT_OP, s.START_AT):
             self.meta[scalar] = s.NONE
@@ -91,7 +95,7 @@ class Columns:
         self.arrays["op_digest"] = np.zeros(2, np.uint64)
         self.arrays["plan_keys"] = np.full(64, s.NONE, np.int64)
         self.arrays["plan_values"] = np.zeros(64, np.int32)
-        self.arrays["reported"] = room_for_reports(0)
+        self.arrays["reported"] = room_for_reports(_LEAST_ROWS)
         self._used = dict.fromkeys(_ROWS, 0)
         self._view: State | None = None
         self._collectives: list[NDArray[Any]] = []
@@ -117,7 +121,7 @@ class Columns:
     def _show(self, name: str) -> None:
         """Have the view see another array; at once, for it would keep the one before alive."""
         if self._view is not None:
-            self._view = self._view.replaced(**{name: self.arrays[name]})
+            self._view.put(**{name: self.arrays[name]})
 
     def append(self, name: str, rows: NDArray[Any]) -> int:
         """Add rows to a table; the number of the first."""
@@ -135,6 +139,10 @@ class Columns:
     def used(self, name: str) -> int:
         """Rows of a table so far."""
         return self._used[name]
+
+    def expect_operations(self, count: int) -> None:
+        """Have room for so many that end, or for as many as are let go of at once."""
+        self.reserve("log", min(count, _LOG_ROWS))
 
     def make_room(self) -> None:
         """Give the loop the room that it asked for."""

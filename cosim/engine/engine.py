@@ -29,6 +29,7 @@ from cosim.workload.program import Operation
 _FIRST_TURNS, _MOST_TURNS = 1 << 12, 1 << 20
 """Turns of the loop up to its first stop, and between two stops of a long run: milliseconds, and less than a
 second."""
+_NO_FLOWS = flat_table([], [], [])
 
 
 class Engine:
@@ -239,7 +240,7 @@ class Engine:
         first = self.columns.arrays["jobs"]["trait0"]
         job = int(np.flatnonzero(first[: len(self.jobs)] <= at)[-1])
         traits = self.jobs[job].traits(at - int(first[job]))
-        group = FlowGroup(0, flat_table([], [], []), np.zeros(0, np.int32), (0, 0), **traits)  # type: ignore[arg-type]
+        group = FlowGroup(0, _NO_FLOWS, np.zeros(0, np.int32), (0, 0), **traits)  # type: ignore[arg-type]
         self.columns.arrays["traits"][at] = self._network.traits(group)
 
     def _make_report_room(self) -> None:

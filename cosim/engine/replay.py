@@ -180,6 +180,7 @@ class Replay:
             int(np.diff(one.table.first)[one.program_of].sum()) * info.iterations
             for info, one in ((job, job.workload) for job in jobs)
         )
+        self._engine.columns.expect_operations(self._total)
         expect(self._total)
 
     def run(self) -> Records:

@@ -55,10 +55,17 @@ def in_slots(table: OperationTable, before: I64, after: I64, job: Slots) -> Slot
     same iteration, each pair once, in ascending order of (before, after).
     """
     count, slots = len(table), job.count
-    length = np.diff(table.first)
-    late, reached, lag = _lagged(table)
     base = table.first[table.program]
     number = np.arange(count) - base
+    if slots == 1:  # nothing looks back: all is in order as it is
+        waits = np.maximum(np.bincount(after, minlength=count), 1)
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(before, minlength=count))])
+        none = np.zeros(count, np.int64)
+        return SlotRows(
+            np.arange(count), none, table.first, ends, number[after].astype(np.int32), waits, none
+        )
+    length = np.diff(table.first)
+    late, reached, lag = _lagged(table)
     of = table.program.astype(np.int64)
     place0 = slots * base + number  # of a row in slot 0
     waits = np.bincount(after, minlength=count)

@@ -11,12 +11,14 @@ A subclass names its arrays by annotations::
         heap: Records
 
 and reads the same in Python and in compiled code: ``calendar.events[k].cause``. Arrays are C-contiguous; a
-field may hold further :class:`Arrays`. In Python an object holds its arrays alive, and is made anew when one
-of them is replaced; compiled code does not write to the table.
+field may hold further :class:`Arrays`. In Python an object holds its arrays alive. Where one of them grows,
+it is told of the new one (:meth:`Arrays.put`) between two calls of compiled code, which doesn't write to the
+table.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, ClassVar, Self, cast
 
@@ -62,25 +64,43 @@ class Arrays:
 
     @classmethod
     def of(cls, known: Self | None, **arrays: Any) -> Self:
-        """``known``, where it is of these very arrays; else an object of them."""
+        """``known`` with these arrays, where it can have them; else an object of them."""
         if known is None:
             return cls(**arrays)
-        others = {name: arrays[name] for name in cls._names if getattr(known, name) is not arrays[name]}
-        return known.replaced(**others) if others else known
+        held = vars(known)
+        others = {name: arrays[name] for name in cls._names if held[name] is not arrays[name]}
+        if known._takes(others):
+            known.put(**others)
+            return known
+        return known.replaced(**others)
+
+    def put(self, **arrays: Any) -> None:
+        """Have other arrays, of the same types and dimensions, in some places."""
+        assert self._takes(arrays)
+        vars(self).update(arrays)
+        place, table = self._numba_type_.place, self._table
+        for name, one in arrays.items():  # what stays is not asked again: there are some fifty of them
+            entry, at = _entry(one), place[name]
+            table[at : at + len(entry)] = entry
+        # What is interpreted sees a view of its own, which may be part of another one: it is the same view.
+        if "twin" in vars(self):
+            vars(self)["twin"].put(arrays)
 
     def replaced(self, **arrays: Any) -> Self:
-        """The same with other arrays in some places."""
-        if any(_shape(one) != _shape(getattr(self, name)) for name, one in arrays.items()):
+        """An object of its own, with other arrays in some places."""
+        if not self._takes(arrays):
             return type(self)(**{name: getattr(self, name) for name in self._names} | arrays)
         made = object.__new__(type(self))
-        vars(made).update({name: arrays.get(name, getattr(self, name)) for name in self._names})
+        vars(made).update({name: getattr(self, name) for name in self._names})
         made._numba_type_ = self._numba_type_
-        made._table = self._table.copy()  # what stays is not asked again: there are some fifty of them
-        for name, one in arrays.items():
-            entry, at = _entry(one), self._numba_type_.place[name]
-            made._table[at : at + len(entry)] = entry
+        made._table = self._table.copy()
         made.address = made._table.ctypes.data
+        made.put(**arrays)
         return made
+
+    def _takes(self, arrays: Mapping[str, Any]) -> bool:
+        """Whether with these arrays it is of the same type to compiled code."""
+        return all(_shape(one) == _shape(getattr(self, name)) for name, one in arrays.items())
 
 
 def _entry(one: Any) -> tuple[int, ...]:

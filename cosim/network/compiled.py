@@ -51,6 +51,7 @@ from cosim.units import NEVER
 _FIRST_BIN_PS = 1 << 16
 _BIN_CELLS = 1 << 22  # of 8 bytes, all links together
 _MOST_EXPECTED = 1 << 22  # flows that room is made for ahead
+_FIRST_ROOM = 1 << 12  # the same, before a run: single messages are rarely under way all at once
 _REPORTED = "handle", "number", "start", "time", "cause"
 ONE_BIN_PS = 1 << 61
 """Two such bins hold all of time: for the statistics of a copy, which nobody reads."""
@@ -131,8 +132,8 @@ class CompiledNetwork(NetworkSimulator):
         self._arrays = GrowingArrays(
             {
                 "state": state,
-                "calendar": make_calendar(1 << 12),
-                "pending": np.zeros(1 << 12, PENDING),
+                "calendar": make_calendar(_FIRST_ROOM),
+                "pending": np.zeros(_FIRST_ROOM, PENDING),
                 "path_ptr": np.zeros(64, np.int64),
                 "path_link": np.zeros(64, np.int32),
                 "path_source": np.zeros(64, np.int32),
@@ -248,7 +249,9 @@ class CompiledNetwork(NetworkSimulator):
         links); those that follow are at the numbers that follow, and find their links there too.
         """
         number, row0 = self.store.single_flows(size_bytes)
-        return number, self.add_paths(job, src, dst, channel) - row0
+        first = self.add_paths(job, src, dst, channel)
+        self.expect(min(len(src), _FIRST_ROOM))
+        return number, first - row0
 
     def _bind_rows(self, table: FlowTable, job: int, src: I32, dst: I32, channel: I32) -> int:  # noqa: ARG002
         """Find the paths of a table's rows; where the first one's is."""

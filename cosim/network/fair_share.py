@@ -97,7 +97,7 @@ class FairShareNetwork(CompiledNetwork):
         for name in ("dirty", "reached"):
             self._fluid[name] = np.zeros(count, np.int32)
         for name in ("instant", "spare", "other"):
-            self._fluid[name] = np.zeros(0, np.int32)
+            self._fluid[name] = np.zeros(len(self._arrays["calendar"].events), np.int32)
         counts = self._fluid["counts"]
         counts["free_flow"] = counts["free_member"] = NONE
         self._changes.fill(self._fluid)

@@ -17,7 +17,7 @@ def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     size = prod(shape) * np.dtype(dtype).itemsize
     room = np.zeros(size + CACHE_LINE, np.uint8)
     skip = -room.ctypes.data % CACHE_LINE
-    return room[skip : skip + size].view(dtype).reshape(shape)
+    return np.ndarray(shape, dtype, room, skip)
 
 
 class GrowingArrays(dict[str, Any]):

@@ -81,12 +81,17 @@ _GROWS = {
     NEED_GROUPS: "groups",
 }
 
+_FIRST_ROWS = {"groups": 1024, "pages": 1024, "cells": 1024, "work": 4096, "out": 4096}
+"""Of what is under way there is room before any of it is: a loop stops for each that is short."""
+
 
 class FlowStore:
     """Owns the arrays, and grows them; compiled loops see them as a :class:`Store`."""
 
     def __init__(self) -> None:
-        self._arrays = GrowingArrays({name: np.zeros(64, dtype) for name, dtype in _DTYPES.items()})
+        self._arrays = GrowingArrays(
+            {name: np.zeros(_FIRST_ROWS.get(name, 64), dtype) for name, dtype in _DTYPES.items()}
+        )
         self._arrays["state"] = np.zeros(1, STATE)
         self._state = self._arrays["state"][0]
         # No repetition of any table has more cells: room for one is enough for a flow that is told.
@@ -96,8 +101,6 @@ class FlowStore:
         self._tables: dict[int, _NumberedTable] = {}
         self._open: dict[int, _NumberedTable] = {}
         self._view: Store | None = None
-        self.grow(NEED_WORK)
-        self.grow(NEED_OUT)
 
     def view(self) -> Store:
         """The arrays as they are now; stale after anything here was called."""

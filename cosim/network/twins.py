@@ -12,7 +12,7 @@ that overflows (one that leaves a field of 64 bits is an error here), hashes are
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from ctypes import addressof, memmove
 from functools import cache
 from types import CellType, FunctionType, SimpleNamespace
@@ -68,12 +68,21 @@ def _record_type(dtype: np.dtype[Any]) -> Any:
     return type("Record", (_Shown, np.ctypeslib.as_ctypes_type(dtype)), {})
 
 
+class _View(SimpleNamespace):
+    """What a twin sees of an :class:`~cosim.network.arrays.Arrays`, which says what is put there."""
+
+    def put(self, arrays: Mapping[str, Any]) -> None:
+        """See other arrays in some places."""
+        vars(self).update({name: _view(one) for name, one in arrays.items()})
+
+
 def _view(value: Any) -> Any:
     """An argument as a twin takes it: Python's own numbers come out of it, but for uint64."""
     if isinstance(value, Arrays):
         known = vars(value)
         if "twin" not in known:
-            known["twin"] = SimpleNamespace(**{name: _view(known[name]) for name in value._names})
+            known["twin"] = _View()
+            known["twin"].put({name: known[name] for name in value._names})
         return known["twin"]
     if not isinstance(value, np.ndarray):
         return value

@@ -159,6 +159,7 @@ def measure(row: Row) -> dict[str, object]:
             for job in done.records.jobs
             for rank in range(job.workload.world_size)
         ),
+        "collectives": len(done.records.collectives),
         "instants": len(np.unique(ops.end_ps)),
         "cpu_s": round(cpu, 2),
         "replay_s": round(done.records.cpu_s, 2),

@@ -102,6 +102,13 @@ class Columns(Arrays):
     grid: Any
 
 
+class Whole(Arrays):
+    """Another one of them."""
+
+    columns: Columns
+    more: Any
+
+
 def test_a_twin_writes_where_numpy_reads() -> None:
     """Records, copies of records, and rows of rows are places in the array, not values."""
     columns = Columns(np.zeros(3, EVENT), np.zeros((2, 3), EVENT))
@@ -119,9 +126,15 @@ def test_a_twin_writes_where_numpy_reads() -> None:
 
 
 def test_an_array_in_the_place_of_another_is_what_compiled_and_interpreted_code_see() -> None:
-    """Whatever was looked at before, and whether the type stays (a table is copied) or not."""
+    """Whatever was looked at before, in another one, too, and whether the type stays or not."""
     columns = Columns(np.zeros(3, EVENT), np.zeros((2, 3), EVENT))
-    assert len(twins._view(columns).events) == 3
+    whole = Whole(columns, np.zeros(1, EVENT))
+    assert len(twins._view(whole).columns.events) == 3
+    columns.put(events=np.zeros(4, EVENT))
+    assert len(twins._view(whole).columns.events) == 4
+    assert columns._table.tolist() == Columns(columns.events, columns.grid)._table.tolist()
+    other = columns.replaced(events=np.zeros(9, EVENT))
+    assert [len(twins._view(one).events) for one in (columns, other)] == [4, 9]
     for longer in (np.zeros(5, EVENT), np.zeros(5)):
         anew = Columns.of(columns, events=longer, grid=columns.grid)
         assert len(twins._view(anew).events) == 5
