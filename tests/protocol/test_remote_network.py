@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from cosim.errors import CausalityError, FeatureError, NetworkError, OverloadError, ProtocolError
+from cosim.errors import CausalityError, CosimError, FeatureError, NetworkError, OverloadError, ProtocolError
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import ON_COMPLETION, ON_START, FlowBatch, FlowGroup, FlowTable, flat_table
@@ -21,7 +21,8 @@ from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.testing.conformance.cases import star
 from cosim.units import NEVER
 from tests.fuzz.loop import looped
-from tests.network.balancing.worlds import leaf_spine
+from tests.network.balancing.test_fair_share import SIZE, Bad
+from tests.network.balancing.worlds import leaf_spine, send
 from tests.protocol.small_run import run
 
 Serve = Callable[..., Server]
@@ -235,3 +236,10 @@ def test_an_answer_that_is_no_message_is_a_protocol_error(which: int) -> None:
 def test_options_that_yaml_takes_for_truth_values_reach_the_simulator_as_words() -> None:
     remote = Remote.model_validate({"simulator": "ns3", "options": {"pfc": False, "ecn": True, "k": 2}})
     assert remote.settings().options == {"pfc": "off", "ecn": "on", "k": "2"}
+
+
+def test_a_balancers_mistake_is_told_over_the_wire_in_the_same_words(serve: Serve) -> None:
+    there = connect(serve(lambda: FairShareNetwork(Bad(answer=float("nan")))).address)
+    with pytest.raises(CosimError, match="Bad: column 'path' is nan for the connection of job 0 from gpu0"):
+        send(there, leaf_spine(), [(0, 5, SIZE)])
+    there.close()

@@ -62,34 +62,39 @@ class ChoiceColumns:
             ) from None
 
 
-def ask_in_python(balancer: Balancer, balance: Balance) -> None:
+def ask_in_python(balancer: Balancer, balance: Balance, describe: Callable[[int], str]) -> None:
     """Have a balancer that is not compiled answer the batch under way.
 
     Raises
     ------
     NetworkError
-        It raised; names the class.
+        It raised; names the class and whom it was asked for.
     """
     count = int(balance.counts["num_rows"][0])
     rows, seen = balance.rows[:count], balance.seen[:count]
+    try:
+        _ask(balancer, balance, rows, seen)
+    except NetworkError:
+        raise
+    except Exception as error:
+        who = describe(int(rows["conn"][0])) + (f" and {count - 1:,} more" if count > 1 else "")
+        raise NetworkError(
+            f"{type(balancer).__name__}.choose failed for {who}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _ask(balancer: Balancer, balance: Balance, rows: Any, seen: Any) -> None:
     kernel = type(balancer).kernel
     if kernel is not None:
         plain = getattr(kernel, "py_func", kernel)
         own = rows.view(np.recarray), seen.view(np.recarray)
-        plain(count, *own, balance.state, np.array(balancer.parameters(), np.float64))
+        plain(len(rows), *own, balance.state, np.array(balancer.parameters(), np.float64))
         return
     conn = rows["conn"]
     state = balance.state[conn]
     state[rows["first"] != 0.0, : len(balancer.state)] = list(balancer.state.values())
     c = ChoiceColumns(balancer, rows, seen, {key: state[:, k] for k, key in enumerate(balancer.state)})
-    try:
-        balancer.choose(c)
-    except NetworkError:
-        raise
-    except Exception as error:
-        raise NetworkError(
-            f"{type(balancer).__name__}.choose failed: {type(error).__name__}: {error}"
-        ) from error
+    balancer.choose(c)
     balance.state[conn] = state
 
 

@@ -173,7 +173,7 @@ class Balancing:
             self._make_room()
         elif what == CHOOSE:
             assert self.balancer is not None
-            ask_in_python(self.balancer, self.view())
+            ask_in_python(self.balancer, self.view(), self._describe)
         elif what == WRONG_CHOICE:
             self._refuse()
         return what in (NEED_CHOICES, CHOOSE, WRONG_CHOICE)

@@ -218,7 +218,7 @@ class SetsLoad(Balancer):
         (BadParts(answer=0.3), "'parts' adds up to 1.2"),
         (BadParts(answer=-1), "'parts' is -1 at path 0"),
         (BadParts(answer=float("nan")), "'parts' is nan"),
-        (Raises(), "Raises.choose failed: KeyError"),
+        (Raises(), "Raises.choose failed for the connection of job 0 from gpu0 to gpu5: KeyError: .1"),
         (SetsLoad(), "column 'path_load' can't be set"),
     ],
 )
