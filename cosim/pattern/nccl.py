@@ -5,8 +5,8 @@ Which algorithm and protocol carry an operation is decided as NCCL decides it, b
 "Demystifying NCCL", arXiv 2507.04786, section III): latency plus bytes over bandwidth, least wins. The
 estimate only decides; the time is the network's. All-reduces take a ring or a tree, all-gathers and
 reduce-scatters a ring, broadcasts the ring as a chain; all-to-alls and sends are NCCL's grouped sends and
-receives, each straight to its peer, LL up to 16 KB a message (``NCCL_P2P_LL_THRESHOLD``), Simple above. What
-reaches the network is what goes over wires:
+receives, each straight to its peer or over the GPU that has its rail's NIC (``nccl_pxn``), LL up to 16 KB a
+message (``NCCL_P2P_LL_THRESHOLD``), Simple above. What reaches the network is what goes over wires:
 
 - LL sends a 4-byte flag with each 4 bytes of data, LL128 8 bytes in 128; Simple none. NVLink's and the
   network's own headers and flow control take ``nvlink_efficiency`` and ``network_efficiency``: messages
@@ -32,8 +32,9 @@ up large all-reduces (NVLS) where that is faster than a ring. Between such hosts
 tree (``nccl_nvls_tree``): its start and the switch's rate are those of one host, a step between hosts waits
 for as long as NCCL reckons. Between hosts NICs are the topology's, each GPU's own one carrying what it sends.
 
-Not modelled: SHARP, user buffers, copy-engine collectives; the GPU's multiprocessors that
-NCCL occupies; protocol changes between NCCL versions. Calibrated (``latency``, ``nvlink_efficiency``,
+Not modelled: PXN of sends that are no all-to-all (their groups seldom have the GPU of the receiver's rail),
+SHARP, user buffers, copy-engine collectives; the GPU's multiprocessors that NCCL occupies; protocol changes
+between NCCL versions. Calibrated (``latency``, ``nvlink_efficiency``,
 ``loop_gap``) on nccl-tests all-reduces of 2 and 8 A100s (``python -m tests.validation.fit``) of 1 MB to 1 GB;
 ``least_latency`` and the network's latencies are NCCL's own, ``network_efficiency`` is that of InfiniBand's
 framing: small operations, other collectives and other hosts are predictions. `cosim calibrate` measures
@@ -43,19 +44,18 @@ where there are GPUs.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.direct import Direct
 from cosim.pattern.halving_doubling import HalvingDoubling
-from cosim.pattern.nccl_host import SYSTEMS, HostLaw, HostWay, SystemName, system_of
+from cosim.pattern.nccl_host import SYSTEMS, HostLaw, SystemName, system_of
 from cosim.pattern.nccl_nvls_tree import nvls_tree_template
+from cosim.pattern.nccl_pxn import pxn_all_to_all
 from cosim.pattern.nccl_rings import ring_orders
 from cosim.pattern.nccl_tree import tree_template
 from cosim.pattern.nccl_tuning import (
@@ -65,9 +65,16 @@ from cosim.pattern.nccl_tuning import (
     channel_bytes,
     estimate_us,
     network_us,
-    nvlink_us,
     nvls_tree_us,
     pat_start_us,
+)
+from cosim.pattern.nccl_wire import (
+    DIRECT,
+    LAWFUL,
+    AlgorithmName,
+    ProtocolName,
+    Wire,
+    whole_bytes,
 )
 from cosim.pattern.ring import Rings
 from cosim.pattern.send_recv import SendRecv
@@ -76,16 +83,8 @@ from cosim.spec import RateBps, SizeBytes, TimePs
 from cosim.topology.scale_up import HostShape
 from cosim.units import PS_PER_US
 
-AlgorithmName = Literal["ring", "tree", "direct", "nvls", "nvls_tree", "pat"]
-ProtocolName = Literal["LL", "LL128", "Simple"]
-DATA_PER_WIRE: dict[str, float] = {"LL": 0.5, "LL128": 0.9375, "Simple": 1.0}
-"""Bytes of data in a byte on the wire: 4 of 8, 120 of 128, all."""
-_DIRECT = (Collective.ALL_TO_ALL, Collective.SEND_RECV)
-"""Grouped sends and receives."""
 _LL_MOST = 16384
 """``NCCL_P2P_LL_THRESHOLD``: bytes of the largest message that goes by LL."""
-_LAWFUL = (Collective.ALL_REDUCE, Collective.ALL_GATHER, Collective.REDUCE_SCATTER, *_DIRECT)
-"""What systems' laws are of."""
 _RAILS = 4
 """Rings between hosts where nobody knows the NICs."""
 CHAIN_PIECE, CHAIN_PIECES = 128 * 1024, 64
@@ -141,6 +140,11 @@ class Nccl(Algorithm):
         description="whose measured laws hold inside a host; omitted: by the topology's NVLink; none: "
         "latency, nvlink_efficiency and loop_gap do",
     )
+    pxn: bool = Field(
+        True,
+        description="all-to-alls between hosts take the NIC of the receiver's rail, over the GPU that has it "
+        "(NCCL_P2P_PXN_LEVEL 2; false: 0, each its own)",
+    )
     number_bytes: int = Field(
         2, ge=1, le=8, description="of the numbers that are added up: of one byte no switch adds any"
     )
@@ -192,9 +196,9 @@ class Nccl(Algorithm):
         self, collective: Collective, num_ranks: int, size_bytes: int
     ) -> tuple[AlgorithmName, ProtocolName]:
         """What NCCL would take: the least of its estimates; the first of equals."""
-        if self.law is not None and self.hosts == 1 and collective in _LAWFUL:
+        if self.law is not None and self.hosts == 1 and collective in LAWFUL:
             return self._by_law(self.law, collective, num_ranks, size_bytes)
-        if collective in _DIRECT:
+        if collective in DIRECT:
             message = size_bytes // num_ranks if collective is Collective.ALL_TO_ALL else size_bytes
             return "direct", "LL" if message <= _LL_MOST else "Simple"
         law, heads = self.law, self.heads(num_ranks // self.hosts)
@@ -250,10 +254,10 @@ class Nccl(Algorithm):
         self, law: HostLaw, collective: Collective, num_ranks: int, size_bytes: int
     ) -> tuple[AlgorithmName, ProtocolName]:
         """In one host: as it was measured."""
-        whole = _whole(collective, num_ranks, size_bytes)
+        whole = whole_bytes(collective, num_ranks, size_bytes)
         way = law.way(collective, num_ranks, whole, self.number_bytes)
         protocol: ProtocolName = self.protocol or ("Simple" if way == "nvls" else way)
-        if collective in _DIRECT:
+        if collective in DIRECT:
             return "direct", protocol
         if protocol == "LL128" and not law.ll128:
             protocol = "Simple"
@@ -289,8 +293,11 @@ class Nccl(Algorithm):
         self.check(collective, num_ranks)
         algorithm, protocol = self.choose(collective, num_ranks, size_bytes)
         hosts = self.hosts if num_ranks % self.hosts == 0 else 1
-        wire = _Wire(self, algorithm, protocol, num_ranks // hosts, costs)
-        if algorithm == "direct":
+        wire = Wire(self, algorithm, protocol, num_ranks // hosts, costs)
+        heads = self.heads(num_ranks // hosts)
+        if collective is Collective.ALL_TO_ALL and self.pxn and hosts > 1 and heads > 1:
+            template = pxn_all_to_all(num_ranks, size_bytes, hosts, heads, costs)
+        elif algorithm == "direct":
             straight = SendRecv() if collective is Collective.SEND_RECV else Direct()
             template = straight.build(collective, num_ranks, size_bytes, costs, reverse=reverse)
             template = replace(template, name="nccl direct")
@@ -301,7 +308,7 @@ class Nccl(Algorithm):
             template = HalvingDoubling().build(collective, num_ranks, size_bytes, costs)
             template = replace(template, name="nccl pat")
         elif algorithm == "nvls_tree":
-            heads, step = self.heads(num_ranks // hosts), round(network_us(algorithm, protocol) * PS_PER_US)
+            step = round(network_us(algorithm, protocol) * PS_PER_US)
             template = nvls_tree_template(num_ranks, size_bytes, hosts, heads, step, costs)
         elif algorithm == "tree":
             template = tree_template(num_ranks, size_bytes, hosts, self.rails or _RAILS, self.pieces, costs)
@@ -321,91 +328,3 @@ class Nccl(Algorithm):
         channels = self.heads(local)
         order = ring_orders(hosts, local, channels, alternate=self.alternate or False)
         return Rings(num_ranks, channels, costs, reverse=reverse, order=order, name="nccl ring")
-
-
-@dataclass(frozen=True)
-class _Wire:
-    """Makes a template's messages what goes over wires: bytes with flags and headers, NCCL's delays."""
-
-    spec: Nccl
-    algorithm: AlgorithmName
-    protocol: ProtocolName
-    local: int
-    costs: Costs
-
-    def laid(self, template: Template, size_bytes: int) -> Template:
-        """The template with wire bytes and delays."""
-        spec, law = self.spec, self.spec.law
-        if law is not None and self.local == template.num_ranks and template.collective in _LAWFUL:
-            return self._by_law(law, template, size_bytes)
-        between = template.src // self.local != template.dst // self.local
-        message = template.src != template.dst
-        data = DATA_PER_WIRE[self.protocol]
-        share = np.where(between, spec.network_efficiency, self._inside()) * data
-        size = np.where(message, np.ceil(template.bytes / share), 0).astype(np.int64)
-        inside = round(nvlink_us(self.algorithm, self.protocol) * PS_PER_US)
-        across = round(network_us(self.algorithm, self.protocol) * PS_PER_US)
-        if self.algorithm == "nvls_tree":  # its rows wait for themselves
-            across = 0
-        delay = template.delay_ps + np.where(message, np.where(between, across, inside), 0)
-        whole = _whole(template.collective, template.num_ranks, size_bytes)
-        delay[_first(template)] += spec.start_ps(self.algorithm, self.protocol, template.num_ranks, whole)
-        if law is None and self.algorithm == "ring" and template.collective is not Collective.BROADCAST:
-            delay[int(template.block_row[-2]) :] += self._gaps(template, size_bytes)
-        return replace(template, bytes=size, delay_ps=delay.astype(np.int64))
-
-    def _inside(self) -> float:
-        """Bytes of data for each byte that a link inside a host carries, where there are several hosts."""
-        law = self.spec.law
-        if law is None:
-            return self.spec.nvlink_efficiency
-        if self.algorithm != "nvls_tree":
-            return law.efficiency
-        # A head's link carries the whole, and the sum of a share; its messages are all of both shares.
-        heads = self.spec.heads(self.local)
-        return law.nvls_efficiency * (self.local + heads - 2) / (heads + 1)
-
-    def _by_law(self, law: HostLaw, template: Template, size_bytes: int) -> Template:
-        """Of one host whose system was measured."""
-        kind, ranks = template.collective, template.num_ranks
-        whole = _whole(kind, ranks, size_bytes)
-        way: HostWay = "nvls" if self.algorithm == "nvls" else self.protocol
-        if self.algorithm == "direct":
-            each = whole / ranks if kind is Collective.ALL_TO_ALL else whole
-            share = law.direct_data_per_wire(way)
-            start, hop = law.direct_start_us(way, whole), law.direct_hop_us(way, ranks, each)
-            drained = law.direct_drain_us(way, each) if kind is Collective.ALL_TO_ALL else 0.0
-        else:
-            share = law.data_per_wire(way, kind, ranks, whole, self.spec.number_bytes)
-            start, hop = law.start_us(way, whole), law.hop_us(way)
-            drained = law.drain_us(way, kind, ranks, whole)
-        message = template.src != template.dst
-        size = np.where(message, np.ceil(template.bytes / share), 0).astype(np.int64)
-        delay = template.delay_ps + np.where(message, round(hop * PS_PER_US), 0)
-        delay[_first(template)] += round(start * PS_PER_US)
-        delay[int(template.block_row[-2]) :] += round(drained * PS_PER_US)
-        return replace(template, bytes=size, delay_ps=delay.astype(np.int64))
-
-    def _gaps(self, template: Template, size_bytes: int) -> int:
-        """The time for which a ring drains: once each ``buffer`` bytes on each rank."""
-        ranks = 1 if template.collective is Collective.ALL_GATHER else template.num_ranks
-        halves = 2 if template.collective is Collective.ALL_REDUCE else 1
-        return self.spec.loop_gap * size_bytes * halves // (2 * ranks * self.spec.buffer)
-
-
-def _whole(collective: Collective, num_ranks: int, size_bytes: int) -> int:
-    """Bytes of the whole buffer."""
-    return size_bytes * (num_ranks if collective is Collective.ALL_GATHER else 1)
-
-
-def _first(template: Template) -> NDArray[np.bool_]:
-    """The messages that wait for arrivals only: the first that a rank sends."""
-    entries, degree = template.num_ranks, np.diff(template.dep_ptr)
-    rows = np.repeat(np.arange(len(template.src)), degree)
-    block = np.repeat(np.arange(len(template.block_repeat)), np.diff(template.block_row))
-    once = template.block_repeat[block] == 1
-    position = np.arange(len(template.src)) - template.block_row[block] + template.block_base[block]
-    target = position[rows] - template.dep_distance
-    arrivals = np.bincount(rows[target < entries], minlength=len(degree))
-    found: NDArray[np.bool_] = once & (template.src != template.dst) & (degree > 0) & (arrivals == degree)
-    return found

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.pattern.nccl import CHAIN_PIECE, CHAIN_PIECES, DATA_PER_WIRE, Nccl
+from cosim.pattern.nccl import CHAIN_PIECE, CHAIN_PIECES, Nccl
 from cosim.pattern.nccl_tuning import nvlink_us
+from cosim.pattern.nccl_wire import DATA_PER_WIRE
 from cosim.pattern.template import Collective
 from cosim.units import PS_PER_S, PS_PER_US
 

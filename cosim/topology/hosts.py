@@ -4,8 +4,8 @@ Inside a host, GPU to GPU goes over the NVSwitch; between hosts, GPU -> NIC -> e
 Every GPU uses one NIC. With rails, NIC j of each host of a group hangs on the group's edge switch j
 ("rail-optimized"), so that equal local ranks meet at one switch; else a host's NICs share one switch.
 
-Not modelled: PCIe switches and host memory on the way to a NIC, forwarding through a peer GPU to reach
-another rail (NCCL's PXN), congestion inside the NVSwitch.
+Not modelled: PCIe switches and host memory on the way to a NIC, congestion inside the NVSwitch. That a peer
+GPU forwards to another rail (PXN) is a collective's (``nccl``).
 """
 
 from __future__ import annotations

@@ -1,0 +1,115 @@
+"""What NCCL's messages are on wires: bytes with flags and headers, and NCCL's delays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.pattern.costs import Costs
+from cosim.pattern.nccl_host import HostLaw, HostWay
+from cosim.pattern.nccl_tuning import network_us, nvlink_us
+from cosim.pattern.template import Collective, Template
+from cosim.units import PS_PER_US
+
+if TYPE_CHECKING:
+    from cosim.pattern.nccl import Nccl
+
+AlgorithmName = Literal["ring", "tree", "direct", "nvls", "nvls_tree", "pat"]
+ProtocolName = Literal["LL", "LL128", "Simple"]
+DATA_PER_WIRE: dict[str, float] = {"LL": 0.5, "LL128": 0.9375, "Simple": 1.0}
+"""Bytes of data in a byte on the wire: 4 of 8, 120 of 128, all."""
+DIRECT = (Collective.ALL_TO_ALL, Collective.SEND_RECV)
+"""Grouped sends and receives."""
+LAWFUL = (Collective.ALL_REDUCE, Collective.ALL_GATHER, Collective.REDUCE_SCATTER, *DIRECT)
+"""What systems' laws are of."""
+
+
+@dataclass(frozen=True)
+class Wire:
+    """Makes a template's messages what goes over wires: bytes with flags and headers, NCCL's delays."""
+
+    spec: Nccl
+    algorithm: AlgorithmName
+    protocol: ProtocolName
+    local: int
+    costs: Costs
+
+    def laid(self, template: Template, size_bytes: int) -> Template:
+        """The template with wire bytes and delays."""
+        spec, law = self.spec, self.spec.law
+        if law is not None and self.local == template.num_ranks and template.collective in LAWFUL:
+            return self._by_law(law, template, size_bytes)
+        between = template.src // self.local != template.dst // self.local
+        message = template.src != template.dst
+        data = DATA_PER_WIRE[self.protocol]
+        share = np.where(between, spec.network_efficiency, self._inside()) * data
+        size = np.where(message, np.ceil(template.bytes / share), 0).astype(np.int64)
+        inside = round(nvlink_us(self.algorithm, self.protocol) * PS_PER_US)
+        across = round(network_us(self.algorithm, self.protocol) * PS_PER_US)
+        if self.algorithm == "nvls_tree":  # its rows wait for themselves
+            across = 0
+        delay = template.delay_ps + np.where(message, np.where(between, across, inside), 0)
+        whole = whole_bytes(template.collective, template.num_ranks, size_bytes)
+        delay[_first(template)] += spec.start_ps(self.algorithm, self.protocol, template.num_ranks, whole)
+        if law is None and self.algorithm == "ring" and template.collective is not Collective.BROADCAST:
+            delay[int(template.block_row[-2]) :] += self._gaps(template, size_bytes)
+        return replace(template, bytes=size, delay_ps=delay.astype(np.int64))
+
+    def _inside(self) -> float:
+        """Bytes of data for each byte that a link inside a host carries, where there are several hosts."""
+        law = self.spec.law
+        if law is None:
+            return self.spec.nvlink_efficiency
+        if self.algorithm != "nvls_tree":
+            return law.efficiency
+        # A head's link carries the whole, and the sum of a share; its messages are all of both shares.
+        heads = self.spec.heads(self.local)
+        return law.nvls_efficiency * (self.local + heads - 2) / (heads + 1)
+
+    def _by_law(self, law: HostLaw, template: Template, size_bytes: int) -> Template:
+        """Of one host whose system was measured."""
+        kind, ranks = template.collective, template.num_ranks
+        whole = whole_bytes(kind, ranks, size_bytes)
+        way: HostWay = "nvls" if self.algorithm == "nvls" else self.protocol
+        if self.algorithm == "direct":
+            each = whole / ranks if kind is Collective.ALL_TO_ALL else whole
+            share = law.direct_data_per_wire(way)
+            start, hop = law.direct_start_us(way, whole), law.direct_hop_us(way, ranks, each)
+            drained = law.direct_drain_us(way, each) if kind is Collective.ALL_TO_ALL else 0.0
+        else:
+            share = law.data_per_wire(way, kind, ranks, whole, self.spec.number_bytes)
+            start, hop = law.start_us(way, whole), law.hop_us(way)
+            drained = law.drain_us(way, kind, ranks, whole)
+        message = template.src != template.dst
+        size = np.where(message, np.ceil(template.bytes / share), 0).astype(np.int64)
+        delay = template.delay_ps + np.where(message, round(hop * PS_PER_US), 0)
+        delay[_first(template)] += round(start * PS_PER_US)
+        delay[int(template.block_row[-2]) :] += round(drained * PS_PER_US)
+        return replace(template, bytes=size, delay_ps=delay.astype(np.int64))
+
+    def _gaps(self, template: Template, size_bytes: int) -> int:
+        """The time for which a ring drains: once each ``buffer`` bytes on each rank."""
+        ranks = 1 if template.collective is Collective.ALL_GATHER else template.num_ranks
+        halves = 2 if template.collective is Collective.ALL_REDUCE else 1
+        return self.spec.loop_gap * size_bytes * halves // (2 * ranks * self.spec.buffer)
+
+
+def whole_bytes(collective: Collective, num_ranks: int, size_bytes: int) -> int:
+    """Bytes of the whole buffer."""
+    return size_bytes * (num_ranks if collective is Collective.ALL_GATHER else 1)
+
+
+def _first(template: Template) -> NDArray[np.bool_]:
+    """The messages that wait for arrivals only: the first that a rank sends."""
+    entries, degree = template.num_ranks, np.diff(template.dep_ptr)
+    rows = np.repeat(np.arange(len(template.src)), degree)
+    block = np.repeat(np.arange(len(template.block_repeat)), np.diff(template.block_row))
+    once = template.block_repeat[block] == 1
+    position = np.arange(len(template.src)) - template.block_row[block] + template.block_base[block]
+    target = position[rows] - template.dep_distance
+    arrivals = np.bincount(rows[target < entries], minlength=len(degree))
+    found: NDArray[np.bool_] = once & (template.src != template.dst) & (degree > 0) & (arrivals == degree)
+    return found
