@@ -108,6 +108,8 @@ def install(shim: Shim, device_count: int, own: int, gpu: dict[str, Any]) -> Non
         setattr(accelerator, key, _zero)
     for key in ("empty_cache", "reset_peak_memory_stats", "reset_accumulated_memory_stats"):
         setattr(accelerator, key, _nothing)
+    torch._C._accelerator_getAllocatorSettings = lambda: ""
+    torch._C._accelerator_setAllocatorSettings = _nothing
     accelerator.memory_stats = lambda *_, **__: {}
     accelerator.get_memory_info = lambda *_, **__: (memory, memory)
     # A function of its own: Dynamo takes each of them for another.
@@ -188,6 +190,7 @@ def _about_gpu(gpu: dict[str, Any], memory: int) -> dict[str, Any]:
         "is_bf16_supported": lambda *_, **__: capability >= (8, 0),
         "is_tf32_supported": lambda *_, **__: capability >= (8, 0),
         "mem_get_info": lambda *_, **__: (memory, memory),
+        "get_allocator_backend": lambda: "native",
         "memory_stats": lambda *_, **__: defaultdict(int),
         "memory_snapshot": lambda *_, **__: [],
         "memory_summary": lambda *_, **__: "",
@@ -223,6 +226,7 @@ def _about_devices(shim: Shim, device_count: int) -> dict[str, Any]:
 
     return {
         "is_available": lambda: True,
+        "_is_compiled": lambda: True,
         "is_initialized": lambda: True,
         "device_count": lambda: device_count,
         "_device_count_nvml": lambda: device_count,

@@ -27,6 +27,7 @@ _HINTS = (
     ("FileNotFoundError", "the script runs in the folder where cosim is run: paths are from there"),
     ("No module named", "the script runs in cosim's Python environment: install the package there"),
     ("fake impl", "an operator of another library lacks a fake implementation: torch.library.register_fake"),
+    ("the compiled part that has it", "compiling needs it; eagerly it runs (vLLM: enforce_eager=True)"),
     ("CUDA error", "something called CUDA itself; profiled scripts have no GPU"),
     ("Not linked with support for cuda", "something called CUDA itself; profiled scripts have no GPU"),
     ("is_cuda", "something looked for a real GPU; profiled scripts have none"),

@@ -66,10 +66,15 @@ def install(
 
         mixin.generate = generate
 
-    if _MODULE in sys.modules:
-        watch(sys.modules[_MODULE])
+    when_imported(_MODULE, watch)
+
+
+def when_imported(module: str, then: Callable[[Any], None]) -> None:
+    """Have ``then(module)`` as soon as it is imported."""
+    if module in sys.modules:
+        then(sys.modules[module])
     else:
-        sys.meta_path.insert(0, _WhenImported(watch))
+        sys.meta_path.insert(0, _WhenImported(module, then))
 
 
 class _Answering:
@@ -158,11 +163,11 @@ class _Answering:
 class _WhenImported(importlib.abc.MetaPathFinder):
     """Tells of one module when it has been imported."""
 
-    def __init__(self, then: Callable[[Any], None]) -> None:
-        self.then = then
+    def __init__(self, module: str, then: Callable[[Any], None]) -> None:
+        self.module, self.then = module, then
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> Any:
-        if name != _MODULE:
+        if name != self.module:
             return None
         sys.meta_path.remove(self)
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)

@@ -6,15 +6,27 @@ optimizer itself is told so.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing import process
 from types import SimpleNamespace
 from typing import Any
 
 started: list[str] = []
 """Names of the processes that the script has started."""
+_unnoted: list[Any] = []
+
+
+@contextlib.contextmanager
+def unnoted() -> Iterator[None]:
+    """A fork in here is not the script's."""
+    _unnoted.append(None)
+    try:
+        yield
+    finally:
+        _unnoted.pop()
 
 
 def install(local_rank: int) -> None:
@@ -30,16 +42,12 @@ def install(local_rank: int) -> None:
     for name in ("spawn", "start_processes"):
         setattr(mp, name, start_processes)
         setattr(sys.modules["torch.multiprocessing.spawn"], name, start_processes)
-    inside: list[Any] = []
-    os.register_at_fork(before=lambda: None if inside else started.append("fork"))
+    os.register_at_fork(before=lambda: None if _unnoted else started.append("fork"))
     start = process.BaseProcess.start
 
     def noted(self: Any) -> None:
         started.append(self.name)
-        inside.append(self)
-        try:
+        with unnoted():  # its name is
             start(self)
-        finally:
-            inside.clear()
 
     process.BaseProcess.start = noted  # type: ignore[method-assign]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch._C import DispatchKey
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from cosim.profiler.inside import fakes, lines
+from cosim.profiler.inside import fakes, lines, python_operators, serving_kernels
 from cosim.profiler.inside.host import KnownValues
 from cosim.profiler.inside.kernels import (
     Cost,
@@ -65,12 +66,16 @@ _TRUE = frozenset({"all", "isfinite"})
 
 @dataclass(frozen=True)
 class _Traits:
-    """What a schema says of an operator: positions and names of arguments that it changes; only a view?"""
+    """What a schema says of an operator: positions and names of arguments that it changes; only a view? Is it
+    one of several others, by its registration or in Python?
+    """
 
     name: str
     positions: tuple[int, ...]
     names: tuple[str, ...]
     free: bool
+    composite: bool
+    python: Callable[..., Any] | None
 
 
 @dataclass
@@ -125,6 +130,8 @@ class DispatchRecorder(TorchDispatchMode):
         self.backwards = 0
         self._was_backward = False
         self._traits: dict[Any, _Traits] = {}
+        self._carried: set[Any] = set()
+        """Operators in Python that were carried out."""
         self.writers: dict[int, tuple[int, Any]] = {}
         """Of a storage: who wrote it last, and the storage itself, so that its address is not used again."""
         self._lock = threading.RLock()
@@ -150,6 +157,12 @@ class DispatchRecorder(TorchDispatchMode):
             answer = self.groups.intercept(func, args, kwargs)
             if answer is not NotImplemented:
                 return answer
+        traits = self._traits.get(func) or self._read_schema(func)
+        if traits.composite and torch.is_inference_mode_enabled():  # else autograd has taken it apart
+            with self:
+                return func.decompose(*args, **kwargs)
+        if traits.python is not None:
+            return self._in_python(func, traits, args, kwargs)
         if func.is_view:
             viewed = fakes.view(self.known.mode, func, args, kwargs)
             if viewed is not None:
@@ -160,7 +173,6 @@ class DispatchRecorder(TorchDispatchMode):
             if is_collective(func):
                 self._aside.append((func, args, kwargs, out))
             return out
-        traits = self._traits.get(func) or self._read_schema(func)
         if traits.free or is_taken_over(func, args, out):
             if traits.name.startswith("c10d."):
                 self.unknown[traits.name] += 1
@@ -178,6 +190,23 @@ class DispatchRecorder(TorchDispatchMode):
             self.progress.before_step(len(self.operations), gradients=gradients, answering=bool(self.stage))
         if func._opname in _TRUE and isinstance(out, torch.Tensor):
             out._cosim_true = True  # type: ignore[attr-defined]
+        return out
+
+    def _in_python(self, func: Any, traits: _Traits, args: Any, kwargs: Any) -> Any:
+        """An operator whose implementation is Python's; as one kernel, once that was seen to fail."""
+        assert traits.python is not None
+        before = None if func in self._carried else self._mark()
+        try:
+            with self:
+                out = traits.python(*args, **kwargs)
+        except Exception:
+            if before is None:
+                raise
+            self._back_to(before)
+            self._traits[func] = replace(traits, python=None)
+            with self:
+                return func(*args, **kwargs)
+        self._carried.add(func)
         return out
 
     # What other parts of the profiler tell it.
@@ -265,17 +294,13 @@ class DispatchRecorder(TorchDispatchMode):
             self._take_notes()
             # Capturing carries nothing out, but leaves events and writers behind that its replays alone may
             # set.
-            order = self.ordering.copy()
-            self.capture = _Capture(len(self.operations), self.backwards, order, dict(self.writers))
+            self.capture = self._mark()
             return self.capture, self.stream
 
     def end_capture(self, before: _Capture) -> None:
         """All is as it was: a capture carries nothing out."""
-        with self._lock:
-            self._take_notes()
-            del self.operations[before.length :]
-            self.ordering, self.writers, self.backwards = before.ordering, before.writers, before.backwards
-            self.capture = None
+        self._back_to(before)
+        self.capture = None
 
     def wait_for(self, tensor: torch.Tensor) -> None:
         """``wait_tensor``: this thread's stream waits for whoever writes the tensor."""
@@ -292,6 +317,17 @@ class DispatchRecorder(TorchDispatchMode):
                 self._host_waits([writer])
 
     # Inside.
+
+    def _mark(self) -> _Capture:
+        with self._lock:
+            self._take_notes()
+            return _Capture(len(self.operations), self.backwards, self.ordering.copy(), dict(self.writers))
+
+    def _back_to(self, before: _Capture) -> None:
+        with self._lock:
+            self._take_notes()
+            del self.operations[before.length :]
+            self.ordering, self.writers, self.backwards = before.ordering, before.writers, before.backwards
 
     def _phase(self) -> str:
         # Autograd's engine is at work on this thread: a backward, or within it the forward of a checkpoint.
@@ -360,6 +396,25 @@ class DispatchRecorder(TorchDispatchMode):
         with self._lock:
             self.wrote(tensors, self.launch(spent))
 
+    def carried_out(self, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """An operator of a compiled part that isn't there; what it returns. Which of its tensors it writes is
+        not known: what comes after has any of them waits for it.
+        """
+        arguments = [*given, *named.values()]
+        tensors = [t for t in _tensors(arguments) if t.device.type == self.home.type]
+        done = serving_kernels.carried_out(name, arguments, self.assume_now)
+        if not tensors:
+            return done.returned
+        spent = done.cost(name, arguments)
+        if not done.known:
+            self.unknown[name] += 1
+        if done.flops and self.capture is not None:
+            self.assume_now("attention in a CUDA graph has the lengths with which it was captured")
+        with self._lock:
+            number = self.launch(spent, self.unordered_writers(tensors))
+            self.wrote(tensors, number)
+        return done.returned
+
     def _writer(self, tensor: torch.Tensor) -> int | None:
         found = self.writers.get(self._storage(tensor))
         return None if found is None else found[0]
@@ -427,6 +482,8 @@ class DispatchRecorder(TorchDispatchMode):
             tuple(positions),
             tuple(names),
             view or short in _FREE or (not schema.returns and not positions and not names),
+            func.has_kernel_for_dispatch_key(DispatchKey.CompositeImplicitAutograd),
+            python_operators.implementation(func),
         )
         self._traits[func] = traits
         return traits

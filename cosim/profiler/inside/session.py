@@ -148,7 +148,17 @@ class ProfilingSession:
 
     def _watch_programs(self, folder: Any, groups: Any) -> None:
         """What runs more than an operator: compiled graphs, pipelines' schedules, kernels, generation."""
-        from cosim.profiler.inside import flash_attention, generation, pipeline, triton_kernels
+        from cosim.profiler.inside import (
+            extensions,
+            flash_attention,
+            generation,
+            nvml,
+            own_python,
+            pipeline,
+            python_operators,
+            triton_kernels,
+            vllm_engine,
+        )
         from cosim.profiler.inside.compiled import Compiler
 
         self.compiler = Compiler(self.recorder, self.assume)
@@ -156,6 +166,12 @@ class ProfilingSession:
         pipeline.install(folder, groups, self.guesses, self.stages)
         triton_kernels.install(self.recorder.launched)
         flash_attention.install()
+        python_operators.install()
+        if self.shim is not None:
+            nvml.install()
+            extensions.install(self.recorder.carried_out)
+            own_python.install()
+        vllm_engine.install(self.recorder, self._answered, self.assume)
         generation.install(self.recorder, self.recorder.known.tokens, self._answered)
 
     def _answered(self, request: Any) -> None:

@@ -52,6 +52,7 @@ def _constructors() -> None:
         def make(data: Any, *args: Any, plain: Any = plain, **given: Any) -> Any:
             if isinstance(data, list | tuple):
                 data = _numbers(data)
+            given.pop("pin_memory", None)  # all of the host's memory is alike to fake GPUs
             device = given.get("device")
             if device is not None and not isinstance(device, int):
                 device = torch.device(device)

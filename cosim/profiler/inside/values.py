@@ -54,6 +54,7 @@ def install(assume: Any, host_reads: Any, routing: TokenRouting) -> None:
     _read_scalars(table, assume, routing)
     _count_evenly(table, routing)
     _take_all_places(table, assume)
+    _draw_in_place(table)
     _patch_reads(assume, host_reads, routing)
     _patch_data()
     _random_states()
@@ -127,6 +128,16 @@ def _take_all_places(table: Any, assume: Any) -> None:
 
     table[torch.ops.aten.nonzero.default] = nonzero
     table[torch.ops.aten.masked_select.default] = masked_select
+
+
+def _draw_in_place(table: Any) -> None:
+    """What is drawn from a generator of the script's own; torch's rules know none."""
+
+    def drawn(fake_mode: Any, func: Any, given: Any, *_: Any, **__: Any) -> Any:
+        return given
+
+    for name in ("cauchy_", "exponential_", "geometric_", "log_normal_"):
+        table[getattr(torch.ops.aten, name).default] = drawn
 
 
 def _checkpoints(assume: Any) -> None:
