@@ -21,15 +21,14 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import sys
-import threading
 from io import TextIOWrapper
 from typing import Annotated
 
 import typer
 
 from cosim.cli import answers, fit, jobs, partition, report, run, runs, search, serve, topology
+from cosim.cli.interrupts import keep_when_ended
 from cosim.cli.say import say
 from cosim.errors import CosimError, InputError
 from cosim.plugin_file import plugin_errors
@@ -95,7 +94,7 @@ def main() -> None:
             stream.reconfigure(
                 errors="backslashreplace"
             )  # a lone surrogate in a name; JSON writes it so, too
-    _keep_on_sigterm()
+    keep_when_ended()
     code: int | str | None = 0
     try:
         try:
@@ -109,18 +108,6 @@ def main() -> None:
     except OSError as error:
         code = _no_room(error)
     sys.exit(code)
-
-
-def _keep_on_sigterm() -> None:
-    """Have SIGTERM, and a terminal that closes, keep what Ctrl-C keeps; a server has a way of its own."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is signal.SIG_DFL:
-                signal.signal(number, interrupt)
 
 
 def _no_room(error: OSError) -> int:

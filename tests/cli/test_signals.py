@@ -90,3 +90,39 @@ main()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupt_that_a_finalizer_would_drop_comes_again(number: signal.Signals) -> None:
+    """And again: the first of them sends it in the midst of a second one, and that in a weak reference's
+    callback. Python drops what is raised in each.
+    """
+    code = f"""
+import os, signal, time, weakref
+from cosim.cli.interrupts import keep_when_ended
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+keep_when_ended()
+class Thing:
+    def __init__(self, end):
+        self.end = end
+    def __del__(self):
+        self.end()
+def comes():
+    os.kill(os.getpid(), {number.value})
+def is_waited_for():
+    time.sleep({PATIENCE_S})
+try:
+    for end in (comes, is_waited_for):
+        Thing(end)
+    thing = Thing(lambda: None)
+    watch = weakref.ref(thing, lambda _: is_waited_for())
+    del thing
+    is_waited_for()
+except KeyboardInterrupt:
+    print("ended")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=2 * PATIENCE_S
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")

@@ -1,0 +1,54 @@
+"""Signals that end a command, and keep what was computed.
+
+Python says of an exception in a finalizer, in a weak reference's callback or in one that C calls, "Exception
+ignored in ...", and goes on. An interrupt that comes just there would be lost: it is sent again.
+"""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+_AGAIN_S = 0.01
+"""What dropped an interrupt is over by then; where it isn't, it is sent once more."""
+
+
+def keep_when_ended() -> None:
+    """Have SIGTERM, and a terminal that closes, keep what Ctrl-C keeps; a server has a way of its own. From
+    the main thread; in another one nothing is changed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    latest: int = signal.SIGINT
+    main_thread = threading.get_ident()
+    show = sys.unraisablehook
+
+    def interrupt(number: int, _: object) -> None:
+        nonlocal latest
+        latest = number
+        raise KeyboardInterrupt
+
+    def send_again() -> None:
+        time.sleep(_AGAIN_S)
+        signal.pthread_kill(main_thread, latest)
+
+    def dropped(what: UnraisableHookArgs) -> None:
+        if not issubclass(what.exc_type, KeyboardInterrupt):
+            show(what)
+            return
+        # No lock is taken: who was interrupted may hold any. At the very end there are no more threads.
+        with suppress(RuntimeError):
+            _thread.start_new_thread(send_again, ())
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, interrupt)
+    sys.unraisablehook = dropped
