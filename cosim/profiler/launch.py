@@ -1,6 +1,7 @@
 """``cosim profile``: one rank of each class, each in a process of its own; the answers become one profile.
 
-Rank 0 goes first and shows the groups, from which the mesh is inferred. Ranks that send each other messages
+Rank 0 goes first and shows the groups, from which the mesh is inferred; the last rank goes beside it, to be
+compared with the one that stands for it. Ranks that send each other messages
 (the stages of a pipeline) do different things, so one rank at each place of such an axis is profiled; along
 the other axes ranks do the same and are bound to their peers by the mesh.
 """
@@ -19,14 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from cosim.errors import InputError, Location, WorkloadError
-from cosim.profiler import axes as mesh_axes
 from cosim.profiler import distributions, verify, workers
 from cosim.profiler.file import ClassProgram, Profile
 from cosim.profiler.lower import KernelRow, unmerged
+from cosim.profiler.rank_classes import class_axes, mesh_of, representatives
 from cosim.profiler.workload import named_gpu
 from cosim.workload.program import DeviceMesh
 
-MOST_CLASSES = 64
 UNKNOWNS = ("routing", "lengths", "acceptance")
 """What no profile can know."""
 _GLANCE_S = 0.5
@@ -144,8 +144,8 @@ def _profile(
     answers: dict[int, dict[str, Any]] = {}
     told = _ScriptMessages(folder / "shared", say)
 
-    def run(*ranks: int) -> list[dict[str, Any]]:
-        """Answers of ranks that run at the same time."""
+    def run(*ranks: int, spare: Sequence[int] = ()) -> list[dict[str, Any]]:
+        """Answers of ranks that run at the same time; of a ``spare`` one maybe that it failed."""
         for rank in ranks:
             say(f"rank {rank} of {request.world_size}")
         inductor = any(answer["inductor"] for answer in answers.values())
@@ -155,12 +155,21 @@ def _profile(
         except BaseException:  # Ctrl-C: nothing goes on behind the user's back
             workers.stop()
             raise
-        return [_ended(request, folder, rank, *each) for rank, each in zip(ranks, ended, strict=True)]
+        found = [_ended(request, folder, rank, *each) for rank, each in zip(ranks, ended, strict=True)]
+        for rank, answer in zip(ranks, found, strict=True):
+            if rank not in spare:
+                _refuse_failure(request, rank, answer)
+        return found
 
-    answers[0] = run(0)[0]
-    mesh = _mesh(request, answers.values())
-    along = _class_axes(answers.values(), mesh)
-    others = [rank for rank in _representatives(mesh, along) if rank not in answers]
+    last = request.world_size - 1
+    answers[0], *beside = run(0, *([last] if request.verify and last else []), spare=[last] if last else [])
+    beside = [answer for answer in beside if "error" not in answer]  # others may leave what it lacked
+    mesh = mesh_of(request.world_size, answers.values())
+    along = class_axes(answers.values(), mesh)
+    others = [rank for rank in representatives(mesh, along) if rank not in answers]
+    if beside and last in others:  # nobody else stands for it
+        others.remove(last)
+        answers[last] = beside.pop()
     answers.update(zip(others, run(*others), strict=True))
     for rank in _wrong_guesses(answers):
         say(f"rank {rank} again: its stage's input has another shape than was guessed")
@@ -168,9 +177,11 @@ def _profile(
     done, cost = assemble(request, answers)
     if request.verify:
         mesh = DeviceMesh(done.mesh)
-        last, stands = verify.counterpart(mesh, _class_axes(answers.values(), mesh))
+        last, stands = verify.counterpart(mesh, class_axes(answers.values(), mesh))
         if last != stands:
-            differs = verify.compare(request.script, mesh, answers[stands], run(last)[0])
+            guessed = beside and last in _wrong_guesses({**answers, last: beside[0]})
+            found = beside[0] if beside and not guessed else run(last)[0]
+            differs = verify.compare(request.script, mesh, answers[stands], found)
             done = replace(done, made={**done.made, "verified": last})
             done = replace(done, assumed=(*done.assumed, *([differs] if differs else [])))
     return done, cost
@@ -186,10 +197,10 @@ def assemble(request: ProfileRequest, answers: dict[int, dict[str, Any]]) -> tup
     """
     for rank, answer in answers.items():
         _refuse_failure(request, rank, answer)
-    mesh = _mesh(request, answers.values())
-    along = _class_axes(answers.values(), mesh)
-    ranks = request.ranks or tuple(_representatives(mesh, along))
-    if request.ranks and along and len(_representatives(mesh, along)) > len(ranks):
+    mesh = mesh_of(request.world_size, answers.values())
+    along = class_axes(answers.values(), mesh)
+    ranks = request.ranks or tuple(representatives(mesh, along))
+    if request.ranks and along and len(representatives(mesh, along)) > len(ranks):
         raise WorkloadError(
             f"ranks send messages along {', '.join(along)}: each place there does something else",
             hint="`cosim profile SCRIPT` runs one rank of each",
@@ -321,7 +332,6 @@ def _ended(request: ProfileRequest, folder: Path, rank: int, code: int, words: s
     answer: dict[str, Any] = json.loads(answer_file.read_text())
     if answer.get("stopped"):
         answer["hint"] = _last_words(words)
-    _refuse_failure(request, rank, answer)
     return answer
 
 
@@ -337,63 +347,6 @@ def _refuse_failure(request: ProfileRequest, rank: int, answer: dict[str, Any]) 
         if answer.get("raised_at") and not (frames and answer["raised_at"] in frames[-1]):
             text += f"\n  raised at {answer['raised_at']}"
         raise WorkloadError(text, location=Location(request.script), hint=answer.get("hint") or None)
-
-
-def _groups(answers: Any) -> set[tuple[int, ...]]:
-    found = set()
-    for answer in answers:
-        for row in answer["operations"]:
-            if isinstance(row[3], list):
-                found.add(tuple(row[3][1]))
-                if row[3][4] >= 0:
-                    found.add(tuple(sorted((answer["rank"], row[3][4]))))
-    return found
-
-
-def _mesh(request: ProfileRequest, answers: Any) -> DeviceMesh:
-    answers = list(answers)
-    dims = mesh_axes.named_dims(mesh for answer in answers for mesh in answer["meshes"])
-    groups = {g for g in _groups(answers) if len(g) > 2 or not _is_pair_of_a_larger(g, _groups(answers))}
-    return mesh_axes.infer_mesh(request.world_size, groups, dims)
-
-
-def _is_pair_of_a_larger(pair: tuple[int, ...], groups: set[tuple[int, ...]]) -> bool:
-    """Two ranks that talk within a process group: the group says what the axis is."""
-    return any(len(g) > 2 and set(pair) <= set(g) and mesh_axes.grid(g) is not None for g in groups)
-
-
-def _class_axes(answers: Any, mesh: DeviceMesh) -> list[str]:
-    return sorted(_message_axes(answers, mesh), key=list(mesh.axes).index)
-
-
-def _message_axes(answers: Any, mesh: DeviceMesh) -> set[str]:
-    """Axes along which ranks send messages: there every place is a class of its own."""
-    found = set()
-    for answer in answers:
-        for row in answer["operations"]:
-            if isinstance(row[3], list) and row[3][4] >= 0:
-                where = mesh_axes.offset(mesh, answer["rank"], row[3][4])
-                if where is not None:
-                    found.add(where[0])
-            elif isinstance(row[3], list) and len(row[3][1]) < mesh.world_size:
-                part = mesh_axes.positions(mesh, row[3][1])
-                if part is not None and len(part[1]) < mesh.axes[part[0]]:
-                    found.add(part[0])
-    return found
-
-
-def _representatives(mesh: DeviceMesh, along: Sequence[str]) -> list[int]:
-    """The first rank at each place of some axes."""
-    places: list[dict[str, int]] = [dict.fromkeys(mesh.axes, 0)]
-    for axis in along:
-        places = [{**where, axis: p} for where in places for p in range(mesh.axes[axis])]
-    if len(places) > MOST_CLASSES:
-        raise WorkloadError(
-            f"ranks send messages along {', '.join(along)}: {len(places)} classes of ranks to profile"
-            f" (at most {MOST_CLASSES})",
-            hint="send within process groups of one DeviceMesh, so that the pipeline's axis is known",
-        )
-    return [mesh.rank(where) for where in places]
 
 
 def _wrong_guesses(answers: dict[int, dict[str, Any]]) -> list[int]:

@@ -96,9 +96,8 @@ def test_a_stored_run_of_a_script_stands_until_what_the_script_reads_changes(
     tmp_path: Path, profiles: list[str]
 ) -> None:
     (tmp_path / "job.yaml").write_text(
-        "topology: {kind: leaf_spine, leaves: 1, spines: 1, endpoints_per_leaf: 2, rate: 1Gbps, latency: 1us}"
-        "\n"
         "network: fair_share\n"
+        "topology: {kind: switch, endpoints: 2, rate: 1Gbps, latency: 1us}\n"
         "jobs: [{workload: {kind: script, script: train.py, world_size: 1, arguments: [32]}}]\n"
     )
 

@@ -138,6 +138,32 @@ except triton.runtime.OutOfResources:
     )
 
 
+def test_an_extension_that_cuda_would_be_compiled_for_is_recorded_by_what_it_is_given(tmp_path: Path) -> None:
+    body = """
+import torch.utils.cpp_extension
+from torch.utils.cpp_extension import load
+adam = load("adam", ["adam.cpp", "adam.cu"])
+inline = torch.utils.cpp_extension.load_inline("twice", "", cuda_sources="__global__ ...")
+plain = torch.optim.SGD.step
+def step(self, closure=None):
+    weights = [p for group in self.param_groups for p in group["params"]]
+    adam.multi_tensor(2048, [weights, [p.grad for p in weights]], 0.1)
+    inline.twice(weights[0])
+torch.optim.SGD.step = torch.optim.Optimizer.profile_hook_step(step)
+"""
+    made = carried_out(tmp_path, body)
+    found = {kernel[0]: kernel[4] for kernel in made.kernels if kernel[0].startswith("extension.")}
+    assert found == {
+        "extension.adam.multi_tensor": 2 * 4 * (4 * 4 + 4),
+        "extension.twice.twice": 4 * 4 * 4,
+    }
+    assert made.unknown["extension.adam.multi_tensor"] == 2
+    said = refused(
+        tmp_path, "from torch.utils.cpp_extension import load\nif load('adam', ['a.cu']).ready(): pass\n"
+    )
+    assert "the result of adam.ready isn't known" in said
+
+
 def test_an_empty_batch_is_an_error_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import torch\nmodel = torch.nn.Linear(4, 4).cuda()\n"

@@ -113,7 +113,7 @@ def _computes_nothing(recorder: Any, rows: list[Any], kernels: Any, begin: int, 
     costs = list(kernels)
     computes = any(isinstance(row[3], int) for row in rows)
     if computes and not any(costs[row[3]].flops or "attention" in costs[row[3]].kind
-                            or costs[row[3]].name.startswith("triton.") for row in rows
+                            or costs[row[3]].name.startswith(("triton.", "extension.")) for row in rows
                             if isinstance(row[3], int)):  # fmt: skip
         return "the iteration has no FLOPs"
     return ""

@@ -108,15 +108,14 @@ class ValueExchange:
             for tensor in outputs:
                 host.forget(self.mode, tensor)
             return
-        ends = (self.folder.rank, peer) if kind == "send" else (peer, self.folder.rank)
-        place = f"message-{ends[0]}-{ends[1]}-{tag}"
+        place = f"{kind}-{peer}-{tag}"
         self._times[place] += 1
-        name = f"{place}-{self._times[place]}"
+        name = f"{tag}-{self._times[place]}"
         with no_dispatch():
             if kind == "send":
-                self.folder.put(name, _plain([host.values_of(t) for t in inputs]))
+                self.folder.put_message(peer, name, _plain([host.values_of(t) for t in inputs]))
                 return
-        said = _tensors(self.folder.get(name, peer)) or [None] * len(outputs)
+        said = _tensors(self.folder.get_message(peer, name)) or [None] * len(outputs)
         for tensor, values in zip(outputs, said, strict=True):
             self._set(tensor, values)
 

@@ -385,13 +385,15 @@ class DispatchRecorder(TorchDispatchMode):
             self.wrote(_tensors(out), self.launch(spent))
         return out
 
-    def launched(self, name: str, arguments: list[Any]) -> None:
-        """A Triton kernel: what it reads and writes is not known, so each tensor is moved once."""
+    def launched(self, name: str, arguments: list[Any], *, source: str = "triton") -> None:
+        """A kernel of Triton's or an extension's: what it reads and writes is not known, so each tensor is
+        moved once.
+        """
         tensors = [t for t in _tensors(arguments) if t.device.type == self.home.type]
         # A kernel that is given a tensor twice moves it once.
         moved = sum(size_of(t) for t in {id(t): t for t in tensors}.values())
         first = next((t.dtype for t in tensors if t.is_floating_point()), torch.float32)
-        spent = Cost(f"triton.{name}", "memory", number_type(first), 0, moved, (0, 0, 0, 0))
+        spent = Cost(f"{source}.{name}", "memory", number_type(first), 0, moved, (0, 0, 0, 0))
         self.unknown[spent.name] += 1
         with self._lock:
             self.wrote(tensors, self.launch(spent))

@@ -149,6 +149,7 @@ class ProfilingSession:
     def _watch_programs(self, folder: Any, groups: Any) -> None:
         """What runs more than an operator: compiled graphs, pipelines' schedules, kernels, generation."""
         from cosim.profiler.inside import (
+            cuda_sources,
             extensions,
             flash_attention,
             generation,
@@ -169,6 +170,7 @@ class ProfilingSession:
         python_operators.install()
         if self.shim is not None:
             nvml.install()
+            cuda_sources.install(self.recorder.launched)
             extensions.install(self.recorder.carried_out)
             own_python.install()
         vllm_engine.install(self.recorder, self._answered, self.assume)

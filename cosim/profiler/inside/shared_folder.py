@@ -29,3 +29,17 @@ class SharedFolder:
         while not place.exists() and sender in self.beside and not ended.exists():
             time.sleep(_NAP_S)
         return pickle.loads(place.read_bytes()) if place.exists() else None
+
+    def put_message(self, receiver: int, name: str, value: Any) -> None:
+        """Leave a message's values, under its distance and its sender."""
+        self.put(f"message-{receiver - self.rank}-{name}-{self.rank}", value)
+
+    def get_message(self, sender: int, name: str) -> Any:
+        """What a rank sent to this one; of one that isn't run, what the next before it sent as far."""
+        begins = f"message-{self.rank - sender}-{name}-"
+        found = self.get(f"{begins}{sender}", sender)
+        if found is not None:
+            return found
+        left = (place.name.removeprefix(begins) for place in self.folder.glob(f"{begins}*"))
+        nearest = max((int(one) for one in left if one.isdigit() and int(one) < sender), default=None)
+        return None if nearest is None else self.get(f"{begins}{nearest}", nearest)
