@@ -201,18 +201,12 @@ class Nccl(Algorithm):
         if collective in DIRECT:
             message = size_bytes // num_ranks if collective is Collective.ALL_TO_ALL else size_bytes
             return "direct", "LL" if message <= _LL_MOST else "Simple"
-        law, heads = self.law, self.heads(num_ranks // self.hosts)
+        law, heads = self.law, max(self.heads(num_ranks // self.hosts), 1)
         alone = self._may_pat(collective, num_ranks)
         kind = None if law is None else law.generation
-        links = Links(
-            self.hosts,
-            num_ranks,
-            self.nvlink_rate,
-            self.network_rate,
-            alone=alone,
-            heads=heads,
-            generation=kind,
-        )
+        # A group has its own GPUs' NICs, not all of its hosts'.
+        rates = self.nvlink_rate, self.network_rate * heads / (self.rails or heads)
+        links = Links(self.hosts, num_ranks, *rates, alone=alone, heads=heads, generation=kind)
         best: tuple[float, AlgorithmName, ProtocolName] | None = None
         if alone:
             best = estimate_us("pat", "Simple", collective, size_bytes, links), "pat", "Simple"

@@ -140,5 +140,15 @@ def test_hosts_with_nvlink_get_nccl_and_their_own_nics() -> None:
     assert (kept.rails, kept.law) == (2, None)
 
 
+@pytest.mark.parametrize("kind", [Collective.ALL_GATHER, Collective.ALL_REDUCE])
+def test_one_gpu_a_host_has_one_nic_not_its_neighbours(kind: Collective) -> None:
+    """What NCCL finds for a group with a GPU in each of 16 hosts: the NIC beside it."""
+    alone = {"system": "h100", "hosts": 16}
+    shared = Nccl.model_validate({**alone, "rails": 8, "network_rate": "3.2Tbps"})
+    single = Nccl.model_validate({**alone, "rails": 1, "network_rate": "400Gbps"})
+    for size in (1 << power for power in range(10, 32)):
+        assert shared.choose(kind, 16, size) == single.choose(kind, 16, size)
+
+
 def test_systems_are_told_by_their_links() -> None:
     assert [system_of(rate * 8) for rate in (300e9, 450e9, 900e9)] == [None, "h100", "b200"]
