@@ -42,7 +42,7 @@ def test_a_sample_of_single_host_rows_is_within_vtrains_error() -> None:
 
 @pytest.mark.slow
 def test_rows_of_many_hosts_fold_and_are_within_vtrains_error() -> None:
-    # A collective that isn't alike in each host can't be folded along them: that shows here and at no smaller size.
+    # What isn't alike in each host can't be folded along them: that shows here and at no smaller size.
     rows = read_rows(DATA / "megatron_deepspeed_a100_multi_node.csv")[9::9]
     error = [predict(row) / row.measured_s - 1 for row in rows]
     assert np.abs(error).mean() < 0.1473
