@@ -12,7 +12,15 @@ SCENARIOS = ROOT / "scenarios"
 PICTURES = ROOT / "docs" / "gallery" / "pictures"
 
 KINDS = {
-    "One job": ["quickstart", "llama3-70b", "profiled-llama", "compiled-llama", "generate", "requests"],
+    "One job": [
+        "quickstart",
+        "llama3-70b",
+        "profiled-llama",
+        "compiled-llama",
+        "generate",
+        "requests",
+        "serving",
+    ],
     "Collectives and topologies": ["ring-all-reduce", "hierarchical", "imported"],
     "Jobs that share a fabric": [
         "two-jobs",

@@ -71,6 +71,9 @@ NEEDS: dict[str, Callable[[], str]] = {
     "ASTRA-sim": lambda: "" if os.environ.get("ASTRASIM_ROOT") else "build ASTRA-sim and set ASTRASIM_ROOT",
     "transformers": lambda: "" if importlib.util.find_spec("transformers") else "pip install transformers",
     "torchtitan": lambda: "" if importlib.util.find_spec("torchtitan") else "pip install torchtitan",
+    "vllm": lambda: (
+        "" if importlib.util.find_spec("vllm") else "VLLM_TARGET_DEVICE=empty pip install --no-deps vllm"
+    ),
     "the site": lambda: _lacks_module("sphinx", "docs"),
 }
 """What a block may need: a function that says what to install, or nothing where it is there."""
