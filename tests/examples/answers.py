@@ -41,6 +41,7 @@ SHORT = {
     "compiled-llama": ("only.rate=[3.6Tbps]",),
     "generate": ("only.launch=[10us]",),
     "requests": ("only.launch=[10us]",),
+    "serving": ("only.rate=[400Gbps]",),
     "pipedream-vgg16": ("only.plan=[data parallel, pipedream]", "only.rate=[10Gbps]"),
     "sapipe": ("only.order=[queue]",),
     "comet": ("only.cut=[16 x 64, 8 x 128]", "only.memory=[25GB/s]"),
