@@ -92,6 +92,7 @@ def test_it_is_the_job_of_the_same_script_profiled_by_hand(tmp_path: Path, profi
     assert len(profiles) == 1
 
 
+@pytest.mark.slow
 def test_a_stored_run_of_a_script_stands_until_what_the_script_reads_changes(
     tmp_path: Path, profiles: list[str]
 ) -> None:
