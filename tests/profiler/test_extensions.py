@@ -114,6 +114,7 @@ assert library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(4), ctypes.byref(hand
 assert library.nvmlDeviceGetTemperature(handle) != 0
 found = subprocess.run([sys.executable, "-m", "engine.look"], input=b"hello", capture_output=True)
 assert found.returncode == 0 and found.stdout.split() == [b"4", b"whatever", b"hello"], found
+assert subprocess.run(args=[sys.executable, "-c", "raise SystemExit(3)"], check=False).returncode == 3
 assert subprocess.run([sys.executable, "-m", "engine.none"], input=b"", capture_output=True).returncode == 1
 """
 

@@ -24,13 +24,14 @@ def install() -> None:
     """Take such calls over."""
     plain = subprocess.run
 
-    def run(command: Any, *given: Any, **named: Any) -> Any:
+    def run(*given: Any, **named: Any) -> Any:
+        command: Any = given[0] if len(given) == 1 else None
         own = isinstance(command, list | tuple) and [*command[:2]] == [sys.executable, "-m"]
-        if not own or len(command) < 3 or given or not named.keys() <= _UNDERSTOOD:
-            return plain(command, *given, **named)
+        if not own or len(command) < 3 or not named.keys() <= _UNDERSTOOD:
+            return plain(*given, **named)
         text = named.get("input") or b""
         if not isinstance(text, bytes) or not named.get("capture_output"):
-            return plain(command, **named)
+            return plain(*given, **named)
         return _in_a_fork([*command], text)
 
     subprocess.run = run  # type: ignore[assignment]
