@@ -141,7 +141,8 @@ def _react_later(state: State, handle: int, flow: int, time: int, cause: int) ->
 def count(state: State, handle: I32, index: I64, start: I64, time: I64, cause: I64, number: int) -> int:
     """Count completions; those that the engine waits for go to the reactions, which have room.
 
-    Returns NONE, or the number of a row whose group has ended or never began, or whose index is negative.
+    Returns NONE, or the number of a row whose group has ended or never began, whose index is negative, or
+    which ends before it starts, or starts before 0.
     """
     counts = state.counts
     handles = state.handles
@@ -154,6 +155,8 @@ def count(state: State, handle: I32, index: I64, start: I64, time: I64, cause: I
         flow = index[k]
         # A network elsewhere may report anything: nothing is indexed by it before it is looked at.
         if not 0 <= handle[k] < len(handles) or flow < 0 or handles[handle[k]].left <= 0:
+            return k
+        if not 0 <= start[k] <= time[k]:
             return k
         h = handles[handle[k]]
         state_a = mix(np.uint64(h.key_high) + _GOLDEN)

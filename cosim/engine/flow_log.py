@@ -190,6 +190,12 @@ class FlowLog:
             raise NetworkError("the network completed a flow of a group that it was never given")
         if index < 0:
             raise NetworkError("the network completed a flow of a negative number")
+        start, end = int(done.start_ps[wrong]), int(done.time_ps[wrong])
+        if not 0 <= start <= end:
+            raise NetworkError(
+                f"the network completed flow {index} of group {handle} at {end} ps; "
+                f"it was to start at {start} ps"
+            )
         raise NetworkError(
             f"the network completed flow {index} of group {handle}, none of whose flows is under way"
         )

@@ -41,7 +41,18 @@ from cosim.network.drains import DRAIN
 from cosim.network.fair_loop import NEED_FLOWS, run_fair, settle
 from cosim.network.fair_routes import NEED_MEMBERS, choose, choose_anew, end_on_route
 from cosim.network.flows import I32, FlowGroup
-from cosim.network.fluid import BPS_PER_BYTE_PS, CLASS, COUNTS, FLOW, LINK, MEMBER, MOMENT, NONE, Fluid
+from cosim.network.fluid import (
+    BPS_PER_BYTE_PS,
+    CLASS,
+    COUNTS,
+    FLOW,
+    LINK,
+    MEMBER,
+    MOMENT,
+    NO_CLASS,
+    NONE,
+    Fluid,
+)
 from cosim.network.growing import GrowingArrays, zeros
 from cosim.network.rerouting import NEED_CHANGES, NEED_ROUTES, move_flows
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics, RateSample
@@ -147,8 +158,11 @@ class FairShareNetwork(CompiledNetwork):
         """See :class:`~cosim.network.compiled.CompiledNetwork`: weight and priority."""
         if not MIN_WEIGHT <= group.weight <= MAX_WEIGHT:
             raise NetworkError(f"fair_share: weight {group.weight} is not in [{MIN_WEIGHT}, {MAX_WEIGHT}]")
-        if group.priority < 0:
-            raise NetworkError(f"fair_share: priority {group.priority} is below 0, the class served first")
+        if not 0 <= group.priority < NO_CLASS:
+            raise NetworkError(
+                f"fair_share: priority {group.priority} is not from 0, the class served first, "
+                f"to {NO_CLASS - 1}"
+            )
         # Whole numbers: sums of weights are exact, and the same in whatever order flows come and go.
         weight = round(group.weight * _WEIGHT_UNIT)
         number = self._traits.setdefault((weight, group.priority), len(self._traits))

@@ -303,6 +303,8 @@ class Injector:
             )
         if (start_ps > time_ps).any() or ((rows["start"] != LATER) & (rows["start"] > start_ps)).any():
             raise self._violation("started a flow before its time, or after its completion")
+        if int(start_ps.min()) < 0:
+            raise self._violation(f"started a flow at {start_ps.min()} ps, before the run began")
         if (cause_ps > time_ps).any():
             raise self._violation("was certain of a completion only after it")
         # Never plus a time would overflow.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,9 +16,11 @@ from cosim.engine.flow_log import FlowLog
 from cosim.engine.programs import COLLECTIVES
 from cosim.engine.records import JobInfo, Records
 from cosim.engine.state import REACTIONS_N
-from cosim.errors import WorkloadError
+from cosim.errors import NetworkError, WorkloadError
 from cosim.network.aware import CongestionAwareNetwork
-from cosim.network.flows import Completions, flat_table
+from cosim.network.flows import Completions, FlowBatch, flat_table
+from cosim.network.forwarding import ForwardingNetwork
+from cosim.network.simulator import Advance
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.pattern.planner import Planner
 from cosim.testing.faulty import FaultyNetwork
@@ -142,6 +145,32 @@ def test_a_picosecond_in_any_completion_changes_the_digest() -> None:
         digests[run(ring, work, network=faulty, release="engine").digest] += 1
         assert len(faulty.applied) == 1
     assert set(digests.values()) == {1}
+
+
+class Unbegun(ForwardingNetwork):
+    """Completions of messages that began otherwise than any can."""
+
+    def __init__(self, start: int) -> None:
+        super().__init__(CongestionUnawareNetwork())
+        self.start = start
+
+    def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
+        granted, done = self.inner.advance(flows, horizon_ps)
+        return Advance(granted, replace(done, start_ps=np.full(len(done), self.start)))
+
+
+@pytest.mark.parametrize("start", [-(2**63), -1, 2**62])
+def test_a_message_that_cannot_have_taken_its_time_is_named(start: int) -> None:
+    """Its time is a place in a histogram: what is none would be written elsewhere in memory."""
+    with pytest.raises(
+        NetworkError, match=rf"completed flow \d+ .* at \d+ ps; it was to start at {start} ps"
+    ):
+        run(
+            one_dimension("Ring", 2),
+            job(workload(*[[collective(64)]] * 2)),
+            network=Unbegun(start),
+            release="engine",
+        )
 
 
 def test_a_picosecond_in_a_computation_changes_the_digest_though_no_message_moves() -> None:

@@ -92,6 +92,12 @@ def test_a_value_of_another_type_is_named_by_where_it_is(value: object, said: st
         ("network", "return replace(self", "return super().describe; replace(self", "describe gave a method"),
         ("network", 'name=f"slowed', 'peek=[], name=f"slowed', "whose peek is a list, no bool"),
         ("scheduler", "Decision(", "Decision(shifts=5, ", "whose shifts is an int, no Sequence"),
+        (
+            "scheduler",
+            "{job.number: at",
+            "{job.number: 10**30 + at",
+            "it should be a whole number from 0 to",
+        ),
         ("scheduler", "{job.number: at", "{job: at", "Decision whose priorities's key is a Placed, no int"),
         ("routing", "return RoundRobinPaths()", "return {}", "is {}; it should be a Paths"),
         ("routing", "return ptr, np.array(", "return ptr, np.array(0) if 1 else (", "1 and 0 dimensions"),

@@ -233,6 +233,22 @@ def test_an_answer_that_is_no_message_is_a_protocol_error(which: int) -> None:
         run(looped(ServerConfig(CongestionAwareNetwork), spoil))
 
 
+@pytest.mark.parametrize("release", ["engine", "network"])
+def test_a_start_before_the_run_is_named(release: str) -> None:
+    """Of a message that the server starts nothing here says when: one at -2^63 ps took -2^63 ps, which was a
+    place in memory.
+    """
+
+    def spoil(answer: bytes) -> bytes:
+        said = pb.SessionResponse.FromString(answer)
+        for k in range(len(said.advanced.start_ps)):
+            said.advanced.start_ps[k] = -(2**63)
+        return said.SerializeToString()
+
+    with pytest.raises(ProtocolError, match="it started a flow"):
+        run(looped(ServerConfig(CongestionAwareNetwork), spoil), release=release)
+
+
 def test_options_that_yaml_takes_for_truth_values_reach_the_simulator_as_words() -> None:
     remote = Remote.model_validate({"simulator": "ns3", "options": {"pfc": False, "ecn": True, "k": 2}})
     assert remote.settings().options == {"pfc": "off", "ecn": "on", "k": "2"}

@@ -10,6 +10,9 @@ from cosim.cluster.schedulers.profile import Placed
 from cosim.errors import SchedulerError
 from cosim.topology.graph import Topology
 
+_LAST = 2**31 - 2
+"""The lowest priority that networks, here and elsewhere, have a number for."""
+
 
 def checked(scheduler: Scheduler, said: object, jobs: Sequence[Placed], topology: Topology) -> Decision:
     """What ``decide`` gave, if it is a decision about these jobs.
@@ -34,8 +37,8 @@ def _wrong(scheduler: Scheduler, said: Decision, jobs: set[int], topology: Topol
     for job in sorted(named - jobs):
         yield f"orders for job {job}; those that run are {', '.join(map(str, sorted(jobs)))}"
     for job, priority in said.priorities.items():
-        if not isinstance(priority, int) or priority < 0:
-            yield f"job {job} the priority {priority!r}; it should be a whole number from 0 on"
+        if not isinstance(priority, int) or not 0 <= priority <= _LAST:
+            yield f"job {job} the priority {priority!r}; it should be a whole number from 0 to {_LAST}"
     for shifts in said.shifts:
         for job, shift in shifts.shift_ps.items():
             period = shifts.period_ps.get(job)

@@ -32,7 +32,7 @@ def read_comm_groups(source: str | Mapping[str, Sequence[int]], base: Path) -> G
         raise WorkloadError(
             f"can't be read: {error.strerror or error}", location=Location(str(path))
         ) from None
-    except ValueError as error:  # JSONDecodeError, UnicodeDecodeError
+    except (ValueError, RecursionError) as error:  # JSONDecodeError, UnicodeDecodeError, too deep
         line = getattr(error, "lineno", None)
         raise WorkloadError(f"not JSON: {error}", location=Location(str(path), line)) from None
     if not isinstance(found, dict):
@@ -63,7 +63,7 @@ def read_metadata_groups(values: str, file: str, node: str) -> Groups:
     where = Location(file, key=node)
     try:
         found = json.loads(text.replace('\\"', '"'))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WorkloadError(f"process groups that aren't JSON: {error}", location=where) from None
     groups: Groups = {}
     for item in found if isinstance(found, list) else [found]:

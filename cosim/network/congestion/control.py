@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from cosim.errors import NetworkError
 from cosim.network.calendar import Records
@@ -99,6 +100,10 @@ def _ask(control: Control, rows: Records, telemetry: Records, state: F64, what: 
         (control.start if what == "start" else control.update)(c)
     except NetworkError:
         raise
+    except ValidationError as error:  # its text is of several lines, and names a manual
+        wrong = error.errors(include_url=False)[0]
+        name = ".".join(map(str, wrong["loc"]))
+        raise NetworkError(f"{owner} failed: {name}: {wrong['msg']}") from error
     except Exception as error:
         raise NetworkError(f"{owner} failed: {type(error).__name__}: {error}") from error
     state[conn] = own

@@ -214,9 +214,10 @@ def test_groups_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(WorkloadError, match=message):
             build(tmp_path, [coll(0, pg_name="1")], [node(0, "COMP")], comm_groups=groups)
-    (tmp_path / "bad.json").write_text("{", encoding="utf-8")
-    with pytest.raises(WorkloadError, match=r"bad\.json:1: not JSON"):
-        build(tmp_path, [node(0, "COMP")], comm_groups="bad.json")
+    for text, where in (("{", r"bad\.json:1"), ('{"1": ' + "[" * 100_000, r"bad\.json")):
+        (tmp_path / "bad.json").write_text(text, encoding="utf-8")
+        with pytest.raises(WorkloadError, match=f"{where}: not JSON"):
+            build(tmp_path, [node(0, "COMP")], comm_groups="bad.json")
     with pytest.raises(WorkloadError, match=r"gone\.json: can't be read"):
         build(tmp_path, [node(0, "COMP")], comm_groups="gone.json")
 

@@ -132,6 +132,7 @@ def test_connections_of_a_host_take_turns_at_its_port(kernel: bool) -> None:
         ("c.window = c.window * 1j", "(?s)column 'window' was given .*, not numbers"),
         ("c.rtt = 0", "column 'rtt' can't be set; a control sets window, rate, wait, slow_start"),
         ("c.window = c.markd", "there is no column 'markd'; there are .*marked"),
+        ("self.window = c.window", r"Mine\.update failed: window: Instance is frozen$"),
         ("raise ValueError('no idea')", r"Mine\.update failed: ValueError: no idea"),
     ],
 )
