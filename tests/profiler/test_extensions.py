@@ -153,6 +153,24 @@ def test_operators_that_are_not_installed_do_what_they_are_known_for(tmp_path: P
     assert set(made.unknown) == {"_C.doubled", "engine.foreign"}
 
 
+def test_experts_are_products_of_the_choices_made() -> None:
+    import torch
+
+    from cosim.profiler.inside.serving_kernels import carried_out
+
+    tokens, chosen, experts, inner, columns = 3, 2, 8, 16, 32
+    rows = torch.empty(tokens, inner, dtype=torch.bfloat16)
+    weights = torch.empty(experts, columns, inner, dtype=torch.bfloat16)
+    out = torch.empty(tokens, chosen, columns, dtype=torch.bfloat16)
+    given = [rows, weights, out, *[None] * 7, columns, inner, 0, tokens * chosen]
+    done = carried_out("triton.fused_moe_kernel", given, lambda _: None)
+    assert done.flops == tokens * chosen * 2 * inner * columns
+    # Six choices can't be of eight experts: two experts' weights stay unread.
+    read = tokens * inner + 6 * columns * inner
+    assert done.moved == (read + tokens * chosen * columns) * BF16
+    assert done.cost("triton.fused_moe_kernel", given).shape == (6, 1, inner, columns)
+
+
 def test_lengths_that_nobody_knows_are_taken_for_the_longest(tmp_path: Path) -> None:
     made = served(
         tmp_path,

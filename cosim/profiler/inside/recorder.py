@@ -386,9 +386,12 @@ class DispatchRecorder(TorchDispatchMode):
         return out
 
     def launched(self, name: str, arguments: list[Any], *, source: str = "triton") -> None:
-        """A kernel of Triton's or an extension's: what it reads and writes is not known, so each tensor is
-        moved once.
+        """A kernel of Triton's or an extension's: what it reads and writes is hardly ever known, so each
+        tensor is moved once.
         """
+        if serving_kernels.knows(name):
+            self.carried_out(f"{source}.{name}", tuple(arguments), {})
+            return
         tensors = [t for t in _tensors(arguments) if t.device.type == self.home.type]
         # A kernel that is given a tensor twice moves it once.
         moved = sum(size_of(t) for t in {id(t): t for t in tensors}.values())

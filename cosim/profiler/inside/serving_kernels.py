@@ -42,6 +42,11 @@ class OperatorCall:
         return Cost(name, self.kind, dtype, self.flops, self.moved, self.shape)
 
 
+def knows(name: str) -> bool:
+    """Whether more is known of a Triton kernel than its tensors."""
+    return name in _WORK
+
+
 def carried_out(name: str, given: Sequence[Any], assume: Assume) -> OperatorCall:
     """What an operator ``space.name`` of a missing library does with its arguments."""
     space, _, short = name.partition(".")
@@ -92,6 +97,18 @@ def _schedule(given: Sequence[Any]) -> OperatorCall:
     return OperatorCall(_sizes(*given, made), made)
 
 
+def _multiply_by_experts(given: Sequence[Any]) -> OperatorCall:
+    """Triton's ``fused_moe_kernel(rows, weights, out, ...)``: each choice of an expert by that one's weights.
+
+    Of the experts as many are read as can have been chosen, evenly.
+    """
+    weights, columns, inner, chosen = given[1], given[10], given[11], given[13]
+    experts = min(weights.shape[0], chosen)
+    moved = _sizes(given[0], given[2]) + experts * columns * inner * weights.element_size()
+    shape = (experts, -(-chosen // experts), inner, columns)
+    return OperatorCall(moved, kind="matmul", flops=2 * chosen * inner * columns, shape=shape)
+
+
 def _refuse_shared(_: Sequence[Any]) -> OperatorCall:
     raise NotImplementedError(
         "memory that host and GPU share isn't profiled; vLLM's first model runner needs none of it:"
@@ -106,10 +123,19 @@ _WORK: dict[str, Callable[[Sequence[Any]], OperatorCall]] = {
     "reshape_and_cache_flash": _put_into_cache,
     "vocab_parallel_embedding": _look_up,
     "get_scheduler_metadata": _schedule,
+    "fused_moe_kernel": _multiply_by_experts,
     "get_cuda_view_from_cpu_tensor": _refuse_shared,
 }
 _ONCE = frozenset(
-    {"rms_norm", "silu_and_mul", "gelu_and_mul", "gelu_tanh_and_mul", "moe_sum", "topk_softmax"}
+    {
+        "rms_norm",
+        "silu_and_mul",
+        "gelu_and_mul",
+        "gelu_tanh_and_mul",
+        "moe_align_block_size",
+        "moe_sum",
+        "topk_softmax",
+    }
 )
 """Known to move each tensor once, and to have no FLOPs that matter."""
 
