@@ -9,7 +9,6 @@ from cosim.network.fluid import NO_CLASS, NONE, Fluid
 from cosim.network.jit import inlined, internal, once
 from cosim.network.levels import expect, full_at, lose, settle_link
 from cosim.network.moments import is_before, pop_moment, push_moment
-from cosim.network.slack import WARY, has_room, part_of, take_part
 
 
 @internal
@@ -89,8 +88,6 @@ def differ(fluid: Fluid, number: int, priority: int, level: float) -> None:
     fluid.reached[counts.num_reached] = number
     counts.num_reached += 1
     _empty(link)
-    if link.wary > 0:
-        link.wary -= 1
     past = np.int64(NONE)
     lowest = np.int64(NO_CLASS)
     m = link.first
@@ -152,9 +149,7 @@ def _put_last(fluid: Fluid, m: int, link: Records) -> None:
 
 @internal
 def _freeze(fluid: Fluid, f: int, level: float, by: int) -> None:
-    """A link has a flow rise no further. Where that is another level than before, all its links differ but
-    those that have room.
-    """
+    """A link has a flow rise no further. Where that is another level than before, all its links differ."""
     counts = fluid.counts[0]
     flow = fluid.flows[f]
     flow.fresh = level
@@ -165,10 +160,6 @@ def _freeze(fluid: Fluid, f: int, level: float, by: int) -> None:
         member = fluid.members[one]
         number = member.link
         link = fluid.links[number]
-        more = 0
-        if level != flow.level:
-            more = part_of(link, level, member.weight) - part_of(link, flow.level, member.weight)
-            link.load += more
         if link.visit == counts.visit:
             lose(link, level, member.weight)
             link.weight -= member.weight
@@ -176,8 +167,6 @@ def _freeze(fluid: Fluid, f: int, level: float, by: int) -> None:
             # In the order of freezing, so that the next filling that looks at the link takes its flows off it
             # in the same order: floats are subtracted alike, whatever else differed meanwhile.
             _put_last(fluid, one, link)
-        elif level != flow.level and has_room(link):
-            take_part(fluid, number, more)
         elif level != flow.level:
             differ(fluid, number, flow.priority, level)
         one = fluid.members[one].sibling
@@ -205,7 +194,7 @@ def _come_by(fluid: Fluid, f: int, priority: int, level: float) -> None:
     while one != NONE:
         number = fluid.members[one].link
         one = fluid.members[one].sibling
-        if fluid.links[number].visit != visit and not has_room(fluid.links[number]):
+        if fluid.links[number].visit != visit:
             differ(fluid, number, priority, level)
 
 
@@ -235,7 +224,6 @@ def _fill_up(fluid: Fluid, number: int, level: float) -> None:
     if link.full_priority == NO_CLASS:
         link.full_priority = priority
         link.full_level = level
-        link.wary = WARY
     m = link.first
     # What is frozen goes to the end, behind all that the walk has yet to meet, and it ends where nothing of
     # the class rises: it never meets what it froze itself.

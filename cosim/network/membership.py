@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from cosim.network.core import Core
-from cosim.network.fluid import CAME, LEFT, NONE, Fluid, mark
+from cosim.network.fluid import NONE, Fluid, mark
 from cosim.network.jit import inlined, once
-from cosim.network.slack import part_of
 
 
 @inlined
@@ -31,7 +30,7 @@ def join(fluid: Fluid, f: int, link: int, sibling: int, weight: int) -> int:
     else:
         fluid.links[link].last = m
     fluid.links[link].first = m
-    mark(fluid, link, CAME)
+    mark(fluid, link)
     return int(m)
 
 
@@ -52,9 +51,7 @@ def _leave(fluid: Fluid, m: int) -> None:
         fluid.links[member.link].last = ahead
     member.after = counts.free_member
     counts.free_member = m
-    link = fluid.links[member.link]
-    link.load -= part_of(link, fluid.flows[member.flow].level, member.weight)
-    mark(fluid, member.link, LEFT)
+    mark(fluid, member.link)
 
 
 @once

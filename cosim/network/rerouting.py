@@ -7,10 +7,9 @@ import math
 from cosim.network.changes import ROUTES, begin_change
 from cosim.network.core import DONE, Core, add_share
 from cosim.network.flows import I64
-from cosim.network.fluid import BPS_PER_BYTE_PS, CAME, NONE, Fluid, mark
+from cosim.network.fluid import BPS_PER_BYTE_PS, NONE, Fluid, mark
 from cosim.network.jit import compiled, once
 from cosim.network.membership import join_path, leave_path
-from cosim.network.slack import recount
 
 NEED_CHANGES, NEED_ROUTES = 22, 23
 
@@ -28,8 +27,7 @@ def take_change(core: Core, fluid: Fluid) -> int:
         link.used = 0.0
     link.since = one.time
     link.capacity = one.rate / BPS_PER_BYTE_PS
-    recount(fluid, one.link)
-    mark(fluid, one.link, CAME)
+    mark(fluid, one.link)
     return NEED_CHANGES if counts.change == counts.num_changes and counts.more_changes != 0 else DONE
 
 
