@@ -127,6 +127,9 @@ class Megatron(MegatronSettings, Framework):
 class PyTorch(Framework):
     """Eager PyTorch: a kernel for each operator; FSDP2, DDP, DTensor, torch.distributed.pipelining."""
 
+    compile: bool = Field(
+        False, description="torch.compile of each block: Inductor fuses what is between its products"
+    )
     norm: Literal["fused", "written"] = Field(
         "fused", description="torch.nn.RMSNorm's one kernel, or operators as Hugging Face models write it"
     )

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from cosim.context import HERE
 from cosim.models.catalogue.workload import ModelWorkload
+from cosim.models.pytorch.compiled import row_blocks
 from cosim.profiler.file import Profile
 from cosim.profiler.workload import counted_flops, named_gpu
 from cosim.workload.program import Operation, OpKind
@@ -138,8 +140,23 @@ def test_eager_pytorch_is_the_profile_even_where_launches_take_longest(
 
 @needs_torch
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["8b-fsdp"])
-def test_eager_pytorch_is_the_profile_at_the_sizes_of_llama_3_8b(name: str) -> None:
+@pytest.mark.parametrize("name", ["8b-fsdp", "compiled-pp", "8b-compiled"])
+def test_pytorch_is_the_profile_at_the_sizes_of_llama_3_8b_and_compiled(name: str) -> None:
     found = compare(CASES[name])
     agree(found, launches=1)
     assert abs(found.difference) < TOLERANCE
+
+
+@needs_torch
+@pytest.mark.slow
+def test_sums_over_rows_are_split_as_inductor_splits_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._inductor import choices
+
+    gpu = SimpleNamespace(
+        multi_processor_count=132, warp_size_or_default=32, max_threads_per_multi_processor=2048, major=9
+    )
+    monkeypatch.setattr(choices.DeviceProperties, "create", lambda _: gpu)
+    theirs = choices.InductorChoices.reduction_split_factor
+    for rows in (256, 512, 1000, 2048, 4096, 6144, 8192, 12288, 16384, 32768, 50001):
+        for columns in (512, 1280, 4096, 5120, 8192, 16384):
+            assert row_blocks(rows, columns) == theirs(None, rows, columns, inner_reduction=False)

@@ -233,6 +233,22 @@ CASES: dict[str, Case] = {
         "--hf-norm --rotary sliced", {"fsdp": 8}, framework={"norm": "written", "rotary": "sliced"}
     ),
     "chunked": _titan("--rotary chunked", {"fsdp": 8}, framework={"rotary": "chunked"}),
+    "compiled": _titan("--compile", {"fsdp": 8}, framework={"compile": True}, batch=2),
+    "compiled-sliced": _titan(
+        "--compile --hf-norm --rotary sliced --no-reshard", {"fsdp": 8, "reshard": False}, micro_batches=3,
+        framework={"compile": True, "norm": "written", "rotary": "sliced"},
+    ),
+    "compiled-pp": _titan(
+        "--compile --pp 2 --dp 2 --rotary chunked", {"dp": 2, "fsdp": 2, "pp": 2}, micro_batches=4,
+        framework={"compile": True, "rotary": "chunked"},
+    ),
+    "compiled-alone": _titan(
+        "--compile --bf16 --fused", {}, world=1, micro_batches=2, batch=2,
+        framework={"compile": True, "parameter_dtype": "bf16", "optimizer": "fused"},
+    ),
+    "8b-compiled": _titan(
+        "--compile", {"fsdp": 64}, world=64, sizes=LLAMA_8B, framework={"compile": True}
+    ),
     "fsdp-tp": _titan("--tp 2", {"fsdp": 4, "tp": 2}, batch=2),
     "tp-loss-parallel": _titan(
         "--tp 4 --loss-parallel", {"fsdp": 2, "tp": 4}, framework={"vocabulary_parallel_loss": True}

@@ -26,6 +26,7 @@ from cosim.models.megatron.stage import LocalStage
 from cosim.models.megatron.training import LocalTraining
 from cosim.models.parts import Exchange, Layer
 from cosim.models.pytorch.blocks import EagerBlocks
+from cosim.models.pytorch.compiled import CompiledBlocks
 from cosim.models.pytorch.stage import EagerStage
 from cosim.models.pytorch.training import EagerTraining
 from cosim.models.stage import StageBuilder
@@ -160,7 +161,8 @@ def eager_job(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) 
     cut = _cut(spec)
     parallel, width, kept = cut.parallel, cut.width, DTYPE_BYTES[framework.parameter_dtype]
     sharded = parallel.fsdp > 1
-    blocks = EagerBlocks(model, cut, framework, autocast=not sharded and kept != width)
+    made_by = CompiledBlocks if framework.compile else EagerBlocks
+    blocks = made_by(model, cut, framework, autocast=not sharded and kept != width)
     made = stages(
         parallel.layers_of_parts(model.layers),
         parallel.pp,
@@ -196,7 +198,10 @@ def eager_job(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) 
     )
     keeps = Kept(kept, kept, False, spec.micro_batches, width, 2 * kept)
     memory = training_memory(blocks, made, keeps)
-    said = "kernels of eager PyTorch, one for each operator; nothing of what a script does beside the model"
+    kernels = "eager PyTorch, one for each operator"
+    if framework.compile:
+        kernels = "PyTorch, of blocks those that Inductor fuses"
+    said = f"kernels of {kernels}; nothing of what a script does beside the model"
     return ModelJob(model.name, made, training, memory, EagerStage, (said, *_invented(spec, model)))
 
 

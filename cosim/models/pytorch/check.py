@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 from cosim.gpu.gpus import DTYPE_BYTES
 from cosim.models.catalogue.architecture import TransformerModel
+from cosim.models.catalogue.cut import FUSED
 from cosim.models.frameworks import PyTorch
 
 if TYPE_CHECKING:
     from cosim.models.catalogue.workload import ModelWorkload
+
+_HALF = 2
 
 
 def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) -> None:
@@ -55,6 +58,38 @@ def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
             f"{name}: without fsdp gradients have their parameter's type, {framework.parameter_dtype}"
             f" (framework: {{kind: pytorch, parameter_dtype: ...}}), not {spec.gradient_dtype}"
         )
+    if framework.compile:
+        _fits_compiled(spec, model, framework)
+
+
+def _fits_compiled(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) -> None:
+    """Refuse blocks whose fusions aren't written."""
+    p, width = spec.parallel, DTYPE_BYTES[spec.dtype]
+    needed = {
+        "norm: rms": model.norm == "rms",
+        "gated: true": model.gated,
+        "biases: false": not model.biases,
+        "no dropout": not model.dropout,
+        "no learned positions": model.positions == 0,
+        "no experts": model.experts is None,
+        "attention: one that is fused": spec.attention in FUSED,
+        "recompute: none": spec.recompute == "none",
+        "no recipe": spec.recipe is None,
+        "no parallel.tp": p.tp == 1,
+        "dtype: bf16 or fp16": width == _HALF,
+        "parallel.fsdp: DDP cuts graphs by bucket": p.fsdp > 1 or p.dp == 1,
+        f"parameter_dtype: {spec.dtype}, or parallel.fsdp: autocast's conversions would be fused": (
+            p.fsdp > 1 or DTYPE_BYTES[framework.parameter_dtype] == width
+        ),
+        "rotary positions": framework.rotary != "none",
+        "repeat_kv: false": not framework.repeat_kv or model.kv == model.heads,
+    }
+    for what, is_so in needed.items():
+        if not is_so:
+            raise ValueError(
+                f"framework pytorch with compile: {model.name}'s blocks are written with {what};"
+                " leave compile out, or profile the script (`cosim profile`), which has what Inductor fuses"
+            )
 
 
 def idle_in_pytorch(spec: ModelWorkload, framework: PyTorch) -> list[tuple[str, str]]:

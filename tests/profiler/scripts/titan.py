@@ -25,7 +25,7 @@ parser = argparse.ArgumentParser()
 sizes = dict(layers=2, hidden=512, heads=8, kv_heads=4, ffn=1024, vocab=2048, seq=256, batch=1)
 for name, value in dict(sizes, microbatches=1, dp=1, tp=1, pp=1, experts=0, top_k=2, ep=1).items():
     parser.add_argument(f"--{name}", type=int, default=value)
-for name in ("no-reshard", "loss-parallel", "gpipe", "checkpoint", "ddp", "bf16", "fused", "hf-norm"):
+for name in "no-reshard loss-parallel gpipe checkpoint ddp bf16 fused hf-norm compile".split():
     parser.add_argument(f"--{name}", action="store_true")
 parser.add_argument("--rotary", default="complex", choices=["complex", "chunked", "sliced"])
 options = parser.parse_args()
@@ -254,6 +254,9 @@ if options.tp > 1:
 if options.checkpoint:
     for number, layer in enumerate(model.layers):
         model.layers[number] = checkpoint_wrapper(layer, preserve_rng_state=False)
+if options.compile:
+    for layer in model.layers:
+        layer.compile()
 if shards > 1:
     fully_sharded(model, sharing)
 trained = model

@@ -1,0 +1,165 @@
+"""A Llama's block as ``torch.compile`` makes it of the same operators: Inductor's fusions, each a kernel.
+
+Products and attention stay libraries' (and complex numbers' products PyTorch's); what is between them is
+fused (Ansel et al., "PyTorch 2", ASPLOS 2024, doi:10.1145/3620665.3640366): a residual sum with the norm that
+reads it, which is therefore never written but made again, a gate with what it gates, a rotation by halves
+whole, sums of several gradients with what reads the sum. Bytes are each operand and result of a kernel once.
+A norm's weight has its gradient in two kernels, the first of which does both norms'. The compiled backward
+gives up all gradients at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cosim.gpu.kernels import Kernel, memory
+from cosim.models.catalogue.cut import FUSED
+from cosim.models.parts import Layer
+from cosim.models.pytorch.blocks import EagerBlocks, Writer
+from cosim.models.pytorch.operators import FP32, Operators
+from cosim.models.pytorch.tape import Ready, Tape, TapeEvent, Tensor, pieces
+
+_GPU_BLOCKS = 132 * 2048 // 256
+"""Blocks of 256 threads that fill an H100."""
+_COLUMNS, _ROWS = 128, 4
+"""What a thread block has side by side, and a thread one below the other."""
+
+
+class CompiledBlocks(EagerBlocks):
+    """Blocks are compiled one by one, embedding and head are not (torchtitan's ``apply_compile``)."""
+
+    @property
+    def mlp_tensors(self) -> int:
+        """Gate, what it gates, and the product: the gate's activation is made again."""
+        return 3
+
+    def layer(self, number: int) -> Layer:
+        """One block."""
+        return CompiledBlock(self, f"layer {number}").whole()
+
+
+class CompiledBlock(Writer):
+    """A block being written: library calls in order, fused kernels between them."""
+
+    def __init__(self, blocks: EagerBlocks, name: str) -> None:
+        super().__init__(blocks, name)
+        self.state = self.input()
+        names = ("attention norm", "mlp norm")
+        self.norms = [self.weight(name, self.model.hidden) for name in names]
+
+    def whole(self) -> Layer:
+        """Both ways."""
+        forward, backward = self._attention()
+        forward_mlp, backward_mlp = self._mlp()
+        sums = self._sums_of_norms()
+        ready = [Ready(weight) for weight in self.weights]
+        count = sum(weight.count for weight in self.weights)
+        back = [*backward_mlp, self._norm_backward, *backward, self._norm_backward, *sums, *ready]
+        return Layer(
+            self.name,
+            pieces(self.name, [*forward, *forward_mlp]),
+            pieces(self.name, back),
+            parameters=self.blocks.sharded(count, 0),
+            weights=tuple(self.weights),
+        )
+
+    def _attention(self) -> tuple[list[TapeEvent], list[TapeEvent]]:
+        """Norm to projection, and back to the gradients of queries, keys and values."""
+        m, cut = self.model, self.cut
+        q, k, v = (Tensor((cut.batch, n, cut.sequence, m.head), cut.width) for n in (m.heads, m.kv, m.kv))
+        products = [
+            self._product(name, m.hidden, heads * m.head)
+            for name, heads in (("queries", m.heads), ("keys", m.kv), ("values", m.kv))
+        ]
+        chosen = Operators(Tape(), cut.width)
+        out = chosen.attention(q, k, v, causal=m.causal, version=FUSED[cut.attention])
+        projection = self._product("projection", m.heads * m.head, m.hidden)
+        turned, back = self._turned(q, k)
+        forward: list[TapeEvent] = [self._norm(1)]
+        for there, _ in products:
+            forward += there
+        forward += [*turned, *chosen.tape.forward, *projection[0]]
+        backward = [*projection[1], *chosen.tape.backward(out), *back]
+        for _, here in products:
+            backward += here
+        return forward, backward
+
+    def _mlp(self) -> tuple[list[TapeEvent], list[TapeEvent]]:
+        """Sum and norm to the sum at the end, and back to the gradients of gate and what it gates."""
+        m = self.model
+        gate, up = (self._product(f"mlp {name}", m.hidden, m.ffn) for name in ("gate", "up"))
+        down = self._product("mlp down", m.ffn, m.hidden)
+        wide = self.cut.tokens * m.ffn * self.cut.width
+        end = memory(4 * self.state.size_bytes)  # the block's input, both changes, and their sum
+        forward = [self._norm(2), *gate[0], *up[0], memory(3 * wide), *down[0], end]
+        return forward, [*down[1], memory(5 * wide), *gate[1], *up[1]]
+
+    def _product(self, name: str, inner: int, columns: int) -> tuple[list[TapeEvent], list[TapeEvent]]:
+        """A linear layer's forward and backward."""
+        at, x = Operators(Tape(), self.cut.width), Tensor((self.cut.tokens, inner), self.cut.width)
+        weight = self.weight(name, columns, inner)
+        out = at.linear(x, Tensor(weight.shape, weight.width))
+        return at.tape.forward, at.tape.backward(out)
+
+    def _turned(self, q: Tensor, k: Tensor) -> tuple[list[TapeEvent], list[TapeEvent]]:
+        """Queries and keys, forward and backward."""
+        if self.framework.rotary != "complex":  # a kernel for each, of the tables' both halves
+            tables = 2 * self.cut.sequence * self.model.head * self.cut.width
+            kernels: list[TapeEvent] = [memory(2 * each.size_bytes + tables) for each in (q, k)]
+            return kernels, kernels
+        at = Operators(Tape(), self.cut.width)
+        for each in (q, k):
+            at.rotated_complex(each)
+        conjugated = memory(2 * self.cut.sequence * self.model.head * FP32)  # once for both
+        return at.tape.forward, [conjugated, *at.tape.forward]
+
+    # -- norms and residual sums -----------------------------------------------------------------------
+
+    @property
+    def _row_numbers(self) -> int:
+        """Bytes of one number for each row of the state."""
+        return self.cut.tokens * FP32
+
+    def _norm(self, parts: int) -> Kernel:
+        """Of the sum of so many parts."""
+        weight = self.norms[0].size_bytes
+        return memory((parts + 1) * self.state.size_bytes + self._row_numbers + weight)
+
+    @property
+    def _norm_backward(self) -> Kernel:
+        """Of gradients of what read the norm, its input, and the residual's gradient, to their sum.
+
+        Six states for either: attention's norm has three readers and one input, the MLP's two of each.
+        """
+        return memory(6 * self.state.size_bytes + self._row_numbers + self.norms[0].size_bytes)
+
+    def _sums_of_norms(self) -> Iterable[Kernel]:
+        """Gradients of both weights: sums over rows, first of blocks of rows, in one kernel for both."""
+        m = self.model
+        partial = row_blocks(self.cut.tokens, m.hidden) * m.hidden * FP32
+        read = 7 * self.state.size_bytes  # five products' gradients, the input, attention's change
+        yield memory(read + 2 * (self._row_numbers + partial))
+        for weight in self.norms:
+            yield memory(partial + weight.size_bytes)
+
+
+def row_blocks(rows: int, columns: int) -> int:
+    """Into how many blocks of rows Inductor splits a sum over them (``choices.reduction_split_factor``).
+
+    A thread adds up 32 numbers at least, and as many more as keep an H100 just filled; 512 where there is
+    enough for that.
+    """
+    numbers, least, most = rows * columns, 32, 512
+    thread = least
+    if numbers >= most * 256 * _GPU_BLOCKS:
+        thread = _even(rows, most, 50)
+    elif numbers >= least * 256 * _GPU_BLOCKS:
+        together = -(-_GPU_BLOCKS // -(-columns // _COLUMNS))
+        thread = max(_even(rows, -(-rows // (_ROWS * together)), 20), least)
+    return -(-rows // (_ROWS * thread))
+
+
+def _even(rows: int, wanted: int, within: int) -> int:
+    """A divisor of ``rows`` near what is wanted, if there is one."""
+    nearest = min((n for n in range(1, rows + 1) if rows % n == 0), key=lambda n: abs(n - wanted))
+    return nearest if abs(nearest - wanted) < within else wanted

@@ -1,0 +1,103 @@
+"""``framework: {kind: pytorch, compile: true}``: a block's kernels are those that Inductor schedules."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from cosim.context import HERE
+from cosim.models.catalogue.cut import Cut, Parallel
+from cosim.models.catalogue.workload import ModelWorkload
+from cosim.models.frameworks import PyTorch
+from cosim.models.parts import Layer, Piece
+from cosim.models.pytorch.blocks import EagerBlocks
+from cosim.models.pytorch.compiled import CompiledBlocks
+from cosim.workload.check import check
+from tests.validation.crosscheck import CASES, Tally
+
+# What Inductor of torch 2.13 schedules beside products and attention for a block of `compiled`'s sizes (512
+# tokens of 512, bf16), forward and backward: bytes, in `python -m tests.validation.crosscheck compiled`.
+NORMS = [1051648, 1575936]
+SUMS = [3690496, 9216, 9216]
+ENDS = [3145728, 2097152]
+COMPLEX = [1572864, 786432, 2162688, 1114112, 1572864, 786432]
+HALVES = [1114112, 589824]
+SCHEDULED = {
+    "complex": ([*NORMS, *COMPLEX, *ENDS], [5242880, *COMPLEX, 131072, 3148800, 3148800, *SUMS]),
+    "sliced": ([*NORMS, *HALVES, *ENDS], [5242880, *HALVES, 3148800, 3148800, *SUMS]),
+    "chunked": ([*NORMS, *HALVES, *ENDS], [5242880, *HALVES, 3148800, 3148800, *SUMS]),
+}
+
+
+def block(kind: type[EagerBlocks], rotary: str) -> Layer:
+    spec = workload(rotary=rotary)
+    cut = Cut(Parallel(fsdp=8), batch=2, sequence=256, keys=256, width=2)
+    framework = PyTorch.model_validate({"compile": True, "rotary": rotary})
+    return kind(spec.model, cut, framework, autocast=False).layer(0)  # type: ignore[arg-type]
+
+
+def workload(**framework: Any) -> ModelWorkload:
+    given = {**CASES["compiled"].workload(), "framework": {"kind": "pytorch", "compile": True, **framework}}
+    del given["kind"]
+    return ModelWorkload.model_validate(given)
+
+
+def between_products(pieces: tuple[Piece, ...]) -> Counter[int]:
+    """Bytes of the kernels that calculate nothing to speak of."""
+    return Counter(kernel.bytes_moved for piece in pieces for kernel in piece.kernels if not kernel.flops)
+
+
+def flops(layer: Layer) -> int:
+    return sum(kernel.flops for piece in (*layer.forward, *layer.backward) for kernel in piece.kernels)
+
+
+@pytest.mark.parametrize("rotary", SCHEDULED)
+def test_fused_kernels_are_those_that_inductor_schedules(rotary: str) -> None:
+    made = block(CompiledBlocks, rotary)
+    forward, backward = SCHEDULED[rotary]
+    assert between_products(made.forward) == Counter(forward)
+    assert between_products(made.backward) == Counter(backward)
+
+
+def test_what_is_calculated_and_trained_is_the_eager_blocks() -> None:
+    compiled, eager = (block(kind, "complex") for kind in (CompiledBlocks, EagerBlocks))
+    assert flops(compiled) == flops(eager)
+    assert compiled.parameters == eager.parameters
+    assert {weight.name for weight in compiled.weights} == {weight.name for weight in eager.weights}
+
+
+def test_a_compiled_job_has_fewer_launches_and_the_eager_ones_exchanges() -> None:
+    made = [workload(compile=compiled).build(HERE) for compiled in (True, False)]
+    for each in made:
+        check(each)
+    compiled, eager = (Tally.of(each.programs[0].operations, {}) for each in made)
+    assert compiled.exchanged == eager.exchanged
+    # A block less: a sum and the gate's activation forward; backward two of the gate's, five of sums
+    # and a conjugate, where norms' weights have three kernels of their own.
+    assert eager.launches - compiled.launches == 2 * (2 + 2 + 5 + 1 - 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"parallel": {"dp": 8}}, "parallel.fsdp: DDP cuts graphs by bucket"),
+        ({"parallel": {}}, "parameter_dtype: bf16, or parallel.fsdp"),
+        ({"parallel": {"fsdp": 4, "tp": 2}}, "no parallel.tp"),
+        ({"recompute": "full"}, "recompute: none"),
+        ({"attention": "unfused"}, "attention: one that is fused"),
+        ({"model": "gpt3-175b"}, "norm: rms"),
+        ({"model": "mixtral-8x7b"}, "no experts"),
+        ({"framework": {"kind": "pytorch", "compile": True, "rotary": "none"}}, "rotary positions"),
+        ({"framework": {"kind": "pytorch", "compile": True, "repeat_kv": True}}, "repeat_kv: false"),
+        ({"framework": {"kind": "pytorch", "compile": "inductor"}}, "compile"),
+        ({"framework": {"kind": "megatron", "compile": True}}, "compile"),
+    ],
+)
+def test_what_isnt_written_is_refused_with_what_would_do(settings: dict[str, Any], message: str) -> None:
+    given = {**CASES["compiled"].workload(), **settings}
+    del given["kind"]
+    with pytest.raises(ValidationError, match=message):
+        ModelWorkload.model_validate(given)
