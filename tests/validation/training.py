@@ -5,9 +5,11 @@ Spearman, how many are within their interval of 80 %, apart for rows of an even 
 FSDP's numbers were fitted to, and those held out (of Megatron's jobs Llama 3 8B and 70B on H100 and GB200
 were fitted to, and Qwen3 30B on B200 for the host, on GB200 for its memory; none on B300 and GB300);
 ``--only=WORD`` takes rows with that word in a column (``--only=Qwen3_30B --only=H100``: with both),
-``--rows`` prints each row, ``--unstated`` those that can't be stated, and why, ``--scaling`` jobs that differ
-in their number of GPUs alone. By the fast path (``closed``): collectives take their closed forms, and a
-pipeline of many micro-batches is worked out from two numbers of them, of which its time is a linear function.
+``--rows`` prints each row, ``--unstated`` those that can't be stated, and why, ``--scaling`` FSDP's jobs that
+differ in their number of GPUs alone, ``--by-system`` how many rows of each system are within an interval as
+wide as the other systems' errors are (of FSDP's tables rows held out only). By the fast path (``closed``):
+collectives take their closed forms, and a pipeline of many micro-batches is worked out from two numbers of
+them, of which its time is a linear function.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from cosim.context import HERE
 from cosim.gpu.catalogue import read
 from cosim.pattern.nccl import Nccl
 from cosim.pattern.nccl_host import SYSTEMS, SystemName
-from tests.validation import fsdp_jobs, megatron_jobs
+from tests.validation import fsdp_jobs, intervals, megatron_jobs, weak_scaling
 from tests.validation.closed import Cluster, iteration_s
 
 Row = fsdp_jobs.Row | megatron_jobs.Row
@@ -71,23 +73,9 @@ def report(name: str, found: Sequence[tuple[int, Row, float]]) -> str:
     return f"{name:28s} {len(error):4d}  {figures}"
 
 
-def scaling(found: Sequence[tuple[int, Row, float]]) -> None:
-    """How much longer an iteration is than on the fewest GPUs, of jobs that differ in their number alone."""
-    series: dict[str, list[tuple[int, float, float]]] = {}
-    for _, row, ratio in found:
-        varies = ("gpus", "gbs", "fsdp", "tokens_s_gpu", "tflops_gpu", "mfu", "hfu", "extra")
-        alike = " ".join(value for name, value in row.job.items() if name not in varies)
-        series.setdefault(alike, []).append((row.gpus, row.seconds, row.seconds * ratio))
-    for alike, jobs in series.items():
-        fewest, *more = sorted(jobs)
-        for gpus, measured, simulated in more:
-            if gpus > fewest[0]:
-                grew = f"{measured / fewest[1] - 1:+.1%} measured, {simulated / fewest[2] - 1:+.1%} here"
-                print(f"{alike}: {fewest[0]} to {gpus} GPUs {grew}")
-
-
 def main(arguments: Sequence[str]) -> None:
     """Report the tables named, or both."""
+    unseen: list[tuple[Row, float]] = []
     tables = [name for name in arguments if not name.startswith("--")] or ["fsdp", "megatron"]
     for table in tables:
         every: list[Row] = [*(fsdp_jobs.rows() if table == "fsdp" else megatron_jobs.rows())]
@@ -112,8 +100,10 @@ def main(arguments: Sequence[str]) -> None:
                 took, measured = known[key], row.seconds
                 print(f"{row.group:24s} {told}: {took:.3f} s, {measured:.3f} s, {took / measured - 1:+.1%}")
                 sys.stdout.flush()
+        unseen += [(row, ratio) for number, row, ratio in found if table == "megatron" or number % 2]
         if "--scaling" in arguments:
-            scaling(found)
+            jobs = [(row, ratio) for _, row, ratio in found if isinstance(row, fsdp_jobs.Row)]
+            print("\n".join(weak_scaling.report(jobs)))
             continue
         print(f"{table}: {len(found)} of {len(every)} rows   rows   error    bias  Spearman  covered")
         for held, what in ((None, "all"), (0, "looked at"), (1, "held out")):
@@ -122,6 +112,8 @@ def main(arguments: Sequence[str]) -> None:
                 if own and (group is None or held is None):
                     name = what if group is None else f"  {group}"
                     print(report(name, own))
+    if "--by-system" in arguments:
+        print("\n".join(intervals.by_system(unseen)))
 
 
 if __name__ == "__main__":
