@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,21 @@ def test_a_compiler_error_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         pytest.skip("apt-get install -y cmake")
     with pytest.raises(LaunchError, match="an error of this test"):
         adapters.build("ns3")
+
+
+def test_the_readmes_control_of_ones_own_compiles(tmp_path: Path) -> None:
+    """As it stands there, without a warning: it needs nothing but the control's own header."""
+    readme = (adapters.sources("ns3") / "README.md").read_text("utf-8")
+    found = re.search(r"```cpp\n(// Additive increase.*?)```", readme, re.DOTALL)
+    assert found is not None
+    if (compiler := shutil.which("c++")) is None:
+        pytest.skip("apt-get install -y g++")
+    (tmp_path / "halve.cc").write_text(found[1])
+    folders = [f"-I{adapters.sources('ns3') / one}" for one in ("src/rdma", "src", "../common")]
+    flags = ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
+    command = [compiler, *flags, *folders, str(tmp_path / "halve.cc")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("file", ["ns3/src/main.cc", "common/server.cc"])

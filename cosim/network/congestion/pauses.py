@@ -7,8 +7,9 @@ the hosts. Pause frames take no time.
 
 Source: IEEE 802.1Qbb; that switches count by link in: Y. Zhu et al., SIGCOMM 2015, section 4. Not modelled:
 what a link brings to other ports of the same switch, which counts there, too, and that its ports share their
-memory, which ends (a queue with more feeds than ``buffer`` has thresholds for outgrows it); the frames' own
-way, the headroom above the threshold that a switch keeps for what is sent meanwhile (rate x 2 latency +
+memory, which ends (a queue with many feeds outgrows its port's ``buffer``, as a switch's does, which takes of
+the other ports' rooms; but no threshold falls as that memory fills, see docs/validation/rdma.md); the frames'
+own way, the headroom above the threshold that a switch keeps for what is sent meanwhile (rate x 2 latency +
 2 packets a port), the watchdog that ends deadlocks.
 """
 
