@@ -10,13 +10,14 @@ same jobs. They stay in the table, in the fit and in every error reported.
 
 Then what unseen rows should expect: three random halves (fitted to one, the error on the other), and five
 folds (fitted to four fifths each time, so that every row is predicted once by a fit that hasn't seen it).
-``--quick``: only the fit.
+``--quick``: only the fit. ``--fixed=step_time=0,matmul_depth=142``: with these numbers of the GPU given
+(times in picoseconds) and the others fitted: what a number less costs.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -74,21 +75,23 @@ def fit_nccl() -> None:
 
 
 class Fit:
-    """Rows of both tables, and what is fitted to a part of them."""
+    """Rows of both tables, and what is fitted to a part of them, but for the numbers given."""
 
-    def __init__(self, tables: Sequence[Sequence[Row]]) -> None:
+    def __init__(self, tables: Sequence[Sequence[Row]], fixed: Mapping[str, float] | None = None) -> None:
+        self.fixed = dict(fixed or {})
         self.rows = [list(rows) for rows in tables]
         self.measured = [np.array([row.measured_s for row in rows]) for rows in tables]
         self.surrogates = [Surrogate([row.job for row in rows]) for rows in tables]
-        self.names = FITTED["gpu"]
+        self.names = [name for name in FITTED["gpu"] if name not in self.fixed]
         self.scale = np.array([START[name] for name in self.names])
         self.nccl = Nccl()
 
     def efficiency(self, values: F64) -> Efficiency:
         """Parameters, times in whole picoseconds."""
+        fitted = dict(zip(self.names, values.tolist(), strict=True))
         given = {
-            name: round(value) if name.endswith("_time") else float(value)
-            for name, value in zip(self.names, values, strict=True)
+            name: round(value) if name.endswith("_time") else value
+            for name, value in (self.fixed | fitted).items()
         }
         return A100_80GB.efficiency.model_copy(update=given)
 
@@ -128,7 +131,11 @@ def _bounds(name: str) -> tuple[float, float]:
 def main(arguments: Sequence[str]) -> None:
     """Fit, and cross-validate."""
     fit_nccl()
-    fit = Fit([read_rows(DATA / f"megatron_deepspeed_a100_{name}_node.csv") for name in TABLES])
+    texts = [text for each in arguments if each.startswith("--fixed=") for text in each[8:].split(",")]
+    fixed = {name: float(value) for name, _, value in (text.partition("=") for text in texts)}
+    if unknown := fixed.keys() - Efficiency.model_fields.keys():
+        raise SystemExit(f"--fixed: a GPU has no {min(unknown)}")
+    fit = Fit([read_rows(DATA / f"megatron_deepspeed_a100_{name}_node.csv") for name in TABLES], fixed)
     everything = [np.arange(len(rows)) for rows in fit.rows]
     values = fit.fit(everything)
     print(_shown(fit, values))

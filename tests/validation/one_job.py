@@ -1,0 +1,113 @@
+"""A GPU known by its data sheet alone, before and after one measured job of it: what ``cosim fit`` brings.
+
+``python -m tests.validation.one_job`` (1 minute): H100's FSDP jobs in BF16, on a GPU that has an H100's data
+sheet and an A100's efficiencies; no rank stands still (``stalls``), as that was fitted to H100s, too. Each
+job in turn is the measured one: of the parameters that ``cosim fit`` may set the one that moves it most is
+set by it, within its bounds, and the other jobs are predicted. By closed forms (``training``), a job's time
+between eight values of the parameter by interpolation.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from cosim.context import HERE
+from cosim.experiment.fit_gpu import PARAMETERS
+from cosim.gpu.calibrate import gpu_values
+from cosim.gpu.catalogue import read
+from cosim.gpu.gpus import Gpu
+from cosim.models.catalogue.workload import ModelWorkload
+from tests.validation.closed import iteration_s
+from tests.validation.fsdp_jobs import Row, rows, settings
+from tests.validation.kernels import F64, bound
+from tests.validation.training import cluster
+
+GRID = np.geomspace(0.4, 2.5, 8)
+"""Values of the parameter to be set, as parts of what it was."""
+LESS = 0.95
+"""By how much each is changed to see what it moves."""
+
+
+@cache
+def known() -> Gpu:
+    """An H100 as its data sheet has it, and an A100's efficiencies."""
+    efficiency = read("a100-80gb").efficiency
+    return read("h100-sxm").model_copy(update={"efficiency": efficiency, "calibration": None, "fitted": {}})
+
+
+def seconds(row: Row, name: str, value: float) -> float:
+    """Of an iteration, with another value of one parameter."""
+    efficiency = known().efficiency.model_copy(
+        update={name: round(value) if name.endswith("_time") else value}
+    )
+    values = gpu_values(known().model_copy(update={"efficiency": efficiency}))
+    gpu = {"kind": "custom"} | {key: each for key, each in values.items() if each is not None}
+
+    def of(count: int) -> float:
+        given = settings(row, count) | {"gpu": gpu}
+        given["framework"] = given["framework"] | {"stalls": 0.0}
+        return iteration_s(ModelWorkload.model_validate(given).build(HERE), cluster(row))
+
+    count = int(row.job["ga"])
+    if count <= 3:
+        return of(count)
+    two, three = of(2), of(3)
+    return two + (three - two) * (count - 2)
+
+
+def most_moving(row: Row) -> str:
+    """The parameter that ``cosim fit`` sets by this job alone."""
+    values = {name: float(getattr(known().efficiency, name)) for name in PARAMETERS}
+    return min(values, key=lambda name: -abs(seconds(row, name, LESS * values[name]) / _before(row) - 1))
+
+
+def _before(row: Row) -> float:
+    name = PARAMETERS[0]
+    return seconds(row, name, float(getattr(known().efficiency, name)))
+
+
+def curves(found: list[Row], name: str) -> tuple[F64, F64]:
+    """float64[values] of a parameter, and float64[rows, values]: seconds over those measured."""
+    low, high = bound(name)
+    values = np.unique(np.clip(float(getattr(known().efficiency, name)) * GRID, low, high))
+    ratios = [[seconds(row, name, float(value)) / row.seconds for value in values] for row in found]
+    return values, np.array(ratios)
+
+
+def after(found: list[Row]) -> tuple[F64, list[str]]:
+    """float64[measured, predicted]: relative errors with each job as the measured one; what it set."""
+    set_by = [most_moving(row) for row in found]
+    lines = {name: curves(found, name) for name in dict.fromkeys(set_by)}
+    errors = np.empty((len(found), len(found)))
+    for number, name in enumerate(set_by):
+        values, ratios = lines[name]
+        fine = np.geomspace(values[0], values[-1], 2000)
+        logs = np.array([np.interp(np.log(fine), np.log(values), np.log(each)) for each in ratios])
+        errors[number] = np.exp(logs[:, np.abs(logs[number]).argmin()]) - 1
+    return errors, set_by
+
+
+def main() -> None:
+    """Before, after, and after the best and the worst job to measure."""
+    found = [row for row in rows() if row.gpu == "h100-sxm" and "fp8" not in row.job["precision"]]
+    before = np.array([_before(row) / row.seconds - 1 for row in found])
+    print(f"data sheet: {len(found)} jobs, mean error {np.abs(before).mean():.1%}, bias {before.mean():+.1%}")
+    errors, set_by = after(found)
+    others = ~np.eye(len(found), dtype=np.bool_)
+    means = np.array([np.abs(each[other]).mean() for each, other in zip(errors, others, strict=True)])
+    was = np.array([np.abs(before[other]).mean() for other in others])
+    print(
+        f"one measured, the others: mean error {means.mean():.1%}, bias {errors[others].mean():+.1%};",
+        end=" ",
+    )
+    print(f"at least halved by {(means <= was / 2).sum()} of {len(found)} jobs")
+    for number in np.argsort(means):
+        row = found[number]
+        told = " ".join(row.job[name] for name in ("model", "gpus", "mbs", "seq"))
+        print(f"  {means[number]:5.1%} by {told}, {set_by[number]}")
+
+
+if __name__ == "__main__":
+    main()
