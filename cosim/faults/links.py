@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
 
@@ -14,8 +14,8 @@ from cosim.errors import TopologyError
 from cosim.faults.event import Event
 from cosim.faults.occasions import occasions
 from cosim.registry import nearest
-from cosim.topology.changes import LinkChange
-from cosim.topology.graph import Topology
+from cosim.topology.changes import DividedChanges, LinkChange
+from cosim.topology.graph import I32, Topology
 from cosim.units import NEVER, format_rate
 
 Part = tuple[int, ...]
@@ -93,7 +93,7 @@ _Edge = tuple[int, bool, int, Part, float]
 
 
 @dataclass(frozen=True, eq=False)
-class EventsOfLinks:
+class EventsOfLinks(DividedChanges):
     """Every event of links and nodes, as changes; may be iterated again.
 
     Where several happen to a link at once, it has the lowest of their rates.
@@ -102,12 +102,16 @@ class EventsOfLinks:
     topology: Topology
     events: Sequence[tuple[int, Event, Sequence[Part]]]
     seed: int
+    number: I32 | None = None
+    """Of links that are told of, what they are called (see :meth:`only`); None: all, by their own."""
 
     def __iter__(self) -> Iterator[LinkChange]:
         """Changes in order of (time, link)."""
         streams = []
         for number, event, parts in self.events:
-            streams += [self._edges(event, number, at, part) for at, part in enumerate(parts)]
+            # What happens to others alone may never end, and would be waited for.
+            mine = [(at, part) for at, part in enumerate(parts) if self._touches(part)]
+            streams += [self._edges(event, number, at, part) for at, part in mine]
         under_way: dict[int, dict[int, float]] = {}
         for time, edges in groupby(heapq.merge(*streams), key=lambda edge: edge[0]):
             touched: dict[int, float] = {}
@@ -120,9 +124,20 @@ class EventsOfLinks:
                     else:
                         del here[what]
             for link in sorted(touched):
-                rate = self._rate(link, under_way[link])
-                if rate != touched[link]:
-                    yield LinkChange(time, link, rate)
+                rate, name = self._rate(link, under_way[link]), self._name(link)
+                if rate != touched[link] and name >= 0:
+                    yield LinkChange(time, name, rate)
+
+    def only(self, number: I32) -> EventsOfLinks | None:
+        """See :class:`~cosim.topology.changes.DividedChanges`."""
+        mine = replace(self, number=number)
+        return mine if any(mine._touches(part) for _, _, parts in self.events for part in parts) else None
+
+    def _name(self, link: int) -> int:
+        return link if self.number is None else int(self.number[link])
+
+    def _touches(self, part: Part) -> bool:
+        return any(self._name(link) >= 0 for link in part)
 
     def _edges(self, event: Event, number: int, at: int, part: Part) -> Iterator[_Edge]:
         what = number << 32 | at

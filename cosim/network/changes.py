@@ -78,6 +78,12 @@ def next_change(core: Core, fluid: Any, is_idle: bool) -> int:
 
 
 @inlined
+def is_in_vain(fluid: Any, else_ps: int) -> bool:
+    """Whether nothing will ever come of the changes that are left; ``else_ps``: when anything else comes."""
+    return bool(else_ps == NEVER and fluid.counts[0].in_vain > MOST_IN_VAIN)
+
+
+@inlined
 def begin_change(core: Core, fluid: Any) -> int:
     """Go to the next change; its row."""
     counts = fluid.counts[0]

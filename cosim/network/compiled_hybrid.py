@@ -51,7 +51,7 @@ class CompiledHybridNetwork(CompiledNetwork):
         super().__init__()
         self._parts = (scale_up, scale_out)
         both = self.describe()
-        self.name, self.peeks = both.name, both.peek
+        self.name, self.peeks, self.link_changes = both.name, both.peek, both.link_changes
 
     def parts(self) -> Sequence[NetworkSimulator]:
         """Both."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.network.balancing.choosing import choose_at_end
 from cosim.network.calendar import Records, free, take_instant
-from cosim.network.changes import MOST_IN_VAIN, next_change
+from cosim.network.changes import is_in_vain, next_change
 from cosim.network.core import DONE, NEED_MORE, NEED_PENDING, Core, add_share, complete, release
 from cosim.network.drains import set_drain
 from cosim.network.fair_routes import AGAIN, NEED_MEMBERS, begin_on_route
@@ -220,7 +220,10 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
         if counts.num_drains > 0 and drain <= coming and drain <= limit:
             _drain(core, fluid)
             continue
-        if coming >= limit or (limit == NEVER and counts.in_vain > MOST_IN_VAIN):
+        in_vain = is_in_vain(fluid, min(next_start, drain))
+        if coming >= limit or (limit == NEVER and in_vain):
+            # Nobody has to wait for it: of two networks in one run each would for the other, for ever.
+            state.next = NEVER if in_vain else state.next
             return DONE
         if change <= next_start:
             status = take_change(core, fluid)

@@ -158,6 +158,10 @@ def _go_round(pair: Pair) -> int:
         status = DONE
         if both.step & 1 == 1:
             status = _run(pair, which, both.round + 1)
+            if status == DONE and both.over != both.round:
+                # The mark was no event of its: changes of links would never seem to be in vain.
+                inner = pair.core0 if which == 0 else pair.core1
+                inner.state[0].num_events -= 1
         elif both.over != both.round:
             status = _mark(pair, which, both.round)
         if status != DONE:

@@ -38,6 +38,7 @@ def capabilities_of(one: NetworkSimulator, two: NetworkSimulator) -> Capabilitie
         quantum_ps=gcd(first.quantum_ps, second.quantum_ps),
         queues=first.queues or second.queues,
         rates=first.rates and second.rates,
+        link_changes=all(net.elsewhere or what.link_changes for net, what in ((one, first), (two, second))),
     )
 
 

@@ -8,11 +8,17 @@ sooner than others, which for a while may send in circles.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+I32 = NDArray[np.int32]
 
 DETECTION_PS = 50_000_000
 """How long routing takes to hear of it, unless somebody says otherwise."""
@@ -24,6 +30,18 @@ class LinkChange(NamedTuple):
     time_ps: int
     link: int
     rate_bps: float
+
+
+class DividedChanges(ABC):
+    """Changes in order of (time, link) that can be told of some links alone, also where they never end."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[LinkChange]:
+        """All of them."""
+
+    @abstractmethod
+    def only(self, number: I32) -> Iterable[LinkChange] | None:
+        """Those of links whose ``number`` is not -1, in these numbers, which ascend; None: there are none."""
 
 
 class RouteChange(NamedTuple):
@@ -42,6 +60,19 @@ class LinkChanges:
 
     changes: Iterable[LinkChange]
     detection_ps: int | None = DETECTION_PS
+
+    def part(self, number: I32) -> LinkChanges | None:
+        """Of a part's links, by its ``number`` of each of the whole's (-1: not its own); None: of none.
+
+        Changes that never end have to be :class:`DividedChanges`.
+        """
+        found: Iterable[LinkChange] | None
+        if isinstance(self.changes, DividedChanges):
+            found = self.changes.only(number)
+        else:
+            mine = [one for one in self.changes if number[one.link] >= 0]
+            found = [one._replace(link=int(number[one.link])) for one in mine] or None
+        return None if found is None else LinkChanges(found, self.detection_ps)
 
     def __iter__(self) -> Iterator[LinkChange | RouteChange]:
         """Changes of links, and what follows for routes; at one time, links come first."""

@@ -51,6 +51,20 @@ class PartOf(Paths):
             )
         return ptr, mine
 
+    def around(
+        self, topology: Topology, dead: NDArray[np.bool_], src: I32, dst: I32, channel: I32
+    ) -> tuple[I64, I32]:
+        """See :class:`~cosim.topology.graph.Paths`: the whole's ways round that stay within the part."""
+        del topology
+        theirs = np.zeros(self.whole.num_links, np.bool_)
+        theirs[self.number >= 0] = dead
+        ptr, links = self.whole.routing.around(self.whole, theirs, src, dst, channel)
+        mine, row = self.number[links], np.repeat(np.arange(len(src)), np.diff(ptr))
+        stays = np.ones(len(src), np.bool_)
+        stays[row[mine < 0]] = False
+        sizes = np.where(stays, np.diff(ptr), 0)
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), mine[stays[row]]
+
     @property
     def has_alternatives(self) -> bool:
         """The whole's."""
@@ -94,4 +108,5 @@ def part_of(whole: Topology, links: NDArray[np.bool_], name: str) -> Topology:
         routing=PartOf(whole, number),
         dims=(whole.num_endpoints,),
         link_number=chosen,
+        changes=None if whole.changes is None else whole.changes.part(number),
     )

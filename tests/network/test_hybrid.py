@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,11 @@ from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.testing.strategies.traffic import LATENCIES, RATES
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
+from cosim.topology.changes import DividedChanges, LinkChange, LinkChanges
 from cosim.topology.graph import Topology
 from cosim.topology.part import part_of
 from cosim.units import NEVER
+from tests.network.test_link_changes import rates_over_time, with_rates
 from tests.network.test_peek import Peeked
 from tests.network.worlds import batch, drive, drive_by_caller, graph
 
@@ -303,3 +306,47 @@ def test_bins_of_different_widths_are_put_together() -> None:
     assert merged.link_bytes.tolist() == [7, 7, 0]
     uneven = merge([(stats(3, [3, 3]), np.array([0])), (stats(2, [2, 2, 2]), np.array([1]))], num_links=2)
     assert uneven.busy_ps.tolist() == [[3, 3], [3, 3]]
+
+
+@pytest.mark.parametrize(
+    "hybrid", [pytest.param(HybridNetwork, marks=pytest.mark.slow), CompiledHybridNetwork]
+)
+@settings(some, max_examples=15)
+@given(data=st.data(), world=meshes(), seed=st.integers(0, 2**32))
+def test_links_that_change_do_so_in_either_part(
+    hybrid: Any, data: st.DataObject, world: World, seed: int
+) -> None:
+    rows = data.draw(rates_over_time(world.topology.num_links))
+    detection = data.draw(st.sampled_from([0, 1, 100_000_000]))
+    world = replace(world, topology=with_rates(world.topology, rows, detection))
+    whole = drive(FairShareNetwork(), world)
+    assert drive(hybrid(FairShareNetwork(), FairShareNetwork()), world) == whole
+    one = hybrid(FairShareNetwork(), FairShareNetwork())
+    assert drive(one, world.reacting(1_000), cuts=random.Random(seed)) == whole
+
+
+@dataclass
+class Flapping(DividedChanges):
+    """Links of :func:`pair`: of either part one that is dead for good, and one that never rests."""
+
+    number: Any
+
+    def __iter__(self) -> Iterator[LinkChange]:
+        for time in count():
+            for link, period in ((0, 0), (1, 0), (2, 2), (4, 3)):
+                name = int(self.number[link])
+                if name >= 0 and (time % period == 0 if period else time == 0):
+                    yield LinkChange(time, name, 1e9 * (1 + time % 4) if period else 0.0)
+
+    def only(self, number: Any) -> Flapping:
+        return Flapping(number)
+
+
+def test_changes_that_never_end_in_both_parts_do_not_keep_dead_flows_going() -> None:
+    """Neither part has to wait for the other's changes; some of them come at one instant."""
+    network = CompiledHybridNetwork(FairShareNetwork(), FairShareNetwork())
+    network.open(replace(pair(), changes=LinkChanges(Flapping(np.arange(6)))))
+    stuck = batch([one_flow(0, 1), one_flow(1, 2, 1)], [(0, 0, 5, 0), (1, 0, 5, 0)])
+    assert network.advance(stuck, 10).granted_ps == 10
+    step = network.advance(batch(), NEVER)
+    assert (step.granted_ps, len(step.completions), network.has_work()) == (NEVER, 0, False)

@@ -161,7 +161,8 @@ def rates_over_time(draw: st.DrawFn, links: int) -> Rows:
     return rows + [(4_000, link, 1.0) for link in range(links)]
 
 
-def _with_rates(topology: Topology, rows: Rows, detection_ps: int) -> Topology:
+def with_rates(topology: Topology, rows: Rows, detection_ps: int) -> Topology:
+    """Of rows of :func:`rates_over_time`."""
     last = {(time, link): factor for time, link, factor in rows}
     changes = [
         LinkChange(time * 1_000_000, link, float(topology.link_rate_bps[link]) * factor)
@@ -179,7 +180,7 @@ def test_one_flow_takes_the_integral_of_its_links_rate(rows: Rows, size: int) ->
         if sent >= left:
             break
         left, at, rate = left - sent, time * 1_000_000, Fraction(factor) / 1000
-    [found] = finish(_with_rates(one_link(), rows, 0), [Message(size)])
+    [found] = finish(with_rates(one_link(), rows, 0), [Message(size)])
     assert abs(found - (at + left / rate)) <= 1
 
 
@@ -188,7 +189,7 @@ def test_one_flow_takes_the_integral_of_its_links_rate(rows: Rows, size: int) ->
 def test_cuts_and_who_releases_change_nothing(data: st.DataObject, world: World, seed: int) -> None:
     rows = data.draw(rates_over_time(world.topology.num_links))
     detection = data.draw(st.sampled_from([0, 1, 100_000_000]))
-    world = replace(world, topology=_with_rates(world.topology, rows, detection))
+    world = replace(world, topology=with_rates(world.topology, rows, detection))
     network = FairShareNetwork()
     whole = drive(network, world)
     assert drive(FairShareNetwork(), world, eager=False) == whole

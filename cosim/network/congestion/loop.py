@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cosim.network.balancing.choosing import choose_at_end
 from cosim.network.calendar import free, room, take_instant
-from cosim.network.changes import MOST_IN_VAIN, next_change
+from cosim.network.changes import is_in_vain, next_change
 from cosim.network.congestion.apply import apply, wake
 from cosim.network.congestion.changes import change, tell
 from cosim.network.congestion.credits import ask_for_credit
@@ -355,7 +355,9 @@ def _leave_instant(core: Core, fluid: CongestionState, horizon: int) -> int:
             return NEED_CALENDAR
         _drain(core, fluid)
         return _AGAIN
-    if next_event >= limit or (limit == NEVER and counts.in_vain > MOST_IN_VAIN):
+    in_vain = is_in_vain(fluid, min(start, drain))
+    if next_event >= limit or (limit == NEVER and in_vain):
+        state.next = NEVER if in_vain else state.next
         return DONE
     if coming <= start:
         return NEED_CHANGE
