@@ -145,6 +145,16 @@ def test_changes_that_never_end_do_not_keep_a_dead_flow_going() -> None:
     assert (step.granted_ps, len(step.completions)) == (NEVER, 0)
 
 
+def test_a_flow_that_goes_on_is_not_given_up_however_often_other_links_change() -> None:
+    rows = [LinkChange(5_000 * k, 1, 1e9 * (1 + k % 2)) for k in range(1, 150_001)]
+    topology = graph(3, 3, [(0, 1, 8 * 1e9, 0), (1, 2, 8 * 1e9, 0)])
+    topology = replace(topology, changes=LinkChanges(rows))
+    network = FairShareNetwork()
+    network.open(topology)
+    step = network.advance(batch(groups_of([Message(MB)]), [(0, 0, 0, 0)]), NEVER)
+    assert step.completions.time_ps.tolist() == [PS_PER_MS]
+
+
 def test_a_network_without_such_links_refuses_them() -> None:
     with pytest.raises(NetworkError, match="congestion_aware has no links that fail or slow down"):
         CongestionAwareNetwork().open(changing(one_link(), [(1, 0, 0.0)]))
