@@ -12,7 +12,6 @@ outside of installed packages, and whatever it opened in the thread that ran it.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib.metadata
 import json
@@ -24,6 +23,7 @@ from typing import Any
 
 from cosim.experiment.store.reads import are_current, note
 from cosim.experiment.store.version import version
+from cosim.files.cache import cache_folder, making
 from cosim.profiler import file
 from cosim.profiler.launch import ProfileRequest, check
 from cosim.profiler.scale import profile_scaled
@@ -40,11 +40,10 @@ def profiled(request: ProfileRequest) -> Path:
         As :func:`cosim.profiler.launch.profile` does.
     """
     check(request)
-    folder = _folder()
+    folder = cache_folder("profiles")
     key = hashlib.sha256(json.dumps([_asked(request), version(), _packages()]).encode()).hexdigest()[:32]
     done, read = folder / f"{key}.yaml", folder / f"{key}.json"
-    with (folder / f"{key}.lock").open("w") as lock:  # who asks meanwhile waits, and finds it
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with making(folder / f"{key}.lock", f"the profile of {request.script}", _log.info):
         states = _states(read) if done.exists() else None
         if states is None or not are_current(states, Path(request.folder)):
             _log.info("%s is profiled: %s ranks", request.script, request.world_size)
@@ -61,12 +60,6 @@ def _asked(request: ProfileRequest) -> dict[str, Any]:
     """The request, wherever its folder lies: whether what is read there is the same is looked at."""
     script = request.script if request.module else os.path.relpath(request.script, request.folder)
     return {**request.as_order(), "script": script, "folder": ""}
-
-
-def _folder() -> Path:
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cosim" / "profiles"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _states(read: Path) -> dict[str, str] | None:

@@ -6,18 +6,17 @@ under a hash of the sources, so that another version of cosim builds its own and
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from cosim.errors import LaunchError
+from cosim.files.cache import cache_folder, making
 from cosim.protocol.installs import ASTRA_SIM, Install
 from cosim.registry import nearest
 
@@ -123,8 +122,7 @@ def executable(name: str) -> Path:
     for root in (folder, folder.parent / "common", proto):
         for path in sorted(p for p in root.rglob("*") if p.is_file() and p.suffix != ".md"):
             content.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    place = Path(base).expanduser() / "cosim" / "adapters" / f"{folder.name}-{content.hexdigest()[:16]}"
+    place = cache_folder("adapters") / f"{folder.name}-{content.hexdigest()[:16]}"
     return place / find(name).executable
 
 
@@ -167,8 +165,7 @@ def build(name: str, say: Callable[[str], None] | None = None, *, again: bool = 
             f"  apt-get install -y {' '.join(absent)}"
         )
     place = target.parent
-    place.mkdir(parents=True, exist_ok=True)
-    with _locked(place / "lock"):
+    with making(place / "lock", f"the {name} adapter", say):
         if target.exists() and not again:  # somebody else just built it
             return target
         for left in place.glob("build-*"):  # by builds that were killed
@@ -215,11 +212,3 @@ def _make(name: str, folder: Path) -> None:
                 f"building the {name} adapter failed: {' '.join(step[:2])} ended with {done.returncode}",
                 server_log="\n".join(lines[first : first + _LOG_LINES]),
             )
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Only one process builds at a time; the lock ends with the process, whatever happens to it."""
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -7,7 +7,6 @@ Nothing here imports torch: the shim has to be loaded before torch is, because A
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -16,6 +15,9 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+
+from cosim.errors import InputError
+from cosim.files.cache import cache_folder, making
 
 _SOURCE = Path(__file__).with_name("shim.cpp")
 
@@ -71,6 +73,8 @@ def load() -> tuple[Shim | None, str]:
         return None, "torch is not installed"
     try:
         library = _built(torch)
+    except InputError as error:
+        return None, error.message
     except (OSError, subprocess.CalledProcessError) as error:
         said = getattr(error, "stderr", "") or str(error)
         return None, f"it could not be built: {said.strip().splitlines()[-1] if said.strip() else error}"
@@ -85,16 +89,14 @@ def _built(torch: Path) -> Path:
     source = _SOURCE.read_bytes()
     version = importlib.metadata.version("torch")
     key = hashlib.sha256(source + f"{version} {torch}".encode()).hexdigest()[:16]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cosim" / "profiler"
+    cache = cache_folder("profiler")
     library = cache / f"fake-cuda-{key}.so"
     if library.exists():
         return library
     found = compiler()
     if found is None:
         raise FileNotFoundError("no C++ compiler (c++, g++, clang++)")
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with making(cache / "lock", "the stand-in for CUDA's library"):
         if library.exists():
             return library
         handle, name = tempfile.mkstemp(suffix=".so", dir=cache)
