@@ -42,9 +42,7 @@ def profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         done.append(request.script)
         return profile_scaled(request, *rest)
 
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    monkeypatch.setattr(kept, "_folder", lambda: cache)
+    monkeypatch.setattr(kept, "cache_folder", lambda part: tmp_path / "cache" / part)
     monkeypatch.setattr(kept, "profile_scaled", counted)
     (tmp_path / "train.py").write_text(TRAIN)
     (tmp_path / "layers.py").write_text(LAYERS)
