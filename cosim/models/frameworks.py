@@ -125,7 +125,7 @@ class Megatron(MegatronSettings, Framework):
 
 
 class PyTorch(Framework):
-    """Eager PyTorch: a kernel for each operator; FSDP2, DDP, DTensor, torch.distributed.pipelining."""
+    """Eager PyTorch: a kernel for each operator; FSDP2 or 1, DDP, DTensor, torch.distributed.pipelining."""
 
     compile: bool = Field(
         False, description="torch.compile of each block: Inductor fuses what is between its products"
@@ -159,6 +159,15 @@ class PyTorch(Framework):
     fsdp_units: Literal["each", "blocks"] = Field(
         "each",
         description="fsdp gathers embedding, blocks, head one by one; or all that is in no block at once",
+    )
+    fsdp_version: Literal[1, 2] = Field(
+        2,
+        description="2: fully_shard; 1: FullyShardedDataParallel, a block having one flat parameter",
+    )
+    backward_prefetch: Literal["early", "late"] = Field(
+        "early",
+        description="fsdp_version 1: backward gathers the next block before it issues a block's kernels"
+        " (BACKWARD_PRE), or after (BACKWARD_POST)",
     )
 
     stalls: float = Field(

@@ -17,6 +17,7 @@ KINDS = {
         "llama3-70b",
         "profiled-llama",
         "compiled-llama",
+        "fsdp-llama",
         "generate",
         "requests",
         "serving",

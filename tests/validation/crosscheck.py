@@ -223,6 +223,19 @@ CASES: dict[str, Case] = {
     "fsdp-accumulate": _titan("", {"fsdp": 8}, micro_batches=3),
     "fsdp-zero2-accumulate": _titan("--no-reshard", {"fsdp": 8, "reshard": False}, micro_batches=3),
     "fsdp-checkpoint": _titan("--checkpoint", {"fsdp": 8}, given={"recompute": "full"}, batch=2),
+    "fsdp1": _titan("--fsdp1", {"fsdp": 8}, framework={"fsdp_version": 1}),
+    "fsdp1-late": _titan(
+        "--fsdp1 --checkpoint --prefetch-late", {"fsdp": 8}, given={"recompute": "full"}, batch=2,
+        framework={"fsdp_version": 1, "backward_prefetch": "late"}, sizes={"layers": 5},
+    ),
+    "fsdp1-accumulate": _titan(
+        "--fsdp1", {"fsdp": 6}, world=6, micro_batches=2, framework={"fsdp_version": 1}
+    ),
+    "fsdp1-zero2": _titan(
+        "--fsdp1 --no-reshard", {"fsdp": 8, "reshard": False}, micro_batches=3, framework={"fsdp_version": 1}
+    ),
+    "hsdp1": _titan("--fsdp1 --dp 2", {"dp": 2, "fsdp": 4}, framework={"fsdp_version": 1}),
+    "8b-fsdp1": _titan("--fsdp1", {"fsdp": 64}, world=64, sizes=LLAMA_8B, framework={"fsdp_version": 1}),
     "hsdp": _titan("--dp 2", {"dp": 2, "fsdp": 4}),
     "ddp": _titan("--dp 8", {"dp": 8}),
     "ddp-accumulate": _titan("--dp 8", {"dp": 8}, micro_batches=2),

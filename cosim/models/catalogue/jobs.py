@@ -190,6 +190,8 @@ def eager_job(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) 
         expert_shard_axes=parallel.expert_shard_axes,
         expert_replica_axes=parallel.expert_axes,
         kept_width=kept,
+        flat=framework.fsdp_version == 1,
+        prefetch=framework.backward_prefetch,
         units=framework.fsdp_units,
         reshard=parallel.reshard,
         merged_bytes=logits if framework.merge_outputs else 0,

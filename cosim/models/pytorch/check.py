@@ -58,8 +58,24 @@ def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
             f"{name}: without fsdp gradients have their parameter's type, {framework.parameter_dtype}"
             f" (framework: {{kind: pytorch, parameter_dtype: ...}}), not {spec.gradient_dtype}"
         )
+    if framework.fsdp_version == 1:
+        _fits_flat(spec, framework)
     if framework.compile:
         _fits_compiled(spec, model, framework)
+
+
+def _fits_flat(spec: ModelWorkload, framework: PyTorch) -> None:
+    """Refuse what FSDP1 isn't wrapped around here: parts of a model, and units other than blocks."""
+    for axis in ("tp", "pp", "ep"):
+        if getattr(spec.parallel, axis) > 1:
+            raise ValueError(
+                f"framework pytorch: fsdp_version 1 goes with fsdp and dp alone, not with {axis}; 2 does"
+            )
+    if framework.fsdp_units == "each" and "fsdp_units" in framework.model_fields_set:
+        raise ValueError(
+            "framework pytorch: with fsdp_version 1 each block is a unit and all else the root's;"
+            " leave fsdp_units out"
+        )
 
 
 def _fits_compiled(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) -> None:
@@ -76,6 +92,7 @@ def _fits_compiled(spec: ModelWorkload, model: TransformerModel, framework: PyTo
         "recompute: none": spec.recompute == "none",
         "no recipe": spec.recipe is None,
         "no parallel.tp": p.tp == 1,
+        "fsdp_version: 2": framework.fsdp_version == 2 or p.fsdp == 1,
         "dtype: bf16 or fp16": width == _HALF,
         "parallel.fsdp: DDP cuts graphs by bucket": p.fsdp > 1 or p.dp == 1,
         f"parameter_dtype: {spec.dtype}, or parallel.fsdp: autocast's conversions would be fused": (
@@ -99,6 +116,11 @@ def idle_in_pytorch(spec: ModelWorkload, framework: PyTorch) -> list[tuple[str, 
         return []
     idle = {
         "fsdp_units": (p.fsdp == 1, "fsdp is 1: a rank has its parameters"),
+        "fsdp_version": (p.fsdp == 1, "fsdp is 1: a rank has its parameters"),
+        "backward_prefetch": (
+            p.fsdp == 1 or framework.fsdp_version == 2,
+            "it is of fsdp_version 1; FSDP2 gathers early",
+        ),
         "vocabulary_parallel_loss": (p.tp == 1, "tp is 1: a rank has all logits"),
         "merge_outputs": (p.pp == 1, "pp is 1: there is one stage"),
         "norm": (model.norm == "layer", f"{model.name} has layer norms, which are one kernel"),

@@ -103,6 +103,11 @@ class FullySharded:
         training = self.training
         return Unit(places, weights, training.shard_axes, training.replica_axes, reshard, name)
 
+    def kept(self) -> tuple[list[int], list[int]]:
+        """Numbers that a rank keeps of each parameter, experts' apart."""
+        weights = self.stage.weights
+        return [self.share(w) for w in weights if not w.expert], [self.share(w) for w in weights if w.expert]
+
     def share(self, weight: Weight) -> int:
         """Numbers of a parameter that a rank keeps."""
         axes = self.training.expert_shard_axes if weight.expert else self.training.shard_axes

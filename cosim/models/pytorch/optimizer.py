@@ -58,6 +58,23 @@ def scaling(count: int, width: int) -> Iterable[Kernel]:
     yield memory(2 * count * width)
 
 
+def flat_clipping(counts: Sequence[int], width: int, axes: tuple[str, ...]) -> Iterable[Kernel | Exchange]:
+    """``FullyShardedDataParallel.clip_grad_norm_`` of flat gradients of ``counts`` numbers on a rank.
+
+    A norm of each, all of them in one, its square summed over ranks of ``axes``; each is scaled by itself.
+    """
+    for count in counts:
+        yield memory(count * width + FP32)
+    norms = len(counts) * FP32
+    yield memory(2 * norms)  # in one vector
+    yield memory(norms + FP32)  # its norm
+    yield memory(2 * FP32)  # squared
+    yield Exchange("all_reduce", axes, FP32)
+    yield memory(10 * FP32, launches=5)  # root, plus epsilon, reciprocal, product, at most 1
+    for count in counts:
+        yield memory(2 * count * width + FP32)
+
+
 def adamw(count: int, tensors: int, width: int, kind: Literal["foreach", "fused"]) -> tuple[Kernel, ...]:
     """A step over ``count`` numbers: parameters, gradients and both moments of ``width`` bytes each.
 

@@ -31,9 +31,10 @@ class Replicated:
         self.under_way: list[tuple[int, list[Weight]]] = []
         """All-reduces, and what they bring back."""
 
-    def share(self, weight: Weight) -> int:
-        """All of it."""
-        return weight.count
+    def kept(self) -> tuple[list[int], list[int]]:
+        """Numbers of each parameter, experts' apart."""
+        weights = self.stage.weights
+        return [w.count for w in weights if not w.expert], [w.count for w in weights if w.expert]
 
     def forward_begins(self) -> None:
         """Nothing to do."""

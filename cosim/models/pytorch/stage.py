@@ -19,8 +19,16 @@ from cosim.gpu.kernels import Kernel, memory
 from cosim.models.issuer import PIPELINE_STREAM, Issuer
 from cosim.models.parts import Exchange, Layer, Piece, Weight
 from cosim.models.pytorch.experts import EP
+from cosim.models.pytorch.flat import FlatSharded
 from cosim.models.pytorch.fsdp import FullySharded
-from cosim.models.pytorch.optimizer import adamw, all_norms, scaling, sum_of_squares, total_norm
+from cosim.models.pytorch.optimizer import (
+    adamw,
+    all_norms,
+    flat_clipping,
+    scaling,
+    sum_of_squares,
+    total_norm,
+)
 from cosim.models.pytorch.replicas import Replicated
 from cosim.models.pytorch.training import EagerTraining
 from cosim.models.schedule import Pass, passes
@@ -43,8 +51,9 @@ class EagerStage(Issuer):
         self.what = ("", "forward")
         """Micro-batch and phase of what is issued."""
         self.layer = ""
-        data = FullySharded if self.training.shard_axes else Replicated
-        self.data: FullySharded | Replicated = data(self)
+        sharded = FlatSharded if self.training.flat else FullySharded
+        data = sharded if self.training.shard_axes else Replicated
+        self.data: FlatSharded | FullySharded | Replicated = data(self)
 
     def program(self) -> Program:
         """The stage's program."""
@@ -227,27 +236,28 @@ class EagerStage(Issuer):
     # -- the end of an iteration -----------------------------------------------------------------------
 
     def _finish(self) -> None:
-        training, weights = self.training, self.weights
+        training, groups = self.training, self.data.kept()
         self.data.finish()
         if training.tied_bytes and self.stages > 1 and self.stage in (0, self.stages - 1):
             self.close()
             self._share_tied()
         if self.stages > 1 and training.micro_batches > 1:  # the mean over micro-batches
-            self.issue(memory(2 * self.data.share(weight) * training.kept_width) for weight in weights)
+            self.issue(memory(2 * count * training.kept_width) for group in groups for count in group)
         if self.stage == self.stages - 1 and training.merged_bytes and self.stages > 1:
             self.issue([memory(2 * training.micro_batches * training.merged_bytes)])
-        groups = [[w for w in weights if not w.expert], [w for w in weights if w.expert]]
-        counts = [sum(self.data.share(weight) for weight in group) for group in groups]
-        if training.clip:
-            self._clip(groups, counts)
-        for group, count in zip(groups, counts, strict=True):
-            if count:
-                self.issue(adamw(count, len(group), training.kept_width, training.optimizer))
+        if training.clip and isinstance(self.data, FlatSharded):
+            self.play(flat_clipping(groups[0], training.kept_width, training.shard_axes))
+        elif training.clip:
+            self._clip([sum(group) for group in groups])
+        for group in groups:
+            if group:
+                self.issue(adamw(sum(group), len(group), training.kept_width, training.optimizer))
         self.close()
 
-    def _clip(self, groups: Sequence[Sequence[Weight]], counts: Sequence[int]) -> None:
-        """Experts have a mesh of their own, and so norms of their own."""
+    def _clip(self, counts: Sequence[int]) -> None:
+        """Experts have a mesh of their own, and so norms of their own; ``counts`` are numbers of both."""
         training, width = self.training, self.training.kept_width
+        groups = [[weight for weight in self.weights if weight.expert is expert] for expert in (False, True)]
         for group, count, axes in zip(
             groups, counts, (training.shard_axes, training.expert_shard_axes), strict=True
         ):

@@ -10,15 +10,19 @@ from cosim.models.training import Training
 
 @dataclass(frozen=True, slots=True)
 class EagerTraining(Training):
-    """Training by FSDP2 over ``shard_axes``, or by DDP.
+    """Training by FSDP over ``shard_axes``, or by DDP.
 
     Attributes
     ----------
     kept_width
         Bytes of a parameter as it is kept, and of its gradient and moments in the optimizer;
         ``parameter_width`` is that of the copy which is computed with.
+    flat
+        FSDP1: a unit's parameters are one, of which each rank has an equal part.
+    prefetch
+        FSDP1: backward gathers a unit before the kernels of the one after it are issued, or then.
     units
-        What FSDP gathers at once: embedding, each block, head; or blocks, and all the rest together.
+        What FSDP2 gathers at once: embedding, each block, head; or blocks, and all the rest together.
     reshard
         FSDP gives up gathered parameters after forward, and gathers them again for backward.
     replica_axes
@@ -34,6 +38,8 @@ class EagerTraining(Training):
     expert_shard_axes: tuple[str, ...] = ()
     expert_replica_axes: tuple[str, ...] = ()
     kept_width: int = 4
+    flat: bool = False
+    prefetch: Literal["early", "late"] = "early"
     units: Literal["each", "blocks"] = "each"
     reshard: bool = True
     merged_bytes: int = 0

@@ -1,15 +1,19 @@
-"""Llama 3 or Mixtral as torchtitan trains them: DDP, FSDP2, tensor, sequence, pipeline, expert parallel."""
+"""Llama 3 or Mixtral as torchtitan trains them: DDP, FSDP2 or 1, tensor, sequence, pipeline, expert parallel."""
 
 import argparse
+import contextlib
 import os
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
-from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointWrapper, checkpoint_wrapper
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import BackwardPrefetch, MixedPrecision, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+from torch.distributed.fsdp import ShardingStrategy
+from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.parallel import (
@@ -25,7 +29,8 @@ parser = argparse.ArgumentParser()
 sizes = dict(layers=2, hidden=512, heads=8, kv_heads=4, ffn=1024, vocab=2048, seq=256, batch=1)
 for name, value in dict(sizes, microbatches=1, dp=1, tp=1, pp=1, experts=0, top_k=2, ep=1).items():
     parser.add_argument(f"--{name}", type=int, default=value)
-for name in "no-reshard loss-parallel gpipe checkpoint ddp bf16 fused hf-norm compile".split():
+switches = "no-reshard loss-parallel gpipe checkpoint ddp bf16 fused hf-norm compile fsdp1 prefetch-late"
+for name in switches.split():
     parser.add_argument(f"--{name}", action="store_true")
 parser.add_argument("--rotary", default="complex", choices=["complex", "chunked", "sliced"])
 options = parser.parse_args()
@@ -230,6 +235,20 @@ def fully_sharded(model, mesh):
     fully_shard(model, **settings)
 
 
+def flat_sharded(model, mesh):
+    halves = MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    where = {"device_mesh": mesh} if options.dp > 1 else {"process_group": mesh.get_group()}
+    strategy = ShardingStrategy.SHARD_GRAD_OP if options.no_reshard else ShardingStrategy.FULL_SHARD
+    if options.dp > 1:
+        strategy = ShardingStrategy.HYBRID_SHARD
+    late = BackwardPrefetch.BACKWARD_POST if options.prefetch_late else BackwardPrefetch.BACKWARD_PRE
+    units = ModuleWrapPolicy({CheckpointWrapper if options.checkpoint else Block})
+    return FSDP(
+        model, **where, sharding_strategy=strategy, mixed_precision=halves, auto_wrap_policy=units,
+        backward_prefetch=late, device_id=device,
+    )  # fmt: skip
+
+
 dist.init_process_group("nccl")
 device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
 torch.cuda.set_device(device)
@@ -257,7 +276,9 @@ if options.checkpoint:
 if options.compile:
     for layer in model.layers:
         layer.compile()
-if shards > 1:
+if options.fsdp1:
+    model = flat_sharded(model, sharing)
+elif shards > 1:
     fully_sharded(model, sharing)
 trained = model
 if options.dp > 1 and shards == 1:
@@ -288,15 +309,20 @@ def step():
     for number, part in enumerate(tokens.chunk(options.microbatches)):
         if trained is not model:
             trained.require_backward_grad_sync = number == options.microbatches - 1
-        elif options.no_reshard and shards > 1:
+        elif options.no_reshard and shards > 1 and not options.fsdp1:
             model.set_requires_gradient_sync(number == options.microbatches - 1)
-        with torch.autocast("cuda", torch.bfloat16, enabled=shards == 1 and not options.bf16):
-            loss = loss_of(trained(part), part)
-        loss.backward()
+        whole = options.fsdp1 and options.no_reshard and number < options.microbatches - 1
+        with model.no_sync() if whole else contextlib.nullcontext():
+            with torch.autocast("cuda", torch.bfloat16, enabled=shards == 1 and not options.bf16):
+                loss = loss_of(trained(part), part)
+            loss.backward()
 
 
 def clip():
     """``clip_grad_norm_``, over all stages; experts, which are on a mesh of their own, apart."""
+    if options.fsdp1:
+        model.clip_grad_norm_(1.0)
+        return
     norms = [nn.utils.get_total_norm([p.grad for p in part]) for part in groups]
     norms = [norm.full_tensor() if hasattr(norm, "full_tensor") else norm for norm in norms]
     norm = norms[0]
