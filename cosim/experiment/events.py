@@ -56,7 +56,7 @@ def check_can_change(scenario: Scenario, topology: Topology, network: NetworkSim
     raise ScenarioError(
         f"{network.describe().name} has no links that fail or slow down",
         location=scenario.locate("events", number),
-        hint="fair_share and congestion have; so has ns-3",
+        hint="those of this process have; so has ns-3",
     )
 
 

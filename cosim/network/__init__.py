@@ -3,7 +3,7 @@
 ======================  ======================================================================
 ``simulator``           the seam
 ``flows``               tables, groups and batches of flows, as columns
-``unaware``, ``aware``  ASTRA-sim's analytical models
+``unaware``, ``aware``  ASTRA-sim's analytical models; ``analytical``: with links that change, its ``legs``
 ``fair_share``          max-min fair sharing; its ``fair_loop``, ``sharing``, ``channels``, ``drains``
 ``contract``            what a network of a scenario is: a spec that builds one
 ``forwarding``          a network that hands everything on to another

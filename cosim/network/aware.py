@@ -12,8 +12,10 @@ time, holds them, but independent of the order in which the flows were given. Of
 the same instant, ASTRA-sim takes first whose cause came first in that instant's list, and so on back to the
 beginning, where NPUs come by number; here NPUs come by number at once.
 
+Where links change (:mod:`~cosim.network.analytical`) another loop runs, with the same times where they don't.
+
 Source: ASTRA-sim, ``astra-network-analytical`` (congestion_aware/network/Link.cpp); there 1-D
-topologies only.
+topologies only, and links that never change.
 Not modelled: packets, fair sharing, back-pressure, loss, a switch's own capacity.
 """
 
@@ -24,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from cosim.context import Context
+from cosim.network.analytical import AnalyticalNetwork, bytes_per_ns
 from cosim.network.arrays import Arrays
 from cosim.network.calendar import Records, free, push, room, take_instant
-from cosim.network.compiled import CompiledNetwork
 from cosim.network.contract import NetworkSpec
 from cosim.network.core import (
     DONE,
@@ -165,35 +167,32 @@ def run_aware(core: Core, queues: LinkQueues, horizon: int) -> int:
         _reach_link(core, queues, at)
 
 
-class CongestionAwareNetwork(CompiledNetwork):
+class CongestionAwareNetwork(AnalyticalNetwork):
     """The model of the module's text."""
 
     name = "congestion_aware"
-    quantum_ps = PS_PER_NS
+    in_turn = True
 
-    def _open_model(self, topology: Topology, seed: int) -> None:
-        del seed
+    def _open_plain(self, topology: Topology) -> None:
         self._links = np.zeros(topology.num_links, LINK)
-        # In ASTRA-sim's own order of operations: GB/s * 2^30 / 10^9, here with bits/s = GB/s * 2^33.
-        self._links["rate"] = topology.link_rate_bps / 8.0 / 1e9
+        self._links["rate"] = bytes_per_ns(topology.link_rate_bps)
         self._links["latency"] = topology.link_latency_ps / 1000.0
         self._scratch = [np.zeros(0, np.int32)] * 3
 
-    def _copy_model(self) -> dict[str, Any]:
+    def _copy_plain(self) -> dict[str, Any]:
         return {"_links": self._links.copy()}
 
-    def _grow_model(self, what: int) -> None:
-        del what  # only ever NEED_MORE, between two instants
+    def _grow_plain(self) -> None:
         size = len(self._arrays["calendar"].events)
         self._scratch = [np.zeros(size, np.int32) for _ in range(3)]
 
     @property
-    def loop(self) -> Any:
-        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+    def plain_loop(self) -> Any:
+        """See :class:`~cosim.network.analytical.AnalyticalNetwork`."""
         return run_aware
 
-    def columns(self) -> LinkQueues:
-        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+    def plain_columns(self) -> LinkQueues:
+        """See :class:`~cosim.network.analytical.AnalyticalNetwork`."""
         return LinkQueues(self._links, *self._scratch)
 
 

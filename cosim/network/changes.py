@@ -17,6 +17,8 @@ from cosim.units import NEVER
 CHANGE = np.dtype([("time", "i8"), ("link", "i8"), ("rate", "f8")])
 """A link has ``rate`` (bits/s; 0: it is dead) from ``time`` on; with link :data:`ROUTES`, routes change."""
 ROUTES = -1
+NEED_CHANGES, NEED_ROUTES = 22, 23
+"""What a loop stops for: more of the table, or the routes of the change that it has come to."""
 
 _AT_ONCE = 1024  # as many as are drawn ahead: a run's changes may go on for ever
 MOST_IN_VAIN = 100_000
@@ -28,7 +30,7 @@ class ChangeTable:
 
     def __init__(self, changes: LinkChanges | None) -> None:
         self._left = iter(changes or ())
-        self._rows: list[tuple[int, int, float]] = []
+        self._rows = np.zeros(0, CHANGE)
         self._dead: dict[int, tuple[int, ...]] = {}
         self.ends = changes is None
         """Whether there are no more than were asked for."""
@@ -36,10 +38,11 @@ class ChangeTable:
     def beyond(self, count: int) -> NDArray[Any]:
         """The first changes, more than ``count`` of them where there are more."""
         if count >= len(self._rows):
-            for one in islice(self._left, _AT_ONCE):
-                self._add(one)
+            first = len(self._rows)
+            new = [self._row(first + k, one) for k, one in enumerate(islice(self._left, _AT_ONCE))]
+            self._rows = np.concatenate([self._rows, np.array(new, CHANGE)])
         self.ends = count >= len(self._rows)
-        return np.array(self._rows, CHANGE)
+        return self._rows
 
     def fill(self, fluid: GrowingArrays) -> None:
         """Have more changes at hand in a network's arrays, where there are more."""
@@ -52,12 +55,11 @@ class ChangeTable:
         """The links that routes avoid from this row on."""
         return self._dead[row]
 
-    def _add(self, one: LinkChange | RouteChange) -> None:
+    def _row(self, number: int, one: LinkChange | RouteChange) -> tuple[int, int, float]:
         if isinstance(one, RouteChange):
-            self._dead[len(self._rows)] = one.dead
-            self._rows.append((one.time_ps, ROUTES, 0.0))
-        else:
-            self._rows.append(one)
+            self._dead[number] = one.dead
+            return one.time_ps, ROUTES, 0.0
+        return one
 
 
 def to_come(counts: Any) -> bool:

@@ -116,9 +116,9 @@ class CompiledNetwork(NetworkSimulator):
         if topology.changes is not None and not self.link_changes:
             raise NetworkError(f"{self.name} has no links that fail or slow down")
         self._opened = True
+        self._topology = topology
         ours = all(map(is_ours, self._kernels()))
         self._addresses = Addresses(interpreted=ours and begins_interpreted(self.loop))
-        self._topology = topology
         self.store = FlowStore()
         links = topology.num_links
         bins = 8

@@ -33,7 +33,7 @@ from cosim.errors import InputError, NetworkError
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.named import BalancerName, balancer_field, check_balancer
 from cosim.network.balancing.session import Balancing
-from cosim.network.changes import CHANGE, to_come
+from cosim.network.changes import CHANGE, NEED_CHANGES, NEED_ROUTES, to_come
 from cosim.network.channels import CHANNEL, ChannelNumbers
 from cosim.network.compiled import CompiledNetwork, live
 from cosim.network.contract import NetworkSpec
@@ -54,7 +54,7 @@ from cosim.network.fluid import (
     Fluid,
 )
 from cosim.network.growing import GrowingArrays
-from cosim.network.rerouting import NEED_CHANGES, NEED_ROUTES, move_flows
+from cosim.network.rerouting import move_flows
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics, RateSample
 from cosim.topology.graph import Topology
 

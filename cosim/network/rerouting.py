@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 
-from cosim.network.changes import ROUTES, begin_change
+from cosim.network.changes import NEED_CHANGES, NEED_ROUTES, ROUTES, begin_change
 from cosim.network.core import DONE, Core, add_share
 from cosim.network.flows import I64
 from cosim.network.fluid import BPS_PER_BYTE_PS, NONE, Fluid, mark
 from cosim.network.jit import compiled, once
 from cosim.network.membership import join_path, leave_path
-
-NEED_CHANGES, NEED_ROUTES = 22, 23
 
 
 @once

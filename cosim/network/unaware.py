@@ -9,7 +9,10 @@ Links are never really occupied. Statistics still count, on each link of the pat
 of that link's own B as busy time from the message's start on, so that a link may be busy for longer than
 time went by: that is how much too much it was given.
 
-Source: ASTRA-sim, ``astra-network-analytical`` (congestion_unaware/basic-topology/BasicTopology.cpp).
+Where links change (:mod:`~cosim.network.analytical`) another loop runs, with the same times where they don't.
+
+Source: ASTRA-sim, ``astra-network-analytical`` (congestion_unaware/basic-topology/BasicTopology.cpp); there
+links never change.
 Not modelled: queueing, sharing, order of messages between two endpoints.
 """
 
@@ -20,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from cosim.context import Context
+from cosim.network.analytical import AnalyticalNetwork, bytes_per_ns
 from cosim.network.arrays import Arrays
 from cosim.network.calendar import free, take_instant
-from cosim.network.compiled import CompiledNetwork
 from cosim.network.contract import NetworkSpec
 from cosim.network.core import (
     DONE,
@@ -145,30 +148,29 @@ def run_unaware(core: Core, rates: Rates, horizon: int) -> int:
         _cross(core, rates, at)
 
 
-class CongestionUnawareNetwork(CompiledNetwork):
+class CongestionUnawareNetwork(AnalyticalNetwork):
     """The model of the module's text."""
 
     name = "congestion_unaware"
     symmetric = True
-    quantum_ps = PS_PER_NS
+    in_turn = False
 
-    def _open_model(self, topology: Topology, seed: int) -> None:
-        del seed
-        self._rate = topology.link_rate_bps / 8.0 / 1e9
+    def _open_plain(self, topology: Topology) -> None:
+        self._rate = bytes_per_ns(topology.link_rate_bps)
         self._latency = topology.link_latency_ps.astype(np.float64)
         bins, links = self._arrays["link_busy"].shape
         self._whole = np.zeros((bins + 1, links), np.int32)
 
-    def _copy_model(self) -> dict[str, Any]:
+    def _copy_plain(self) -> dict[str, Any]:
         return {"_whole": np.zeros((3, self._topology.num_links), np.int32)}
 
     @property
-    def loop(self) -> Any:
-        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+    def plain_loop(self) -> Any:
+        """See :class:`~cosim.network.analytical.AnalyticalNetwork`."""
         return run_unaware
 
-    def columns(self) -> Rates:
-        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+    def plain_columns(self) -> Rates:
+        """See :class:`~cosim.network.analytical.AnalyticalNetwork`."""
         return Rates(self._rate, self._latency, self._whole)
 
     def statistics(self) -> NetworkStatistics:

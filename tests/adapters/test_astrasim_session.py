@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from cosim.protocol.client import RemoteNetwork, launch
 from cosim.protocol.launcher import ServerProcess
 from cosim.protocol.settings import Target
 from cosim.testing import check_server
+from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Topology
 from cosim.topology.routing import ShortestPaths
 from cosim.units import NEVER
@@ -59,6 +61,14 @@ def test_same_digest_as_the_in_process_model(kind: str, release: Release) -> Non
         for one in (CongestionAwareNetwork(), remote)
     }
     assert len(digests) == 1
+
+
+def test_links_that_change_are_refused_by_name() -> None:
+    """In ASTRA-sim's analytical network a link's rate is for good; in our model of it, it is not."""
+    topology = build(loads(JOB.replace("KIND", KINDS["ring"]))).topology
+    halved = LinkChanges([LinkChange(1000 * NS, 0, float(topology.link_rate_bps[0]) / 2)])
+    with closing(network()) as remote, pytest.raises(FeatureError, match=r"ASTRA-sim .*: link_events, link_"):
+        remote.open(replace(topology, changes=halved))
 
 
 TIES = """

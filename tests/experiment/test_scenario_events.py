@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import cosim
@@ -115,16 +117,34 @@ def test_events_that_never_end_do_not_keep_a_dead_run_going(monkeypatch: pytest.
         (ONE_WAY, "[{link: 0, down: true, at: 2ms, until: 1ms}]", r"events\[0\]: .*it ends after it began"),
         (ONE_WAY, "[{link: 0, down: true, at: -2ms}]", r"events\[0\].at"),
         (ONE_WAY, "[{link: 0, dwon: true}]", "unknown key 'dwon'; did you mean 'down'"),
-        (
-            ONE_WAY.replace("fair_share", "congestion_aware"),
-            "[{link: 0, down: true}]",
-            r"events\[0\]: congestion_aware has no links that fail or slow down",
-        ),
     ],
 )
 def test_mistakes_are_named_with_their_place(text: str, events: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         times(text, events)
+
+
+STILL = """
+from cosim.plugins import NetworkSpec
+from cosim.testing.conformance.faulty_network import StillNetwork
+
+
+class Still(NetworkSpec):
+    'Links are for good'
+
+    def build(self, context):
+        return StillNetwork()
+"""
+
+
+def test_a_network_whose_links_are_for_good_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "still.py").write_text(STILL, encoding="utf-8")
+    text = ONE_WAY.replace("fair_share", "{plugin: 'still.py:Still'}") + "events: [{link: 0, down: true}]\n"
+    (tmp_path / "s.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"events\[0\]: congestion_aware has no links that fail or slow down"
+    ):
+        cosim.run(tmp_path / "s.yaml")
 
 
 def test_what_can_not_matter_draws_a_warning() -> None:

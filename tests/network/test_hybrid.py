@@ -311,17 +311,18 @@ def test_bins_of_different_widths_are_put_together() -> None:
 @pytest.mark.parametrize(
     "hybrid", [pytest.param(HybridNetwork, marks=pytest.mark.slow), CompiledHybridNetwork]
 )
+@every_model
 @settings(some, max_examples=15)
 @given(data=st.data(), world=meshes(), seed=st.integers(0, 2**32))
 def test_links_that_change_do_so_in_either_part(
-    hybrid: Any, data: st.DataObject, world: World, seed: int
+    hybrid: Any, model: Model, data: st.DataObject, world: World, seed: int
 ) -> None:
     rows = data.draw(rates_over_time(world.topology.num_links))
     detection = data.draw(st.sampled_from([0, 1, 100_000_000]))
     world = replace(world, topology=with_rates(world.topology, rows, detection))
-    whole = drive(FairShareNetwork(), world)
-    assert drive(hybrid(FairShareNetwork(), FairShareNetwork()), world) == whole
-    one = hybrid(FairShareNetwork(), FairShareNetwork())
+    whole = drive(model(), world)
+    assert drive(hybrid(model(), model()), world) == whole
+    one = hybrid(model(), model())
     assert drive(one, world.reacting(1_000), cuts=random.Random(seed)) == whole
 
 

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 
 from cosim.errors import NetworkError
 from cosim.network.aware import CongestionAwareNetwork
+from cosim.network.compiled import CompiledNetwork
 from cosim.network.fair_share import FairShareNetwork
+from cosim.network.unaware import CongestionUnawareNetwork
+from cosim.testing.conformance.faulty_network import StillNetwork
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.topology.changes import LinkChange, LinkChanges, RouteChange
@@ -157,7 +160,7 @@ def test_a_flow_that_goes_on_is_not_given_up_however_often_other_links_change() 
 
 def test_a_network_without_such_links_refuses_them() -> None:
     with pytest.raises(NetworkError, match="congestion_aware has no links that fail or slow down"):
-        CongestionAwareNetwork().open(changing(one_link(), [(1, 0, 0.0)]))
+        StillNetwork().open(changing(one_link(), [(1, 0, 0.0)]))
 
 
 @st.composite
@@ -194,15 +197,17 @@ def test_one_flow_takes_the_integral_of_its_links_rate(rows: Rows, size: int) ->
     assert abs(found - (at + left / rate)) <= 1
 
 
+@pytest.mark.parametrize("model", [FairShareNetwork, CongestionAwareNetwork, CongestionUnawareNetwork])
 @many
 @given(data=st.data(), world=worlds(), seed=st.integers(0, 2**32))
-def test_cuts_and_who_releases_change_nothing(data: st.DataObject, world: World, seed: int) -> None:
+def test_cuts_and_who_releases_change_nothing(
+    model: type[CompiledNetwork], data: st.DataObject, world: World, seed: int
+) -> None:
     rows = data.draw(rates_over_time(world.topology.num_links))
     detection = data.draw(st.sampled_from([0, 1, 100_000_000]))
     world = replace(world, topology=with_rates(world.topology, rows, detection))
-    network = FairShareNetwork()
-    whole = drive(network, world)
-    assert drive(FairShareNetwork(), world, eager=False) == whole
-    assert drive(FairShareNetwork(), world, cuts=random.Random(seed)) == whole
-    assert drive(FairShareNetwork(), world.reacting(1_000), cuts=random.Random(seed + 1)) == whole
-    assert drive_by_caller(FairShareNetwork(), world) == whole
+    whole = drive(model(), world)
+    assert drive(model(), world, eager=False) == whole
+    assert drive(model(), world, cuts=random.Random(seed)) == whole
+    assert drive(model(), world.reacting(1_000), cuts=random.Random(seed + 1)) == whole
+    assert drive_by_caller(model(), world) == whole
