@@ -30,12 +30,13 @@ class KernelKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One kernel, or ``launches`` small ones that only memory bounds.
+    """One kernel, or ``launches`` alike, one after the other: small ones that only memory bounds, products.
 
-    ``batch`` products of [rows, inner] by [inner, columns]; zeros where it is no matrix product. ``launches``
-    is how many operators the host issues for it, unless ``issued`` says otherwise: none where a CUDA graph
-    has it, some for each expert. ``stride``: of its matrices' rows in memory, numbers, as far as a common
-    divisor tells; 0: whatever suits the GPU. ``narrow``: its operands are of that type, its result is not.
+    ``batch`` products of [rows, inner] by [inner, columns], each kernel having as many of them; zeros where
+    it is no matrix product. ``launches`` is how many operators the host issues for it, unless ``issued`` says
+    otherwise: none where a CUDA graph has it, some for each expert. ``stride``: of its matrices' rows in
+    memory, numbers, as far as a common divisor tells; 0: whatever suits the GPU. ``narrow``: its operands are
+    of that type, its result is not.
 
     Attention has ``batch`` heads of all sequences, ``rows`` queries each, ``columns`` keys, ``inner``
     numbers of a head; zeros where nobody knows. ``causal``: a query sees the keys before it, and ``flops``
@@ -121,7 +122,7 @@ def narrowed(kernel: Kernel, width: int, narrow: Narrow) -> tuple[Kernel, Kernel
     left = kernel.batch * kernel.rows * kernel.inner
     right, out = kernel.batch * kernel.inner * kernel.columns, kernel.batch * kernel.rows * kernel.columns
     product = replace(kernel, bytes_moved=int((left + right) * each) + out * width, narrow=narrow)
-    return memory(int(left * (width + each)), issued=kernel.issued), product
+    return memory(int(left * (width + each)), launches=kernel.launches, issued=kernel.issued), product
 
 
 def matmul_backward(kernel: Kernel, width: int) -> tuple[Kernel, Kernel]:
@@ -129,7 +130,10 @@ def matmul_backward(kernel: Kernel, width: int) -> tuple[Kernel, Kernel]:
     rows, inner, columns, batch = kernel.rows, kernel.inner, kernel.columns, kernel.batch
     left = matmul(rows, columns, inner, width, batch=batch, stride=kernel.stride)
     right = matmul(inner, rows, columns, width, batch=batch, stride=kernel.stride)
-    return replace(left, issued=kernel.issued), replace(right, issued=kernel.issued)
+    return (
+        replace(left, launches=kernel.launches, issued=kernel.issued),
+        replace(right, launches=kernel.launches, issued=kernel.issued),
+    )
 
 
 def total_flops(kernels: Iterable[Kernel]) -> int:

@@ -107,26 +107,29 @@ class GpuTimer:
         return peak * (efficiency.matmul_peak if own is None else own)
 
     def _matmul_s(self, kernel: Kernel) -> float:
-        """Whole waves of tiles, each tile at the rate that its inner size allows; the fastest of all ways."""
+        """Whole waves of tiles, each tile at the rate that its inner size allows; the fastest of all ways.
+
+        Each launch has waves of its own.
+        """
+        launches = max(kernel.launches, 1)
+        batch = -(-kernel.batch // launches)
         efficiency, processors = self.gpu.efficiency, self.gpu.multiprocessors
         rate = self._product_rate(kernel.narrow)
         if self._narrow and kernel.stride * DTYPE_BYTES[self.dtype] % _LOAD_BYTES:
             rate *= efficiency.unaligned
         best = inf
         for rows, columns in efficiency.tiles:
-            tiles = kernel.batch * -(-kernel.rows // rows) * -(-kernel.columns // columns)
+            tiles = batch * -(-kernel.rows // rows) * -(-kernel.columns // columns)
             parts = 1
             while parts <= efficiency.split_inner:
                 waves = -(-tiles * parts // processors)
                 flops = 2 * rows * columns * (kernel.inner / parts + self._depth) * waves * processors
                 took = flops / rate
                 if parts > 1:  # partial sums, in fp32, written and read again
-                    took += self._memory_s(
-                        2 * _SUM_BYTES * parts * kernel.batch * kernel.rows * kernel.columns
-                    )
+                    took += self._memory_s(2 * _SUM_BYTES * parts * batch * kernel.rows * kernel.columns)
                 best = min(best, took)
                 parts *= 2
-        return best
+        return best * launches
 
     def _attention_s(self, kernel: Kernel) -> float:
         """All blocks spread evenly, or the longest one, whichever takes longer (and a bit of both); in any

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import yaml
@@ -37,6 +39,18 @@ def test_a_full_wave_runs_at_peak() -> None:
 def test_one_tile_more_costs_a_wave() -> None:
     full, more = (timer().kernel_ps(matmul(128 * tiles, 8192, 128 * 9, 2)) for tiles in (12, 13))
     assert more == pytest.approx(2 * full, rel=1e-6)
+
+
+def test_products_one_after_another_have_waves_and_times_of_their_own() -> None:
+    clock = timer(kernel_time="3us", matmul_depth=100)
+    one = matmul(128 * 9, 8192, 128 * 9, 2)  # of 81 tiles, on 108 multiprocessors
+    together = matmul(128 * 9, 8192, 128 * 9, 2, batch=4)
+    apart = replace(together, launches=4)
+    assert clock.kernel_ps(apart) == pytest.approx(4 * clock.kernel_ps(one), rel=1e-6)
+    fixed = 3 * 10**6
+    assert (clock.kernel_ps(together) - fixed) / (clock.kernel_ps(one) - fixed) == pytest.approx(3, rel=1e-6)
+    for each in (*matmul_backward(apart, 2), *narrowed(apart, 2, "fp8")):
+        assert each.launches == 4
 
 
 def test_half_the_rate_at_the_depth() -> None:

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from cosim.context import HERE
+from cosim.gpu.catalogue import read
 from cosim.models.catalogue.architecture import Experts
 from cosim.models.catalogue.experts import places
 from cosim.models.catalogue.workload import ModelWorkload
@@ -196,3 +197,20 @@ def test_biases_and_clamps_of_experts_are_memory_traffic_unless_fused() -> None:
     each = 4 + (width + 8) + 8 + (4 + width)  # weighted, added, joined, converted
     assert moved(fused=False, biases=True) - plain == layers * rows * hidden * each
     assert moved(fused=True, biases=True, clamped=True) == moved(fused=True)
+
+
+def test_a_library_has_a_kernel_for_each_expert_a_fused_one_has_them_together() -> None:
+    """16 experts on a rank: each product's waves of tiles, and its fixed time, are its own."""
+
+    def computing(fused: bool) -> int:
+        made = operations(
+            parallel={},
+            cuda_graphs=True,
+            framework={"kind": "megatron", "fused_experts": fused},
+        )
+        return sum(one.duration_ps for one in made if one.phase == "forward")
+
+    each = read("h100-sxm").efficiency.kernel_time
+    assert (
+        computing(fused=False) - computing(fused=True) > 4 * 2 * 15 * each
+    )  # layers, products, kernels more

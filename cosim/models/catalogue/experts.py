@@ -7,8 +7,9 @@ the experts' order before it is sent or, of DeepEP's, when it has come; what sev
 experts of one rank, which the plain all-to-all leaves rank by rank, is sorted once more. Routing is even: a
 token's ``top_k`` experts are any of ``num`` with the same probability.
 
-A library multiplies the experts' matrices one after another, each with conversions of its own (Transformer
-Engine's grouped linear layers), which the host issues; or all in one kernel that applies the activation and
+A library multiplies the experts' matrices one after another, each by a kernel with waves of tiles of its own
+and with conversions of its own (Transformer Engine's grouped linear layers, ``multi_stream_cublas_gemm``),
+which the host issues; or all in one kernel that applies the activation and
 converts its result (``fused``). Without it, clamping and the last product's bias are operators of their own,
 as Megatron-Core has them (``weighted_bias_quick_geglu_impl``, ``TEGroupedMLP._apply_bias``); the first one's
 bias is the product's.
@@ -105,12 +106,14 @@ class ExpertLayer:
         return memory(4 * self._wide * numbers * self.cut.width, launches=3), made
 
     def _biased(self) -> tuple[Kernel, ...]:
-        """The last product's bias, weighted by the router's fp32, added, all experts' joined, converted."""
+        """The last product's bias, weighted by the router's fp32 and added, expert by expert; all joined, and
+        converted.
+        """
         if not self.experts.biases:
             return ()
         numbers = self._gathered_rows() * self.hidden
         own = self.experts.num // self.cut.parallel.ep
-        return (memory(numbers * (2 * self.cut.width + 6 * _FP32), launches=4, issued=2 * own + 2),)
+        return (memory(numbers * (2 * self.cut.width + 6 * _FP32), launches=2 * own + 2),)
 
     @property
     def _wide(self) -> int:
@@ -124,8 +127,9 @@ class ExpertLayer:
         """Products of this rank's experts that see a token; each computes as if they shared alike."""
         own = self.experts.num // self.cut.parallel.ep
         kernel = grouped(rows, inner, columns, min(own, rows), self.cut.width, self.cut.narrow)
-        operators = 1 if self.cut.fused_experts else own * _OPERATORS_OF_AN_EXPERT
-        return replace(kernel, issued=operators)
+        if self.cut.fused_experts:
+            return replace(kernel, issued=1)
+        return replace(kernel, launches=kernel.batch, issued=own * _OPERATORS_OF_AN_EXPERT)
 
     def _spread(self, size: int) -> tuple[ExchangePair, ExchangePair]:
         """What tensor-parallel ranks exchange before and after their parts of the experts."""
