@@ -362,6 +362,73 @@ with safe_open(name, framework="pt", device="cuda:1") as file:
     carried_out(tmp_path, body)
 
 
+def test_what_frameworks_ask_of_the_host(tmp_path: Path) -> None:
+    """As torchtune, torchtitan and TorchRec do: meshes copied, memory shared, fakes and files of theirs."""
+    body = """
+from torch.distributed.device_mesh import init_device_mesh
+dist.init_process_group("nccl")
+assert dist.is_nccl_available()
+assert copy.deepcopy({"mesh": init_device_mesh("cuda", (4,))})["mesh"].size() == 4
+assert torch.tensor(3).share_memory_().item() == 3
+
+torch.library.define("mine::three", "(Tensor x) -> Tensor")
+torch.library.register_fake("mine::three", lambda x: x.new_empty(3))
+said = torch._library.simple_registry.singleton.find("mine::three").fake_impl.kernels[0].source
+assert sys.argv[0] in said, said
+
+got = torch.zeros(8, dtype=torch.int64, device="cuda")
+dist.all_to_all_single(got, torch.tensor([7, 1, 7, 1, 6, 1, 5, 1], device="cuda"))
+assert got.tolist() == [7, 1] * 4  # each rank sends as this one does, so rank 0 gets what is rank 0's
+"""
+    carried_out(tmp_path, body)
+
+
+def test_checkpoints_of_safetensors_are_not_written(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors", reason="pip install safetensors")
+    body = """
+from safetensors.torch import save_file
+save_file({"a": torch.ones(3, device="cuda")}, sys.argv[0] + ".safetensors")
+"""
+    assert any("checkpoints are not written" in text for text in carried_out(tmp_path, body).assumed)
+    assert not (tmp_path / "train.py.safetensors").exists()
+
+
+def test_a_librarys_error_is_shown_with_what_it_was_raised_from(tmp_path: Path) -> None:
+    body = """
+try:
+    {}["what is missing"]
+except KeyError as error:
+    raise RuntimeError("it went wrong") from error
+"""
+    said = refused(tmp_path, body)
+    assert "RuntimeError: it went wrong, because of KeyError: 'what is missing'" in said
+
+
+@pytest.mark.parametrize("how", ["find_unused_parameters", "static_graph"])
+def test_ddp_reduces_what_is_not_used_and_says_which_are(tmp_path: Path, how: str) -> None:
+    """A bucket of both layers, as gloo processes have it; unless the graph is static, a map of four."""
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import os, torch, torch.distributed as dist\n"
+        "dist.init_process_group('nccl')\n"
+        "class Half(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.used, self.unused = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)\n"
+        "    def forward(self, x):\n"
+        "        return self.used(x)\n"
+        f"model = torch.nn.parallel.DistributedDataParallel(Half().cuda(), {how}=True)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "for _ in range(3):\n"
+        "    model(torch.randn(4, 8, device='cuda')).sum().backward()\n"
+        "    optimizer.step(); optimizer.zero_grad()\n"
+    )
+    made, _ = profile(ProfileRequest(str(path), world_size=4))
+    parameters, each = 2 * (8 * 8 + 8), 4
+    expected = [each * parameters] + ([4 * each] if how == "find_unused_parameters" else [])
+    assert [step.size_bytes for step in made.programs[0].steps if step.kind == "all_reduce"] == expected
+
+
 def test_streams_are_given_by_name(tmp_path: Path) -> None:
     carried_out(
         tmp_path,

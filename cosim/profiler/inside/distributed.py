@@ -21,6 +21,7 @@ from cosim.profiler.inside.exchanged import ValueExchange
 from cosim.profiler.inside.host import tell
 from cosim.profiler.inside.kernels import size_of
 from cosim.profiler.inside.recorder import DispatchRecorder
+from cosim.profiler.inside.routing import is_routed
 from cosim.profiler.inside.shared_folder import SharedFolder
 from cosim.profiler.inside.values import known, real
 from cosim.profiler.trace import Communication
@@ -175,9 +176,11 @@ class ProcessGroups:
         if short in ("barrier", "monitored_barrier_"):
             return _GroupCall("barrier", [], [], 0)
         kind = _KINDS.get(short)
-        return None if kind is None else self._between_all(short, kind, arguments)
+        return None if kind is None else self._between_all(short, kind, arguments, ranks)
 
-    def _between_all(self, short: str, kind: str, arguments: dict[str, Any]) -> _GroupCall:
+    def _between_all(
+        self, short: str, kind: str, arguments: dict[str, Any], ranks: tuple[int, ...]
+    ) -> _GroupCall:
         """A collective whose inputs and outputs are tensors of their own."""
         inputs, outputs = (
             _flat(next((arguments[name] for name in names if arguments.get(name) is not None), None))
@@ -185,7 +188,7 @@ class ProcessGroups:
         )
         size = _total(inputs)
         if kind == "all_to_all":
-            self._route(inputs, outputs)
+            self._route(inputs, outputs, ranks)
             size = max(size, _total(outputs))
         elif short in ("gather_", "scatter_"):
             said = f"a {short.rstrip('_')} is taken for an all-gather of what each rank gives"
@@ -217,15 +220,21 @@ class ProcessGroups:
             self.batch.append(number)
         return number
 
-    def _route(self, inputs: list[Any], outputs: list[Any]) -> None:
-        """Counts of tokens that are exchanged stay known: what one rank sends evenly, it gets evenly."""
+    def _route(self, inputs: list[Any], outputs: list[Any], ranks: tuple[int, ...]) -> None:
+        """Counts that are exchanged stay known. Each rank sends what this one does: from each comes what this
+        one would send to itself; of a router's tokens, as much as is sent, so that this rank is the mean one.
+        """
         counts = known(inputs[0]) if len(inputs) == len(outputs) == 1 else None
         if counts is None:
             return
         if not isinstance(outputs[0], torch._subclasses.FakeTensor) or inputs[0].shape != outputs[0].shape:
             return
         with torch.utils._mode_utils.no_dispatch():
-            scaled = counts.clone()
+            if is_routed(counts) or counts.numel() % len(ranks):
+                scaled = counts.clone()
+            else:
+                own = counts.reshape(len(ranks), -1)[ranks.index(dist.get_rank())]
+                scaled = own.repeat(len(ranks)).reshape(counts.shape)
             if self.imbalance != 1.0:
                 scaled = torch.ceil(counts.to(torch.float64) * self.imbalance).to(counts.dtype)
         tell(self.exchange.mode, outputs[0], scaled)
@@ -278,7 +287,7 @@ class ProcessGroups:
             return
         size = _total(inputs)
         if kind == "all_to_all":
-            self._route(list(inputs), list(outputs))
+            self._route(list(inputs), list(outputs), ranks)
             size = max(size, _total(outputs))
             if self._is_shift(arguments.get("input_split_sizes"), ranks):
                 kind = "shift"  # each rank to the next of the group, as a ring does it
@@ -359,6 +368,8 @@ def install(rank: int, world_size: int, per_node: int, folder: SharedFolder, gro
     _objects(folder)
     for quiet in ("set_timeout", "monitored_barrier"):  # newer scripts know names that this torch hasn't
         setattr(dist, quiet, lambda *_, **__: None)
+    # torch's own module goes by its own, as it would look for NCCL's classes otherwise.
+    dist.is_nccl_available = lambda: True
     _meshes()
 
 

@@ -117,8 +117,8 @@ def _take_fakes(carry: Carry) -> None:
     def registered(op: Any, func: Any = None, /, **more: Any) -> Any:
         space, _, name = op.partition("::") if isinstance(op, str) else ("", "", "")
         made = _made(getattr(torch.ops, space), name.partition(".")[0], carry) if name else None
-        if not isinstance(made, _Operator):
-            return register(op, func, **more)
+        if not isinstance(made, _Operator):  # torch asks whose module registers: not this one
+            return register(op, func, **{**more, "_stacklevel": more.get("_stacklevel", 1) + 1})
 
         def keep(fake: Any) -> Any:
             made.fake = fake

@@ -56,6 +56,17 @@ def stopped(stop: SystemExit) -> dict[str, Any]:
     return {"error": f"the script stopped itself: exit code {code}{text}", "traceback": own, "stopped": True}
 
 
+def _text(error: BaseException) -> str:
+    return "".join(traceback.format_exception_only(type(error), error)).strip()
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    """What an error was raised from, all the way down: libraries hide a reason in general words."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
 def explain(error: BaseException, order: dict[str, Any], frames: traceback.StackSummary) -> dict[str, Any]:
     """Message, the user's frames (those outside of installed packages and the standard library), a hint."""
     own, last = [], None
@@ -63,7 +74,9 @@ def explain(error: BaseException, order: dict[str, Any], frames: traceback.Stack
         last = f"{frame.filename}:{frame.lineno} in {frame.name}"
         if is_users(frame.filename):
             own.append(f"{frame.filename}:{frame.lineno} in {frame.name}: {frame.line}")
-    text = "".join(traceback.format_exception_only(type(error), error)).strip()
+    text = _text(error)
+    if (first := _first_cause(error)) is not error:
+        text = f"{text[:1000]}, because of {_text(first)}"
     whole = "".join(traceback.format_exception(error))
     hint = _without_extension(error) or next((hint for key, hint in _HINTS if key in whole), "")
     return {"error": text[:2000], "traceback": own, "raised_at": last, "hint": hint,

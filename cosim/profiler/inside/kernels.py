@@ -18,6 +18,8 @@ import torch
 from torch.utils._mode_utils import no_dispatch
 from torch.utils.flop_counter import flop_registry
 
+from cosim.profiler.inside import embedding_tables
+
 
 class Cost(NamedTuple):
     """One kernel: what the profile keeps of it. ``shape`` is (batch, rows, inner, columns)."""
@@ -152,6 +154,8 @@ def is_unknown(name: str) -> bool:
     torch.
     """
     space, _, short = name.partition(".")
+    if embedding_tables.knows(name):
+        return False
     return space not in _OURS or (short.startswith(_HEAVY) and short != "linalg_vector_norm")
 
 
@@ -169,7 +173,9 @@ def cost(
         # A product's shape says its FLOPs, too; of others none are known, which `is_unknown` tells.
         except (TypeError, AssertionError, NotImplementedError):  # an overload that its formula doesn't know
             flops = 2 * prod(_SHAPES[short](args, out)) if short in _PRODUCTS else 0
-    moved = _bytes(short, args, kwargs, inputs, written, results)
+    moved = embedding_tables.moved(func, args, kwargs, out)
+    if moved is None:
+        moved = _bytes(short, args, kwargs, inputs, written, results)
     shape, kind = (0, 0, 0, 0), "memory"
     if short.startswith(_ATTENTION):
         kind, shape = _attention(func, short, args, kwargs)

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch._C import DispatchKey
+from torch._prims.rng_prims import run_dtensor_rng_op
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -148,6 +149,9 @@ class DispatchRecorder(TorchDispatchMode):
         if func is torch.ops.prim.device.default:
             tensor = args[0]
             return tensor.fake_device if hasattr(tensor, "fake_device") else func(*args)
+        # DDP insists on it, for the map of parameters that were used: here all host memory is pinned.
+        if func is torch.ops.aten.is_pinned.default:
+            return args[0].device.type == "cpu"
         # DTensor's own dispatch runs on local tensors, and comes back here with them: those are what a rank
         # computes.
         if any(issubclass(t, DTensor) for t in types):
@@ -374,7 +378,12 @@ class DispatchRecorder(TorchDispatchMode):
                 self._wrote(tensor, number)
 
     def _higher_order(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """An operator that takes functions: flex attention is a kernel; inside others, nothing is seen."""
+        """An operator that takes functions: flex attention is a kernel; DTensor's random ones the operator
+        that is given; inside others, nothing is seen.
+        """
+        if func is run_dtensor_rng_op:
+            with self:
+                return args[2](*args[3:], **kwargs)
         out = func(*args, **kwargs)
         name = f"higher_order.{getattr(func, '_name', func)}"
         spent = higher_order_cost(func, name, args, out)

@@ -92,6 +92,11 @@ class TokenRouting:
         return made
 
 
+def is_routed(values: Any) -> bool:
+    """Whether values follow from a routing."""
+    return hasattr(values, _MARK)
+
+
 def follows(values: Any, known: Iterable[Any]) -> None:
     """Mark values that were computed from others, some of which may follow from a routing."""
     said = next((text for text in (getattr(each, _MARK, None) for each in known) if text), None)

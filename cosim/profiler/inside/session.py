@@ -142,7 +142,7 @@ class ProfilingSession:
         values.install_loader(self.assume)
         tensors.install(self.mode)
         sparse.install()
-        weights.install()
+        weights.install(self.assume)
         wrappers.install(self.assume)
         attention.install(ampere=self.shim is not None and torch.cuda.get_device_capability() >= (8, 0))
 
@@ -150,6 +150,7 @@ class ProfilingSession:
         """What runs more than an operator: compiled graphs, pipelines' schedules, kernels, generation."""
         from cosim.profiler.inside import (
             cuda_sources,
+            embedding_tables,
             extensions,
             flash_attention,
             generation,
@@ -167,6 +168,7 @@ class ProfilingSession:
         pipeline.install(folder, groups, self.guesses, self.stages)
         triton_kernels.install(self.recorder.launched)
         flash_attention.install()
+        embedding_tables.install()
         python_operators.install()
         if self.shim is not None:
             nvml.install()

@@ -1,4 +1,4 @@
-"""Tensors made or copied from Python: ``torch.tensor`` of numbers, ``deepcopy``, ``Parameter``."""
+"""Tensors made, copied or shared from Python: ``torch.tensor`` of numbers, ``deepcopy``, ``Parameter``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.jit._builtins import _register_builtin
 
 from cosim.profiler.inside import host
+from cosim.profiler.inside.values import real
 
 
 def install(mode: FakeTensorMode) -> None:
@@ -19,6 +20,7 @@ def install(mode: FakeTensorMode) -> None:
     copyreg.pickle(FakeTensor, _reduced)  # type: ignore[arg-type]
     _copies(mode)
     _parameters(mode)
+    _shared()
 
 
 def _reduced(tensor: FakeTensor) -> Any:
@@ -85,7 +87,14 @@ def _copies(mode: FakeTensorMode) -> None:
             made.grad = deepcopy(self.grad, memo)
         return made
 
+    def outside(self: Any, memo: Any) -> Any:
+        if type(self) is not torch.Tensor:
+            return plain(self, memo)
+        with real():  # it has data: ranks of a mesh, say, made outside
+            return plain(self, memo)
+
     FakeTensor.__deepcopy__ = deepcopy  # type: ignore[method-assign]
+    torch.Tensor.__deepcopy__ = outside  # type: ignore[method-assign]
     torch.nn.Parameter.__deepcopy__ = (  # type: ignore[method-assign]
         lambda self, memo, before=torch.nn.Parameter.__deepcopy__: (
             deepcopy(self, memo) if isinstance(self, FakeTensor) else before(self, memo)
@@ -107,3 +116,13 @@ def _parameters(mode: FakeTensorMode) -> None:
         return plain(cls, data, requires_grad)
 
     torch.nn.Parameter.__new__ = make  # type: ignore[method-assign,assignment]
+
+
+def _shared() -> None:
+    """A rank is one process: memory that others could see is like any other."""
+    plain = torch.Tensor.share_memory_
+
+    def share_memory_(self: Any) -> Any:
+        return self if isinstance(self, FakeTensor) else plain(self)
+
+    torch.Tensor.share_memory_ = share_memory_  # type: ignore[method-assign]

@@ -1,12 +1,14 @@
 """Files of ``safetensors``: read on the host, with their values, whatever device they are asked for.
 
 The library makes tensors of a file's bytes, which a fake tensor hasn't; what it gives is copied there.
+None are written, as fake tensors have nothing to write.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -33,8 +35,8 @@ def _placed(device: Any, read: Any) -> Any:
     return tensor if torch.device(device).type == "cpu" else tensor.to(device)
 
 
-def install() -> None:
-    """Put a reader in place of ``safetensors.safe_open``, where that is installed."""
+def install(assume: Callable[[str], None]) -> None:
+    """Put a reader in place of ``safetensors.safe_open``, where that is installed, and write nothing."""
     # transformers reads in threads of its own, which the modes that make tensors fake are not of.
     os.environ["HF_DEACTIVATE_ASYNC_LOAD"] = "1"
     if importlib.util.find_spec("safetensors") is None:
@@ -70,3 +72,9 @@ def install() -> None:
             return _Slice(self._file.get_slice(name), self._device)
 
     everywhere(plain, SafeOpen)
+
+    def written(*_: Any, **__: Any) -> None:
+        assume("checkpoints are not written")
+
+    for name in ("save_file", "save_model"):
+        everywhere(getattr(safetensors.torch, name), written)

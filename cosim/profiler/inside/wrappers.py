@@ -12,6 +12,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._mode_utils import no_dispatch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from cosim.profiler.inside import spmd
 
@@ -20,7 +22,7 @@ _FIRST_BUCKET = 1024 * 1024
 
 def install(assume: Any) -> None:
     """Patch all of them."""
-    _data_parallel(assume)
+    _data_parallel()
     _fully_sharded(assume)
     # Module.to swaps fake parameters and counts weak references to them, of which the mode keeps some.
     import torch.utils
@@ -55,7 +57,26 @@ def _fused_kernels() -> None:
     _KEPT.append(library)
 
 
-def _data_parallel(assume: Any) -> None:
+class _HostZeros(TorchDispatchMode):
+    """Zeros of the host have memory: DDP's map of used parameters, of which it compares addresses."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        if func is torch.ops.aten.zeros.default and torch.device(given.get("device") or "cpu").type == "cpu":
+            with no_dispatch():
+                return func(*args, **given)
+        return func(*args, **given)
+
+
+def _with_memory(function: Any) -> Any:
+    def call(*args: Any, **given: Any) -> Any:
+        with _HostZeros():
+            return function(*args, **given)
+
+    return call
+
+
+def _data_parallel() -> None:
     """DDP as it is from its second iteration on: buckets of 1 MiB and then ``bucket_cap_mb``."""
     from torch.nn.parallel import distributed as ddp
 
@@ -78,9 +99,6 @@ def _data_parallel(assume: Any) -> None:
     @functools.wraps(made)
     def init(self: Any, *args: Any, **given: Any) -> None:
         _cap[0] = int((given.get("bucket_cap_mb") or 25) * 2**20)
-        if given.get("find_unused_parameters"):
-            assume("DDP's find_unused_parameters is off: every parameter is taken to be used")
-            given["find_unused_parameters"] = False
         made(self, *args, **given)
 
     torch.nn.parallel.DistributedDataParallel.__init__ = init  # type: ignore[method-assign]
@@ -91,6 +109,8 @@ def _data_parallel(assume: Any) -> None:
     dist._verify_params_across_processes = lambda *_, **__: None
     dist._broadcast_coalesced = _broadcast_coalesced
     dist.Reducer._rebuild_buckets = lambda _: False
+    dist.Reducer._set_static_graph = _with_memory(dist.Reducer._set_static_graph)
+    dist.Reducer = _with_memory(dist.Reducer)  # type: ignore[misc]
     dist.Logger.set_runtime_stats_and_log = lambda _: None
 
 
