@@ -163,11 +163,11 @@ def _go(core: Core, fluid: Fluid, f: int, now: int) -> None:
     pair = balance.pairs[route.pair]
     if flow.member != NONE:
         # What it has sent by now went by the old paths: it is counted on them before they are left.
-        flow.level = -1.0  # to the filling it is a new one
         left = max(flow.remaining - flow.rate * (now - flow.touched), 0.0)
         _count(core, fluid, f, int(core.store.rows[flow.row].size) - math.ceil(left))
         _crowd(fluid, f, -1)
         leave_path(fluid, f)
+        flow.level = -1.0  # to the filling it is a new one
         route.arrives = max(route.arrives, now + route.latency)
     route.latency = 0
     last = NONE

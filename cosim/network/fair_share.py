@@ -53,7 +53,7 @@ from cosim.network.fluid import (
     NONE,
     Fluid,
 )
-from cosim.network.growing import GrowingArrays
+from cosim.network.growing import GrowingArrays, zeros
 from cosim.network.rerouting import move_flows
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics, RateSample
 from cosim.topology.graph import Topology
@@ -82,7 +82,7 @@ class FairShareNetwork(CompiledNetwork):
             self._balancer, topology, seed, self._addresses, in_python=self._in_python
         )
         count = topology.num_links
-        links = np.zeros(count, LINK)
+        links = zeros((count,), LINK)
         links["capacity"] = topology.link_rate_bps / BPS_PER_BYTE_PS
         links["latency"] = topology.link_latency_ps
         links["first"] = NONE
@@ -105,7 +105,7 @@ class FairShareNetwork(CompiledNetwork):
                 "found": np.zeros(0, np.int32),
             }
         )
-        for name in ("dirty", "reached"):
+        for name in ("dirty", "reached", "kept"):
             self._fluid[name] = np.zeros(count, np.int32)
         for name in ("instant", "spare", "other"):
             self._fluid[name] = np.zeros(len(self._arrays["calendar"].events), np.int32)

@@ -9,6 +9,7 @@ from cosim.network.fluid import NO_CLASS, NONE, Fluid
 from cosim.network.jit import inlined, internal, once
 from cosim.network.levels import expect, full_at, lose, settle_link
 from cosim.network.moments import is_before, pop_moment, push_moment
+from cosim.network.slack import WARY, keep_in_mind, part_of
 
 
 @internal
@@ -88,6 +89,8 @@ def differ(fluid: Fluid, number: int, priority: int, level: float) -> None:
     fluid.reached[counts.num_reached] = number
     counts.num_reached += 1
     _empty(link)
+    if link.wary > 0:
+        link.wary -= 1
     past = np.int64(NONE)
     lowest = np.int64(NO_CLASS)
     m = link.first
@@ -149,7 +152,9 @@ def _put_last(fluid: Fluid, m: int, link: Records) -> None:
 
 @internal
 def _freeze(fluid: Fluid, f: int, level: float, by: int) -> None:
-    """A link has a flow rise no further. Where that is another level than before, all its links differ."""
+    """A link has a flow rise no further. Where that is another level than before, all its links differ but
+    those that have room.
+    """
     counts = fluid.counts[0]
     flow = fluid.flows[f]
     flow.fresh = level
@@ -160,6 +165,8 @@ def _freeze(fluid: Fluid, f: int, level: float, by: int) -> None:
         member = fluid.members[one]
         number = member.link
         link = fluid.links[number]
+        if level != flow.level:
+            link.load += part_of(link, level, member.weight) - part_of(link, flow.level, member.weight)
         if link.visit == counts.visit:
             lose(link, level, member.weight)
             link.weight -= member.weight
@@ -167,6 +174,8 @@ def _freeze(fluid: Fluid, f: int, level: float, by: int) -> None:
             # In the order of freezing, so that the next filling that looks at the link takes its flows off it
             # in the same order: floats are subtracted alike, whatever else differed meanwhile.
             _put_last(fluid, one, link)
+        elif level != flow.level and link.room != 0:
+            keep_in_mind(fluid, number)
         elif level != flow.level:
             differ(fluid, number, flow.priority, level)
         one = fluid.members[one].sibling
@@ -194,7 +203,7 @@ def _come_by(fluid: Fluid, f: int, priority: int, level: float) -> None:
     while one != NONE:
         number = fluid.members[one].link
         one = fluid.members[one].sibling
-        if fluid.links[number].visit != visit:
+        if fluid.links[number].visit != visit and fluid.links[number].room == 0:
             differ(fluid, number, priority, level)
 
 
@@ -224,6 +233,7 @@ def _fill_up(fluid: Fluid, number: int, level: float) -> None:
     if link.full_priority == NO_CLASS:
         link.full_priority = priority
         link.full_level = level
+        link.wary = max(link.wary, WARY)
     m = link.first
     # What is frozen goes to the end, behind all that the walk has yet to meet, and it ends where nothing of
     # the class rises: it never meets what it froze itself.

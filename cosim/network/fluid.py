@@ -36,6 +36,7 @@ COUNTS = np.dtype(
         ("more_changes", "i8"),
         ("in_vain", "i8"),
         ("progress", "i8"),
+        ("num_kept", "i8"),
     ]
 )
 """``begin``: the flow that transfers next in its channel, plus one; 0: none. Flows and memberships are taken
@@ -43,7 +44,7 @@ from free lists, then from the untouched rest that starts at ``_used``. Of the f
 ``reached``, flows ``found`` on them, how many of those are ``rising``, and moments ``ahead``. ``num_looked``:
 flows found in all fillings so far. Of the table of changes ``num_changes`` are here, the next is number
 ``change``; ``more_changes``: there are others. ``in_vain``: changes since the events numbered ``progress``,
-the last."""
+the last. Links with room that are ``kept`` in mind."""
 FLOW = np.dtype(
     [
         ("touched", "i8"),
@@ -98,20 +99,27 @@ LINK = np.dtype(
         ("gone", "i8"),
         ("visit", "i8"),
         ("chained", "i8"),
-        ("rising", "i8"),
+        ("load", "i8"),
+        ("rising", "i4"),
         ("first", "i4"),
         ("last", "i4"),
         ("chain", "i4"),
-        ("dirty", "i4"),
         ("priority", "i4"),
         ("full_priority", "i4"),
+        ("dirty", "i2"),
+        ("wary", "i2"),
+        ("kept", "i2"),
+        ("room", "i2"),
     ]
 )
 """``capacity`` in bytes per ps, of which ``used`` since ``since``; when it was first full: at ``full_level``
 of ``full_priority`` (:data:`NO_CLASS`: it was not). In a filling: flows that are ``rising``, the lowest
 class among them (``priority``) and what that weighs (``weight``); what is ``left`` of it but for ``gone``,
 the weight frozen at ``level``, the last moment of its class so far; and the ``chain`` of flows found that it
-froze before (if it is ``chained`` in that filling)."""
+froze before (if it is ``chained`` in that filling). ``load``, ``wary``, ``kept``, ``room``: see
+:mod:`cosim.network.slack`; ``dirty``: :data:`LEFT`, :data:`CAME` or 0."""
+LEFT, CAME = 1, 2
+"""What happened to a link since the last filling: flows only left it, or came, too."""
 CLASS = np.dtype([("weight", "i8"), ("priority", "i8")])
 """What a group's flows weigh, in billionths, and their class."""
 MOMENT = np.dtype([("level", "f8"), ("priority", "i8"), ("what", "i8")])
@@ -142,16 +150,18 @@ class Fluid(Arrays):
     dirty: I32
     found: I32
     reached: I32
+    kept: I32
     instant: I32
     spare: I32
     other: I32
 
 
 @inlined
-def mark(fluid: Fluid, link: int) -> None:
-    """A flow came to this link, or left it."""
+def mark(fluid: Fluid, link: int, what: int) -> None:
+    """A flow :data:`CAME` to this link, or :data:`LEFT` it."""
     counts = fluid.counts[0]
     if fluid.links[link].dirty == 0:
-        fluid.links[link].dirty = 1
         fluid.dirty[counts.num_dirty] = link
         counts.num_dirty += 1
+    if fluid.links[link].dirty < what:
+        fluid.links[link].dirty = what

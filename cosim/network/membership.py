@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from cosim.network.core import Core
-from cosim.network.fluid import NONE, Fluid, mark
+from cosim.network.fluid import CAME, LEFT, NONE, Fluid, mark
 from cosim.network.jit import inlined, once
+from cosim.network.slack import part_of
 
 
 @inlined
@@ -30,7 +31,7 @@ def join(fluid: Fluid, f: int, link: int, sibling: int, weight: int) -> int:
     else:
         fluid.links[link].last = m
     fluid.links[link].first = m
-    mark(fluid, link)
+    mark(fluid, link, CAME)
     return int(m)
 
 
@@ -51,7 +52,9 @@ def _leave(fluid: Fluid, m: int) -> None:
         fluid.links[member.link].last = ahead
     member.after = counts.free_member
     counts.free_member = m
-    mark(fluid, member.link)
+    link = fluid.links[member.link]
+    link.load -= part_of(link, fluid.flows[member.flow].level, member.weight)
+    mark(fluid, member.link, LEFT)
 
 
 @once

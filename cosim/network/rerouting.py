@@ -7,9 +7,10 @@ import math
 from cosim.network.changes import NEED_CHANGES, NEED_ROUTES, ROUTES, begin_change
 from cosim.network.core import DONE, Core, add_share
 from cosim.network.flows import I64
-from cosim.network.fluid import BPS_PER_BYTE_PS, NONE, Fluid, mark
+from cosim.network.fluid import BPS_PER_BYTE_PS, CAME, NONE, Fluid, mark
 from cosim.network.jit import compiled, once
 from cosim.network.membership import join_path, leave_path
+from cosim.network.slack import recount
 
 
 @once
@@ -25,7 +26,8 @@ def take_change(core: Core, fluid: Fluid) -> int:
         link.used = 0.0
     link.since = one.time
     link.capacity = one.rate / BPS_PER_BYTE_PS
-    mark(fluid, one.link)
+    recount(fluid, one.link)
+    mark(fluid, one.link, CAME)
     return NEED_CHANGES if counts.change == counts.num_changes and counts.more_changes != 0 else DONE
 
 

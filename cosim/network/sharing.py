@@ -10,7 +10,8 @@ only links where something differs from the filling before: marked ones at first
 the moment at which it was frozen before. Where a link of its path was full by then that has not become one of
 them, it is frozen there again, and nothing else of it need be known. Otherwise it rises on, or it is frozen
 sooner: from that moment on the other links of its path differ too. A link that never differs is not looked
-at, nor are the flows that cross no other. The rates are those of filling all links from zero, bit by bit.
+at, nor are the flows that cross no other; nor is one with room to spare (:mod:`cosim.network.slack`). The
+rates are those of filling all links from zero, bit by bit.
 
 Order never matters: weights are whole numbers (billionths), so that their sums are exact; a link loses what
 was frozen at a moment by one subtraction, moments in order. A link that would be full within 10^-12 of the
@@ -26,8 +27,9 @@ import numpy as np
 from cosim.network.core import Core, add_share
 from cosim.network.drains import drain_time, set_drain
 from cosim.network.filling import differ, fill
-from cosim.network.fluid import NONE, Fluid
+from cosim.network.fluid import LEFT, NONE, Fluid
 from cosim.network.jit import inlined, once
+from cosim.network.slack import is_sound, keep_in_mind, see_room, undo, used
 
 
 @inlined
@@ -48,18 +50,28 @@ def _rate(fluid: Fluid, f: int) -> float:
     return float(rate)
 
 
+@inlined
+def _settle_use(core: Core, fluid: Fluid, number: int, now: int) -> None:
+    """A link carries something else from now on, if it does."""
+    link = fluid.links[number]
+    rate = used(link)
+    if rate != link.used:
+        if link.used > 0.0:  # written when it ends: once for all the time that a share stays
+            add_share(core, number, link.since, now, link.used / link.capacity)
+        link.used = rate
+        link.since = now
+
+
 @once
 def _apply(core: Core, fluid: Fluid, now: int) -> None:
     """Bring new rates into force, where they differ from those before."""
     counts = fluid.counts[0]
     for k in range(counts.num_reached):
-        link = fluid.links[fluid.reached[k]]
-        used = link.capacity - max(link.left - link.level * link.gone, 0.0)
-        if used != link.used:
-            if link.used > 0.0:  # written when it ends: once for all the time that a share stays
-                add_share(core, fluid.reached[k], link.since, now, link.used / link.capacity)
-            link.used = used
-            link.since = now
+        see_room(fluid.links[fluid.reached[k]])
+        _settle_use(core, fluid, fluid.reached[k], now)
+    for k in range(counts.num_kept):
+        fluid.links[fluid.kept[k]].kept = 0
+        _settle_use(core, fluid, fluid.kept[k], now)
     # Only now, with all levels known: a level that rose and fell again within the filling is no change, and
     # what is left of a flow is rounded once for each change of its rate, however many fillings there were.
     for k in range(counts.num_found):
@@ -79,8 +91,8 @@ def _apply(core: Core, fluid: Fluid, now: int) -> None:
 
 
 @once
-def share(core: Core, fluid: Fluid, now: int) -> None:
-    """Give every flow its rate from ``now`` on, where a link was marked."""
+def _fill_anew(fluid: Fluid) -> None:
+    """Fill what was marked, and what differs for it."""
     counts = fluid.counts[0]
     counts.visit += 1
     counts.num_reached = 0
@@ -89,10 +101,28 @@ def share(core: Core, fluid: Fluid, now: int) -> None:
     counts.num_ahead = 0
     for d in range(counts.num_dirty):
         number = fluid.dirty[d]
-        fluid.links[number].dirty = 0
-        if fluid.links[number].visit != counts.visit:
+        link = fluid.links[number]
+        left = link.dirty == LEFT
+        link.dirty = 0
+        if link.visit == counts.visit:
+            continue
+        # Where one flow is left, it may have no company any more: then its rate is that of a link (`_rate`).
+        if left and link.room != 0 and (link.first == NONE or link.first != link.last):
+            keep_in_mind(fluid, number)
+        else:
             differ(fluid, number, NONE, 0.0)
     counts.num_dirty = 0
     fill(fluid)
-    _apply(core, fluid, now)
     counts.num_looked += counts.num_found
+
+
+@once
+def share(core: Core, fluid: Fluid, now: int) -> None:
+    """Give every flow its rate from ``now`` on, where a link was marked."""
+    counts = fluid.counts[0]
+    counts.num_kept = 0
+    _fill_anew(fluid)
+    while not is_sound(fluid):
+        undo(fluid)
+        _fill_anew(fluid)
+    _apply(core, fluid, now)

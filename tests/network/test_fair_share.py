@@ -18,9 +18,10 @@ from cosim.context import HERE
 from cosim.errors import NetworkError
 from cosim.network.fair_share import FairShare, FairShareNetwork
 from cosim.network.flows import FlowGroup, flat_table, pack_key
-from cosim.network.fluid import Fluid
+from cosim.network.fluid import CAME, Fluid
 from cosim.network.sharing import share
 from cosim.network.simulator import NetworkSimulator
+from cosim.network.slack import WHOLE
 from cosim.testing.strategies.traffic import RATES, table_of, topologies
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
@@ -278,10 +279,20 @@ def rates(network: FairShareNetwork, *, anew: bool) -> NDArray[np.float64]:
     copy = fluid.replaced(**{name: getattr(fluid, name).copy() for name in arrays})
     copy.flows["level"] = -1.0
     copy.dirty[:] = np.arange(len(copy.links))
-    copy.links["dirty"], copy.counts["num_dirty"] = 1, len(copy.links)
+    copy.links["dirty"], copy.links["load"], copy.counts["num_dirty"] = CAME, 0, len(copy.links)
     busy = core.replaced(state=core.state.copy(), link_busy=core.link_busy.copy())
     share(busy, copy, int(core.state["instant"][0]))
     return np.asarray(copy.flows["rate"][under_way])
+
+
+def loads(network: FairShareNetwork) -> NDArray[np.int64]:
+    """What each link's flows take of it, as :mod:`cosim.network.slack` counts it."""
+    fluid = network.columns()
+    found = np.zeros(len(fluid.links), np.int64)
+    for one in fluid.members[_used(fluid)]:
+        capacity, level = fluid.links["capacity"][one["link"]], fluid.flows["level"][one["flow"]]
+        found[one["link"]] += int(min(level * one["weight"] / capacity, 1.0) * WHOLE + 0.5)
+    return found
 
 
 def _used(fluid: Fluid) -> list[int]:
@@ -308,6 +319,9 @@ def test_rates_of_what_changed_are_bit_by_bit_those_of_filling_all_links(
         flows = batch()
         if network.columns().counts["num_dirty"][0] == 0:  # else the last instant isn't over yet
             assert_array_equal(rates(network, anew=False), rates(network, anew=True))
+            assert_array_equal(network.columns().links["load"], loads(network))
+            # Links that aren't full are taken to have room when looked at next, however lately they were.
+            network.columns().links["wary"] = 0
 
 
 def looked_at(hosts: int) -> tuple[float, float]:

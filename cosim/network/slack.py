@@ -1,0 +1,114 @@
+"""Links with room to spare, which a filling need not look at.
+
+A link that is never full holds nobody back, and has no part in anybody's level: rates that other links allow,
+and that fit on it with room to spare, are max-min fair with it, too. So where levels change it is not looked
+at, but only counts what its flows take of it: parts of :data:`WHOLE`, rounded once for each flow and level,
+so that their sum is exact, and the same in whatever order they come and go. When all levels are known, each
+link that was left alone has to have room still. Where one has none, all is undone, and filled again from the
+beginning, with that link and all that were looked at.
+
+A link's flows are in the order in which they were frozen, but for those of a link that has room: it may only
+differ from the beginning of a filling, which orders them anew, and never within one.
+"""
+
+from __future__ import annotations
+
+from cosim.network.calendar import Records
+from cosim.network.fluid import CAME, NO_CLASS, NONE, Fluid, mark
+from cosim.network.jit import inlined, once
+
+WHOLE = 1 << 42
+"""A link's capacity: so fine that a million roundings are below what :data:`_NEARLY` leaves, and so coarse
+that two million flows that take all of it each are less than 2^63.
+"""
+_NEARLY = WHOLE - (1 << 22)
+"""A millionth is left: a link is full at a level that is so much higher than any on it, where links that are
+full at the same level, but for rounding, are within 10^-12.
+"""
+WARY = 4
+"""So often a link is looked at after it was full, before it is taken to have room: doing a filling again
+costs more than looking a few times.
+"""
+
+
+@inlined
+def part_of(link: Records, level: float, weight: int) -> int:
+    """What a flow takes of a link, of :data:`WHOLE`."""
+    if level <= 0.0 or link.capacity == 0.0:
+        return 0
+    # More than all is only met while a filling that will be undone goes on, or when a link has slowed down.
+    return int(min(level * weight / link.capacity, 1.0) * WHOLE + 0.5)
+
+
+@inlined
+def used(link: Records) -> float:
+    """Bytes per ps that a link carries."""
+    if link.full_priority != NO_CLASS:
+        return float(link.capacity)
+    return float(min(float(link.load) / WHOLE, 1.0) * link.capacity)
+
+
+@inlined
+def see_room(link: Records) -> None:
+    """Whether a link has room from now on: all its flows have their levels.
+
+    To say that it was not full is not enough: where flows cross two links that are full at the same level,
+    one freezes them, and the other is found with nothing that rises. A dead one is full with no load.
+    """
+    some = link.capacity > 0.0 and link.load <= _NEARLY
+    link.room = 1 if some and link.full_priority == NO_CLASS and link.wary == 0 else 0
+
+
+@inlined
+def keep_in_mind(fluid: Fluid, number: int) -> None:
+    """What a link with room carries has changed."""
+    link = fluid.links[number]
+    if link.kept == 0:
+        link.kept = 1
+        fluid.kept[fluid.counts[0].num_kept] = number
+        fluid.counts[0].num_kept += 1
+
+
+@inlined
+def recount(fluid: Fluid, number: int) -> None:
+    """What flows take of a link is another part of it, for its capacity has changed."""
+    link = fluid.links[number]
+    link.load = 0
+    m = link.first
+    while m != NONE:
+        member = fluid.members[m]
+        link.load += part_of(link, fluid.flows[member.flow].level, member.weight)
+        m = member.after
+
+
+@once
+def is_sound(fluid: Fluid) -> bool:
+    """Whether all links that a filling left alone have room still; if not, they come first next time."""
+    counts = fluid.counts[0]
+    sound = True
+    for k in range(counts.num_kept):
+        link = fluid.links[fluid.kept[k]]
+        if link.room != 0 and link.visit != counts.visit and link.load > _NEARLY:
+            link.room = 0
+            link.wary = max(link.wary, WARY)
+            mark(fluid, fluid.kept[k], CAME)
+            sound = False
+    return sound
+
+
+@once
+def undo(fluid: Fluid) -> None:
+    """Links count what flows had before this filling; those that it looked at come first next time."""
+    counts = fluid.counts[0]
+    for k in range(counts.num_found):
+        flow = fluid.flows[fluid.found[k]]
+        if flow.fresh == flow.level:
+            continue
+        one = flow.member
+        while one != NONE:
+            member = fluid.members[one]
+            link = fluid.links[member.link]
+            link.load -= part_of(link, flow.fresh, member.weight) - part_of(link, flow.level, member.weight)
+            one = member.sibling
+    for k in range(counts.num_reached):
+        mark(fluid, fluid.reached[k], CAME)
