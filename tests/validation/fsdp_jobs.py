@@ -4,7 +4,8 @@
 no biases, flash attention (Triton's on A100, FlashAttention-2 on H100), tied embeddings, vocabulary of
 50,368; hosts of 8 GPUs, 1,600 Gbit/s (A100) or 3,200 Gbit/s (H100). Sharding, checkpointing of whole blocks
 and precision are columns; ``MP PURE`` reduces gradients in bf16, ``DEFAULT`` in fp32; gradients are clipped.
-FP8 is Transformer Engine's linear layers.
+FP8 is Transformer Engine's linear layers. Composer's FSDP is FSDP1, by default with ``BACKWARD_POST``; the
+benchmarks set ``limit_all_gathers`` (``benchmarking/submit_benchmarks.py``).
 """
 
 from __future__ import annotations
@@ -76,7 +77,10 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
         },
         "gpu": row.gpu,
         "parallel": {"fsdp": row.gpus, "reshard": "FULL_SHARD" in job["extra"]},
-        "framework": {"kind": "pytorch", "fsdp_units": "blocks", "parameter_dtype": "fp32", "stalls": STALLS},
+        "framework": {
+            "kind": "pytorch", "fsdp_version": 1, "backward_prefetch": "late", "parameter_dtype": "fp32",
+            "stalls": STALLS,
+        },
         "gradient_dtype": "bf16" if "PURE" in job["extra"] else "fp32",
         "recompute": "full" if job["activation_checkpointing"] == "True" else "none",
         "micro_batch": micro_batch,
