@@ -24,7 +24,7 @@ from cosim.network.congestion.feeds import bring_more
 from cosim.network.congestion.fronts import expect_front, have_all_moved, have_moved, leaves_with, line_up
 from cosim.network.congestion.pauses import expect_crossing, expect_empty
 from cosim.network.congestion.ports import is_hot, least_queue, passes, settle_link
-from cosim.network.congestion.rounds import set_want, settle_conn
+from cosim.network.congestion.rounds import is_clean, sent_in_round, set_want, settle_conn
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, UPDATE, CongestionState
 from cosim.network.congestion.strands import detach, drop_left
 from cosim.network.core import Core
@@ -60,21 +60,27 @@ def wake(fluid: CongestionState, c: int, now: int) -> None:
     counts = fluid.counts[0]
     one = fluid.conns[c]
     one.asleep = 0
-    settle_conn(fluid, c, now)
     one.due = one.ends
+    counts.open = 1
     if now >= one.ends:
         # The rounds that were left out ended on their grid; the one under way is what is left of the last.
-        one.round = one.ends + (now - one.ends) // one.period * one.period
-        one.due = one.round + one.period
-        one.bursts = 0
-        one.lost_since = one.round
+        begin = one.ends + (now - one.ends) // one.period * one.period
+        if begin > one.ends:
+            one.round = begin - one.period
+            one.round_sent = 0.0
         # Its rate stood still while it rested: a changed rate would have woken it.
-        sent = one.rate * BYTES_PER_BPS_PS * float(now - one.round)
-        one.round_sent = sent
-        one.loss_sent = sent
+        one.before_sent = sent_in_round(one, begin)
+        one.round = begin
+        one.due = begin + one.period
+        one.bursts = 0
+        one.lost_since = begin
+        one.round_sent = 0.0
+        one.loss_sent = 0.0
+        # One of those left out ends in this instant: rates are worked out anew, as after any.
+        if begin == now:
+            change(fluid, c)
     fluid.woken[counts.num_woken] = c
     counts.num_woken += 1
-    counts.open = 1
 
 
 @once
@@ -92,7 +98,6 @@ def _set_wants(fluid: CongestionState, now: int) -> None:
             continue
         want = 0
         if one.active != 0:
-            settle_conn(fluid, c, now)
             want = set_want(fluid, c, now)
         one.want = want
         s = one.strand
@@ -114,7 +119,6 @@ def _change_own(fluid: CongestionState, p: int, above: int, now: int) -> None:
         c = hops[m].conn
         # On a host's own link others may pass that began elsewhere; those keep what the port before gives.
         if hops[m].leads != 0 and fluid.conns[c].want > above:
-            settle_conn(fluid, c, now)
             if fluid.conns[c].asleep != 0:
                 wake(fluid, c, now)
             change(fluid, c)
@@ -232,13 +236,47 @@ def _bring(core: Core, fluid: CongestionState, level: int, count: int, least: fl
                     line_up(fluid, strand.hop + level, least, now)
 
 
+@internal
+def wake_all(fluid: CongestionState, link: int, now: int) -> None:
+    """Wake who rests on a link that begins to queue: data of every class, and acknowledgements."""
+    hops = fluid.hops
+    p = link
+    for _ in range(fluid.counts[0].num_classes):
+        m = fluid.ports[p].first
+        while m != _NONE:
+            if fluid.conns[hops[m].conn].asleep != 0:
+                wake(fluid, hops[m].conn, now)
+            m = hops[m].after
+        p += len(fluid.links)
+    m = fluid.links[link].back_first
+    while m != _NONE:
+        if fluid.conns[hops[m].conn].asleep != 0:
+            wake(fluid, hops[m].conn, now)
+        m = fluid.sights[m].back_next
+
+
+@inlined
+def _wake_if_hot(fluid: CongestionState, p: int, now: int) -> None:
+    """Wake who rests on a port's link, if that begins to queue."""
+    ports = fluid.ports
+    link = ports[p].link
+    # Once for all that rest here: the flag stays until somebody rests again.
+    if ports[link].hot == 0 and is_hot(fluid, p):
+        ports[link].hot = 1
+        wake_all(fluid, link, now)
+
+
 @once
-def _change_others(fluid: CongestionState, level: int, count: int, least: float) -> None:
-    """Where a port passes on its rate, a share that changes is that of all others on it too."""
+def _change_others(fluid: CongestionState, level: int, count: int, least: float, now: int) -> None:
+    """Where a port passes on its rate, a share that changes is that of all others on it too, at once or when
+    their rounds end, as they may in this very instant: who rests there is woken before the next ports' turn.
+    """
     hops = fluid.hops
     traced = fluid.settings[0].traced != 0.0
     for k in range(count):
         strand = fluid.strands[fluid.moving[k]]
+        if level < strand.hops:
+            _wake_if_hot(fluid, hops[strand.hop + level].port, now)
         if traced:
             if 0 < level < strand.hops - 1:
                 have_all_moved(fluid, hops[strand.hop + level].port)
@@ -289,6 +327,8 @@ def _set_loads(core: Core, fluid: CongestionState, least: float, now: int) -> No
             # A round of two rates says nothing of the next one, which will have the second alone.
             if rate != one.rate and one.active != 0 and one.round < now:
                 one.uneven = 1
+            if rate != one.rate:
+                settle_conn(fluid, fluid.changed[k], now)
             one.rate = rate
     level = 0
     while level < counts.most_hops:
@@ -296,9 +336,8 @@ def _set_loads(core: Core, fluid: CongestionState, least: float, now: int) -> No
         known = counts.num_changed
         count = counts.num_moving
         _bring(core, fluid, level, count, least, now)
-        _change_others(fluid, level, count, least)
+        _change_others(fluid, level, count, least, now)
         for k in range(known, counts.num_changed):
-            settle_conn(fluid, fluid.changed[k], now)
             _move_strands(fluid, conns[fluid.changed[k]])
         level += 1
     counts.num_moving = 0
@@ -347,25 +386,6 @@ def _let_go(fluid: CongestionState, least: float) -> None:
             drop_left(fluid, c)
 
 
-@internal
-def wake_all(fluid: CongestionState, link: int, now: int) -> None:
-    """Wake who rests on a link that begins to queue: data of every class, and acknowledgements."""
-    hops = fluid.hops
-    p = link
-    for _ in range(fluid.counts[0].num_classes):
-        m = fluid.ports[p].first
-        while m != _NONE:
-            if fluid.conns[hops[m].conn].asleep != 0:
-                wake(fluid, hops[m].conn, now)
-            m = hops[m].after
-        p += len(fluid.links)
-    m = fluid.links[link].back_first
-    while m != _NONE:
-        if fluid.conns[hops[m].conn].asleep != 0:
-            wake(fluid, hops[m].conn, now)
-        m = fluid.sights[m].back_next
-
-
 @once
 def _watch_queues(core: Core, fluid: CongestionState, least: float, now: int) -> None:
     """Ports whose load changed: they may begin to queue, be empty, or cross a threshold of pauses."""
@@ -375,10 +395,7 @@ def _watch_queues(core: Core, fluid: CongestionState, least: float, now: int) ->
     for k in range(counts.num_touched):
         p = fluid.touched[k]
         link = ports[p].link
-        # Once for all that rest here: the flag stays until somebody rests again.
-        if ports[link].hot == 0 and is_hot(fluid, p):
-            ports[link].hot = 1
-            wake_all(fluid, link, now)
+        _wake_if_hot(fluid, p, now)
         while p < len(links) * counts.num_classes:  # those after it get what it leaves
             if links[link].onward > 0:
                 expect_empty(core.calendar, fluid, p, least, now)
@@ -425,12 +442,27 @@ def _rest(fluid: CongestionState, one: Any, period: int, due: int) -> None:
 @inlined
 def _to_next_packet(fluid: CongestionState, one: Any, time: float, now: int) -> float:
     """A round of so many ps, up to the acknowledgement of the first packet that leaves after it began: at a
-    slow rate one leaves in many round trips. Where between two packets it began is drawn.
+    slow rate one leaves in many round trips. Where between two packets it began is drawn; where the control
+    has settled it is half way, so that rounds that are left out are all of a length.
     """
     gap = fluid.settings[0].mss * 8e12 / max(one.pace, 1.0)
     if time < gap:
         return float(gap)
-    return float(time + chance(one.salt, now) * gap)
+    return float(time + (0.5 if one.settled != 0 else chance(one.salt, now)) * gap)
+
+
+@inlined
+def _round_time(fluid: CongestionState, c: int, now: int) -> float:
+    """How long a round of a connection takes that begins now, in ps."""
+    one = fluid.conns[c]
+    settings = fluid.settings[0]
+    if one.wait > 0.0:
+        return float(one.wait)
+    time = path_rtt(fluid, c)
+    # Who goes by credit hears of it without having sent anything, and may have none.
+    if settings.gives_rate != 0.0 and settings.credits == 0.0 and one.pace < float(one.line):
+        time = _to_next_packet(fluid, one, time, now)
+    return time
 
 
 @once
@@ -439,6 +471,11 @@ def _set_rounds(core: Core, fluid: CongestionState, now: int) -> None:
     counts = fluid.counts[0]
     settings = fluid.settings[0]
     bursts = settings.gives_rate == 0.0 and settings.paced == 0.0
+    for k in range(counts.num_woken):
+        one = fluid.conns[fluid.woken[k]]
+        # One of those left out would have begun in this very instant: it ends as links are after that.
+        if one.round == now and one.active != 0:
+            one.due = on_grid(_round_time(fluid, fluid.woken[k], now), one.grid, now)
     for k in range(counts.num_updated):
         c = fluid.updated[k]
         one = fluid.conns[c]
@@ -449,12 +486,7 @@ def _set_rounds(core: Core, fluid: CongestionState, now: int) -> None:
         if one.held != 0:
             one.due = _NONE
             continue
-        time = one.wait
-        if time <= 0.0:
-            time = path_rtt(fluid, c)
-            # Who goes by credit hears of it without having sent anything, and may have none.
-            if settings.gives_rate != 0.0 and settings.credits == 0.0 and one.pace < float(one.line):
-                time = _to_next_packet(fluid, one, time, now)
+        time = _round_time(fluid, c, now)
         due = on_grid(time, one.grid, now)
         if one.timeout_at > 0:
             # Silent until the timer: no acknowledgement comes that could end the round before.
@@ -462,13 +494,14 @@ def _set_rounds(core: Core, fluid: CongestionState, now: int) -> None:
         elif one.known_at > 0:
             # A loss ends the round: the sender reacts when it hears of it.
             due = min(due, on_grid(float(one.known_at - now), one.grid, now))
-        left = one.window - one.round_sent
+        left = one.window - sent_in_round(one, now)
         if bursts and one.rate * BYTES_PER_BPS_PS * time > _OVER * left:
             # Queues grew by what begins here: acknowledgements come later, and with them leave to send.
+            settle_conn(fluid, c, now)
             one.budget = left
         # One that is silent until a loss is known has a round to end, or it would be silent for ever.
-        rests = one.settled != 0 and one.spent == 0 and one.budget > one.remaining
-        if rests and _may_rest(fluid, one):
+        rests = settings.rests != 0.0 and one.settled != 0 and one.spent == 0 and one.budget > one.remaining
+        if rests and is_clean(one) and _may_rest(fluid, one):
             _rest(fluid, one, on_grid(time, one.grid, 0), due)
             continue
         one.due = due
@@ -482,7 +515,7 @@ def _set_rounds(core: Core, fluid: CongestionState, now: int) -> None:
 
 
 @once
-def _set_drains(fluid: CongestionState, now: int) -> None:
+def _set_drains(fluid: CongestionState) -> None:
     """When each has sent what it has, or may, if that is before its round ends and all is looked at again."""
     counts = fluid.counts[0]
     for k in range(counts.num_changed):
@@ -493,8 +526,8 @@ def _set_drains(fluid: CongestionState, now: int) -> None:
             rate = one.rate * BYTES_PER_BPS_PS
             when = int(NEVER)
             # A drain that lies beyond the end of the round would be moved then anyhow: the heap stays small.
-            if left <= rate * float(one.due - now + 1):
-                when = drain_time(now, left, rate)
+            if left <= rate * float(one.due - one.touched + 1):
+                when = drain_time(one.touched, left, rate)
             counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.conns, c, when)
     counts.num_changed = 0
 
@@ -511,6 +544,6 @@ def apply(core: Core, fluid: CongestionState, now: int) -> None:
     _let_go(fluid, least)
     _watch_queues(core, fluid, least, now)
     _set_rounds(core, fluid, now)
-    _set_drains(fluid, now)
+    _set_drains(fluid)
     fluid.counts[0].open = 0
     fluid.counts[0].stamp += 1

@@ -21,7 +21,8 @@ from cosim.network.balancing.choosing import (
 from cosim.network.balancing.state import WEIGHT_UNIT
 from cosim.network.calendar import push
 from cosim.network.congestion.moves import go_on, leave_paths, take_path
-from cosim.network.congestion.ports import mean_mark, service, settle_link
+from cosim.network.congestion.ports import look_at_link, mean_mark, service
+from cosim.network.congestion.rounds import left_of
 from cosim.network.congestion.sending import send
 from cosim.network.congestion.state import AGAIN, CongestionState
 from cosim.network.core import DONE, Core
@@ -83,7 +84,7 @@ def _look_at(core: Core, fluid: CongestionState, n: int, k: int, c: int, now: in
     unmarked = 1.0
     for at in range(path.own, path.own_end):
         number = balance.links[at]
-        settle_link(core, fluid, number, now)
+        look_at_link(core, fluid, number, now)
         link = fluid.links[number]
         others = 0
         p = number
@@ -109,7 +110,7 @@ def _look(core: Core, fluid: CongestionState, now: int) -> None:
         c = row.conn
         one = fluid.conns[c]
         row.size = one.size
-        row.left = one.remaining
+        row.left = left_of(one, now)
         row.rate = float(one.rate)
         row.line = float(one.line)
         row.base_rtt = one.base

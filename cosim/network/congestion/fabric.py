@@ -47,7 +47,9 @@ def make_settings(control: Control, scaling: tuple[float, float], ports: PortSet
     found["lossless"] = control.lossless if ports.lossless is None else ports.lossless
     found["trims"] = control.trims if ports.trims is None else ports.trims
     found["slope"], found["intercept"] = scaling
-    found["settles"] = control.settles and ports.rest and not control.telemetry
+    found["settles"] = control.settles and not control.telemetry
+    # Growth that hangs on what all of a coflow have sent hears of it only where none of them is left out.
+    found["rests"] = ports.rest and scaling == (0.0, 1.0)
     found["wants_telemetry"] = control.telemetry
     found["credits"] = control.credits
     found["num_states"] = state_width(control)

@@ -26,7 +26,7 @@ from cosim.network.congestion.rounds import (
     met_nothing,
     settle_conn,
 )
-from cosim.network.congestion.sending import send, settle_ahead
+from cosim.network.congestion.sending import look_ahead, send
 from cosim.network.congestion.state import AGAIN, CROSS, EMPTY, FRONT_PASSES, START, UPDATE, CongestionState
 from cosim.network.congestion.strands import count_bytes, is_cut
 from cosim.network.core import DONE, NEED_CALENDAR, NEED_MORE, NEED_PENDING, Core, complete, release
@@ -208,7 +208,7 @@ def _drain(core: Core, fluid: CongestionState) -> None:
     f = one.flow
     flow = fluid.flows[f]
     settle_conn(fluid, c, now)
-    settle_ahead(core, fluid, c, now)
+    look_ahead(core, fluid, c, now)
     size = core.store.rows[flow.row].size
     if not _is_sent(fluid, c, size, now):
         return

@@ -11,7 +11,7 @@ from cosim.network.congestion.fronts import pass_fronts
 from cosim.network.congestion.pauses import at_threshold
 from cosim.network.congestion.ports import settle_link
 from cosim.network.congestion.rounds import count_losses, remember, settle_conn
-from cosim.network.congestion.sending import settle_paths
+from cosim.network.congestion.sending import look_at_paths
 from cosim.network.congestion.state import CROSS, CongestionState
 from cosim.network.congestion.strands import attach, count_bytes, drop_left, hold_or_go_on, weigh
 from cosim.network.core import Core
@@ -30,7 +30,7 @@ def leave_paths(core: Core, fluid: CongestionState, c: int, now: int) -> None:
         wake(fluid, c, now)
     if one.active != 0:
         settle_conn(fluid, c, now)
-        settle_paths(core, fluid, c, now)
+        look_at_paths(core, fluid, c, now)
         if fluid.settings[0].lossless == 0.0:
             # Known of and sent again as if it had stayed.
             lost = count_losses(fluid, c, now) * fluid.settings[0].mss
@@ -71,7 +71,7 @@ def go_on(core: Core, fluid: CongestionState, c: int, now: int) -> None:
     one.rtt_at = _NONE
     if one.active == 0:
         return
-    settle_paths(core, fluid, c, now)
+    look_at_paths(core, fluid, c, now)
     s = one.strand
     while s != _NONE:
         strand = fluid.strands[s]

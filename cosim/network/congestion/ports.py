@@ -113,6 +113,16 @@ def settle_link(core: Core, fluid: CongestionState, link: int, now: int) -> None
         _spread(core, link, begin, now, total / (float(one.capacity) * float(now - begin)))
 
 
+@inlined
+def look_at_link(core: Core, fluid: CongestionState, link: int, now: int) -> None:
+    """Bring the queues of a link to ``now``, where anything may wait: where nothing does there is nothing to
+    see but for telemetry, and what has passed is counted when its load changes, in one piece, whoever looked
+    in between.
+    """
+    if is_hot(fluid, link) or fluid.settings[0].wants_telemetry != 0.0:
+        settle_link(core, fluid, link, now)
+
+
 @compiled
 def _spread(core: Core, link: int, begin: int, now: int, share: float) -> None:
     add_share(core, link, begin, now, min(share, 1.0))

@@ -9,7 +9,7 @@ from cosim.network.chance import chance
 from cosim.network.congestion.credits import ask_for_credit, granted
 from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.fronts import leaves_with
-from cosim.network.congestion.ports import is_hot, mean_mark, settle_link
+from cosim.network.congestion.ports import is_hot, look_at_link, mean_mark
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, MAX_STATE, CongestionState
 from cosim.network.core import Core
 from cosim.network.jit import inlined, once
@@ -23,23 +23,53 @@ _DUST = 1.0  # bytes; a queue below it passes on what comes
 
 
 @inlined
+def sent_from(one: Any, since: int, now: int) -> float:
+    """Bytes that connection ``one`` has sent since ``since``, or since it has its rate, if that is later."""
+    return float(one.rate * BYTES_PER_BPS_PS * float(now - max(one.touched, since)))
+
+
+@inlined
+def left_of(one: Any, now: int) -> float:
+    """Bytes that connection ``one`` has not sent yet."""
+    return float(max(one.remaining - sent_from(one, one.touched, now), 0.0))
+
+
+@inlined
+def sent_in_round(one: Any, now: int) -> float:
+    """Bytes that connection ``one`` has sent in the round under way."""
+    return float(one.round_sent + sent_from(one, one.round, now))
+
+
+@inlined
+def count_whole(fluid: CongestionState, one: Any, now: int) -> None:
+    """Count what connection ``one`` has sent of its flow, and so of its coflow, in whole bytes: sums of them
+    don't depend on the order of connections.
+    """
+    whole = int(one.size - left_of(one, now))
+    if one.coflow >= 0:
+        fluid.coflows[one.coflow].sent += whole - one.sent
+    one.sent = whole
+
+
+@inlined
 def settle_conn(fluid: CongestionState, c: int, now: int) -> None:
-    """Count what a connection has sent up to ``now``."""
+    """Count what a connection has sent up to ``now``, from where on it sends otherwise.
+
+    And only there: as long as it has its rate, all that it has sent follows from the time since then, however
+    often it is looked at. A sum of parts would have another last bit for each division into rounds, which
+    decides where a packet stands at a threshold.
+    """
     one = fluid.conns[c]
-    # Called wherever a rate may change; most connections of an instant are asked for more than once.
     if one.touched == now:
         return
     if one.rate > 0:
-        sent = min(one.rate * BYTES_PER_BPS_PS * float(now - one.touched), one.remaining)
+        sent = min(sent_from(one, one.touched, now), one.remaining)
+        one.round_sent = sent_in_round(one, now)
+        one.loss_sent += sent_from(one, one.lost_since, now)
         one.remaining -= sent
         one.budget -= sent
-        one.round_sent += sent
-        one.loss_sent += sent
-        # Coflows are counted in whole bytes, so that sums don't depend on the order of connections.
-        whole = int(one.size - one.remaining)
-        if one.coflow >= 0:
-            fluid.coflows[one.coflow].sent += whole - one.sent
-        one.sent = whole
+        one.touched = now
+        count_whole(fluid, one, now)
     one.touched = now
 
 
@@ -120,6 +150,7 @@ def set_want(fluid: CongestionState, c: int, now: int) -> int:
     if rate >= float(one.line):
         return int(one.line)
     if settings.paced == 0.0 and one.bursts != 0:
+        settle_conn(fluid, c, now)
         one.budget = one.window - one.round_sent
         # Less than a byte is left of it: a drain of it would fall on this very instant.
         if one.budget < 1.0:
@@ -193,7 +224,7 @@ def count_losses(fluid: CongestionState, c: int, now: int) -> int:
         s = strand.next
     if lost > 0.0:
         # Fractions of packets add up, so that small losses are not lost by rounding.
-        one.debt += lost * one.loss_sent
+        one.debt += lost * (one.loss_sent + sent_from(one, one.lost_since, now))
     one.lost_since = now
     one.loss_sent = 0.0
     packets = int(one.debt / mss)
@@ -287,10 +318,10 @@ def _look_along(core: Core, fluid: CongestionState, c: int, now: int, span: floa
         unmarked = 1.0
         passed = 1.0
         for k in range(strand.hop, strand.hop + strand.hops):
-            settle_link(core, fluid, hops[k].link, now)
+            look_at_link(core, fluid, hops[k].link, now)
             # The way back matters where acknowledgements queue there.
-            if hops[k].back >= 0 and is_hot(fluid, hops[k].back):
-                settle_link(core, fluid, hops[k].back, now)
+            if hops[k].back >= 0:
+                look_at_link(core, fluid, hops[k].back, now)
             port = fluid.ports[hops[k].port]
             link = fluid.links[hops[k].link]
             if port.queue > link.mark_from:
@@ -312,6 +343,7 @@ def _tell_losses(fluid: CongestionState, n: int, c: int, now: int, span: float) 
     one = fluid.conns[c]
     packets = count_losses(fluid, c, now)
     if packets > 0 and one.active != 0:
+        settle_conn(fluid, c, now)
         one.remaining += packets * fluid.settings[0].mss
         # What was lost can't be more than there is.
         one.remaining = min(one.remaining, one.size)
@@ -322,7 +354,8 @@ def _tell_losses(fluid: CongestionState, n: int, c: int, now: int, span: float) 
         one.lost = 0.0
     elif one.resent > 0.0 and fluid.settings[0].trims == 0.0:
         # What was sent again shares the fate of all that was sent; lost twice, it waits for the timer.
-        again = packets * min(one.resent * fluid.settings[0].mss / max(one.round_sent, 1.0), 1.0)
+        sent = sent_in_round(one, now)
+        again = packets * min(one.resent * fluid.settings[0].mss / max(sent, 1.0), 1.0)
         if again >= _LOST_AGAIN and one.active != 0:
             one.timeout_at = one.round + int(max(fluid.settings[0].least_rto, 2.0 * span))
     one.resent = 0.0
@@ -407,23 +440,24 @@ def end_round(core: Core, fluid: CongestionState, c: int, now: int) -> None:
     counts = fluid.counts[0]
     n = counts.batch_size
     counts.batch_size = n + 1
-    settle_conn(fluid, c, now)
+    count_whole(fluid, one, now)
     _show(fluid, n, c, now)
     row = fluid.rows[n]
     counts.num_updates += 1
     span = float(now - one.round)
+    sent = sent_in_round(one, now)
     share, ends_marking = _look_along(core, fluid, c, now, span)
     if fluid.settings[0].lossless == 0.0:
         _tell_losses(fluid, n, c, now, span)
     row.elapsed = span
     row.rtt = one.seen_rtt
-    row.acked = one.round_sent
-    row.delivered = one.round_sent
+    row.acked = sent
+    row.delivered = sent
     if one.wait > 0.0 and fluid.settings[0].traced != 0.0:
         row.delivered = _comes(fluid, c) * BYTES_PER_BPS_PS * span
     # A loss may have ended the round early.
-    row.flight = one.round_sent + max(1.0 - span / one.seen_rtt, 0.0) * one.before_sent
-    one.before_sent = one.round_sent
+    row.flight = sent + max(1.0 - span / one.seen_rtt, 0.0) * one.before_sent
+    one.before_sent = sent
     row.limited = 1.0 if row.flight >= one.window * _LIMITED else 0.0
     if fluid.settings[0].gives_rate != 0.0:
         row.limited = 1.0 if one.rate == one.want else 0.0

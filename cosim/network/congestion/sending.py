@@ -5,7 +5,7 @@ from __future__ import annotations
 from cosim.network.congestion.changes import change
 from cosim.network.congestion.credits import ask_for_credit
 from cosim.network.congestion.delays import path_rtt
-from cosim.network.congestion.ports import is_hot, settle_link
+from cosim.network.congestion.ports import look_at_link
 from cosim.network.congestion.rounds import first_round, is_clean, is_unlimited, open_round
 from cosim.network.congestion.state import CongestionState
 from cosim.network.congestion.strands import attach
@@ -16,27 +16,27 @@ _NONE = -1
 
 
 @inlined
-def settle_ahead(core: Core, fluid: CongestionState, c: int, now: int) -> None:
+def look_ahead(core: Core, fluid: CongestionState, c: int, now: int) -> None:
     """Bring the queues that a connection's bytes meet up to now."""
     s = fluid.conns[c].strand
     while s != _NONE:
         strand = fluid.strands[s]
         for k in range(strand.hop, strand.hop + strand.hops):
-            settle_link(core, fluid, fluid.hops[k].link, now)
+            look_at_link(core, fluid, fluid.hops[k].link, now)
         s = strand.next
 
 
 @inlined
-def settle_paths(core: Core, fluid: CongestionState, c: int, now: int) -> None:
+def look_at_paths(core: Core, fluid: CongestionState, c: int, now: int) -> None:
     """The same, and those that its acknowledgements meet, where those wait."""
     s = fluid.conns[c].strand
     while s != _NONE:
         strand = fluid.strands[s]
         for k in range(strand.hop, strand.hop + strand.hops):
             hop = fluid.hops[k]
-            settle_link(core, fluid, hop.link, now)
-            if hop.back >= 0 and is_hot(fluid, hop.back):
-                settle_link(core, fluid, hop.back, now)
+            look_at_link(core, fluid, hop.link, now)
+            if hop.back >= 0:
+                look_at_link(core, fluid, hop.back, now)
         s = strand.next
 
 
@@ -50,7 +50,7 @@ def send(core: Core, fluid: CongestionState, c: int, now: int) -> None:
     if fresh:
         one.active = 1
         counts.num_active += 1
-    settle_paths(core, fluid, c, now)
+    look_at_paths(core, fluid, c, now)
     attach(fluid, c)
     by_credit = fluid.settings[0].credits != 0.0
     if by_credit:

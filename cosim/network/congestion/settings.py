@@ -59,7 +59,7 @@ class Congestion(NetworkSpec):
     balancer: BalancerName = balancer_field()
     rest: bool = Field(
         True,
-        description="leave out updates that change nothing; without, slower, and sums differ in the last bit",
+        description="leave out updates that change nothing; without, slower, and the same to the picosecond",
     )
 
     @model_validator(mode="after")

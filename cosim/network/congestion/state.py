@@ -67,6 +67,7 @@ SETTINGS = np.dtype(
         ("slope", "f8"),
         ("intercept", "f8"),
         ("settles", "f8"),
+        ("rests", "f8"),
         ("wants_telemetry", "f8"),
         ("num_states", "i8"),
         ("least_rto", "f8"),
@@ -78,7 +79,8 @@ SETTINGS = np.dtype(
     ]
 )
 """What control and scenario say, 1 for yes. ``slope`` and ``intercept`` give the gain (MLTCP); ``scaled``:
-growth is multiplied by it from outside, the control doesn't do it. ``balanced``: a load balancer chooses;
+growth is multiplied by it from outside, the control doesn't do it. ``rests``: rounds of who has settled
+may be left out. ``balanced``: a load balancer chooses;
 ``changing``: links fail or slow down; ``traced``: queues are told apart by strand, as paths may change or
 ports pause;
 ``credits``: receivers say what may be sent."""

@@ -12,7 +12,7 @@ from cosim.network.congestion.changes import change
 from cosim.network.congestion.credits import ask_no_more
 from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.feeds import join, leave
-from cosim.network.congestion.rounds import open_round
+from cosim.network.congestion.rounds import open_round, settle_conn
 from cosim.network.congestion.state import CongestionState
 from cosim.network.core import Core
 from cosim.network.jit import inlined, internal
@@ -136,7 +136,7 @@ def hold_or_go_on(fluid: CongestionState, c: int, now: int) -> None:
         one.held = 0
         if one.active == 0:
             return
-        one.touched = now
+        settle_conn(fluid, c, now)
         change(fluid, c)
         # Rounds that end while it is held are the last: it goes on with a new one.
         if one.due < 0 and one.known != 0:

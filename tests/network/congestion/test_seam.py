@@ -72,13 +72,9 @@ def test_cuts_and_releases_change_nothing(world: World, seed: int, make: Make) -
     assert drive(make(), world.reacting(NEVER)) == plain
 
 
-@settings(some, derandomize=True)
+@some
 @given(world=worlds(), make=every_make)
 def test_rests_change_nothing(world: World, make: Make) -> None:
-    """The same worlds each time: rounds that are left out leave sums different in their last bit, and some in
-    a thousand worlds have a packet at a threshold for which that decides (an end by up to 1.2 %; see
-    docs/validation/robustness.md).
-    """
     plain = driven(make, world)
     if plain:
         assert drive(make(rest=False), world) == plain
