@@ -207,7 +207,8 @@ def _said(error: BaseException) -> str:
     if isinstance(error, PydanticUserError) and error.code == "model-field-missing-annotation":
         found = error.message.partition("`")[2].partition("`")[0]
         name, _, value = found.partition(" = ")
-        return f"{found} has no type: {name}: float = {value} is a setting, {name}: ClassVar[float] is none"
+        kind = "bool" if value in ("True", "False") else "float"
+        return f"{found} has no type: {name}: {kind} = {value} is a setting, {name}: ClassVar[{kind}] is none"
     text = error.message if isinstance(error, PydanticUserError) else error
     return f"{type(error).__name__}: {text}"
 

@@ -5,7 +5,7 @@ What specs know of themselves they say: ``idle_settings``, a workload's ``idle_i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from cosim.engine.records import JobInfo
 from cosim.errors import AlgorithmError, Location
 from cosim.experiment.drawn import draws
 from cosim.experiment.scenario import Job, Scenario
+from cosim.experiment.settings import parse_path
 from cosim.files.located_yaml import Key, show_path
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.contract import Algorithm
@@ -44,6 +45,25 @@ def idle_settings(scenario: Scenario, topology: Topology, jobs: Sequence[JobInfo
         *_memory(scenario, jobs),
     ]
     return [f"{_place(scenario, path)}: has no effect: {why}" for path, why in dict(found).items()]
+
+
+def idle_choices(
+    trials: Iterable[tuple[tuple[str, ...], Mapping[str, Any], Scenario]],
+) -> list[str]:
+    """What choices of a sweep set without effect, by what specs know of themselves: ``swift / 100kB:
+    network.ecn_min: has no effect: ...``, the first of them; of (labels, changes, the scenario with them).
+    """
+    found: dict[_Found, list[tuple[str, ...]]] = {}
+    for labels, changes, scenario in trials:
+        given = [parse_path(path, path) for path, value in changes.items() if value is not None]
+        for path, why in _specs(scenario, ()):
+            if any(path[: len(one)] == one for one in given):
+                found.setdefault((path, why), []).append(labels)
+    return [
+        f"{' / '.join(first)}: {show_path(path)}: has no effect: {why}"
+        + (f" (and with {len(others)} more choices)" if others else "")
+        for (path, why), (first, *others) in found.items()
+    ]
 
 
 def doubts(scenario: Scenario) -> list[str]:

@@ -13,6 +13,7 @@ from cosim.experiment.drawn import may_draw
 from cosim.experiment.executors.call import RunResult
 from cosim.experiment.executors.contract import Executor, run_all
 from cosim.experiment.executors.local import LocalExecutor
+from cosim.experiment.idle import idle_choices
 from cosim.experiment.progress import OnProgress, RunProgress, told_in
 from cosim.experiment.sizes import is_large_allowed
 from cosim.experiment.store.runs import Keeper, RunStore, open_store
@@ -77,6 +78,9 @@ def run_sweep(
     kept = Path(out) if out is not None and sweep.keep_runs else None
     again = again or kept is not None  # the store has no whole runs
     tasks = list(_tasks(sweep, runs, again, kept))
+    of_each = zip(sweep.combinations(), tasks[:: len(sweep.seeds)], strict=True)
+    for said in idle_choices((labels, changes, task.scenario) for (labels, changes), task in of_each):
+        _log.warning(said)
     if out is None:
         result = _run_all(sweep, tasks, runs, again, executor, progress)
     else:

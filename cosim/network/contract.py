@@ -43,9 +43,14 @@ class NetworkSpec(Spec):
     @classmethod
     def _refuse_balancers(cls, data: Any) -> Any:
         if isinstance(data, dict) and "balancer" in data and "balancer" not in cls.model_fields:
-            name = name_of("cosim.networks", cls) or cls.__name__
-            raise ValueError(f"{name} has no balancer: {cls.balancing}")
+            raise ValueError(f"{cls._called(data)} has no balancer: {cls.balancing}")
         return data
+
+    @classmethod
+    def _called(cls, data: dict[str, Any]) -> str:
+        """What a scenario calls a network of these settings."""
+        del data
+        return name_of("cosim.networks", cls) or cls.__name__
 
     @abstractmethod
     def build(self, context: Context) -> NetworkSimulator:

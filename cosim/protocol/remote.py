@@ -120,6 +120,11 @@ class Remote(NetworkSpec):
 
     balancing: ClassVar[str] = "a simulator elsewhere chooses paths itself, as its routing says"
 
+    @classmethod
+    def _called(cls, data: dict[str, Any]) -> str:
+        """See :class:`NetworkSpec`: ``ns3`` is one of these."""
+        return str(data.get("simulator") or super()._called(data))
+
     simulator: str = Field(
         "", description="an adapter that comes with cosim (ns3, astrasim); built when it is first used"
     )

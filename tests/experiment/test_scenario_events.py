@@ -42,26 +42,32 @@ def cosim_value(text: str) -> object:
     return parse_value(text)
 
 
-def test_a_halved_link_and_a_dead_one_by_closed_form() -> None:
+every_network = pytest.mark.parametrize("network", ["fair_share", "congestion_aware", "congestion_unaware"])
+
+
+@every_network
+def test_a_halved_link_and_a_dead_one_by_closed_form(network: str) -> None:
     # 10 MB each way at 1 GB/s: 10 ms.
-    assert times(ONE_WAY, "[]") == (10 * PS_PER_MS,)
+    assert times(ONE_WAY, "[]", network=network) == (10 * PS_PER_MS,)
     half = "[{link: npu0 -> npu1, rate: 4Gbps, at: 2ms, until: 3ms}]"
-    assert times(ONE_WAY, half) == (10 * PS_PER_MS + PS_PER_MS // 2,)
+    assert times(ONE_WAY, half, network=network) == (10 * PS_PER_MS + PS_PER_MS // 2,)
     dead = "[{link: npu0 <-> npu1, down: true, at: 2ms, until: 9ms}]"
-    assert times(ONE_WAY, dead) == (17 * PS_PER_MS,)
+    assert times(ONE_WAY, dead, network=network) == (17 * PS_PER_MS,)
     often = "[{node: npu1, down: true, at: 1ms, until: 2ms, every: 2ms, times: 3}]"
-    assert times(ONE_WAY, often) == (13 * PS_PER_MS,)
+    assert times(ONE_WAY, often, network=network) == (13 * PS_PER_MS,)
 
 
+@every_network
 @pytest.mark.parametrize("release", ["network", "engine"])
-def test_the_engine_may_release_and_messages_may_be_asked_for(release: str) -> None:
+def test_the_engine_may_release_and_messages_may_be_asked_for(release: str, network: str) -> None:
     events = (
-        "[{node: spine0, down: true, at: 1ms, until: 5ms}, {link: 'leaf* -> spine1', rate: 1Gbps, at: 2ms}]"
+        "[{node: spine0, down: true, at: 500us, until: 5ms}, {link: 'leaf* -> spine1', rate: 1Gbps, at: 2ms}]"
     )
-    one = cosim.run(FABRIC, set={"events": cosim_value(events)})
-    other = cosim.run(FABRIC, set={"events": cosim_value(events), "release": release}, messages=True)
+    given = {"events": cosim_value(events), "network": network}
+    one = cosim.run(FABRIC, set=given)
+    other = cosim.run(FABRIC, set={**given, "release": release}, messages=True)
     assert one.digest == other.digest
-    assert one.digest != cosim.run(FABRIC).digest
+    assert one.digest != cosim.run(FABRIC, set={"network": network}).digest
 
 
 def test_flows_go_round_a_dead_spine_after_the_detection() -> None:
@@ -72,17 +78,19 @@ def test_flows_go_round_a_dead_spine_after_the_detection() -> None:
     assert times(FABRIC, "[{node: spine0, down: true}]", detection="2ms") == (6 * PS_PER_MS,)
 
 
-def test_a_slow_rank_takes_longer_from_then_on() -> None:
-    plain = times(COMPUTING, "[]")
+@every_network
+def test_a_slow_rank_takes_longer_from_then_on(network: str) -> None:
+    plain = times(COMPUTING, "[]", network=network)
     exchange = plain[0] - 10 * PS_PER_MS
-    found = times(COMPUTING, "[{rank: 0, slow: 1.5, at: 5ms, until: 12ms}]")
+    found = times(COMPUTING, "[{rank: 0, slow: 1.5, at: 5ms, until: 12ms}]", network=network)
     # What had begun goes on as it was; all of the second is slow, though the event ends during it.
     assert found == (plain[0], 15 * PS_PER_MS + exchange, plain[2])
 
 
-def test_without_a_way_the_run_ends_and_names_link_and_ranks() -> None:
+@every_network
+def test_without_a_way_the_run_ends_and_names_link_and_ranks(network: str) -> None:
     with pytest.raises(StallError) as error:
-        times(ONE_WAY, "[{link: npu0 -> npu1, down: true, at: 2ms}]")
+        times(ONE_WAY, "[{link: npu0 -> npu1, down: true, at: 2ms}]", network=network)
     assert error.value.waits[0] == "the link npu0 -> npu1 fails at 2 ms and never comes back"
     assert any("ranks 0, 1" in line or "rank 1" in line for line in error.value.waits[1:])
 
@@ -159,10 +167,12 @@ def test_what_can_not_matter_draws_a_warning() -> None:
     assert "detection=1ms: has no effect: no link or node goes down" in warnings("[]", detection="1ms")
 
 
-def test_the_same_seed_draws_the_same() -> None:
+@every_network
+def test_the_same_seed_draws_the_same(network: str) -> None:
     events = "[{link: '* <-> *', down: true, mtbf: 4ms, repair: 500us}]"
     one, again, other = (
-        cosim.run(FABRIC, set={"events": cosim_value(events), "seed": seed}).digest for seed in (1, 1, 2)
+        cosim.run(FABRIC, set={"events": cosim_value(events), "seed": seed, "network": network}).digest
+        for seed in (1, 1, 2)
     )
     assert one == again != other
 

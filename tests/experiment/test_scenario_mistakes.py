@@ -140,7 +140,7 @@ def test_a_mistake_is_said_with_its_place(right: str, wrong: str, place: str, sa
         ("network={model: ns3_rdma, balancer: spray}", "its switches choose paths by routing: ecmp, flowlet"),
         (
             "network={model: ns3, balancer: spray}",
-            "no balancer: a simulator elsewhere chooses paths itself",
+            "ns3 has no balancer: a simulator elsewhere chooses paths itself",
         ),
     ],
 )

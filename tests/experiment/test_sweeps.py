@@ -403,6 +403,27 @@ def test_queues_marks_and_drops_are_measures(tmp_path: Path) -> None:
         run_sweep(Sweep.load(path, ["only.network=unaware"]))
 
 
+def test_what_a_choice_sets_without_effect_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of choices alone: what the scenario says may be for some of them."""
+    path = tmp_path / "idle.yaml"
+    path.write_text(
+        "scenario:\n"
+        "  topology: {kind: switch, endpoints: 2, rate: 10Gbps, latency: 1us}\n"
+        "  network: {model: congestion, control: dctcp, ecn_max: 90kB}\n"
+        "  jobs: [{workload: {kind: collective, collective: all_to_all, ranks: 2, size: 3kB}}]\n"
+        "axes:\n"
+        "  control: {network.control: [dctcp, swift]}\n"
+        "  marks: {network.ecn_min: [10kB, 20kB]}\n"
+        "seeds: 2\n"
+    )
+    run_sweep(Sweep.load(path))
+    assert [line for line in caplog.messages if "no effect" in line] == [
+        "swift / 10kB: network.ecn_min: has no effect: Swift does not look at marks (and with 1 more choices)"
+    ]
+
+
 def test_jobs_that_slide_apart_overlap_early_and_not_late() -> None:
     scenario = loads(SCENARIO).with_settings(
         {"jobs[0].weight": 3, "jobs[0].iterations": 16, "jobs[1].iterations": 16}
