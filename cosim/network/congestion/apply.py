@@ -401,7 +401,7 @@ def _watch_queues(core: Core, fluid: CongestionState, least: float, now: int) ->
                 expect_empty(core.calendar, fluid, p, least, now)
             if fluid.settings[0].traced != 0.0:
                 expect_front(core.calendar, fluid, p, now)
-            if fluid.settings[0].lossless != 0.0:
+            if fluid.settings[0].lossless != 0.0 or ports[p].head != _NONE:
                 expect_crossing(core, fluid, p, now)
             p += len(links)
     counts.num_touched = 0

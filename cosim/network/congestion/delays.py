@@ -112,42 +112,21 @@ def largest_part(fluid: CongestionState, c: int) -> float:
 
 @inlined
 def arrival(fluid: CongestionState, c: int, size: int, now: int) -> int:
-    """When the last byte, sent at ``now``, is at the receiver, by each strand; the paths' links are settled.
+    """When the last byte, sent at ``now``, is at the receiver; the path's links are settled.
 
-    A strand by which less than half a packet of the message goes doesn't hold it back: more often than not
-    none goes there. NEVER: that can't be said, as a port on the way is paused now and then, or would be.
+    NEVER: that can't be said, as the bytes go by several strands, or a port on the way is paused now and
+    then, or would be.
     """
     one = fluid.conns[c]
     at = one.arrived
-    counts = min(largest_part(fluid, c), 0.5 * fluid.settings[0].mss / max(float(size), 1.0))
     s = one.strand
     while s != _NONE:
         strand = fluid.strands[s]
-        if strand.part > 0.0 and strand.part >= counts:
-            came = arrives_by(fluid, strand, size, now)
+        if strand.part > 0.0:
+            came = arrives_by(fluid, strand, size, now) if strand.part == 1.0 else NEVER
             if came == NEVER:
                 return int(NEVER)
             at = max(at, came)
         s = strand.next
     one.arrived = at
     return int(at)
-
-
-@inlined
-def slowest(fluid: CongestionState, c: int) -> int:
-    """The strand of a connection by which what is sent now arrives last."""
-    found = fluid.conns[c].strand
-    most = -1.0
-    s = found
-    while s != _NONE:
-        strand = fluid.strands[s]
-        wait = float(strand.latency)
-        for k in range(strand.hop, strand.hop + strand.hops):
-            port = fluid.hops[k].port
-            if fluid.ports[port].queue > 0.0:
-                wait += fluid.ports[port].queue * 8e12 / service(fluid, port)
-        if strand.part > 0.0 and wait > most:
-            found = s
-            most = wait
-        s = strand.next
-    return int(found)

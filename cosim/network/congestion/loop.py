@@ -12,9 +12,9 @@ from cosim.network.changes import is_in_vain, next_change
 from cosim.network.congestion.apply import apply, wake
 from cosim.network.congestion.changes import change, tell
 from cosim.network.congestion.credits import ask_for_credit
-from cosim.network.congestion.delays import arrival, slowest
+from cosim.network.congestion.delays import arrival
 from cosim.network.congestion.fronts import pass_fronts
-from cosim.network.congestion.last_bytes import follow, has_left
+from cosim.network.congestion.last_bytes import has_left, has_room, send_last
 from cosim.network.congestion.pauses import at_threshold
 from cosim.network.congestion.ports import least_queue, settle_link
 from cosim.network.congestion.rounds import (
@@ -35,7 +35,7 @@ from cosim.network.jit import ask_at, call_at, once
 from cosim.network.order import sort_instant
 from cosim.units import NEVER
 
-ASK, NEED_FLOWS, NEED_ROWS, DEADLOCK, NEED_CHANGE, NEED_FRONTS = 30, 31, 32, 33, 34, 37
+ASK, NEED_FLOWS, NEED_ROWS, DEADLOCK, NEED_CHANGE, NEED_FRONTS, NEED_LASTS = 30, 31, 32, 33, 34, 37, 38
 """What the loop stops for: the control's answer on the batch, more room, or a link that changes."""
 
 _NONE = -1
@@ -222,9 +222,7 @@ def _drain(core: Core, fluid: CongestionState) -> None:
     elif one.active != 0:
         _fall_idle(fluid, c, now)
     if arrives == NEVER:
-        flow.strand = slowest(fluid, c)
-        flow.priority = one.priority
-        follow(core, fluid, f, fluid.strands[flow.strand].hop, now)
+        send_last(core, fluid, f, c, now)
         return
     flow.next = counts.free_flow
     counts.free_flow = f
@@ -353,6 +351,8 @@ def _leave_instant(core: Core, fluid: CongestionState, horizon: int) -> int:
     if counts.num_drains > 0 and drain <= next_event and drain <= limit:
         if not room(core.calendar, 1):
             return NEED_CALENDAR
+        if not has_room(fluid, fluid.drains[0].flow):
+            return NEED_LASTS
         _drain(core, fluid)
         return _AGAIN
     in_vain = is_in_vain(fluid, min(start, drain))

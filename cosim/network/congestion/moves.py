@@ -40,10 +40,8 @@ def leave_paths(core: Core, fluid: CongestionState, c: int, now: int) -> None:
     while s != _NONE:
         strand = fluid.strands[s]
         if strand.part > 0.0:
-            if one.active != 0:
-                came = arrives_by(fluid, strand, int(one.sent), now)
-                one.arrived = max(one.arrived, came if came < NEVER else 0)
             strand.part = 0.0
+            strand.listed = 2
             one.leaving += 1
         s = strand.next
 
@@ -62,10 +60,25 @@ def take_path(fluid: CongestionState, c: int, s: int, part: float) -> None:
         one.strand = s
 
 
+@inlined
+def _note_arrivals(fluid: CongestionState, c: int, now: int) -> None:
+    """Nothing of a connection is there before what went by strands that it has left in this instant."""
+    one = fluid.conns[c]
+    s = one.strand
+    while s != _NONE:
+        strand = fluid.strands[s]
+        if strand.listed == 2 and strand.part == 0.0 and one.active != 0:
+            came = arrives_by(fluid, strand, int(one.sent), now)
+            one.arrived = max(one.arrived, came if came < NEVER else 0)
+        strand.listed = 1
+        s = strand.next
+
+
 @internal
 def go_on(core: Core, fluid: CongestionState, c: int, now: int) -> None:
     """All parts of a connection are given: it goes on with what it sends, if it does."""
     one = fluid.conns[c]
+    _note_arrivals(fluid, c, now)
     drop_left(fluid, c)
     weigh(fluid, c)
     one.rtt_at = _NONE

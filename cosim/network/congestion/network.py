@@ -9,10 +9,11 @@ that nothing paces leaves in a burst where no queue spreads it, and then waits f
 A flow brings its rate to every port of its path (``apply``: what a port can't serve is not passed on),
 queues are straight lines between changes (``ports``), marks and losses are integrated along them. A flow
 completes when its last byte has left, plus latencies, the queues of its path at that time, and a packet's
-time on each further link; where ports pause, its last byte stands in those queues (``last_bytes``). The first
-packet of a round that is lost is known of a round trip after it was sent, and the round ends then; lost
-packets are sent again from there on, and where some of those are lost again the sender is silent until its
-timeout. TCP's acknowledgements wait in the queues of data that goes the other way.
+time on each further link; where ports pause, or it goes by several paths, its last bytes stand in those
+queues (``last_bytes``). The first packet of a round that is lost is known of a round trip after it was sent,
+and the round ends then; lost packets are sent again from there on, and where some of those are lost again
+the sender is silent until its timeout. TCP's acknowledgements wait in the queues of data that goes the other
+way.
 
 A connection whose control has settled, on a path where nothing queues, rests: its rounds are left out until
 a link there begins to queue, which changes no result: what it has sent follows from the time since it has
@@ -85,6 +86,7 @@ from cosim.network.congestion.loop import (
     NEED_CHANGE,
     NEED_FLOWS,
     NEED_FRONTS,
+    NEED_LASTS,
     NEED_ROWS,
     run_congestion,
 )
@@ -101,6 +103,7 @@ from cosim.network.congestion.state import (
     FRONT,
     GROUP_TRAITS,
     HOP,
+    LAST,
     LINE,
     MAX_STATE,
     NUM_CLASSES,
@@ -240,7 +243,7 @@ class CongestionNetwork(CompiledNetwork):
             )
             self._balancing.bind(len(self._numbers), numbers, job, src, dst, channel)
             self._number_choices(old)
-        if self._detours.dead:
+        if self._detours.dead and self._balancing.balancer is None:
             self._follow_routes()
 
     def _add_conns(self, first: int, numbers: I32, old: int, ends: NDArray[Any]) -> None:
@@ -371,6 +374,8 @@ class CongestionNetwork(CompiledNetwork):
             self._add_chosen()
         elif what == NEED_FRONTS:
             fluid.reserve("fronts", len(fluid["fronts"]) + len(fluid["hops"]))
+        elif what == NEED_LASTS:
+            fluid.reserve("lasts", 2 * len(fluid["lasts"]) + 1024)
         elif what == DEADLOCK:
             raise NetworkError(self._circle())
         elif what == ASK:
@@ -506,7 +511,8 @@ class CongestionNetwork(CompiledNetwork):
 def _empty_state(num_links: int) -> dict[str, Any]:
     """The arrays of a network on which nothing has been sent."""
     counts = np.zeros(1, COUNTS)
-    counts["free_flow"] = counts["free_front"] = counts["free_feed"] = _NONE
+    for name in ("free_flow", "free_front", "free_feed", "free_last"):
+        counts[name] = _NONE
     counts["stamp"] = counts["num_classes"] = 1
     records = {
         "conns": CONN,
@@ -518,6 +524,7 @@ def _empty_state(num_links: int) -> dict[str, Any]:
         "lines": LINE,
         "fronts": FRONT,
         "flows": FLOW,
+        "lasts": LAST,
         "drains": DRAIN,
         "feeds": FEED,
         "rows": ROW,

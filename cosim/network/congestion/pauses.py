@@ -71,13 +71,13 @@ def expect_crossing(core: Core, fluid: CongestionState, p: int, now: int) -> Non
     port = fluid.ports[p]
     rate = max(left_for(fluid, p), 0.0) if port.paused == 0 else 0.0
     settle_link(core, fluid, port.link, now)
-    soonest = _crossing(fluid, p, rate, now)
+    soonest = _crossing(fluid, p, rate, now) if fluid.settings[0].lossless != 0.0 else _FAR
     at = NEVER
     if soonest < _FAR:
         # At least a nanosecond on: rounding may leave it just short of the threshold, again and again.
         at = now + max(math.ceil(soonest), _LEAST_PS)
     if port.head != _NONE and rate > 0.0:
-        before = fluid.flows[port.head].leaves - port.served
+        before = fluid.lasts[port.head].leaves - port.served
         at = min(at, now + max(math.ceil(min(before / (rate * BYTES_PER_BPS_PS), _FAR)), 1))
     if at == NEVER:
         return

@@ -47,6 +47,9 @@ COUNTS = np.dtype(
         ("num_fronts", "i8"),
         ("free_feed", "i8"),
         ("feeds_used", "i8"),
+        ("free_last", "i8"),
+        ("lasts_used", "i8"),
+        ("num_lasts", "i8"),
     ]
 )
 """``begin``: the connection that takes its next flow, plus one. Changed: connections with a new rate;
@@ -185,7 +188,8 @@ STRAND = np.dtype(
     ]
 )
 """A path of a connection, and what part of its bytes goes that way: ECMP is one strand with all of it. It
-wants ``want`` of its first port. ``listed``: it is among its connection's strands, ``attached``: it is on the
+wants ``want`` of its first port. ``listed``: it is among its connection's strands (2: and had a part until
+this instant), ``attached``: it is on the
 ports of its path, both as long as what was sent that way is on the way. ``base``: a round trip without
 queues, ``store``: a packet's time on each further link."""
 HOP = np.dtype(
@@ -258,7 +262,7 @@ lost, times ps) and ``served`` (bytes) ever growing; ``own``: what the flows tha
 a connection gets ``level`` at most; ``told``: the load when all that pass here were last looked at;
 ``empties``: when the queue is expected to be gone; ``drop_from``: when it began to drop; ``paused`` by so
 many ports downstream, ``stops`` so many before it, of those that ``feeds`` lists; ``head``, ``tail``: the
-flows whose last bytes wait in its queue. Class k of link l is number k * links + l: those of the first class
+last bytes that wait in its queue. Class k of link l is number k * links + l: those of the first class
 lie side by side."""
 LINK = np.dtype(
     [
@@ -309,15 +313,16 @@ FLOW = np.dtype(
         ("rep", "i4"),
         ("row", "i4"),
         ("next", "i4"),
-        ("leaves", "f8"),
-        ("strand", "i4"),
-        ("hop", "i4"),
+        ("arrives", "i8"),
+        ("lasts", "i4"),
         ("priority", "i4"),
-        ("pad", "i4"),
     ]
 )
-"""A flow that has started and not drained; ``next`` on its connection. Or one whose last byte waits in the
-queue of ``hop``, and leaves it when that port has served ``leaves`` bytes; ``next`` at that port."""
+"""A flow that has started and not drained; ``next`` on its connection. Or one of which so many last bytes,
+one a strand, stand in queues (``lasts``); those that don't any more are at its receiver by ``arrives``."""
+LAST = np.dtype([("leaves", "f8"), ("flow", "i4"), ("strand", "i4"), ("hop", "i4"), ("next", "i4")])
+"""The last byte of a flow that goes by ``strand``, in the queue of ``hop``: it leaves when that port has
+served ``leaves`` bytes; ``next`` of the same queue."""
 GROUP_TRAITS = np.dtype(
     [("weight", "f8"), ("coflow", "i4"), ("priority", "i4"), ("job", "i4"), ("pad", "i4")]
 )
@@ -408,6 +413,7 @@ class CongestionState(Arrays):
     ports: Records
     links: Records
     flows: Records
+    lasts: Records
     drains: Records
     traits: Records
     coflows: Records

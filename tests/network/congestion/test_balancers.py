@@ -26,11 +26,12 @@ from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.hpcc import Hpcc
 from cosim.network.congestion.controls.newreno import NewReno
 from cosim.network.congestion.network import CongestionNetwork, PortSettings
+from cosim.network.flows import FlowGroup, flat_table, pack_key
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.routing import EcmpPaths
-from cosim.units import PS_PER_MS
+from cosim.units import NEVER, PS_PER_MS
 from tests.network.balancing.test_failures import Stubborn, fabric
 from tests.network.balancing.worlds import leaf_spine, send, up_links
 from tests.network.worlds import drive, graph
@@ -92,6 +93,24 @@ def test_a_sprayed_message_ends_when_its_slowest_part_has() -> None:
         network = CongestionNetwork(Dctcp(), PortSettings(mtu_bytes=1000), balancer)
         adapted, _ = send(network, topology, [(0, 2, SIZE)])
         assert adapted[0] < 1_400_000_000  # both ways together take 640 us
+
+
+@pytest.mark.parametrize("balancer", [Spray, Reps])
+def test_queues_that_end_with_what_is_sent_hold_no_last_byte_for_longer(balancer: type[Balancer]) -> None:
+    """Two hosts at each of two leaves send 800 us over two spines, to a third leaf. One leaf's way to a spine
+    has half the rate, so that half of what goes there waits when all is sent; the spine's own queue, as long,
+    then shrinks by what the other leaf brought: it is gone as the last byte comes. 1,600 us, others 1,200.
+    """
+    leaf, spine = (8, 9, 10), (11, 12)
+    links = [(host, leaf[host // 2], 80e9, 0) for host in range(4)]
+    links += [(leaf[2], host, 80e9, 0) for host in range(4, 8)]
+    links += [(leaf[k], one, 40e9 if (k, one) == (0, 12) else 80e9, 0) for k in (0, 1) for one in spine]
+    links += [(one, leaf[2], 160e9 if one == 11 else 80e9, 0) for one in spine]
+    topology = graph(8, 13, links)
+    object.__setattr__(topology, "routing", EcmpPaths())
+    times, counted = send(unlimited(balancer()), topology, [(k, 4 + k, SIZE) for k in range(4)])
+    assert times / PS_PER_MS == pytest.approx([1.6, 1.6, 1.2, 1.2], abs=0.001)  # and packets' times
+    assert counted.extra["queue_max_bytes"].max() == pytest.approx(SIZE / 2, rel=0.001)
 
 
 def test_reps_leaves_a_path_that_marks() -> None:
@@ -163,6 +182,31 @@ def test_parts_leave_a_dead_link_after_the_detection_and_come_back_after_the_rep
 def test_a_path_that_is_known_to_be_dead_is_refused() -> None:
     with pytest.raises(NetworkError, match=r"'path' is 0 for .* a link of that path is down"):
         send(unlimited(Stubborn()), fabric([(1, 2, 0.0)]), [(0, 1, 10_000_000)])
+
+
+@pytest.mark.parametrize("eager", [True, False])
+def test_who_comes_while_a_link_is_dead_moves_nobody_else(eager: bool) -> None:
+    """0 to 2 by a link of its own, dead for 4 us and known to be, while 0 to 0 comes: it waits until then,
+    and never goes by way of 1, whose link to 2 another message has to itself.
+    """
+    topology = graph(3, 3, [(0, 2, 8e9, 0), (0, 1, 8e9, 0), (1, 2, 8e9, 0)])
+    object.__setattr__(topology, "routing", EcmpPaths(endpoints_forward=True))
+    rows = [LinkChange(10**6, 0, 0.0), LinkChange(5 * 10**6, 0, 8e9)]
+    object.__setattr__(topology, "changes", LinkChanges(rows, 10**5))
+    sent = {0: (0, 2, 10**6, 0), 1: (1, 2, 10**6, 0), 2: (0, 0, 0, 2 * 10**6)}
+    groups = [
+        FlowGroup(
+            handle=k,
+            table=flat_table([0], [1], [size], reaction_ps=NEVER),
+            endpoints=np.array([src, dst], np.int32),
+            key=pack_key(0, 0, k, 0),
+            channel=k,
+        )
+        for k, (src, dst, size, _) in sent.items()
+    ]
+    given = tuple({0: (start, start)} for *_, start in sent.values())
+    found = drive(marking(Reps()), World(topology, tuple(groups), given), eager=eager)
+    assert [found[k, 0][1] for k in sent] == [PS_PER_MS + 4 * 10**6, PS_PER_MS, 2 * 10**6]
 
 
 def marking(balancer: Balancer, **more: bool) -> CongestionNetwork:
