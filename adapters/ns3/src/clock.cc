@@ -1,5 +1,6 @@
 #include "clock.h"
 
+#include <ns3/make-event.h>
 #include <ns3/simulator.h>
 
 #include <algorithm>
@@ -18,6 +19,31 @@ GatedScheduler::GetTypeId()
                                  .SetParent<ns3::HeapScheduler>()
                                  .AddConstructor<GatedScheduler>();
     return tid;
+}
+
+GatedScheduler::GatedScheduler()
+{
+    if (Clock::current_ != nullptr)
+    {
+        Clock::current_->scheduler_ = this;
+    }
+}
+
+std::vector<ns3::Scheduler::Event>
+GatedScheduler::SetAside()
+{
+    std::vector<Event> all;
+    while (!HeapScheduler::IsEmpty())
+    {
+        all.push_back(RemoveNext());
+    }
+    return all;
+}
+
+void
+GatedScheduler::InsertMark(int64_t time)
+{
+    Insert({ns3::MakeEvent([] {}), {static_cast<uint64_t>(time), 0, ns3::Simulator::NO_CONTEXT}});
 }
 
 bool
@@ -116,6 +142,27 @@ Clock::MoveTo(int64_t time)
         ns3::Simulator::Schedule(ns3::TimeStep(time - now), [] {});
         RunThrough(time);
     }
+}
+
+void
+Clock::GoBack(int64_t time)
+{
+    left_at_ = ns3::Simulator::Now().GetTimeStep();
+    aside_ = scheduler_->SetAside();
+    scheduler_->InsertMark(time);
+    ++moves_;
+    RunThrough(time);
+}
+
+void
+Clock::Resume()
+{
+    for (const ns3::Scheduler::Event& event : aside_)
+    {
+        scheduler_->Insert(event);
+    }
+    aside_.clear();
+    MoveTo(left_at_);
 }
 
 uint64_t

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 namespace cosim {
 
@@ -19,7 +20,13 @@ class GatedScheduler : public ns3::HeapScheduler
 {
   public:
     static ns3::TypeId GetTypeId();
+    GatedScheduler();
     bool IsEmpty() const override;
+
+    /// Takes out all events.
+    std::vector<Event> SetAside();
+    /// Adds one that does nothing, but for bringing ns-3's time, forth or back, to `time`.
+    void InsertMark(int64_t time);
 };
 
 /// Runs ns-3 up to and including a time. One at a time in a process, as ns-3 has one simulator in a process.
@@ -51,6 +58,12 @@ class Clock
     /// Brings ns-3's time to `time`, where no event is left before or at it.
     void MoveTo(int64_t time);
 
+    /// Goes back to an earlier time at which nothing of what is to come has begun: what is scheduled from now on is run by itself, up to
+    /// `Resume`.
+    void GoBack(int64_t time);
+    /// Goes on where it was before GoBack, with what is left of both.
+    void Resume();
+
     /// Through which time it was run.
     int64_t Reached() const
     {
@@ -74,6 +87,9 @@ class Clock
     bool Shut(int64_t next);
 
     static Clock* current_;
+    GatedScheduler* scheduler_ = nullptr;
+    std::vector<ns3::Scheduler::Event> aside_;
+    int64_t left_at_ = 0;
     int64_t gate_ = -1;
     int64_t reached_ = 0;
     int64_t run_ns_ = 0;

@@ -37,7 +37,8 @@ LinkCounts::Add(const LinkCounts& other, uint64_t by)
 void
 LinkMeter::SampleQueue(uint64_t queued_bytes)
 {
-    queue_max = std::max(queue_max, queued_bytes);
+    recent_max = std::max(recent_max, queued_bytes);
+    queue_max = std::max(queue_max, recent_max);
     ++samples;
     size_t bin = 0;
     if (queued_bytes > 0)
@@ -77,6 +78,7 @@ ChangeOf(const LinkMeter& before, const LinkMeter& after)
 {
     LinkChange change{after, {}};
     change.Add(before, kMinusOne);
+    change.queue_max = after.recent_max;
     for (size_t bin = 0; bin < after.histogram.size(); ++bin)
     {
         if (after.histogram[bin] != before.histogram[bin])

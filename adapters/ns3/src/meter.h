@@ -33,6 +33,8 @@ struct LinkMeter : LinkCounts
 {
     /// Samples by length: eight bins for each doubling, so that a percentile is within 9 % of the true one.
     std::array<uint32_t, 280> histogram{};
+    /// The longest queue since whoever asks for changes set it to 0.
+    uint64_t recent_max = 0;
 
     void SampleQueue(uint64_t queued_bytes);
     /// The length, in bytes, that a share of the samples does not exceed.
@@ -46,6 +48,7 @@ struct LinkChange : LinkCounts
     std::vector<std::pair<uint16_t, uint32_t>> bins;
 };
 
+/// The longest queue of a change is `recent_max`.
 LinkChange ChangeOf(const LinkMeter& before, const LinkMeter& after);
 /// Adds it, or with a sign of -1 takes it away again but for the longest queue.
 void Apply(const LinkChange& change, LinkMeter& meter, int sign = 1);

@@ -7,10 +7,11 @@
 #include <algorithm>
 
 namespace cosim {
-Network::Network(uint32_t num_endpoints, const MakeFabric& make)
-    : Seam(num_endpoints),
-      fabric_(make([this](uint64_t id) { Arrived(id); }))
+Network::Network(uint32_t num_endpoints, const MakeFabric& make, int64_t begin)
+    : Seam(num_endpoints)
 {
+    clock_.MoveTo(begin);
+    fabric_ = make([this](uint64_t id) { Arrived(id); });
     fabric_->on_fault = [this] { clock_.StopSoon(); };
 }
 

@@ -22,8 +22,8 @@ class Network : public Seam
   public:
     using MakeFabric = std::function<std::unique_ptr<Fabric>(Fabric::Arrived)>;
 
-    /// `make` is called once ns-3 can be used.
-    Network(uint32_t num_endpoints, const MakeFabric& make);
+    /// `make` is called once ns-3 can be used, whose clock then shows `begin`.
+    Network(uint32_t num_endpoints, const MakeFabric& make, int64_t begin = 0);
     ~Network() override;
 
     void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links, uint32_t dead_set) override;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "busy.h"
+#include "times.h"
 
 #include <cstdint>
 #include <vector>
@@ -22,7 +23,8 @@ class BusyLog
   public:
     explicit BusyLog(size_t num_links)
         : meter_(num_links),
-          stretches_(num_links)
+          stretches_(num_links),
+          starts_(num_links, kNever)
     {
     }
 
@@ -30,7 +32,7 @@ class BusyLog
     void Add(uint32_t link, int64_t start, int64_t duration)
     {
         AddAt(link, start + offset_, duration);
-        if (keeps_)
+        if (starts_[link] != kNever)
         {
             Keep(link, start + offset_, duration);
         }
@@ -53,19 +55,17 @@ class BusyLog
         return offset_;
     }
 
-    /// From now on what is told is kept by links, as a phase that began at `start`.
-    void Begin(int64_t start)
+    /// From now on what is told of a link is kept, as of a phase that began at `start`.
+    void Begin(uint32_t link, int64_t start)
     {
-        keeps_ = true;
-        start_ = start;
+        starts_[link] = start;
+        stretches_[link].clear();
     }
 
-    /// What a link did since, in time since then; forgets it.
-    std::vector<Stretch> Take(uint32_t link)
+    /// What a link did since, in time since then.
+    const std::vector<Stretch>& Since(uint32_t link) const
     {
-        std::vector<Stretch> taken;
-        taken.swap(stretches_[link]);
-        return taken;
+        return stretches_[link];
     }
 
     void SetMeter(const BusyMeter& meter)
@@ -82,7 +82,7 @@ class BusyLog
     {
         constexpr int64_t least = 1'000'000;
         constexpr int64_t share = 64;
-        const int64_t since = start - start_;
+        const int64_t since = start - starts_[link];
         auto& all = stretches_[link];
         if (!all.empty() && since - all.back().end <= (since < least * share ? least : since / share))
         {
@@ -95,9 +95,9 @@ class BusyLog
 
     BusyMeter meter_;
     std::vector<std::vector<Stretch>> stretches_;
+    /// When the phase began that a link is in; kNever: none is kept.
+    std::vector<int64_t> starts_;
     int64_t offset_ = 0;
-    int64_t start_ = 0;
-    bool keeps_ = false;
 };
 
 } // namespace cosim

@@ -2,45 +2,52 @@
 
 #include "error.h"
 
-#include <ns3/simulator.h>
-
 #include <algorithm>
-#include <iterator>
-#include <stdexcept>
 
 namespace cosim {
 namespace {
 
 /// What is shorter is not worth a leap.
 constexpr int64_t kLeastLeap = 1'000'000;
+/// ns-3's time at the session's start, ten hours: a phase that is simulated after all began earlier, by all that was leapt over since.
+constexpr int64_t kBegin = int64_t{1} << 55;
 constexpr auto kNotSampled = "with fast_forward queues and rates are not simulated at all times: say fast_forward off";
-
-int64_t
-Ns3Now()
-{
-    return ns3::Simulator::Now().GetTimeStep();
-}
 
 } // namespace
 
 FastForward::FastForward(const RdmaSettings& settings, double tolerance)
-    : Network(settings.topology.num_endpoints,
-              [&](Fabric::Arrived arrived) { return std::make_unique<RdmaFabric>(settings, std::move(arrived)); }),
+    : Network(
+          settings.topology.num_endpoints,
+          [&](Fabric::Arrived arrived) { return std::make_unique<RdmaFabric>(settings, std::move(arrived)); },
+          kBegin),
       rdma_(static_cast<RdmaFabric&>(GetFabric())),
       tolerance_(tolerance),
       book_(tolerance),
       states_(rdma_),
       settling_(rdma_, tolerance),
-      open_(rdma_, states_),
+      parts_(rdma_, states_, [this](Part& one, Part& other) { Join(one, other); }),
+      offset_(-kBegin),
       counts_(rdma_, settings.topology.link_src.size())
 {
+    rdma_.BusyOf().SetOffset(offset_);
+    if (tolerance_ == 0)
+    {
+        // What mirrors this part is another one from here on.
+        rdma_.TellDraws([this](uint32_t link) {
+            if (!parts_.OfLink(link).mirrors.empty())
+            {
+                GetClock().StopSoon();
+            }
+        });
+    }
 }
 
 PhaseInput
-FastForward::InputOf(const FlowSpec& spec, int64_t at, uint32_t round) const
+FastForward::InputOf(const Part& part, const Given& given) const
 {
-    return {at - start_,
-            round,
+    const FlowSpec& spec = given.spec;
+    return {given.at - part.start,
+            given.round,
             spec.connection,
             static_cast<uint64_t>(std::max<int64_t>(spec.size_bytes, 1)),
             spec.priority,
@@ -52,10 +59,41 @@ FastForward::InputOf(const FlowSpec& spec, int64_t at, uint32_t round) const
 }
 
 int64_t
+FastForward::Ns3Time(int64_t time) const
+{
+    return time == kNever ? kNever : time - offset_;
+}
+
+int64_t
+FastForward::SessionTime(int64_t time) const
+{
+    return time == kNever ? kNever : time + offset_;
+}
+
+bool
+FastForward::AnySimulated()
+{
+    const auto& all = parts_.All();
+    return std::any_of(all.begin(), all.end(), [](const Part& part) { return part.Simulated(); });
+}
+
+int64_t
 FastForward::RunThrough(int64_t limit)
 {
     Uncount();
-    return known_.empty() ? Simulate(limit) : Play(limit);
+    gate_ = limit;
+    StartGiven();
+    while (true)
+    {
+        const int64_t reached = Simulate(std::min(gate_, NextKnown()));
+        GiveUpDrawn(reached);
+        Play(reached);
+        if (reached >= gate_ || !GetFabric().Fault().empty() || Interrupted())
+        {
+            return std::min(reached, gate_);
+        }
+        GiveUpAwaiting(reached);
+    }
 }
 
 void
@@ -68,70 +106,50 @@ FastForward::StartAt(int64_t time)
 void
 FastForward::Begin(uint64_t id, const FlowSpec& spec)
 {
-    Uncount();
-    if (!known_.empty())
-    {
-        if (now_ >= start_ + known_.front().Of().end)
-        {
-            Finish();
-        }
-        else if (Follow(id, spec))
-        {
-            return;
-        }
-        else
-        {
-            SimulateAfterAll(now_);
-        }
-    }
-    if (!open_.Recording() || rdma_.Quiet(open_.Pairs()))
-    {
-        Close();
-        if (Recognise(id, spec))
-        {
-            return;
-        }
-        Open(now_);
-    }
-    Send(id, spec);
+    starting_.push_back({id, spec, now_, round_});
 }
 
 void
 FastForward::Arrived(uint64_t id)
 {
-    const int64_t time = Ns3Now() + offset_;
-    settling_.Ended(open_.Arrived(id, time));
-    settling_.Restart(Ns3Now());
-    if (ahead_.erase(id) > 0)
+    const uint32_t pair = GetFlows().Spec(id).connection;
+    Part& part = parts_.Of(pair);
+    const int64_t time = Sender::Now() + offset_;
+    const uint32_t place = part.open.Arrived(id, time);
+    settling_.Ended(pair);
+    settling_.Restart(Sender::Now());
+    if (part.ahead.erase(id) == 0)
+    {
+        if (catching_up_ == &part)
+        {
+            late_.emplace_back(id, time);
+            return;
+        }
+        telling_ = time;
+        Done(id, time);
+    }
+    if (tolerance_ == 0 && !part.mirrors.empty() && part.open.Drew())
     {
         return;
     }
-    if (catches_up_)
+    for (Part* mirror : part.mirrors)
     {
-        late_.push_back(id);
-        return;
+        Tell(*mirror, place, time);
     }
-    Done(id, time);
 }
 
 void
 FastForward::Lower(int64_t limit)
 {
     gate_ = std::min(gate_, limit);
-    if (known_.empty())
-    {
-        Network::Lower(limit - offset_);
-    }
+    Network::Lower(Ns3Time(limit));
 }
 
 void
 FastForward::StopSoon()
 {
-    if (known_.empty())
-    {
-        Network::StopSoon();
-    }
-    gate_ = std::min(gate_, known_.empty() ? Ns3Now() + offset_ : told_at_);
+    Network::StopSoon();
+    gate_ = std::min(gate_, telling_);
 }
 
 // --- simulated
@@ -139,29 +157,38 @@ FastForward::StopSoon()
 int64_t
 FastForward::Simulate(int64_t limit)
 {
-    gate_ = limit;
-    while (true)
+    while (AnySimulated() || !rdma_.Settled())
     {
-        const bool looks = tolerance_ > 0 && open_.Recording() && rdma_.Settled();
-        const int64_t until = looks ? std::min(gate_ - offset_, settling_.NextLook()) : gate_ - offset_;
-        const int64_t reached = GetClock().RunThrough(std::max(until, GetClock().Reached()));
-        if (reached < until || reached + offset_ >= gate_ || !GetFabric().Fault().empty() || Interrupted())
+        const int64_t until = Ns3Time(std::min(limit, gate_));
+        const bool looks = tolerance_ > 0 && rdma_.Settled();
+        const int64_t stop = std::max(looks ? std::min(until, settling_.NextLook()) : until, GetClock().Reached());
+        const int64_t reached = GetClock().RunThrough(stop);
+        const int64_t goal = std::min(limit, gate_);
+        if (reached < stop || reached >= Ns3Time(goal) || !GetFabric().Fault().empty() || Interrupted())
         {
-            return std::min(reached + offset_, gate_);
+            return std::min(SessionTime(reached), goal);
         }
-        LookForLeap();
+        LookForLeap(goal);
     }
+    return std::min(limit, gate_);
 }
 
 void
-FastForward::LookForLeap()
+FastForward::LookForLeap(int64_t limit)
 {
+    // What is quiet has its times in ns-3's as they are before.
+    CloseQuiet();
     const int64_t now = GetClock().Reached();
     if (now >= settling_.NextLook())
     {
-        settling_.Look(now, open_.Pairs());
+        std::vector<uint32_t> pairs;
+        for (const Part& part : parts_.All())
+        {
+            pairs.insert(pairs.end(), part.open.Pairs().begin(), part.open.Pairs().end());
+        }
+        settling_.Look(now, pairs);
     }
-    const int64_t leap = std::min(settling_.Longest(), gate_ - offset_ - now);
+    const int64_t leap = std::min(settling_.Longest(), Ns3Time(limit) - now);
     if (leap < kLeastLeap)
     {
         return;
@@ -177,33 +204,50 @@ FastForward::LookForLeap()
 }
 
 void
-FastForward::Open(int64_t start)
+FastForward::Open(Part& part)
 {
-    open_.Begin(start);
-    start_ = start;
-    offset_ = start - std::max(GetClock().Reached(), Ns3Now());
-    rdma_.BusyOf().SetOffset(offset_);
-    rdma_.BusyOf().Begin(start);
-}
-
-void
-FastForward::Send(uint64_t id, const FlowSpec& spec)
-{
-    GetClock().MoveTo(now_ - offset_);
-    open_.Sent(id, InputOf(spec, now_, round_), offset_);
-    settling_.Expect(rdma_.BaseRtt(spec.connection));
-    settling_.Restart(now_ - offset_);
-    Network::Begin(id, spec);
-}
-
-void
-FastForward::Close()
-{
-    if (!open_.Recording())
+    if (!AnySimulated())
     {
-        return;
+        offset_ = part.start - std::max(GetClock().Reached(), Sender::Now());
+        rdma_.BusyOf().SetOffset(offset_);
     }
-    PhaseRecorder::Recorded done = open_.End(offset_);
+    part.open.Begin(part.start);
+}
+
+void
+FastForward::Send(Part& part, const Given& given)
+{
+    GetClock().MoveTo(Ns3Time(given.at));
+    part.open.Sent(given.id, InputOf(part, given), offset_);
+    settling_.Expect(rdma_.BaseRtt(given.spec.connection));
+    settling_.Restart(Ns3Time(given.at));
+    Network::Begin(given.id, given.spec);
+}
+
+void
+FastForward::CloseQuiet()
+{
+    for (Part& part : parts_.All())
+    {
+        if (part.Simulated() && part.open.Quiet())
+        {
+            Close(part);
+        }
+    }
+}
+
+void
+FastForward::Close(Part& part)
+{
+    const PhaseRecorder::Recorded done = part.open.End(offset_);
+    for (PhaseLink& link : done.phase->links)
+    {
+        link.error = counts_.TakeError(link.link);
+    }
+    for (Part* mirror : std::exchange(part.mirrors, {}))
+    {
+        Finish(*mirror, *done.phase, mirror->likeness, 0);
+    }
     const bool same_classes = rdma_.NumClasses() == num_classes_;
     if (!same_classes)
     {
@@ -214,154 +258,7 @@ FastForward::Close()
     // What was drawn is not drawn again.
     if (same_classes && done.settled && (tolerance_ > 0 || !done.drew))
     {
-        book_.Add(std::move(done.phase));
-    }
-}
-
-// --- recalled
-
-bool
-FastForward::Recognise(uint64_t id, const FlowSpec& spec)
-{
-    start_ = now_;
-    told_at_ = now_;
-    given_.clear();
-    told_.clear();
-    if (rdma_.Settled())
-    {
-        for (auto& phase : book_.Find(InputOf(spec, now_, round_)))
-        {
-            known_.emplace_back(std::move(phase), tolerance_);
-        }
-        if (!Follow(id, spec))
-        {
-            known_.clear();
-        }
-    }
-    return !known_.empty();
-}
-
-bool
-FastForward::Follow(uint64_t id, const FlowSpec& spec)
-{
-    const PhaseInput input = InputOf(spec, now_, round_);
-    const SentBytes sent = [this](uint32_t link) { return rdma_.PortOf(link).SentBytes(); };
-    const auto apart = [&](const PhaseState& known) {
-        return Apart(known, states_.From(known.entity, start_, sent), tolerance_);
-    };
-    std::vector<bool> follows;
-    for (Recall& one : known_)
-    {
-        follows.push_back(one.Follow(input, apart));
-    }
-    if (std::find(follows.begin(), follows.end(), true) == follows.end())
-    {
-        return false;
-    }
-    size_t at = 0;
-    known_.erase(std::remove_if(known_.begin(), known_.end(), [&](const Recall&) { return !follows[at++]; }), known_.end());
-    given_.push_back({id, spec, now_, round_});
-    return true;
-}
-
-int64_t
-FastForward::Play(int64_t limit)
-{
-    gate_ = limit;
-    while (true)
-    {
-        Recall& recall = known_.front();
-        const auto [at, place] = recall.Next();
-        const int64_t awaited = recall.Awaits() == kNever ? kNever : start_ + recall.Awaits();
-        if (at != kNever && start_ + at <= std::min(gate_, awaited))
-        {
-            recall.Drop();
-            // Another one that was followed may have told of it.
-            if (told_.insert(given_[place].id).second)
-            {
-                told_at_ = std::max(told_at_, start_ + at);
-                Done(given_[place].id, told_at_);
-            }
-            continue;
-        }
-        if (gate_ <= awaited)
-        {
-            return gate_;
-        }
-        // What was sent then was not sent now.
-        if (known_.size() == 1)
-        {
-            SimulateAfterAll(awaited);
-            return Simulate(gate_);
-        }
-        known_.erase(known_.begin());
-    }
-}
-
-void
-FastForward::Finish()
-{
-    const Recall& recall = known_.front();
-    const Phase* phase = &recall.Of();
-    const SentBytes sent = [this](uint32_t link) { return rdma_.PortOf(link).SentBytes(); };
-    std::vector<Words> after;
-    for (const PhaseState& state : phase->states)
-    {
-        after.push_back(After(state, states_.From(state.entity, start_, sent), phase->end));
-    }
-    for (const PhaseLink& link : phase->links)
-    {
-        rdma_.PortOf(link.link).AddSent(link.sent);
-    }
-    for (size_t k = 0; k < after.size(); ++k)
-    {
-        states_.Set(phase->states[k].entity, after[k], start_ + phase->end, sent);
-    }
-    counts_.Add(recall, start_);
-    known_.clear();
-}
-
-void
-FastForward::SimulateAfterAll(int64_t until)
-{
-    ahead_.insert(told_.begin(), told_.end());
-    known_.clear();
-    const int64_t now = now_;
-    const uint32_t round = round_;
-    Open(start_);
-    catches_up_ = true;
-    for (const Given& one : given_)
-    {
-        if (one.at != now_ || one.round != round_ || open_.Empty())
-        {
-            RunTo(one.at);
-        }
-        now_ = one.at;
-        round_ = one.round;
-        Send(one.id, one.spec);
-    }
-    RunTo(until);
-    catches_up_ = false;
-    now_ = now;
-    round_ = round;
-    if (tolerance_ == 0 && !(ahead_.empty() && late_.empty()))
-    {
-        throw std::logic_error("fast_forward: a phase was not what it was remembered as");
-    }
-    std::vector<uint64_t> late;
-    late.swap(late_);
-    for (const uint64_t id : late)
-    {
-        Done(id, until);
-    }
-}
-
-void
-FastForward::RunTo(int64_t time)
-{
-    const int64_t until = time - offset_;
-    while (GetClock().RunThrough(until) < until && GetFabric().Fault().empty())
-    {
+        book_.Add(done.phase);
     }
 }
 
@@ -370,17 +267,39 @@ FastForward::RunTo(int64_t time)
 void
 FastForward::CountForNow()
 {
-    if (known_.empty() || counts_.ForNow())
+    if (counts_.ForNow())
     {
         return;
     }
-    if (told_.size() < known_.front().Of().inputs.size())
+    GiveUpDrawn(Granted());
+    for (Part& part : parts_.All())
     {
-        SimulateAfterAll(Granted());
-        return;
+        if (!part.known.empty() && part.told.size() < part.known.front().Of().inputs.size())
+        {
+            SimulateAfterAll(part, Granted());
+        }
     }
-    // All that is missing are acknowledgements.
-    counts_.AddForNow(known_.front(), start_);
+    std::vector<ForwardChange> changes;
+    for (const Part& part : parts_.All())
+    {
+        if (!part.known.empty())
+        {
+            // All that is missing are acknowledgements.
+            const Recall& recall = part.known.front();
+            changes.push_back(ChangeOf(recall.Of(), part.start, recall.Error()));
+            changes.back().Translate(recall.By());
+        }
+        else if (part.leader != nullptr)
+        {
+            const PhaseRecorder& open = part.leader->open;
+            changes.push_back({part.start, 0, open.LinksSoFar(), open.SentAgain()});
+            changes.back().Translate(part.likeness);
+        }
+    }
+    if (!changes.empty())
+    {
+        counts_.AddForNow(std::move(changes));
+    }
 }
 
 void
@@ -388,7 +307,7 @@ FastForward::Uncount()
 {
     if (counts_.ForNow())
     {
-        counts_.Forget(known_.front(), start_);
+        counts_.Forget();
     }
 }
 

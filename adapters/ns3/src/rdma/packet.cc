@@ -7,7 +7,6 @@ namespace cosim {
 Packet*
 PacketPool::Take()
 {
-    ++in_use_;
     if (free_ == nullptr)
     {
         all_.push_back(std::make_unique<Packet>());
@@ -22,12 +21,8 @@ PacketPool::Take()
 }
 
 void
-PacketPool::Release(Packet* packet, int64_t now)
+PacketPool::Release(Packet* packet)
 {
-    if (--in_use_ == 0)
-    {
-        Stir(now);
-    }
     packet->next = std::exchange(free_, packet);
 }
 

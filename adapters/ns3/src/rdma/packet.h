@@ -80,28 +80,11 @@ class PacketPool
   public:
     /// A packet as new, but for the room of its telemetry.
     Packet* Take();
-    void Release(Packet* packet, int64_t now);
-
-    /// Packets that are somewhere.
-    uint64_t InUse() const
-    {
-        return in_use_;
-    }
-    /// When the last packet went that was the only one, or when last something else happened.
-    int64_t StirredAt() const
-    {
-        return stirred_at_;
-    }
-    void Stir(int64_t now)
-    {
-        stirred_at_ = now;
-    }
+    void Release(Packet* packet);
 
   private:
     std::vector<std::unique_ptr<Packet>> all_;
     Packet* free_ = nullptr;
-    uint64_t in_use_ = 0;
-    int64_t stirred_at_ = 0;
 };
 
 /// First in, first out; packets hang on one another.

@@ -19,6 +19,21 @@ Number(const Word& word)
     return value;
 }
 
+/// More phases of other queue pairs that begin the same are not looked at.
+constexpr size_t kMostAlike = 8;
+
+uint64_t
+Hash(const PhaseInput& first)
+{
+    return Mix(Mix(first.bytes + kGolden) + first.priority);
+}
+
+uint64_t
+HashOfPair(const PhaseInput& first)
+{
+    return Mix(Hash(first) + first.connection);
+}
+
 } // namespace
 
 double
@@ -70,11 +85,6 @@ After(const PhaseState& known, const Words& now, int64_t length)
     return after;
 }
 
-uint64_t
-PhaseBook::Hash(const PhaseInput& first)
-{
-    return Mix(Mix(Mix(first.bytes + kGolden) + first.connection) + first.priority);
-}
 
 void
 PhaseBook::Add(std::shared_ptr<const Phase> phase)
@@ -96,25 +106,41 @@ PhaseBook::Add(std::shared_ptr<const Phase> phase)
         return;
     }
     std::set<uint64_t> beginnings;
+    std::set<uint64_t> alike;
     for (const PhaseInput& input : phase->inputs)
     {
         if (static_cast<double>(input.at) > tolerance_ * static_cast<double>(phase->end))
         {
             break;
         }
-        beginnings.insert(Hash(input));
+        beginnings.insert(HashOfPair(input));
+        alike.insert(Hash(input));
     }
     for (const uint64_t beginning : beginnings)
     {
         phases_[beginning].push_back(phase);
     }
+    for (const uint64_t beginning : alike)
+    {
+        if (Phases& known = alike_[beginning]; known.size() < kMostAlike)
+        {
+            known.push_back(phase);
+        }
+    }
 }
 
-std::vector<std::shared_ptr<const Phase>>
+PhaseBook::Phases
 PhaseBook::Find(const PhaseInput& first) const
 {
-    const auto found = phases_.find(Hash(first));
-    return found == phases_.end() ? std::vector<std::shared_ptr<const Phase>>{} : found->second;
+    const auto found = phases_.find(HashOfPair(first));
+    return found == phases_.end() ? Phases{} : found->second;
+}
+
+PhaseBook::Phases
+PhaseBook::FindAlike(const PhaseInput& first) const
+{
+    const auto found = alike_.find(Hash(first));
+    return found == alike_.end() ? Phases{} : found->second;
 }
 
 } // namespace cosim

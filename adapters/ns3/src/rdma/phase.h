@@ -33,9 +33,10 @@ struct PhaseInput
     int64_t end_at;
     uint32_t end_order;
 
+    /// But for the queue pair.
     bool SameMessage(const PhaseInput& other) const
     {
-        return connection == other.connection && bytes == other.bytes && priority == other.priority && weight == other.weight;
+        return bytes == other.bytes && priority == other.priority && weight == other.weight;
     }
 };
 
@@ -58,6 +59,8 @@ struct PhaseLink
     LinkChange change;
     int64_t paused_ps;
     std::vector<Stretch> busy;
+    /// Bytes by which that may be wrong.
+    double error = 0;
 };
 
 struct Phase
@@ -76,22 +79,26 @@ double Apart(const PhaseState& known, const Words& now, double tolerance);
 Words After(const PhaseState& known, const Words& now, int64_t length);
 
 /// Phases by what they may begin with: their first message, or with a tolerance those so much of the phase's length later.
-/// Keeps phases up to a limit of memory, and then no more.
+/// Keeps phases up to a limit of memory, and then no more, and of those of other queue pairs that begin the same the first few.
 class PhaseBook
 {
   public:
+    using Phases = std::vector<std::shared_ptr<const Phase>>;
+
     explicit PhaseBook(double tolerance)
         : tolerance_(tolerance)
     {
     }
 
     void Add(std::shared_ptr<const Phase> phase);
-    std::vector<std::shared_ptr<const Phase>> Find(const PhaseInput& first) const;
+    /// Those of the same queue pair.
+    Phases Find(const PhaseInput& first) const;
+    /// Those of any.
+    Phases FindAlike(const PhaseInput& first) const;
 
   private:
-    static uint64_t Hash(const PhaseInput& first);
-
-    std::unordered_map<uint64_t, std::vector<std::shared_ptr<const Phase>>> phases_;
+    std::unordered_map<uint64_t, Phases> phases_;
+    std::unordered_map<uint64_t, Phases> alike_;
     double tolerance_;
     uint64_t bytes_ = 0;
 };

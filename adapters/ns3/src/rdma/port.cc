@@ -149,14 +149,23 @@ Port::Pick(int64_t now)
     return nullptr;
 }
 
+double
+Port::Draw()
+{
+    if (tell_draw_)
+    {
+        tell_draw_(facts_.link);
+    }
+    return static_cast<double>(Mix(seed_ + ++drawn_ * kGolden) >> 11) * 0x1.0p-53;
+}
+
 void
 Port::Leave(Packet* packet, int64_t now)
 {
     waiting_ -= packet->wire_bytes;
     buffer_->Leave(*packet, facts_.link);
     const double chance = facts_.marking.Chance(queues_[packet->priority].Bytes());
-    if (chance > 0 &&
-        (chance >= 1 || static_cast<double>(Mix(seed_ + ++drawn_ * kGolden) >> 11) * 0x1.0p-53 < chance))
+    if (chance > 0 && (chance >= 1 || Draw() < chance))
     {
         facts_.meter->marks += packet->marked ? 0 : 1;
         packet->marked = true;
@@ -172,17 +181,23 @@ Port::Start(Packet* packet, int64_t now)
 {
     const auto takes = static_cast<int64_t>(std::ceil(packet->wire_bytes * 8e12 / facts_.rate_bps));
     free_at_ = now + takes;
+    stirred_at_ = now;
     if (!up_)
     {
         facts_.meter->drops += packet->kind == PacketKind::kData ? 1 : 0;
-        pool_->Release(packet, now);
+        pool_->Release(packet);
         return;
     }
     facts_.meter->SampleQueue(waiting_);
     facts_.meter->bytes += packet->wire_bytes;
     sent_bytes_ += packet->wire_bytes;
     busy_->Add(facts_.link, now, takes);
-    ns3::Simulator::Schedule(ns3::TimeStep(takes + facts_.latency_ps), [this, packet] { arrive_(packet); });
+    ++on_wire_;
+    ns3::Simulator::Schedule(ns3::TimeStep(takes + facts_.latency_ps), [this, packet] {
+        --on_wire_;
+        stirred_at_ = Now();
+        arrive_(packet);
+    });
 }
 
 void

@@ -67,6 +67,11 @@ class Port
     {
         facts_.rate_bps = rate_bps;
     }
+    /// `tell` hears of each number that is drawn here.
+    void TellDraws(std::function<void(uint32_t link)> tell)
+    {
+        tell_draw_ = std::move(tell);
+    }
     /// Whether switches write telemetry here.
     void WriteTelemetry()
     {
@@ -101,6 +106,20 @@ class Port
     {
         walk.Value(own_turn_);
         walk.Time(free_at_, 0);
+        if (walk.Loads())
+        {
+            stirred_at_ = kNeverYet;
+        }
+    }
+    /// No packet waits here or is on the link.
+    bool Quiet() const
+    {
+        return on_wire_ == 0 && waiting_ == 0 && pauses_.Empty() && control_.Empty();
+    }
+    /// When a packet was last put on the link, or came to its end.
+    int64_t StirredAt() const
+    {
+        return stirred_at_;
     }
     /// Bytes sent, as telemetry tells them: those of a time that was leapt over are not among them.
     uint64_t SentBytes() const
@@ -127,6 +146,8 @@ class Port
   private:
     Packet* Pick(int64_t now);
     void Leave(Packet* packet, int64_t now);
+    /// From 0 up to 1.
+    double Draw();
     void Start(Packet* packet, int64_t now);
     void Plan(int64_t at);
     void PlanNext(int64_t now);
@@ -144,8 +165,11 @@ class Port
     std::array<PacketQueue, kMaxClasses> queues_;
     uint64_t waiting_ = 0;
     uint64_t drawn_ = 0;
+    std::function<void(uint32_t link)> tell_draw_;
     uint64_t sent_bytes_ = 0;
     int64_t free_at_ = 0;
+    uint64_t on_wire_ = 0;
+    int64_t stirred_at_ = kNeverYet;
     /// Of the earliest event that will look again; -1: none.
     int64_t planned_ = -1;
     std::array<int64_t, kMaxClasses> paused_since_;

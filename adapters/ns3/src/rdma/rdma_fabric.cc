@@ -54,6 +54,15 @@ RdmaFabric::MakePorts()
 }
 
 void
+RdmaFabric::TellDraws(const std::function<void(uint32_t link)>& tell)
+{
+    for (const auto& port : ports_)
+    {
+        port->TellDraws(tell);
+    }
+}
+
+void
 RdmaFabric::ScheduleLinkEvents()
 {
     for (const LinkEvent& event : settings_.link_events)
@@ -226,7 +235,7 @@ RdmaFabric::Arrive(uint32_t link, Packet* packet)
     if (packet->kind == PacketKind::kPause)
     {
         ports_[packet->sequence]->SetPaused(packet->priority, packet->stop);
-        pool_.Release(packet, Sender::Now());
+        pool_.Release(packet);
     }
     else if (packet->destination == settings_.topology.link_dst[link])
     {
@@ -250,7 +259,7 @@ RdmaFabric::Deliver(Packet* packet)
     {
         pair.sender->Take(*packet);
     }
-    pool_.Release(packet, Sender::Now());
+    pool_.Release(packet);
 }
 
 void
@@ -266,7 +275,7 @@ RdmaFabric::Forward(uint32_t link, Packet* packet)
         if (!settings_.Trims())
         {
             ++meters_[out].drops;
-            pool_.Release(packet, Sender::Now());
+            pool_.Release(packet);
             return;
         }
         ++meters_[out].trims;
@@ -302,23 +311,41 @@ RdmaFabric::FailDeadlock(const std::vector<uint32_t>& links)
 }
 
 bool
-RdmaFabric::Quiet(const std::vector<uint32_t>& pairs) const
+RdmaFabric::Quiet(const std::vector<uint32_t>& pairs, const std::vector<uint32_t>& links) const
 {
     const int64_t now = Sender::Now();
-    return pool_.InUse() == 0 && std::all_of(pairs.begin(), pairs.end(), [&](uint32_t one) {
-        return pairs_[one].sender->Quiet(now) && pairs_[one].receiver->Quiet();
-    });
+    const auto idle = [&](uint32_t one) { return pairs_[one].sender->Quiet(now) && pairs_[one].receiver->Quiet(); };
+    const auto empty = [&](uint32_t link) { return ports_[link]->Quiet(); };
+    return std::all_of(pairs.begin(), pairs.end(), idle) && std::all_of(links.begin(), links.end(), empty);
 }
 
 int64_t
-RdmaFabric::QuietSince(const std::vector<uint32_t>& pairs) const
+RdmaFabric::QuietSince(const std::vector<uint32_t>& pairs, const std::vector<uint32_t>& links) const
 {
-    int64_t since = pool_.StirredAt();
+    int64_t since = kNeverYet;
     for (const uint32_t one : pairs)
     {
-        since = std::max(since, pairs_[one].sender->NextTime());
+        since = std::max({since, pairs_[one].sender->NextTime(), pairs_[one].sender->StirredAt()});
+    }
+    for (const uint32_t link : links)
+    {
+        since = std::max(since, ports_[link]->StirredAt());
     }
     return since;
+}
+
+bool
+RdmaFabric::Alike(uint32_t link, uint32_t other) const
+{
+    const LinkFacts& one = ports_[link]->Facts();
+    const LinkFacts& two = ports_[other]->Facts();
+    const auto same = [this](uint32_t a, uint32_t b) {
+        return switches_.Of(a).Facts() == switches_.Of(b).Facts() && switches_.Of(a).Headroom() == switches_.Of(b).Headroom() &&
+               switches_.Of(a).NumIn() == switches_.Of(b).NumIn() &&
+               switches_.Of(a).LinksOut().size() == switches_.Of(b).LinksOut().size();
+    };
+    return one.rate_bps == two.rate_bps && one.latency_ps == two.latency_ps && ports_[link]->Up() == ports_[other]->Up() &&
+           same(one.src, two.src) && same(one.dst, two.dst);
 }
 
 std::vector<uint32_t>

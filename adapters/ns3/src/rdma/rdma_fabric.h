@@ -16,6 +16,7 @@
 #include "switches.h"
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -46,15 +47,17 @@ class RdmaFabric : public Fabric
     std::vector<LinkSample> Queues(const std::vector<uint32_t>& links, int64_t now) const override;
     std::vector<RateSample> Rates() const override;
 
-    /// Nothing is on its way, waits or is due in these queue pairs, which are all that may have something.
-    bool Quiet(const std::vector<uint32_t>& pairs) const;
+    /// Nothing is on its way, waits or is due in these queue pairs and links.
+    bool Quiet(const std::vector<uint32_t>& pairs, const std::vector<uint32_t>& links) const;
     /// No failure is still to come.
     bool Settled() const
     {
         return events_left_ == 0;
     }
     /// Since when.
-    int64_t QuietSince(const std::vector<uint32_t>& pairs) const;
+    int64_t QuietSince(const std::vector<uint32_t>& pairs, const std::vector<uint32_t>& links) const;
+    /// Whether two links are the same but for their names, and the memories at their ends.
+    bool Alike(uint32_t link, uint32_t other) const;
     /// The links that a queue pair's packets go over.
     const std::vector<uint32_t>& PathOf(uint32_t pair) const
     {
@@ -67,7 +70,7 @@ class RdmaFabric : public Fabric
     {
         return switches_.NumClasses();
     }
-    Port& PortOf(uint32_t link)
+    Port& PortOf(uint32_t link) const
     {
         return *ports_[link];
     }
@@ -83,6 +86,8 @@ class RdmaFabric : public Fabric
     {
         return *pairs_[pair].receiver;
     }
+    /// `tell` hears of each number that is drawn, with the link for whose marks it is.
+    void TellDraws(const std::function<void(uint32_t link)>& tell);
     BusyLog& BusyOf()
     {
         return busy_;

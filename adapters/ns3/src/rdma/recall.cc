@@ -6,8 +6,9 @@
 
 namespace cosim {
 
-Recall::Recall(std::shared_ptr<const Phase> phase, double tolerance)
+Recall::Recall(std::shared_ptr<const Phase> phase, double tolerance, Likeness likeness)
     : phase_(std::move(phase)),
+      likeness_(std::move(likeness)),
       tolerance_(tolerance),
       slack_(static_cast<int64_t>(tolerance * static_cast<double>(phase_->end))),
       taken_(phase_->inputs.size())
@@ -15,17 +16,20 @@ Recall::Recall(std::shared_ptr<const Phase> phase, double tolerance)
 }
 
 size_t
-Recall::Find(const PhaseInput& input) const
+Recall::Find(const RdmaFabric& fabric, const PhaseInput& input) const
 {
     const auto& inputs = phase_->inputs;
+    const auto same = [&](const PhaseInput& known) {
+        return known.SameMessage(input) && likeness_.Fits(fabric, known.connection, input.connection);
+    };
     if (tolerance_ == 0)
     {
-        const bool same = first_ < inputs.size() && inputs[first_].SameMessage(input) && inputs[first_].at == input.at &&
-                          inputs[first_].round == input.round;
-        return same ? first_ : inputs.size();
+        const bool next = first_ < inputs.size() && inputs[first_].at == input.at && inputs[first_].round == input.round &&
+                          same(inputs[first_]);
+        return next ? first_ : inputs.size();
     }
     size_t at = first_;
-    while (at < inputs.size() && (taken_[at] || !inputs[at].SameMessage(input)) && inputs[at].at <= input.at + slack_)
+    while (at < inputs.size() && (taken_[at] || !same(inputs[at])) && inputs[at].at <= input.at + slack_)
     {
         ++at;
     }
@@ -33,10 +37,10 @@ Recall::Find(const PhaseInput& input) const
 }
 
 bool
-Recall::Follow(const PhaseInput& input, const ApartNow& apart)
+Recall::Follow(const RdmaFabric& fabric, const PhaseInput& input, const ApartNow& apart)
 {
-    const size_t at = Find(input);
-    if (at == phase_->inputs.size())
+    const size_t at = Find(fabric, input);
+    if (at == phase_->inputs.size() || !likeness_.Take(fabric, phase_->inputs[at].connection, input.connection))
     {
         return false;
     }
@@ -44,7 +48,7 @@ Recall::Follow(const PhaseInput& input, const ApartNow& apart)
     double most = 0;
     for (uint32_t k = known.first_state; k < known.end_state && most <= tolerance_; ++k)
     {
-        most = std::max(most, apart(phase_->states[k]));
+        most = std::max(most, apart(phase_->states[k], likeness_));
     }
     if (most > tolerance_)
     {

@@ -1,6 +1,7 @@
 // A known phase that is followed again, message by message.
 #pragma once
 
+#include "likeness.h"
 #include "phase.h"
 
 #include <cstdint>
@@ -17,13 +18,14 @@ namespace cosim {
 class Recall
 {
   public:
-    Recall(std::shared_ptr<const Phase> phase, double tolerance);
+    /// `likeness`: Same, or empty where it may be the phase of other queue pairs.
+    Recall(std::shared_ptr<const Phase> phase, double tolerance, Likeness likeness);
 
     /// How far the state of what a message touches may be from what it was: 0 the same, more than the tolerance: another.
-    using ApartNow = std::function<double(const PhaseState& known)>;
+    using ApartNow = std::function<double(const PhaseState& known, const Likeness& likeness)>;
 
     /// The next message that was sent; false: the phase had none such.
-    bool Follow(const PhaseInput& input, const ApartNow& apart);
+    bool Follow(const RdmaFabric& fabric, const PhaseInput& input, const ApartNow& apart);
 
     /// The next to arrive, in time since the start: when, and which of those that were sent. `kNever`: none.
     std::pair<int64_t, size_t> Next() const
@@ -45,6 +47,10 @@ class Recall
     {
         return *phase_;
     }
+    const Likeness& By() const
+    {
+        return likeness_;
+    }
     /// How far states and times have been from what they were, at most, as a share.
     double Error() const
     {
@@ -52,9 +58,10 @@ class Recall
     }
 
   private:
-    size_t Find(const PhaseInput& input) const;
+    size_t Find(const RdmaFabric& fabric, const PhaseInput& input) const;
 
     std::shared_ptr<const Phase> phase_;
+    Likeness likeness_;
     double tolerance_;
     int64_t slack_;
     double error_ = 0;

@@ -346,7 +346,7 @@ Sender::OnTimer(int64_t at)
     const int64_t now = Now();
     if (control_->NextTimer() <= now)
     {
-        pool_->Stir(now);
+        stirred_at_ = now;
         SetGain();
         control_->OnTimer(now);
     }
@@ -366,6 +366,7 @@ Sender::State(StateWalk& walk)
     {
         // Where it is quiet, that is over.
         sent_at_ = kNeverYet;
+        stirred_at_ = kNeverYet;
     }
 }
 

@@ -86,6 +86,11 @@ class Sender
     }
     /// What it is left with where it is quiet.
     void State(StateWalk& walk);
+    /// When its control's timer last ran out.
+    int64_t StirredAt() const
+    {
+        return stirred_at_;
+    }
     /// How often the lazy part of that was read.
     uint64_t Uses() const
     {
@@ -183,6 +188,7 @@ class Sender
     int64_t sent_at_ = kNeverYet;
     uint32_t sent_bytes_ = 0;
     int64_t timer_ = -1;
+    int64_t stirred_at_ = kNeverYet;
     /// Of the round trip that goes on, and of the last one.
     uint64_t round_ends_ = 0;
     uint64_t round_bytes_ = 0;

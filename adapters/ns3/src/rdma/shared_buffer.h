@@ -20,6 +20,12 @@ struct BufferFacts
     /// Of one link and class in, with PFC; 0: by alpha.
     uint64_t pause_bytes = 0;
     uint32_t wire_bytes = 0;
+
+    bool operator==(const BufferFacts& other) const
+    {
+        return room == other.room && shared == other.shared && lossless == other.lossless && alpha == other.alpha &&
+               pause_bytes == other.pause_bytes && wire_bytes == other.wire_bytes;
+    }
 };
 
 /// Of each link, which of its destination's links in it is, and which of its source's links out.

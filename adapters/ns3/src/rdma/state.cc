@@ -60,7 +60,7 @@ StateWalk::Hops(std::vector<HopReport>& hops)
     hops.resize(count);
     for (HopReport& hop : hops)
     {
-        Value(hop.link);
+        Field(Word::Kind::kLink, hop.link);
         Time(hop.time_ps);
         Field(Word::Kind::kSent, hop.tx_bytes);
         if (!loads_)

@@ -22,6 +22,8 @@ struct Word
         kTime,
         /// Bytes that a link had sent.
         kSent,
+        /// A link.
+        kLink,
     };
 
     Kind kind = Kind::kValue;

@@ -22,6 +22,10 @@ class Switches
     {
         return *buffers_[node];
     }
+    const SharedBuffer& Of(uint32_t node) const
+    {
+        return *buffers_[node];
+    }
     const std::vector<std::unique_ptr<SharedBuffer>>& All() const
     {
         return buffers_;
