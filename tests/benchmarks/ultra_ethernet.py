@@ -7,8 +7,8 @@ packets, 200 at 800 Gb/s; a *failed* spine has a quarter of its rate). Our permu
 *By hand*: that commit, built by hand, with our flows: the permutation, and incasts of 2 x 50 MB and 8 x 20 MB
 to one of 64 hosts, with the queues and marks that it chooses itself (``htsim_uec -tm FLOWS -topo TOPOLOGY
 -paths 32 -linkspeed 400000``, ``-sender_cc_only`` or ``-receiver_cc_only``, for permutations ``-q 100 -ecn 25
-75 -cwnd 150``). ``... kilo``: means too, its CPU-seconds, and which control is first, over 1,024 hosts (at
-800 Gb/s with ``-linkspeed 800000 -q 200 -ecn 50 150 -cwnd 300``).
+75 -cwnd 150``). ``... kilo``: means too, its CPU-seconds, and which control is first, over 1,024 hosts and of
+the incasts (at 800 Gb/s with ``-linkspeed 800000 -q 200 -ecn 50 150 -cwnd 300``).
 
 There a flow ends when its sender has the last acknowledgement, here when its last byte is there: the
 acknowledgement's way is added to what is here, a microsecond a link. It waits in no queue, there either.
@@ -68,6 +68,10 @@ KILO: dict[str, tuple[tuple[float, float, float], dict[str, Any]]] = {
     "rccc, one spine at a quarter": ((34.0208, 40.5125, 5.5), kilo(32, 1, slow=1, credit=True)),
     "nscc, 800 Gb/s": ((21.222, 25.312, 4.4), kilo(32, 1, gbps=800)),
     "rccc, 800 Gb/s": ((21.3005, 25.4543, 5.5), kilo(32, 1, gbps=800, credit=True)),
+    "nscc, incast 2:1": ((2003.15, 2041.11, 0.049), TWO),
+    "rccc, incast 2:1": ((2051.39, 2051.51, 0.041), TWO | CREDIT),
+    "nscc, incast 8:1": ((3106.48, 3263.82, 0.093), EIGHT),
+    "rccc, incast 8:1": ((3281.93, 3283.64, 0.064), EIGHT | CREDIT),
 }
 """(mean and last completion in microseconds, CPU-seconds there; what is unlike the first row)."""
 
@@ -166,15 +170,15 @@ def ran(more: dict[str, Any]) -> tuple[float, float, float]:
 
 
 def compare() -> None:
-    """A line for each row over 1,024 hosts: mean and last completion, CPU-seconds; then who is first."""
-    print(f"{'us: there, here':30}{'mean':>22}{'last':>24}{'CPU-s':>14}")
+    """A line for each row over 1,024 hosts, each incast: mean, last completion, CPU-s; then who is first."""
+    print(f"{'us: there, here':30}{'mean':>22}{'last':>24}{'CPU-s':>15}")
     means: dict[str, list[tuple[float, float]]] = {}
     for name, ((mean, last, cpu), more) in KILO.items():
         # The first run loads what is compiled.
         mine, end, spent = min((ran(more) for _ in range(2)), key=lambda one: one[2])
         print(
             f"{name:30}{mean:8.1f}{mine:7.1f}{mine / mean - 1:+7.1%}"
-            f"{last:10.1f}{end:7.1f}{end / last - 1:+7.1%}{cpu:8.1f}{spent:6.2f}{cpu / spent:5.0f} x",
+            f"{last:10.1f}{end:7.1f}{end / last - 1:+7.1%}{cpu:8.2f}{spent:7.3f}{cpu / spent:5.0f} x",
             flush=True,
         )
         means.setdefault(name.split(", ")[1], []).append((mean, mine))
