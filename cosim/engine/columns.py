@@ -142,7 +142,8 @@ class Columns:
 
     def expect_operations(self, count: int) -> None:
         """Have room for so many that end, or for as many as are let go of at once."""
-        self.reserve("log", min(count, _LOG_ROWS))
+        # One more: the loop stops where the log is full, whether or not another one will end.
+        self.reserve("log", min(count + 1, _LOG_ROWS))
 
     def make_room(self) -> None:
         """Give the loop the room that it asked for."""

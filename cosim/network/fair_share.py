@@ -171,8 +171,10 @@ class FairShareNetwork(CompiledNetwork):
         return number
 
     def _expect_model(self, rows: int) -> None:
-        self._make_flows(rows)
-        self._fluid.reserve("members", min(2 * rows, self._link_used))
+        # One more: the loop stops where there is no room for another one, whether or not there is one.
+        self._make_flows(rows + 1)
+        hops = self._link_used // max(self._ptr_used, 1) + 1  # of most paths
+        self._fluid.reserve("members", min(hops * rows, self._link_used))
 
     def _make_flows(self, rows: int) -> None:
         for name in ("flows", "drains", "found"):

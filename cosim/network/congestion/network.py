@@ -362,7 +362,8 @@ class CongestionNetwork(CompiledNetwork):
                 self._fluid.reserve(name, int(counts["num_classes"]) * num_links)
 
     def _expect_model(self, rows: int) -> None:
-        self._fluid.reserve("flows", min(rows, 1 << 16))
+        # One more: the loop stops where there is no room for another one, whether or not there is one.
+        self._fluid.reserve("flows", min(rows, 1 << 16) + 1)
 
     def _grow_model(self, what: int) -> None:
         fluid = self._fluid
