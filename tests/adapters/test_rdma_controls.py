@@ -135,6 +135,11 @@ def test_mltcp_does_nothing_over_swift_with_flow_scaling() -> None:
     assert _share_at_the_end({"kind": "swift", "fs_range": "0us"}) > 0.8
 
 
+def test_mltcp_over_nscc_favours_who_is_near_its_end() -> None:
+    """F multiplies what is added; cuts go by the delay, which both see."""
+    assert 0.6 < _share_at_the_end("nscc") < 8 / 9
+
+
 def _share_at_the_end(control: Any) -> float:
     """Of 50 Gb/s, the share of the job whose iteration is over beside one whose has just begun."""
     seen = run(
