@@ -28,8 +28,8 @@ from typing import Annotated
 import typer
 
 from cosim.cli import answers, fit, jobs, partition, report, run, runs, search, serve, topology
-from cosim.cli.interrupts import keep_when_ended
-from cosim.cli.say import say
+from cosim.cli.interrupts import is_of_an_interrupt, keep_when_ended
+from cosim.cli.say import INTERRUPTED, say
 from cosim.errors import CosimError, InputError
 from cosim.plugin_file import plugin_errors
 
@@ -101,7 +101,13 @@ def main() -> None:
             app()
         except SystemExit as ended:
             code = ended.code
+            if is_of_an_interrupt(ended):
+                say("interrupted")
         sys.stdout.flush()
+    # Before the command has begun: then it is typer's.
+    except KeyboardInterrupt:
+        say("interrupted")
+        code = INTERRUPTED
     except CosimError as error:
         say(f"error: {error}")
         code = 2 if isinstance(error, InputError) else 1

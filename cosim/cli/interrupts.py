@@ -21,6 +21,13 @@ _AGAIN_S = 0.01
 """What dropped an interrupt is over by then; where it isn't, it is sent once more."""
 
 
+def is_of_an_interrupt(error: BaseException | None) -> bool:
+    """Whether an error is the end of what was interrupted, and nobody on the way had anything to keep."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 def keep_when_ended() -> None:
     """Have SIGTERM, and a terminal that closes, keep what Ctrl-C keeps; a server has a way of its own. From
     the main thread; in another one nothing is changed.

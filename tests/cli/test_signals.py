@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from cosim import cli
+from cosim.experiment import run as experiment
 from tests.cli.processes import OWN, PATIENCE_S, all_gone, children, cpu_s, wait_for, wait_until_it_worked
 
 COSIM = [sys.executable, "-c", OWN]
@@ -90,6 +92,25 @@ main()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("where", ["app", "run"])
+def test_an_interrupt_that_leaves_nothing_is_said_in_a_line(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While the command line is being read, and in a run that has computed nothing."""
+    (tmp_path / "long.yaml").write_text(LONG)
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(*{"app": (cli, "app"), "run": (experiment, "run")}[where], interrupted)
+    monkeypatch.setattr(cli, "keep_when_ended", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["cosim", "run", str(tmp_path / "long.yaml")])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 from typing import Any, cast
 
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.caching import IndexDataCacheFile
 
 from cosim.network import jit
 from cosim.network.flows import I32, I64
@@ -68,6 +70,23 @@ def test_integers_of_any_width_share_one_function() -> None:
         "int64",
         "uint64",
     ]
+
+
+def test_on_a_full_disk_what_is_compiled_is_used_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    @jit.compiled
+    def doubled(value: int) -> int:
+        return 2 * value
+
+    tried = []
+
+    def full(*_: object) -> None:
+        tried.append(1)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(cast("Any", doubled)._cache, "load_overload", lambda *_: None)
+    monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", full)
+    assert doubled(21) == 42
+    assert tried
 
 
 def test_compiling_leaves_garbage_collection_as_it_was() -> None:

@@ -41,4 +41,6 @@ def test_it_ends_without_a_traceback_and_nobody_is_left(
     assert process.returncode == 130, err
     assert "Traceback" not in err, err
     assert "distributed" not in err, err
+    assert err.startswith("interrupted"), err
+    assert err.count("\n") == 1, err
     wait_for("the end of those that it started", lambda: all_gone(below))
