@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,7 @@ from cosim.workload.program import DeviceMesh
 UNKNOWNS = ("routing", "lengths", "acceptance")
 """What no profile can know."""
 _GLANCE_S = 0.5
+_KILLED = "{} ended it, sent for want of memory mostly (`dmesg` says so): free some, or take a smaller model"
 
 
 @dataclass(frozen=True)
@@ -324,10 +326,11 @@ def _ended(request: ProfileRequest, folder: Path, rank: int, code: int, words: s
     """The answer of a rank whose process has ended."""
     answer_file = folder / f"{rank}.answer"
     if not answer_file.exists():
+        by = _KILLED.format(signal.Signals(-code).name) if code < 0 else None
         raise WorkloadError(
             f"the script's process ended without an answer (exit code {code})",
             location=Location(request.script),
-            hint=_last_words(words),
+            hint=_last_words(words) or by,
         )
     answer: dict[str, Any] = json.loads(answer_file.read_text())
     if answer.get("stopped"):

@@ -34,7 +34,10 @@ _HEAD = (
 
 @dataclass(frozen=True)
 class Script:
-    """An entry of the list; ``ranks`` is what it is profiled for first, ``large`` for the last column."""
+    """An entry of the list; ``ranks`` is what it is profiled for first, ``large`` for the last column;
+    ``ordered`` the iteration that is compared with a real run. ``own``: a few lines as a library's users
+    write them, which lie in this checkout.
+    """
 
     name: str
     version: str
@@ -47,6 +50,8 @@ class Script:
     iteration: int = 1
     large_arguments: list[str] | None = None
     real: bool = False
+    ordered: int = 2
+    own: bool = False
     flops: str = ""
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -90,7 +95,7 @@ def against(script: Script, found: list[tuple[str, int]]) -> str:
         said.append("FLOPs: closed form" if expected == flops(found) else f"FLOPs NOT {expected:,}")
     if not script.real:
         return "; ".join(said) or "not compared"
-    done = run(script.ranks, script.script, script.arguments, module=script.module)
+    done = run(script.ranks, script.script, script.arguments, module=script.module, iteration=script.ordered)
     if done == found:
         return "; ".join([*said, f"{script.ranks} gloo ranks: equal, in order"])
     equal = [
@@ -134,7 +139,7 @@ def main() -> None:
     for script in (Script(**entry) for entry in entries):
         if options.names and script.name not in options.names:
             continue
-        folder = root / script.folder
+        folder = (Path(__file__).parents[2] if script.own else root) / script.folder
         if not folder.is_dir():
             print(f"| {script.name} | {script.version} | not here: {script.folder} | | | | | |")
             continue

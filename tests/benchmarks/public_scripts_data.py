@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 REPOSITORIES = {
     "nanoGPT": "karpathy/nanoGPT 3adf61e1", "minGPT": "karpathy/minGPT 37baab7",
@@ -28,12 +29,16 @@ REPOSITORIES = {
     "pytorch-lightning": "Lightning-AI/pytorch-lightning 7f0c3436cd",
     "timm": "huggingface/pytorch-image-models aa4b5850", "diffusers": "huggingface/diffusers 58eb52c080",
     "DeepSpeedExamples": "deepspeedai/DeepSpeedExamples 45b4b715", "dlrm": "facebookresearch/dlrm 090956e",
+    "torchtune": "pytorch/torchtune v0.6.1-rc3", "torchtitan-0.2.2": "pytorch/torchtitan v0.2.2",
+    "torchrec": "pytorch/torchrec a48cef79",
 }  # fmt: skip
 """By the folder in which they are looked for: repository and commit."""
 PACKAGES = (
     "torch==2.13.0", "torchvision==0.28.0", "transformers==5.23.0", "accelerate==1.15.0", "datasets==5.2.0",
     "tokenizers==0.23.3", "trl==1.16.0", "deepspeed==0.19.8", "lightning==2.6.6", "torchmetrics==1.9.0",
     "diffusers==0.42.1", "tiktoken==0.14.0", "pillow",
+    "torchao==0.11.0", "torchdata==0.11.0", "omegaconf==2.3.1", "sentencepiece==0.2.3", "blobfile==3.3.0",
+    "tyro==1.0.17", "typeguard", "torchrec==1.8.0", "fbgemm-gpu-cpu==1.8.0", "tensordict", "iopath",
 )  # fmt: skip
 _SUBJECT = ("the", "model", "learns", "what", "data", "and", "networks", "carry", "between", "small", "ranks")
 _WORDS = [f"{word}{place}" for place in range(8) for word in _SUBJECT]
@@ -72,6 +77,7 @@ class Data:
             self._digits(self.folder / place)
         self._models()
         self._language()
+        self._recipes()
 
     def _text(self, count: int) -> str:
         return " ".join(self.words.choice(_WORDS) for _ in range(count))
@@ -147,8 +153,30 @@ class Data:
             _write_idx(raw / f"{part}-images-idx3-ubyte", pixels)
             _write_idx(raw / f"{part}-labels-idx1-ubyte", self.numbers.integers(0, 10, (count,)))
 
+    def _recipes(self) -> None:
+        """Of torchtune: its own settings for 7B and 8B, of a tiny model on texts of this program's; of
+        torchtitan: texts.
+        """
+        place = self.assets / "torchtune"
+        place.mkdir(parents=True, exist_ok=True)
+        asked = [{"instruction": self._text(20), "input": "", "output": self._text(60)} for _ in range(128)]
+        (place / "alpaca.json").write_text(json.dumps(asked))
+        ranked = [{"question": self._text(20), **{f"response_{k}": self._text(60) for k in "jk"}}
+                  for _ in range(128)]  # fmt: skip
+        (place / "pairs.json").write_text(json.dumps(ranked))
+        (self.folder / "torchtune/data/rl").mkdir(parents=True, exist_ok=True)  # of pairs
+        _recipe(self.folder, "sft", "llama2/7B_full")
+        _recipe(self.folder, "dpo", "llama3_1/8B_full_dpo")
+        _recipe(self.folder, "lora_dpo", "llama2/7B_lora_dpo")
+        texts = self.folder / "torchtitan-0.2.2/tests/assets/c4_test"
+        texts.mkdir(parents=True, exist_ok=True)
+        lines = "".join(json.dumps({"text": self._text(3000)}) + "\n" for _ in range(60))
+        (texts / "data.json").write_text(lines)
+
     def _models(self) -> None:
-        """Llama with two layers of 64, and a tokenizer of 500 words; with a reward's head, too."""
+        """Llama with two layers of 64, and a tokenizer of 500 words; with a reward's head, too; and with
+        the 2,000 words of torchtune's test tokenizer.
+        """
         import torch
 
         words: Any = importlib.import_module("tokenizers")
@@ -173,11 +201,41 @@ class Data:
         models.LlamaForCausalLM(models.LlamaConfig(**sizes)).save_pretrained(self.assets / "tiny")
         scorer = models.LlamaForSequenceClassification(models.LlamaConfig(**sizes, num_labels=1))
         scorer.save_pretrained(self.assets / "tiny-reward")
+        more = models.LlamaConfig(**{**sizes, "vocab_size": 2000})
+        models.LlamaForCausalLM(more).save_pretrained(self.assets / "tiny-2000")
         for name in ("tiny", "tiny-reward"):
             tokenizer.save_pretrained(self.assets / name)
             # transformers 4 knows it by its old name only
             about = self.assets / name / "tokenizer_config.json"
             about.write_text(about.read_text().replace("TokenizersBackend", "PreTrainedTokenizerFast"))
+
+
+def _recipe(folder: Path, name: str, source: str) -> None:
+    """torchtune's settings ``source``, of the tiny model, and a gradient a step."""
+    made = yaml.safe_load((folder / "torchtune/recipes/configs" / f"{source}.yaml").read_text())
+    adapters = {key: value for key, value in made["model"].items() if key.startswith(("lora", "apply"))}
+    made["model"] = {
+        "_component_": "torchtune.models.llama2." + ("lora_llama2" if adapters else "llama2"),
+        "vocab_size": 2000, "num_layers": 2, "num_heads": 4, "num_kv_heads": 4, "embed_dim": 64,
+        "max_seq_len": 256, "intermediate_dim": 128, **adapters,
+    }  # fmt: skip
+    made["tokenizer"] = {
+        "_component_": "torchtune.models.llama2.llama2_tokenizer",
+        "path": "tests/assets/m.model",
+        "max_seq_len": 64,
+    }
+    for part in ("checkpointer", "ref_checkpointer"):
+        if part in made:
+            files = {"checkpoint_dir": "../assets/tiny-2000", "checkpoint_files": ["model.safetensors"]}
+            made[part] |= {**files, "model_type": "LLAMA2"}
+    kind, data = "alpaca_dataset", "../assets/torchtune/alpaca.json"
+    if "dpo" in name:
+        kind, data = "stack_exchange_paired_dataset", "../../../assets/torchtune/pairs.json"
+    made["dataset"] = {
+        "_component_": f"torchtune.datasets.{kind}", "source": "json", "data_files": data, "split": "train",
+    }  # fmt: skip
+    made |= {"output_dir": "../out/torchtune", "gradient_accumulation_steps": 1}
+    (folder / "assets/torchtune" / f"{name}.yaml").write_text(yaml.safe_dump(made))
 
 
 def _write_idx(path: Path, values: Any) -> None:

@@ -35,9 +35,10 @@ _BYTES = {"float": 4, "double": 8, "long int": 8, "int": 4, "c10::BFloat16": 2, 
 
 
 def run(
-    ranks: int, script: str, arguments: Sequence[str], *, module: bool = False, folder: str | None = None
-) -> list[tuple[str, int]]:
-    """(``product``, FLOPs) and (collective, bytes) of rank 0, as issued.
+    ranks: int, script: str, arguments: Sequence[str], *, module: bool = False, folder: str | None = None,
+    iteration: int = 2,
+) -> list[tuple[str, int]]:  # fmt: skip
+    """(``product``, FLOPs) and (collective, bytes) of rank 0's ``iteration`` (from 0), as issued.
 
     Raises
     ------
@@ -46,7 +47,8 @@ def run(
     """
     with tempfile.TemporaryDirectory() as place:
         out = Path(place, "iteration.json")
-        processes = [_rank(rank, ranks, out, script, arguments, module, folder) for rank in range(ranks)]
+        command = ["-m" if module else "-f", str(iteration), script, *arguments]
+        processes = [_rank(rank, ranks, out, command, folder) for rank in range(ranks)]
         said = [process.communicate()[0] for process in processes]
         if not out.exists():
             raise RuntimeError(said[0].decode(errors="replace")[-2000:])
@@ -54,7 +56,7 @@ def run(
 
 
 def _rank(
-    rank: int, ranks: int, out: Path, script: str, arguments: Sequence[str], module: bool, folder: str | None
+    rank: int, ranks: int, out: Path, command: Sequence[str], folder: str | None
 ) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks),
@@ -63,9 +65,8 @@ def _rank(
         "TORCHELASTIC_RUN_ID": "real", "PYTHONWARNINGS": "ignore",
         "PYTHONPATH": f"{Path(__file__).parents[2]}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
     }  # fmt: skip
-    command = [sys.executable, "-P", "-m", "tests.benchmarks.real_ranks", "--rank", "-m" if module else "-f"]
     return subprocess.Popen(
-        [*command, script, *arguments],
+        [sys.executable, "-P", "-m", "tests.benchmarks.real_ranks", "--rank", *command],
         env=environment,
         cwd=folder,
         stdout=subprocess.PIPE,
@@ -73,7 +74,7 @@ def _rank(
     )
 
 
-def _be_a_rank(module: bool, script: str, arguments: list[str]) -> None:
+def _be_a_rank(module: bool, iteration: int, script: str, arguments: list[str]) -> None:
     import torch
     import torch.distributed as dist
     from torch.distributed import distributed_c10d as c10d
@@ -97,7 +98,7 @@ def _be_a_rank(module: bool, script: str, arguments: list[str]) -> None:
     for loaded in list(sys.modules.values()):
         if getattr(loaded, "init_process_group", None) is start:
             loaded.init_process_group = init_process_group  # type: ignore[attr-defined]
-    _watch(torch, Path(os.environ["COSIM_REAL_OUT"]), int(os.environ["RANK"]))
+    _watch(torch, Path(os.environ["COSIM_REAL_OUT"]), int(os.environ["RANK"]), iteration)
     sys.argv = [script, *arguments]
     sys.path.insert(0, str(Path.cwd()) if module else str(Path(script).resolve().parent))
     if module:
@@ -138,7 +139,7 @@ def _accelerator(torch: Any) -> None:
             loaded.init_device_mesh = init_device_mesh  # type: ignore[attr-defined]
 
 
-def _watch(torch: Any, out: Path, rank: int) -> None:
+def _watch(torch: Any, out: Path, rank: int, iteration: int) -> None:
     """Profile from one iteration's last optimizer step to the next one's."""
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
@@ -158,10 +159,10 @@ def _watch(torch: Any, out: Path, rank: int) -> None:
             seen["iterations"] += 1
 
     def after(*_: Any) -> None:
-        if seen["iterations"] == 2 and not seen["running"]:
+        if seen["iterations"] == iteration and not seen["running"]:
             seen["running"] = 1
             profiler.start()
-        elif seen["iterations"] == 3:
+        elif seen["iterations"] == iteration + 1:
             profiler.stop()
             if rank == 0:
                 trace = out.with_suffix(".trace")
@@ -176,13 +177,12 @@ def _watch(torch: Any, out: Path, rank: int) -> None:
 
 def _read(events: list[dict[str, Any]]) -> list[tuple[str, int]]:
     """What was issued, in order."""
-    types = {
-        json.dumps(e["args"]["Input Dims"]): e["args"]["Input type"]
-        for e in events
-        if e.get("name", "").startswith("gloo:") and "Input Dims" in e.get("args", {})
-    }
-    found = []
     done = sorted((e for e in events if e.get("ph") == "X"), key=lambda e: e["ts"])
+    types: dict[str, list[list[str]]] = {}  # by shapes, as they were carried out
+    for e in done:
+        if e.get("name", "").startswith("gloo:") and "Input Dims" in e.get("args", {}):
+            types.setdefault(json.dumps(e["args"]["Input Dims"]), []).append(e["args"]["Input type"])
+    found = []
     for place, event in enumerate(done):
         name, args = event.get("name", ""), event.get("args", {})
         if _holds_its_like(event, done[place + 1 :]):  # DTensor's, of the whole: the rank's own is inside
@@ -205,20 +205,18 @@ def _holds_its_like(event: dict[str, Any], later: list[dict[str, Any]]) -> bool:
     return False
 
 
-def _bytes(name: str, kind: str, args: dict[str, Any], types: dict[str, list[str]]) -> int:
+def _bytes(name: str, kind: str, args: dict[str, Any], types: dict[str, list[list[str]]]) -> int:
+    """What is given; of an all-to-all what is given or got, whichever is more."""
     if kind == "barrier":
         return 0
     second = kind in _GIVEN_SECOND and name.startswith("c10d::")
     given = args["Input Dims"][1 if second else 0]
     shapes = given if given and isinstance(given[0], list) else [given]
-    kinds = types.get(json.dumps(shapes)) or ["float"] * len(shapes)
-    total = 0
-    for shape, each in zip(shapes, kinds, strict=False):
-        numbers = 1
-        for length in shape:
-            numbers *= length
-        total += numbers * _BYTES.get(each, 4)
-    return total
+    told = types.get(json.dumps(shapes)) or [["float"] * len(shapes)]
+    kinds = told.pop(0) if len(told) > 1 else told[0]
+    if kind == "all_to_all":
+        shapes = [max(args["Input Dims"][:2], key=prod)]
+    return sum(prod(shape) * _BYTES.get(each, 4) for shape, each in zip(shapes, kinds, strict=False))
 
 
 def _flops(name: str, args: dict[str, Any]) -> int:
@@ -260,7 +258,7 @@ def _of_convolution(dims: list[Any], given: list[str], *, backward: bool) -> int
 
 if __name__ == "__main__":
     if sys.argv[1] == "--rank":
-        _be_a_rank(sys.argv[2] == "-m", sys.argv[3], sys.argv[4:])
+        _be_a_rank(sys.argv[2] == "-m", int(sys.argv[3]), sys.argv[4], sys.argv[5:])
     else:
         issued = run(int(sys.argv[1]), sys.argv[3], sys.argv[4:])
         Path(sys.argv[2]).write_text(json.dumps(issued))

@@ -324,6 +324,22 @@ def test_products_of_another_result_type_have_their_flops(tmp_path: Path) -> Non
     assert flops(made, "forward") == 2 * 8 * 16 * 8 + 2 * 2 * 4 * 4
 
 
+def test_latent_attention_and_experts_that_are_filled_up_have_their_flops(tmp_path: Path) -> None:
+    """Values narrower than keys; rows after the last expert's aren't multiplied."""
+    body = """
+def attend(width):
+    return torch.ones(2, 4, 8, width, device="cuda", dtype=torch.bfloat16)
+mixed = torch.nn.functional.scaled_dot_product_attention(attend(24), attend(24), attend(16), is_causal=True)
+assert mixed.shape == (2, 4, 8, 16)
+ends = torch.tensor([16, 48], dtype=torch.int32, device="cuda")
+rows = torch.ones(80, 32, device="cuda", dtype=torch.bfloat16)
+torch._grouped_mm(rows, torch.ones(2, 32, 64, device="cuda", dtype=torch.bfloat16), offs=ends)
+"""
+    made = carried_out(tmp_path, body, iteration=0)
+    attention, experts = 2 * 2 * 4 * 8 * 8 * (24 + 16), 2 * 48 * 32 * 64
+    assert flops(made, "forward") == attention + experts + 2 * 2 * 4 * 4
+
+
 def test_what_one_operand_settles_is_known(tmp_path: Path) -> None:
     carried_out(
         tmp_path,

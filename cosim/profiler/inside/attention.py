@@ -11,8 +11,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 
 def install(*, ampere: bool) -> None:
-    """Attention takes the kernel that a GPU would: flash, or the memory-efficient one with a mask, in fp32 or
-    before Ampere.
+    """Attention takes the kernel that a GPU would: flash, or the memory-efficient one with a mask, in fp32,
+    before Ampere or with values of another width than keys.
     """
     plain = F.scaled_dot_product_attention
     aten = torch.ops.aten
@@ -40,7 +40,10 @@ def install(*, ampere: bool) -> None:
             lower = torch.get_autocast_dtype("cuda")
             query, key, value = (t.to(lower) if t.is_floating_point() else t for t in (query, key, value))
         halves = query.dtype in (torch.float16, torch.bfloat16)
-        if attn_mask is None and halves and ampere:
+        alike = query.size(-1) == value.size(
+            -1
+        )  # flash attention wants it; latent attention has smaller values
+        if attn_mask is None and halves and ampere and alike:
             return aten._scaled_dot_product_flash_attention(
                 query, key, value, dropout_p, is_causal, return_debug_mask=False, scale=scale
             )[0]

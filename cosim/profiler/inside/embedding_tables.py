@@ -43,7 +43,7 @@ def _result(mode: Any, func: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
     elif not kind["back"]:  # a sample's rows of all tables, each pooled, beside each other
         rows = (given["offsets"].numel() - 1) // _tables(given), given["total_D"]
     with mode:
-        number = _TYPES.get(given["output_dtype"], torch.float32)
+        number = _TYPES.get(given.get("output_dtype", 0), torch.float32)
         return torch.empty(rows, dtype=number, device=given["dev_weights"].device)
 
 

@@ -184,7 +184,11 @@ def cost(
         if short in _SHAPES:
             shape = _SHAPES[short](args, out)
     elif short in ("_grouped_mm", "_scaled_grouped_mm"):
-        kind, shape, flops = "matmul", *_grouped(args[0], args[1], out)
+        ends = next((t for t in (*args[2:], kwargs.get("offs")) if _is_ends(t)), None)
+        kind, shape, flops = (
+            "matmul",
+            *_grouped(args[0], args[1], out, None if ends is None else ends.constant),
+        )
     operands = (*inputs, *results)
     # Indices and masks don't say at which precision a kernel computes.
     first = next((t for t in operands if t.is_floating_point()), operands[0] if operands else None)
@@ -240,10 +244,23 @@ def higher_order_cost(func: Any, name: str, args: Sequence[Any], out: Any) -> Co
     )
 
 
-def _grouped(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> tuple[tuple[int, int, int, int], int]:
-    """Products of groups of rows (or of the inner dimension), as so many of the mean size; FLOPs of all."""
+def _is_ends(value: Any) -> bool:
+    """Where groups end, if that is known."""
+    return getattr(value, "constant", None) is not None and value.dim() == 1 and value.dtype is torch.int32
+
+
+def _grouped(
+    a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, ends: torch.Tensor | None = None
+) -> tuple[tuple[int, int, int, int], int]:
+    """Products of groups of rows (or of the inner dimension), as so many of the mean size; FLOPs of all.
+    Rows after the last group's end, with which frameworks fill up, aren't multiplied.
+    """
     groups = max(t.shape[0] if t.dim() == 3 else 1 for t in (a, b, out))
     rows, inner, columns = a.shape[-2], a.shape[-1], b.shape[-1]
+    if ends is not None and a.dim() == 2:
+        with no_dispatch():
+            last = int(ends[-1])
+        rows, inner = (rows, min(inner, last)) if out.dim() == 3 else (min(rows, last), inner)
     flops = 2 * rows * inner * columns * (groups if a.dim() == b.dim() == 3 else 1)
     if out.dim() == 3 and a.dim() == 2:
         return (groups, rows, -(-inner // groups), columns), flops
