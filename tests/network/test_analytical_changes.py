@@ -30,7 +30,7 @@ from tests.network.worlds import batch, drive, graph
 
 HALF = PS_PER_MS // 2
 both = pytest.mark.parametrize("make", [CongestionAwareNetwork, CongestionUnawareNetwork])
-many = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def sent(network: AnalyticalNetwork, topology: Topology, messages: Sequence[Message]) -> list[int]:

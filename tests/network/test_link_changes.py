@@ -197,7 +197,14 @@ def test_one_flow_takes_the_integral_of_its_links_rate(rows: Rows, size: int) ->
     assert abs(found - (at + left / rate)) <= 1
 
 
-@pytest.mark.parametrize("model", [FairShareNetwork, CongestionAwareNetwork, CongestionUnawareNetwork])
+@pytest.mark.parametrize(
+    "model",
+    [
+        FairShareNetwork,
+        CongestionAwareNetwork,
+        pytest.param(CongestionUnawareNetwork, marks=pytest.mark.slow),
+    ],
+)
 @many
 @given(data=st.data(), world=worlds(), seed=st.integers(0, 2**32))
 def test_cuts_and_who_releases_change_nothing(
