@@ -19,6 +19,8 @@ from cosim.units import PS_PER_S, format_size, format_time
 
 LONGEST_S = 4 * 3600.0
 """What would take longer is refused."""
+_MOST = 10**18
+"""What is beyond it counts as so many."""
 
 PER_LINK = 300.0, 3e-6
 PER_OPERATION_BUILT = 800.0, 20e-6
@@ -58,6 +60,8 @@ def check_size(count: int, what: str, per_one: tuple[float, float]) -> None:
     """
     if _allowed.get():
         return
+    # A batch of 400 digits is refused as one of 18 is, and has no floating-point number.
+    count = min(count, _MOST)
     memory, seconds = count * per_one[0], count * per_one[1]
     have = memory_bytes()
     if memory <= have and seconds <= LONGEST_S:

@@ -52,6 +52,10 @@ NOISE = "{kind: background, ranks: 4, duration: 1000s"
         "jobs[0].workload={kind: periodic, ranks: 4, steps: 1000000000, size: 1MB, compute: 1us}",
         f"jobs[0].workload={MODEL.replace('data_parallel: 4', 'data_parallel: 1000000000')}",
         f"jobs[0].workload={MODEL.replace('micro_batches: 1', 'micro_batches: 1000000000')}",
+        pytest.param(
+            f"jobs[0].workload={MODEL.replace('micro_batches: 1', f'micro_batches: {10**400}')}",
+            id="401 digits",
+        ),
     ],
 )
 def test_a_size_beyond_memory_is_refused_before_anything_is_built(setting: str) -> None:
