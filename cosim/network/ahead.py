@@ -16,10 +16,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from pathlib import Path
 from typing import IO, Any
 
 from cosim.network.jit import compiled_for, is_missing
+from cosim.same_python import same_python
 
 _CHILD = "from cosim.network.ahead import compile_one; compile_one()"
 _PATIENCE_S = 60.0
@@ -35,11 +35,10 @@ def compiling(function: Callable[..., Any], signature: Any) -> Iterator[None]:
         yield
         return
     process = subprocess.Popen(
-        [sys.executable, "-P", "-c", _CHILD],
+        same_python(_CHILD),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(one or str(Path.cwd()) for one in sys.path)},
     )
     assert process.stdin is not None
     try:

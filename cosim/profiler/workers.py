@@ -20,7 +20,9 @@ from itertools import count
 from pathlib import Path
 from typing import IO
 
-_COMMAND = [sys.executable, "-m", "cosim.profiler.inside"]
+from cosim.same_python import same_python
+
+_RANKS = "import runpy; runpy.run_module('cosim.profiler.inside', run_name='__main__')"
 _PASSING = frozenset({"PYTEST_CURRENT_TEST", "COLUMNS", "LINES", "PWD", "OLDPWD", "_"})
 """Environment variables that change from call to call and mean nothing to torch."""
 
@@ -44,7 +46,7 @@ def _run(order: Path, environment: Mapping[str, str], folder: str, show_output: 
     if show_output or not sys.platform.startswith("linux"):
         outlet = None if show_output else subprocess.PIPE
         done = subprocess.run(
-            [*_COMMAND, str(order)], env=environment, check=False, cwd=folder,
+            same_python(_RANKS, str(order)), env=environment, check=False, cwd=folder,
             stdout=sys.stderr if show_output else outlet, stderr=outlet,
         )  # fmt: skip
         return done.returncode, (done.stderr or b"").decode(errors="replace")
@@ -58,7 +60,7 @@ class _ForkServer:
         self.environment = dict(environment)
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self._process = subprocess.Popen(
-            [*_COMMAND, "--serve"], env=self.environment, text=True,
+            same_python(_RANKS, "--serve"), env=self.environment, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said,
         )  # fmt: skip
         self._lock = threading.Lock()

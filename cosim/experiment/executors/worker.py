@@ -28,8 +28,9 @@ from typing import Any, NamedTuple
 
 from cosim.errors import InputError
 from cosim.experiment.store.version import version
+from cosim.same_python import same_python
 
-_START = "import sys; from cosim.experiment.executors.worker import serve; serve(int(sys.argv[1]))"
+_START = "from cosim.experiment.executors.worker import serve; serve(int(sys.argv[1]))"
 _MAIN = ("init_main_from_path", "init_main_from_name")
 _of_thread = threading.local()
 
@@ -106,7 +107,7 @@ class WorkerProcess:
         self.setup = setup
         ours, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-c", _START, str(theirs.fileno())]
+            command = same_python(_START, str(theirs.fileno()))
             # A session of its own: Ctrl-C reaches all of a terminal's processes, and this one acts for them.
             # What a run has started is of it, and ends with it: a job of Slurm lasts until all of its have.
             self._process = subprocess.Popen(

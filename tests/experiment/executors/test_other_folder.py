@@ -1,0 +1,57 @@
+"""Processes that a command starts are of the cosim that was asked, wherever that was."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cosim.same_python import same_python
+from tests.inputs import ROOT
+
+SWEEP = """
+scenario: {topology: {kind: ring, endpoints: 4, rate: 100Gbps, latency: 500ns}, network: fair_share,
+           jobs: [{workload: {kind: collective, collective: all_reduce, size: 1MB, ranks: 4}}]}
+axes: {rate: {"100": {topology.rate: 100Gbps}, "200": {topology.rate: 200Gbps}}}
+measures: [iteration]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Beside something else of that name, as a checkout of another version is."""
+    (tmp_path / "cosim").mkdir()
+    (tmp_path / "cosim" / "__init__.py").write_text("raise SystemExit('another cosim')\n")
+    return tmp_path
+
+
+def cosim(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """As the installed command does, which does not look into the folder where it is typed."""
+    whole = [sys.executable, "-P", "-m", "cosim", *arguments]
+    return subprocess.run(whole, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_sweeps_workers(folder: Path) -> None:
+    (folder / "sweep.yaml").write_text(SWEEP)
+    done = cosim(folder, "run", "sweep.yaml", "--workers", "2")
+    assert done.returncode == 0, done.stderr
+    assert "sweep: 2 runs" in done.stdout
+
+
+def test_a_profiles_ranks(folder: Path) -> None:
+    pytest.importorskip("torch")
+    (folder / "train.py").write_text((ROOT / "tests/profiler/scripts/ddp_mlp.py").read_text())
+    done = cosim(folder, "profile", "train.py", "--world-size", "1", "-o", "job.yaml")
+    assert done.returncode == 0, done.stderr
+    assert (folder / "job.yaml").exists()
+
+
+def test_folders_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "first"), "", *sys.path])
+    command = same_python("import json; print(json.dumps(sys.path + sys.argv[1:]))", "an argument")
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert told.startswith(f'["{tmp_path}/first", "{tmp_path}", ')
+    assert told.endswith(', "an argument"]\n')
