@@ -12,6 +12,7 @@ that overflows (one that leaves a field of 64 bits is an error here), hashes are
 from __future__ import annotations
 
 import builtins
+import warnings
 from collections.abc import Callable, Mapping
 from ctypes import addressof, memmove
 from functools import cache
@@ -65,7 +66,9 @@ class _Shown:
 
 @cache
 def _record_type(dtype: np.dtype[Any]) -> Any:
-    return type("Record", (_Shown, np.ctypeslib.as_ctypes_type(dtype)), {})
+    with warnings.catch_warnings():  # of Python 3.14: numpy asks for packed fields, and not for a layout
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return type("Record", (_Shown, np.ctypeslib.as_ctypes_type(dtype)), {})
 
 
 class _View(SimpleNamespace):

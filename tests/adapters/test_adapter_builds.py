@@ -17,6 +17,7 @@ from cosim.protocol import adapters
 from cosim.protocol.installs import ASTRA_SIM
 from cosim.protocol.rdma import Ns3Rdma
 from cosim.protocol.remote import Remote
+from tests.adapters.ns3_worlds import ns3
 
 
 def test_missing_packages_are_named_with_the_command_that_installs_them(
@@ -155,6 +156,7 @@ def test_settings_reach_the_session() -> None:
 
 @pytest.mark.parametrize("network", ["simulator: ns3", "model: ns3_rdma, control: hpcc"])
 def test_links_and_nodes_fail_by_name(network: str) -> None:
+    ns3()
     text = f"{{{network}, failures: [{{%s, down: 1ms, up: 2ms}}]}}"
     spine = loads(SCENARIO % text % "node: spine0")
     topology = build(spine).topology

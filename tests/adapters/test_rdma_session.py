@@ -50,6 +50,7 @@ def test_conformance() -> None:
 
 @pytest.mark.parametrize("control", [*CONTROLS, "{kind: mltcp, over: dcqcn}"])
 def test_dependent_flows_released_by_ns3_or_by_the_engine_end_alike(control: str) -> None:
+    rdma()
     seen = set()
     releases: tuple[Literal["network", "engine"], ...] = ("network", "engine", "network")
     for release in releases:
@@ -198,6 +199,7 @@ RECORD = "record: {queues: ['* -> *'], rates: ['* -> *'], every: 10us}\n"
 
 def test_queues_and_rates_over_time_are_those_of_the_packets() -> None:
     """What ports counted in the end is what the series counted; looking changes nothing."""
+    rdma()
     text = RING % "{model: ns3_rdma, control: dcqcn, mtu: 1500 B, ecn_min: 20 kB}"
     run, unseen = cosim.run(loads(text + RECORD)), cosim.run(loads(text))
     assert run.records.digest == unseen.records.digest
@@ -213,11 +215,13 @@ def test_queues_and_rates_over_time_are_those_of_the_packets() -> None:
 
 
 def test_fast_forward_has_no_queues_over_time() -> None:
+    rdma()
     with pytest.raises(CosimError, match="with fast_forward queues and rates are not simulated at all times"):
         cosim.run(loads(RING % "{model: ns3_rdma, control: dcqcn, fast_forward: exact}" + RECORD))
 
 
 def test_a_killed_server_is_brought_back(tmp_path: Path) -> None:
+    rdma()
     text = "{model: ns3_rdma, control: dcqcn}"
     built = build(loads(RING % text))
     whole = replay(built.topology, network_of(text), built.jobs, built.planner, release="engine")

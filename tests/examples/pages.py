@@ -38,6 +38,7 @@ from pathlib import Path
 from typing import Any
 
 from cosim.cli import main
+from cosim.profiler.inside.shim import compiler
 from cosim.protocol.adapters import missing_packages
 from tests.examples.answers import without_wall_time
 from tests.inputs import ROOT
@@ -64,7 +65,7 @@ def _lacks_ns3() -> str:
 
 NEEDS: dict[str, Callable[[], str]] = {
     "ns-3": _lacks_ns3,
-    "torch": lambda: _lacks_module("torch", "profile"),
+    "torch": lambda: _lacks_module("torch", "profile") or ("" if compiler() else "install a C++ compiler"),
     "figures": lambda: _lacks_module("matplotlib", "plot"),
     "pandas": lambda: "" if importlib.util.find_spec("pandas") else "pip install pandas",
     "a GPU": lambda: "" if shutil.which("nvidia-smi") else "run it on a machine with an NVIDIA GPU",

@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from cosim.profiler.file import ClassProgram, Profile
+from cosim.profiler.inside.shim import compiler
 from cosim.profiler.launch import ProfileRequest, profile
 from cosim.profiler.lower import merged
 
 SCRIPTS = Path(__file__).parent / "scripts"
 
 needs_torch = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'cosim-net[profile]'"
+    importlib.util.find_spec("torch") is None or compiler() is None,
+    reason="needs PyTorch (pip install 'cosim-net[profile]') and a C++ compiler, without which cuda is cpu",
 )
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None or importlib.util.find_spec("accelerate") is None,

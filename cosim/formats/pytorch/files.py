@@ -10,7 +10,7 @@ import io
 import re
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import IO, TextIO, cast
 
@@ -21,8 +21,8 @@ _NUMBER = re.compile(r"\d+(?![a-zA-Z\d])")
 _NAMED = re.compile(r"(?:rank|worker|node|gpu)[-_.]?(\d+)", re.IGNORECASE)
 
 
-def open_traces(path: Path) -> Iterator[tuple[str, TextIO]]:
-    """(name, text) of each JSON file, to be read before the next is asked for.
+def open_traces(path: Path) -> Generator[tuple[str, TextIO], None, None]:
+    """(name, text) of each JSON file, to be read before the next is asked for; to be closed.
 
     Raises
     ------

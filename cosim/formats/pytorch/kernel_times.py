@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from cosim.errors import Location, WorkloadError
@@ -54,14 +55,15 @@ def read_iteration(path: Path) -> MeasuredIteration:
         No trace, a damaged one, one without steps or kernels, two of a rank.
     """
     found: dict[int, tuple[float, dict[KernelKind, float]]] = {}
-    for name, text in open_traces(path):
-        timeline = kineto.read(text, name)
-        rank = timeline.rank
-        if rank is None:
-            rank = rank_in_name(name) or 0
-        if rank in found:
-            raise WorkloadError(f"is of rank {rank}, of which there is another", location=Location(name))
-        found[rank] = _of_steps(timeline)
+    with closing(open_traces(path)) as files:
+        for name, text in files:
+            timeline = kineto.read(text, name)
+            rank = timeline.rank
+            if rank is None:
+                rank = rank_in_name(name) or 0
+            if rank in found:
+                raise WorkloadError(f"is of rank {rank}, of which there is another", location=Location(name))
+            found[rank] = _of_steps(timeline)
     kernels: Counter[KernelKind] = Counter()
     for _, taken in found.values():
         kernels.update(taken)

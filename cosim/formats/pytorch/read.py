@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Literal, TextIO, TypeVar
 
@@ -206,7 +207,8 @@ def _timelines(path: Path, report: ReportBuilder) -> dict[int, Timeline]:
         timeline = kineto.read(text, name)
         return timeline.rank if timeline.rank is not None else rank_in_name(name), timeline
 
-    found = dict(_by_rank((name, *read(text, name)) for name, text in open_traces(path)))
+    with closing(open_traces(path)) as files:
+        found = dict(_by_rank((name, *read(text, name)) for name, text in files))
     for timeline in found.values():
         report.read("Kineto event of a thread", len(timeline.calls))
         report.read("Kineto event of the GPU", len(timeline.works))
@@ -226,7 +228,8 @@ def _traces(
             name
         ), trace
 
-    found = dict(_by_rank((name, *read(text, name)) for name, text in open_traces(path)))
+    with closing(open_traces(path)) as files:
+        found = dict(_by_rank((name, *read(text, name)) for name, text in files))
     report.read("ET node", sum(trace.count for trace in found.values()))
     return found
 
