@@ -19,4 +19,6 @@ def same_python(code: str, *arguments: str) -> list[str]:
     ['hello']
     """
     folders = [one or str(Path.cwd()) for one in sys.path]
-    return [sys.executable, "-P", "-c", f"import sys; sys.path[:] = {folders!r}; {code}", *arguments]
+    # What its environment alone adds, a PYTHONPATH of its own, comes first, as ever.
+    order = f"sys.path[:] = [one for one in sys.path if one not in {folders!r}] + {folders!r}"
+    return [sys.executable, "-P", "-c", f"import sys; {order}; {code}", *arguments]

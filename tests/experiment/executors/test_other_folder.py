@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -30,7 +31,10 @@ def folder(tmp_path: Path) -> Path:
 def cosim(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """As the installed command does, which does not look into the folder where it is typed."""
     whole = [sys.executable, "-P", "-m", "cosim", *arguments]
-    return subprocess.run(whole, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    cache = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    return subprocess.run(
+        whole, cwd=folder, env=cache, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 def test_a_sweeps_workers(folder: Path) -> None:
@@ -55,3 +59,24 @@ def test_folders_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
     assert told.startswith(f'["{tmp_path}/first", "{tmp_path}", ')
     assert told.endswith(', "an argument"]\n')
+
+
+def test_a_script_finds_what_torchrun_would_let_it_find(folder: Path) -> None:
+    """Not what lies where the command is typed, but what its own environment says."""
+    pytest.importorskip("torch")
+    for place in (folder, folder / "mine", folder / "scripts"):
+        place.mkdir(exist_ok=True)
+    for place in (folder, folder / "mine"):
+        (place / "layers.py").write_text("WIDTH = 16\n")
+    script = "import layers\n" + (ROOT / "tests/profiler/scripts/ddp_mlp.py").read_text()
+    (folder / "scripts" / "train.py").write_text(script)
+    job = "{kind: script, script: scripts/train.py, world_size: 1, verify: false%s}"
+    text = """topology: {kind: switch, endpoints: 1, rate: 100Gbps, latency: 1us}
+network: fair_share
+jobs: [{workload: %s}]
+"""
+    (folder / "without.yaml").write_text(text % job % "")
+    (folder / "with.yaml").write_text(text % job % f", environment: {{PYTHONPATH: '{folder}/mine'}}")
+    assert "No module named 'layers'" in cosim(folder, "run", "without.yaml").stderr
+    done = cosim(folder, "run", "with.yaml")
+    assert done.returncode == 0, done.stderr
