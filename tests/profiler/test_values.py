@@ -70,6 +70,9 @@ torch.cuda.set_device(rank)
 flags = torch.tensor([12, 3] if rank == 0 else [0, 0], device="cuda")
 dist.broadcast(flags, 0)
 assert flags.tolist() == [12, 3], flags.tolist()
+each = torch.arange(3051, device="cuda") if rank == 0 else torch.full((3051,), -1, device="cuda")
+dist.broadcast(each, 0)  # a number for each parameter, as DeepSpeed compares
+assert each.tolist() == list(range(3051))
 for op, expected in (("SUM", 20), ("MAX", 5), ("AVG", 5)):
     x = torch.tensor(5.0, device="cuda")
     dist.all_reduce(x, op=getattr(dist.ReduceOp, op))

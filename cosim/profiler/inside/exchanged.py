@@ -20,6 +20,8 @@ from cosim.profiler.inside.shared_folder import SharedFolder
 
 MOST_SENT = 1024
 """Elements of a tensor that is left for other ranks."""
+MOST_BROADCAST = 1 << 16
+"""The same of whole numbers in a broadcast: lists that ranks compare, with a number for each parameter."""
 _ALIKE = frozenset({"avg", "max", "min", "band", "bor"})
 
 
@@ -87,7 +89,7 @@ class ValueExchange:
     def _broadcast(
         self, values: list[Any], outputs: list[Any], ranks: tuple[int, ...], root: int
     ) -> list[Any]:
-        if len(ranks) < 2 or any(t.numel() > MOST_SENT for t in outputs):
+        if len(ranks) < 2 or any(_is_long(t) for t in outputs):
             return values if ranks[root] == self.folder.rank else [None] * len(values)
         # Groups of one shape do the same in the same order: the n-th broadcast of one is the n-th of another.
         step = ranks[1] - ranks[0]
@@ -118,6 +120,10 @@ class ValueExchange:
         said = _tensors(self.folder.get_message(peer, name)) or [None] * len(outputs)
         for tensor, values in zip(outputs, said, strict=True):
             self._set(tensor, values)
+
+
+def _is_long(tensor: torch.Tensor) -> bool:
+    return tensor.numel() > (MOST_SENT if tensor.is_floating_point() else MOST_BROADCAST)
 
 
 def _plain(values: list[torch.Tensor | None]) -> list[Any]:
