@@ -40,9 +40,8 @@ def install(*, ampere: bool) -> None:
             lower = torch.get_autocast_dtype("cuda")
             query, key, value = (t.to(lower) if t.is_floating_point() else t for t in (query, key, value))
         halves = query.dtype in (torch.float16, torch.bfloat16)
-        alike = query.size(-1) == value.size(
-            -1
-        )  # flash attention wants it; latent attention has smaller values
+        # Flash attention wants values as wide as keys; latent attention's are narrower.
+        alike = query.size(-1) == value.size(-1)
         if attn_mask is None and halves and ampere and alike:
             return aten._scaled_dot_product_flash_attention(
                 query, key, value, dropout_p, is_causal, return_debug_mask=False, scale=scale
