@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cosim.errors import InputError, Location
+from cosim.files.lock import try_lock
 
 PATIENCE_S = 3600.0
 """Nothing that is made here takes so long."""
@@ -58,22 +58,15 @@ def making(lock: Path, what: str, say: Callable[[str], None] | None = None) -> I
 
 
 def _wait(file: int, lock: Path, what: str, say: Callable[[str], None]) -> None:
-    until = None
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if until is None:
-                until = time.monotonic() + PATIENCE_S
-                say(f"another process makes {what}; waiting for it")
-            if time.monotonic() > until:
-                raise InputError(
-                    f"another process makes {what} and hasn't ended in {PATIENCE_S:.0f} s",
-                    location=Location(str(lock)),
-                    hint="end it: its lock ends with it",
-                ) from None
-            time.sleep(_GLANCE_S)
-        except OSError:  # a file system without locks
-            return
-        else:
-            return
+    if try_lock(file):
+        return
+    say(f"another process makes {what}; waiting for it")
+    until = time.monotonic() + PATIENCE_S
+    while not try_lock(file):
+        if time.monotonic() > until:
+            raise InputError(
+                f"another process makes {what} and hasn't ended in {PATIENCE_S:.0f} s",
+                location=Location(str(lock)),
+                hint="end it: its lock ends with it",
+            )
+        time.sleep(_GLANCE_S)

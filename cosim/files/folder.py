@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cosim.errors import InputError, Location
+from cosim.files.lock import try_lock
 
 
 def make_folder(directory: str | Path) -> Path:
@@ -50,12 +50,8 @@ def claimed(directory: str | Path) -> Iterator[Path]:
     target = make_folder(directory)
     handle = os.open(target, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError("another run writes to this folder", location=Location(str(target))) from None
-        except OSError:  # a file system without locks
-            pass
+        if not try_lock(handle):
+            raise InputError("another run writes to this folder", location=Location(str(target)))
         yield target
     finally:
         os.close(handle)

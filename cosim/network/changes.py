@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.network.core import Core
+from cosim.network.core import DONE, Core
 from cosim.network.growing import GrowingArrays
 from cosim.network.jit import inlined
 from cosim.topology.changes import LinkChange, LinkChanges, RouteChange
@@ -83,6 +83,13 @@ def next_change(core: Core, fluid: Any, is_idle: bool) -> int:
 def is_in_vain(fluid: Any, else_ps: int) -> bool:
     """Whether nothing will ever come of the changes that are left; ``else_ps``: when anything else comes."""
     return bool(else_ps == NEVER and fluid.counts[0].in_vain > MOST_IN_VAIN)
+
+
+@inlined
+def end_change(fluid: Any) -> int:
+    """A link's change was taken: whether the loop goes on, or stops for more of the table."""
+    counts = fluid.counts[0]
+    return NEED_CHANGES if counts.change == counts.num_changes and counts.more_changes != 0 else DONE
 
 
 @inlined

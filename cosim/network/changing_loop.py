@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from cosim.network.calendar import free, push, room, take_instant
-from cosim.network.changes import NEED_CHANGES, NEED_ROUTES, ROUTES, begin_change, is_in_vain, next_change
+from cosim.network.changes import NEED_ROUTES, ROUTES, begin_change, end_change, is_in_vain, next_change
 from cosim.network.core import DONE, NEED_CALENDAR, NEED_MORE, NEED_PENDING, Core, complete, release
 from cosim.network.drains import set_drain
 from cosim.network.jit import once
@@ -159,7 +159,7 @@ def _take_change(core: Core, legs: Legs) -> int:
     for m in range(counts.used):
         if legs.messages[m].sending != 0 and is_on(core, legs, m, one.link):
             set_rate(core, legs, m, one.time)
-    return NEED_CHANGES if counts.change == counts.num_changes and counts.more_changes != 0 else DONE
+    return end_change(legs)
 
 
 @once

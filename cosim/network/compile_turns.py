@@ -6,7 +6,6 @@ a turn and is stopped does not hold up others for ever: they compile for themsel
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 from numba.core.compiler_lock import global_compiler_lock
 
+from cosim.files.lock import try_lock
 from cosim.network.held_signals import held_signals
 
 _PATIENCE_S = 60.0
@@ -49,19 +49,8 @@ def _turn(place: Path) -> Iterator[None]:
         return
     try:
         until = time.monotonic() + _PATIENCE_S
-        while not _is_locked(file) and time.monotonic() < until:
+        while not try_lock(file) and time.monotonic() < until:
             time.sleep(_GLANCE_S)
         yield
     finally:
         os.close(file)
-
-
-def _is_locked(file: int) -> bool:
-    """Try to lock it; a file system without locks counts as locked."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True

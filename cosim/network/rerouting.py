@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from cosim.network.changes import NEED_CHANGES, NEED_ROUTES, ROUTES, begin_change
-from cosim.network.core import DONE, Core, add_share
+from cosim.network.changes import NEED_ROUTES, ROUTES, begin_change, end_change
+from cosim.network.core import Core, add_share
 from cosim.network.flows import I64
 from cosim.network.fluid import BPS_PER_BYTE_PS, CAME, NONE, Fluid, mark
 from cosim.network.jit import compiled, once
@@ -16,7 +16,6 @@ from cosim.network.slack import recount
 @once
 def take_change(core: Core, fluid: Fluid) -> int:
     """The next change: a link's rate, at once; or the routes, which are found outside of the loop."""
-    counts = fluid.counts[0]
     one = fluid.changes[begin_change(core, fluid)]
     if one.link == ROUTES:
         return NEED_ROUTES
@@ -28,7 +27,7 @@ def take_change(core: Core, fluid: Fluid) -> int:
     link.capacity = one.rate / BPS_PER_BYTE_PS
     recount(fluid, one.link)
     mark(fluid, one.link, CAME)
-    return NEED_CHANGES if counts.change == counts.num_changes and counts.more_changes != 0 else DONE
+    return end_change(fluid)
 
 
 @compiled

@@ -21,8 +21,8 @@ from cosim.network.core import Core, complete
 from cosim.network.jit import compiled, inlined
 
 _NONE = -1
-_DUST = 0.5  # bytes; less than half a byte is rounding
-"""Bytes; a last byte leaves when fewer are before it."""
+_DUST = 0.5
+"""Bytes; less is rounding: a last byte leaves when fewer are before it."""
 
 
 @inlined

@@ -26,16 +26,9 @@ def leaf_spine(leaves: int = 4, below: int = 4, spines: int = 4, **more: Any) ->
     return made.build(HERE)
 
 
-def send(
-    network: NetworkSimulator,
-    topology: Topology,
-    messages: Sequence[tuple[int, int, int]],
-    starts: Sequence[int] | None = None,
-    seed: int = 0,
-) -> tuple[I64, NetworkStatistics]:
-    """Send (source, destination, bytes), each on a channel of its own; when each arrives, what links did."""
-    network.open(topology, seed)
-    groups = [
+def groups_of(messages: Sequence[tuple[int, int, int]]) -> list[FlowGroup]:
+    """A group for each (source, destination, bytes), on a channel of its own."""
+    return [
         FlowGroup(
             handle=k,
             table=flat_table([0], [1], [size], reaction_ps=NEVER),
@@ -45,6 +38,18 @@ def send(
         )
         for k, (src, dst, size) in enumerate(messages)
     ]
+
+
+def send(
+    network: NetworkSimulator,
+    topology: Topology,
+    messages: Sequence[tuple[int, int, int]],
+    starts: Sequence[int] | None = None,
+    seed: int = 0,
+) -> tuple[I64, NetworkStatistics]:
+    """Send (source, destination, bytes), each on a channel of its own; when each arrives, what links did."""
+    network.open(topology, seed)
+    groups = groups_of(messages)
     at = starts or [0] * len(messages)
     step = network.advance(batch(groups, [(k, 0, at[k], at[k]) for k in range(len(messages))]), NEVER)
     order = np.argsort(step.completions.handle)

@@ -26,14 +26,13 @@ from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.hpcc import Hpcc
 from cosim.network.congestion.controls.newreno import NewReno
 from cosim.network.congestion.network import CongestionNetwork, PortSettings
-from cosim.network.flows import FlowGroup, flat_table, pack_key
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.routing import EcmpPaths
-from cosim.units import NEVER, PS_PER_MS
+from cosim.units import PS_PER_MS
 from tests.network.balancing.test_failures import Stubborn, fabric
-from tests.network.balancing.worlds import leaf_spine, send, up_links
+from tests.network.balancing.worlds import groups_of, leaf_spine, send, up_links
 from tests.network.worlds import drive, graph
 
 some = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
@@ -193,20 +192,10 @@ def test_who_comes_while_a_link_is_dead_moves_nobody_else(eager: bool) -> None:
     object.__setattr__(topology, "routing", EcmpPaths(endpoints_forward=True))
     rows = [LinkChange(10**6, 0, 0.0), LinkChange(5 * 10**6, 0, 8e9)]
     object.__setattr__(topology, "changes", LinkChanges(rows, 10**5))
-    sent = {0: (0, 2, 10**6, 0), 1: (1, 2, 10**6, 0), 2: (0, 0, 0, 2 * 10**6)}
-    groups = [
-        FlowGroup(
-            handle=k,
-            table=flat_table([0], [1], [size], reaction_ps=NEVER),
-            endpoints=np.array([src, dst], np.int32),
-            key=pack_key(0, 0, k, 0),
-            channel=k,
-        )
-        for k, (src, dst, size, _) in sent.items()
-    ]
-    given = tuple({0: (start, start)} for *_, start in sent.values())
+    groups = groups_of([(0, 2, 10**6), (1, 2, 10**6), (0, 0, 0)])
+    given = tuple({0: (start, start)} for start in (0, 0, 2 * 10**6))
     found = drive(marking(Reps()), World(topology, tuple(groups), given), eager=eager)
-    assert [found[k, 0][1] for k in sent] == [PS_PER_MS + 4 * 10**6, PS_PER_MS, 2 * 10**6]
+    assert [found[k, 0][1] for k in range(3)] == [PS_PER_MS + 4 * 10**6, PS_PER_MS, 2 * 10**6]
 
 
 def marking(balancer: Balancer, **more: bool) -> CongestionNetwork:
