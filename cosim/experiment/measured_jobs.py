@@ -20,6 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from cosim.errors import InputError, Location
 from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario, load
+from cosim.gpu.contract import GpuSpec
 from cosim.gpu.gpus import Gpu
 from cosim.gpu.kernel_share import KernelShare
 from cosim.gpu.kernels import KernelKind
@@ -91,11 +92,11 @@ class MeasuredJob:
     def gpu(self) -> Gpu:
         """The first job's."""
         spec: Scenario = load(self.scenario, self.settings)
-        found = getattr(spec.jobs[0].workload, "gpu", None)
-        if found is None:
+        workload = spec.jobs[0].workload
+        found = workload.runs_on(spec.context) if isinstance(workload, WorkloadSpec) else None
+        if not isinstance(found, GpuSpec):
             raise InputError(f"{self.scenario}: the first job's workload names no gpu to fit")
-        built: Gpu = found.build(spec.context)
-        return built
+        return found.build(spec.context)
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,21 @@
 """What matters: the scenario again for each rate, time and efficiency in it, with 1 % more of that.
 
 Tried are the rates and times of the topology, the network and the algorithms of the collectives that occur,
-the efficiencies of the jobs' GPUs (one for each kind of kernel among them), and the busiest links by
-themselves. What is discrete (an algorithm's choice by size, a hash's path) may flip or not at 1 %: the
-number is of this step, not of the limit. Not tried: sizes, counts, thresholds, and what a plug-in keeps to
-itself.
+the efficiencies of the jobs' GPUs (one for each kind of kernel among them), the busiest links by themselves
+and, where the topology's settings have no rate (a system by its data sheet, a file), all links of a rate
+together. What is discrete (an algorithm's choice by size, a hash's path) may flip or not at 1 %: the number
+is of this step, not of the limit. Not tried: sizes, counts, thresholds, and what a plug-in keeps to itself.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import log
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
+import numpy as np
 from pydantic.fields import FieldInfo
 
 from cosim.engine.records import JobInfo
@@ -36,10 +38,8 @@ if TYPE_CHECKING:
 STEP = 0.01
 _LINKS = 3
 """Of the busiest links, so many are tried by themselves."""
-_UNITS: dict[Any, Callable[[Any], str]] = {
-    get_args(RateBps)[1]: format_rate,
-    get_args(TimePs)[1]: format_time,
-}
+_RATES: dict[Any, Callable[[Any], str]] = {get_args(RateBps)[1]: format_rate}
+_UNITS = {**_RATES, get_args(TimePs)[1]: format_time}
 
 Path = tuple[str | int, ...]
 SpecT = TypeVar("SpecT", bound=Spec)
@@ -64,7 +64,11 @@ def sensitivities(run: Run, progress: OnProgress | None = None) -> WhatMatters:
         As :func:`cosim.run`.
     """
     plain = _plain(run.scenario, run)
-    levers = [*_levers(plain, {one.collective for one in run.summary.collectives}), *_links(plain, run)]
+    levers = [
+        *_levers(plain, {one.collective for one in run.summary.collectives}),
+        *_all_links(plain),
+        *_links(plain, run),
+    ]
     before = build(plain).jobs
     base, found, runs = _means(run), [], 0
     whole = True
@@ -95,7 +99,7 @@ def _plain(scenario: Scenario, run: Run) -> Scenario:
     """The same scenario with its GPUs built and its algorithms named, so that each has its numbers."""
     jobs = []
     for job in scenario.jobs:
-        gpu = getattr(job.workload, "gpu", None)
+        gpu = job.workload.runs_on(scenario.context) if isinstance(job.workload, WorkloadSpec) else None
         if isinstance(gpu, GpuSpec) and isinstance(job.workload, WorkloadSpec):
             built = _changed(job.workload, "gpu", gpu.build(scenario.context))
             job = job.model_copy(update={"workload": built})
@@ -127,18 +131,20 @@ def _lever(scenario: Scenario, path: Path, value: float, shown: str) -> _Lever:
     return _Lever(name, shown, _with(scenario, path, changed), changed / value - 1)
 
 
-def _quantities(value: Any, path: Path, *, fractions: bool = False) -> Iterator[tuple[Path, float, str]]:
+def _quantities(
+    value: Any, path: Path, *, fractions: bool = False, units: Mapping[Any, Callable[[Any], str]] = _UNITS
+) -> Iterator[tuple[Path, float, str]]:
     """Positive rates and times below a spec, with ``fractions`` plain numbers too: path, value, as shown."""
     if isinstance(value, tuple):
         for number, each in enumerate(value):
-            yield from _quantities(each, (*path, number), fractions=fractions)
+            yield from _quantities(each, (*path, number), fractions=fractions, units=units)
     if not isinstance(value, Spec):
         return
     for name, field in type(value).model_fields.items():
         own = getattr(value, name)
-        shown = _UNITS.get(_unit(field))
+        shown = units.get(_unit(field))
         if isinstance(own, Spec | tuple):
-            yield from _quantities(own, (*path, name), fractions=fractions)
+            yield from _quantities(own, (*path, name), fractions=fractions, units=units)
         elif isinstance(own, bool) or not isinstance(own, int | float) or own <= 0:
             continue
         elif shown is not None and round(own * (1 + STEP)) != own:
@@ -171,6 +177,24 @@ def _changed(spec: SpecT, key: str, value: object) -> SpecT:
     return copy
 
 
+def _all_links(scenario: Scenario) -> Iterator[_Lever]:
+    """All links of a rate together, where no setting of the topology is one; scale-up links apart."""
+    if any(True for _ in _quantities(scenario.topology, (), units=_RATES)):
+        return
+    topology = fabric(scenario)
+    scale_up = np.zeros(topology.num_links, bool) if topology.scale_up is None else topology.scale_up
+    kinds = zip(scale_up.tolist(), topology.link_rate_bps.tolist(), strict=True)
+    for (inside, rate_bps), count in sorted(Counter(kinds).items(), reverse=True):
+        alike = (scale_up == inside) & (topology.link_rate_bps == rate_bps)
+        rates = np.where(alike, rate_bps * (1 + STEP), topology.link_rate_bps)
+        name = f"all {count} {'scale-up links' if inside else 'links'}"
+        yield _Lever(name, format_rate(rate_bps), _on(scenario, replace(topology, link_rate_bps=rates)))
+
+
+def _on(scenario: Scenario, topology: Topology) -> Scenario:
+    return scenario.model_copy(update={"topology": topology})
+
+
 def _links(scenario: Scenario, run: Run) -> Iterator[_Lever]:
     """The busiest links, one by one; not of a folded run, whose links come in classes."""
     if run.records.info["folding"]:
@@ -179,10 +203,8 @@ def _links(scenario: Scenario, run: Run) -> Iterator[_Lever]:
     for link in run.summary.links[:_LINKS]:
         rates = topology.link_rate_bps.copy()
         rates[link.link] *= 1 + STEP
-        changed: Topology = replace(topology, link_rate_bps=rates)
-        yield _Lever(
-            f"link {link.name}", format_rate(link.rate_bps), scenario.model_copy(update={"topology": changed})
-        )
+        changed = _on(scenario, replace(topology, link_rate_bps=rates))
+        yield _Lever(f"link {link.name}", format_rate(link.rate_bps), changed)
 
 
 def _take_other_times(before: Sequence[JobInfo], after: Sequence[JobInfo]) -> bool:

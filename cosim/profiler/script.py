@@ -93,6 +93,6 @@ class ScriptWorkload(WorkloadSpec):
         gpu = named_gpu(made.gpu) if self.gpu is None else self.gpu.build(context)
         return build(made, gpu, self.script)
 
-    def runs_on(self) -> GpuSpec | None:
+    def runs_on(self, context: Context) -> GpuSpec:  # noqa: ARG002 - the script says it, no file
         """See :class:`~cosim.workload.contract.WorkloadSpec`."""
-        return self.gpu
+        return named_gpu(self.profile_for) if self.gpu is None else self.gpu

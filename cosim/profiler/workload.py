@@ -61,6 +61,12 @@ class ProfileWorkload(WorkloadSpec):
         gpu = named_gpu(profile.gpu, place) if self.gpu is None else self.gpu.build(context)
         return build(profile, gpu, place)
 
+    def runs_on(self, context: Context) -> GpuSpec:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`."""
+        if self.gpu is not None:
+            return self.gpu
+        return named_gpu(file.read(context.base / self.path).gpu, str(context.base / self.path))
+
 
 def named_gpu(name: str, place: str = "gpu") -> Gpu:
     """A GPU of the catalogue.

@@ -48,8 +48,16 @@ class WorkloadSpec(Spec):
         """How many ranks and operations of programs it will have; 0: not known before, and not large."""
         return 0
 
-    def runs_on(self) -> Spec | None:
-        """Its GPU, as a scenario names it; None: it has none."""
+    def runs_on(self, context: Context) -> Spec | None:  # noqa: ARG002 - for those whose file names it
+        """The GPU whose numbers its times come from; None: none's.
+
+        A workload that has one is timed on another by its field ``gpu``.
+
+        Raises
+        ------
+        WorkloadError
+            A file that names it is missing or damaged.
+        """
         return None
 
     def memory_needed(self) -> int:

@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 import cosim
+from cosim.context import Context
 from cosim.errors import InputError
+from cosim.profiler.workload import ProfileWorkload
+from cosim.registry import find
+from tests.inputs import ROOT
 
 RING = """
 topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 5us}
@@ -70,6 +74,47 @@ def test_a_gpus_rates_and_times_make_up_its_iteration() -> None:
     assert efficiency["matmul_peak"] + efficiency["attention_peak"] == pytest.approx(
         efficiency["sustained_clock"], abs=0.01
     )
+
+
+def test_a_profiles_own_gpu_is_among_what_matters() -> None:
+    profile = ROOT / "scenarios" / "profiles" / "llama-3d.yaml"
+    workload = ProfileWorkload(path=str(profile))
+    assert workload.runs_on(Context()) == find("cosim.gpus", "h100-sxm")  # as the file says
+    found = tried(
+        {
+            "topology": {"kind": "switch", "endpoints": 64, "rate": "400Gbps", "latency": "1us"},
+            "network": "fair_share",
+            "jobs": [{"workload": {"kind": "profile", "path": str(profile)}}],
+        }
+    )
+    assert found["jobs[0].workload.gpu.efficiency.matmul_peak"]["job0"] < -0.05
+
+
+def test_rates_that_only_a_data_sheet_says_are_tried_by_kind_of_link() -> None:
+    # two GPUs on the same rail of two hosts, 200 Gb/s: one message of 25 MB each way is 1 ms
+    found = tried(
+        {
+            "topology": {"kind": "dgx-a100", "hosts": 2, "latency": "0ns", "nvlink_latency": "0ns"},
+            "network": "fair_share",
+            "collectives": {"all_gather": "ring"},
+            "jobs": [
+                {
+                    "workload": {
+                        "kind": "collective",
+                        "collective": "all_gather",
+                        "ranks": 2,
+                        "size": "25MB",
+                    },
+                    "placement": {"kind": "explicit", "endpoints": [0, 8]},
+                }
+            ],
+        }
+    )
+    every = {name: each["job0"] for name, each in found.items() if name.startswith("all ")}
+    assert every == {
+        "all 32 scale-up links": pytest.approx(0, abs=1e-6),
+        "all 96 links": pytest.approx(-1, rel=1e-3),
+    }
 
 
 def test_a_page_has_what_moves_most_first_and_counts_the_rest() -> None:

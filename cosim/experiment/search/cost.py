@@ -111,7 +111,7 @@ def cost_of(table: CostTable, scenario: Scenario, built: Built) -> ClusterCost:
 
 def _gpu_cost(table: CostTable, scenario: Scenario, number: int) -> CostOfPart:
     workload = scenario.jobs[number].workload
-    gpu = workload.runs_on() if isinstance(workload, WorkloadSpec) else None
+    gpu = workload.runs_on(scenario.context) if isinstance(workload, WorkloadSpec) else None
     if gpu is None:
         if table.endpoint is None:
             raise InputError(

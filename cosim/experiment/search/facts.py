@@ -35,7 +35,8 @@ class FactFinder:
             return DesignFacts()
         cost = ClusterCost(0.0, 0.0)
         if self._wanted & {"price", "power"}:
-            gpus = [job.workload.runs_on() for job in scenario.jobs if isinstance(job.workload, WorkloadSpec)]
+            workloads = [job.workload for job in scenario.jobs if isinstance(job.workload, WorkloadSpec)]
+            gpus = [workload.runs_on(scenario.context) for workload in workloads]
             placed = [job.endpoints.tobytes() for job in built.jobs]
             key = repr((scenario.topology, gpus, placed))
             if key not in self._costs:

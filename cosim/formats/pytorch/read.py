@@ -81,6 +81,10 @@ class PyTorchWorkload(WorkloadSpec):
         given = self.model_fields_set & {"collectives", "start"}
         return [(name, "there are no Kineto traces") for name in sorted(given)]
 
+    def runs_on(self, context: Context) -> GpuSpec | None:  # noqa: ARG002 - a setting, no file
+        """See :class:`~cosim.workload.contract.WorkloadSpec`; measured times are no GPU's numbers."""
+        return self.gpu if self.kineto is None else None
+
     def idle_in(self, workload: Workload) -> list[tuple[str, str]]:
         """Settings that were given but that these traces have no use for."""
         kinds = {op.kind for program in workload.programs for op in program.operations}

@@ -73,7 +73,7 @@ class TrainedWorkload(WorkloadSpec):
     rate: RateBps | None = Field(None, description="staleness auto: of each GPU's link")
     local_sgd: LocalSgd | None = Field(None, description="average weights every so many steps, not gradients")
 
-    def runs_on(self) -> GpuSpec:
+    def runs_on(self, context: Context) -> GpuSpec:  # noqa: ARG002 - a setting, no file
         """See :class:`~cosim.workload.contract.WorkloadSpec`."""
         return self.gpu
 
