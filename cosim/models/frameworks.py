@@ -103,9 +103,12 @@ class Megatron(MegatronSettings, Framework):
         return megatron_job(workload, model, self)
 
     def check(self, workload: ModelWorkload, model: TransformerModel) -> None:
-        """Refuse what local layers don't have."""
+        """Refuse rounds that aren't whole, and what local layers don't have."""
+        from cosim.models.catalogue.fits import divides
         from cosim.models.megatron.check import fits_local
 
+        if workload.parallel.schedule == "interleaved":
+            divides("micro-batches", workload.micro_batches, "pp", workload.parallel.pp)
         if self.transformer_impl == "local":
             fits_local(workload, model)
 

@@ -146,6 +146,14 @@ class Issuer:
         chunk = one.chunk + (step if wraps and sending else 0)
         return Peer(axis="pp", offset=offset), 2 * chunk + (not one.forward)
 
+    def _begins(self, one: Pass) -> bool:
+        """Whether nobody comes before a pass forward: it is through the model's first layers."""
+        return self.stage == 0 and one.chunk == 0
+
+    def _ends(self, one: Pass) -> bool:
+        """Whether nobody comes after a pass forward: it is through the model's last layers."""
+        return self.stage == self.stages - 1 and one.chunk == len(self.chunks) - 1
+
     def _share_tied(self) -> None:
         """First and last stage add up a gradient that both have, as a ring all-reduce of two does."""
         offset = self.stages - 1 if self.stage == 0 else 1 - self.stages

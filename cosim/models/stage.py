@@ -85,23 +85,19 @@ class StageBuilder(Issuer):
     # -- passes --------------------------------------------------------------------------------------
 
     def _forward(self, one: Pass) -> None:
-        first = self.stage == 0 and one.chunk == 0
-        final = self.stage == self.stages - 1 and one.chunk == len(self.chunks) - 1
         name = f"micro-batch {one.micro_batch} "
-        if not first:
+        if not self._begins(one):
             self._receive(f"{name}activations", one, step=-1)
         self._compute(name, one)
-        if not final:
+        if not self._ends(one):
             self._send(f"{name}activations", one, step=1)
 
     def _backward(self, one: Pass, *, last: bool) -> None:
-        first = self.stage == 0 and one.chunk == 0
-        final = self.stage == self.stages - 1 and one.chunk == len(self.chunks) - 1
         name = f"micro-batch {one.micro_batch} "
-        if not final:
+        if not self._ends(one):
             self._receive(f"{name}gradients", one, step=1)
         self._compute(name, one, last=last)
-        if not first:
+        if not self._begins(one):
             self._send(f"{name}gradients", one, step=-1)
 
     def _compute(self, name: str, one: Pass, *, last: bool = False) -> None:

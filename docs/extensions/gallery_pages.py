@@ -18,6 +18,7 @@ KINDS = {
         "profiled-llama",
         "compiled-llama",
         "fsdp-llama",
+        "pipeline-schedules",
         "generate",
         "requests",
         "serving",

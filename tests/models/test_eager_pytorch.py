@@ -63,6 +63,8 @@ def moved(made: Workload, collective: str) -> Counter[tuple[str, ...]]:
         ({"fsdp": 2, "tp": 4, "pp": 2}, {"batch": 8}),
         ({"tp": 2, "sp": False, "dp": 2}, {}),
         ({"fsdp": 4, "pp": 4, "schedule": "gpipe"}, {"batch": 16}),
+        ({"fsdp": 2, "pp": 2, "schedule": "interleaved", "virtual_stages": 2}, {"batch": 8}),
+        ({"dp": 2, "pp": 2, "schedule": "looped_bfs", "virtual_stages": 2}, {"batch": 8}),
     ],
 )
 def test_flops_are_the_closed_form_and_attention_makes_its_scores_again(
@@ -157,7 +159,15 @@ def test_a_norm_that_is_written_out_is_eight_operators() -> None:
     [
         ({"task": "decode"}, "is for training; decode"),
         ({"parallel": {"cp": 2}}, "no context parallelism"),
-        ({"parallel": {"pp": 2, "schedule": "interleaved", "virtual_stages": 2}}, "not interleaved"),
+        (
+            {"parallel": {"pp": 2, "schedule": "interleaved", "virtual_stages": 2}, "batch": 7},
+            "7 micro-batches on 2 stages don't go in 3 equal rounds; 6 or 9 would",
+        ),
+        (
+            {"parallel": {"pp": 2, "schedule": "interleaved", "virtual_stages": 4}},
+            "layers don't fill 8 stages",
+        ),
+        ({"parallel": {"pp": 2, "virtual_stages": 2}}, "needs `schedule: interleaved` \\(or looped_bfs\\)"),
         ({"parallel": {"tp": 8}}, "kv_heads 4 isn't a multiple of tp 8"),
         ({"recompute": "selective"}, "selective is Megatron-LM's"),
         ({"sharded_optimizer": True, "parallel": {"dp": 2}}, "reshard: false"),

@@ -6,9 +6,10 @@ from cosim.context import HERE
 from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario
 from cosim.gpu.catalogue import A100_80GB
-from cosim.models.schedule import passes
+from cosim.models.schedule import LOOPED, ScheduleName, even_rounds, passes
 from cosim.models.transformer import Transformer
 from cosim.workload.program import CPU_STREAM, OpKind
+from tests.profiler.profiled import needs_torch
 
 SHAPE = {"layers": 16, "hidden": 512, "heads": 8, "vocabulary": 64, "sequence": 256}
 FAST_HOST = {"host_time": "0ns", "step_time": "0ns"}
@@ -42,7 +43,14 @@ def stage_work(model: Transformer, stage: int) -> int:
 
 @pytest.mark.parametrize(
     ("schedule", "chunks"),
-    [("gpipe", 1), ("1f1b", 1), ("interleaved", 1), ("interleaved", 2), ("interleaved", 4)],
+    [
+        ("gpipe", 1),
+        ("1f1b", 1),
+        ("interleaved", 1),
+        ("interleaved", 2),
+        ("interleaved", 4),
+        ("looped_bfs", 2),
+    ],
 )
 def test_the_bubble_is_stages_less_one_micro_batches_over_chunks(schedule: str, chunks: int) -> None:
     stages, batches = 4, 12
@@ -73,11 +81,12 @@ def test_gpipe_has_all_under_way() -> None:
     assert not any(one.forward for one in order[9:])
 
 
+@pytest.mark.parametrize("schedule", LOOPED)
 @pytest.mark.parametrize("chunks", [1, 2, 3])
-def test_interleaved_runs_each_pass_once_and_backward_after_forward(chunks: int) -> None:
+def test_looped_runs_each_pass_once_and_backward_after_forward(schedule: ScheduleName, chunks: int) -> None:
     for stage in range(4):
         done: set[tuple[int, int]] = set()
-        order = passes("interleaved", stage, 4, 8, chunks)
+        order = passes(schedule, stage, 4, 8, chunks)
         for one in order:
             key = one.micro_batch, one.chunk
             if one.forward:
@@ -86,6 +95,41 @@ def test_interleaved_runs_each_pass_once_and_backward_after_forward(chunks: int)
                 done.remove(key)
         assert not done
         assert len(order) == 2 * 8 * chunks
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("schedule", "name"), [("interleaved", "Interleaved1F1B"), ("looped_bfs", "LoopedBFS")]
+)
+@pytest.mark.parametrize(
+    ("stages", "micro_batches"), [(2, 4), (4, 3), (4, 6), (3, 11), (4, 10), (8, 32), (2, 1)]
+)
+def test_looped_orders_are_pytorchs(
+    schedule: ScheduleName, name: str, stages: int, micro_batches: int
+) -> None:
+    from torch.distributed.pipelining import schedules
+
+    kind = schedules.get_schedule_class(name)
+    rounds = max(1, micro_batches // stages)
+    for chunks in (1, 2, 3, 5):
+        theirs = object.__new__(kind)
+        theirs.__dict__.update(
+            pp_group_size=stages, n_local_stages=chunks, _stages=[None] * chunks,
+            _n_microbatches=micro_batches, microbatches_per_round=micro_batches // rounds,
+        )  # fmt: skip
+        if micro_batches % rounds:
+            with pytest.raises(ValueError, match="equal rounds; 9 or 12 would"):
+                even_rounds(micro_batches, stages)
+            continue
+        for stage in range(stages):
+            order = passes(
+                schedule, stage, stages, micro_batches, chunks, together=even_rounds(micro_batches, stages)
+            )
+            assert [
+                (action.computation_type == schedules.FORWARD, action.microbatch_index, action.stage_index)
+                for action in theirs._calculate_single_rank_operations(stage)
+                if action is not None
+            ] == [(one.forward, one.micro_batch, one.chunk * stages + stage) for one in order]
 
 
 @pytest.mark.parametrize("schedule", ["1f1b", "interleaved"])

@@ -141,8 +141,12 @@ def test_eager_pytorch_is_the_profile_even_where_launches_take_longest(
 @needs_torch
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["8b-fsdp", "compiled-pp", "8b-compiled", "8b-fsdp1", "fsdp1-accumulate", "fsdp1-zero2", "hsdp1"]
-)
+    "name",
+    [
+        "8b-fsdp", "compiled-pp", "8b-compiled", "8b-fsdp1", "fsdp1-accumulate", "fsdp1-zero2", "hsdp1",
+        "interleaved", "interleaved-gathered-again", "interleaved-one-round", "looped-bfs",
+    ],
+)  # fmt: skip
 def test_pytorch_is_the_profile_at_the_sizes_of_llama_3_8b_and_compiled(name: str) -> None:
     found = compare(CASES[name])
     agree(found, launches=1)

@@ -267,7 +267,30 @@ CASES: dict[str, Case] = {
         "--tp 4 --loss-parallel", {"fsdp": 2, "tp": 4}, framework={"vocabulary_parallel_loss": True}
     ),
     "pp": _titan("--pp 2", {"fsdp": 4, "pp": 2}, micro_batches=4),
-    "gpipe": _titan("--pp 2 --gpipe", {"fsdp": 4, "pp": 2, "schedule": "gpipe"}, micro_batches=4),
+    "gpipe": _titan("--pp 2 --schedule GPipe", {"fsdp": 4, "pp": 2, "schedule": "gpipe"}, micro_batches=4),
+    "interleaved": _titan(
+        "--pp 2 --chunks 2 --schedule Interleaved1F1B --no-reshard",
+        {"fsdp": 4, "pp": 2, "schedule": "interleaved", "virtual_stages": 2, "reshard": False},
+        micro_batches=4, sizes={"layers": 4},
+    ),
+    "interleaved-gathered-again": _titan(
+        "--pp 2 --chunks 5 --schedule Interleaved1F1B", {"fsdp": 4, "pp": 2, "schedule": "interleaved",
+        "virtual_stages": 5}, micro_batches=4, sizes={"layers": 10},
+    ),
+    "interleaved-one-round": _titan(
+        "--pp 4 --chunks 2 --schedule Interleaved1F1B --no-reshard",
+        {"fsdp": 2, "pp": 4, "schedule": "interleaved", "virtual_stages": 2, "reshard": False},
+        micro_batches=6, sizes={"layers": 8},
+    ),
+    "looped-bfs": _titan(
+        "--pp 2 --chunks 2 --schedule LoopedBFS", {"fsdp": 4, "pp": 2, "schedule": "looped_bfs",
+        "virtual_stages": 2}, micro_batches=4, sizes={"layers": 4},
+    ),
+    "8b-interleaved": _titan(
+        "--tp 4 --pp 2 --chunks 2 --schedule Interleaved1F1B --no-reshard",
+        {"fsdp": 8, "tp": 4, "pp": 2, "reshard": False, "schedule": "interleaved", "virtual_stages": 2},
+        world=64, sizes=LLAMA_8B, micro_batches=8,
+    ),
     "pp-zero2": _titan("--pp 4 --no-reshard", {"fsdp": 2, "pp": 4, "reshard": False}, micro_batches=6,
                        sizes={"layers": 8}),
     "3d": _titan("--tp 2 --pp 2", {"fsdp": 2, "tp": 2, "pp": 2}, micro_batches=4),

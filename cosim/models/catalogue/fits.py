@@ -39,8 +39,6 @@ def fits_transformer(spec: ModelWorkload, model: TransformerModel) -> None:
     if spec.task != "decode":
         shared = p.cp * (p.tp if p.sequence_parallel else 1)
         divides("sequence", spec.length, "cp x tp" if p.sequence_parallel else "cp", shared)
-    if p.schedule == "interleaved":
-        divides("micro-batches", spec.micro_batches, "pp", p.pp)
     spec.framework.check(spec, model)
     if spec.task != "training":
         for name, text in (("fsdp", "sharding parameters"), ("cp", "context parallelism")):

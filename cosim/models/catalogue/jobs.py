@@ -27,8 +27,10 @@ from cosim.models.megatron.training import LocalTraining
 from cosim.models.parts import Exchange, Layer
 from cosim.models.pytorch.blocks import EagerBlocks
 from cosim.models.pytorch.compiled import CompiledBlocks
+from cosim.models.pytorch.looped import LoopedStage
 from cosim.models.pytorch.stage import EagerStage
 from cosim.models.pytorch.training import EagerTraining
+from cosim.models.schedule import LOOPED
 from cosim.models.stage import StageBuilder
 from cosim.models.training import Training
 
@@ -204,7 +206,8 @@ def eager_job(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) 
     if framework.compile:
         kernels = "PyTorch, of blocks those that Inductor fuses"
     said = f"kernels of {kernels}; nothing of what a script does beside the model"
-    return ModelJob(model.name, made, training, memory, EagerStage, (said, *_invented(spec, model)))
+    builder = LoopedStage if parallel.pp > 1 and parallel.schedule in LOOPED else EagerStage
+    return ModelJob(model.name, made, training, memory, builder, (said, *_invented(spec, model)))
 
 
 def inference_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:

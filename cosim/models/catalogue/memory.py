@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from cosim.models.catalogue.blocks import Blocks
 from cosim.models.parts import Layer
+from cosim.models.schedule import even_rounds
 from cosim.units import format_size
 
 _FP32 = 4
@@ -105,11 +106,11 @@ def activation_bytes(blocks: Blocks, number: int) -> int:
 
 def in_flight(schedule: str, stage: int, stages: int, micro_batches: int, chunks: int) -> float:
     """Micro-batches whose activations a stage keeps at most, counted in passes through all its layers."""
-    if schedule == "gpipe":
+    if schedule in ("gpipe", "looped_bfs"):
         return micro_batches
     if schedule == "1f1b":
         return min(stages - stage, micro_batches)
-    ahead = (stages - stage - 1) * 2 + (chunks - 1) * stages + 1
+    ahead = (stages - stage - 1) * 2 + (chunks - 1) * even_rounds(micro_batches, stages) + 1
     return min(ahead, micro_batches * chunks) / chunks
 
 

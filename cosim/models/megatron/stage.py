@@ -23,9 +23,9 @@ from cosim.models.parts import Exchange, Layer, Piece, Weight
 from cosim.models.pytorch.operators import FP32, INDEX
 from cosim.models.pytorch.optimizer import adamw
 from cosim.models.pytorch.stage import EagerStage
-from cosim.models.schedule import Pass, passes
+from cosim.models.schedule import passes
 from cosim.models.training import Timer, Training
-from cosim.workload.program import NO_STREAM, Operation, OpKind, Program
+from cosim.workload.program import Program
 
 GRADIENT_STREAM = "gradients"
 
@@ -67,21 +67,6 @@ class LocalStage(EagerStage):
         self.what, self.layer = ("", "optimizer"), "gradients and optimizer"
         self._finish()
         return Program(f"stage {self.stage}" if self.stages > 1 else "every rank", tuple(self.operations))
-
-    def _posted(self, one: Pass) -> tuple[int, ...]:
-        """A pass's input, asked for."""
-        if self.stage == (0 if one.forward else self.stages - 1):
-            return ()
-        peer, tag = self._neighbour(one, -1 if one.forward else 1)
-        what = f"micro-batch {one.micro_batch} {'activations' if one.forward else 'gradients'}"
-        issued = self.by_host(1, what, self.what[1])
-        number = self._append(
-            Operation(
-                what, OpKind.RECV, NO_STREAM, tuple(sorted({*self.last, *issued})),
-                size_bytes=self.training.boundary_bytes, peer=peer, tag=tag, phase=self.what[1],
-            )
-        )  # fmt: skip
-        return (number,)
 
     # -- passes ----------------------------------------------------------------------------------------
 

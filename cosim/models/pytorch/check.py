@@ -8,6 +8,7 @@ from cosim.gpu.gpus import DTYPE_BYTES
 from cosim.models.catalogue.architecture import TransformerModel
 from cosim.models.catalogue.cut import FUSED
 from cosim.models.frameworks import PyTorch
+from cosim.models.schedule import even_rounds
 
 if TYPE_CHECKING:
     from cosim.models.catalogue.workload import ModelWorkload
@@ -30,7 +31,7 @@ def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
     if model.latent is not None:
         raise ValueError(f"{name} has no latent attention ({model.name}); leave framework out")
     if p.schedule == "interleaved":
-        raise ValueError(f"{name} has the schedules gpipe and 1f1b, not interleaved")
+        even_rounds(spec.micro_batches, p.pp)
     if p.cp > 1:
         raise ValueError(f"{name} has no context parallelism (parallel.cp); leave framework out, or cp")
     if model.experts is not None and p.tp > 1:

@@ -28,10 +28,11 @@ from typing import TYPE_CHECKING
 
 from cosim.gpu.kernels import Kernel, memory
 from cosim.models.parts import Exchange, Weight
+from cosim.models.pytorch.data import DataParallelism
 from cosim.models.pytorch.fsdp import COPY_STREAM, REDUCED_STREAM
 
 if TYPE_CHECKING:
-    from cosim.models.pytorch.stage import EagerStage
+    from cosim.models.pytorch.stage import EagerStage, Part
 
 GATHER_STREAM = "compute-gathered"
 SUMMED_STREAM = "compute-summed"
@@ -56,17 +57,17 @@ class FlatUnit:
     """Gradients of a micro-batch are there already, in shards."""
 
 
-class FlatSharded:
+class FlatSharded(DataParallelism):
     """The data parallelism of a stage whose parameters are flat ones in shards."""
 
-    def __init__(self, stage: EagerStage) -> None:
+    def __init__(self, stage: EagerStage, part: Part) -> None:
         self.stage, self.training = stage, stage.training
         self.ranks = stage.group_size(self.training.shard_axes)
-        ends = (0, len(stage.layers) - 1)
-        self.root = self._unit("root", [w for place in ends for w in stage.layers[place].weights])
+        ends = (0, len(part.layers) - 1)
+        self.root = self._unit("root", [w for place in ends for w in part.layers[place].weights])
         self.blocks = {
             place: self._unit(layer.name, layer.weights)
-            for place, layer in enumerate(stage.layers)
+            for place, layer in enumerate(part.layers)
             if place not in ends
         }
         every = self.ranks * stage.group_size(self.training.replica_axes)
@@ -150,9 +151,6 @@ class FlatSharded:
 
     def after_experts(self, place: int, *, forward: bool) -> None:
         """Experts have no units of their own."""
-
-    def ready(self, weight: Weight) -> None:
-        """Gradients go by unit."""
 
     def finish(self) -> None:
         """All has been waited for."""

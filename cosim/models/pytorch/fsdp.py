@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING
 
 from cosim.gpu.kernels import Kernel, memory
 from cosim.models.parts import Exchange, Weight
+from cosim.models.pytorch.data import DataParallelism
 
 if TYPE_CHECKING:
-    from cosim.models.pytorch.stage import EagerStage
+    from cosim.models.pytorch.stage import EagerStage, Part
 
 COPY_STREAM = "compute-copy"
 REDUCED_STREAM = "compute-reduced"
@@ -50,11 +51,11 @@ class Unit:
     """Gradients of a micro-batch are there already, in shards."""
 
 
-class FullySharded:
+class FullySharded(DataParallelism):
     """The data parallelism of a stage whose parameters are sharded."""
 
-    def __init__(self, stage: EagerStage) -> None:
-        self.stage, self.training = stage, stage.training
+    def __init__(self, stage: EagerStage, part: Part) -> None:
+        self.stage, self.part, self.training = stage, part, stage.training
         self.experts: dict[int, Unit] = {}
         """Units of experts, which are gathered when the experts are next, by place."""
         self.units = self._units()
@@ -71,17 +72,18 @@ class FullySharded:
         self.last = False
 
     def _units(self) -> list[Unit]:
-        stage, training = self.stage, self.training
-        ends = {0} if stage.stage == 0 else set()
-        if stage.stage == stage.stages - 1:
-            ends.add(len(stage.layers) - 1)
+        part, training = self.part, self.training
+        ends = {0} if part.first else set()
+        last = len(part.layers) - 1
+        if part.final:
+            ends.add(last)
         made: list[Unit] = []
         rest: list[int] = []
-        for place, layer in enumerate(stage.layers):
+        for place, layer in enumerate(part.layers):
             if place in ends and training.units == "blocks":
                 rest.append(place)
                 continue
-            head = place in ends and place > 0
+            head = part.final and place == last
             dense = tuple(weight for weight in layer.weights if not weight.expert)
             experts = tuple(weight for weight in layer.weights if weight.expert)
             if experts and training.expert_shard_axes != training.shard_axes:
@@ -95,7 +97,7 @@ class FullySharded:
             else:
                 made.append(self._unit((place,), layer.weights, layer.name, training.reshard and not head))
         if rest:
-            weights = tuple(weight for place in rest for weight in stage.layers[place].weights)
+            weights = tuple(weight for place in rest for weight in part.layers[place].weights)
             made.insert(0, self._unit(tuple(rest), weights, "root", False))
         return [unit for unit in made if unit.weights]
 
@@ -105,7 +107,7 @@ class FullySharded:
 
     def kept(self) -> tuple[list[int], list[int]]:
         """Numbers that a rank keeps of each parameter, experts' apart."""
-        weights = self.stage.weights
+        weights = self.part.weights
         return [self.share(w) for w in weights if not w.expert], [self.share(w) for w in weights if w.expert]
 
     def share(self, weight: Weight) -> int:
@@ -142,6 +144,23 @@ class FullySharded:
         elif unit is not None:
             self._gradients(unit)
 
+    # -- as a looped schedule asks for it --------------------------------------------------------------
+
+    def fetch(self) -> None:
+        """All units, each copied in on the compute stream (``unshard(async_op=True)``)."""
+        for unit in sorted(self.units, key=lambda unit: (unit.places[0], unit in self.experts.values())):
+            self._fetch(unit, asked=True)
+
+    def have(self) -> None:
+        """What was fetched is waited for."""
+        for unit in self.units:
+            self._use(unit, forward=False)
+
+    def give_up(self) -> None:
+        """All units."""
+        for unit in self.units:
+            unit.whole = False
+
     def _begin(self, unit: Unit | None, *, forward: bool) -> None:
         if unit is None or (unit is self.root and not forward):
             return
@@ -176,22 +195,19 @@ class FullySharded:
     def after_backward(self, place: int) -> None:
         """A layer's gradients go out; the embedding's, and what is in no block, at the end."""
         unit = self.of_place.get(place)
-        if unit is not None and unit is not self.root and not (self.stage.stage == 0 and place == 0):
+        if unit is not None and unit is not self.root and not (self.part.first and place == 0):
             self._gradients(unit)
 
     def backward_ends(self) -> None:
         """What is left."""
         late = self.root
-        if self.stage.stage == 0 and late is None:
+        if self.part.first and late is None:
             late = self.of_place.get(0)
         if late is not None:
             self._gradients(late)
         if self.stage.stages == 1:
             self.stage.wait(self.reduced)
             self.reduced.clear()
-
-    def ready(self, weight: Weight) -> None:
-        """Gradients go by unit."""
 
     def finish(self) -> None:
         """Under a pipeline, gradients are exchanged now; then everything has to be there."""
@@ -202,7 +218,7 @@ class FullySharded:
 
     # -- gathers ---------------------------------------------------------------------------------------
 
-    def _fetch(self, unit: Unit) -> None:
+    def _fetch(self, unit: Unit, *, asked: bool = False) -> None:
         if unit.whole or unit.under_way is not None:
             return
         stage, training = self.stage, self.training
@@ -213,8 +229,11 @@ class FullySharded:
         kernels = [] if width == training.kept_width else [memory(own * (width + training.kept_width))]
         kernels.append(memory(2 * own * width))
         name = f"{stage.what[0]}{unit.name} parameters"
-        copied = stage.on_stream(f"{name} copied", COPY_STREAM, self.copy_waits, kernels=tuple(kernels))
-        self.copy_waits.clear()  # later copies come after this one anyway
+        if asked:
+            copied = self._emit(*kernels)
+        else:
+            copied = stage.on_stream(f"{name} copied", COPY_STREAM, self.copy_waits, kernels=tuple(kernels))
+            self.copy_waits.clear()  # later copies come after this one anyway
         unit.under_way = stage.on_stream(
             f"{name} gathered", _stream(unit.axes), (copied, *self.gathered),
             exchange=Exchange("all_gather", unit.axes, own * width),

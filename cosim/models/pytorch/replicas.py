@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING
 
 from cosim.gpu.kernels import memory
 from cosim.models.parts import Exchange, Weight
+from cosim.models.pytorch.data import DataParallelism
 
 if TYPE_CHECKING:
-    from cosim.models.pytorch.stage import EagerStage
+    from cosim.models.pytorch.stage import EagerStage, Part
 
 _FIRST_BUCKET = 2**20
 
 
-class Replicated:
+class Replicated(DataParallelism):
     """The data parallelism of a stage whose parameters are whole."""
 
-    def __init__(self, stage: EagerStage) -> None:
-        self.stage, self.training = stage, stage.training
+    def __init__(self, stage: EagerStage, part: Part) -> None:
+        self.stage, self.part, self.training = stage, part, stage.training
         self.last = False
         self.added: set[str] = set()
         self.filled: dict[tuple[str, ...], list[Weight]] = {}
@@ -33,36 +34,12 @@ class Replicated:
 
     def kept(self) -> tuple[list[int], list[int]]:
         """Numbers of each parameter, experts' apart."""
-        weights = self.stage.weights
+        weights = self.part.weights
         return [w.count for w in weights if not w.expert], [w.count for w in weights if w.expert]
-
-    def forward_begins(self) -> None:
-        """Nothing to do."""
-
-    def before_forward(self, place: int) -> None:
-        """Nothing to do."""
-
-    def after_forward(self, place: int) -> None:
-        """Nothing to do."""
-
-    def forward_ends(self) -> None:
-        """Nothing to do."""
 
     def backward_begins(self, *, last: bool) -> None:
         """``last``: the last micro-batch's, which exchanges."""
         self.last = last
-
-    def before_backward(self, place: int) -> None:
-        """Nothing to do."""
-
-    def after_backward(self, place: int) -> None:
-        """Nothing to do."""
-
-    def before_experts(self, place: int, *, forward: bool) -> None:
-        """Nothing to do."""
-
-    def after_experts(self, place: int, *, forward: bool) -> None:
-        """Nothing to do."""
 
     def backward_ends(self) -> None:
         """The last bucket leaves, all come back."""
@@ -106,7 +83,7 @@ class Replicated:
 
     def finish(self) -> None:
         """Sums over model-parallel ranks that are still open."""
-        for weight in self.stage.weights:
+        for weight in self.part.weights:
             if weight.summed:
                 size = weight.count * self.training.kept_width
                 self.stage.exchange(Exchange("all_reduce", weight.summed, size))

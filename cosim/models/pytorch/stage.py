@@ -14,10 +14,12 @@ the interference of collectives with computation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from cosim.gpu.kernels import Kernel, memory
 from cosim.models.issuer import PIPELINE_STREAM, Issuer
 from cosim.models.parts import Exchange, Layer, Piece, Weight
+from cosim.models.pytorch.data import DataParallelism
 from cosim.models.pytorch.experts import EP
 from cosim.models.pytorch.flat import FlatSharded
 from cosim.models.pytorch.fsdp import FullySharded
@@ -45,15 +47,29 @@ class EagerStage(Issuer):
         self, stage: int, stages: int, chunks: Sequence[Sequence[Layer]], training: Training, timer: Timer
     ) -> None:
         super().__init__(stage, stages, chunks, training, timer)
-        self.layers = [layer for layers in chunks for layer in layers]
         self.open: list[Kernel] = []
         """Kernels issued on the compute stream that are no operation yet."""
         self.what = ("", "forward")
         """Micro-batch and phase of what is issued."""
         self.layer = ""
-        sharded = FlatSharded if self.training.flat else FullySharded
-        data = sharded if self.training.shard_axes else Replicated
-        self.data: FlatSharded | FullySharded | Replicated = data(self)
+        last = len(chunks) - 1
+        self.parts = [
+            Part(self, layers, first=stage == 0 and k == 0, final=stage == stages - 1 and k == last)
+            for k, layers in enumerate(chunks)
+        ]
+        """What pipelining calls stages: each has a data parallelism of its own."""
+        self.part = self.parts[0]
+        """That whose kernels are issued."""
+
+    @property
+    def layers(self) -> Sequence[Layer]:
+        """Those whose kernels are issued."""
+        return self.part.layers
+
+    @property
+    def data(self) -> DataParallelism:
+        """Their data parallelism."""
+        return self.part.data
 
     def program(self) -> Program:
         """The stage's program."""
@@ -64,7 +80,7 @@ class EagerStage(Issuer):
         for place, one in enumerate(order):
             name = f"micro-batch {one.micro_batch} "
             self.what = (name, "forward" if one.forward else "backward")
-            self._receive(name, one)
+            self.wait(self._posted(one))
             self.wait(fused)
             if one.forward:
                 self._forward()
@@ -205,11 +221,12 @@ class EagerStage(Issuer):
         else:
             self.data.after_experts(place, forward=forward)
 
-    def _receive(self, name: str, one: Pass) -> None:
-        if self.stage == (0 if one.forward else self.stages - 1):
-            return
+    def _posted(self, one: Pass) -> tuple[int, ...]:
+        """A pass's input, asked for."""
+        if self._begins(one) if one.forward else self._ends(one):
+            return ()
         peer, tag = self._neighbour(one, -1 if one.forward else 1)
-        what = f"{name}{'activations' if one.forward else 'gradients'}"
+        what = f"micro-batch {one.micro_batch} {'activations' if one.forward else 'gradients'}"
         issued = self.by_host(1, what, self.what[1])
         number = self._append(
             Operation(
@@ -217,10 +234,10 @@ class EagerStage(Issuer):
                 size_bytes=self.training.boundary_bytes, peer=peer, tag=tag, phase=self.what[1],
             )
         )  # fmt: skip
-        self.wait((number,))
+        return (number,)
 
     def _send(self, name: str, one: Pass) -> tuple[int, ...]:
-        if self.stage == (self.stages - 1 if one.forward else 0):
+        if self._ends(one) if one.forward else self._begins(one):
             return ()
         peer, tag = self._neighbour(one, 1 if one.forward else -1, sending=True)
         what = f"{name}{'activations' if one.forward else 'gradients'}"
@@ -236,13 +253,10 @@ class EagerStage(Issuer):
     # -- the end of an iteration -----------------------------------------------------------------------
 
     def _finish(self) -> None:
-        training, groups = self.training, self.data.kept()
-        self.data.finish()
-        if training.tied_bytes and self.stages > 1 and self.stage in (0, self.stages - 1):
-            self.close()
-            self._share_tied()
-        if self.stages > 1 and training.micro_batches > 1:  # the mean over micro-batches
-            self.issue(memory(2 * count * training.kept_width) for group in groups for count in group)
+        training = self.training
+        dense, experts = zip(*(part.data.kept() for part in self.parts), strict=True)
+        groups = [list(chain.from_iterable(counts)) for counts in (dense, experts)]
+        self._sum_gradients()
         if self.stage == self.stages - 1 and training.merged_bytes and self.stages > 1:
             self.issue([memory(2 * training.micro_batches * training.merged_bytes)])
         if training.clip and isinstance(self.data, FlatSharded):
@@ -253,6 +267,24 @@ class EagerStage(Issuer):
             if group:
                 self.issue(adamw(sum(group), len(group), training.kept_width, training.optimizer))
         self.close()
+
+    def _sum_gradients(self) -> None:
+        """Over data-parallel ranks, stages that share an embedding, and micro-batches."""
+        self.data.finish()
+        self._sum_tied()
+        self._average(self.data)
+
+    def _sum_tied(self) -> None:
+        """The embedding's gradients of first and last stage."""
+        if self.training.tied_bytes and self.stages > 1 and self.stage in (0, self.stages - 1):
+            self.close()
+            self._share_tied()
+
+    def _average(self, data: DataParallelism) -> None:
+        """Gradients of micro-batches, whose sum they are."""
+        training = self.training
+        if self.stages > 1 and training.micro_batches > 1:
+            self.issue(memory(2 * count * training.kept_width) for group in data.kept() for count in group)
 
     def _clip(self, counts: Sequence[int]) -> None:
         """Experts have a mesh of their own, and so norms of their own; ``counts`` are numbers of both."""
@@ -277,4 +309,22 @@ class EagerStage(Issuer):
     @property
     def weights(self) -> list[Weight]:
         """Parameters of the stage."""
+        return [weight for part in self.parts for weight in part.weights]
+
+
+class Part:
+    """Layers that a stage runs one after the other, and their data parallelism.
+
+    ``first``: the embedding is among them; ``final``: the head is.
+    """
+
+    def __init__(self, stage: EagerStage, layers: Sequence[Layer], *, first: bool, final: bool) -> None:
+        self.layers, self.first, self.final = layers, first, final
+        sharded = FlatSharded if stage.training.flat else FullySharded
+        data = sharded if stage.training.shard_axes else Replicated
+        self.data: DataParallelism = data(stage, self)
+
+    @property
+    def weights(self) -> list[Weight]:
+        """Their parameters."""
         return [weight for layer in self.layers for weight in layer.weights]

@@ -14,7 +14,8 @@ from torch.distributed.fsdp import BackwardPrefetch, MixedPrecision, MixedPrecis
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
 from torch.distributed.fsdp import ShardingStrategy
 from torch.distributed.fsdp.wrap import ModuleWrapPolicy
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining.schedules import PipelineScheduleMulti, get_schedule_class
 from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -27,12 +28,14 @@ from torch.distributed.tensor.parallel import (
 
 parser = argparse.ArgumentParser()
 sizes = dict(layers=2, hidden=512, heads=8, kv_heads=4, ffn=1024, vocab=2048, seq=256, batch=1)
-for name, value in dict(sizes, microbatches=1, dp=1, tp=1, pp=1, experts=0, top_k=2, ep=1).items():
+counts = dict(microbatches=1, dp=1, tp=1, pp=1, chunks=1, experts=0, top_k=2, ep=1)
+for name, value in {**sizes, **counts}.items():
     parser.add_argument(f"--{name}", type=int, default=value)
-switches = "no-reshard loss-parallel gpipe checkpoint ddp bf16 fused hf-norm compile fsdp1 prefetch-late"
+switches = "no-reshard loss-parallel checkpoint ddp bf16 fused hf-norm compile fsdp1 prefetch-late"
 for name in switches.split():
     parser.add_argument(f"--{name}", action="store_true")
 parser.add_argument("--rotary", default="complex", choices=["complex", "chunked", "sliced"])
+parser.add_argument("--schedule", default="1F1B", help="of torch.distributed.pipelining")
 options = parser.parse_args()
 head_dim = options.hidden // options.heads
 
@@ -262,29 +265,32 @@ else:
     mesh = init_device_mesh("cuda", shape, mesh_dim_names=("pp", "dp", "fsdp", "tp"))
     sharing = mesh["dp", "fsdp"] if options.dp > 1 else mesh["fsdp"]
 place, stages = mesh["pp"].get_local_rank(), options.pp
-each = options.layers // stages
+parts = range(place, stages * options.chunks, stages)
+each = options.layers // len(parts) // stages
 with device:
-    model = Transformer(each, place == 0, place == stages - 1)
-if options.bf16:
-    for parameter in model.parameters():
-        parameter.data = parameter.data.bfloat16()
-if options.tp > 1:
-    tensor_parallel(model, mesh["tp"])
-if options.checkpoint:
-    for number, layer in enumerate(model.layers):
-        model.layers[number] = checkpoint_wrapper(layer, preserve_rng_state=False)
-if options.compile:
-    for layer in model.layers:
-        layer.compile()
-if options.fsdp1:
-    model = flat_sharded(model, sharing)
-elif shards > 1:
-    fully_sharded(model, sharing)
-trained = model
+    models = [Transformer(each, part == 0, part == stages * options.chunks - 1) for part in parts]
+for number, model in enumerate(models):
+    if options.bf16:
+        for parameter in model.parameters():
+            parameter.data = parameter.data.bfloat16()
+    if options.tp > 1:
+        tensor_parallel(model, mesh["tp"])
+    if options.checkpoint:
+        for k, layer in enumerate(model.layers):
+            model.layers[k] = checkpoint_wrapper(layer, preserve_rng_state=False)
+    if options.compile:
+        for layer in model.layers:
+            layer.compile()
+    if options.fsdp1:
+        models[number] = flat_sharded(model, sharing)
+    elif shards > 1:
+        fully_sharded(model, sharing)
+trained = model = models[0]
 if options.dp > 1 and shards == 1:
     trained = nn.parallel.DistributedDataParallel(model, device_mesh=mesh["dp"], broadcast_buffers=False)
-apart = [p for name, p in model.named_parameters() if ".experts." in name and options.ep > 1]
-rest = [p for name, p in model.named_parameters() if ".experts." not in name or options.ep == 1]
+named = [pair for model in models for pair in model.named_parameters()]
+apart = [p for name, p in named if ".experts." in name and options.ep > 1]
+rest = [p for name, p in named if ".experts." not in name or options.ep == 1]
 groups = [part for part in (rest, apart) if part]
 optimizer = torch.optim.AdamW([{"params": part} for part in groups], lr=1e-4, fused=options.fused or None)
 
@@ -294,16 +300,18 @@ def loss_of(logits, labels):
 
 
 if stages > 1:
-    stage = PipelineStage(model, place, stages, device, group=mesh["pp"].get_group())
-    kind = ScheduleGPipe if options.gpipe else Schedule1F1B
-    schedule = kind(stage, options.microbatches, loss_fn=loss_of)
+    group, count = mesh["pp"].get_group(), stages * options.chunks
+    cut = [PipelineStage(*one, count, device, group=group) for one in zip(models, parts)]
+    kind = get_schedule_class(options.schedule)
+    looped = issubclass(kind, PipelineScheduleMulti)
+    schedule = kind(cut if looped else cut[0], options.microbatches, loss_fn=loss_of)
 
 
 def step():
     tokens = torch.randint(options.vocab, (options.batch * options.microbatches, options.seq), device=device)
     if stages > 1:
         inputs = (tokens,) if place == 0 else ()
-        target = {"target": tokens} if place == stages - 1 else {}
+        target = {"target": tokens} if cut[-1].is_last else {}
         schedule.step(*inputs, **target, return_outputs=False)
         return
     for number, part in enumerate(tokens.chunk(options.microbatches)):
