@@ -31,7 +31,11 @@ from cosim.workload.program import DeviceMesh
 UNKNOWNS = ("routing", "lengths", "acceptance")
 """What no profile can know."""
 _GLANCE_S = 0.5
-_KILLED = "{} ended it, sent for want of memory mostly (`dmesg` says so): free some, or take a smaller model"
+_KILLED = {
+    "SIGKILL": "it is sent for want of memory mostly (`dmesg` says so): free some, or take a smaller model"
+}
+"""What to do, by the signal that ended a rank's process; of others, ``_SHOW``."""
+_SHOW = "`--show-output` shows what the script prints on its way"
 
 
 @dataclass(frozen=True)
@@ -326,11 +330,13 @@ def _ended(request: ProfileRequest, folder: Path, rank: int, code: int, words: s
     """The answer of a rank whose process has ended."""
     answer_file = folder / f"{rank}.answer"
     if not answer_file.exists():
-        by = _KILLED.format(signal.Signals(-code).name) if code < 0 else None
+        by = signal.Signals(-code).name if code < 0 else ""
+        what = f"rank {rank}'s process " + (f"was ended by {by}" if by else "ended") + " without an answer"
+        hints = [_KILLED.get(by, _SHOW), _last_words(words)]
         raise WorkloadError(
-            f"the script's process ended without an answer (exit code {code})",
+            f"{what} (exit code {code})",
             location=Location(request.script),
-            hint=_last_words(words) or by,
+            hint="\n  ".join(each for each in hints if each),
         )
     answer: dict[str, Any] = json.loads(answer_file.read_text())
     if answer.get("stopped"):

@@ -178,7 +178,7 @@ def test_a_process_that_is_killed_is_an_error_and_no_hang(tmp_path: Path) -> Non
     text = _refused(
         tmp_path, "import os, sys\nprint('so long', file=sys.stderr, flush=True)\nos.kill(os.getpid(), 9)\n"
     )
-    assert "ended without an answer (exit code -9)" in text
+    assert "rank 0's process was ended by SIGKILL without an answer (exit code -9)" in text
     assert "so long" in text
 
 

@@ -91,6 +91,28 @@ def test_what_a_script_leaves_running_ends_with_it(tmp_path: Path, end: str) -> 
 
 
 @on_linux
+@pytest.mark.parametrize(("rank", "number"), [(0, signal.SIGKILL), (3, signal.SIGKILL), (3, signal.SIGSEGV)])
+def test_a_rank_that_is_killed_is_named_and_the_others_end(
+    tmp_path: Path, rank: int, number: signal.Signals
+) -> None:
+    """While the others wait for what it would have said."""
+    path = tmp_path / "train.py"
+    own = f"pathlib.Path({str(tmp_path)!r}, f'own{{rank}}').write_text(str(os.getpid()))"
+    path.write_text(
+        "import os, pathlib, torch, torch.distributed as dist\ndist.init_process_group('nccl')\n"
+        f"rank = dist.get_rank()\n{own}\n"
+        f"if rank == {rank}: os.kill(os.getpid(), {int(number)})\n"
+        "dist.all_gather_object([None] * 4, os.getpid())\n" + TRAIN
+    )
+    with pytest.raises(WorkloadError) as caught:
+        profile(ProfileRequest(str(path), world_size=4, verify=True))
+    text = str(caught.value)
+    assert f"train.py: rank {rank}'s process was ended by {number.name} without an answer" in text
+    assert ("free some, or take a smaller model" if number == signal.SIGKILL else "--show-output") in text
+    assert all_gone([int(each.read_text()) for each in tmp_path.glob("own*")])
+
+
+@on_linux
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
 def test_a_command_that_is_ended_leaves_nothing_running(tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "train.py"
