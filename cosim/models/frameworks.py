@@ -173,6 +173,11 @@ class PyTorch(Framework):
         " (BACKWARD_PRE), or after (BACKWARD_POST)",
     )
 
+    async_tensor_parallel: bool = Field(
+        False,
+        description="blocks gather and scatter beside their products, part by part, through symmetric memory",
+    )
+
     stalls: float = Field(
         0.0,
         ge=0,

@@ -19,6 +19,7 @@ KINDS = {
         "compiled-llama",
         "fsdp-llama",
         "pipeline-schedules",
+        "async-tensor-parallel",
         "generate",
         "requests",
         "serving",

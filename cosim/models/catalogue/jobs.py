@@ -29,6 +29,7 @@ from cosim.models.pytorch.blocks import EagerBlocks
 from cosim.models.pytorch.compiled import CompiledBlocks
 from cosim.models.pytorch.looped import LoopedStage
 from cosim.models.pytorch.stage import EagerStage
+from cosim.models.pytorch.symmetric import AsyncBlocks
 from cosim.models.pytorch.training import EagerTraining
 from cosim.models.schedule import LOOPED
 from cosim.models.stage import StageBuilder
@@ -164,6 +165,8 @@ def eager_job(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) 
     parallel, width, kept = cut.parallel, cut.width, DTYPE_BYTES[framework.parameter_dtype]
     sharded = parallel.fsdp > 1
     made_by = CompiledBlocks if framework.compile else EagerBlocks
+    if framework.async_tensor_parallel and parallel.tp > 1:
+        made_by = AsyncBlocks
     blocks = made_by(model, cut, framework, autocast=not sharded and kept != width)
     made = stages(
         parallel.layers_of_parts(model.layers),

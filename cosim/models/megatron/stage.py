@@ -14,6 +14,7 @@ Not modelled: logging beyond that, the data loader, learning rates.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from cosim.gpu.kernels import memory
 from cosim.models.catalogue.cut import TP
@@ -90,14 +91,7 @@ class LocalStage(EagerStage):
 
     def _pieces(self, pieces: Iterable[Piece], place: int) -> None:
         for piece in pieces:
-            beside: tuple[int, ...] = ()
-            if piece.beside is not None:
-                before = self.close()
-                self.exchange(piece.beside)
-                beside, self.last = self.last, before
-            self.issue(piece.kernels)
-            self.wait(beside)
-            super()._pieces([Piece(piece.name, (), piece.then, mark=piece.mark)], place)
+            super()._pieces([replace(piece, ready=())], place)
             for weight in piece.ready:
                 self._add(weight)
 

@@ -8,6 +8,8 @@ stops as soon as everything that backward needs is there: without the block's la
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from cosim.models.catalogue.architecture import TransformerModel
 from cosim.models.catalogue.blocks import Blocks
 from cosim.models.catalogue.cut import FUSED, TP, Cut
@@ -40,7 +42,7 @@ class EagerBlocks(Blocks):
 
     def layer(self, number: int) -> Layer:
         """One block."""
-        made = Writer(self, f"layer {number}")
+        made = self.written(f"layer {number}")
         x = made.input()
         between = made.attention(x, made.norm(x, "attention norm"))
         inner = made.norm(between, "mlp norm")
@@ -49,6 +51,10 @@ class EagerBlocks(Blocks):
         else:
             out = made.mlp(between, inner, self.model.ffn)
         return made.layer(out, recompute=self.cut.recompute == "full")
+
+    def written(self, name: str) -> Writer:
+        """A block that is to be written."""
+        return Writer(self, name)
 
     def embedding(self) -> Layer:
         """Tokens, and learned positions where the model has them."""
@@ -138,34 +144,43 @@ class Writer:
         bias = self.weight(f"{name} bias", columns) if self.model.biases else None
         return self.at.linear(x, weight, bias, recipe=name != "router")
 
+    def columns(self, x: Tensor, wanted: Iterable[tuple[str, int]]) -> Iterator[Tensor]:
+        """Linear layers that all read ``x``, each of so many columns on this rank, as they are asked for."""
+        whole = self.split.opened(x)
+        for name, columns in wanted:
+            yield self.linear(name, whole, columns)
+
+    def rows(self, name: str, x: Tensor, columns: int) -> Tensor:
+        """A linear layer whose rows are split, summed over the ranks."""
+        return self.split.closed(self.linear(name, x, columns))
+
     def residual(self, x: Tensor, change: Tensor) -> Tensor:
         """Dropped out, and added."""
-        change = self.split.closed(change)
         return self.at.add(x, self.at.dropout(change) if self.model.dropout else change)
 
     def mlp(self, x: Tensor, inner: Tensor, ffn: int) -> Tensor:
         """An MLP, and the residual."""
-        return self.residual(x, self.dense("mlp", self.split.opened(inner), ffn))
+        return self.residual(x, self.dense("mlp", inner, ffn))
 
     def dense(self, name: str, x: Tensor, ffn: int) -> Tensor:
-        """An MLP of this rank's columns, before its partial sums come together."""
-        own = ffn // self.tp
-        wide = self.at.activation(self.linear(f"{name} gate" if self.model.gated else f"{name} up", x, own))
+        """An MLP, each rank with its columns."""
+        parts = ("gate", "up") if self.model.gated else ("up",)
+        made = self.columns(x, [(f"{name} {part}", ffn // self.tp) for part in parts])
+        wide = self.at.activation(next(made))
         if self.model.gated:
-            wide = self.at.multiply(wide, self.linear(f"{name} up", x, own))
-        return self.linear(f"{name} down", wide, self.model.hidden)
+            wide = self.at.multiply(wide, next(made))
+        return self.rows(f"{name} down", wide, self.model.hidden)
 
     def attention(self, x: Tensor, inner: Tensor) -> Tensor:
         """Queries, keys, values, what they choose, projection, residual."""
         m, cut = self.model, self.cut
         heads, kv = m.heads // self.tp, max(m.kv // self.tp, 1)
-        whole = self.split.opened(inner)
-
-        def apart(name: str, count: int) -> Tensor:
-            made = self.linear(name, whole, count * m.head)
-            return self.view(made, (cut.batch, count, cut.sequence, m.head))
-
-        q, k, v = apart("queries", heads), apart("keys", kv), apart("values", kv)
+        counts = {"queries": heads, "keys": kv, "values": kv}
+        made = self.columns(inner, [(name, count * m.head) for name, count in counts.items()])
+        q, k, v = (
+            self.view(each, (cut.batch, count, cut.sequence, m.head))
+            for each, count in zip(made, counts.values(), strict=True)
+        )
         if not m.positions and self.framework.rotary != "none":
             q, k = self._rotated(q), self._rotated(k)
         if heads > kv and (self.framework.repeat_kv or cut.attention == "unfused"):
@@ -176,7 +191,7 @@ class Writer:
             else self._unfused(q, k, v)
         )
         out = self.view(chosen, (cut.batch, cut.sequence, heads * m.head))
-        return self.residual(x, self.linear("projection", out, m.hidden))
+        return self.residual(x, self.rows("projection", out, m.hidden))
 
     def _rotated(self, x: Tensor) -> Tensor:
         if self.framework.rotary == "complex":

@@ -63,6 +63,8 @@ def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
         _fits_flat(spec, framework)
     if framework.compile:
         _fits_compiled(spec, model, framework)
+    if framework.async_tensor_parallel and p.tp > 1:
+        _fits_async(spec, model, framework)
 
 
 def _fits_flat(spec: ModelWorkload, framework: PyTorch) -> None:
@@ -77,6 +79,22 @@ def _fits_flat(spec: ModelWorkload, framework: PyTorch) -> None:
             "framework pytorch: with fsdp_version 1 each block is a unit and all else the root's;"
             " leave fsdp_units out"
         )
+
+
+def _fits_async(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) -> None:
+    """Refuse what isn't a product beside a gather or a scatter."""
+    kept = DTYPE_BYTES[framework.parameter_dtype] == DTYPE_BYTES[spec.dtype]
+    needed = {
+        "parallel.sp: true, gathers and scatters (not all-reduces)": spec.parallel.sequence_parallel,
+        "biases: false: with one it is no product alone": not model.biases,
+        "no recipe": spec.recipe is None,
+        f"parallel.fsdp or parameter_dtype: {spec.dtype}: autocast's conversions come between": (
+            spec.parallel.fsdp > 1 or kept
+        ),
+    }
+    for what, is_so in needed.items():
+        if not is_so:
+            raise ValueError(f"framework pytorch: async_tensor_parallel needs {what}; or leave it out")
 
 
 def _fits_compiled(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) -> None:
@@ -123,6 +141,7 @@ def idle_in_pytorch(spec: ModelWorkload, framework: PyTorch) -> list[tuple[str, 
             "it is of fsdp_version 1; FSDP2 gathers early",
         ),
         "vocabulary_parallel_loss": (p.tp == 1, "tp is 1: a rank has all logits"),
+        "async_tensor_parallel": (p.tp == 1, "tp is 1: a layer is whole"),
         "merge_outputs": (p.pp == 1, "pp is 1: there is one stage"),
         "norm": (model.norm == "layer", f"{model.name} has layer norms, which are one kernel"),
         "rotary": (model.positions > 0, f"{model.name} has learned positions"),

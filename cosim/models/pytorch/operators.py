@@ -11,7 +11,7 @@ behaviour).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from cosim.gpu.kernels import (
@@ -31,6 +31,15 @@ FP32 = 4
 INDEX = 8
 """Bytes of a token's number."""
 _BOOL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """An operator that isn't run yet: its result, what it launches, and what its gradients launch."""
+
+    out: Tensor
+    forward: list[Kernel]
+    backward: Callable[[frozenset[int]], Iterable[Kernel]]
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,13 @@ class Operators:
         if self.autocast:
             x, weight = self.cast(x, self.width), self.cast(weight, self.width)
             bias = None if bias is None else self.cast(bias, self.width)
+        rule = self.rule(x, weight, bias, recipe=recipe)
+        return self.tape.run(
+            rule.forward, rule.out, (x, weight) if bias is None else (x, weight, bias), rule.backward
+        )
+
+    def rule(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, *, recipe: bool = False) -> Rule:
+        """What a linear layer launches. See :meth:`linear`."""
         columns, inner = weight.shape
         out = Tensor((*x.shape[:-1], columns), x.width)
         product = matmul(x.count // inner, inner, columns, x.width)
@@ -80,7 +96,7 @@ class Operators:
             forward = [*narrowed(forward[0], x.width, self.narrow)]
         summed = memory(out.size_bytes + columns * x.width)
 
-        def backward(needed: frozenset[int]) -> Iterable[TapeEvent]:
+        def backward(needed: frozenset[int]) -> Iterable[Kernel]:
             yield from before
             if 1 in needed:
                 yield for_weight
@@ -89,8 +105,7 @@ class Operators:
             if 2 in needed:
                 yield summed
 
-        inputs = (x, weight) if bias is None else (x, weight, bias)
-        return self.tape.run(forward, out, inputs, backward)
+        return Rule(out, forward, backward)
 
     def product(self, a: Tensor, b: Tensor) -> Tensor:
         """Batched: [..., rows, inner] by [..., inner, columns]."""

@@ -34,8 +34,8 @@ class Sharded:
         if not self.sequence:
             back = Exchange("all_reduce", TP, x.size_bytes)
             return self.tape.run((), Tensor(x.shape, x.width), (x,), lambda _: [back], keeps=False)
-        out = Tensor((x.shape[0], x.shape[1] * self.tp, *x.shape[2:]), x.width)
-        return self.tape.run(self._gather(x, out), out, (x,), lambda _: self._scatter(out), keeps=False)
+        out = self.whole(x)
+        return self.tape.run(self._gather(x, out), out, (x,), lambda _: self.scatter(out), keeps=False)
 
     def closed(self, x: Tensor) -> Tensor:
         """After a matrix that is split by rows: partial sums."""
@@ -44,8 +44,16 @@ class Sharded:
         if not self.sequence:
             reduce = Exchange("all_reduce", TP, x.size_bytes)
             return self.tape.run([reduce], Tensor(x.shape, x.width), (x,), lambda _: (), keeps=False)
-        out = Tensor((x.shape[0], x.shape[1] // self.tp, *x.shape[2:]), x.width)
-        return self.tape.run(self._scatter(x), out, (x,), lambda _: self._gather(out, x), keeps=False)
+        out = self.own(x)
+        return self.tape.run(self.scatter(x), out, (x,), lambda _: self._gather(out, x), keeps=False)
+
+    def whole(self, x: Tensor) -> Tensor:
+        """All ranks' tokens of what each has its own of."""
+        return Tensor((x.shape[0], x.shape[1] * self.tp, *x.shape[2:]), x.width)
+
+    def own(self, x: Tensor) -> Tensor:
+        """A rank's tokens."""
+        return Tensor((x.shape[0], x.shape[1] // self.tp, *x.shape[2:]), x.width)
 
     def embedding(self, at: Operators, tokens: tuple[int, int], table: Tensor, rows: int) -> Tensor:
         """Rows of the rank's part of the vocabulary of ``rows``, zero where a token is another's.
@@ -123,5 +131,6 @@ class Sharded:
             events.append(memory(2 * whole.size_bytes))
         return events
 
-    def _scatter(self, whole: Tensor) -> list[TapeEvent]:
+    def scatter(self, whole: Tensor) -> list[TapeEvent]:
+        """Partial sums of all tokens, added up where they belong."""
         return [memory(2 * whole.size_bytes), Exchange("reduce_scatter", TP, whole.size_bytes)]

@@ -204,7 +204,13 @@ class EagerStage(Issuer):
 
     def _pieces(self, pieces: Iterable[Piece], place: int) -> None:
         for piece in pieces:
+            meanwhile: tuple[int, ...] = ()
+            if piece.beside is not None:
+                before = self.close()
+                self.exchange(piece.beside)
+                meanwhile, self.last = self.last, before
             self.issue(piece.kernels)
+            self.wait(meanwhile)
             if piece.then is not None:
                 self.exchange(piece.then)
             for weight in piece.ready:

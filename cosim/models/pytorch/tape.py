@@ -27,9 +27,9 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """An exchange that goes on beside the kernels up to the next event."""
+    """An exchange that goes on beside the kernels up to the next event; None: that event, nothing else."""
 
-    exchange: Exchange
+    exchange: Exchange | None
 
 
 TapeEvent = Kernel | Exchange | Mark | Ready | Beside
@@ -126,7 +126,7 @@ def pieces(name: str, events: Iterable[TapeEvent]) -> tuple[Piece, ...]:
             kernels.append(event)
             continue
         if isinstance(event, Beside):
-            made.append(Piece(name, tuple(kernels)))
+            made.append(Piece(name, tuple(kernels), beside=beside))
             kernels, beside = [], event.exchange
             continue
         then = event if isinstance(event, Exchange) else None

@@ -8,6 +8,8 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
+from torch._inductor import config  # noqa: F401 - torch._inductor.config
+from torch.distributed._symmetric_memory import enable_symm_mem_for_group
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointWrapper, checkpoint_wrapper
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import BackwardPrefetch, MixedPrecision, MixedPrecisionPolicy, fully_shard
@@ -31,7 +33,7 @@ sizes = dict(layers=2, hidden=512, heads=8, kv_heads=4, ffn=1024, vocab=2048, se
 counts = dict(microbatches=1, dp=1, tp=1, pp=1, chunks=1, experts=0, top_k=2, ep=1)
 for name, value in {**sizes, **counts}.items():
     parser.add_argument(f"--{name}", type=int, default=value)
-switches = "no-reshard loss-parallel checkpoint ddp bf16 fused hf-norm compile fsdp1 prefetch-late"
+switches = "no-reshard loss-parallel checkpoint ddp bf16 fused hf-norm compile async-tp fsdp1 prefetch-late"
 for name in switches.split():
     parser.add_argument(f"--{name}", action="store_true")
 parser.add_argument("--rotary", default="complex", choices=["complex", "chunked", "sliced"])
@@ -265,6 +267,9 @@ else:
     mesh = init_device_mesh("cuda", shape, mesh_dim_names=("pp", "dp", "fsdp", "tp"))
     sharing = mesh["dp", "fsdp"] if options.dp > 1 else mesh["fsdp"]
 place, stages = mesh["pp"].get_local_rank(), options.pp
+if options.async_tp:
+    torch._inductor.config._micro_pipeline_tp = True
+    enable_symm_mem_for_group(mesh["tp"].get_group().group_name)
 parts = range(place, stages * options.chunks, stages)
 each = options.layers // len(parts) // stages
 with device:
