@@ -11,6 +11,7 @@ a scenario's                base                        entry points in the grou
 ``jobs[0].workload``        :class:`WorkloadSpec`       ``cosim.workloads``
 ``workload.model``          :class:`Model`              ``cosim.models``
 ``workload.gpu``            :class:`GpuSpec`            ``cosim.gpus``
+``workload.host``           :class:`HostSpec`           ``cosim.hosts``
 ``workload.framework``      :class:`Framework`          ``cosim.frameworks``
 ``jobs[0].placement``       :class:`Placement`          ``cosim.placements``
 ``jobs[0].arrival``         :class:`Arrival`            ``cosim.arrivals``
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
     from cosim.gpu.efficiency import Calibration, Efficiency
     from cosim.gpu.gpus import DType, Gpu
     from cosim.gpu.kernels import Kernel, KernelKind, fused_attention, matmul, matmul_backward, memory
+    from cosim.host.contract import HostSpec
+    from cosim.host.hosts import Host
     from cosim.memory.contract import MemorySpec
     from cosim.models.catalogue.architecture import TransformerModel
     from cosim.models.catalogue.cut import Parallel
@@ -123,6 +126,8 @@ _FROM = {
     "cosim.gpu.efficiency": "Calibration Efficiency",
     "cosim.gpu.gpus": "DType Gpu",
     "cosim.gpu.kernels": "Kernel KernelKind fused_attention matmul matmul_backward memory",
+    "cosim.host.contract": "HostSpec",
+    "cosim.host.hosts": "Host",
     "cosim.memory.contract": "MemorySpec",
     "cosim.models.catalogue.architecture": "TransformerModel",
     "cosim.models.catalogue.cut": "Parallel",
@@ -208,7 +213,9 @@ __all__ = [
     "Framework",
     "Gpu",
     "GpuSpec",
+    "Host",
     "HostShape",
+    "HostSpec",
     "ImportReport",
     "InfeasibleError",
     "InputError",

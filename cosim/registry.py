@@ -58,6 +58,7 @@ GROUPS = {
     "cosim.workloads": PluginGroup("workload", "cosim.workload.contract:WorkloadSpec"),
     "cosim.models": PluginGroup("model", "cosim.models.contract:Model"),
     "cosim.gpus": PluginGroup("gpu", "cosim.gpu.contract:GpuSpec"),
+    "cosim.hosts": PluginGroup("host", "cosim.host.contract:HostSpec"),
     "cosim.frameworks": PluginGroup("framework", "cosim.models.contract:Framework"),
     "cosim.collectives": PluginGroup("collective algorithm", "cosim.pattern.contract:Algorithm", "algorithm"),
     "cosim.placements": PluginGroup("placement", "cosim.cluster.contract:Placement"),

@@ -36,7 +36,7 @@ def fit(
         "gpu.yaml"
     ),
 ) -> None:
-    """Set a GPU's numbers by measured jobs: which the measurements tell apart, error before and after."""
+    """Set a GPU's numbers, and its host's, by measured jobs: which they tell apart, error before, after."""
     from cosim.experiment.fit_gpu import fit as fitted_to
     from cosim.experiment.fit_gpu import fitted_table
     from cosim.experiment.measured_jobs import MeasuredIteration, MeasuredJob, read_jobs, seconds_of
@@ -54,7 +54,8 @@ def fit(
     found = fitted_to(jobs)
     typer.echo(str(found))
     write_table(out, fitted_table(found))
-    say(f"written to {out}: gpu: {{kind: table, path: {out}}}")
+    instead = "; its host is in it, in place of `host:`" if any(job.host() for job in jobs) else ""
+    say(f"written to {out}: gpu: {{kind: table, path: {out}}}{instead}")
 
 
 def validate(

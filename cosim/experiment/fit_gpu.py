@@ -1,4 +1,4 @@
-"""A GPU's numbers set by measured jobs: ``cosim fit``.
+"""A GPU's numbers, and its host's, set by measured jobs: ``cosim fit``.
 
 Fitting asks first what the measurements can tell apart: how much each parameter moves each measured time, and
 how many directions of these differ (singular values, Golub and Reinsch, doi:10.1007/BF02163027). As many
@@ -18,16 +18,19 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import InputError
-from cosim.experiment.measured_jobs import F64, GPU_SETTING, MeasuredJob, Validation
+from cosim.experiment.measured_jobs import F64, MeasuredJob, Validation
 from cosim.experiment.scenario import load
 from cosim.gpu.calibrate import gpu_values
-from cosim.gpu.efficiency import Calibration, Efficiency
+from cosim.gpu.efficiency import Calibration
 from cosim.gpu.gpus import Gpu
 from cosim.gpu.kernels import KernelKind
+from cosim.gpu.parameters import PARTS, changed, owner, value
 from cosim.units import PS_PER_S, format_time
 
-PARAMETERS = ("sustained_clock", "memory_peak", "attention_peak", "gap_time", "host_time")
-"""What jobs can set: what a training adds to kernels alone, and what no data sheet says."""
+PARAMETERS = ("sustained_clock", "memory_peak", "attention_peak", "gap_time", "operator_time")
+"""What jobs can set: what a training adds to kernels alone, and what no data sheet says; times are the
+host's.
+"""
 KERNEL_PARAMETERS = (*PARAMETERS, "attention_backward", "kernel_time")
 """What traced jobs can set besides."""
 _STEP, _ROUNDS, _APART = 0.05, 4, 0.1
@@ -69,7 +72,7 @@ class Fitted:
 
     def __str__(self) -> str:
         lines = [
-            f"  {name:18s} 1 % of it moves an iteration by {moved:+.2f} %"
+            f"  {_told_name(name):18s} 1 % of it moves an iteration by {moved:+.2f} %"
             for name, moved in self.moves.items()
         ]
         if self.kernels:
@@ -77,13 +80,19 @@ class Fitted:
             lines += [str(row) for row in self.kernels]
         count = len(self.before.jobs) + len(self.kernels)
         verb = "s tell" if count > 1 else " tells"
+        told = [_told_name(name) for name in self.fitted]
         values = ", ".join(
-            f"{name} {_told(name, getattr(self.gpu.efficiency, name))}" for name in self.fitted
+            f"{shown} {_told(name, value(self.gpu, name))}"
+            for shown, name in zip(told, self.fitted, strict=True)
         )
         errors = [f"{np.abs(each.errors).mean():.1%}" for each in (self.before, self.after)]
-        lines.append(f"{count} measurement{verb} apart: {', '.join(self.fitted)}")
+        lines.append(f"{count} measurement{verb} apart: {', '.join(told)}")
         lines += [f"fitted: {values}", f"mean error {errors[0]} before, {errors[1]} after"]
         return "\n".join(lines)
+
+
+def _told_name(name: str) -> str:
+    return f"host.{name}" if owner(name) == "host" else name
 
 
 def _told(name: str, value: float) -> str:
@@ -117,20 +126,19 @@ class _Measurements:
 
     def times(self, gpu: Gpu) -> F64:
         """What each takes here."""
-        values = {key: value for key, value in gpu_values(gpu).items() if value is not None}
-        iterations = [job.simulate({GPU_SETTING: {"kind": "custom", **values}}) for job in self.jobs]
+        iterations = [job.simulate_on(gpu) for job in self.jobs]
         return self._column(iterations, [job.kernels_on(gpu) for job in self.jobs])
 
     def slopes(self, gpu: Gpu, names: Sequence[str], times: F64) -> F64:
         """float64[measurements, names]: relative changes for a relative change of each parameter."""
         columns = []
         for name in names:
-            value = getattr(gpu.efficiency, name)
+            before = value(gpu, name)
             tried = _changed(gpu, {name: 1 - _STEP})  # up may be out of bounds
-            if not value or getattr(tried.efficiency, name) == value:
+            if not before or value(tried, name) == before:
                 columns.append(np.zeros(len(times)))
                 continue
-            moved = np.log(getattr(tried.efficiency, name) / value)
+            moved = np.log(value(tried, name) / before)
             columns.append(np.log(self.times(tried) / times) / moved)
         return np.array(columns).T
 
@@ -194,30 +202,24 @@ def _calibrated(gpu: Gpu, jobs: Sequence[MeasuredJob], names: Sequence[str], aft
     error = max(float(np.sqrt(np.mean(after.errors**2))), 0.03)
     dtypes = [str(getattr(load(jobs[0].scenario, jobs[0].settings).jobs[0].workload, "dtype", "bf16"))]
     source = f"{len(jobs)} measured job{'s' if len(jobs) > 1 else ''} (cosim fit)"
+    own, hosts = (dict.fromkeys((name for name in names if owner(name) == part), source) for part in PARTS)
     return gpu.model_copy(
         update={
             "calibration": Calibration(source=source, dtypes=dtypes, uncertainty=error),
-            "fitted": {**gpu.fitted, **dict.fromkeys(names, source)},
+            "fitted": {**gpu.fitted, **own},
+            "host": gpu.host.model_copy(update={"fitted": {**gpu.host.fitted, **hosts}}),
         }
     )
 
 
 def fitted_table(fitted: Fitted) -> dict[str, Any]:
-    """The file that ``gpu: {kind: table, path: ...}`` reads."""
+    """The file that ``gpu: {kind: table, path: ...}`` reads, its host within."""
     return {"gpu": gpu_values(fitted.gpu)}
 
 
 def _changed(gpu: Gpu, factors: Mapping[str, float]) -> Gpu:
     """With parameters times factors, within their bounds."""
-    values: dict[str, Any] = {}
-    for name, factor in factors.items():
-        field = Efficiency.model_fields[name]
-        low, high = (
-            next(getattr(one, key) for one in field.metadata if hasattr(one, key)) for key in ("ge", "le")
-        )
-        value = min(max(getattr(gpu.efficiency, name) * float(factor), low), high)
-        values[name] = round(value) if field.annotation is int else value
-    return gpu.model_copy(update={"efficiency": gpu.efficiency.model_copy(update=values)})
+    return changed(gpu, {name: value(gpu, name) * float(factor) for name, factor in factors.items()})
 
 
 def _told_apart(slopes: F64) -> list[int]:

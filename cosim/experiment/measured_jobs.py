@@ -20,17 +20,19 @@ from pydantic import TypeAdapter, ValidationError
 from cosim.errors import InputError, Location
 from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario, load
+from cosim.gpu.calibrate import gpu_values
 from cosim.gpu.contract import GpuSpec
-from cosim.gpu.gpus import Gpu
+from cosim.gpu.gpus import Gpu, build_gpu
 from cosim.gpu.kernel_share import KernelShare
 from cosim.gpu.kernels import KernelKind
+from cosim.host.contract import HostSpec
 from cosim.spec import TimePs
 from cosim.units import PS_PER_S, format_time
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import CPU_STREAM, OpKind
 
 F64 = NDArray[np.float64]
-GPU_SETTING = "jobs[0].workload.gpu"
+GPU_SETTING, HOST_SETTING = "jobs[0].workload.gpu", "jobs[0].workload.host"
 _OWN = ("scenario", "measured", "kineto")
 
 
@@ -64,6 +66,14 @@ class MeasuredJob:
             raise InputError(f"{self.scenario}: no iteration ended")
         return mean / PS_PER_S
 
+    def simulate_on(self, gpu: Gpu) -> float:
+        """Seconds of an iteration on a GPU and its host, whichever the scenario names."""
+        values = {key: value for key, value in gpu_values(gpu).items() if value is not None}
+        settings: dict[str, Any] = {GPU_SETTING: {"kind": "custom", **values}}
+        if self.host() is not None:
+            settings[HOST_SETTING] = None
+        return self.simulate(settings)
+
     def kernels_on(self, gpu: Gpu) -> dict[KernelKind, float]:
         """Seconds that kernels of each measured kind take here, of the measured ranks' mean.
 
@@ -90,13 +100,18 @@ class MeasuredJob:
         return found
 
     def gpu(self) -> Gpu:
-        """The first job's."""
+        """The first job's, on its host."""
         spec: Scenario = load(self.scenario, self.settings)
         workload = spec.jobs[0].workload
         found = workload.runs_on(spec.context) if isinstance(workload, WorkloadSpec) else None
         if not isinstance(found, GpuSpec):
             raise InputError(f"{self.scenario}: the first job's workload names no gpu to fit")
-        return found.build(spec.context)
+        return build_gpu(found, self.host(), spec.context)
+
+    def host(self) -> HostSpec | None:
+        """What the first job names beside its GPU; None: nothing."""
+        found = getattr(load(self.scenario, self.settings).jobs[0].workload, "host", None)
+        return found if isinstance(found, HostSpec) else None
 
 
 @dataclass(frozen=True)

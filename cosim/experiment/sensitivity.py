@@ -1,10 +1,11 @@
 """What matters: the scenario again for each rate, time and efficiency in it, with 1 % more of that.
 
 Tried are the rates and times of the topology, the network and the algorithms of the collectives that occur,
-the efficiencies of the jobs' GPUs (one for each kind of kernel among them), the busiest links by themselves
-and, where the topology's settings have no rate (a system by its data sheet, a file), all links of a rate
-together. What is discrete (an algorithm's choice by size, a hash's path) may flip or not at 1 %: the number
-is of this step, not of the limit. Not tried: sizes, counts, thresholds, and what a plug-in keeps to itself.
+the efficiencies of the jobs' GPUs (one for each kind of kernel among them), the times of their hosts, the
+busiest links by themselves and, where the topology's settings have no rate (a system by its data sheet, a
+file), all links of a rate together. What is discrete (an algorithm's choice by size, a hash's path) may flip
+or not at 1 %: the number is of this step, not of the limit. Not tried: sizes, counts, thresholds, and what a
+plug-in keeps to itself.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from cosim.experiment.progress import OnProgress, RunProgress
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import simulate
 from cosim.gpu.contract import GpuSpec
+from cosim.host.contract import HostSpec
 from cosim.pattern.template import Collective
 from cosim.results.sensitivity import Sensitivity, WhatMatters
 from cosim.spec import RateBps, Spec, TimePs
@@ -96,14 +98,16 @@ def _means(run: Run) -> dict[str, float]:
 
 
 def _plain(scenario: Scenario, run: Run) -> Scenario:
-    """The same scenario with its GPUs built and its algorithms named, so that each has its numbers."""
+    """The same scenario, its GPUs and hosts built, its algorithms named, so that each has its numbers."""
     jobs = []
     for job in scenario.jobs:
-        gpu = job.workload.runs_on(scenario.context) if isinstance(job.workload, WorkloadSpec) else None
-        if isinstance(gpu, GpuSpec) and isinstance(job.workload, WorkloadSpec):
-            built = _changed(job.workload, "gpu", gpu.build(scenario.context))
-            job = job.model_copy(update={"workload": built})
-        jobs.append(job)
+        workload = job.workload
+        if isinstance(workload, WorkloadSpec):
+            host = getattr(workload, "host", None)
+            for name, given in (("gpu", workload.runs_on(scenario.context)), ("host", host)):
+                if isinstance(given, GpuSpec | HostSpec):
+                    workload = _changed(workload, name, given.build(scenario.context))
+        jobs.append(job.model_copy(update={"workload": workload}))
     shape = host_shape(run.records.topology)
     named = scenario.collectives if shape is None else scenario.collectives.on_hosts(shape)
     return scenario.model_copy(update={"jobs": tuple(jobs), "collectives": named})
@@ -117,11 +121,20 @@ def _levers(scenario: Scenario, occur: Set[str]) -> Iterator[_Lever]:
             if len(path) < 2 or path[1] not in skipped:
                 yield _lever(scenario, path, value, shown)
     for number, job in enumerate(scenario.jobs):
-        efficiency = getattr(getattr(job.workload, "gpu", None), "efficiency", None)
-        if isinstance(efficiency, Spec):
-            where = ("jobs", number, "workload", "gpu", "efficiency")
-            for path, value, shown in _quantities(efficiency, where, fractions=True):
+        for where in _of_gpu(job.workload):
+            part = _at(job.workload, where)
+            for path, value, shown in _quantities(part, ("jobs", number, "workload", *where), fractions=True):
                 yield _lever(scenario, path, value, shown)
+
+
+def _of_gpu(workload: object) -> list[Path]:
+    """Where a workload has its GPU's efficiency, and the host that issues its operators."""
+    host: Path = ("gpu", "host") if getattr(workload, "host", None) is None else ("host",)
+    return [where for where in (("gpu", "efficiency"), host) if isinstance(_at(workload, where), Spec)]
+
+
+def _at(part: object, path: Path) -> object:
+    return part if part is None or not path else _at(getattr(part, str(path[0]), None), path[1:])
 
 
 def _lever(scenario: Scenario, path: Path, value: float, shown: str) -> _Lever:

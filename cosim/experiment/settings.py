@@ -24,6 +24,7 @@ SHORT_KEYS: dict[Key, str] = {
     "workload": "kind",
     "model": "kind",
     "gpu": "kind",
+    "host": "kind",
     "framework": "kind",
     "placement": "kind",
     "arrival": "kind",

@@ -1,7 +1,7 @@
 """Measures a GPU, and keeps what was found as a table that a scenario can name: ``cosim calibrate``.
 
 What is measured, with PyTorch: matrix products of several shapes, element-wise kernels of several sizes,
-attention, tiny kernels one after another (on the GPU's clock and on the host's). The compute model's
+attention, tiny kernels one after another (on the GPU's clock and on its host's). The compute model's
 parameters are fitted to that (:func:`fit`): each by least squares of relative errors, on a grid within its
 bounds. The file has the parameters, how far off they are for what was measured, and where it all comes from:
 device, driver, versions, date.
@@ -30,11 +30,13 @@ import yaml
 from cosim.errors import InputError
 from cosim.gpu import catalogue
 from cosim.gpu.collectives import CollectivesMeasured, measure_collectives, why_none
-from cosim.gpu.efficiency import Calibration, Efficiency
+from cosim.gpu.efficiency import Calibration
 from cosim.gpu.gpus import DTYPE_BYTES, DType, Gpu
 from cosim.gpu.kernels import Kernel, KernelKind, fused_attention, matmul, memory
+from cosim.gpu.parameters import bounds, changed, value
 from cosim.gpu.timer import GpuTimer
 from cosim.units import PS_PER_S
+from cosim.written import plain
 
 _REPEAT = 10
 _TORCH_TYPES = {
@@ -101,16 +103,11 @@ def measure(device: str, dtype: DType, *, largest: int = 8192) -> tuple[list[Mea
     return found, _provenance(torch, device)
 
 
-def fit(measurements: Sequence[Measurement], gpu: Gpu, dtype: DType) -> tuple[Efficiency, float]:
-    """Parameters that reproduce measurements best, and the root mean square of the relative errors."""
+def fit(measurements: Sequence[Measurement], gpu: Gpu, dtype: DType) -> tuple[Gpu, float]:
+    """The GPU, with its host, that reproduces measurements best; root mean square of the relative errors."""
     tiny = min(measurements, key=lambda one: one.kernel.bytes_moved)
-    efficiency = gpu.efficiency.model_copy(
-        update={
-            "kernel_time": min(round(tiny.seconds * PS_PER_S), 50_000_000),
-            "host_time": min(round(tiny.host_s * PS_PER_S), 200_000_000),
-            "step_time": 0,
-        }
-    )
+    times = {"kernel_time": tiny.seconds * PS_PER_S, "operator_time": tiny.host_s * PS_PER_S, "step_time": 0}
+    gpu = changed(gpu, times)
     # Later ones build on those before: a product takes no less than its bytes.
     for kind, odd, names in (
         (KernelKind.MEMORY, False, ("memory_peak",)),
@@ -124,9 +121,8 @@ def fit(measurements: Sequence[Measurement], gpu: Gpu, dtype: DType) -> tuple[Ef
             if one.kernel.kind is kind and bool(one.kernel.stride % 8) is odd and one is not tiny
         ]
         if own:
-            efficiency = _search(own, gpu, dtype, efficiency, names)
-    errors = _errors(measurements, gpu, dtype, efficiency)
-    return efficiency, float(np.sqrt(np.mean(errors**2)))
+            gpu = _search(own, gpu, dtype, names)
+    return gpu, float(np.sqrt(np.mean(_errors(measurements, gpu, dtype) ** 2)))
 
 
 @dataclass(frozen=True)
@@ -168,7 +164,8 @@ def calibrate(
     why = why_none(device, gpus, ranks)
     measurements, provenance = measure(device, dtype, largest=largest)
     known = _known(provenance["device"], measurements, dtype)
-    efficiency, error = fit(measurements, known, dtype)
+    fitted, error = fit(measurements, known, dtype)
+    efficiency = fitted.efficiency
     found = None
     beside = "not measured"
     if why is None:
@@ -182,7 +179,11 @@ def calibrate(
         beside = "copies within the GPU's memory"
     source = f"cosim calibrate on {provenance['device']}, {provenance['date'][:10]}"
     calibration = Calibration(source=source, dtypes=[dtype], uncertainty=max(error, 0.001))
-    gpu = known.model_copy(update={"efficiency": efficiency, "calibration": calibration})
+    kept = {name: why for name, why in known.host.fitted.items() if name == "gap_time"}
+    host = fitted.host.model_copy(
+        update={"name": f"{known.name}'s", "source": source, "fitted": {**kept, "operator_time": source}}
+    )
+    gpu = known.model_copy(update={"efficiency": efficiency, "host": host, "calibration": calibration})
     table = table_of(gpu, provenance, measurements)
     table["interference"] = f"of a matrix product beside {beside}" if beside[0] != "n" else beside
     table["collectives"] = why if found is None else found.to_table()
@@ -193,9 +194,10 @@ def gpu_values(gpu: Gpu) -> dict[str, Any]:
     """A GPU as a scenario or a table writes it, times and rates with their units."""
     calibration = gpu.calibration
     return {
-        **gpu.model_dump(exclude={"efficiency", "calibration", "like"}),
+        **gpu.model_dump(exclude={"efficiency", "host", "calibration", "like"}),
         "memory_rate": f"{gpu.memory_rate / 1e9!r}Gbps",
         "link_rate": None if gpu.link_rate is None else f"{gpu.link_rate / 1e9!r}Gbps",
+        "host": plain(gpu.host, defaults=True),
         "efficiency": gpu.efficiency.written(),
         "calibration": None if calibration is None else calibration.model_dump(),
     }
@@ -223,39 +225,29 @@ def write_table(path: Path, table: dict[str, Any]) -> None:
     path.write_text(yaml.safe_dump(table, sort_keys=False))
 
 
-def _search(
-    own: Sequence[Measurement], gpu: Gpu, dtype: DType, start: Efficiency, names: tuple[str, ...]
-) -> Efficiency:
+def _search(own: Sequence[Measurement], gpu: Gpu, dtype: DType, names: tuple[str, ...]) -> Gpu:
     """Least squares over a grid within bounds, refined three times around the best."""
-    best, least = start, np.inf
-    spans = [_bounds(name) for name in names]
+    best, least = gpu, np.inf
+    spans = [bounds(name) for name in names]
     for _ in range(4):
         axes = [np.linspace(low, high, 25) for low, high in spans]
         for values in np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(names)):
-            tried = start.model_copy(update=dict(zip(names, values.tolist(), strict=True)))
-            cost = float((_errors(own, gpu, dtype, tried) ** 2).sum())
+            tried = changed(gpu, dict(zip(names, values.tolist(), strict=True)))
+            cost = float((_errors(own, tried, dtype) ** 2).sum())
             if cost < least:
                 best, least = tried, cost
         spans = [
             (
-                max(low, getattr(best, name) - (high - low) / 12),
-                min(high, getattr(best, name) + (high - low) / 12),
+                max(low, value(best, name) - (high - low) / 12),
+                min(high, value(best, name) + (high - low) / 12),
             )
             for name, (low, high) in zip(names, spans, strict=True)
         ]
     return best
 
 
-def _bounds(name: str) -> tuple[float, float]:
-    found = {key: getattr(one, key) for one in Efficiency.model_fields[name].metadata for key in ("ge", "le")
-             if hasattr(one, key)}  # fmt: skip
-    return found["ge"], found["le"]
-
-
-def _errors(
-    measurements: Sequence[Measurement], gpu: Gpu, dtype: DType, efficiency: Efficiency
-) -> np.ndarray[Any, Any]:
-    timer = GpuTimer(gpu.model_copy(update={"efficiency": efficiency}), dtype, alone=True)
+def _errors(measurements: Sequence[Measurement], gpu: Gpu, dtype: DType) -> np.ndarray[Any, Any]:
+    timer = GpuTimer(gpu, dtype, alone=True)
     return np.array([timer.kernel_ps(one.kernel) / PS_PER_S / one.seconds - 1 for one in measurements])
 
 

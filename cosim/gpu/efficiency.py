@@ -1,11 +1,11 @@
-"""The compute model's parameters: what a GPU reaches of its data sheet, and what a framework adds.
+"""The compute model's parameters: what a GPU reaches of its data sheet.
 
 Each is physical, with a unit and bounds, and stands with a GPU in the catalogue. ``Calibration`` says what
 the values were fitted to and how far off they were there; a GPU without one is uncalibrated, and says so.
 
 The defaults are an A100's under PyTorch and Megatron-DeepSpeed, fitted to 774 measured iteration times
-(``python -m tests.validation.fit``): matmul_peak, matmul_depth, unaligned, memory_peak, kernel_time,
-host_time and step_time. Tiles are cuBLAS' usual ones, attention_peak is FlashAttention-2's on an A100 (Dao,
+(``python -m tests.validation.fit``): matmul_peak, matmul_depth, unaligned, memory_peak, kernel_time, and the
+host ``unknown``. Tiles are cuBLAS' usual ones, attention_peak is FlashAttention-2's on an A100 (Dao,
 arXiv 2307.08691, figure 4, forward and backward); neither is fitted. Nor is interference: no iteration
 measured here overlaps the two. `cosim calibrate` measures it; on four A100s, H100s, MI250s and MI210s
 computation was slowed by 18.9 % on average, at most by 40 % (Lee et al., "Characterizing
@@ -16,9 +16,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
+from cosim.registry import located
 from cosim.spec import Spec, TimePs
+
+_HOSTS = {"host_time": "operator_time", "gap_time": "gap_time", "step_time": "step_time"}
+"""What a host calls them."""
 
 
 class Calibration(Spec):
@@ -120,26 +124,11 @@ class Efficiency(Spec):
         le=50_000_000,
         description="of the GPU for each kernel, beside its work (ramp, tail)",
     )
-    gap_time: TimePs = Field(
-        0, ge=0, le=50_000_000, description="between two kernels of a training, beside what each takes alone"
-    )
     sustained_clock: float = Field(
         1.0,
         ge=0.4,
         le=1,
         description="clock in an hour of training as a fraction of a kernel's alone: the power limit",
-    )
-    host_time: TimePs = Field(
-        51_700_000,
-        ge=0,
-        le=200_000_000,
-        description="of the host to issue one operator; 0s: never waited for",
-    )
-    step_time: TimePs = Field(
-        4_560_000_000,
-        ge=0,
-        le=200_000_000_000,
-        description="of the host for an iteration, beside operators (logs, scaling)",
     )
     interference: float = Field(
         0.0,
@@ -148,6 +137,17 @@ class Efficiency(Spec):
         description="how much longer a computation takes while a collective runs on the GPU; "
         "arXiv 2507.03114: 0.19 on average, up to 0.40 (A100, H100, MI250, MI210)",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_the_hosts(cls, value: Any) -> Any:
+        """Refuse what had been the GPU's and is its host's, with what to write."""
+        if isinstance(value, dict) and (said := {key: value[key] for key in _HOSTS if key in value}):
+            times = ", ".join(f"{_HOSTS[key]}: {time}" for key, time in said.items())
+            text = f"is no GPU's but its host's: write `host: {{kind: custom, {times}}}` beside `gpu`"
+            first = next(iter(said))
+            raise located("Efficiency", [((first,), f"{first} {text}", said[first])])
+        return value
 
     def written(self) -> dict[str, Any]:
         """As a file writes it: times with their unit."""

@@ -1,21 +1,27 @@
 """What is known of a GPU: peak arithmetic and memory rate from a data sheet, and what it reaches of them.
 
 Peaks are dense (without structured sparsity), in FLOP/s with a multiply-add counted as two; matrix units
-where a type has them. What a GPU reaches of its peaks are its ``efficiency``'s parameters. The catalogue's
+where a type has them. What a GPU reaches of its peaks are its ``efficiency``'s parameters; what its kernels
+wait for in front of the GPU are its ``host``'s, which is another's in another machine. The catalogue's
 GPUs are files of the same form that `cosim calibrate` and `cosim fit` write (:mod:`cosim.gpu.catalogue`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
+from cosim.answers import check_answer
 from cosim.context import Context
 from cosim.errors import WorkloadError
 from cosim.files import located_yaml
 from cosim.gpu.contract import GpuSpec
 from cosim.gpu.efficiency import Calibration, Efficiency
+from cosim.host import catalogue as hosts
+from cosim.host.contract import HostSpec
+from cosim.host.hosts import Host
+from cosim.registry import Named
 from cosim.spec import RateBps, SizeBytes
 
 if TYPE_CHECKING:
@@ -33,6 +39,15 @@ DTYPE_BYTES: dict[DType, int] = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp
 _NEIGHBOUR, _UNCALIBRATED = 0.12, 0.25
 """One sigma of a GPU with a measured one's efficiencies, and of one that nothing is known of: what H100's
 jobs were off by with an A100's numbers."""
+
+
+def _numbers(host: HostSpec) -> Host:
+    if not isinstance(host, Host):
+        raise ValueError(
+            f"a GPU's own host is named, or its numbers given: {{kind: custom, operator_time: 10us}}; a "
+            f"{type(host).__name__} is a job's, beside its `gpu`"
+        )
+    return host
 
 
 class Gpu(GpuSpec):
@@ -56,7 +71,11 @@ class Gpu(GpuSpec):
     source: str = Field(default="the scenario", description="where the numbers are from")
     like: str | None = Field(
         default=None,
-        description="a GPU of the catalogue whose efficiency it is taken to have, what is given apart",
+        description="GPU of the catalogue whose efficiency and host it is taken to have, what is given apart",
+    )
+    host: Annotated[Host, Named("cosim.hosts"), AfterValidator(_numbers)] = Field(
+        default_factory=lambda: hosts.read("unknown"),
+        description="what its measured jobs ran on; a job's own `host` goes before it",
     )
     efficiency: Efficiency = Field(
         default=Efficiency(), description="what it reaches of its peaks; the compute model's parameters"
@@ -72,17 +91,20 @@ class Gpu(GpuSpec):
     @model_validator(mode="before")
     @classmethod
     def _as_its_neighbour(cls, value: Any) -> Any:
-        """What the efficiency doesn't say is the neighbour's; its clock as far as the power goes.
+        """What host and efficiency don't say is the neighbour's; its clock as far as the power goes.
 
         An operation takes as much energy on either, so that of two GPUs of a generation that with twice the
         watts for each FLOP/s of its peak sustains twice the clock, up to all of it.
         """
-        given = value.get("efficiency", {}) if isinstance(value, dict) else None
-        if not isinstance(given, dict) or not value.get("like"):
+        if not isinstance(value, dict) or not value.get("like"):
             return value
         from cosim.gpu.catalogue import read
 
         other = read(str(value["like"]))
+        value = {"host": other.host, **value}
+        given = value.get("efficiency", {})
+        if not isinstance(given, dict):
+            return value
         clock: dict[str, float] = {}
         watts, peaks = value.get("power"), value.get("peak_flops")
         if watts and other.power and isinstance(peaks, dict) and "bf16" in peaks:
@@ -108,6 +130,11 @@ class Gpu(GpuSpec):
         """The GPU itself."""
         return self
 
+    def on(self, host: Host) -> Gpu:
+        """The same GPU in another machine, which its source says."""
+        source = f"{self.source}; issued by {host.name}: {host.source}"
+        return self.model_copy(update={"host": host, "source": source})
+
     def timer(self, dtype: DType) -> GpuTimer:
         """What times kernels of a number type on it."""
         from cosim.gpu.timer import GpuTimer  # which asks this module
@@ -115,8 +142,8 @@ class Gpu(GpuSpec):
         return GpuTimer(self, dtype)
 
     def about(self) -> str:
-        """Its name, and where its numbers are from."""
-        return f"{self.name}, {self.source}"
+        """Its name, where its numbers are from, and how many were fitted."""
+        return f"{self.name}, {self.source}; fitted numbers: {len(self.fitted)}"
 
     def peak(self, dtype: PeakType) -> float:
         """Dense FLOP/s.
@@ -165,6 +192,25 @@ class Gpu(GpuSpec):
             "computation beside a collective isn't slowed (interference: 0, uncalibrated; measured: "
             "19 % on average, up to 40 %, arXiv 2507.03114)"
         )
+
+
+def build_gpu(gpu: GpuSpec, host: HostSpec | None, context: Context) -> Gpu:
+    """The GPU that a workload names, on the host that it names beside; None: on the GPU's own.
+
+    Raises
+    ------
+    WorkloadError
+        A file that is missing, or says something else.
+    InputError
+        A plug-in gave something else.
+    """
+    built = gpu.build(context)
+    check_answer(gpu, "build", built, Gpu)
+    if host is None:
+        return built
+    other = host.build(context)
+    check_answer(host, "build", other, Host)
+    return built.on(other)
 
 
 class GpuTable(GpuSpec):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from cosim.gpu.gpus import DType, Gpu
 from cosim.gpu.kernels import Kernel, KernelKind
 from cosim.gpu.timer import GpuTimer
+from cosim.host.hosts import Host
 
 
 class KernelShare(Gpu):
@@ -19,8 +20,11 @@ class KernelShare(Gpu):
     @classmethod
     def of(cls, gpu: Gpu, kind: KernelKind) -> KernelShare:
         """What kernels of this kind take on a GPU."""
-        efficiency = gpu.efficiency.model_copy(update={"gap_time": 0, "host_time": 0, "step_time": 0})
-        return cls.model_construct(**{**dict(gpu), "efficiency": efficiency}, counted=kind)
+        return cls.model_construct(**{**dict(gpu), "host": Host(operator_time=0)}, counted=kind)
+
+    def on(self, host: Host) -> KernelShare:  # noqa: ARG002 - none counts
+        """Itself, on any host."""
+        return self
 
     def timer(self, dtype: DType) -> GpuTimer:
         """The GPU's own, of kernels that count."""

@@ -17,8 +17,8 @@ sequences. With narrow operands its products are faster, its exponentials aren't
 block of queries has the most to do: no kernel ends before it.
 
 A kernel in a training is not a kernel alone: the power limit, which is of an average, lowers the clock
-(``sustained_clock``), and ``gap_time`` passes between two. ``GpuTimer(..., alone=True)`` leaves both out, as
-benchmarks of kernels do.
+(``sustained_clock``), and its host's ``gap_time`` passes between two. ``GpuTimer(..., alone=True)`` leaves
+both out, as benchmarks of kernels do.
 
 Only + - * / and square roots of doubles, so equal on every machine. Not modelled: what temperature does to a
 clock, caches (a kernel's operands come from memory even if the kernel before left them in L2), the numbers'
@@ -52,7 +52,7 @@ class GpuTimer:
         self.gpu, self.dtype = gpu, dtype
         efficiency, self._alone = gpu.efficiency, alone
         self._clock = 1.0 if alone else efficiency.sustained_clock
-        self._each_ps = efficiency.kernel_time + (0 if alone else efficiency.gap_time)
+        self._each_ps = efficiency.kernel_time + (0 if alone else gpu.host.gap_time)
         self._peak = gpu.peak(dtype) * self._clock
         self._narrow = DTYPE_BYTES[dtype] <= 2
         peaks, peak = gpu.peak_flops, gpu.peak(dtype)
@@ -69,11 +69,11 @@ class GpuTimer:
 
     def host_ps(self, launches: int) -> int:
         """Picoseconds of the host to issue so many operators."""
-        return launches * self.gpu.efficiency.host_time
+        return launches * self.gpu.host.operator_time
 
     def step_ps(self) -> int:
         """Picoseconds of the host in an iteration beside its operators."""
-        return self.gpu.efficiency.step_time
+        return self.gpu.host.step_time
 
     def slowed_ps(self, duration_ps: int) -> int:
         """What a computation takes while a collective runs on the same GPU."""

@@ -17,6 +17,8 @@ from pydantic import Field, PositiveInt
 from cosim.context import Context
 from cosim.errors import InputError, Location, WorkloadError
 from cosim.gpu.contract import GpuSpec
+from cosim.gpu.gpus import build_gpu
+from cosim.host.contract import HostSpec
 from cosim.profiler import distributions, file, kept
 from cosim.profiler.launch import ProfileRequest
 from cosim.profiler.workload import build, named_gpu
@@ -42,6 +44,9 @@ class ScriptWorkload(WorkloadSpec):
     profile_for: str = Field("h100-sxm", description="GPU of the catalogue that the script is told it has")
     gpu: Annotated[GpuSpec, Named("cosim.gpus")] | None = Field(
         None, description="time it on this one; omitted: the one that it is profiled for"
+    )
+    host: Annotated[HostSpec, Named("cosim.hosts")] | None = Field(
+        default=None, description="what issues its operators; omitted: what the GPU's measured jobs ran on"
     )
     imbalance: Annotated[float, Field(ge=1, le=1000)] = Field(
         1.0, description="experts: the busiest rank's load over the mean"
@@ -90,8 +95,8 @@ class ScriptWorkload(WorkloadSpec):
             place = error.location or Location(str(context.base / self.script))
             raise WorkloadError(error.message, location=place, hint=error.hint) from error
         made = file.read(path)
-        gpu = named_gpu(made.gpu) if self.gpu is None else self.gpu.build(context)
-        return build(made, gpu, self.script)
+        gpu = named_gpu(made.gpu) if self.gpu is None else self.gpu
+        return build(made, build_gpu(gpu, self.host, context), self.script)
 
     def runs_on(self, context: Context) -> GpuSpec:  # noqa: ARG002 - the script says it, no file
         """See :class:`~cosim.workload.contract.WorkloadSpec`."""

@@ -18,9 +18,10 @@ from cosim.context import Context
 from cosim.errors import Location, WorkloadError
 from cosim.files.import_report import ImportReport
 from cosim.gpu.contract import GpuSpec
-from cosim.gpu.gpus import DType, Gpu
+from cosim.gpu.gpus import DType, Gpu, build_gpu
 from cosim.gpu.kernels import Kernel, KernelKind
 from cosim.gpu.timer import GpuTimer
+from cosim.host.contract import HostSpec
 from cosim.profiler import file
 from cosim.profiler.file import ClassProgram, Profile
 from cosim.profiler.lower import KernelRow, ProfiledOperation
@@ -47,6 +48,9 @@ class ProfileWorkload(WorkloadSpec):
     gpu: Annotated[GpuSpec, Named("cosim.gpus")] | None = Field(
         default=None, description="time it on this GPU; default: the one that was profiled for"
     )
+    host: Annotated[HostSpec, Named("cosim.hosts")] | None = Field(
+        default=None, description="what issues its operators; omitted: what the GPU's measured jobs ran on"
+    )
 
     def build(self, context: Context) -> Workload:
         """Read and time; ``path`` is relative to ``context.base``.
@@ -58,8 +62,8 @@ class ProfileWorkload(WorkloadSpec):
         """
         place = str(context.base / self.path)
         profile = file.read(context.base / self.path)
-        gpu = named_gpu(profile.gpu, place) if self.gpu is None else self.gpu.build(context)
-        return build(profile, gpu, place)
+        gpu = named_gpu(profile.gpu, place) if self.gpu is None else self.gpu
+        return build(profile, build_gpu(gpu, self.host, context), place)
 
     def runs_on(self, context: Context) -> GpuSpec:
         """See :class:`~cosim.workload.contract.WorkloadSpec`."""
@@ -273,7 +277,7 @@ def _program(
             continue
         # The GPU starts when the first kernel is launched; the others are launched while it works.
         launches = sum(count for _, count in step.kernels) or 1
-        host = 0 if step.graphed else gpu.efficiency.host_time
+        host = 0 if step.graphed else gpu.host.operator_time
         if host:
             made.append(_launch(f"launch {at}", launch, host, step.phase))
             launch = (len(made) - 1,)

@@ -69,6 +69,11 @@ WHERE = {
         "how fast kernels run",
         "gpu",
     ),
+    "cosim.hosts": (
+        "workload: {kind: model, host: {kind: NAME, ...}}",
+        "how long it takes to issue operators",
+        "host",
+    ),
     "cosim.frameworks": (
         "workload: {kind: model, framework: {kind: NAME, ...}}",
         "which kernels and messages a model becomes",

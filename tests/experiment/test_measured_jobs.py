@@ -102,3 +102,20 @@ def test_a_traced_iteration_sets_what_its_kernels_tell_apart(job: Path, tmp_path
     assert "matmul " in str(found)
     with pytest.raises(InputError, match="rank 8 was measured, but the job has 8 ranks"):
         fit([MeasuredJob(job, {}, MeasuredIteration(1.0, measured.kernels, (8,)))])
+
+
+def test_a_job_that_waits_for_its_host_sets_the_hosts_number(job: Path, tmp_path: Path) -> None:
+    text = JOB.replace("micro_batch: 2", "host: gpt-fast-2023").replace("hidden: 4096", "hidden: 256")
+    job.write_text(text.replace("ffn: 11008", "ffn: 512").replace("sequence: 2048", "sequence: 64"))
+    setting = {"jobs[0].workload.host": {"kind": "custom", "operator_time": "40us"}}
+    seconds = MeasuredJob(job, setting, MeasuredIteration(1.0)).simulate()
+    found = fit([MeasuredJob(job, {}, MeasuredIteration(seconds))])
+    assert found.fitted == ("operator_time",)
+    assert "tells apart: host.operator_time" in str(found)
+    assert found.gpu.host.operator_time == pytest.approx(40e6, rel=2e-3)
+    assert "operator_time" not in found.gpu.fitted
+    assert found.gpu.host.fitted["operator_time"] == "1 measured job (cosim fit)"
+    write_table(tmp_path / "gpu.yaml", fitted_table(found))
+    named = {"jobs[0].workload.gpu": {"kind": "table", "path": str(tmp_path / "gpu.yaml")}}
+    alone = MeasuredJob(job, {}, MeasuredIteration(1.0)).simulate({**named, "jobs[0].workload.host": None})
+    assert alone == pytest.approx(seconds, rel=1e-3)

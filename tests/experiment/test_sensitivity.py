@@ -65,9 +65,7 @@ def test_a_gpus_rates_and_times_make_up_its_iteration() -> None:
             ],
         }
     )
-    efficiency = {
-        name.rpartition(".")[2]: each["job0"] for name, each in found.items() if "efficiency" in name
-    }
+    efficiency = {name.rpartition(".")[2]: each["job0"] for name, each in found.items() if ".gpu." in name}
     rates = efficiency["memory_peak"] + efficiency["sustained_clock"]
     times = sum(each for name, each in efficiency.items() if name.endswith("_time"))
     assert times - rates == pytest.approx(1, abs=0.01)
@@ -127,3 +125,20 @@ def test_a_page_has_what_moves_most_first_and_counts_the_rest() -> None:
 def test_it_is_of_one_run() -> None:
     with pytest.raises(InputError, match="what_matters"):
         cosim.run(RING, networks=["fair_share"], what_matters=True)  # type: ignore[call-overload]
+
+
+def test_a_host_that_is_named_is_what_matters_where_it_is_waited_for() -> None:
+    sizes = {"layers": 2, "hidden": 256, "heads": 2, "ffn": 512, "vocabulary": 64, "sequence": 64}
+    model = {"kind": "transformer", **sizes}
+    workload = {"kind": "model", "model": model, "gpu": "a100-80gb", "host": "gpt-fast-2023"}
+    found = tried(
+        {
+            "topology": {"kind": "ring", "endpoints": 1, "rate": "80Gbps", "latency": "0ns"},
+            "network": "fair_share",
+            "jobs": [{"workload": workload}],
+        }
+    )
+    host = "jobs[0].workload.host.operator_time"
+    assert found[host]["job0"] == pytest.approx(1, abs=0.02)
+    assert not any(".gpu.host." in name for name in found)
+    assert all(each["job0"] <= 0.02 for name, each in found.items() if name != host)

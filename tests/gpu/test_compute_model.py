@@ -17,18 +17,23 @@ from cosim.gpu.calibrate import (
 )
 from cosim.gpu.catalogue import A100_80GB, H100_SXM, V100_SXM2, names, read
 from cosim.gpu.efficiency import Calibration, Efficiency
-from cosim.gpu.gpus import GpuTable
+from cosim.gpu.gpus import Gpu, GpuTable
 from cosim.gpu.kernels import fused_attention, matmul, matmul_backward, memory, narrowed
 from cosim.gpu.timer import GpuTimer
+from cosim.host.hosts import Host
 from cosim.models.transformer import Transformer
 from cosim.units import PS_PER_S
 
 EXACT = {"matmul_peak": 1, "matmul_depth": 0, "memory_peak": 1, "kernel_time": "0ns"}
 
 
+def exact(gpu: Gpu, **efficiency: object) -> Gpu:
+    own = Efficiency.model_validate({**EXACT, **efficiency})
+    return gpu.model_copy(update={"efficiency": own, "host": Host(operator_time=0)})
+
+
 def timer(**efficiency: object) -> GpuTimer:
-    gpu = A100_80GB.model_copy(update={"efficiency": Efficiency.model_validate({**EXACT, **efficiency})})
-    return GpuTimer(gpu, "bf16")
+    return GpuTimer(exact(A100_80GB, **efficiency), "bf16")
 
 
 def test_a_full_wave_runs_at_peak() -> None:
@@ -125,10 +130,10 @@ def test_a_fit_finds_the_parameters_that_made_the_measurements() -> None:
     ]
     found, error = fit(made, H100_SXM, "bf16")
     for name in ("matmul_peak", "memory_peak", "attention_peak", "unaligned"):
-        assert getattr(found, name) == pytest.approx(getattr(truth, name), rel=0.03)
-    assert found.matmul_depth == pytest.approx(250, abs=40)
-    assert found.kernel_time == pytest.approx(4e6, rel=0.01)
-    assert found.host_time == 7_000_000
+        assert getattr(found.efficiency, name) == pytest.approx(getattr(truth, name), rel=0.03)
+    assert found.efficiency.matmul_depth == pytest.approx(250, abs=40)
+    assert found.efficiency.kernel_time == pytest.approx(4e6, rel=0.01)
+    assert (found.host.operator_time, found.host.step_time) == (7_000_000, 0)
     assert error < 0.02
     rng = np.random.default_rng(1)
     noisy = [Measurement(one.kernel, one.seconds * rng.uniform(0.9, 1.1), one.host_s) for one in made]
@@ -183,9 +188,7 @@ def test_the_fastest_tile_is_taken_and_a_long_inner_size_is_split() -> None:
 
 
 def test_narrow_products_run_at_their_type_and_are_converted() -> None:
-    gpu = H100_SXM.model_copy(
-        update={"efficiency": Efficiency.model_validate({**EXACT, "fp8_peak": 0.5, "tiles": [[128, 128]]})}
-    )
+    gpu = exact(H100_SXM, fp8_peak=0.5, tiles=[[128, 128]])
     wide = matmul(128 * 132, 8192, 128 * 8, 2)
     convert, product = narrowed(wide, 2, "fp8")
     assert convert.bytes_moved == 3 * wide.rows * wide.inner
@@ -195,9 +198,7 @@ def test_narrow_products_run_at_their_type_and_are_converted() -> None:
 
 
 def test_the_power_limit_slows_arithmetic_of_a_training_only() -> None:
-    gpu = A100_80GB.model_copy(
-        update={"efficiency": Efficiency.model_validate({**EXACT, "sustained_clock": 0.5})}
-    )
+    gpu = exact(A100_80GB, sustained_clock=0.5)
     training, alone = GpuTimer(gpu, "bf16"), GpuTimer(gpu, "bf16", alone=True)
     product = matmul(128 * 108, 8192, 128 * 8, 2)
     assert training.kernel_ps(product) == pytest.approx(2 * alone.kernel_ps(product), rel=1e-6)
@@ -205,8 +206,7 @@ def test_the_power_limit_slows_arithmetic_of_a_training_only() -> None:
 
 
 def test_element_wise_kernels_of_a_training_have_a_rate_of_their_own() -> None:
-    own = {**EXACT, "memory_peak": 0.8, "memory_training": 0.4}
-    gpu = A100_80GB.model_copy(update={"efficiency": Efficiency.model_validate(own)})
+    gpu = exact(A100_80GB, memory_peak=0.8, memory_training=0.4)
     among, alone = GpuTimer(gpu, "bf16"), GpuTimer(gpu, "bf16", alone=True)
     sweep = memory(1 << 30)
     assert among.kernel_ps(sweep) == pytest.approx(2 * alone.kernel_ps(sweep), rel=1e-6)

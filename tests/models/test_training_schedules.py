@@ -1,18 +1,21 @@
 """Iteration times against closed forms, on a network that costs nothing to speak of."""
 
+from typing import Any
+
 import pytest
 
 from cosim.context import HERE
 from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario
 from cosim.gpu.catalogue import A100_80GB
+from cosim.gpu.efficiency import Efficiency
 from cosim.models.schedule import LOOPED, ScheduleName, even_rounds, passes
 from cosim.models.transformer import Transformer
 from cosim.workload.program import CPU_STREAM, OpKind
 from tests.profiler.profiled import needs_torch
 
 SHAPE = {"layers": 16, "hidden": 512, "heads": 8, "vocabulary": 64, "sequence": 256}
-FAST_HOST = {"host_time": "0ns", "step_time": "0ns"}
+FAST_HOST = {"operator_time": "0ns"}
 
 
 def iteration_ps(model: Transformer) -> int:
@@ -29,9 +32,9 @@ def iteration_ps(model: Transformer) -> int:
     return int(run(scenario).records.iteration_end_ps[0].max())
 
 
-def make(host: dict[str, str], **settings: object) -> Transformer:
-    gpu = A100_80GB.model_copy(update={"efficiency": type(A100_80GB.efficiency).model_validate(host)})
-    return Transformer.model_validate({**SHAPE, "gpu": gpu, **settings})
+def make(host: dict[str, str], *, kernel_time: str = "11us", **settings: object) -> Transformer:
+    gpu = A100_80GB.model_copy(update={"efficiency": Efficiency(kernel_time=kernel_time)})
+    return Transformer.model_validate({**SHAPE, "gpu": gpu, "host": {"kind": "custom", **host}, **settings})
 
 
 def stage_work(model: Transformer, stage: int) -> int:
@@ -142,20 +145,20 @@ def test_micro_batches_of_ragged_interleaving_are_refused(schedule: str) -> None
 
 
 def test_a_slow_host_is_what_an_iteration_takes() -> None:
-    slow = {"host_time": "200us", "step_time": "0ns", "kernel_time": "0ns"}
-    model = make(slow, micro_batches=2)
+    slow = {"operator_time": "200us"}
+    model = make(slow, kernel_time="0ns", micro_batches=2)
     issued = sum(op.duration_ps for op in model.build(HERE).programs[0].operations if op.stream == CPU_STREAM)
     took = iteration_ps(model)
     assert issued <= took <= 1.02 * issued
     # twice the ranks don't halve it: each issues as many operators
-    assert iteration_ps(make(slow, micro_batches=2, tensor_parallel=2)) > took
+    assert iteration_ps(make(slow, kernel_time="0ns", micro_batches=2, tensor_parallel=2)) > took
 
 
 @pytest.mark.parametrize("cut", [{}, {"tensor_parallel": 2}, {"pipeline_parallel": 4}])
-def test_a_host_that_is_never_behind_costs_nothing(cut: dict[str, int]) -> None:
+def test_a_host_that_is_never_behind_costs_nothing(cut: dict[str, Any]) -> None:
     def host(time: str) -> Transformer:
         return make(
-            {"host_time": time, "step_time": "0ns"}, micro_batch=64, micro_batches=4, synchronous_passes=True,
+            {"operator_time": time}, micro_batch=64, micro_batches=4, synchronous_passes=True,
             **cut,
         )  # fmt: skip
 
@@ -164,7 +167,7 @@ def test_a_host_that_is_never_behind_costs_nothing(cut: dict[str, int]) -> None:
 
 
 def test_a_pass_that_the_host_waits_for_is_no_faster() -> None:
-    slow = {"host_time": "60us", "step_time": "0ns"}
+    slow = {"operator_time": "60us"}
     free, waiting = (
         iteration_ps(make(slow, micro_batch=8, micro_batches=4, synchronous_passes=flag))
         for flag in (False, True)
@@ -175,7 +178,7 @@ def test_a_pass_that_the_host_waits_for_is_no_faster() -> None:
 @pytest.mark.parametrize("both", [False, True])
 def test_a_host_that_waits_for_exchanges_hides_none(both: bool) -> None:
     """A slow host: what it issues, and each exchange after it; else exchanges pass while it issues."""
-    slow = {"host_time": "200us", "step_time": "0ns", "kernel_time": "0ns"}
+    slow = {"operator_time": "200us"}
 
     def took(waits: bool) -> tuple[int, int]:
         scenario = Scenario.model_validate(
@@ -183,8 +186,8 @@ def test_a_host_that_waits_for_exchanges_hides_none(both: bool) -> None:
                 "topology": {"kind": "leaf_spine", "leaves": 1, "spines": 1, "endpoints_per_leaf": 2,
                              "latency": "50us", "rate": "100Gbps"},
                 "network": "congestion_unaware",
-                "jobs": [{"workload": make(slow, micro_batches=2, tensor_parallel=2, synchronous_passes=both,
-                                           synchronous_exchanges=waits)}],
+                "jobs": [{"workload": make(slow, kernel_time="0ns", micro_batches=2, tensor_parallel=2,
+                                           synchronous_passes=both, synchronous_exchanges=waits)}],
             }
         )  # fmt: skip
         records = run(scenario).records

@@ -104,6 +104,7 @@ def test_what_its_plug_ins_say_is_what_happens(answer: dict[str, Any]) -> None:
     assert "16777216 parameters" in answer["sizes"]["perceptron"][0]
     assert "TPU v5p" in answer["notes"]["perceptron"][0]
     assert "the host waits after each pass" in answer["notes"]["language"]
+    assert "issued by two threads: their page" in answer["notes"]["language"][0]
     assert answer["files"] == ["pairs.txt"]
     assert answer["pairs"][0] == "job operation kind"
     assert "relay.0 work compute" in answer["pairs"]
@@ -132,7 +133,18 @@ def cosim(installed: dict[str, str], *words: str) -> subprocess.CompletedProcess
 
 def test_lists_show_them(installed: dict[str, str]) -> None:
     text = cosim(installed, "list").stdout
-    for name in ("constant", "step", "boards", "relay", "mlp", "tpu", "waiting", "gather_once", "pairs"):
+    for name in (
+        "constant",
+        "step",
+        "boards",
+        "relay",
+        "mlp",
+        "tpu",
+        "two_threads",
+        "waiting",
+        "gather_once",
+        "pairs",
+    ):
         assert re.search(rf"^  {name}  +\w", text, re.MULTILINE), name
     text = cosim(installed, "list", "network", "constant").stdout
     assert "Every message takes the same time" in text

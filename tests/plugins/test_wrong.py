@@ -28,6 +28,7 @@ WRONG = {
     "cosim.workloads": ("Workload", f"{CONTEXT} Workload, which it lacks"),
     "cosim.models": ("AModel", ", which it lacks"),
     "cosim.gpus": ("AGpu", f"{CONTEXT} Gpu, which it lacks"),
+    "cosim.hosts": ("AHost", f"{CONTEXT} Host, which it lacks"),
     "cosim.frameworks": ("AFramework", ", which it lacks"),
     "cosim.collectives": ("Collective", "and carries: ClassVar[frozenset[Collective]], which it lacks"),
     "cosim.placements": ("APlacement", "choose(self, wanted: Wanted) -> I32, which it lacks"),

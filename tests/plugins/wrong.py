@@ -13,6 +13,7 @@ from cosim.plugins import (
     Format,
     Framework,
     GpuSpec,
+    HostSpec,
     MemorySpec,
     Model,
     NetworkSimulator,
@@ -76,6 +77,10 @@ class AModel(Model):
 
 
 class AGpu(GpuSpec):
+    """Lacks its build."""
+
+
+class AHost(HostSpec):
     """Lacks its build."""
 
 

@@ -122,7 +122,7 @@ class Tally:
         for op in operations:
             flops["forward" if op.phase == "forward" else "backward"] += int(op.flops)
             moved[op.phase] += int(op.bytes_moved)
-        host = named_gpu(GPU).efficiency.host_time
+        host = named_gpu(GPU).host.operator_time
         return cls(
             flops,
             moved,

@@ -10,8 +10,8 @@ same jobs. They stay in the table, in the fit and in every error reported.
 
 Then what unseen rows should expect: three random halves (fitted to one, the error on the other), and five
 folds (fitted to four fifths each time, so that every row is predicted once by a fit that hasn't seen it).
-``--quick``: only the fit. ``--fixed=step_time=0,matmul_depth=142``: with these numbers of the GPU given
-(times in picoseconds) and the others fitted: what a number less costs.
+``--quick``: only the fit. ``--fixed=step_time=0,matmul_depth=142``: with these numbers of the GPU or its host
+given (times in picoseconds) and the others fitted: what a number less costs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from scipy.optimize import least_squares
 from scipy.stats import spearmanr
 
 from cosim.gpu.catalogue import A100_80GB
-from cosim.gpu.efficiency import Efficiency
+from cosim.gpu.gpus import Gpu
+from cosim.gpu.parameters import PARTS, bounds, changed
 from cosim.pattern.nccl import Nccl
 from cosim.pattern.nccl_fit import host_s
 from cosim.pattern.template import Collective
@@ -35,7 +36,7 @@ from tests.validation.surrogate import I64, NVLINK, Surrogate
 
 TABLES = ("single", "multi")
 START = {
-    "unaligned": 0.45, "gap_time": 8e6, "host_time": 50e6,
+    "unaligned": 0.45, "gap_time": 8e6, "operator_time": 50e6,
     "step_time": 5e9,
 }  # fmt: skip
 WEIGHTS = (1.0, 3.0)
@@ -82,22 +83,17 @@ class Fit:
         self.rows = [list(rows) for rows in tables]
         self.measured = [np.array([row.measured_s for row in rows]) for rows in tables]
         self.surrogates = [Surrogate([row.job for row in rows]) for rows in tables]
-        self.names = [name for name in FITTED["gpu"] if name not in self.fixed]
+        self.names = [name for name in (*FITTED["gpu"], *FITTED["host"]) if name not in self.fixed]
         self.scale = np.array([START[name] for name in self.names])
         self.nccl = Nccl()
 
-    def efficiency(self, values: F64) -> Efficiency:
-        """Parameters, times in whole picoseconds."""
-        fitted = dict(zip(self.names, values.tolist(), strict=True))
-        given = {
-            name: round(value) if name.endswith("_time") else value
-            for name, value in (self.fixed | fitted).items()
-        }
-        return A100_80GB.efficiency.model_copy(update=given)
+    def gpu(self, values: F64) -> Gpu:
+        """An A100 and its host with these parameters."""
+        return changed(A100_80GB, self.fixed | dict(zip(self.names, values.tolist(), strict=True)))
 
     def predicted(self, values: F64) -> list[F64]:
         """Seconds of every row of each table."""
-        return [one.predict(self.efficiency(values), self.nccl) for one in self.surrogates]
+        return [one.predict(self.gpu(values), self.nccl) for one in self.surrogates]
 
     def fit(self, chosen: Sequence[I64], start: F64 | None = None) -> F64:
         """Parameters for the rows chosen of each table."""
@@ -110,22 +106,15 @@ class Fit:
             ]
             return np.concatenate(parts) * 100
 
-        low, high = zip(*(_bounds(name) for name in self.names), strict=True)
-        bounds = np.array(low) / self.scale, np.array(high) / self.scale
+        within = np.array([bounds(name) for name in self.names]).T / self.scale
         found = least_squares(
             residuals,
             np.ones(len(self.names)) if start is None else start / self.scale,
-            bounds=bounds,
+            bounds=(within[0], within[1]),
             loss="cauchy",
             diff_step=[1e-3] * len(self.names),
         )
         return np.asarray(found.x * self.scale, np.float64)
-
-
-def _bounds(name: str) -> tuple[float, float]:
-    metadata = Efficiency.model_fields[name].metadata
-    low = next(one.ge for one in metadata if hasattr(one, "ge"))
-    return low, next(one.le for one in metadata if hasattr(one, "le"))
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -133,8 +122,8 @@ def main(arguments: Sequence[str]) -> None:
     fit_nccl()
     texts = [text for each in arguments if each.startswith("--fixed=") for text in each[8:].split(",")]
     fixed = {name: float(value) for name, _, value in (text.partition("=") for text in texts)}
-    if unknown := fixed.keys() - Efficiency.model_fields.keys():
-        raise SystemExit(f"--fixed: a GPU has no {min(unknown)}")
+    if unknown := fixed.keys() - {name for part in PARTS.values() for name in part.model_fields}:
+        raise SystemExit(f"--fixed: a GPU and its host have no {min(unknown)}")
     fit = Fit([read_rows(DATA / f"megatron_deepspeed_a100_{name}_node.csv") for name in TABLES], fixed)
     everything = [np.arange(len(rows)) for rows in fit.rows]
     values = fit.fit(everything)

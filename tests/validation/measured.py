@@ -49,7 +49,8 @@ COLUMNS = {
 }
 TIME = "iteration time (ms)"
 FITTED = {
-    "gpu": ("unaligned", "gap_time", "host_time", "step_time"),
+    "gpu": ("unaligned",),
+    "host": ("gap_time", "operator_time", "step_time"),
     "nccl": ("latency", "nvlink_efficiency", "loop_gap"),
 }
 """Names of the parameters that were fitted; ``LAUNCH_PS`` of nccl-tests is one more."""
@@ -143,7 +144,7 @@ def by_parallelism(rows: Sequence[Row], predicted: F64) -> str:
 def parameters() -> list[str]:
     """Every fitted number, with unit, bounds and meaning."""
     lines = []
-    for what, spec in (("gpu", A100_80GB.efficiency), ("nccl", Nccl())):
+    for what, spec in (("gpu", A100_80GB.efficiency), ("host", A100_80GB.host), ("nccl", Nccl())):
         for name in FITTED[what]:
             field = type(spec).model_fields[name]
             bounds = [

@@ -18,10 +18,11 @@ from cosim.experiment.fit_gpu import PARAMETERS
 from cosim.gpu.calibrate import gpu_values
 from cosim.gpu.catalogue import read
 from cosim.gpu.gpus import Gpu
+from cosim.gpu.parameters import bounds, changed, value
 from cosim.models.catalogue.workload import ModelWorkload
 from tests.validation.closed import iteration_s
 from tests.validation.fsdp_jobs import Row, rows, settings
-from tests.validation.kernels import F64, bound
+from tests.validation.kernels import F64
 from tests.validation.training import cluster
 
 GRID = np.geomspace(0.4, 2.5, 8)
@@ -33,16 +34,14 @@ LESS = 0.95
 @cache
 def known() -> Gpu:
     """An H100 as its data sheet has it, and an A100's efficiencies."""
-    efficiency = read("a100-80gb").efficiency
-    return read("h100-sxm").model_copy(update={"efficiency": efficiency, "calibration": None, "fitted": {}})
+    other = read("a100-80gb")
+    fitted = {"efficiency": other.efficiency, "host": other.host}
+    return read("h100-sxm").model_copy(update={**fitted, "calibration": None, "fitted": {}})
 
 
-def seconds(row: Row, name: str, value: float) -> float:
+def seconds(row: Row, name: str, given_value: float) -> float:
     """Of an iteration, with another value of one parameter."""
-    efficiency = known().efficiency.model_copy(
-        update={name: round(value) if name.endswith("_time") else value}
-    )
-    values = gpu_values(known().model_copy(update={"efficiency": efficiency}))
+    values = gpu_values(changed(known(), {name: given_value}))
     gpu = {"kind": "custom"} | {key: each for key, each in values.items() if each is not None}
 
     def of(count: int) -> float:
@@ -59,21 +58,21 @@ def seconds(row: Row, name: str, value: float) -> float:
 
 def most_moving(row: Row) -> str:
     """The parameter that ``cosim fit`` sets by this job alone."""
-    values = {name: float(getattr(known().efficiency, name)) for name in PARAMETERS}
+    values = {name: value(known(), name) for name in PARAMETERS}
     return min(values, key=lambda name: -abs(seconds(row, name, LESS * values[name]) / _before(row) - 1))
 
 
 def _before(row: Row) -> float:
     name = PARAMETERS[0]
-    return seconds(row, name, float(getattr(known().efficiency, name)))
+    return seconds(row, name, value(known(), name))
 
 
 def curves(found: list[Row], name: str) -> tuple[F64, F64]:
     """float64[values] of a parameter, and float64[rows, values]: seconds over those measured."""
-    low, high = bound(name)
-    values = np.unique(np.clip(float(getattr(known().efficiency, name)) * GRID, low, high))
-    ratios = [[seconds(row, name, float(value)) / row.seconds for value in values] for row in found]
-    return values, np.array(ratios)
+    low, high = bounds(name)
+    tried = np.unique(np.clip(value(known(), name) * GRID, low, high))
+    ratios = [[seconds(row, name, float(each)) / row.seconds for each in tried] for row in found]
+    return tried, np.array(ratios)
 
 
 def after(found: list[Row]) -> tuple[F64, list[str]]:

@@ -16,8 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.gpu.catalogue import A100_80GB
-from cosim.gpu.efficiency import Efficiency
+from cosim.gpu.gpus import Gpu
 from cosim.gpu.kernels import Kernel
 from cosim.gpu.timer import GpuTimer
 from cosim.models.parts import Exchange, Piece, merged
@@ -65,11 +64,11 @@ class Surrogate:
         self._exchanges: dict[tuple[str, int, int], int] = {}
         self.jobs = [self._job(row) for row in rows]
 
-    def predict(self, efficiency: Efficiency, nccl: Nccl) -> F64:
+    def predict(self, gpu: Gpu, nccl: Nccl) -> F64:
         """Seconds of an iteration of each row."""
-        kernel_s = self._kernel_s(efficiency)
+        kernel_s = self._kernel_s(gpu)
         exchange_s = np.array([_exchange_s(*key, nccl) for key in self._exchanges])
-        return np.array([self._iteration_s(job, kernel_s, exchange_s, efficiency, nccl) for job in self.jobs])
+        return np.array([self._iteration_s(job, kernel_s, exchange_s, gpu, nccl) for job in self.jobs])
 
     def _job(self, row: Mapping[str, int]) -> Job:
         model = Transformer.model_validate({k: v for k, v in megatron(row).items() if k != "kind"})
@@ -121,21 +120,21 @@ class Surrogate:
         key = (exchange.collective, ranks, exchange.size_bytes)
         return self._exchanges.setdefault(key, len(self._exchanges))
 
-    def _kernel_s(self, efficiency: Efficiency) -> F64:
-        timer = GpuTimer(A100_80GB.model_copy(update={"efficiency": efficiency}), "fp16")
+    def _kernel_s(self, gpu: Gpu) -> F64:
+        timer = GpuTimer(gpu, "fp16")
         return np.array([timer.kernel_ps(kernel) / PS_PER_S for kernel in self._kernels])
 
-    def _iteration_s(
-        self, job: Job, kernel_s: F64, exchange_s: F64, efficiency: Efficiency, nccl: Nccl
-    ) -> float:
+    def _iteration_s(self, job: Job, kernel_s: F64, exchange_s: F64, gpu: Gpu, nccl: Nccl) -> float:
         row = job.settings
-        gpu = np.array([kernel_s[each].sum() for each in job.kernels])
-        host = job.launches * efficiency.host_time / PS_PER_S
-        shared = np.where(job.exchange >= 0, exchange_s[job.exchange], 0.0) if len(exchange_s) else 0 * gpu
+        kernels = np.array([kernel_s[each].sum() for each in job.kernels])
+        host = job.launches * gpu.host.operator_time / PS_PER_S
+        shared = (
+            np.where(job.exchange >= 0, exchange_s[job.exchange], 0.0) if len(exchange_s) else 0 * kernels
+        )
         inside = row["dp"] * row["tp"] < GPUS
         link = NVLINK * nccl.nvlink_efficiency if inside else HOST_NICS / GPUS
         gather = float(exchange_s[job.gather]) if job.gather >= 0 else 0.0
-        steps = (gpu, host, shared)
+        steps = (kernels, host, shared)
         took = pipeline_s(
             job.stages, job.micro_batches, *job.forward, *job.backward, *job.order, *steps,
             job.boundary / link + 5e-6, gather, job.synchronous,
@@ -143,8 +142,8 @@ class Surrogate:
         gradients = job.parameters * 2
         if row["dp"] > 1:
             took += _gradients_s(row["dp"], max(1, min(GPUS // row["tp"], row["dp"])), gradients, nccl)
-        adam = job.parameters * _ADAM_BYTES * 8 / (A100_80GB.memory_rate * efficiency.memory_peak)
-        return float(took + job.tied / link + adam + efficiency.step_time / PS_PER_S)
+        adam = job.parameters * _ADAM_BYTES * 8 / (gpu.memory_rate * gpu.efficiency.memory_peak)
+        return float(took + job.tied / link + adam + gpu.host.step_time / PS_PER_S)
 
 
 def _ragged(lists: Sequence[Sequence[int]]) -> tuple[I64, I64]:

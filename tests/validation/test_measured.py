@@ -36,7 +36,7 @@ def test_a_sample_of_single_host_rows_is_within_vtrains_error() -> None:
     assert error.mean() < 0.084
     assert "(1, 2)" in by_parallelism(rows, predicted)
     # The fit's stand-in is worked out by another hand: the replay has to agree with it.
-    stand_in = Surrogate([row.job for row in rows]).predict(A100_80GB.efficiency, Nccl())
+    stand_in = Surrogate([row.job for row in rows]).predict(A100_80GB, Nccl())
     assert stand_in == pytest.approx(predicted, rel=0.01)
 
 

@@ -3,9 +3,9 @@
 Operators run in order of their nodes; those of autograd's threads where they stand, for the main thread
 stands still meanwhile. An operator that does something on the GPU, calls no other that does, and isn't a
 mere view is a kernel: matrix products and convolutions by their shapes, everything else by the bytes of its
-tensors. The host takes the GPU's ``host_time`` for each. A collective follows what was computed before;
-what touches its buffers (the ET names each tensor's storage), or a ``wait`` for it, follows it. ``item``
-has the host wait for the GPU.
+tensors. The host takes its ``operator_time`` for each. A collective follows what was computed before; what
+touches its buffers (the ET names each tensor's storage), or a ``wait`` for it, follows it. ``item`` has the
+host wait for the GPU.
 
 Not modelled: Python's time, several compute streams (an ET doesn't name streams), fusion inside an operator.
 """
@@ -250,7 +250,7 @@ def _communication(
         return
     issued = Operation(
         f"{comm.kind} issued", OpKind.COMPUTE, CPU_STREAM, _unique(writer.host),
-        duration_ps=writer.gpu.efficiency.host_time,
+        duration_ps=writer.gpu.host.operator_time,
     )  # fmt: skip
     writer.ops.append(issued)
     writer.host = (len(writer.ops) - 1,)

@@ -27,6 +27,8 @@ from cosim.formats.pytorch.job import (
 from cosim.formats.pytorch.kineto import Timeline
 from cosim.formats.pytorch.link import link, match_comms
 from cosim.gpu.contract import GpuSpec
+from cosim.gpu.gpus import build_gpu
+from cosim.host.contract import HostSpec
 from cosim.registry import Named
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import Operation, OpKind, Program, Workload
@@ -65,6 +67,9 @@ class PyTorchWorkload(WorkloadSpec):
     gpu: Annotated[GpuSpec, Named("cosim.gpus")] | None = Field(
         None, description="without Kineto traces: time operators on this GPU"
     )
+    host: Annotated[HostSpec, Named("cosim.hosts")] | None = Field(
+        default=None, description="what issues its operators; omitted: what the GPU's measured jobs ran on"
+    )
 
     @model_validator(mode="after")
     def _something_to_read(self) -> PyTorchWorkload:
@@ -77,7 +82,8 @@ class PyTorchWorkload(WorkloadSpec):
     def idle_settings(self) -> list[tuple[str, str]]:
         """Settings that only matter with, or without, measured times."""
         if self.kineto is not None:
-            return [("gpu", "the Kineto traces have the times")] if self.gpu is not None else []
+            timed_by = [name for name in ("gpu", "host") if getattr(self, name) is not None]
+            return [(name, "the Kineto traces have the times") for name in timed_by]
         given = self.model_fields_set & {"collectives", "start"}
         return [(name, "there are no Kineto traces") for name in sorted(given)]
 
@@ -170,7 +176,7 @@ class PyTorchWorkload(WorkloadSpec):
         """ETs alone: the compute model says how long."""
         assert self.gpu is not None
         place, report = str(context.base / str(self.et)), ReportBuilder()
-        gpu = self.gpu.build(context)
+        gpu = build_gpu(self.gpu, self.host, context)
         traces = _traces(context.base / str(self.et), {}, report, keep_nodes=True)
         said = {comm.group_size for trace in traces.values() for comm in trace.comms.values()}
         world_size = self._world_size([*traces], max(said, default=0) or None, place, report)

@@ -27,7 +27,7 @@ def layer_profile(spec: ModelWorkload, context: Context) -> LayerProfile:
     WorkloadError
         Layers that talk to other replicas; a GPU whose table can't be read.
     """
-    job, timer = spec.job(), spec.gpu.build(context).timer(spec.dtype)
+    job, timer = spec.job(), spec.built_gpu(context).timer(spec.dtype)
     width = DTYPE_BYTES[spec.gradient_dtype]
     layers = [layer for stage in job.stages for chunk in stage for layer in chunk]
 

@@ -12,8 +12,9 @@ from cosim.context import Context
 from cosim.errors import InfeasibleError, WorkloadError
 from cosim.files.import_report import ImportReport
 from cosim.gpu.contract import GpuSpec
-from cosim.gpu.gpus import DType, Gpu
+from cosim.gpu.gpus import DType, Gpu, build_gpu
 from cosim.gpu.kernels import memory
+from cosim.host.contract import HostSpec
 from cosim.models.build_training import build_training
 from cosim.models.catalogue.assemble import Graphed, Stretched
 from cosim.models.catalogue.cut import Attention, Parallel, Recipe, Recompute, Recomputed
@@ -46,6 +47,9 @@ class TrainedWorkload(WorkloadSpec):
     """How a model is trained, whatever the model: on which GPU, in which number types, what is kept."""
 
     gpu: Annotated[GpuSpec, Named("cosim.gpus")] = Field(description="GPU, with its compute model")
+    host: Annotated[HostSpec, Named("cosim.hosts")] | None = Field(
+        default=None, description="what issues its operators; omitted: what the GPU's measured jobs ran on"
+    )
     micro_batch: PositiveInt = Field(1, description="sequences or samples that a replica works on at once")
     recompute: Recompute | tuple[Recomputed, ...] = Field(
         "none",
@@ -76,6 +80,10 @@ class TrainedWorkload(WorkloadSpec):
     def runs_on(self, context: Context) -> GpuSpec:  # noqa: ARG002 - a setting, no file
         """See :class:`~cosim.workload.contract.WorkloadSpec`."""
         return self.gpu
+
+    def built_gpu(self, context: Context) -> Gpu:
+        """Its GPU, on its host; see :func:`~cosim.gpu.gpus.build_gpu`."""
+        return build_gpu(self.gpu, self.host, context)
 
 
 def _with(report: ImportReport, line: str) -> ImportReport:
@@ -244,8 +252,7 @@ class ModelWorkload(TrainedWorkload):
         WorkloadError
             It doesn't fit into the GPU's memory: says what would. Or the GPU's table can't be read.
         """
-        gpu = self.gpu.build(context)
-        check_answer(self.gpu, "build", gpu, Gpu)
+        gpu = self.built_gpu(context)
         try:
             gpu.peak(self.dtype)
         except ValueError as error:

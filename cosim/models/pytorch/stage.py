@@ -5,7 +5,7 @@ before it sent where one batch of messages holds both; a message sent alone is w
 of the same direction. Gradients of micro-batches add up and are exchanged after the last backward
 (``stage.perform_reduce_grad``), then divided by the number of micro-batches.
 
-``step_time`` of a GPU's efficiency, fitted to Megatron-LM's logs and loss scaling, is not added.
+A host's ``step_time``, fitted to Megatron-LM's logs and loss scaling, is not added.
 
 Not modelled: what the script does beside the model (batches, logs, checkpoints), NCCL's first connections,
 the interference of collectives with computation.
