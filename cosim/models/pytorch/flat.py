@@ -32,7 +32,7 @@ from cosim.models.pytorch.data import DataParallelism
 from cosim.models.pytorch.fsdp import COPY_STREAM, REDUCED_STREAM
 
 if TYPE_CHECKING:
-    from cosim.models.pytorch.stage import EagerStage, Part
+    from cosim.models.pytorch.stage import EagerStage, ModelPart
 
 GATHER_STREAM = "compute-gathered"
 SUMMED_STREAM = "compute-summed"
@@ -60,7 +60,7 @@ class FlatUnit:
 class FlatSharded(DataParallelism):
     """The data parallelism of a stage whose parameters are flat ones in shards."""
 
-    def __init__(self, stage: EagerStage, part: Part) -> None:
+    def __init__(self, stage: EagerStage, part: ModelPart) -> None:
         self.stage, self.training = stage, stage.training
         self.ranks = stage.group_size(self.training.shard_axes)
         ends = (0, len(part.layers) - 1)

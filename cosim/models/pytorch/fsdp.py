@@ -26,7 +26,7 @@ from cosim.models.parts import Exchange, Weight
 from cosim.models.pytorch.data import DataParallelism
 
 if TYPE_CHECKING:
-    from cosim.models.pytorch.stage import EagerStage, Part
+    from cosim.models.pytorch.stage import EagerStage, ModelPart
 
 COPY_STREAM = "compute-copy"
 REDUCED_STREAM = "compute-reduced"
@@ -54,7 +54,7 @@ class Unit:
 class FullySharded(DataParallelism):
     """The data parallelism of a stage whose parameters are sharded."""
 
-    def __init__(self, stage: EagerStage, part: Part) -> None:
+    def __init__(self, stage: EagerStage, part: ModelPart) -> None:
         self.stage, self.part, self.training = stage, part, stage.training
         self.experts: dict[int, Unit] = {}
         """Units of experts, which are gathered when the experts are next, by place."""

@@ -15,7 +15,7 @@ from cosim.models.parts import Exchange, Weight
 from cosim.models.pytorch.data import DataParallelism
 
 if TYPE_CHECKING:
-    from cosim.models.pytorch.stage import EagerStage, Part
+    from cosim.models.pytorch.stage import EagerStage, ModelPart
 
 _FIRST_BUCKET = 2**20
 
@@ -23,7 +23,7 @@ _FIRST_BUCKET = 2**20
 class Replicated(DataParallelism):
     """The data parallelism of a stage whose parameters are whole."""
 
-    def __init__(self, stage: EagerStage, part: Part) -> None:
+    def __init__(self, stage: EagerStage, part: ModelPart) -> None:
         self.stage, self.part, self.training = stage, part, stage.training
         self.last = False
         self.added: set[str] = set()

@@ -54,7 +54,7 @@ class EagerStage(Issuer):
         self.layer = ""
         last = len(chunks) - 1
         self.parts = [
-            Part(self, layers, first=stage == 0 and k == 0, final=stage == stages - 1 and k == last)
+            ModelPart(self, layers, first=stage == 0 and k == 0, final=stage == stages - 1 and k == last)
             for k, layers in enumerate(chunks)
         ]
         """What pipelining calls stages: each has a data parallelism of its own."""
@@ -318,7 +318,7 @@ class EagerStage(Issuer):
         return [weight for part in self.parts for weight in part.weights]
 
 
-class Part:
+class ModelPart:
     """Layers that a stage runs one after the other, and their data parallelism.
 
     ``first``: the embedding is among them; ``final``: the head is.
