@@ -25,7 +25,7 @@ import yaml
 REPOSITORIES = {
     "nanoGPT": "karpathy/nanoGPT 3adf61e1", "minGPT": "karpathy/minGPT 37baab7",
     "Megatron-LM": "NVIDIA/Megatron-LM d98e8a64dd", "examples": "pytorch/examples 77f55b9",
-    "modded-nanogpt": "KellerJordan/modded-nanogpt f411b3d3",
+    "modded-nanogpt": "KellerJordan/modded-nanogpt f411b3d3", "nanochat": "karpathy/nanochat 92d63d4",
     "pytorch-lightning": "Lightning-AI/pytorch-lightning 7f0c3436cd",
     "timm": "huggingface/pytorch-image-models aa4b5850", "diffusers": "huggingface/diffusers 58eb52c080",
     "DeepSpeedExamples": "deepspeedai/DeepSpeedExamples 45b4b715", "dlrm": "facebookresearch/dlrm 090956e",
@@ -36,7 +36,7 @@ REPOSITORIES = {
 PACKAGES = (
     "torch==2.13.0", "torchvision==0.28.0", "transformers==5.23.0", "accelerate==1.15.0", "datasets==5.2.0",
     "tokenizers==0.23.3", "trl==1.16.0", "deepspeed==0.19.8", "lightning==2.6.6", "torchmetrics==1.9.0",
-    "diffusers==0.42.1", "tiktoken==0.14.0", "pillow",
+    "diffusers==0.42.1", "tiktoken==0.14.0", "pillow", "tensorboard", "rustbpe", "wandb",
     "torchao==0.11.0", "torchdata==0.11.0", "omegaconf==2.3.1", "sentencepiece==0.2.3", "blobfile==3.3.0",
     "tyro==1.0.17", "typeguard", "torchrec==1.8.0", "fbgemm-gpu-cpu==1.8.0", "tensordict", "iopath",
 )  # fmt: skip
@@ -72,6 +72,8 @@ class Data:
         self._tokens()
         self._conversations()
         self._settings()
+        self._shards()
+        self._chat()
         self._images()
         for place in ("pytorch-lightning/Datasets", "examples/data", "examples/mnist/data"):
             self._digits(self.folder / place)
@@ -99,21 +101,56 @@ class Data:
         (self.folder / "nanoGPT/data/shakespeare_char/meta.pkl").write_bytes(pickle.dumps(about))
 
     def _conversations(self) -> None:
-        """Of TRL's trainers: lines of JSON, 128 to train on."""
+        """Of TRL's trainers: lines of JSON, 128 to train on. Answers are longer than their models read, all
+        prompts the same, so that every batch is as long.
+        """
         self._lines("lm", [{"text": self._text(80)} for _ in range(128)])
-        self._lines("dpo", [{k: self._text(n) for k, n in (("prompt", 10), ("chosen", 20), ("rejected", 20))}
+        asked = self._text(10)
+        self._lines("dpo", [{"prompt": asked, "chosen": self._text(40), "rejected": self._text(40)}
                             for _ in range(128)])  # fmt: skip
-        self._lines("kto", [{"prompt": self._text(10), "completion": self._text(20), "label": k % 2 == 0}
+        self._lines("kto", [{"prompt": asked, "completion": self._text(40), "label": k % 2 == 0}
                             for k in range(128)])  # fmt: skip
         self._lines("reward", [{"chosen": self._text(20), "rejected": self._text(20)} for _ in range(128)])
-        said = [{"role": "user", "content": self._text(10)} for _ in range(128)]
-        self._lines("chat", [{"prompt": [each]} for each in said])
+        self._lines("chat", [{"prompt": [{"role": "user", "content": asked}]} for _ in range(128)])
 
     def _lines(self, name: str, rows: list[dict[str, Any]]) -> None:
         place = self.assets / name
         place.mkdir(parents=True, exist_ok=True)
         for part, some in (("train", rows), ("test", rows[:16])):
             (place / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in some))
+
+    def _shards(self) -> None:
+        """Of modded-nanogpt: its header of 256 numbers, then tokens of 16 bits."""
+        place = self.folder / "modded-nanogpt/data/fineweb10B"
+        place.mkdir(parents=True, exist_ok=True)
+        for part, count in (("val", 21 * 2**19), ("train", 10 * 2**19)):
+            head = np.zeros(256, np.int32)
+            head[:3] = 20240520, 1, count
+            tokens = self.numbers.integers(0, 50257, count).astype(np.uint16)
+            (place / f"fineweb_{part}_000001.bin").write_bytes(head.tobytes() + tokens.tobytes())
+
+    def _chat(self) -> None:
+        """Of nanochat: texts in parquet, and a tokenizer of single bytes."""
+        import torch
+
+        tables: Any = importlib.import_module("pyarrow")
+        files: Any = importlib.import_module("pyarrow.parquet")
+        encoding: Any = importlib.import_module("tiktoken").Encoding
+        place = self.assets / "nanochat"
+        for name in ("base_data_climbmix", "tokenizer"):
+            (place / name).mkdir(parents=True, exist_ok=True)
+        for number in range(2):
+            texts = tables.table({"text": [self._text(200) for _ in range(256)]})
+            path = place / f"base_data_climbmix/shard_{number:05d}.parquet"
+            files.write_table(texts, path, row_group_size=16)
+        who = ("user", "assistant", "python", "output")
+        roles = [f"{role}_{end}" for role in who for end in ("start", "end")]
+        special = {f"<|{name}|>": 256 + place for place, name in enumerate(["bos", *roles])}
+        letters = {bytes([code]): code for code in range(256)}
+        made = encoding("bytes", pat_str=r"[\s\S]", mergeable_ranks=letters, special_tokens=special)
+        (place / "tokenizer/tokenizer.pkl").write_bytes(pickle.dumps(made))
+        lengths = torch.tensor([1] * 256 + [0] * len(special), dtype=torch.int32)
+        torch.save(lengths, place / "tokenizer/token_bytes.pt")
 
     def _settings(self) -> None:
         """Of DeepSpeed under the Hugging Face Trainer: one file a stage."""
