@@ -46,13 +46,28 @@ class Efficiency(Spec):
         0.82, ge=0.3, le=1, description="fraction of peak FLOP/s of a large matrix product (clocks, issue)"
     )
     matmul_depth: float = Field(
-        236, ge=0, le=4096, description="inner size at which a matrix product's tiles reach half of that rate"
+        236,
+        ge=0,
+        le=4096,
+        description="inner size, of 16-bit numbers, that takes as long as filling and draining a matrix "
+        "product's tile",
+    )
+    matmul_overlap: bool = Field(
+        False,
+        description="whether a tile fills and drains while another one computes, as on Hopper and newer",
     )
     unaligned: float = Field(
         0.446,
         ge=0.1,
         le=1,
         description="fraction of its rate that a product reaches if its rows aren't multiples of 16 bytes",
+    )
+    ragged: float = Field(
+        1.0,
+        ge=0.1,
+        le=1,
+        description="fraction of its rate that a product of narrow operands reaches if they have no multiple "
+        "of 16 rows",
     )
     fp8_peak: float | None = Field(
         None, ge=0.1, le=1, description="matmul_peak of FP8 products; omitted: as of others"

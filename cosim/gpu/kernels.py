@@ -15,6 +15,8 @@ Narrow = Literal["fp8", "fp4"]
 """Types that a product's operands are converted to, where the recipe of a training says so."""
 AttentionVersion = Literal["newest", "flash2", "triton"]
 """Which fused attention: the GPU's newest; FlashAttention-2, written for Ampere; FlashAttention in Triton."""
+NARROW_ROWS = 16
+"""Rows of products of narrow operands: of a multiple of so many."""
 NARROW_BYTES: dict[Narrow, float] = {"fp8": 1.0, "fp4": 0.5625}
 """Bytes of a number, with its share of the scales: NVFP4 has one byte for sixteen numbers."""
 

@@ -3,13 +3,17 @@
 A matrix product runs in tiles; tiles run in waves over the GPU's multiprocessors, and the last wave may be
 part empty (wave quantisation; NVIDIA, "Matrix Multiplication Background User's Guide", DU-09798-001). A tile
 of a short inner size spends much of its time filling and draining its pipeline: rate = peak * K / (K +
-depth); filling takes its time whatever the type, so that ``depth`` is less where arithmetic is slower, in
-fp32. Of several ``tiles``, and of an inner size whole or split (its partial sums pass the memory), the
-fastest is taken, as a library's heuristics mean to. A product, like any kernel, takes no less than its bytes
-take at the achievable memory rate (Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009,
+depth). Where one tile does so while another one computes (``matmul_overlap``: accumulators of two tiles, as
+CUTLASS' ping-pong kernels have since Hopper), the longer of both counts: rate = peak * K / sqrt(K^2 +
+depth^2). Filling takes its time whatever the type, so that ``depth`` is less where arithmetic is slower, in
+fp32, and more where it is faster, in FP8 and FP4. Of several ``tiles``, and of an inner size whole or split
+(its partial sums pass the memory), the fastest is taken, as a library's heuristics mean to; products of
+narrow operands aren't split, which no measured one looks like. A product, like any kernel, takes no less than
+its bytes take at the achievable memory rate (Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009,
 doi:10.1145/1498765.1498785), and a fixed time beside. Matrix units load 16 bytes at once: where the rows of a
 matrix don't begin at a multiple of that (a vocabulary of 50,257), a product reaches only the fraction
-``unaligned`` of its rate (the same guide, section "Tensor Core requirements").
+``unaligned`` of its rate (the same guide, section "Tensor Core requirements"). Narrow operands want a
+multiple of 16 rows, too; ``ragged`` is what Hopper's library reaches without.
 
 Fused attention: its products at ``attention_peak``, slower with small heads, whose exponentials take as long
 as those of large ones (Shah et al., "FlashAttention-3", arXiv 2407.08608, section 3.1), and with short
@@ -32,7 +36,7 @@ from functools import cache
 from math import inf, sqrt
 
 from cosim.gpu.gpus import DTYPE_BYTES, DType, Gpu
-from cosim.gpu.kernels import Kernel, KernelKind, Narrow
+from cosim.gpu.kernels import NARROW_ROWS, Kernel, KernelKind, Narrow
 from cosim.units import PS_PER_S
 
 _LOAD_BYTES = 16
@@ -55,9 +59,8 @@ class GpuTimer:
         self._each_ps = efficiency.kernel_time + (0 if alone else gpu.host.gap_time)
         self._peak = gpu.peak(dtype) * self._clock
         self._narrow = DTYPE_BYTES[dtype] <= 2
-        peaks, peak = gpu.peak_flops, gpu.peak(dtype)
-        of_16_bits = peaks.get("bf16", peaks.get("fp16", peak))
-        self._depth = efficiency.matmul_depth * min(1.0, peak / of_16_bits)
+        peaks = gpu.peak_flops
+        self._of_16_bits = peaks.get("bf16", peaks.get("fp16", gpu.peak(dtype)))
         own = efficiency.memory_training
         self._slower = 1.0 if alone or own is None else efficiency.memory_peak / own
         """Element-wise kernels beside others, where those are known apart."""
@@ -106,6 +109,12 @@ class GpuTimer:
         peak = self.gpu.peak(narrow or self.dtype) * self._clock
         return peak * (efficiency.matmul_peak if own is None else own)
 
+    def _effective_inner(self, inner: float, narrow: Narrow | None) -> float:
+        """The inner size of a tile, with what filling and draining it takes."""
+        efficiency = self.gpu.efficiency
+        depth = efficiency.matmul_depth * self.gpu.peak(narrow or self.dtype) / self._of_16_bits
+        return sqrt(inner * inner + depth * depth) if efficiency.matmul_overlap else inner + depth
+
     def _matmul_s(self, kernel: Kernel) -> float:
         """Whole waves of tiles, each tile at the rate that its inner size allows; the fastest of all ways.
 
@@ -117,13 +126,17 @@ class GpuTimer:
         rate = self._product_rate(kernel.narrow)
         if self._narrow and kernel.stride * DTYPE_BYTES[self.dtype] % _LOAD_BYTES:
             rate *= efficiency.unaligned
+        if kernel.narrow and kernel.rows % NARROW_ROWS:
+            rate *= efficiency.ragged
+        split = 1 if kernel.narrow else efficiency.split_inner
         best = inf
         for rows, columns in efficiency.tiles:
             tiles = batch * -(-kernel.rows // rows) * -(-kernel.columns // columns)
             parts = 1
-            while parts <= efficiency.split_inner:
+            while parts <= split:
                 waves = -(-tiles * parts // processors)
-                flops = 2 * rows * columns * (kernel.inner / parts + self._depth) * waves * processors
+                inner = self._effective_inner(kernel.inner / parts, kernel.narrow)
+                flops = 2 * rows * columns * inner * waves * processors
                 took = flops / rate
                 if parts > 1:  # partial sums, in fp32, written and read again
                     took += self._memory_s(2 * _SUM_BYTES * parts * batch * kernel.rows * kernel.columns)

@@ -18,7 +18,7 @@ from cosim.gpu.calibrate import (
 from cosim.gpu.catalogue import A100_80GB, H100_SXM, V100_SXM2, names, read
 from cosim.gpu.efficiency import Calibration, Efficiency
 from cosim.gpu.gpus import Gpu, GpuTable
-from cosim.gpu.kernels import fused_attention, matmul, matmul_backward, memory, narrowed
+from cosim.gpu.kernels import Narrow, fused_attention, matmul, matmul_backward, memory, narrowed
 from cosim.gpu.timer import GpuTimer
 from cosim.host.hosts import Host
 from cosim.models.transformer import Transformer
@@ -61,6 +61,46 @@ def test_products_one_after_another_have_waves_and_times_of_their_own() -> None:
 def test_half_the_rate_at_the_depth() -> None:
     kernel = matmul(128 * 108, 512, 128 * 8, 2)
     assert timer(matmul_depth=512).kernel_ps(kernel) == pytest.approx(2 * timer().kernel_ps(kernel), rel=1e-6)
+
+
+def test_what_fills_beside_arithmetic_counts_by_the_longer() -> None:
+    clock = timer(matmul_depth=512, matmul_overlap=True)
+    for inner, longer in ((512, 2**0.5), (16 * 512, 1.002)):
+        kernel = matmul(128 * 108, inner, 128 * 8, 2)
+        assert clock.kernel_ps(kernel) == pytest.approx(longer * timer().kernel_ps(kernel), rel=1e-3)
+
+
+def test_filling_takes_its_time_whatever_the_type() -> None:
+    kernel = replace(matmul(128 * 132, 4096, 128 * 8, 2), bytes_moved=0)
+    exact = {**EXACT, "fp8_peak": 1}
+
+    def filling(narrow: Narrow | None) -> int:
+        with_, without = (
+            GpuTimer(
+                H100_SXM.model_copy(update={"efficiency": Efficiency.model_validate({**exact, **more})}),
+                "bf16",
+            ).kernel_ps(replace(kernel, narrow=narrow))
+            for more in ({"matmul_depth": 200}, {})
+        )
+        return with_ - without
+
+    assert filling("fp8") == pytest.approx(filling(None), rel=1e-3)
+
+
+def test_narrow_operands_want_whole_rows_and_an_inner_size_in_one() -> None:
+    """The fraction is of the peak: half of it takes twice the time. A split would fill what is idle."""
+    exact = {**EXACT, "fp8_peak": 1, "ragged": 0.5, "split_inner": 4}
+    clock = GpuTimer(H100_SXM.model_copy(update={"efficiency": Efficiency.model_validate(exact)}), "bf16")
+    whole, odd, small = (
+        replace(matmul(rows, 65536, columns, 2), bytes_moved=0)
+        for rows, columns in ((4096, 8192), (4095, 8192), (128, 128 * 33))
+    )
+    narrow = [clock.kernel_ps(replace(one, narrow="fp8")) for one in (whole, odd, small)]
+    assert narrow[1] == pytest.approx(2 * narrow[0], rel=1e-6)
+    assert clock.kernel_ps(odd) == clock.kernel_ps(whole)
+    one_wave = 2 * 128 * 128 * 132 * 65536 / H100_SXM.peak("fp8") * PS_PER_S
+    assert narrow[2] == pytest.approx(one_wave, rel=1e-6)
+    assert clock.kernel_ps(small) < 2 * one_wave * 0.6
 
 
 def test_odd_rows_slow_a_product_and_its_gradients_down() -> None:
@@ -120,7 +160,14 @@ def test_a_fit_finds_the_parameters_that_made_the_measurements() -> None:
     # The GPU's tiles are known, and kernels are measured alone.
     kept = {
         name: getattr(H100_SXM.efficiency, name)
-        for name in ("tiles", "split_inner", "attention_ramp", "attention_head", "attention_tile")
+        for name in (
+            "tiles",
+            "split_inner",
+            "matmul_overlap",
+            "attention_ramp",
+            "attention_head",
+            "attention_tile",
+        )
     }
     truth = truth.model_copy(update=kept)
     clock = GpuTimer(H100_SXM.model_copy(update={"efficiency": truth}), "bf16", alone=True)

@@ -6,15 +6,17 @@ them, as they stand in ``cosim/gpu/data``. Tables: ai-dynamo/aiconfigurator (Apa
 another, TensorRT-LLM's.
 
 The rows with an even number in their table are fitted to, the others are held out. An FP8 or FP4 product's
-row has its left operand's conversion in it, an attention row what comes
-before it (bias, positions, cache), which newer kernels do on the way. H200's attention rows are left out:
-half of them would take more than the peak.
+row has its left operand's conversion in it, FP8's also the search for its largest value before
+(TensorRT-LLM's ``quantize_e4m3_per_tensor``, where weights come without an input's scale), an attention row
+what comes before it (bias, positions, cache), which newer kernels do on the way. H200's attention rows are
+left out: half of them would take more than the peak.
 """
 
 from __future__ import annotations
 
 import csv
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,10 +47,15 @@ ATTENTION_KERNELS = 3
 """Of an attention row: what goes before, and the kernel itself."""
 PASSES = {"a100_sxm": 1.5, "h100_sxm": 0.5}
 """How often queries, keys and values go through memory before, less the newer the kernels are."""
+ONE_PASS = {"h100_sxm"}
+"""Tables whose large FP8 products look as if their operand were read once, with a scale known before."""
+SMALL = 0.02
+"""Relative errors below which a larger one counts more than in proportion."""
 NAMES = (
     "matmul_peak",
     "fp8_peak",
     "fp4_peak",
+    "ragged",
     "matmul_depth",
     "memory_peak",
     "kernel_time",
@@ -69,7 +76,7 @@ class Row:
 
 def rows_of(table: str) -> list[Row]:
     """Every row of a GPU's two tables."""
-    found = [_product(line) for line in _lines(f"{table}_gemm.csv")]
+    found = [_product(line, largest=table not in ONE_PASS) for line in _lines(f"{table}_gemm.csv")]
     if table != "h200_sxm":
         found += [_attention(line, PASSES.get(table, 0.0)) for line in _lines(f"{table}_attention.csv")]
     return found
@@ -80,12 +87,14 @@ def _lines(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def _product(line: dict[str, str]) -> Row:
+def _product(line: dict[str, str], *, largest: bool) -> Row:
     m, n, k = (int(line[name]) for name in "mnk")
     kernel = matmul(m, k, n, 2)
     kernels: tuple[Kernel, ...] = (kernel,)
     if line["dtype"] != "bfloat16":
         kernels = narrowed(kernel, 2, "fp8" if line["dtype"] == "fp8" else "fp4")
+    if line["dtype"] == "fp8" and largest:
+        kernels = (memory(2 * m * k, launches=0), *kernels)
     return Row(line["dtype"], kernel.flops >= LARGE, kernels, float(line["time_us"]) / 1e6)
 
 
@@ -110,13 +119,15 @@ def predicted(gpu: Gpu, rows: Sequence[Row]) -> F64:
 
 
 def fit(gpu: Gpu, rows: Sequence[Row]) -> Efficiency:
-    """The numbers that reproduce rows best: relative errors, large kernels twice, a loss that spares odd
-    ones.
+    """The numbers that reproduce rows best: relative errors, each kind of kernel alike, large ones twice, a
+    loss that spares odd ones.
     """
     names = [name for name in NAMES if name[:3] not in ("fp8", "fp4") or name[:3] in gpu.peak_flops]
+    names = [name for name in names if name != "ragged" or gpu.efficiency.ragged < 1]
     scale = np.array([SCALE.get(name, 0.7) for name in names])
     measured = np.array([row.seconds for row in rows])
-    weight = np.array([2.0 if row.large else 1.0 for row in rows])
+    alike = Counter((row.what, row.large) for row in rows)
+    weight = np.array([(2.0 if row.large else 1.0) / alike[row.what, row.large] for row in rows])
 
     def efficiency(z: F64) -> Efficiency:
         values = dict(zip(names, (z * scale).tolist(), strict=True))
@@ -125,19 +136,22 @@ def fit(gpu: Gpu, rows: Sequence[Row]) -> Efficiency:
 
     def residuals(z: F64) -> F64:
         tried = gpu.model_copy(update={"efficiency": efficiency(z)})
-        return np.asarray(np.log(predicted(tried, rows) / measured) * weight)
+        return np.asarray(_spared(np.log(predicted(tried, rows) / measured)) * np.sqrt(weight))
 
     bounds = tuple(np.array([bound(name)[side] for name in names]) / scale for side in (0, 1))
     found = least_squares(
         residuals,
         np.ones(len(names)),
         bounds=bounds,
-        loss="soft_l1",
-        f_scale=0.1,
         diff_step=[1e-3] * len(names),
         xtol=1e-4,
     )
     return efficiency(found.x)
+
+
+def _spared(error: F64) -> F64:
+    """What squared is an error's size, smoothly: its square where it is small."""
+    return np.asarray(np.sign(error) * np.sqrt(np.sqrt(error * error + SMALL * SMALL) - SMALL))
 
 
 def bound(name: str) -> tuple[float, float]:

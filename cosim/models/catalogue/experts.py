@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from cosim.gpu.kernels import Kernel, KernelKind, Narrow, matmul, memory
+from cosim.gpu.kernels import NARROW_ROWS, Kernel, KernelKind, Narrow, matmul, memory
 from cosim.models.catalogue.architecture import Experts
 from cosim.models.catalogue.block_parts import BlockPart, ExchangePair
 from cosim.models.catalogue.cut import TP, Cut
@@ -154,8 +154,11 @@ def places(experts: Experts, groups: int) -> float:
 
 
 def grouped(rows: int, inner: int, columns: int, groups: int, width: int, narrow: Narrow | None) -> Kernel:
-    """``groups`` products that share ``rows``; each computes as if they shared alike."""
+    """``groups`` products that share ``rows``; each computes as if they shared alike, filled up to the
+    multiple of rows that narrow operands want (Megatron-Core's ``moe_router_padding_for_fp8``).
+    """
     moved = (rows * (inner + columns) + groups * inner * columns) * width
     flops = 2 * rows * inner * columns
-    each = -(-rows // groups)
+    step = NARROW_ROWS if narrow else 1
+    each = -(-rows // (groups * step)) * step
     return Kernel(KernelKind.MATMUL, flops, moved, groups, each, inner, columns, narrow=narrow)
